@@ -1,0 +1,86 @@
+# Two commands do everything: "make run" and "make test". "make help" lists the rest.
+SHELL := /bin/sh
+GO    ?= go
+
+K8S      := $(shell sed -n 's,^	k8s.io/kubernetes \(v.*\)$$,\1,p' devcluster/go.mod)
+K8S_PKG  := k8s.io/component-base/version
+K8S_FLAGS = -s -w \
+	-X $(K8S_PKG).gitVersion=$(K8S) \
+	-X $(K8S_PKG).gitMajor=$(word 1,$(subst ., ,$(K8S:v%=%))) \
+	-X $(K8S_PKG).gitMinor=$(word 2,$(subst ., ,$(K8S:v%=%))) \
+	-X $(K8S_PKG).gitCommit=devcluster \
+	-X $(K8S_PKG).gitTreeState=clean
+
+DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -o -name '*.yaml') devcluster/go.mod devcluster/go.sum
+MODULES        := . devcluster
+
+# The longest stretch is the first build of Kubernetes; everything says when it starts.
+say = @printf '\n== %s\n' "$(1)"
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
+
+.PHONY: run
+run: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
+	@bin/devcluster up --name quickstart --workload -- bin/quickstart
+
+.PHONY: test
+test: check unit e2e ## every check there is
+	@printf '\nAll checks passed.\n'
+
+.PHONY: check
+check: fmt vet staticcheck ## gofmt, vet, staticcheck
+
+.PHONY: fmt
+fmt:
+	$(call say,gofmt)
+	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$bad" ]; then printf 'not formatted; run gofmt -w on:\n%s\n' "$$bad"; exit 1; fi
+
+.PHONY: vet
+vet: bin/devcluster
+	$(call say,go vet)
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+
+.PHONY: staticcheck
+staticcheck: bin/staticcheck bin/devcluster
+	$(call say,staticcheck)
+	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
+
+.PHONY: unit
+unit: bin/devcluster cc ## tests of the library under the race detector, the ones on a real cluster and the examples included
+	$(call say,tests of the library, with the race detector and a real cluster)
+	$(GO) test -race -timeout 20m ./...
+
+.PHONY: e2e
+e2e: bin/devcluster ## tests of devcluster itself
+	$(call say,tests of devcluster)
+	cd devcluster && $(GO) test -timeout 15m ./...
+
+.PHONY: devcluster
+devcluster: bin/devcluster ## build the local Kubernetes (minutes the first time)
+
+bin/devcluster: $(DEVCLUSTER_SRC)
+	$(call say,building a Kubernetes $(K8S) control plane from its modules: minutes the first time and seconds later)
+	@$(GO) run ./internal/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '$(K8S_FLAGS)'
+
+bin/quickstart: $(shell find . -name '*.go' -not -path './devcluster/*' -not -name '*_test.go') go.mod go.sum
+	$(call say,building the informer that prints what happens)
+	@$(GO) run ./internal/gobuild -o bin/quickstart -pkg ./examples/quickstart
+
+bin/staticcheck: tools/go.mod tools/go.sum
+	$(call say,building staticcheck)
+	@$(GO) run ./internal/gobuild -C tools -o ../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
+
+# The race detector needs a C compiler. Where there is none, try to install it.
+.PHONY: cc
+cc:
+	@command -v $${CC:-cc} >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || { \
+		echo "no C compiler, which the race detector needs: installing gcc"; \
+		{ apt-get update -q && apt-get install -yq gcc libc6-dev; } || \
+		{ echo "could not install gcc; install a C compiler and run this again"; exit 1; }; }
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,46 @@
+package object
+
+import "fmt"
+
+// EventType says what happened to an object, as a handler sees it.
+type EventType uint8
+
+// What can happen to an object. Resynced is an object given again, unchanged,
+// because the handler asked for that from time to time.
+const (
+	Add EventType = iota + 1
+	Update
+	Delete
+	Resynced
+)
+
+var eventNames = [...]string{Add: "Add", Update: "Update", Delete: "Delete", Resynced: "Resynced"}
+
+// String gives the type's name.
+func (t EventType) String() string {
+	if int(t) < len(eventNames) && eventNames[t] != "" {
+		return eventNames[t]
+	}
+	return fmt.Sprintf("EventType(%d)", uint8(t))
+}
+
+// Event is one change of the store, told to a handler.
+type Event[T any] struct {
+	Type EventType
+	Key  Key
+	// Version is the store's version at this change.
+	Version Version
+	// Old is the state that the handler saw last; the zero T for Add.
+	Old T
+	// New is the state now; the zero T for Delete.
+	New T
+	// OldUID and NewUID identify the objects behind Old and New, where known.
+	OldUID, NewUID string
+	// Initial marks an Add that is part of what was there when the handler joined.
+	Initial bool
+	// Missed marks a Delete that was not seen but inferred from a later list: Old
+	// is the last state known, perhaps not the last there was.
+	Missed bool
+	// Epoch counts how often the source's history was set back.
+	Epoch uint64
+}

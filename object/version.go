@@ -1,0 +1,45 @@
+package object
+
+import "strings"
+
+// Version is the point in a source's history at which a state was current: a
+// Kubernetes resourceVersion. "" means that it is not known.
+type Version string
+
+// Compare orders two versions: negative when v is older than other, zero when
+// they are the same point, positive when v is newer. Only decimal numbers
+// without sign or leading zeros have an order; where either side is anything
+// else, ok is false unless both are the same text.
+func (v Version) Compare(other Version) (order int, ok bool) {
+	if v == other {
+		return 0, v != ""
+	}
+	if !v.Ordered() || !other.Ordered() {
+		return 0, false
+	}
+	if len(v) != len(other) {
+		return len(v) - len(other), true
+	}
+	return strings.Compare(string(v), string(other)), true
+}
+
+// Before reports whether v is known to be older than other.
+func (v Version) Before(other Version) bool {
+	order, ok := v.Compare(other)
+	return ok && order < 0
+}
+
+// Ordered reports whether v is a decimal number and so has a place in the
+// order of versions. "0" is not a point in history but the wish for any, and
+// has none.
+func (v Version) Ordered() bool {
+	if v == "" || v[0] == '0' {
+		return false
+	}
+	for i := range len(v) {
+		if v[i] < '0' || v[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
