@@ -1,0 +1,125 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+)
+
+// listing is a list under way.
+type listing[T any] struct {
+	lister source.Lister[T]
+	dog    *watchdog
+	match  source.Match
+}
+
+func (l *listing[T]) close() {
+	l.lister.Close()
+	l.dog.stop()
+}
+
+func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
+	opts := source.ListOptions{Match: r.opts.FirstList, PageSize: r.opts.PageSize}
+	switch {
+	case r.fresh:
+		opts.Match = source.Consistent
+	case r.version != "":
+		opts.Match, opts.Version = source.NotOlderThan, r.version
+	}
+	r.board.enter(Listing)
+	r.board.update(func(h *Health) { h.Lists++; h.InitialState = false })
+	dog := newWatchdog(ctx, r.opts.Silence)
+	lister, err := r.opts.Source.List(dog.ctx, opts)
+	if err != nil {
+		err = dog.explain(err)
+		dog.stop()
+		return r.listFailed(ctx, err)
+	}
+	dog.heard()
+	r.list = &listing[T]{lister: lister, dog: dog, match: opts.Match}
+	r.mark(object.ReplaceBegin, "")
+	r.phase = reading
+	return 0, r.push(ctx)
+}
+
+func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
+	items, err := r.list.lister.Read(r.items[:0])
+	r.items = items
+	for i := range items {
+		r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: items[i]})
+	}
+	clear(items)
+	if len(r.deltas) > 0 {
+		r.heard()
+		if perr := r.push(ctx); perr != nil {
+			return 0, perr
+		}
+		r.list.dog.heard() // only now: a slow sink is not the source's silence
+	}
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.Is(err, io.EOF):
+		return r.finish(ctx, r.list.lister.Version(), r.list.match == source.Consistent)
+	}
+	err = r.list.dog.explain(err)
+	if perr := r.abort(ctx); perr != nil {
+		return 0, perr
+	}
+	return r.listFailed(ctx, err)
+}
+
+// finish closes a state that was read whole, by a list or by an initial stream,
+// and goes on to follow the changes after it.
+func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool) (time.Duration, error) {
+	older := !r.opts.TrustOrder && v.Before(r.version)
+	if older && !newest {
+		if err := r.abort(ctx); err != nil {
+			return 0, err
+		}
+		r.phase, r.fresh = opening, true
+		return r.retry(ctx, "list", fmt.Errorf("%w: %s after %s", errOlder, v, r.version))
+	}
+	r.mark(object.ReplaceEnd, v)
+	r.deltas[len(r.deltas)-1].NewEpoch = older
+	if older {
+		r.report("list", "", fmt.Errorf("history was set back from %s to %s: a new epoch begins", r.version, v), 0)
+		r.board.update(func(h *Health) { h.Epochs++ })
+	}
+	r.version, r.fresh = v, false
+	r.heard()
+	if r.list != nil {
+		r.list.close()
+		r.list = nil
+	}
+	if r.phase == initial {
+		r.phase = following
+	} else {
+		r.phase = connecting
+	}
+	return 0, r.push(ctx)
+}
+
+// listFailed decides what a failed list means for the next one.
+func (r *Reflector[T]) listFailed(ctx context.Context, err error) (time.Duration, error) {
+	r.phase = choosing
+	switch source.ReasonOf(err) {
+	case source.Expired, source.Ahead:
+		// The version asked for is too old, or not there yet, or a page expired while
+		// it was read. The newest state is always to be had, so ask for that, at once
+		// the first time.
+		r.phase = opening
+		if !r.fresh {
+			r.fresh = true
+			r.closeStreams()
+			r.report("list", "", err, 0)
+			return 0, ctx.Err()
+		}
+	}
+	return r.retry(ctx, "list", err)
+}

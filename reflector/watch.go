@@ -1,0 +1,298 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+)
+
+// grace is how much longer than asked for a watch may last before it counts as
+// dead.
+const grace = 30 * time.Second
+
+// watching is a watch under way.
+type watching[T any] struct {
+	watcher source.Watcher[T]
+	dog     *watchdog
+	opened  time.Time // when it began to give changes
+	newest  bool      // the initial state was asked for without a version
+}
+
+// lived reports whether the stream has lasted long enough to count as a success.
+// A word alone does not: a source that says one thing and hangs up, again and
+// again, must meet the backoff.
+func (w *watching[T]) lived(least time.Duration) bool {
+	return time.Since(w.opened) >= least
+}
+
+func (w *watching[T]) close() {
+	w.watcher.Close()
+	w.dog.stop()
+}
+
+// heartbeat learns how often a source sends bookmarks, so that a stream that
+// should have sent some and did not is known to be dead long before its timeout.
+type heartbeat struct {
+	last     time.Time
+	interval time.Duration
+}
+
+func (b *heartbeat) bookmark(now time.Time) {
+	if !b.last.IsZero() {
+		b.interval = max(b.interval/2, now.Sub(b.last))
+	}
+	b.last = now
+}
+
+// limit is how long a stream may be silent.
+func (b *heartbeat) limit(timeout time.Duration) time.Duration {
+	end := timeout + grace
+	if b.interval == 0 {
+		return end
+	}
+	return min(end, max(3*b.interval, time.Minute))
+}
+
+func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
+	at := r.version
+	if r.fresh {
+		at = ""
+	}
+	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true}, r.opts.Silence)
+	if err != nil {
+		return r.initialFailed(ctx, err)
+	}
+	r.watch.newest = at == ""
+	r.board.update(func(h *Health) { h.InitialState = true })
+	r.mark(object.ReplaceBegin, "")
+	r.phase = initial
+	return 0, r.push(ctx)
+}
+
+func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, silence time.Duration) error {
+	opts.Timeout = r.opts.WatchTimeout + time.Duration(r.opts.Backoff.Rand()*float64(r.opts.WatchTimeout))
+	if silence == 0 {
+		silence = r.beat.limit(opts.Timeout)
+	}
+	r.board.update(func(h *Health) { h.Watches++ })
+	r.beat.last = time.Time{}
+	dog := newWatchdog(ctx, silence)
+	watcher, err := r.opts.Source.Watch(dog.ctx, opts)
+	if err != nil {
+		err = dog.explain(err)
+		dog.stop()
+		return err
+	}
+	dog.heard()
+	r.watch = &watching[T]{watcher: watcher, dog: dog, opened: time.Now()}
+	return nil
+}
+
+// readInitial reads the state that comes first on a watch, until the bookmark
+// that closes it.
+func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
+	changes, err := r.watch.watcher.Read(r.changes[:0])
+	r.changes = changes
+	for i := range changes {
+		c := &changes[i]
+		switch c.Type {
+		case source.Put:
+			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: c.Item})
+		case source.Gone:
+			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Deleted, Item: c.Item})
+		case source.Undecodable:
+			r.undecodable(c)
+		case source.Bookmark:
+			if !c.InitialEnd {
+				continue
+			}
+			at, rest := c.Item.Version, append([]source.Change[T](nil), changes[i+1:]...)
+			clear(changes)
+			return r.endInitial(ctx, at, rest)
+		}
+	}
+	clear(changes)
+	if len(changes) > 0 {
+		r.heard()
+		if perr := r.push(ctx); perr != nil {
+			return 0, perr
+		}
+		r.watch.dog.heard()
+	}
+	if err == nil {
+		return 0, nil
+	}
+	err = r.watch.dog.explain(err)
+	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
+		err = &source.Error{Reason: source.Unsupported, Err: fmt.Errorf("the initial state was not closed by its bookmark: %w", err)}
+	}
+	if perr := r.abort(ctx); perr != nil {
+		return 0, perr
+	}
+	return r.initialFailed(ctx, err)
+}
+
+// endInitial closes the initial state; rest are the changes that were read along
+// with its bookmark.
+func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []source.Change[T]) (time.Duration, error) {
+	wait, err := r.finish(ctx, v, r.watch.newest)
+	if err != nil || r.phase != following {
+		return wait, err
+	}
+	// The same stream goes on with the changes. It has its own, longer, patience.
+	r.watch.dog.limit = r.beat.limit(2 * r.opts.WatchTimeout)
+	r.watch.dog.heard()
+	r.watch.opened = time.Now()
+	r.board.enter(Streaming)
+	return wait, r.take(ctx, rest)
+}
+
+// initialFailed decides what a failed initial state means: listed instead where
+// the source cannot do it, tried again where the failure may pass.
+func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Duration, error) {
+	r.phase = choosing
+	switch source.ReasonOf(err) {
+	case source.Unsupported:
+		r.noInitial = true
+		r.phase = opening
+		r.closeStreams()
+		r.report("initial state", "", err, 0)
+		return 0, ctx.Err()
+	case source.Expired, source.Ahead:
+		if !r.fresh {
+			r.fresh = true
+			r.closeStreams()
+			r.report("initial state", "", err, 0)
+			return 0, ctx.Err()
+		}
+	case source.Garbled:
+		r.phase = opening // a list may come through where a stream does not
+	}
+	return r.retry(ctx, "initial state", err)
+}
+
+func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
+	if err := r.openWatch(ctx, source.WatchOptions{Version: r.version}, 0); err != nil {
+		return r.watchFailed(ctx, "watch", err)
+	}
+	r.phase = following
+	r.board.enter(Streaming)
+	return 0, nil
+}
+
+// follow reads the changes that can be had.
+func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
+	changes, err := r.watch.watcher.Read(r.changes[:0])
+	r.changes = changes
+	if len(changes) > 0 {
+		if r.watch.lived(r.opts.Backoff.First) {
+			r.alive()
+		}
+		r.watch.dog.limit = r.beat.limit(2 * r.opts.WatchTimeout)
+		r.watch.dog.heard()
+		terr := r.take(ctx, changes)
+		clear(changes)
+		if terr != nil {
+			return 0, terr
+		}
+		if r.phase != following { // a bookmark told that history was set back
+			r.closeStreams()
+			return 0, nil
+		}
+	}
+	if err == nil {
+		return 0, nil
+	}
+	err = r.watch.dog.explain(err)
+	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
+		return r.watchEnded(ctx, err)
+	}
+	return r.watchFailed(ctx, "stream", err)
+}
+
+// take hands changes on.
+func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) error {
+	for i := range changes {
+		c := &changes[i]
+		d := object.Delta[T]{Type: object.Updated, Item: c.Item}
+		switch c.Type {
+		case source.Put:
+			if c.New {
+				d.Type = object.Added
+			}
+		case source.Gone:
+			d.Type = object.Deleted
+		case source.Bookmark:
+			d.Type = object.Bookmark
+			r.beat.bookmark(time.Now())
+			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
+				// Nothing but a history that was set back makes a bookmark go back.
+				r.report("stream", "", fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), 0)
+				r.phase, r.fresh = choosing, true
+				return r.push(ctx)
+			}
+		case source.Undecodable:
+			r.undecodable(c)
+			r.advance(c.Item.Version)
+			continue
+		}
+		r.advance(c.Item.Version)
+		r.deltas = append(r.deltas, d)
+	}
+	r.heard()
+	return r.push(ctx)
+}
+
+func (r *Reflector[T]) advance(v object.Version) {
+	if r.opts.TrustOrder && v != "" || !v.Before(r.version) && v.Ordered() {
+		r.version = v
+	}
+}
+
+func (r *Reflector[T]) undecodable(c *source.Change[T]) {
+	r.board.update(func(h *Health) { h.Undecodable++ })
+	r.report("decode", c.Item.Key, c.Err, 0)
+}
+
+// watchEnded goes on after a stream that ended as streams do, or that went
+// silent. One that ended at once is a failure: reopening it without a pause
+// would be a storm.
+func (r *Reflector[T]) watchEnded(ctx context.Context, err error) (time.Duration, error) {
+	r.phase = connecting
+	if !r.watch.lived(r.opts.Backoff.First) {
+		return r.retry(ctx, "stream", fmt.Errorf("the stream ended at once: %w", err))
+	}
+	r.alive()
+	if errors.Is(err, errSilent) {
+		r.report("stream", "", err, 0)
+	}
+	r.closeStreams()
+	return 0, ctx.Err()
+}
+
+// watchFailed decides whether the place in history is lost.
+func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error) (time.Duration, error) {
+	r.phase = connecting
+	if r.watch != nil && r.watch.lived(r.opts.Backoff.First) {
+		r.failed = 0
+	}
+	switch source.ReasonOf(err) {
+	case source.Expired:
+		r.phase = choosing
+		if r.failed == 0 {
+			r.failed++ // at once the first time, with growing pauses if it goes on
+			r.closeStreams()
+			r.report(doing, "", err, 0)
+			r.board.enter(Listing)
+			return 0, ctx.Err()
+		}
+	case source.Ahead:
+		r.phase, r.fresh = choosing, true
+	}
+	return r.retry(ctx, doing, err)
+}
