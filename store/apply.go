@@ -1,0 +1,267 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// apply stores a record and returns the one that it replaced.
+func (w *Writer[T]) apply(rec *record[T]) (old *record[T]) {
+	w.evaluate(rec, 0)
+	hash := hashKey(w.sh.cfg.seed, rec.Key)
+	t := w.sh.table.Load()
+	at, found := t.find(hash, rec.Key)
+	if found {
+		old = t.cells[at].rec.Load()
+		rec.slot, rec.mark = old.slot, old.mark
+		w.objects.set(w.epoch, int(rec.slot), rec)
+		w.reindex(rec, old)
+		t.cells[at].rec.Store(rec)
+		return old
+	}
+	if t.full() {
+		w.rebuild(t.live + 1)
+		t = w.sh.table.Load()
+		at, _ = t.find(hash, rec.Key)
+	}
+	rec.slot = uint32(w.objects.n)
+	w.objects.push(w.epoch, rec)
+	w.reindex(rec, nil)
+	t.insert(at, hash, rec)
+	w.words.set(w.epoch, int(at), word(rec.slot, hash))
+	return nil
+}
+
+// remove takes an object out of everything. The last object moves into its slot, so
+// that slots have no holes.
+func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
+	t := w.sh.table.Load()
+	at, found := t.find(hashKey(w.sh.cfg.seed, key), key)
+	if !found {
+		return nil
+	}
+	old = t.cells[at].rec.Load()
+	for _, r := range old.refs {
+		w.leaveBucket(r)
+	}
+	old.refs = nil
+	w.words.set(w.epoch, int(at), t.remove(at))
+
+	if last := w.objects.get(w.objects.n - 1); last != old {
+		w.move(last, old.slot, t)
+	}
+	w.objects.pop(w.epoch)
+	if t.sparse() {
+		w.rebuild(t.live)
+	}
+	return old
+}
+
+// move gives an object another slot, wherever its slot is written down.
+func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
+	rec.slot = slot
+	w.objects.set(w.epoch, int(slot), rec)
+	for _, r := range rec.refs {
+		w.own(r.index, r.h).slots.set(w.epoch, int(r.pos), slot)
+	}
+	hash := hashKey(w.sh.cfg.seed, rec.Key)
+	at, _ := t.find(hash, rec.Key)
+	w.words.set(w.epoch, int(at), word(slot, hash))
+}
+
+// rebuild makes a table without traces of deletion, for the objects there are and
+// up to n in all. Readers go on in the old one until the new one is complete.
+func (w *Writer[T]) rebuild(n int) {
+	t := newTable[T](n)
+	words := make([]uint64, len(t.cells))
+	for base := 0; base < w.objects.n; base += width {
+		for _, rec := range w.objects.chunk(base) {
+			hash := hashKey(w.sh.cfg.seed, rec.Key)
+			at, _ := t.find(hash, rec.Key)
+			t.insert(at, hash, rec)
+			words[at] = word(rec.slot, hash)
+		}
+	}
+	w.words = vec[uint64]{}
+	for _, x := range words {
+		w.words.push(w.epoch, x)
+	}
+	w.sh.table.Store(t)
+}
+
+// useIndexes makes a set the store's, with a trie for each index.
+func (w *Writer[T]) useIndexes(set *indexSet[T]) {
+	w.set = set
+	roots := make([]*trieNode, len(set.funcs))
+	copy(roots, w.roots)
+	w.roots = roots
+	w.values = make([][]string, len(set.funcs))
+}
+
+// AddIndexes adds indexes at any time, also inside a batch or a replace, and
+// indexes the objects that are there. It adds all of them or, if one has no name or
+// function or exists already, none.
+func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
+	set, err := w.set.with(add)
+	if err != nil {
+		return err
+	}
+	phase := w.phase.Load()
+	if phase != batching {
+		if phase == applying {
+			w.misused("AddIndexes")
+		}
+		w.enter("AddIndexes", phase, applying)
+		w.hold()
+		defer func() {
+			w.publish()
+			w.leave(phase)
+		}()
+	}
+	from := len(w.set.funcs)
+	w.useIndexes(set)
+	for base := 0; base < w.objects.n; base += width {
+		for _, rec := range w.objects.chunk(base) {
+			w.evaluate(rec, from)
+			rec.refs = w.enterBuckets(rec, rec.refs, from)
+		}
+	}
+	return nil
+}
+
+// evaluate runs the index functions, from a number on, into w.values.
+func (w *Writer[T]) evaluate(rec *record[T], from int) {
+	for i := from; i < len(w.set.funcs); i++ {
+		values, err := callIndex(w.set.funcs[i], rec.Object)
+		if err != nil {
+			w.sh.cfg.report(rec.Key, w.set.names[i], err)
+			values = nil
+		}
+		w.values[i] = values
+	}
+}
+
+// reindex brings the buckets from an object's old values to w.values. An update
+// that changes no value, which is nearly every one, touches no bucket.
+func (w *Writer[T]) reindex(rec, old *record[T]) {
+	if old == nil {
+		rec.refs = w.enterBuckets(rec, nil, 0)
+		return
+	}
+	was := old.refs
+	old.refs = nil
+	if sameValues(was, w.values) {
+		rec.refs = was
+		clear(w.values)
+		return
+	}
+	// Mark the handles of the old values, so that enterBuckets knows them, and
+	// leave those that it did not want.
+	w.visits += 2
+	for i, r := range was {
+		r.h.visit, r.h.at = w.visits, i
+	}
+	rec.refs = w.enterMarked(rec, make([]ref, 0, len(was)), was, 0)
+	for _, r := range was {
+		if r.h.visit == w.visits {
+			w.leaveBucket(r)
+		}
+	}
+}
+
+func sameValues(was []ref, values [][]string) bool {
+	i := 0
+	for x, vs := range values {
+		for _, v := range vs {
+			if i == len(was) || was[i].index != uint32(x) || was[i].h.value != v {
+				return false
+			}
+			i++
+		}
+	}
+	return i == len(was)
+}
+
+// enterBuckets puts an object that is in none of them into the buckets of w.values,
+// from an index on, and appends where it stands.
+func (w *Writer[T]) enterBuckets(rec *record[T], refs []ref, from int) []ref {
+	w.visits += 2
+	if refs == nil {
+		n := 0
+		for _, vs := range w.values[from:] {
+			n += len(vs)
+		}
+		if n == 0 {
+			return nil
+		}
+		refs = make([]ref, 0, n)
+	}
+	return w.enterMarked(rec, refs, nil, from)
+}
+
+// enterMarked is enterBuckets for an object that may be in some: a handle with
+// visit w.visits is one that it was in, at its place in was; w.visits+1 means that
+// the value was met already.
+func (w *Writer[T]) enterMarked(rec *record[T], refs, was []ref, from int) []ref {
+	for x := from; x < len(w.values); x++ {
+		for _, v := range w.values[x] {
+			h := w.handleOf(x, v)
+			switch h.visit {
+			case w.visits + 1:
+				continue
+			case w.visits:
+				refs = append(refs, was[h.at])
+			default:
+				b := w.own(uint32(x), h)
+				refs = append(refs, ref{h: h, pos: uint32(b.slots.n), index: uint32(x)})
+				b.slots.push(w.epoch, rec.slot)
+			}
+			h.visit = w.visits + 1
+		}
+	}
+	clear(w.values)
+	return refs
+}
+
+// handleOf finds the bucket of a value or makes one. It keeps a copy of the value,
+// which may be a piece of a large object.
+func (w *Writer[T]) handleOf(index int, value string) *handle {
+	hash := hashValue(w.sh.cfg.seed, value)
+	if b := w.roots[index].find(hash, value); b != nil {
+		return b.h
+	}
+	h := &handle{value: strings.Clone(value), hash: hash}
+	h.cur = &bucket{owner: w.epoch, h: h}
+	w.roots[index] = w.roots[index].put(w.epoch, 0, h.cur)
+	return h
+}
+
+// own returns a bucket that may be edited, copied if a snapshot shares it.
+func (w *Writer[T]) own(index uint32, h *handle) *bucket {
+	if h.cur.owner != w.epoch {
+		h.cur = &bucket{owner: w.epoch, h: h, slots: h.cur.slots}
+		w.roots[index] = w.roots[index].put(w.epoch, 0, h.cur)
+	}
+	return h.cur
+}
+
+// leaveBucket takes an object out of a bucket; the bucket's last moves to its place.
+func (w *Writer[T]) leaveBucket(r ref) {
+	b := w.own(r.index, r.h)
+	if last := b.slots.n - 1; int(r.pos) != last {
+		slot := b.slots.get(last)
+		b.slots.set(w.epoch, int(r.pos), slot)
+		moved := w.objects.get(int(slot)).refs
+		for i := range moved {
+			if moved[i].h == r.h {
+				moved[i].pos = r.pos
+				break
+			}
+		}
+	}
+	b.slots.pop(w.epoch)
+	if b.slots.n == 0 {
+		w.roots[r.index] = w.roots[r.index].remove(w.epoch, 0, r.h)
+	}
+}

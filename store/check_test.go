@@ -1,0 +1,301 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// checkVec walks a vector and fails on a node that should not be there, or is not.
+func checkVec[V comparable](v *vec[V]) error {
+	if v.root == nil {
+		if len(v.few) != v.n {
+			return fmt.Errorf("small vector has %d values and says %d", len(v.few), v.n)
+		}
+		return nil
+	}
+	if v.few != nil || v.n <= width/2 {
+		return fmt.Errorf("vector of %d is a tree and has %d values beside it", v.n, len(v.few))
+	}
+	if v.n > 1<<(v.shift+levelBits) || v.shift > levelBits && v.n <= 1<<v.shift {
+		return fmt.Errorf("vector of %d has a root of shift %d", v.n, v.shift)
+	}
+	return checkBranch(v.root, v.shift, 0, v.n, v.root.owner)
+}
+
+func checkBranch[V comparable](b *branch[V], shift uint, base, n int, newest uint64) error {
+	if b.owner > newest {
+		return fmt.Errorf("a branch of epoch %d is below one of %d", b.owner, newest)
+	}
+	if (b.kids == nil) == (b.leaves == nil) || (b.leaves != nil) != (shift == levelBits) {
+		return fmt.Errorf("a branch of shift %d has the wrong children", shift)
+	}
+	for i := range width {
+		at := base + i<<shift
+		if b.leaves == nil {
+			if (b.kids[i] != nil) != (at < n) {
+				return fmt.Errorf("branch at %d of %d: present %v", at, n, b.kids[i] != nil)
+			}
+			if b.kids[i] != nil {
+				if err := checkBranch(b.kids[i], shift-levelBits, at, n, b.owner); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		l := b.leaves[i]
+		if (l != nil) != (at < n) {
+			return fmt.Errorf("leaf at %d of %d: present %v", at, n, l != nil)
+		}
+		var zero V
+		for j := range width {
+			if l != nil && at+j >= n && l.vals[j] != zero {
+				return fmt.Errorf("a value is left behind the end, at %d of %d", at+j, n)
+			}
+		}
+		if l != nil && l.owner > b.owner {
+			return fmt.Errorf("a leaf of epoch %d is below a branch of %d", l.owner, b.owner)
+		}
+	}
+	return nil
+}
+
+func checkTrie(n *trieNode, shift uint, prefix uint64, top bool, newest uint64) error {
+	if n == nil {
+		return nil
+	}
+	if n.owner > newest {
+		return fmt.Errorf("a trie node of epoch %d is below one of %d", n.owner, newest)
+	}
+	if len(n.items) == 0 || !top && len(n.items) == 1 && n.items[0].leaf != nil {
+		return fmt.Errorf("a trie node at shift %d has %d items", shift, len(n.items))
+	}
+	for pos, it := range n.items {
+		if (it.sub == nil) == (it.leaf == nil) {
+			return fmt.Errorf("a trie item is neither a node nor a bucket, or both")
+		}
+		if it.leaf != nil {
+			if it.leaf.slots.n == 0 {
+				return fmt.Errorf("value %q has an empty bucket", it.leaf.h.value)
+			}
+			if it.leaf.owner > n.owner {
+				return fmt.Errorf("a bucket of epoch %d is below a node of %d", it.leaf.owner, n.owner)
+			}
+			if err := checkVec(&it.leaf.slots); err != nil {
+				return fmt.Errorf("bucket %q: %w", it.leaf.h.value, err)
+			}
+			if shift < hashBits {
+				if bit, at := n.place(it.leaf.h.hash, shift); n.bitmap&bit == 0 || at != pos {
+					return fmt.Errorf("value %q is in the wrong place", it.leaf.h.value)
+				}
+			}
+			if mask := uint64(1)<<shift - 1; it.leaf.h.hash&mask != prefix&mask {
+				return fmt.Errorf("value %q is in the wrong node", it.leaf.h.value)
+			}
+			continue
+		}
+		digit := uint64(0)
+		for b, seen := 0, -1; b < 32; b++ {
+			if n.bitmap&(1<<b) != 0 {
+				if seen++; seen == pos {
+					digit = uint64(b)
+				}
+			}
+		}
+		if err := checkTrie(it.sub, shift+5, prefix|digit<<shift, false, n.owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check walks everything that a writer holds and compares the parts with each other.
+func (w *Writer[T]) check(t testing.TB) {
+	t.Helper()
+	fail := func(format string, args ...any) { t.Helper(); t.Fatalf("invariant: "+format, args...) }
+	tab := w.sh.table.Load()
+	if tab.live != w.objects.n {
+		fail("table has %d records for %d objects", tab.live, w.objects.n)
+	}
+	used, live := 0, 0
+	for i := range tab.cells {
+		c := &tab.cells[i]
+		hash, rec, wd := c.hash.Load(), c.rec.Load(), w.words.get(i)
+		switch {
+		case hash == emptyCell || hash == goneCell:
+			if rec != nil || wd != hash {
+				fail("cell %d is not in use and has record %v, word %x", i, rec != nil, wd)
+			}
+		case rec == nil || hash != hashKey(w.sh.cfg.seed, rec.Key):
+			fail("cell %d has a hash that is not its record's", i)
+		default:
+			live++
+			if wd != word(rec.slot, hash) {
+				fail("cell %d of %q has word %x, want %x", i, rec.Key, wd, word(rec.slot, hash))
+			}
+			if int(rec.slot) >= w.objects.n || w.objects.get(int(rec.slot)) != rec {
+				fail("%q is not in its slot %d", rec.Key, rec.slot)
+			}
+			if tab.get(hash, rec.Key) != rec {
+				fail("%q is not found from its hash", rec.Key)
+			}
+		}
+		if hash != emptyCell {
+			used++
+		}
+	}
+	if used != tab.used || live != tab.live || used > len(tab.cells)/4*3 || tab.sparse() {
+		fail("table of %d: %d/%d used, %d/%d live", len(tab.cells), used, tab.used, live, tab.live)
+	}
+	if w.words.n != len(tab.cells) {
+		fail("%d words for %d cells", w.words.n, len(tab.cells))
+	}
+	for _, err := range []error{checkVec(&w.objects), checkVec(&w.words)} {
+		if err != nil {
+			fail("%v", err)
+		}
+	}
+	refs := 0
+	for i := range w.objects.n {
+		rec := w.objects.get(i)
+		for _, r := range rec.refs {
+			refs++
+			b := w.roots[r.index].find(r.h.hash, r.h.value)
+			if b == nil || b != r.h.cur || b.slots.get(int(r.pos)) != uint32(i) {
+				fail("%q is not where it should be in index %s, value %q", rec.Key, w.set.names[r.index], r.h.value)
+			}
+		}
+		if !slices.IsSortedFunc(rec.refs, func(a, b ref) int { return int(a.index) - int(b.index) }) {
+			fail("the values of %q are not in the order of the indexes", rec.Key)
+		}
+	}
+	for i, root := range w.roots {
+		if err := checkTrie(root, 0, 0, true, w.epoch); err != nil {
+			fail("index %s: %v", w.set.names[i], err)
+		}
+		root.each(func(b *bucket) bool { refs -= b.slots.n; return true })
+	}
+	if refs != 0 {
+		fail("objects and buckets disagree by %d entries", refs)
+	}
+	w.checkLog(t)
+}
+
+func (w *Writer[T]) checkLog(t testing.TB) {
+	t.Helper()
+	bytes := 0
+	last := w.log.start
+	for c := w.log.first; c != nil; c = c.next {
+		bytes += c.bytes
+		for i := range c.n {
+			e := c.entries[i]
+			if e.Version.Before(last) {
+				t.Fatalf("invariant: the log goes back from %s to %s", last, e.Version)
+			}
+			last = e.Version
+		}
+	}
+	if bytes != w.log.bytes || bytes > max(0, w.sh.cfg.logBytes) {
+		t.Fatalf("invariant: the log has %d bytes, counts %d, may have %d", bytes, w.log.bytes, w.sh.cfg.logBytes)
+	}
+}
+
+// want is the model's word on what a snapshot has to show.
+type want struct {
+	seq     uint64
+	version object.Version
+	objects map[object.Key]Entry[thing]
+	indexes map[string]IndexFunc[thing]
+}
+
+// checkSnapshot reads a snapshot in every way there is.
+func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
+	t.Helper()
+	if s.Seq() != m.seq || s.Version() != m.version || s.Len() != len(m.objects) {
+		t.Fatalf("snapshot is seq %d version %q len %d, want %d %q %d", s.Seq(), s.Version(), s.Len(), m.seq, m.version, len(m.objects))
+	}
+	for _, err := range []error{checkVec(&s.objects), checkVec(&s.words)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[object.Key]bool{}
+	for e := range s.Entries() {
+		if seen[e.Key] || m.objects[e.Key] != *e {
+			t.Fatalf("snapshot yields %+v (again: %v), want %+v", *e, seen[e.Key], m.objects[e.Key])
+		}
+		seen[e.Key] = true
+	}
+	if len(seen) != len(m.objects) {
+		t.Fatalf("snapshot yields %d objects, want %d", len(seen), len(m.objects))
+	}
+	for key, e := range m.objects {
+		if got, ok := s.Entry(key); !ok || got != e {
+			t.Fatalf("Entry(%q) = %+v, %v, want %+v", key, got, ok, e)
+		}
+	}
+	for i := range 40 {
+		key := object.Key(fmt.Sprintf("k%d", i))
+		if _, ok := s.Get(key); ok != seen[key] {
+			t.Fatalf("Get(%q) = %v, want %v", key, ok, seen[key])
+		}
+	}
+	keys := []object.Key{}
+	for k, o := range s.Ordered() {
+		keys = append(keys, k)
+		if m.objects[k].Object != o {
+			t.Fatalf("Ordered gives %v for %q", o, k)
+		}
+	}
+	if !slices.Equal(keys, slices.Sorted(maps.Keys(m.objects))) {
+		t.Fatalf("Ordered gives %v", keys)
+	}
+	if got := len(s.roots); got != len(m.indexes) {
+		t.Fatalf("snapshot has %d indexes, want %d", got, len(m.indexes))
+	}
+	for name, fn := range m.indexes {
+		checkIndex(t, s, name, fn, m.objects)
+	}
+}
+
+func checkIndex(t testing.TB, s *Snapshot[thing], name string, fn IndexFunc[thing], objects map[object.Key]Entry[thing]) {
+	t.Helper()
+	wantBuckets := map[string]map[object.Key]bool{}
+	for key, e := range objects {
+		values, err := callIndex(fn, e.Object)
+		if err != nil {
+			continue
+		}
+		for _, v := range values {
+			if wantBuckets[v] == nil {
+				wantBuckets[v] = map[object.Key]bool{}
+			}
+			wantBuckets[v][key] = true
+		}
+	}
+	x, err := s.Index(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkTrie(x.root, 0, 0, true, 1<<63); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Collect(x.Values()); !slices.Equal(got, slices.Sorted(maps.Keys(wantBuckets))) {
+		t.Fatalf("index %s has values %q, want %q", name, got, slices.Sorted(maps.Keys(wantBuckets)))
+	}
+	for v, wantKeys := range wantBuckets {
+		got := map[object.Key]bool{}
+		for e := range x.Entries(v) {
+			if got[e.Key] || !wantKeys[e.Key] || *e != objects[e.Key] {
+				t.Fatalf("index %s value %q yields %+v, want one of %v", name, v, *e, wantKeys)
+			}
+			got[e.Key] = true
+		}
+		if len(got) != len(wantKeys) || x.Len(v) != len(wantKeys) {
+			t.Fatalf("index %s value %q yields %d, says %d, want %d", name, v, len(got), x.Len(v), len(wantKeys))
+		}
+	}
+}

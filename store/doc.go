@@ -1,0 +1,49 @@
+// Package store keeps objects of any type by key, with indexes, and hands out
+// snapshots of them. It is the mirror's memory and knows nothing of Kubernetes.
+//
+// A Writer, used by one goroutine, changes it in batches or replaces all of it by a
+// list. A Reader, used by any number of goroutines, reads it. A Snapshot is the store
+// at one moment.
+//
+// What it promises:
+//
+//   - One moment (P8). The objects, every index, the version and the sequence number
+//     of a snapshot belong to one batch and never change. A batch shows in
+//     snapshots as a whole, when Commit or CommitReplace has returned, and from then
+//     on in every snapshot that is asked for (P4).
+//   - Readers never make the writer wait, whatever they do and for however long they
+//     hold a snapshot. A reader waits in one case only: it asks for a snapshot
+//     inside a batch while nobody has the state before that batch, and then until
+//     that batch's Commit. Nobody waits for a CommitReplace or an AddIndexes outside a batch.
+//   - Get of a Reader takes no lock and allocates nothing. It shows each write at
+//     once: it may be ahead of the newest snapshot, never behind it.
+//   - A snapshot costs the same whatever the size of the store, and nothing if nobody asks
+//     for it. After one was taken, the writer copies each small node that it edits
+//     once.
+//   - Nothing is kept longer than asked: a deleted object is released when the last
+//     snapshot and the log let go of it, an index value with its last object,
+//     and everything by Reset.
+//   - A list is one transaction. Objects whose version did not change keep their place
+//     and cost no memory; what the list did not have is deleted; the peak is the
+//     final state and what changed.
+//   - A failing index function costs the object its place in that index, and nothing
+//     else, and is reported (P12). An update never computes the values of the old object again.
+//   - The log of changes is bounded by bytes and by age. Since replays it completely
+//     or says ErrGone; it never leaves out a change in between.
+//
+// Objects belong to the store once they were given to it, and are read-only for all.
+//
+// Versions order the log. Objects without a version, or with one that is older than
+// the store's, are stored all the same, but such a change counts to the version
+// that the store was at, so Since of that version does not show it.
+//
+// # How it works
+//
+// Objects lie in slots without holes. The slots, and the set of slots under each value
+// of an index, are 32-way persistent vectors; the values of an index are a persistent
+// hash trie. Every node carries the epoch in which it was made, and the writer edits
+// nodes of the current epoch in place. At the end of a batch the writer offers a
+// snapshot, which is little more than the roots. If a reader takes it, one atomic swap,
+// the next batch begins a new epoch; if none does, the writer withdraws the offer and
+// goes on in place. Beside that, a hash table with atomic cells answers point reads.
+package store

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// IndexFunc computes the values under which an index finds an object. It runs in
+// the writer, must not change the object, and may return a value twice. If it
+// fails or panics, the object is stored, stays out of this index, and the failure
+// goes to Options.OnError.
+type IndexFunc[T any] func(obj T) ([]string, error)
+
+// ErrUnknownIndex is what asking for an index that was never added wraps.
+var ErrUnknownIndex = errors.New("no such index")
+
+// indexSet is the indexes that there are. It never changes: adding makes a new one.
+type indexSet[T any] struct {
+	names []string // by number
+	funcs []IndexFunc[T]
+	known map[string]int
+}
+
+// with returns the set grown by further indexes, in the order of their names.
+func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
+	grown := &indexSet[T]{
+		names: slices.Clone(s.names),
+		funcs: slices.Clone(s.funcs),
+		known: maps.Clone(s.known),
+	}
+	for _, name := range slices.Sorted(maps.Keys(add)) {
+		if name == "" {
+			return nil, errors.New("add an index: its name is empty; give it one")
+		}
+		if add[name] == nil {
+			return nil, fmt.Errorf("add index %q: its function is nil", name)
+		}
+		if _, exists := s.known[name]; exists {
+			return nil, fmt.Errorf("add index %q: an index of this name exists; choose another name", name)
+		}
+		grown.known[name] = len(grown.names)
+		grown.names = append(grown.names, name)
+		grown.funcs = append(grown.funcs, add[name])
+	}
+	return grown, nil
+}
+
+func (s *indexSet[T]) sorted() []string { return slices.Sorted(slices.Values(s.names)) }
+
+func (s *indexSet[T]) unknown(name string) error {
+	if len(s.names) == 0 {
+		return fmt.Errorf("read index %q: %w; there are none, add it with AddIndexes", name, ErrUnknownIndex)
+	}
+	return fmt.Errorf("read index %q: %w; known are %s", name, ErrUnknownIndex, strings.Join(s.sorted(), ", "))
+}
+
+// callIndex runs an index function and turns a panic into an error.
+func callIndex[T any](fn IndexFunc[T], obj T) (values []string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			values, err = nil, fmt.Errorf("index function panicked: %v", p)
+		}
+	}()
+	return fn(obj)
+}
+
+// Index is one index of a snapshot. It stays valid as long as it is held.
+type Index[T any] struct {
+	snap *Snapshot[T]
+	root *trieNode
+}
+
+// Get yields the objects under a value, in no particular order.
+func (x Index[T]) Get(value string) iter.Seq[T] {
+	return func(yield func(T) bool) { x.snap.objectsIn(x.bucket(value), yield) }
+}
+
+// Entries is Get with all that is known of the objects. The entries are read-only.
+func (x Index[T]) Entries(value string) iter.Seq[*Entry[T]] {
+	return func(yield func(*Entry[T]) bool) { x.snap.entriesIn(x.bucket(value), yield) }
+}
+
+// Len is the number of objects under a value.
+func (x Index[T]) Len(value string) int {
+	if b := x.bucket(value); b != nil {
+		return b.slots.n
+	}
+	return 0
+}
+
+// Values yields every value that has an object, sorted.
+func (x Index[T]) Values() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var values []string
+		x.root.each(func(b *bucket) bool {
+			values = append(values, b.h.value)
+			return true
+		})
+		slices.Sort(values)
+		for _, v := range values {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+func (x Index[T]) bucket(value string) *bucket {
+	if x.root == nil {
+		return nil
+	}
+	return x.root.find(hashValue(x.snap.cfg.seed, value), value)
+}

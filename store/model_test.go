@@ -1,0 +1,315 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// thing is what the tests store.
+type thing struct {
+	Name, Color string
+	Tags        int // a bit for each tag
+}
+
+func byColor(o thing) ([]string, error) {
+	switch o.Color {
+	case "error":
+		return []string{"ignored"}, errors.New("no color")
+	case "panic":
+		panic("bad color")
+	case "none":
+		return nil, nil
+	}
+	return []string{o.Color}, nil
+}
+
+func byTag(o thing) ([]string, error) {
+	var tags []string
+	for i := range 8 {
+		if o.Tags&(1<<i) != 0 {
+			tags = append(tags, fmt.Sprintf("t%d", i), fmt.Sprintf("t%d", i/2)) // some twice
+		}
+	}
+	return tags, nil
+}
+
+func byName(o thing) ([]string, error) { return []string{o.Name}, nil }
+
+// seedOf gives a new seed each run, or the one to run again.
+func seedOf(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("STORE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("run again with STORE_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// model does with plain maps what the store does.
+type model struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	w    *Writer[thing]
+	keys int
+	rv   int
+	want want
+	log  []LogEntry[thing] // since the store's log was last ended
+	held []heldSnapshot
+}
+
+type heldSnapshot struct {
+	s *Snapshot[thing]
+	want
+}
+
+func (m *model) key() object.Key { return object.Key(fmt.Sprintf("k%d", m.rnd.IntN(m.keys))) }
+
+func (m *model) next() object.Version {
+	m.rv += 1 + m.rnd.IntN(3)
+	return object.Version(strconv.Itoa(m.rv))
+}
+
+func (m *model) entry(key object.Key) Entry[thing] {
+	colors := []string{"red", "green", "blue", "error", "panic", "none", string(key)}
+	return Entry[thing]{
+		Key: key, Version: m.next(), UID: strconv.Itoa(m.rnd.IntN(2)), Size: m.rnd.IntN(50),
+		Object: thing{Name: string(key), Color: colors[m.rnd.IntN(len(colors))], Tags: m.rnd.IntN(256) & m.rnd.IntN(256)},
+	}
+}
+
+func (m *model) note(v object.Version, key object.Key, old *Entry[thing], now *Entry[thing]) {
+	m.log = append(m.log, LogEntry[thing]{v, key, old, now})
+	m.want.version = v
+}
+
+func (m *model) batch() {
+	m.w.Begin()
+	for range m.rnd.IntN(20) {
+		key := m.key()
+		old, had := m.want.objects[key]
+		var oldp *Entry[thing]
+		if had {
+			oldp = &old
+		}
+		if m.rnd.IntN(3) > 0 {
+			e := m.entry(key)
+			got, existed := m.w.Put(e)
+			if existed != had || got != old {
+				m.t.Fatalf("Put(%q) returned %+v, %v, want %+v, %v", key, got, existed, old, had)
+			}
+			m.want.objects[key] = e
+			m.note(e.Version, key, oldp, &e)
+		} else {
+			v := m.next()
+			got, existed := m.w.Delete(key, v)
+			if existed != had || got != old {
+				m.t.Fatalf("Delete(%q) returned %+v, %v, want %+v, %v", key, got, existed, old, had)
+			}
+			delete(m.want.objects, key)
+			m.want.version = v
+			if had {
+				m.note(v, key, oldp, nil)
+			}
+		}
+		if got, ok := m.w.Get(key); ok != hasKey(m.want.objects, key) || got != m.want.objects[key] {
+			m.t.Fatalf("inside the batch, Get(%q) = %+v, %v", key, got, ok)
+		}
+	}
+	if m.rnd.IntN(4) == 0 {
+		v := m.next()
+		m.w.SetVersion(v)
+		m.want.version = v
+	}
+	m.committed(m.w.Commit())
+}
+
+func hasKey(o map[object.Key]Entry[thing], k object.Key) bool { _, ok := o[k]; return ok }
+
+func (m *model) committed(seq uint64) {
+	m.want.seq++
+	if seq != m.want.seq {
+		m.t.Fatalf("the batch has number %d, want %d", seq, m.want.seq)
+	}
+}
+
+func (m *model) list() {
+	m.w.BeginReplace()
+	after := map[object.Key]Entry[thing]{}
+	var order []object.Key
+	for _, i := range m.rnd.Perm(m.keys) {
+		key := object.Key(fmt.Sprintf("k%d", i))
+		old, had := m.want.objects[key]
+		switch m.rnd.IntN(5) {
+		case 0: // not in the list
+		case 1:
+			if m.w.Keep(key) != had {
+				m.t.Fatalf("Keep(%q) = %v", key, !had)
+			}
+			if had {
+				after[key] = old
+			}
+		case 2, 3:
+			if m.w.Seen(key, old.Version, old.UID) != had {
+				m.t.Fatalf("Seen(%q) = %v", key, !had)
+			}
+			if had {
+				after[key] = old
+			}
+		case 4:
+			e := m.entry(key)
+			if m.rnd.IntN(3) == 0 {
+				m.w.Stage(m.entry(key)) // to be replaced
+			}
+			m.w.Stage(e)
+			after[key] = e
+			order = append(order, key)
+			if had && m.rnd.IntN(4) == 0 { // taken back by a later item
+				if !m.w.Seen(key, old.Version, "") {
+					m.t.Fatalf("Seen(%q) after Stage = false", key)
+				}
+				after[key] = old
+				order = order[:len(order)-1]
+			}
+		}
+	}
+	if m.rnd.IntN(4) == 0 {
+		m.w.AbortReplace()
+		return
+	}
+	v := m.next()
+	deleted, changed := map[object.Key]bool{}, []object.Key{}
+	m.committed(m.w.CommitReplace(v, func(old, now *Entry[thing]) {
+		switch {
+		case now == nil:
+			if len(changed) > 0 || *old != m.want.objects[old.Key] {
+				m.t.Fatalf("delete of %+v after %d other changes", *old, len(changed))
+			}
+			deleted[old.Key] = true
+		default:
+			if before, had := m.want.objects[now.Key]; (old != nil) != had || had && *old != before || *now != after[now.Key] {
+				m.t.Fatalf("change of %q from %v to %v", now.Key, old, now)
+			}
+			changed = append(changed, now.Key)
+		}
+	}))
+	if !slices.Equal(changed, order) {
+		m.t.Fatalf("changes came as %v, want %v", changed, order)
+	}
+	for key := range m.want.objects {
+		if deleted[key] == hasKey(after, key) {
+			m.t.Fatalf("%q told deleted: %v", key, deleted[key])
+		}
+	}
+	m.want.objects, m.want.version, m.log = after, v, []LogEntry[thing]{{Version: v}}
+}
+
+func (m *model) checkNow() {
+	m.w.check(m.t)
+	s := m.w.Reader().Snapshot()
+	checkSnapshot(m.t, s, m.want)
+	if m.rnd.IntN(3) == 0 {
+		kept := heldSnapshot{s, m.want}
+		kept.objects = maps.Clone(m.want.objects)
+		kept.indexes = maps.Clone(m.want.indexes)
+		m.held = append(m.held, kept)
+	}
+	if len(m.held) > 8 {
+		m.held = slices.Delete(m.held, 0, 1+m.rnd.IntN(4))
+	}
+	r := m.w.Reader()
+	if r.Len() != len(m.want.objects) || r.Version() != m.want.version || m.w.Len() != r.Len() {
+		m.t.Fatalf("reader says len %d version %q", r.Len(), r.Version())
+	}
+	for key, e := range m.want.objects {
+		if got, ok := r.Entry(key); !ok || got != e {
+			m.t.Fatalf("reader's Entry(%q) = %+v, %v", key, got, ok)
+		}
+	}
+	m.checkSince()
+}
+
+// checkSince asks for a version in the model's log: the store gives the same
+// changes or has dropped them.
+func (m *model) checkSince() {
+	if len(m.log) == 0 {
+		return
+	}
+	from := m.rnd.IntN(len(m.log))
+	changes, err := m.w.Reader().Since(m.log[from].Version)
+	if err != nil {
+		if !errors.Is(err, ErrGone) || m.w.sh.cfg.logBytes > 0 && !m.log[from].Version.Before(m.w.log.start) {
+			m.t.Fatalf("Since(%s): %v", m.log[from].Version, err)
+		}
+		return
+	}
+	i := from + 1
+	for c := range changes {
+		if i >= len(m.log) || c.Version != m.log[i].Version || c.Key != m.log[i].Key ||
+			!sameEntry(c.Old, m.log[i].Old) || !sameEntry(c.New, m.log[i].New) {
+			m.t.Fatalf("Since(%s) gives %+v as number %d of %d", m.log[from].Version, c, i, len(m.log))
+		}
+		i++
+	}
+	if i != len(m.log) {
+		m.t.Fatalf("Since(%s) ends at %d of %d", m.log[from].Version, i, len(m.log))
+	}
+}
+
+func sameEntry(a, b *Entry[thing]) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+func TestStoreDoesWhatAMapDoes(t *testing.T) {
+	for _, size := range []struct{ keys, steps, logBytes int }{{8, 400, 500}, {60, 200, 20000}, {2000, 30, 0}} {
+		t.Run(fmt.Sprintf("%d keys", size.keys), func(t *testing.T) {
+			m := &model{t: t, rnd: seedOf(t), keys: size.keys}
+			m.want.objects = map[object.Key]Entry[thing]{}
+			m.want.indexes = map[string]IndexFunc[thing]{"color": byColor, "tag": byTag}
+			var err error
+			m.w, err = New(Options[thing]{Indexes: maps.Clone(m.want.indexes), LogBytes: size.logBytes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for step := range size.steps {
+				switch n := m.rnd.IntN(100); {
+				case n < 6 || size.keys > 1000 && n < 30:
+					m.list()
+				case n == 6:
+					m.w.Reset()
+					m.want.objects, m.want.version, m.log = map[object.Key]Entry[thing]{}, "", nil
+					m.want.seq++
+				case n == 7 && step > size.steps/3:
+					add := map[string]IndexFunc[thing]{fmt.Sprintf("name%d", step): byName}
+					maps.Copy(m.want.indexes, add)
+					if err := m.w.AddIndexes(add); err != nil {
+						t.Fatal(err)
+					}
+				default:
+					m.batch()
+				}
+				if m.rnd.IntN(2) == 0 {
+					m.checkNow()
+				}
+				for _, h := range m.held {
+					if m.rnd.IntN(6) == 0 {
+						checkSnapshot(t, h.s, h.want)
+					}
+				}
+			}
+			m.checkNow()
+			for _, h := range m.held {
+				checkSnapshot(t, h.s, h.want)
+			}
+		})
+	}
+}

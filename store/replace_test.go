@@ -1,0 +1,184 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+func TestAListDeletesWhatItDoesNotHaveAndKeepsWhatItCannotTell(t *testing.T) {
+	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
+	commit(w, func() {
+		for i, key := range []string{"same", "changed", "gone", "broken", "reborn"} {
+			put(w, i+1, key, "red")
+		}
+	})
+	r := w.Reader()
+	w.BeginReplace()
+	for _, c := range []struct {
+		key     object.Key
+		version object.Version
+		uid     string
+		want    bool
+	}{
+		{"same", "1", "same", true},
+		{"same", "1", "", true}, // an unknown uid differs from nothing
+		{"same", "", "same", false},
+		{"changed", "7", "changed", false},
+		{"reborn", "5", "another uid", false},
+		{"unknown", "1", "", false},
+	} {
+		if got := w.Seen(c.key, c.version, c.uid); got != c.want {
+			t.Errorf("Seen(%q, %q, %q) = %v", c.key, c.version, c.uid, got)
+		}
+	}
+	if !w.Keep("broken") || w.Keep("unknown") {
+		t.Error("Keep knows what is stored, and nothing else")
+	}
+	w.Stage(Entry[thing]{Key: "reborn", Version: "5", UID: "another uid", Object: thing{Color: "blue"}})
+	w.Stage(Entry[thing]{Key: "new", Version: "8", Object: thing{Color: "first"}})
+	w.Stage(Entry[thing]{Key: "changed", Version: "7", Object: thing{Color: "blue"}})
+	w.Stage(Entry[thing]{Key: "new", Version: "9", Object: thing{Color: "blue"}})
+	if !w.Keep("new") {
+		t.Error("Keep does not know what was staged")
+	}
+	if s := r.Snapshot(); s.Seq() != 1 || s.Len() != 5 {
+		t.Error("a list shows before it is committed")
+	}
+	if _, ok := r.Get("new"); ok {
+		t.Error("a point read shows a list before it is committed")
+	}
+	var got []string
+	seq := w.CommitReplace("20", func(old, now *Entry[thing]) {
+		if r.Snapshot().Version() != "20" {
+			t.Error("the list is not published when its changes are told")
+		}
+		switch {
+		case now == nil:
+			got = append(got, "- "+string(old.Key))
+		case old == nil:
+			got = append(got, "+ "+string(now.Key)+" "+string(now.Version))
+		default:
+			got = append(got, "~ "+string(now.Key)+" "+old.UID+">"+now.UID)
+		}
+	})
+	want := []string{"- gone", "~ reborn reborn>another uid", "+ new 9", "~ changed changed>"}
+	if seq != 2 || !slices.Equal(got, want) {
+		t.Errorf("batch %d, changes %q, want %q", seq, got, want)
+	}
+	s := r.Snapshot()
+	blue := slices.Collect(s.ByIndex("color", "blue"))
+	if s.Len() != 5 || len(blue) != 3 {
+		t.Errorf("%d objects, %d blue", s.Len(), len(blue))
+	}
+	w.check(t)
+}
+
+func TestAnAbortedListLeavesNoTrace(t *testing.T) {
+	w := mustNew(t, Options[thing]{})
+	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
+	w.BeginReplace()
+	w.Seen("a", "1", "")
+	w.Stage(Entry[thing]{Key: "c", Version: "3"})
+	w.AbortReplace()
+	w.BeginReplace() // what the first list saw does not count here
+	w.Seen("b", "2", "")
+	var gone []object.Key
+	w.CommitReplace("9", func(old, now *Entry[thing]) {
+		if now != nil {
+			t.Errorf("%q was told as a change", now.Key)
+			return
+		}
+		gone = append(gone, old.Key)
+	})
+	if !slices.Equal(gone, []object.Key{"a"}) || w.Len() != 1 {
+		t.Errorf("deleted %v, %d left", gone, w.Len())
+	}
+	w.check(t)
+}
+
+func TestWhatIsTakenBackFromAListIsDeletedWithIt(t *testing.T) {
+	w := mustNew(t, Options[thing]{})
+	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red"); put(w, 3, "c", "red") })
+	w.BeginReplace()
+	w.Seen("a", "1", "")
+	w.Stage(Entry[thing]{Key: "b", Version: "5"})
+	w.Stage(Entry[thing]{Key: "new", Version: "6"})
+	w.Keep("c")
+	for _, key := range []object.Key{"a", "b", "new", "unknown"} {
+		w.Unstage(key)
+	}
+	var told []string
+	w.CommitReplace("9", func(old, now *Entry[thing]) {
+		if now != nil {
+			t.Errorf("%q was told as a change", now.Key)
+			return
+		}
+		told = append(told, string(old.Key))
+	})
+	slices.Sort(told)
+	if _, ok := w.Get("c"); !ok || w.Len() != 1 || !slices.Equal(told, []string{"a", "b"}) {
+		t.Errorf("deleted %v, %d left", told, w.Len())
+	}
+	w.check(t)
+}
+
+func TestAListOfWhatIsThereCostsNextToNothing(t *testing.T) {
+	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
+	w.BeginReplace()
+	keys := make([]object.Key, 10000)
+	for i := range keys {
+		keys[i] = object.Key(fmt.Sprint("k", i))
+		w.Stage(Entry[thing]{Key: keys[i], Version: "1", Object: thing{Color: "red"}})
+	}
+	w.CommitReplace("1", nil)
+	w.check(t)
+	n := testing.AllocsPerRun(5, func() {
+		w.BeginReplace()
+		for _, k := range keys {
+			if !w.Seen(k, "1", "") {
+				t.Fatal("not seen")
+			}
+		}
+		w.CommitReplace("1", nil)
+	})
+	if n > 10 {
+		t.Errorf("a list without a change allocates %v times", n)
+	}
+}
+
+func TestCallsOutOfOrderSaySo(t *testing.T) {
+	idleW := func() *Writer[thing] { return mustNew(t, Options[thing]{}) }
+	inBatch := func() *Writer[thing] { w := idleW(); w.Begin(); return w }
+	inReplace := func() *Writer[thing] { w := idleW(); w.BeginReplace(); return w }
+	for _, c := range []struct {
+		name string
+		w    *Writer[thing]
+		do   func(w *Writer[thing])
+		want string
+	}{
+		{"Put outside", idleW(), func(w *Writer[thing]) { w.Put(Entry[thing]{}) }, "store: Put: no batch is open"},
+		{"Delete outside", idleW(), func(w *Writer[thing]) { w.Delete("a", "") }, "store: Delete: no batch is open"},
+		{"SetVersion outside", idleW(), func(w *Writer[thing]) { w.SetVersion("1") }, "store: SetVersion: no batch"},
+		{"Commit outside", idleW(), func(w *Writer[thing]) { w.Commit() }, "store: Commit: no batch is open"},
+		{"Stage outside", idleW(), func(w *Writer[thing]) { w.Stage(Entry[thing]{}) }, "store: Stage: no batch is open"},
+		{"second Begin", inBatch(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a batch is open"},
+		{"BeginReplace in batch", inBatch(), func(w *Writer[thing]) { w.BeginReplace() }, "a batch is open"},
+		{"Reset in batch", inBatch(), func(w *Writer[thing]) { w.Reset() }, "a batch is open"},
+		{"Begin in replace", inReplace(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a replace is open"},
+		{"Put in replace", inReplace(), func(w *Writer[thing]) { w.Put(Entry[thing]{}) }, "a replace is open"},
+		{"second BeginReplace", inReplace(), func(w *Writer[thing]) { w.BeginReplace() }, "a replace is open"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, c.want) {
+					t.Errorf("panic %q, want %q", text, c.want)
+				}
+			}()
+			c.do(c.w)
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// The states of a snapshot. The writer fills one at the end of each batch and
+// offers it; the first reader that wants it takes it, and from then on nobody
+// changes it nor a node below it. If no reader came, the writer withdraws it at
+// the next batch and goes on editing in place: so a snapshot that nobody asks for
+// costs no copy, and the writer waits for nobody.
+const (
+	withdrawn uint32 = iota
+	offered
+	taken
+)
+
+// Snapshot is the store at one moment: objects, all indexes and version belong
+// together and never change. It holds on to the objects of its moment, so let go of
+// it when done. Any number of goroutines may read it.
+type Snapshot[T any] struct {
+	state   atomic.Uint32
+	cfg     *config[T]
+	seq     uint64
+	version object.Version
+	objects vec[*record[T]]
+	words   vec[uint64] // key -> slot, see lookup
+	set     *indexSet[T]
+	roots   []*trieNode // by number of the index
+
+	order  sync.Once
+	sorted []*Entry[T]
+}
+
+// Seq is the number of the batch that made this state.
+func (s *Snapshot[T]) Seq() uint64 { return s.seq }
+
+// Version is the source's version of this state.
+func (s *Snapshot[T]) Version() object.Version { return s.version }
+
+// Len is the number of objects.
+func (s *Snapshot[T]) Len() int { return s.objects.n }
+
+// Get returns the object of a key.
+func (s *Snapshot[T]) Get(key object.Key) (T, bool) {
+	if r := s.find(key); r != nil {
+		return r.Object, true
+	}
+	var zero T
+	return zero, false
+}
+
+// Entry is Get with all that is known of the object.
+func (s *Snapshot[T]) Entry(key object.Key) (Entry[T], bool) {
+	if r := s.find(key); r != nil {
+		return r.Entry, true
+	}
+	return Entry[T]{}, false
+}
+
+func (s *Snapshot[T]) find(key object.Key) *record[T] {
+	return lookup(&s.words, &s.objects, hashKey(s.cfg.seed, key), key)
+}
+
+// The iterators below are one-line closures over a method with the loop: so they are
+// inlined and reading allocates nothing. The loops are written out for objects and
+// for entries, because a callback between would cost as much as the loop itself.
+
+// All yields every object in the order that is fastest, which says nothing.
+func (s *Snapshot[T]) All() iter.Seq2[object.Key, T] {
+	return func(yield func(object.Key, T) bool) { s.eachObject(yield) }
+}
+
+// Entries is All with all that is known of the objects. The entries are read-only.
+func (s *Snapshot[T]) Entries() iter.Seq[*Entry[T]] {
+	return func(yield func(*Entry[T]) bool) { s.eachEntry(yield) }
+}
+
+func (s *Snapshot[T]) eachObject(yield func(object.Key, T) bool) {
+	for base := 0; base < s.objects.n; base += width {
+		for _, r := range s.objects.chunk(base) {
+			if !yield(r.Key, r.Object) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Snapshot[T]) eachEntry(yield func(*Entry[T]) bool) {
+	for base := 0; base < s.objects.n; base += width {
+		for _, r := range s.objects.chunk(base) {
+			if !yield(&r.Entry) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Snapshot[T]) objectsIn(b *bucket, yield func(T) bool) {
+	for base := 0; b != nil && base < b.slots.n; base += width {
+		for _, slot := range b.slots.chunk(base) {
+			if !yield(s.objects.get(int(slot)).Object) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Snapshot[T]) entriesIn(b *bucket, yield func(*Entry[T]) bool) {
+	for base := 0; b != nil && base < b.slots.n; base += width {
+		for _, slot := range b.slots.chunk(base) {
+			if !yield(&s.objects.get(int(slot)).Entry) {
+				return
+			}
+		}
+	}
+}
+
+// Ordered yields every object by key. The first call on a snapshot sorts, and the
+// order is kept for the others.
+func (s *Snapshot[T]) Ordered() iter.Seq2[object.Key, T] {
+	return func(yield func(object.Key, T) bool) { s.eachOrdered(yield) }
+}
+
+func (s *Snapshot[T]) eachOrdered(yield func(object.Key, T) bool) {
+	for _, e := range s.inOrder() {
+		if !yield(e.Key, e.Object) {
+			return
+		}
+	}
+}
+
+// Page returns up to limit entries by key, beginning with the first key behind
+// after ("" begins at the start), and whether there are more. A limit of zero or
+// less is none. The entries are read-only.
+func (s *Snapshot[T]) Page(after object.Key, limit int) (page []*Entry[T], more bool) {
+	rest := s.inOrder()
+	if after != "" {
+		rest = rest[sort.Search(len(rest), func(i int) bool { return rest[i].Key > after }):]
+	}
+	if limit > 0 && limit < len(rest) {
+		return slices.Clone(rest[:limit]), true
+	}
+	return slices.Clone(rest), false
+}
+
+func (s *Snapshot[T]) inOrder() []*Entry[T] {
+	s.order.Do(func() {
+		s.sorted = make([]*Entry[T], 0, s.objects.n)
+		for e := range s.Entries() {
+			s.sorted = append(s.sorted, e)
+		}
+		slices.SortFunc(s.sorted, func(a, b *Entry[T]) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	})
+	return s.sorted
+}
+
+// ByIndex yields the objects under a value of an index, in no particular order. An
+// index that does not exist yields nothing and is reported to Options.OnError, each
+// time it is read; Index returns that as an error instead.
+func (s *Snapshot[T]) ByIndex(index, value string) iter.Seq[T] {
+	return func(yield func(T) bool) { s.eachByIndex(index, value, yield) }
+}
+
+func (s *Snapshot[T]) eachByIndex(index, value string, yield func(T) bool) {
+	x, err := s.Index(index)
+	if err != nil {
+		s.cfg.report("", index, err)
+		return
+	}
+	s.objectsIn(x.bucket(value), yield)
+}
+
+// Index returns an index of the snapshot. The error for one that does not exist
+// wraps ErrUnknownIndex and lists those that do.
+func (s *Snapshot[T]) Index(name string) (Index[T], error) {
+	i, ok := s.set.known[name]
+	if !ok {
+		return Index[T]{}, s.set.unknown(name)
+	}
+	return Index[T]{snap: s, root: s.roots[i]}, nil
+}

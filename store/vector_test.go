@@ -1,0 +1,71 @@
+package store
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestVectorKeepsEveryCutWhileItGrowsAndShrinks(t *testing.T) {
+	rnd := seedOf(t)
+	type cut struct {
+		v    vec[int]
+		want []int
+	}
+	var v vec[int]
+	var want []int
+	var cuts []cut
+	owner := uint64(1)
+	verify := func(v *vec[int], want []int) {
+		t.Helper()
+		if err := checkVec(v); err != nil {
+			t.Fatal(err)
+		}
+		got := []int{}
+		for base := 0; base < v.n; base += width {
+			got = append(got, v.chunk(base)...)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("vector of %d differs", v.n)
+		}
+		for i := range want {
+			if v.get(i) != want[i] {
+				t.Fatalf("get(%d) = %d, want %d", i, v.get(i), want[i])
+			}
+		}
+	}
+	// Sizes on both sides of every border: 16, 32, 1024, 32768.
+	for _, size := range []int{5, 33, 16, 17, 31, 40, 0, 1025, 1000, 1024, 15, 33000, 32768, 32767, 1023, 2000, 0} {
+		for len(want) < size {
+			v.push(owner, len(want)+1)
+			want = append(want, len(want)+1)
+		}
+		for len(want) > size {
+			v.pop(owner)
+			want = want[:len(want)-1]
+		}
+		for range min(size, 50) {
+			i, x := rnd.IntN(size), 1+rnd.IntN(1000)
+			v.set(owner, i, x)
+			want[i] = x
+		}
+		verify(&v, want)
+		if rnd.IntN(3) > 0 {
+			cuts = append(cuts, cut{v, slices.Clone(want)})
+			owner++
+		}
+	}
+	for _, c := range cuts {
+		verify(&c.v, c.want)
+	}
+}
+
+func TestVectorCopiesANodeOncePerCut(t *testing.T) {
+	var v vec[int]
+	for i := range 40000 {
+		v.push(1, i)
+	}
+	v.set(2, 5, 0) // the copy of this epoch
+	if n := testing.AllocsPerRun(10, func() { v.set(2, 6, 1) }); n != 0 {
+		t.Errorf("an edit of a node that is owned allocates %v times", n)
+	}
+}

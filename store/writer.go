@@ -1,0 +1,258 @@
+package store
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// Options say what a store keeps besides its objects. The zero Options are valid.
+type Options[T any] struct {
+	// Indexes are there from the start; AddIndexes adds others later.
+	Indexes map[string]IndexFunc[T]
+	// LogBytes bounds the log of changes: the sum of the sizes of the objects before
+	// and after each change, and 64 for each. 0 means no log.
+	LogBytes int
+	// LogAge bounds the log by time; 0 does not.
+	LogAge time.Duration
+	// OnError is told of an index function that failed or panicked on an object, and,
+	// with an empty key, of a ByIndex on an index that does not exist. It runs where
+	// that happened: in the writer, inside a batch, or in any reader. It must
+	// neither use the writer nor ask for a snapshot.
+	OnError func(key object.Key, index string, err error)
+}
+
+// What a writer is in the middle of.
+const (
+	idle uint32 = iota
+	batching
+	replacing
+	applying
+)
+
+// Writer changes a store. One goroutine may use it at a time. Calls out of their
+// order, such as a Begin while a batch is open or a Put outside of one, are mistakes
+// of the program and panic with a text that says so.
+type Writer[T any] struct {
+	sh    *shared[T]
+	phase atomic.Uint32
+	// epoch is the owner of the nodes that no snapshot shares.
+	epoch   uint64
+	seq     uint64
+	objects vec[*record[T]]
+	words   vec[uint64]
+	set     *indexSet[T]
+	roots   []*trieNode
+
+	version  object.Version // the store's, with what the open batch moved it to
+	explicit object.Version // what SetVersion asked for in the open batch
+	log      changeLog[T]
+	pending  []change[T] // for the log
+
+	values [][]string // scratch: what the index functions gave, by index
+	visits uint64     // scratch of reindex
+
+	replace  *replacement[T]
+	replaces uint32 // how many were begun
+	listed   bool   // one was committed
+}
+
+// change is a change of the open batch.
+type change[T any] struct {
+	version  object.Version
+	key      object.Key
+	old, now *record[T]
+}
+
+// New makes an empty store.
+func New[T any](opts Options[T]) (*Writer[T], error) {
+	set, err := (&indexSet[T]{known: map[string]int{}}).with(opts.Indexes)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &config[T]{
+		seed:     maphash.MakeSeed(),
+		onError:  opts.OnError,
+		logBytes: opts.LogBytes,
+		logAge:   opts.LogAge,
+		born:     time.Now(),
+	}
+	w := &Writer[T]{sh: &shared[T]{cfg: cfg}, epoch: 1, log: changeLog[T]{cfg: cfg}}
+	w.useIndexes(set)
+	w.rebuild(0)
+	w.sh.history.Store(&history[T]{})
+	w.sh.offer.Store(&Snapshot[T]{})
+	w.publish()
+	return w, nil
+}
+
+// Reader returns the reading side of the store.
+func (w *Writer[T]) Reader() *Reader[T] { return &Reader[T]{sh: w.sh} }
+
+// Get returns the entry of a key, as the open batch left it.
+func (w *Writer[T]) Get(key object.Key) (Entry[T], bool) { return w.Reader().Entry(key) }
+
+// Len is the number of objects, as the open batch left it.
+func (w *Writer[T]) Len() int { return w.objects.n }
+
+// Begin opens a batch. No snapshot shows any of it before Commit. Readers that ask
+// for a snapshot meanwhile may have to wait for Commit, so a batch should not wait
+// for anything.
+func (w *Writer[T]) Begin() {
+	w.enter("Begin", idle, batching)
+	w.withdraw()
+}
+
+// Put stores an object and returns what was there before. The entry's object
+// belongs to the store from then on and must not be changed.
+func (w *Writer[T]) Put(e Entry[T]) (old Entry[T], existed bool) {
+	w.must("Put", batching)
+	rec := &record[T]{Entry: e}
+	was := w.apply(rec)
+	w.advance(e.Version)
+	w.note(was, rec)
+	if was == nil {
+		return Entry[T]{}, false
+	}
+	return was.Entry, true
+}
+
+// Delete removes an object that was deleted at a version, and returns it. The
+// version counts also if the object is not there.
+func (w *Writer[T]) Delete(key object.Key, at object.Version) (old Entry[T], existed bool) {
+	w.must("Delete", batching)
+	was := w.remove(key)
+	w.advance(at)
+	if was == nil {
+		return Entry[T]{}, false
+	}
+	w.note(was, nil)
+	return was.Entry, true
+}
+
+// SetVersion says which version of the source the store is at when this batch ends,
+// whatever the versions of its objects. "" says nothing.
+func (w *Writer[T]) SetVersion(v object.Version) {
+	w.must("SetVersion", batching)
+	if v != "" {
+		w.explicit = v
+	}
+}
+
+// Commit ends the batch and returns its sequence number. Every snapshot asked for
+// from now on shows this batch.
+func (w *Writer[T]) Commit() (seq uint64) {
+	w.must("Commit", batching)
+	w.settle()
+	w.seq++
+	w.publish()
+	w.leave(idle)
+	return w.seq
+}
+
+// Reset drops all objects, the version and the log, and releases their memory; the
+// indexes stay, empty. It counts as a batch. A replace that was open is aborted.
+// Snapshots that readers hold stay as they are.
+func (w *Writer[T]) Reset() {
+	if w.phase.Load() == replacing {
+		w.AbortReplace()
+	}
+	w.enter("Reset", idle, applying)
+	w.withdraw()
+	w.objects = vec[*record[T]]{}
+	clear(w.roots)
+	w.rebuild(0)
+	w.version, w.explicit, w.listed, w.pending = "", "", false, nil
+	w.log.end("")
+	w.publishHistory()
+	w.seq++
+	w.publish()
+	w.leave(idle)
+}
+
+// advance moves the store's version on, if v is newer.
+func (w *Writer[T]) advance(v object.Version) {
+	if v != "" && (w.version == "" || w.version.Before(v)) {
+		w.version = v
+	}
+}
+
+func (w *Writer[T]) note(old, now *record[T]) {
+	if w.sh.cfg.logBytes <= 0 {
+		return
+	}
+	key := old.keyOr(now)
+	w.pending = append(w.pending, change[T]{w.version, key, old, now})
+}
+
+func (r *record[T]) keyOr(other *record[T]) object.Key {
+	if r != nil {
+		return r.Key
+	}
+	return other.Key
+}
+
+// settle fixes the store's version, moves the batch's changes to the log and
+// publishes both. Readers see them before they see the batch's snapshot, so a
+// version that they know is never missing in the log.
+func (w *Writer[T]) settle() {
+	now := time.Duration(0)
+	if w.sh.cfg.logBytes > 0 {
+		now = time.Since(w.sh.cfg.born)
+	}
+	for _, c := range w.pending {
+		w.log.append(c.version, c.key, c.old, c.now, now)
+	}
+	clear(w.pending)
+	w.pending = w.pending[:0]
+	if cap(w.pending) > maxScratch {
+		w.pending = nil
+	}
+	if v := w.explicit; v != "" {
+		if order, ok := v.Compare(w.version); w.version != "" && (!ok || order < 0) {
+			w.log.end(v) // set back: no order leads from the old versions to this one
+		}
+		w.version, w.explicit = v, ""
+	}
+	if w.log.start == "" {
+		w.log.start = w.version
+	}
+	w.log.trim(now)
+	w.publishHistory()
+}
+
+func (w *Writer[T]) publishHistory() {
+	if h := w.log.view(w.version); h != *w.sh.history.Load() {
+		w.sh.history.Store(new(h))
+	}
+}
+
+// maxScratch is how large a buffer may be to be kept for the next batch.
+const maxScratch = 4096
+
+// enter moves the writer from one phase to another, or says what is wrong.
+func (w *Writer[T]) enter(call string, from, to uint32) {
+	if !w.phase.CompareAndSwap(from, to) {
+		w.misused(call)
+	}
+}
+
+func (w *Writer[T]) must(call string, phase uint32) {
+	if w.phase.Load() != phase {
+		w.misused(call)
+	}
+}
+
+func (w *Writer[T]) leave(to uint32) { w.phase.Store(to) }
+
+func (w *Writer[T]) misused(call string) {
+	doing := [...]string{
+		idle:      "no batch is open: call Begin or BeginReplace first",
+		batching:  "a batch is open: Commit it first, and use the writer from one goroutine at a time",
+		replacing: "a replace is open: end it with CommitReplace or AbortReplace first",
+		applying:  "another call is running: use the writer from one goroutine at a time",
+	}
+	panic("store: " + call + ": " + doing[w.phase.Load()])
+}
