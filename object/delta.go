@@ -44,7 +44,20 @@ type Delta[T any] struct {
 	// Item is the object; for Deleted, its last known state. The marks of a list
 	// and bookmarks use its Version alone.
 	Item Item[T]
+	// Reached, where it is set, says how far the source's history is complete once
+	// this delta and all before it are applied. It is older than the item's own
+	// version where a queue let a later state take an earlier one's place.
+	Reached Version
 	// NewEpoch, on a ReplaceEnd, says that the source's history was set back: the
 	// list counts although it is older than what was known.
 	NewEpoch bool
+}
+
+// Through is how far the source's history is complete once this delta and all
+// before it are applied.
+func (d *Delta[T]) Through() Version {
+	if d.Reached != "" {
+		return d.Reached
+	}
+	return d.Item.Version
 }

@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// Backoff spaces failed attempts: First after the first failure, twice as long
-// after each further one up to Most, each stretched at random by up to its own
+// Backoff spaces failed attempts: First after the first failure, Factor times as
+// long after each further one up to Most, each stretched at random by up to its own
 // length so that a fleet of clients does not come back all at once. Rare is the
 // pace at which a resource that is not served is asked for.
 type Backoff struct {
 	First, Most, Rare time.Duration
+	// Factor is 2 unless another is given.
+	Factor float64
 	// Rand gives a number in [0, 1); a test or a simulation puts its own here.
 	Rand func() float64
 }
@@ -25,6 +27,9 @@ func (b Backoff) orDefault() Backoff {
 	if b.Rare <= 0 {
 		b.Rare = time.Minute
 	}
+	if b.Factor < 1 {
+		b.Factor = 2
+	}
 	if b.Rand == nil {
 		b.Rand = rand.Float64
 	}
@@ -35,7 +40,7 @@ func (b Backoff) orDefault() Backoff {
 func (b Backoff) after(n int) time.Duration {
 	d := b.First
 	for range n - 1 {
-		if d *= 2; d >= b.Most {
+		if d = time.Duration(float64(d) * b.Factor); d >= b.Most {
 			d = b.Most
 			break
 		}

@@ -59,6 +59,9 @@ type Health struct {
 	Errors map[source.Reason]uint64
 	// Undecodable counts objects that could not be read.
 	Undecodable uint64
+	// Stale counts changes that were older than what the stream had told already,
+	// and dropped.
+	Stale uint64
 	// InitialState says whether the last state came by a watch rather than a list.
 	InitialState bool
 }

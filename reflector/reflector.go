@@ -116,6 +116,14 @@ func (r *Reflector[T]) Close() {
 	r.board.enter(Stopped)
 }
 
+// Relist lets the next Step read the state again, not older than what was read
+// before, for callers that step by themselves. A source that did not keep its
+// promise of an initial state gets another chance.
+func (r *Reflector[T]) Relist() {
+	r.closeStreams()
+	r.phase, r.noInitial = choosing, false
+}
+
 func (r *Reflector[T]) closeStreams() {
 	if r.list != nil {
 		r.list.close()

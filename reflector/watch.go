@@ -241,6 +241,12 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) err
 			r.advance(c.Item.Version)
 			continue
 		}
+		if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
+			// The stream is in order and complete from its start, so this was told before,
+			// or comes from a replica that lags: believing it would bring back the past.
+			r.board.update(func(h *Health) { h.Stale++ })
+			continue
+		}
 		r.advance(c.Item.Version)
 		r.deltas = append(r.deltas, d)
 	}

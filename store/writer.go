@@ -54,6 +54,8 @@ type Writer[T any] struct {
 	values [][]string // scratch: what the index functions gave, by index
 	visits uint64     // scratch of reindex
 
+	torn bool // EndHistory was called in the open batch
+
 	replace  *replacement[T]
 	replaces uint32 // how many were begun
 	listed   bool   // one was committed
@@ -141,6 +143,13 @@ func (w *Writer[T]) SetVersion(v object.Version) {
 	}
 }
 
+// EndHistory says of the open batch that changes were left out of it or are out of
+// their order: the log ends with it, and starts again at its version.
+func (w *Writer[T]) EndHistory() {
+	w.must("EndHistory", batching)
+	w.torn = true
+}
+
 // Commit ends the batch and returns its sequence number. Every snapshot asked for
 // from now on shows this batch.
 func (w *Writer[T]) Commit() (seq uint64) {
@@ -215,6 +224,10 @@ func (w *Writer[T]) settle() {
 			w.log.end(v) // set back: no order leads from the old versions to this one
 		}
 		w.version, w.explicit = v, ""
+	}
+	if w.torn {
+		w.log.end(w.version)
+		w.torn = false
 	}
 	if w.log.start == "" {
 		w.log.start = w.version

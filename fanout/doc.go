@@ -1,0 +1,34 @@
+// Package fanout delivers one stream of events to many handlers, each isolated
+// from the others.
+//
+// A publisher hands over batches of events, numbered by a sequence that grows.
+// They form one chain that all handlers share; each handler has its own place in
+// it and reads at its own pace. A batch is garbage when the last handler has
+// passed it. A handler has a goroutine only while it has something to do.
+//
+// What it promises:
+//
+//   - One order. Every handler is called with one event at a time, in the order
+//     of the stream (P3). Old is always what that handler saw last.
+//   - The state first. A handler that joins late is given the state as Adds
+//     marked Initial, then what happened after that state, nothing twice and
+//     nothing left out, and nobody waits for it. It counts as synced when the
+//     publisher has marked the initial state complete and all of it was
+//     delivered (P5).
+//   - Isolation. Publish never waits for a handler, and no handler waits for
+//     another. A panic is caught, counted and reported, and the handler goes on
+//     with the next event; so does one that ends its goroutine (P7).
+//   - A bound. When more than MaxBacklog events wait for a handler, they are
+//     coalesced to the latest state of each key until the handler has caught up.
+//     What it then sees is a subsequence: an object it knows and that is gone is
+//     deleted once, an object replaced by another of the same name is deleted and
+//     added (P6), an object that came and went unseen is not mentioned. The batch
+//     that a handler is busy with, or is about to begin, does not count.
+//   - Stop means stop. After Remove no callback begins; Done tells when the last
+//     one has returned. Stop waits for all of them and names those that do not
+//     return (P9).
+//
+// What it costs: Publish allocates one small node for a batch, whatever the
+// number of handlers, and does a few atomic operations for each handler. An idle
+// handler holds no goroutine and pins no batch.
+package fanout

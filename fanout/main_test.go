@@ -1,0 +1,153 @@
+package fanout_test
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/mirador-k8s/mirador/fanout"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("FANOUT_TEST_CRASH") != "" {
+		crash()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+type (
+	event = object.Event[int]
+	fan   = fanout.Fanout[int]
+	sub   = fanout.Subscription[int]
+	opts  = fanout.HandlerOptions[int]
+)
+
+func add(key string, v int) event {
+	return event{Type: object.Add, Key: object.Key(key), New: v, NewUID: "u"}
+}
+
+func update(key string, old, v int) event {
+	return event{Type: object.Update, Key: object.Key(key), Old: old, New: v, OldUID: "u", NewUID: "u"}
+}
+
+func remove(key string, old int) event {
+	return event{Type: object.Delete, Key: object.Key(key), Old: old, OldUID: "u"}
+}
+
+func initial(e event) event { e.Initial = true; return e }
+
+// uids sets the UIDs of an event.
+func uids(e event, old, now string) event { e.OldUID, e.NewUID = old, now; return e }
+
+// text is an event in short: "+a 1", "~a 1>2", "-a 2", "=a 2", with ! for initial and ? for missed.
+func text(e event) string {
+	s := ""
+	switch e.Type {
+	case object.Add:
+		s = fmt.Sprintf("+%s %d", e.Key, e.New)
+	case object.Update:
+		s = fmt.Sprintf("~%s %d>%d", e.Key, e.Old, e.New)
+	case object.Delete:
+		s = fmt.Sprintf("-%s %d", e.Key, e.Old)
+	case object.Resynced:
+		s = fmt.Sprintf("=%s %d", e.Key, e.New)
+		if e.Old != e.New || e.OldUID != e.NewUID {
+			s += " with another old"
+		}
+	}
+	if e.Initial {
+		s += "!"
+	}
+	if e.Missed {
+		s += "?"
+	}
+	return s
+}
+
+// recorder is a handler that writes down what it gets.
+type recorder struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (r *recorder) handle(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, text(e))
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.got...)
+}
+
+// gate is a handler that waits in each callback until it is let through.
+type gate struct {
+	recorder
+	entered chan object.Key
+	leave   chan struct{}
+}
+
+func newGate() *gate { return &gate{entered: make(chan object.Key), leave: make(chan struct{})} }
+
+func (g *gate) handle(e event) {
+	g.entered <- e.Key
+	<-g.leave
+	g.recorder.handle(e)
+}
+
+// open lets everything through from now on; the callback that waits, too.
+func (g *gate) open() {
+	go func() {
+		for range g.entered {
+		}
+	}()
+	close(g.leave)
+}
+
+func (g *gate) shut() { close(g.entered) }
+
+func join(t testing.TB, f *fan, o opts) *sub {
+	t.Helper()
+	s, err := f.Join(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func stop(t testing.TB, f *fan) {
+	t.Helper()
+	if err := f.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func events(list ...event) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		for _, e := range list {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// state is a Replay function that gives fixed objects as of one batch.
+func state(seq uint64, list ...event) func() fanout.Replay[int] {
+	return func() fanout.Replay[int] { return fanout.Replay[int]{Seq: seq, Events: events(list...)} }
+}

@@ -1,0 +1,244 @@
+package fanout
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+const defaultMaxBacklog = 10_000
+
+// Replay is a state as of one batch.
+type Replay[T any] struct {
+	// Seq is the batch: the state has everything up to it and nothing later. It
+	// must not be older than what was published when the state was asked for.
+	Seq uint64
+	// Events gives the objects: as Adds marked Initial for a late join, as
+	// Resynced for a resync. Fanout sets the type and the marks itself, so one
+	// function may serve both.
+	Events iter.Seq[object.Event[T]]
+}
+
+// HandlerOptions describe a handler.
+type HandlerOptions[T any] struct {
+	// Name stands for the handler in errors and statistics.
+	Name string
+	// Handle is called with each event, one at a time. It is required. It must
+	// not change the event's objects: other handlers see them too.
+	Handle func(object.Event[T])
+	// Replay gives the state for a handler that joins late. It is called once, by
+	// Join, and should be quick: what is published meanwhile is not bounded. Its
+	// events are read later, at the handler's pace. It may be nil where nothing
+	// came before.
+	Replay func() Replay[T]
+	// Resync is how often the handler is given the whole state again; 0 is never.
+	// A resync that comes due while the one before is not delivered is dropped,
+	// and a handler that is being coalesced gets it when it has caught up.
+	Resync time.Duration
+	// State gives the state for a resync; it is called on the handler's goroutine.
+	State func() Replay[T]
+	// MaxBacklog is how many events may wait before they are coalesced. 0 means
+	// 10,000; a negative number keeps every event, however many.
+	MaxBacklog int
+}
+
+// What a subscription's goroutine is doing. Whoever moves it from idle to
+// notified owns the right to start one.
+const (
+	idle     = iota // there is none
+	running         // it has looked at the chain since it was last notified, or is about to
+	notified        // it has to look again before it ends; also the state after the end
+)
+
+// How far a late join has come.
+const (
+	replayNone   = iota // nothing to replay, or all of it delivered
+	replayAsked         // the state is being taken, its sequence number not yet known
+	replayGiven         // being delivered
+	replayFailed        // could not be had; the handler never counts as synced
+)
+
+// Subscription is a handler's place in the stream.
+type Subscription[T any] struct {
+	fan        *Fanout[T]
+	opts       HandlerOptions[T]
+	runFn      func() // s.run, made once so that starting it allocates nothing
+	maxBacklog int64
+
+	activity   atomic.Int32
+	removed    atomic.Bool
+	coalescing atomic.Bool   // changed under mu
+	awaitsSeq  atomic.Bool   // a resync waits for a batch that may be empty
+	position   atomic.Uint64 // cursor.start, for the publisher
+
+	// For Stats, written by the handler's goroutine.
+	delivered atomic.Uint64
+	target    atomic.Uint64 // what delivered will be at the end of the work in hand
+	panics    atomic.Uint64
+	current   atomic.Pointer[object.Event[T]]
+	started   atomic.Int64
+
+	mu        sync.Mutex
+	cursor    *node[T] // the first batch that was neither begun nor folded; nil when removed
+	pending   pending[T]
+	coalesced uint64
+	replay    int
+	skip      uint64 // batches up to this one are part of the replay
+	lastSeq   uint64 // everything up to here was delivered
+	busy      bool   // work is in hand
+	busySince int64  // when the work in hand was published; 0 where that means nothing
+	timer     *time.Timer
+	period    time.Duration
+	due       bool            // a resync is to be taken
+	resyncing bool            // one was taken and is not delivered yet
+	resync    *stateReader[T] // it, until its turn comes
+
+	// Only for the handler's goroutine.
+	work      []object.Event[T]
+	next      int
+	workSeq   uint64          // the last batch that was taken from the chain
+	reader    *stateReader[T] // the replay or resync that is being delivered
+	unclocked int             // callbacks to come that do not read the clock
+	crashing  bool
+
+	synced chan struct{}
+	done   chan struct{}
+}
+
+func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], seq uint64) *Subscription[T] {
+	s := &Subscription[T]{
+		fan:     f,
+		opts:    opts,
+		cursor:  at,
+		lastSeq: seq,
+		synced:  make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	s.runFn = s.run
+	s.position.Store(at.start)
+	switch {
+	case opts.MaxBacklog < 0:
+		s.maxBacklog = math.MaxInt64
+	case opts.MaxBacklog == 0:
+		s.maxBacklog = defaultMaxBacklog
+	default:
+		s.maxBacklog = int64(opts.MaxBacklog)
+	}
+	if opts.Replay != nil {
+		s.replay = replayAsked
+	}
+	return s
+}
+
+// Name is the handler's name.
+func (s *Subscription[T]) Name() string { return s.opts.Name }
+
+// Synced is closed when the initial state is complete and this handler has been
+// given all of it. It stays open where the handler was removed before.
+func (s *Subscription[T]) Synced() <-chan struct{} { return s.synced }
+
+// HasSynced reports whether Synced is closed.
+func (s *Subscription[T]) HasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Done is closed when the handler was removed, or the Fanout stopped, and its
+// last callback has returned.
+func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
+
+// Remove takes the handler out of the stream and drops what waits for it. A
+// callback that is running goes on; no other begins. Remove does not wait, so
+// that the handler may call it too; Done does. Removing twice is fine.
+func (s *Subscription[T]) Remove() {
+	s.fan.leave(s, false)
+	s.shutdown()
+}
+
+func (s *Subscription[T]) shutdown() {
+	s.mu.Lock()
+	if s.removed.Swap(true) {
+		s.mu.Unlock()
+		return
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.cursor = nil
+	s.pending = pending[T]{}
+	s.coalescing.Store(false)
+	s.resync, s.due = nil, false
+	s.mu.Unlock()
+	if s.activity.Swap(notified) == idle {
+		s.finish()
+	}
+}
+
+// finish runs once, when the handler was removed and has no goroutine, or on
+// that goroutine as its last act.
+func (s *Subscription[T]) finish() {
+	if s.reader != nil {
+		s.reader.stop()
+		s.reader = nil
+	}
+	s.work = nil
+	s.current.Store(nil)
+	s.target.Store(s.delivered.Load())
+	s.fan.leave(s, true)
+	close(s.done)
+}
+
+// SetResync changes how often the handler is given the whole state; 0 ends it.
+// The first period begins now.
+func (s *Subscription[T]) SetResync(period time.Duration) error {
+	if period < 0 {
+		return fmt.Errorf("set the resync of handler %q to %s: it must not be negative", s.Name(), period)
+	}
+	if period > 0 && s.opts.State == nil {
+		return fmt.Errorf("set the resync of handler %q to %s: %w", s.Name(), period, errResyncWithoutState)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.period = period
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if period == 0 || s.removed.Load() {
+		return nil
+	}
+	if s.timer == nil {
+		s.timer = time.AfterFunc(period, s.resyncDue)
+	} else {
+		s.timer.Reset(period)
+	}
+	return nil
+}
+
+func (s *Subscription[T]) startResync() {
+	if s.opts.Resync > 0 {
+		_ = s.SetResync(s.opts.Resync) // Join has checked what could be wrong
+	}
+}
+
+// resyncDue is called by the timer. The state itself is taken by the handler's
+// goroutine, which knows how far it has come.
+func (s *Subscription[T]) resyncDue() {
+	s.mu.Lock()
+	if s.removed.Load() || s.period == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.timer.Reset(s.period)
+	s.due = s.due || !s.resyncing
+	s.mu.Unlock()
+	s.wake()
+}

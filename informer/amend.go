@@ -1,0 +1,33 @@
+package informer
+
+import "github.com/mirador-k8s/mirador/store"
+
+// Amend lets f change the store beside what the source says: a test puts objects
+// there without a server, client-go's API lets anybody do it. f opens and ends its
+// own batch and must not use the informer otherwise. Handlers are not told. If a
+// list is on its way into the store, Amend waits for its end.
+func (i *Informer[T]) Amend(f func(w *store.Writer[T])) {
+	i.write.Lock()
+	defer i.write.Unlock()
+	for i.batch.replacing {
+		if i.listEnd == nil {
+			i.listEnd = make(chan struct{})
+		}
+		end := i.listEnd
+		i.write.Unlock()
+		<-end
+		i.write.Lock()
+	}
+	f(i.writer)
+	i.batch.seq = i.reader.Snapshot().Seq()
+	i.fan.Publish(i.batch.seq, nil) // handlers wait for every number
+}
+
+// listOver wakes those who wait for the end of a list.
+func (i *Informer[T]) listOver() {
+	i.batch.replacing = false
+	if i.listEnd != nil {
+		close(i.listEnd)
+		i.listEnd = nil
+	}
+}

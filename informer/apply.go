@@ -1,0 +1,265 @@
+package informer
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// batch is the state of the writing side between deltas.
+type batch[T any] struct {
+	open      bool // store.Begin was called
+	replacing bool // store.BeginReplace was called
+	events    []object.Event[T]
+	seq       uint64         // of the last commit
+	version   object.Version // how far history is complete, the open batch included
+	torn      object.Version // up to where coalescing left history without order
+}
+
+// apply puts deltas into the store and tells the handlers. One commit and one
+// publication cover all changes between two marks of a list.
+func (i *Informer[T]) apply(deltas []object.Delta[T]) {
+	i.write.Lock()
+	defer i.write.Unlock()
+	for n := range deltas {
+		d := &deltas[n]
+		switch d.Type {
+		case object.ReplaceBegin:
+			i.commit()
+			i.abandon()
+			i.writer.BeginReplace()
+			i.batch.replacing = true
+		case object.ReplaceAbort:
+			i.abandon()
+		case object.ReplaceEnd:
+			if i.batch.replacing {
+				i.replaced(d)
+			}
+		case object.Replaced:
+			i.stage(d)
+		case object.Deleted:
+			if i.batch.replacing {
+				i.writer.Unstage(d.Item.Key)
+				continue
+			}
+			i.remove(d)
+		case object.Bookmark:
+			i.openBatch()
+			i.batch.reach(d)
+		default:
+			i.put(d)
+		}
+	}
+	i.commit()
+}
+
+func (i *Informer[T]) openBatch() {
+	if !i.batch.open {
+		i.writer.Begin()
+		i.batch.open = true
+	}
+}
+
+// abandon gives up a list that was begun.
+func (i *Informer[T]) abandon() {
+	if i.batch.replacing {
+		i.writer.AbortReplace()
+		i.listOver()
+	}
+}
+
+// commit makes the open batch visible, then tells the handlers (P4).
+func (i *Informer[T]) commit() {
+	if !i.batch.open {
+		return
+	}
+	i.batch.open = false
+	i.writer.SetVersion(i.batch.version)
+	if i.batch.torn != "" {
+		i.writer.EndHistory()
+		if !i.batch.version.Before(i.batch.torn) {
+			i.batch.torn = ""
+		}
+	}
+	i.batch.seq = i.writer.Commit()
+	i.publish()
+	i.waiting.advance(i.reader.Version())
+}
+
+// publish tells the handlers. A batch without events is told too: handlers wait
+// for its number.
+func (i *Informer[T]) publish() {
+	i.events.Add(uint64(len(i.batch.events)))
+	i.fan.Publish(i.batch.seq, i.batch.events)
+	i.batch.events = nil // the handlers own it now
+}
+
+func (i *Informer[T]) tell(e object.Event[T]) {
+	e.Epoch = i.epoch.Load()
+	i.batch.events = append(i.batch.events, e)
+}
+
+// known decides whether a change says nothing new: the store has this version of
+// the object, or a later one (P2: never back within an epoch).
+func (i *Informer[T]) known(d *object.Delta[T], have store.Entry[T], exists bool) bool {
+	if i.cfg.verbatim || !exists {
+		return false
+	}
+	if have.Version == d.Item.Version && have.Version != "" && object.SameObject(have.UID, d.Item.UID) {
+		return d.Type != object.Deleted
+	}
+	return d.Item.Version.Before(have.Version)
+}
+
+// reach notes how far history is complete with a delta. Where the queue let a
+// later state take an earlier one's place, that is less than the delta's own
+// version, and the store's log cannot be in order until both meet again.
+func (b *batch[T]) reach(d *object.Delta[T]) {
+	if v := d.Through(); v != "" && !v.Before(b.version) {
+		b.version = v
+	}
+	if d.Reached != "" && !d.Item.Version.Before(b.torn) {
+		b.torn = d.Item.Version
+	}
+}
+
+func (i *Informer[T]) put(d *object.Delta[T]) {
+	have, exists := i.writer.Get(d.Item.Key)
+	if i.known(d, have, exists) {
+		i.stale.Add(1)
+		return
+	}
+	obj, ok := i.object(&d.Item)
+	if !ok {
+		return
+	}
+	i.openBatch()
+	i.batch.reach(d)
+	e := store.Entry[T]{Key: d.Item.Key, Version: d.Item.Version, UID: d.Item.UID, Size: d.Item.Size, Object: obj}
+	old, existed := i.writer.Put(e)
+	if existed {
+		i.changed(&old, &e, d.Item.Version, false)
+	} else {
+		i.changed(nil, &e, d.Item.Version, false)
+	}
+}
+
+func (i *Informer[T]) remove(d *object.Delta[T]) {
+	have, exists := i.writer.Get(d.Item.Key)
+	if i.known(d, have, exists) {
+		i.stale.Add(1)
+		return
+	}
+	i.openBatch()
+	i.batch.reach(d)
+	if !exists && !i.cfg.verbatim {
+		return
+	}
+	last, ok := i.object(&d.Item)
+	if !ok {
+		last = have.Object
+	}
+	i.writer.Delete(d.Item.Key, d.Item.Version)
+	uid := have.UID
+	if uid == "" {
+		uid = d.Item.UID
+	}
+	i.tell(object.Event[T]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid})
+}
+
+// changed tells what became of one object: added, updated, deleted unseen, or
+// replaced unseen by another of its name (P6).
+func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
+	e := object.Event[T]{Version: at}
+	switch {
+	case now == nil:
+		e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, old.Key, old.Object, old.UID, true
+	case old == nil:
+		e.Type, e.Key, e.New, e.NewUID, e.Initial = object.Add, now.Key, now.Object, now.UID, initial
+	case !i.cfg.verbatim && !object.SameObject(old.UID, now.UID):
+		i.changed(old, nil, at, false)
+		i.changed(nil, now, at, false)
+		return
+	default:
+		e.Type, e.Key = object.Update, now.Key
+		e.Old, e.OldUID, e.New, e.NewUID = old.Object, old.UID, now.Object, now.UID
+	}
+	i.tell(e)
+}
+
+// stage takes one item of a list.
+func (i *Informer[T]) stage(d *object.Delta[T]) {
+	it := &d.Item
+	if !i.batch.replacing || !i.cfg.verbatim && i.writer.Seen(it.Key, it.Version, it.UID) {
+		return
+	}
+	obj, ok := i.object(it)
+	if !ok {
+		i.writer.Keep(it.Key) // what cannot be read now is not gone
+		return
+	}
+	i.writer.Stage(store.Entry[T]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size, Object: obj})
+}
+
+// replaced makes a whole list visible at once.
+func (i *Informer[T]) replaced(d *object.Delta[T]) {
+	if d.NewEpoch {
+		i.epoch.Add(1)
+	}
+	i.mu.Lock()
+	synced, fan := i.synced, i.fan
+	i.mu.Unlock()
+	first := !isClosed(synced)
+	i.listOver()
+	i.batch.seq = i.writer.CommitReplace(d.Item.Version, func(old, now *store.Entry[T]) {
+		if first && i.batch.events == nil {
+			i.batch.events = make([]object.Event[T], 0, i.reader.Len())
+		}
+		i.changed(old, now, d.Item.Version, first)
+	})
+	i.publish()
+	i.batch.version, i.batch.torn = d.Item.Version, ""
+	if first {
+		fan.MarkSynced(i.batch.seq)
+		close(synced)
+	}
+	i.waiting.advance(i.reader.Version())
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// object decodes and transforms; what fails is reported.
+func (i *Informer[T]) object(it *object.Item[T]) (obj T, ok bool) {
+	obj, err := it.Object()
+	if err != nil {
+		i.problem("decode", it.Key, err)
+		return obj, false
+	}
+	if i.transform == nil {
+		return obj, true
+	}
+	obj, err = i.transformed(obj)
+	if err != nil {
+		i.problem("transform", it.Key, err)
+		return obj, false
+	}
+	return obj, true
+}
+
+func (i *Informer[T]) transformed(in T) (out T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return i.transform(in)
+}

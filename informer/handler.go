@@ -1,0 +1,141 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mirador-k8s/mirador/fanout"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// Handler is told what happens to the objects, one event at a time.
+type Handler[T any] interface {
+	Handle(e object.Event[T])
+}
+
+// HandlerFunc is a function as a Handler.
+type HandlerFunc[T any] func(e object.Event[T])
+
+// Handle calls the function.
+func (f HandlerFunc[T]) Handle(e object.Event[T]) { f(e) }
+
+// Funcs is a Handler made of functions, each of which may be left out.
+type Funcs[T any] struct {
+	OnAdd    func(obj T)
+	OnUpdate func(old, obj T)
+	OnDelete func(last T)
+}
+
+// Handle calls the function for the event. An object that is given again without
+// a change goes to OnUpdate, with old and obj the same.
+func (f Funcs[T]) Handle(e object.Event[T]) {
+	switch {
+	case e.Type == object.Add && f.OnAdd != nil:
+		f.OnAdd(e.New)
+	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
+		f.OnUpdate(e.Old, e.New)
+	case e.Type == object.Delete && f.OnDelete != nil:
+		f.OnDelete(e.Old)
+	}
+}
+
+// Subscription is a handler's tie to an informer.
+type Subscription[T any] = fanout.Subscription[T]
+
+// SubscribeOption configures a subscription.
+type SubscribeOption func(*subscribeSettings)
+
+type subscribeSettings struct {
+	name    string
+	resync  time.Duration
+	backlog int
+	fromNow bool
+}
+
+// HandlerName is how the handler is called in logs, metrics and in the error of
+// a Stop that it holds up.
+func HandlerName(name string) SubscribeOption {
+	return func(s *subscribeSettings) { s.name = name }
+}
+
+// ResyncEvery gives this handler every object again at this interval; 0 never.
+func ResyncEvery(d time.Duration) SubscribeOption {
+	return func(s *subscribeSettings) { s.resync = d }
+}
+
+// MaxBacklog is how many events may wait for this handler before they are
+// coalesced per object. A negative number keeps every one, at the price of memory
+// without bound.
+func MaxBacklog(n int) SubscribeOption {
+	return func(s *subscribeSettings) { s.backlog = n }
+}
+
+// FromNow leaves out what the store holds already: the handler gets only what
+// happens from now on.
+func FromNow() SubscribeOption {
+	return func(s *subscribeSettings) { s.fromNow = true }
+}
+
+// ErrStopped is returned for a subscription to an informer that has stopped.
+var ErrStopped = errors.New("informer: it has stopped; Run it again before subscribing")
+
+// Subscribe adds a handler, before or while the informer runs. It first gets what
+// the store holds, marked initial, then everything that happens, in order.
+func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscription[T], error) {
+	if h == nil {
+		return nil, errors.New("informer: the handler is nil; give informer.Funcs or an informer.Handler")
+	}
+	s := subscribeSettings{resync: i.cfg.resync}
+	if i.cfg.verbatim {
+		s.backlog = -1
+	}
+	for _, o := range opts {
+		o(&s)
+	}
+	if s.name == "" {
+		s.name = fmt.Sprintf("%s#%d", i.cfg.name, i.handlers.Add(1))
+	}
+	i.mu.Lock()
+	fan, stopped := i.fan, i.state == stopped || i.state == stopping
+	i.mu.Unlock()
+	if stopped {
+		return nil, fmt.Errorf("subscribing %s to %s: %w", s.name, i.cfg.name, ErrStopped)
+	}
+	replay := func() fanout.Replay[T] { return i.replay(object.Add) }
+	if s.fromNow {
+		replay = nil
+	}
+	return fan.Join(fanout.HandlerOptions[T]{
+		Name:       s.name,
+		Handle:     h.Handle,
+		Replay:     replay,
+		State:      func() fanout.Replay[T] { return i.replay(object.Resynced) },
+		Resync:     s.resync,
+		MaxBacklog: s.backlog,
+	})
+}
+
+// replay gives the state now as events.
+func (i *Informer[T]) replay(t object.EventType) fanout.Replay[T] {
+	snap := i.reader.Snapshot()
+	epoch := i.epoch.Load()
+	return fanout.Replay[T]{Seq: snap.Seq(), Events: func(yield func(object.Event[T]) bool) {
+		for e := range snap.Entries() {
+			if !yield(replayed(t, e, snap.Version(), epoch)) {
+				return
+			}
+		}
+	}}
+}
+
+func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version, epoch uint64) object.Event[T] {
+	ev := object.Event[T]{Type: t, Key: e.Key, Version: at, New: e.Object, NewUID: e.UID, Epoch: epoch}
+	if t == object.Add {
+		ev.Initial = true
+	} else {
+		ev.Old, ev.OldUID = e.Object, e.UID
+	}
+	return ev
+}

@@ -1,0 +1,151 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mirador-k8s/mirador/fanout"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
+	"github.com/mirador-k8s/mirador/reflector"
+)
+
+// ErrRunning is returned by a Run while another is under way.
+var ErrRunning = errors.New("informer: it is running already")
+
+// Run mirrors until ctx ends or Stop is called. It returns when everything it
+// started has ended; if callbacks are still running after the stop timeout, its
+// error names them. Run may be called again afterwards: the informer starts anew,
+// with an empty store and without handlers.
+func (i *Informer[T]) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fan, q, refl, err := i.begin(cancel)
+	if err != nil {
+		return err
+	}
+	i.load()
+
+	var producer sync.WaitGroup
+	producer.Go(func() {
+		err := refl.Run(ctx)
+		if err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
+			i.problem("reflect", "", err)
+		}
+	})
+	i.consume(ctx, q)
+	cancel()
+	q.Close()
+	producer.Wait()
+	return i.end(fan)
+}
+
+// begin takes the informer from created or stopped to running.
+func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[T], *queue.Batches[T], *reflector.Reflector[T], error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch i.state {
+	case running, stopping:
+		return nil, nil, nil, fmt.Errorf("running %s: %w", i.cfg.name, ErrRunning)
+	case stopped:
+		if err := i.prepare(); err != nil {
+			return nil, nil, nil, err
+		}
+		i.forget()
+	}
+	i.state, i.cancel = running, cancel
+	return i.fan, i.queue, i.refl, nil
+}
+
+// end stops the handlers, frees the memory and marks the informer stopped.
+func (i *Informer[T]) end(fan *fanout.Fanout[T]) error {
+	i.mu.Lock()
+	i.state = stopping
+	i.start = nil
+	i.mu.Unlock()
+	wait, cancel := context.WithTimeout(context.Background(), i.cfg.stopTimeout)
+	defer cancel()
+	err := fan.Stop(wait)
+	if i.cfg.verbatim {
+		i.write.Lock()
+		i.abandon() // what is stored stays readable, a list half read does not
+		i.write.Unlock()
+	} else {
+		i.forget()
+	}
+	i.mu.Lock()
+	i.state = stopped
+	close(i.ended)
+	if !i.cfg.verbatim {
+		// Whoever waits from now on waits for the next Run.
+		i.synced, i.ended = make(chan struct{}), make(chan struct{})
+	}
+	i.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("stopping %s: %w", i.cfg.name, err)
+	}
+	return nil
+}
+
+// forget drops what is stored.
+func (i *Informer[T]) forget() {
+	i.write.Lock()
+	defer i.write.Unlock()
+	i.abandon()
+	i.writer.Reset()
+	i.batch = batch[T]{}
+}
+
+// Stop ends Run and waits for it and for running callbacks until ctx ends; its
+// error then names the handlers that are still running. An informer that does not
+// run needs no stop.
+func (i *Informer[T]) Stop(ctx context.Context) error {
+	i.mu.Lock()
+	if i.state != running && i.state != stopping {
+		i.mu.Unlock()
+		return nil
+	}
+	cancel, ended, fan := i.cancel, i.ended, i.fan
+	i.mu.Unlock()
+	cancel()
+	err := fan.Stop(ctx)
+	select {
+	case <-ended:
+		if err != nil {
+			return fmt.Errorf("stopping %s: %w", i.cfg.name, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stopping %s: %w", i.cfg.name, errors.Join(ctx.Err(), err))
+	}
+}
+
+// load puts the state to start from into the store, as a list would.
+func (i *Informer[T]) load() {
+	if i.start == nil {
+		return
+	}
+	deltas := make([]object.Delta[T], 0, len(i.start.Entries)+2)
+	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceBegin})
+	for _, e := range i.start.Entries {
+		deltas = append(deltas, object.Delta[T]{Type: object.Replaced, Item: object.Item[T]{
+			Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object}})
+	}
+	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceEnd, Item: object.Item[T]{Version: i.start.Version}})
+	raw := i.transform
+	i.transform = nil // what was dumped was transformed before it was stored
+	i.apply(deltas)
+	i.transform = raw
+}
+
+// consume takes batches off the queue until ctx ends.
+func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
+	var buf []object.Delta[T]
+	for q.Wait(ctx) == nil {
+		buf = q.Take(buf[:0])
+		i.apply(buf)
+		clear(buf)
+	}
+}

@@ -1,0 +1,225 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+const (
+	defaultMaxBytes = 16 << 20
+	defaultMaxBatch = 1000
+	// deltaBytes is what a delta counts beside the size of its object: about what
+	// it takes in the queue with its key, version and UID.
+	deltaBytes = 128
+)
+
+// BatchOptions configure Batches. The zero value means the defaults.
+type BatchOptions struct {
+	// MaxBytes is where the queue stops growing freely: the sum of Item.Size and
+	// a constant for each delta. 0 means 16 MiB.
+	MaxBytes int
+	// MaxBatch is how many deltas one Take gives at most. 0 means 1000.
+	MaxBatch int
+	// KeepAll switches the bound off: nothing is coalesced and no list waits, the
+	// queue only counts.
+	KeepAll bool
+}
+
+// Batches is a queue of deltas in the order of their arrival, with one producer
+// and one consumer.
+type Batches[T any] struct {
+	opts BatchOptions
+
+	mu     sync.Mutex
+	ring   chunks[T]
+	deltas int // without the holes that coalescing left
+	bytes  int
+	closed bool
+
+	merged    uint64
+	latest    latest[T]
+	afterMark uint64 // the first position behind the last mark of a list
+
+	// A waiting side says so under the lock and is then sent one token.
+	consumerWaits, producerWaits bool
+	filled, drained              chan struct{}
+}
+
+// NewBatches makes an empty queue.
+func NewBatches[T any](opts BatchOptions) *Batches[T] {
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = defaultMaxBytes
+	}
+	if opts.MaxBatch <= 0 {
+		opts.MaxBatch = defaultMaxBatch
+	}
+	return &Batches[T]{
+		opts:    opts,
+		filled:  make(chan struct{}, 1),
+		drained: make(chan struct{}, 1),
+	}
+}
+
+// Push queues deltas, in order. It copies them; the slice stays the caller's.
+//
+// Only a list can make it wait: while the queue is full, ReplaceBegin and
+// Replaced wait until the consumer has made room. If ctx ends meanwhile, Push
+// returns its error, and the deltas before the one that waited are queued. The
+// end and the abort of a list never wait, so that a list can be given up even
+// then. Watch deltas and bookmarks never wait either. After Close the error is
+// ErrClosed.
+func (q *Batches[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wakeConsumer()
+	for i := range deltas {
+		d := &deltas[i]
+		switch {
+		case q.closed:
+			return ErrClosed
+		case d.Type == 0:
+			continue // the zero Delta means nothing
+		case d.Type > object.Bookmark:
+			return fmt.Errorf("push delta %d of %d: %s is not a type of delta", i, len(deltas), d.Type)
+		case d.Type == object.ReplaceBegin, d.Type == object.Replaced:
+			if err := q.awaitRoom(ctx); err != nil {
+				return err
+			}
+		}
+		q.put(d)
+	}
+	if q.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// awaitRoom is called, and returns, with the lock held.
+func (q *Batches[T]) awaitRoom(ctx context.Context) error {
+	for q.full() && !q.closed {
+		q.wakeConsumer()
+		q.producerWaits = true
+		q.mu.Unlock()
+		var err error
+		select {
+		case <-q.drained:
+		case <-ctx.Done():
+			err = fmt.Errorf("push a list into a full queue: %w", ctx.Err())
+		}
+		q.mu.Lock()
+		q.producerWaits = false
+		if err != nil {
+			return err
+		}
+	}
+	if q.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (q *Batches[T]) full() bool { return q.bytes >= q.opts.MaxBytes && !q.opts.KeepAll }
+
+// Wait returns when there is something to take. The error is ErrClosed once the
+// queue is closed and empty, or says that ctx ended before anything came.
+func (q *Batches[T]) Wait(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		some, closed := q.deltas > 0, q.closed
+		q.consumerWaits = !some && !closed
+		q.mu.Unlock()
+		if some {
+			return nil
+		}
+		if closed {
+			return ErrClosed
+		}
+		select {
+		case <-q.filled:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for deltas: %w", ctx.Err())
+		}
+	}
+}
+
+// Take moves up to MaxBatch deltas out of the queue and appends them to buf, in
+// the order of their arrival. It never waits; where there is nothing, buf comes
+// back as it was.
+func (q *Batches[T]) Take(buf []object.Delta[T]) []object.Delta[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(q.deltas, q.opts.MaxBatch)
+	buf = slices.Grow(buf, n)
+	for n > 0 {
+		pos := q.ring.head
+		d := q.ring.front()
+		if d.Type != 0 {
+			q.latest.forget(d, pos)
+			q.deltas--
+			q.bytes -= cost(d)
+			buf = append(buf, *d)
+			n--
+		}
+		q.ring.dropFront()
+	}
+	// The index is let go late, so that a queue which stays near its bound does
+	// not build it again and again.
+	if q.bytes < q.opts.MaxBytes/2 {
+		q.latest.stop()
+	}
+	if q.producerWaits && !q.full() {
+		q.producerWaits = false
+		token(q.drained)
+	}
+	return buf
+}
+
+// Depth says how many deltas wait, and how many bytes they count for.
+func (q *Batches[T]) Depth() (deltas, bytes int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.deltas, q.bytes
+}
+
+// Coalesced counts the deltas that gave way to a later one.
+func (q *Batches[T]) Coalesced() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.merged
+}
+
+// Close ends the queue for the producer at once, and for the consumer when it
+// has taken what is there. Closing twice is fine.
+func (q *Batches[T]) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if q.consumerWaits {
+		q.consumerWaits = false
+		token(q.filled)
+	}
+	if q.producerWaits {
+		q.producerWaits = false
+		token(q.drained)
+	}
+}
+
+func (q *Batches[T]) wakeConsumer() {
+	if q.consumerWaits && q.deltas > 0 {
+		q.consumerWaits = false
+		token(q.filled)
+	}
+}
+
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is on its way; whoever gets it looks again
+	}
+}
+
+func cost[T any](d *object.Delta[T]) int { return max(d.Item.Size, 0) + deltaBytes }

@@ -1,0 +1,26 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed is what a queue answers after Close: DeltaFIFO and Batches.Wait once
+// they are empty, Batches.Push at once.
+var ErrClosed = errors.New("the queue is closed")
+
+// KeyError says that the Key function of a DeltaFIFO gave no key for an object.
+type KeyError struct {
+	// Obj is the object in question.
+	Obj any
+	// Err is what the Key function said.
+	Err error
+}
+
+// Error names the type of the object, not its content, which may be long or secret.
+func (e KeyError) Error() string {
+	return fmt.Sprintf("no key for an object of type %T: %v", e.Obj, e.Err)
+}
+
+// Unwrap gives what the Key function said.
+func (e KeyError) Unwrap() error { return e.Err }

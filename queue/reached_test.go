@@ -1,0 +1,65 @@
+package queue_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
+)
+
+// Where a later state takes an earlier one's place, it runs ahead of what other
+// keys did in between. Through must not: whoever has applied everything up to a
+// delta has, of every key, all that happened up to that delta's Through; and at
+// the end of the queue that is everything.
+func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1 + rnd.IntN(3000), MaxBatch: 1 + rnd.IntN(20)})
+		history := map[string][]int{} // per key, the versions at which it changed
+		applied := map[string]int{}
+		reached, version := 0, 0
+		take := func() {
+			for _, d := range q.Take(nil) {
+				own, _ := strconv.Atoi(string(d.Item.Version))
+				if d.Type != object.Bookmark {
+					applied[string(d.Item.Key)] = own
+				}
+				through, _ := strconv.Atoi(string(d.Through()))
+				reached = max(reached, through)
+				for key, changes := range history {
+					for _, v := range changes {
+						if v <= reached && v > applied[key] {
+							t.Fatalf("seed %d: at %d the change of %s at %d was still queued (applied: %d)", seed, reached, key, v, applied[key])
+						}
+					}
+				}
+			}
+		}
+		for range 200 {
+			for range 1 + rnd.IntN(10) {
+				version++
+				key := fmt.Sprint("k", rnd.IntN(12))
+				history[key] = append(history[key], version)
+				d := object.Delta[int]{Type: object.Updated, Item: object.Item[int]{Key: object.Key(key), Version: object.Version(strconv.Itoa(version))}}
+				if rnd.IntN(4) == 0 {
+					d.Type = object.Deleted
+				}
+				if err := q.Push(t.Context(), []object.Delta[int]{d}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rnd.IntN(3) == 0 {
+				take()
+			}
+		}
+		for n, _ := q.Depth(); n > 0; n, _ = q.Depth() {
+			take()
+		}
+		if reached != version {
+			t.Fatalf("seed %d: drained, the queue has vouched for %d of %d", seed, reached, version)
+		}
+	}
+}
