@@ -1,0 +1,73 @@
+package informer_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// TestConformance holds the informer, over source/kube and an in-memory API
+// server, against every promise in the kit. Nothing is listed as broken.
+func TestConformance(t *testing.T) {
+	informertest.Conformance(t, newSubject)
+}
+
+func newSubject(s informertest.Setup) (informertest.Subject, error) {
+	src, err := kube.Typed[*corev1.Pod](s.Config)
+	if err != nil {
+		return nil, err
+	}
+	opts := []informer.Option{
+		informer.Logger(slog.New(slog.DiscardHandler)),
+		informer.OnProblem(func(p informer.Problem) { s.OnProblem(p.Err) }),
+	}
+	if s.Transform != nil {
+		opts = append(opts, informer.Transform(s.Transform))
+	}
+	inf, err := informer.New(src, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{inf, s.Backlog}, nil
+}
+
+// subject is the informer as the kit drives it.
+type subject struct {
+	*informer.Informer[*corev1.Pod]
+	backlog int
+}
+
+func (s *subject) AddHandler(name string, handle func(informertest.Event)) (func() bool, error) {
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(name), informer.MaxBacklog(s.backlog))
+	if err != nil {
+		return nil, err
+	}
+	return sub.HasSynced, nil
+}
+
+func (s *subject) Run(ctx context.Context) error { return s.Informer.Run(ctx) }
+func (s *subject) Synced() bool                  { return s.HasSynced() }
+
+func (s *subject) Versions() map[object.Key]object.Version {
+	versions := map[object.Key]object.Version{}
+	for e := range s.Snapshot().Entries() {
+		versions[e.Key] = e.Version
+	}
+	return versions
+}
+
+func (s *subject) Health() informertest.Health {
+	h := s.Informer.Health()
+	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version, LastWord: h.Reflector.LastWord}
+	for _, n := range h.Problems {
+		out.Problems += n
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package informertest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// stock is client-go's own shared informer, as its generated code makes it.
+type stock struct {
+	informer cache.SharedIndexInformer
+	cancel   context.CancelFunc
+}
+
+func newStock(setup informertest.Setup) (informertest.Subject, error) {
+	client, err := kubernetes.NewForConfig(protobuf(setup.Config))
+	if err != nil {
+		return nil, err
+	}
+	s := &stock{informer: coreinformers.NewPodInformer(client, "", 0, cache.Indexers{})}
+	if setup.Transform != nil {
+		err = s.informer.SetTransform(func(o any) (any, error) {
+			p, err := setup.Transform(o.(*corev1.Pod))
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		})
+	}
+	return s, errors.Join(err, s.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { setup.OnProblem(err) }))
+}
+
+func (s *stock) AddHandler(_ string, handle func(informertest.Event)) (func() bool, error) {
+	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			p := o.(*corev1.Pod)
+			handle(informertest.Event{Type: object.Add, Key: keyOf(p), New: p, Initial: initial})
+		},
+		UpdateFunc: func(old, now any) {
+			p := now.(*corev1.Pod)
+			handle(informertest.Event{Type: object.Update, Key: keyOf(p), Old: old.(*corev1.Pod), New: p})
+		},
+		DeleteFunc: func(o any) {
+			e := informertest.Event{Type: object.Delete}
+			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o, e.Missed = unseen.Obj, true
+			}
+			e.Old = o.(*corev1.Pod)
+			e.Key = keyOf(e.Old)
+			handle(e)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reg.HasSynced, nil
+}
+
+func keyOf(p *corev1.Pod) object.Key { return object.NewKey(p.Namespace, p.Name) }
+
+func (s *stock) Run(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	s.informer.RunWithContext(ctx)
+	return nil
+}
+
+func (s *stock) Stop(ctx context.Context) error {
+	s.cancel()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *stock) Synced() bool { return s.informer.HasSynced() }
+
+func (s *stock) Get(key object.Key) (*corev1.Pod, bool) {
+	o, ok, err := s.informer.GetStore().GetByKey(string(key))
+	if err != nil || !ok {
+		return nil, false
+	}
+	return o.(*corev1.Pod), true
+}
+
+func (s *stock) Versions() map[object.Key]object.Version {
+	out := map[object.Key]object.Version{}
+	for _, o := range s.informer.GetStore().List() {
+		p := o.(*corev1.Pod)
+		out[keyOf(p)] = object.Version(p.ResourceVersion)
+	}
+	return out
+}
+
+// Health says what can be asked of client-go's informer: the version alone.
+func (s *stock) Health() informertest.Health {
+	return informertest.Health{Version: object.Version(s.informer.LastSyncResourceVersion())}
+}
+
+// brokenByClientGo is what client-go v0.37.2 does not promise or does not keep.
+var brokenByClientGo = []informertest.Broken{
+	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "takes the older state over and says nothing"},
+	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again"},
+	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "UIDs are not compared: one update"},
+	{Case: "P7_BacklogOfABlockedHandlerIsBounded", Why: "every event waits, without bound"},
+	{Case: "P7_PanickingHandlerCrashesNothing", Why: "a handler's panic ends the process", Crashes: true},
+	{Case: "P9_StopNamesTheHandlersThatStillRun", Why: "there is no Stop; Run waits for handlers without bound"},
+	{Case: "P9_SubjectCanStartAgain", Why: "a second Run only warns"},
+	{Case: "P10_ObjectsCarryTheirKind", Why: "apiVersion and kind of typed objects are cleared"},
+	{Case: "P10_ListedObjectsCarryTheirKind", Why: "apiVersion and kind of typed objects are cleared"},
+	{Case: "P11_NoStormWhenConnectionsBreak", Why: "each request is repeated ten times, a second apart, under the backoff"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooOld", Why: "the initial stream is asked for again without a pause"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooOldAtOnce", Why: "the initial stream is asked for again without a pause"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooLarge", Why: "each request is repeated ten times, a second apart, under the backoff"},
+	{Case: "P11_NoStormWhenWatchesAreCutAfterTheirFirstFrame", Why: "the initial stream is opened again without a pause"},
+	{Case: "P11_RetryAfterIsHonoured", Why: "honoured ten times, then the reflector's own backoff of a second counts"},
+	{Case: "P11_CancelIsImmediate", Why: "the backoff of the initial stream does not look at the context"},
+	{Case: "P11_MissingBookmarkIsNoEndlessWait", Why: "waits for the bookmark for ever"},
+	{Case: "P11_UnservedResourceGoesQuietAndComesBack", Why: "goes on asking as for any other error"},
+	{Case: "P12_UndecodableObjectInAWatchIsReported", Why: "stream errors reach no handler"},
+	{Case: "P12_UndecodableObjectInAListIsReported", Why: "one bad item fails the whole list"},
+	{Case: "P12_StreamErrorIsReported", Why: "stream errors reach no handler"},
+	{Case: "P12_FailingTransformIsReportedAndEmptiesNothing", Why: "the whole first state is discarded"},
+	{Case: "P13_TransformRunsOncePerVersion", Why: "twice for each initial object"},
+	{Case: "P13_RelistTransformsNothingThatIsUnchanged", Why: "everything is transformed again"},
+	{Case: "P14_StateIsReadableAtAnyTime", Why: "there is no state to read"},
+	{Case: "P14_VersionAndAgeOfTheLastWordAreReadable", Why: "the version can be read, the age cannot"},
+	{Case: "P16_ListIsNotHeldWhole", Why: "the body is read whole before it is decoded"},
+}
+
+func TestConformanceOfClientGo(t *testing.T) {
+	informertest.Conformance(t, newStock, brokenByClientGo...)
+}
+
+// insideCrash marks the process in which TestP7_ClientGoCrashes… lets it crash.
+const insideCrash = "INFORMERTEST_INSIDE_CRASH"
+
+func TestP7_ClientGoCrashesWhenAHandlerPanics(t *testing.T) {
+	if os.Getenv(insideCrash) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestP7_ClientGoCrashesWhenAHandlerPanics$")
+		cmd.Env = append(os.Environ(), insideCrash+"=1")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "a handler that panics") {
+			t.Errorf("the process went on: %v\n%s", err, out)
+		}
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := informertest.NewServer()
+		cfg, stop := informertest.Pipe(s)
+		defer stop()
+		mustCreate(t, s, pod("a", nil))
+		sub, err := newStock(informertest.Setup{Config: cfg, OnProblem: func(error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sub.AddHandler("panics", func(informertest.Event) { panic("a handler that panics") }); err != nil {
+			t.Fatal(err)
+		}
+		sub.Run(t.Context())
+	})
+}

@@ -1,0 +1,37 @@
+// Package informertest tests informers: ours, and those of whoever uses them.
+// It has an API server in memory and a conformance kit.
+//
+// # The server
+//
+// A Server holds objects and their history and answers HTTP as a Kubernetes API
+// server does: get, list (pages on a fixed version, resourceVersion and
+// resourceVersionMatch), watch (bookmarks, timeouts, sendInitialEvents), create,
+// update, status, delete, selectors, discovery; in JSON, protobuf and as
+// PartialObjectMetadata. Serve puts it on a socket, Pipe on connections in memory
+// on which time can be fake; both give a rest.Config.
+//
+// What it promises:
+//
+//   - One sequence of decimal versions over all resources, as etcd has it.
+//   - The same writes give the same versions, UIDs and names in every run.
+//   - A list is of one version, over all its pages. A watch tells every change
+//     after its version, in order, or says that it has expired.
+//   - Nothing goes wrong by itself: Inject, Compact, Restore, Stall, CutWatches
+//     and Unregister make it go wrong, and Requests tells what was asked.
+//   - It starts no goroutine. Everything that a request waits for is a channel, a
+//     condition or a timer, so that testing/synctest can see it wait.
+//
+// What it leaves out: admission, validation of objects, defaults, patches,
+// tables, graceful deletion of pods, authentication. Namespaces need not exist.
+// A watch that cannot be served is told so by an ERROR event, as the API server's
+// watch cache does; a version that is too large is refused at once, without the
+// three seconds of hope.
+//
+// # The conformance kit
+//
+// Conformance runs an informer, given as a Subject, through one subtest per
+// promise of this project: on pipes and in fake time, so that hours of faults pass
+// in moments. What an informer does not keep is listed as Broken, and the kit
+// checks that too. client-go's own informer is run through it in this package's
+// tests; its list shows what the promises are worth.
+package informertest

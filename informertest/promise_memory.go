@@ -1,0 +1,100 @@
+package informertest
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync/atomic"
+)
+
+// boundedStart is P16: live memory while syncing stays close to the final size.
+func boundedStart() []promise {
+	return []promise{
+		{"P16_WatchedStateIsNotHeldTwice", func(k *kit) { k.checkPeak() }},
+		{"P16_ListIsNotHeldWhole", func(k *kit) {
+			k.server.Inject(Fault{RefuseInitialEvents: true})
+			k.checkPeak()
+		}},
+	}
+}
+
+// checkPeak syncs many pods that are mostly text, so that an encoded one is as
+// large as a decoded one and whatever is held twice shows.
+func (k *kit) checkPeak() {
+	const count, size = 2000, 16 << 10
+	filler := strings.Repeat("x", size-64)
+	for i := range count {
+		p := k.pod("pod-" + string(formatVersion(uint64(10000+i))))
+		p.Annotations = map[string]string{"filler": filler}
+		if _, err := k.server.Create(p); err != nil {
+			k.fatalf("%v", err)
+		}
+	}
+	k.warm()
+	peak := watchHeap()
+	base := liveHeap()
+	s := k.subject()
+	k.startSynced(s)
+	highest := peak()
+	final := liveHeap()
+	runtime.KeepAlive(s)
+	grown, most := int64(final)-int64(base), int64(highest)-int64(base)
+	if grown < count*size/2 {
+		k.fatalf("%d pods of %d bytes made the heap grow by %d bytes only: this measures nothing", count, size, grown)
+	}
+	if most > grown*3/2 {
+		k.errorf("the heap grew by %d MiB while syncing and by %d MiB in all", most>>20, grown>>20)
+	}
+}
+
+// warm makes the server encode everything once, so that its own memory no
+// longer grows.
+func (k *kit) warm() {
+	entries, err := k.server.current(pods)
+	if err != nil {
+		k.fatalf("%v", err)
+	}
+	for _, e := range entries {
+		e.message()
+	}
+}
+
+// liveHeap is what a collection leaves.
+func liveHeap() uint64 {
+	// What a finalizer or a pool holds goes with the second collection.
+	runtime.GC()
+	runtime.GC()
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// watchHeap makes the collector run often and notes what each run leaves, until
+// the returned function is called, which gives the highest.
+func watchHeap() (peak func() uint64) {
+	var highest atomic.Uint64
+	var over atomic.Bool
+	var again func()
+	again = func() {
+		runtime.AddCleanup(new([16]byte), func(int) {
+			sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+			metrics.Read(sample)
+			for live := sample[0].Value.Uint64(); ; {
+				if old := highest.Load(); live <= old || highest.CompareAndSwap(old, live) {
+					break
+				}
+			}
+			if !over.Load() {
+				again()
+			}
+		}, 0)
+	}
+	before := debug.SetGCPercent(5)
+	again()
+	return func() uint64 {
+		over.Store(true)
+		debug.SetGCPercent(before)
+		return highest.Load()
+	}
+}

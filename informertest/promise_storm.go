@@ -1,0 +1,135 @@
+package informertest
+
+import (
+	"testing/synctest"
+	"time"
+)
+
+const (
+	// hourly is how many requests an informer may send in an hour in which
+	// nothing works: one in six seconds. A backoff of up to 30 s stays below.
+	hourly = 600
+	// quietHourly is the same for a resource that is not served at all.
+	quietHourly = 150
+	// fuse ends a fault after so many requests: in fake time a client that asks
+	// without any pause would otherwise ask for ever.
+	fuse = 1500
+)
+
+// storms is P11: whatever the server does, requests are bounded.
+func storms() []promise {
+	either, watches := []string{"list", "watch"}, []string{"watch"}
+	out := []promise{}
+	for _, c := range []struct {
+		name  string
+		fault Fault
+	}{
+		{"TheServerFails", Fault{Verbs: either, Code: 500}},
+		{"TheServerIsUnavailable", Fault{Verbs: either, Code: 503}},
+		{"TheServerIsBusy", Fault{Verbs: either, Code: 429}},
+		{"AccessIsDenied", Fault{Verbs: either, Code: 403}},
+		{"ConnectionsBreak", Fault{Verbs: either, Refuse: true}},
+		{"BodiesAreCutShort", Fault{Verbs: either, CutAfterBytes: 40}},
+		{"EveryFrameIsGarbage", Fault{Verbs: either, GarbageFrame: 1}},
+		{"EveryVersionIsTooOld", Fault{Verbs: watches, Code: 410, AsEvent: true}},
+		{"EveryVersionIsTooOldAtOnce", Fault{Verbs: watches, Code: 410}},
+		{"EveryVersionIsTooLarge", Fault{Verbs: either, Status: TooLargeVersion(99, 1)}},
+		{"WatchesCloseAtOnce", Fault{Verbs: watches, CloseAtOnce: true}},
+		{"WatchesAreCutAfterTheirFirstFrame", Fault{Verbs: watches, CutAfterFrames: 1}},
+	} {
+		out = append(out, promise{"P11_NoStormWhen" + c.name, func(k *kit) { k.noStorm(c.fault) }})
+	}
+	return append(out,
+		promise{"P11_RetryAfterIsHonoured", func(k *kit) {
+			k.create("a")
+			k.server.Inject(Fault{Verbs: either, Code: 429, RetryAfter: time.Minute, Times: fuse})
+			k.start(k.subject())
+			time.Sleep(time.Hour)
+			log := k.server.Requests()
+			if len(log) < 2 {
+				k.errorf("%d requests in an hour", len(log))
+			}
+			for i := 1; i < len(log); i++ {
+				if gap := log[i].Time.Sub(log[i-1].Time); gap < time.Minute {
+					k.errorf("request %d came %v after one that was told to wait 1m0s", i, gap)
+				}
+			}
+		}},
+		promise{"P11_CancelIsImmediate", func(k *kit) {
+			for _, fault := range []Fault{{Code: 500, Times: fuse}, {Code: 429, Times: fuse}, {Code: 404, Times: fuse}, {Delay: time.Hour}} {
+				remove := k.server.Inject(fault)
+				r := k.start(k.subject())
+				time.Sleep(47 * time.Second)
+				start := time.Now()
+				r.cancel()
+				<-r.done
+				if took := time.Since(start); took > 50*time.Millisecond {
+					k.errorf("with %d from the server, ending took %v", fault.Code, took)
+				}
+				remove()
+			}
+		}},
+		promise{"P11_MissingBookmarkIsNoEndlessWait", func(k *kit) {
+			k.createMany(5)
+			k.server.Inject(Fault{Verbs: watches, NoBookmarks: true})
+			s := k.subject()
+			k.start(s)
+			k.eventually(15*time.Minute, "the subject has synced", s.Synced)
+			k.converges(s, time.Minute)
+		}},
+		promise{"P11_RefusedInitialEventsAreListedInstead", func(k *kit) {
+			k.createMany(5)
+			k.server.Inject(Fault{RefuseInitialEvents: true})
+			s := k.subject()
+			k.startSynced(s)
+			k.create("later")
+			k.converges(s, time.Minute)
+		}},
+		promise{"P11_UnservedResourceGoesQuietAndComesBack", func(k *kit) {
+			k.createMany(5)
+			s := k.subject()
+			k.startSynced(s)
+			if err := k.server.Unregister(pods); err != nil {
+				k.fatalf("%v", err)
+			}
+			before := len(k.server.Requests())
+			time.Sleep(time.Hour)
+			if n := len(k.server.Requests()) - before; n > quietHourly {
+				k.errorf("%d requests in an hour for a resource that is not served, at most %d", n, quietHourly)
+			}
+			if err := k.server.Register(pods, "Pod", true); err != nil {
+				k.fatalf("%v", err)
+			}
+			k.create("back")
+			k.converges(s, 10*time.Minute)
+		}},
+	)
+}
+
+// noStorm counts the requests of an hour in which a fault hits every request:
+// once for a subject that has never synced and once for one that has.
+func (k *kit) noStorm(fault Fault) {
+	fault.Times = fuse
+	k.createMany(5)
+	s := k.subject()
+	remove := k.server.Inject(fault)
+	k.start(s)
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	if n := len(k.server.Requests()); n > hourly {
+		k.errorf("%d requests in an hour before the first sync, at most %d", n, hourly)
+	}
+	remove()
+	k.converges(s, 10*time.Minute)
+	before := len(k.server.Requests())
+	remove = k.server.Inject(fault)
+	k.server.CutWatches()
+	k.create("during")
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	if n := len(k.server.Requests()) - before; n > hourly {
+		k.errorf("%d requests in an hour after the first sync, at most %d", n, hourly)
+	}
+	remove()
+	k.converges(s, 10*time.Minute)
+}

@@ -1,0 +1,254 @@
+package informertest
+
+import (
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// defaultWatchTimeout ends a watch that named no timeoutSeconds.
+const defaultWatchTimeout = 30 * time.Minute
+
+// watch is one open watch.
+type watch struct {
+	*call
+	selection selection
+	bookmarks bool
+	// cursor is the version up to which everything has been told.
+	cursor uint64
+	// initial is the state that is told first; nil once it is told or where none
+	// was asked for.
+	initial []*entry
+	// initialEnd says that a bookmark must follow the initial state.
+	initialEnd bool
+	// seen is how many of the resource's forced bookmarks were answered.
+	seen uint64
+	// frames counts what was sent.
+	frames int
+}
+
+func (c *call) watch() error {
+	o, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	sel, err := c.selection()
+	if err != nil {
+		return err
+	}
+	w := &watch{call: c, selection: sel, bookmarks: o.AllowWatchBookmarks && !c.fault.NoBookmarks}
+	c.s.mu.Lock()
+	failure := w.start(o)
+	if failure == nil {
+		c.s.watches[w] = struct{}{}
+	}
+	cut := c.s.cut
+	c.s.mu.Unlock()
+	defer func() {
+		c.s.mu.Lock()
+		delete(c.s.watches, w)
+		c.s.mu.Unlock()
+	}()
+	contentType := c.form.mediaType()
+	if c.form.protobuf {
+		contentType += ";stream=watch"
+	}
+	c.w.Header().Set("Content-Type", contentType)
+	c.w.WriteHeader(http.StatusOK)
+	c.w.flush()
+	if st, ok := c.fault.status(c.req); ok {
+		w.send("ERROR", c.form.statusDocument(st))
+		return nil
+	}
+	// What the server cannot serve is told inside the stream, as its watch cache does.
+	if failure != nil {
+		w.send("ERROR", c.form.statusDocument(statusOf(failure)))
+		return nil
+	}
+	if c.fault.CloseAtOnce {
+		return nil
+	}
+	timeout := defaultWatchTimeout
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	if err := w.run(timeout, cut); err != nil {
+		w.send("ERROR", c.form.statusDocument(statusOf(err)))
+	}
+	return nil
+}
+
+// start finds the version at which the watch starts and the state to tell
+// first. The lock is held.
+func (w *watch) start(o *internalversion.ListOptions) error {
+	h := &w.s.history
+	asked, err := versionOf(o.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	w.seen = w.res.bookmarks
+	stream := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if o.SendInitialEvents != nil && asked > h.version {
+		return tooLarge(asked, h.version)
+	}
+	if stream || o.SendInitialEvents == nil && asked == 0 {
+		if w.cursor, err = w.stale(h.version); err != nil {
+			return err
+		}
+		w.initial = h.list(w.res, w.cursor)
+		w.initialEnd = stream
+		return nil
+	}
+	if asked == 0 {
+		asked = h.version
+	}
+	if asked < h.compacted {
+		return tooOld(asked, h.compacted)
+	}
+	// A version that is still to come is no error: the watch says nothing until
+	// the server is past it.
+	w.cursor = asked
+	return nil
+}
+
+// run tells the initial state and then every change, until the watch's time is
+// over, the client leaves or the connection is cut.
+func (w *watch) run(timeout time.Duration, cut <-chan struct{}) error {
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	var period <-chan time.Time
+	if w.s.bookmarkPeriod > 0 {
+		t := time.NewTicker(w.s.bookmarkPeriod)
+		defer t.Stop()
+		period = t.C
+	}
+	due := false
+	for {
+		changes, marked, stalled, wake := w.poll()
+		over := deadline.C
+		if stalled {
+			over = nil
+		} else if err := w.tell(changes, marked || due); err != nil {
+			return err
+		} else {
+			due = false
+		}
+		select {
+		case <-w.r.Context().Done():
+			return nil
+		case <-cut:
+			w.w.abort()
+		case <-w.res.gone:
+			changes, _, _, _ := w.poll()
+			return w.tell(changes, false)
+		case <-over:
+			return nil
+		case <-period:
+			due = true
+		case <-wake:
+		}
+	}
+}
+
+// poll takes what happened since the last look. While the server is stalled
+// there is nothing to take.
+func (w *watch) poll() (changes []change, marked, stalled bool, wake <-chan struct{}) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.s.stalled {
+		return nil, false, true, w.s.wake
+	}
+	changes = w.s.history.since(w.res, w.cursor)
+	w.cursor = max(w.cursor, w.s.history.version)
+	marked = w.seen != w.res.bookmarks
+	w.seen = w.res.bookmarks
+	return changes, marked, false, w.s.wake
+}
+
+func (w *watch) tell(changes []change, mark bool) error {
+	if w.initial != nil {
+		for _, e := range w.initial {
+			if w.selection.matches(e) {
+				w.sendEntry(kwatch.Added, e)
+			}
+		}
+		w.initial = nil
+	}
+	if w.initialEnd {
+		w.initialEnd = false
+		// Changes that came meanwhile follow: the mark is for what was there first.
+		version := w.cursor
+		if len(changes) > 0 {
+			version = changes[0].version - 1
+		}
+		if err := w.mark(version, true); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		before, after := w.selection.matches(c.old), w.selection.matches(c.next)
+		switch {
+		case after && before:
+			w.sendEntry(kwatch.Modified, c.next)
+		case after:
+			w.sendEntry(kwatch.Added, c.next)
+		case before && c.next != nil:
+			// It left the selection: what is told is its last state inside, at the
+			// version at which it left.
+			left, err := c.old.withVersion(c.version)
+			if err != nil {
+				return err
+			}
+			w.sendEntry(kwatch.Deleted, left)
+		case before:
+			w.sendEntry(kwatch.Deleted, c.final)
+		}
+	}
+	if mark {
+		if err := w.mark(w.cursor, false); err != nil {
+			return err
+		}
+	}
+	w.w.flush()
+	return nil
+}
+
+func (w *watch) mark(version uint64, initialEnd bool) error {
+	if !w.bookmarks {
+		return nil
+	}
+	e, err := bookmark(w.res, version, initialEnd)
+	if err != nil {
+		return err
+	}
+	w.sendEntry(kwatch.Bookmark, e)
+	return nil
+}
+
+func (w *watch) sendEntry(t kwatch.EventType, e *entry) {
+	if w.frames+1 == w.fault.Undecodable {
+		w.send(string(t), e.undecodable(w.form, true))
+		return
+	}
+	w.send(string(t), e.document(w.form))
+}
+
+// send writes one frame, or what a fault makes of it.
+func (w *watch) send(t string, document []byte) {
+	w.frames++
+	frame := w.form.frame(t, document)
+	switch w.frames {
+	case w.fault.DropFrame:
+		frame = nil
+	case w.fault.GarbageFrame:
+		frame = w.form.garbageFrame()
+	case w.fault.DuplicateFrame:
+		w.w.Write(frame)
+	}
+	w.w.Write(frame)
+	if w.frames == w.fault.CutAfterFrames {
+		w.w.abort()
+	}
+}
