@@ -115,7 +115,6 @@ func (l *feedList) Read(buf []object.Item[*thing]) ([]object.Item[*thing], error
 	return append(buf, l.s.items...), nil
 }
 func (l *feedList) Version() object.Version { return object.Version(fmt.Sprint(l.s.version)) }
-func (l *feedList) Skipped() int            { return 0 }
 func (l *feedList) Close() error            { return nil }
 
 type feedWatch struct {

@@ -105,7 +105,6 @@ func (s *stream) wait() error {
 }
 
 func (s *stream) Version() object.Version { return s.reply.version }
-func (s *stream) Skipped() int            { return 0 }
 func (s *stream) Close() error            { return nil }
 
 type watchStream struct{ stream }
@@ -538,6 +537,36 @@ func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 			t.Errorf("health = %+v", h)
 		}
 	})
+}
+
+func TestP12_AnUndecodableObjectOfTheInitialStateIsHandedOnAsSuch(t *testing.T) {
+	broken := errors.New("half a pod")
+	s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{
+		{Type: source.Undecodable, Err: broken, Item: object.Item[string]{Key: "ns/bad", Version: "5"}}, bookmark("10", true)}}}}
+	var got []object.Delta[string]
+	r, err := reflector.New(reflector.Options[string]{Source: s, Sink: keep{&got}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 2 {
+		if _, err := r.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 3 || got[1].Type != object.Replaced || got[1].Item.Key != "ns/bad" {
+		t.Fatalf("deltas = %+v", got)
+	}
+	if _, err := got[1].Item.Object(); !errors.Is(err, broken) {
+		t.Errorf("the item's object: %v", err)
+	}
+}
+
+type keep struct{ to *[]object.Delta[string] }
+
+func (k keep) Push(_ context.Context, d []object.Delta[string]) error {
+	*k.to = append(*k.to, d...)
+	return nil
 }
 
 func TestASinkThatIsClosedEndsTheRun(t *testing.T) {

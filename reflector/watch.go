@@ -106,7 +106,15 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 		case source.Gone:
 			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Deleted, Item: c.Item})
 		case source.Undecodable:
-			r.undecodable(c)
+			// It is there, whatever it is: handed on as an item that does not decode, it
+			// is not taken for deleted.
+			if c.Item.Key == "" {
+				r.undecodable(c)
+				continue
+			}
+			err := c.Err
+			c.Item.Decode = func([]byte) (T, error) { var none T; return none, err }
+			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: c.Item})
 		case source.Bookmark:
 			if !c.InitialEnd {
 				continue

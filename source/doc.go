@@ -19,8 +19,10 @@
 //     up, Read fails with Expired.
 //   - Changes come in the order in which they happened, none left out, from the
 //     version asked for; if they cannot, Watch or Read fails with Expired.
-//   - An object that cannot be decoded does not end the stream: it arrives as a
-//     Change of type Undecodable with as much of its name as could be read.
+//   - An object that cannot be decoded ends no stream and is not passed over: a
+//     list gives it as an item whose Decode fails, a watch as a Change of type
+//     Undecodable, each with as much of its name as could be read. It is there; that
+//     it cannot be read must not make it look deleted.
 //   - Cancelling the context makes a blocked call return promptly.
 //   - Errors are classified: errors.As finds an *Error whose Reason says what to
 //     do about it. An unclassified error counts as Unavailable.

@@ -83,9 +83,6 @@ type Lister[T any] interface {
 	// Version is the list's version; known from the first Read on, at the latest
 	// when Read has returned io.EOF.
 	Version() object.Version
-	// Skipped counts items that could not be decoded; each was reported to the
-	// source's own error sink.
-	Skipped() int
 	// Close ends the list and frees what it holds. It may be called at any time.
 	Close() error
 }

@@ -1,0 +1,193 @@
+package kube
+
+import (
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// codec turns encoded objects into items. raw is only lent: an item owns its
+// memory. Beside an error comes an item with what could be read of the name.
+type codec[T any] struct {
+	listAccept, watchAccept string
+	protobuf                func(kind typeMeta, raw []byte) (object.Item[T], error) // nil where T has none
+	json                    func(kind typeMeta, raw []byte) (object.Item[T], error)
+}
+
+func (c *codec[T]) decoder(w wire) (func(typeMeta, []byte) (object.Item[T], error), error) {
+	if _, ok := w.(protobufWire); !ok {
+		return c.json, nil
+	}
+	if c.protobuf == nil {
+		return nil, fmt.Errorf("the server answered in protobuf, which was not asked for")
+	}
+	return c.protobuf, nil
+}
+
+// message is what the generated protobuf types have.
+type message interface{ Unmarshal([]byte) error }
+
+// typed decodes into T, a pointer to a struct. All its objects are of one kind.
+type typed[T runtime.Object] struct {
+	elem reflect.Type
+	kind typeMeta
+	// anyKind is for metadata, which every kind has.
+	anyKind bool
+}
+
+func (t *typed[T]) codec(forceJSON bool) codec[T] {
+	c := codec[T]{listAccept: jsonType, watchAccept: jsonType, json: t.decodeJSON}
+	if _, ok := reflect.New(t.elem).Interface().(message); ok && !forceJSON {
+		// A server that has no protobuf for this resource answers in JSON.
+		c.listAccept = protobufType + "," + jsonType
+		c.watchAccept = c.listAccept
+		c.protobuf = t.decodeProtobuf
+	}
+	return c
+}
+
+func (t *typed[T]) decodeProtobuf(kind typeMeta, raw []byte) (object.Item[T], error) {
+	obj := reflect.New(t.elem).Interface()
+	err := t.check(kind.kind)
+	if err == nil {
+		err = obj.(message).Unmarshal(raw)
+	}
+	var item object.Item[T]
+	if err == nil {
+		item, err = t.item(obj.(T), len(raw))
+	}
+	if err != nil {
+		item.Key, item.Version, item.UID = protobufName(raw)
+	}
+	return item, err
+}
+
+func (t *typed[T]) decodeJSON(kind typeMeta, raw []byte) (object.Item[T], error) {
+	obj := reflect.New(t.elem).Interface().(T)
+	err := t.check(kind.kind)
+	if err == nil {
+		err = json.Unmarshal(raw, obj)
+	}
+	if err == nil {
+		err = t.check(obj.GetObjectKind().GroupVersionKind().Kind)
+	}
+	var item object.Item[T]
+	if err == nil {
+		item, err = t.item(obj, len(raw))
+	}
+	if err != nil {
+		item.Key, item.Version, item.UID = jsonName(raw)
+	}
+	return item, err
+}
+
+// check refuses another kind than T's: decoded into T it would be a mix of both.
+func (t *typed[T]) check(kind string) error {
+	if kind == "" || kind == t.kind.kind || t.anyKind {
+		return nil
+	}
+	return fmt.Errorf("%w: %s and not %s; give kube.Resource the resource of %s", errWrongKind, kind, t.kind.kind, t.elem)
+}
+
+// item keeps the kind with the object: neither protobuf nor the items of a
+// JSON list carry it.
+func (t *typed[T]) item(obj T, size int) (object.Item[T], error) {
+	if tm, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok {
+		tm.APIVersion, tm.Kind = t.kind.apiVersion, t.kind.kind
+	} else {
+		obj.GetObjectKind().SetGroupVersionKind(t.kind.gvk())
+	}
+	meta := any(obj).(metav1.ObjectMetaAccessor).GetObjectMeta()
+	if meta.GetName() == "" {
+		return object.Item[T]{}, errNoName
+	}
+	return object.Item[T]{
+		Key:     object.NewKey(meta.GetNamespace(), meta.GetName()),
+		Version: object.Version(meta.GetResourceVersion()),
+		UID:     string(meta.GetUID()),
+		Size:    size,
+		Value:   obj,
+	}, nil
+}
+
+// metadataCodec asks for the metadata alone. A server that cannot cut it out
+// sends whole objects, of which the metadata is kept.
+func metadataCodec(forceJSON bool) codec[*metav1.PartialObjectMetadata] {
+	t := &typed[*metav1.PartialObjectMetadata]{
+		elem:    reflect.TypeFor[metav1.PartialObjectMetadata](),
+		kind:    typeMeta{"meta.k8s.io/v1", "PartialObjectMetadata"},
+		anyKind: true,
+	}
+	c := t.codec(forceJSON)
+	as := func(kind string) string {
+		form := ";as=" + kind + ";g=meta.k8s.io;v=v1"
+		accept := jsonType + form + "," + jsonType
+		if c.protobuf != nil {
+			accept = protobufType + form + "," + accept
+		}
+		return accept
+	}
+	c.listAccept, c.watchAccept = as("PartialObjectMetadataList"), as("PartialObjectMetadata")
+	return c
+}
+
+// unstructuredCodec decodes whatever comes into maps.
+func unstructuredCodec() codec[*unstructured.Unstructured] {
+	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured}
+}
+
+func decodeUnstructured(kind typeMeta, raw []byte) (item object.Item[*unstructured.Unstructured], err error) {
+	u := &unstructured.Unstructured{}
+	err = json.Unmarshal(raw, &u.Object)
+	if err == nil && u.Object == nil {
+		err = errNotObject
+	}
+	if err == nil {
+		err = kind.complete(u)
+	}
+	if err == nil && u.GetName() == "" {
+		err = errNoName
+	}
+	if err != nil {
+		item.Key, item.Version, item.UID = jsonName(raw)
+		return item, err
+	}
+	item.Key = object.NewKey(u.GetNamespace(), u.GetName())
+	item.Version = object.Version(u.GetResourceVersion())
+	item.UID = string(u.GetUID())
+	item.Size = len(raw)
+	item.Value = u
+	return item, nil
+}
+
+// complete gives an object of a list its kind, where it does not carry one itself.
+func (k typeMeta) complete(u *unstructured.Unstructured) error {
+	_, hasVersion := u.Object["apiVersion"]
+	_, hasKind := u.Object["kind"]
+	if hasVersion && hasKind {
+		return nil
+	}
+	if k.kind == "" || k.apiVersion == "" {
+		return errNoKind
+	}
+	if !hasVersion {
+		u.Object["apiVersion"] = k.apiVersion
+	}
+	if !hasKind {
+		u.Object["kind"] = k.kind
+	}
+	return nil
+}
+
+// jsonName reads what it can of an object's name when the object itself could
+// not be decoded.
+func jsonName(raw []byte) (object.Key, object.Version, string) {
+	h, _ := scanHeader(raw)
+	return partialKey(string(h.namespace), string(h.name)), object.Version(h.version), string(h.uid)
+}

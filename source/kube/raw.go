@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"errors"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// RawObject is an object as the server sent it: valid JSON with apiVersion and
+// kind, every field kept, in the order it came.
+type RawObject struct {
+	// Bytes is the object. Whoever reads it leaves it as it is.
+	Bytes []byte
+}
+
+var errNoKind = errors.New("neither the object nor the list before it says apiVersion and kind")
+
+// rawCodec keeps the bytes. Items carry them as Encoded, so that a store may
+// keep or compress them without encoding anything again.
+func rawCodec() codec[*RawObject] {
+	return codec[*RawObject]{listAccept: jsonType, watchAccept: jsonType, json: keepRaw}
+}
+
+func openRaw(encoded []byte) (*RawObject, error) { return &RawObject{Bytes: encoded}, nil }
+
+func keepRaw(kind typeMeta, raw []byte) (item object.Item[*RawObject], err error) {
+	h, err := scanHeader(raw)
+	item.Key = partialKey(string(h.namespace), string(h.name))
+	item.Version = object.Version(h.version)
+	item.UID = string(h.uid)
+	if err == nil && len(h.name) == 0 {
+		err = errNoName
+	}
+	if err == nil {
+		item.Encoded, err = splice(raw, kind, !h.hasAPIVersion, !h.hasKind)
+	}
+	if err != nil {
+		return item, err
+	}
+	item.Size = len(item.Encoded)
+	item.Decode = openRaw
+	return item, nil
+}
+
+// splice copies an object and puts what it lacks of apiVersion and kind in
+// front. raw is known to be a JSON object with at least one member.
+func splice(raw []byte, kind typeMeta, apiVersion, needKind bool) ([]byte, error) {
+	if (apiVersion || needKind) && (kind.kind == "" || kind.apiVersion == "") {
+		return nil, errNoKind
+	}
+	start := 0
+	for raw[start] != '{' {
+		start++
+	}
+	n := len(raw)
+	if needKind {
+		n += len(`"kind":"",`) + len(kind.kind)
+	}
+	if apiVersion {
+		n += len(`"apiVersion":"",`) + len(kind.apiVersion)
+	}
+	out := append(make([]byte, 0, n), raw[:start+1]...)
+	if needKind {
+		out = append(append(append(out, `"kind":"`...), kind.kind...), `",`...)
+	}
+	if apiVersion {
+		out = append(append(append(out, `"apiVersion":"`...), kind.apiVersion...), `",`...)
+	}
+	return append(out, raw[start+1:]...), nil
+}

@@ -1,0 +1,189 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// server is the place of one resource on one API server.
+type server struct {
+	client    *http.Client
+	url       url.URL
+	resource  schema.GroupResource
+	tweak     func(*metav1.ListOptions)
+	userAgent string
+}
+
+func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*server, error) {
+	if cfg == nil {
+		return nil, errors.New("the config is nil; load one with clientcmd or rest.InClusterConfig")
+	}
+	if cfg.Host == "" {
+		return nil, errors.New("the config has no Host; load a kubeconfig with clientcmd, or set Host to the API server's URL")
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1    // whoever reads backs off; a second brake would only hide it
+	cfg.Timeout = 0 // it would end a watch
+	if o.userAgent != "" {
+		cfg.UserAgent = o.userAgent
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	gv := gvr.GroupVersion()
+	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"
+	if gv.Group == "" {
+		cfg.APIPath = "/api"
+	}
+	base, prefix, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w", bare(err))
+	}
+	client := o.client
+	if client == nil {
+		if client, err = rest.HTTPClientFor(cfg); err != nil {
+			return nil, fmt.Errorf("the config's TLS or credentials are not usable; check the files it names: %w", bare(err))
+		}
+	}
+	own := *client
+	own.Timeout = 0
+	s := &server{client: &own, url: *base, resource: gvr.GroupResource(), tweak: o.tweak, userAgent: cfg.UserAgent}
+	segments := []string{prefix}
+	if o.namespace != "" {
+		segments = append(segments, "namespaces", o.namespace)
+	}
+	s.url = *base.JoinPath(append(segments, gvr.Resource)...)
+	return s, nil
+}
+
+// attempt says what is being attempted, for errors. The URL's query and user
+// stay out of it: there may be a secret in them.
+func (s *server) attempt(verb string) string {
+	return fmt.Sprintf("%s %s on %s", verb, s.resource, s.url.Host)
+}
+
+// get sends one request and returns the answer with its encoding, or what is
+// wrong, classified. The caller adds what was attempted.
+func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions, accept string) (io.ReadCloser, wire, error) {
+	if s.tweak != nil {
+		s.tweak(&lo)
+	}
+	query, err := queryparams.Convert(&lo)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write the request: %w", err)
+	}
+	u := s.url
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write the request: %w", bare(err))
+	}
+	req.Header.Set("Accept", accept)
+	req.Header.Set("User-Agent", s.userAgent)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, nil, s.unreachable(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, nil, s.refusal(verb, resp, lo.SendInitialEvents != nil)
+	}
+	w, err := wireFor(resp.Header.Get("Content-Type"))
+	if err != nil {
+		resp.Body.Close()
+		return nil, nil, garbled(err)
+	}
+	return resp.Body, w, nil
+}
+
+// stream is what an open list and an open watch have in common: a context, the
+// response that is being read, and the error that ended it.
+type stream struct {
+	parent context.Context
+	ctx    context.Context
+	cancel context.CancelFunc
+	what   string
+	in     inbox
+
+	mu     sync.Mutex
+	body   io.Closer
+	closed bool
+}
+
+var errClosed = errors.New("it was closed by its reader")
+
+func newStream(ctx context.Context, what string) *stream {
+	s := &stream{parent: ctx, what: what}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	return s
+}
+
+// attach makes body the response that is read. It fails when the stream has
+// been closed meanwhile.
+func (s *stream) attach(body io.ReadCloser) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		body.Close()
+		return errClosed
+	}
+	s.body = body
+	s.in.reset(body)
+	return nil
+}
+
+// release ends the response that was being read.
+func (s *stream) release() {
+	s.mu.Lock()
+	body := s.body
+	s.body = nil
+	s.mu.Unlock()
+	if body != nil {
+		body.Close()
+	}
+}
+
+// Close ends the stream and makes a blocked Read return. The response goes
+// before the context: closing it waits until the transport has let go of it,
+// which it does not when the context has ended.
+func (s *stream) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.release()
+	s.cancel()
+	return nil
+}
+
+// alive fails when the reader's context has ended or the stream was closed.
+func (s *stream) alive() error {
+	return s.ctx.Err()
+}
+
+// failure says why the stream ended, and ends what is left of it. Whatever the
+// transport makes of a cancelled context, the context's own error is reported.
+func (s *stream) failure(err error) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	s.Close()
+	switch {
+	case err == io.EOF:
+		return io.EOF
+	case s.parent.Err() != nil:
+		return fmt.Errorf("%s: %w", s.what, s.parent.Err())
+	case closed:
+		return fmt.Errorf("%s: %w", s.what, errClosed)
+	}
+	return broken(s.what, err)
+}

@@ -1,0 +1,140 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/source"
+)
+
+// Source reads one resource of one API server, and follows it. It is safe for
+// use by many goroutines; an open list or watch belongs to one, but for Close.
+type Source[T any] struct {
+	*server
+	codec codec[T]
+	opts  *options
+	desc  source.Description
+}
+
+var _ source.Source[*RawObject] = (*Source[*RawObject])(nil)
+
+// Typed reads objects of a Go type, a pointer such as *corev1.Pod. They arrive
+// as protobuf where type and server have it and as JSON otherwise, and carry
+// apiVersion and kind. Fields that the Go type does not have are dropped.
+func Typed[T runtime.Object](cfg *rest.Config, opts ...Option) (*Source[T], error) {
+	t := reflect.TypeFor[T]()
+	fail := func(err error) (*Source[T], error) {
+		return nil, fmt.Errorf("make a source of %s: %w", t, err)
+	}
+	o, err := newOptions(opts)
+	if err != nil {
+		return fail(err)
+	}
+	gvk, gvr, err := resolve(t, o)
+	if err != nil {
+		return fail(err)
+	}
+	d := &typed[T]{elem: t.Elem()}
+	d.kind.apiVersion, d.kind.kind = gvk.ToAPIVersionAndKind()
+	s, err := newSource(cfg, gvr, o, d.codec(o.forceJSON))
+	if err != nil {
+		return fail(err)
+	}
+	return s, nil
+}
+
+// Dynamic reads any resource, custom ones included, as maps.
+func Dynamic(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*unstructured.Unstructured], error) {
+	return untyped(cfg, gvr, opts, func(*options) codec[*unstructured.Unstructured] { return unstructuredCodec() })
+}
+
+// Metadata reads the metadata of any resource and nothing else: the server cuts
+// it out. The objects are of kind PartialObjectMetadata, as served.
+func Metadata(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*metav1.PartialObjectMetadata], error) {
+	return untyped(cfg, gvr, opts, func(o *options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.forceJSON) })
+}
+
+// Raw reads any resource as the JSON that is served. Nothing is decoded: one
+// scan checks each object and finds its key, version and UID.
+func Raw(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*RawObject], error) {
+	return untyped(cfg, gvr, opts, func(*options) codec[*RawObject] { return rawCodec() })
+}
+
+func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Option, makeCodec func(*options) codec[T]) (*Source[T], error) {
+	o, err := newOptions(opts)
+	if err == nil && !o.resource.Empty() {
+		err = errors.New("kube.Resource is for kube.Typed; the resource is an argument here")
+	}
+	var s *Source[T]
+	if err == nil {
+		s, err = newSource(cfg, gvr, o, makeCodec(o))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a source of %q: %w", gvr.GroupResource(), err)
+	}
+	return s, nil
+}
+
+func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *options, c codec[T]) (*Source[T], error) {
+	if gvr.Resource == "" || gvr.Version == "" || strings.ContainsAny(gvr.Group+gvr.Version+gvr.Resource, "/?#%") {
+		return nil, fmt.Errorf("the resource %q is not one that can be listed; give group, version and the plural name, as in {Group: \"apps\", Version: \"v1\", Resource: \"deployments\"}", gvr)
+	}
+	srv, err := newServer(cfg, gvr, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Source[T]{
+		server: srv,
+		codec:  c,
+		opts:   o,
+		desc: source.Description{
+			Cluster:      o.cluster,
+			Resource:     gvr.GroupResource().String(),
+			Scope:        o.scope(),
+			InitialState: !o.noInitial,
+		},
+	}, nil
+}
+
+// Describe names the source.
+func (s *Source[T]) Describe() source.Description { return s.desc }
+
+// resolve finds what T is called and where it is served.
+func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, err error) {
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return gvk, gvr, errors.New("the type must be a pointer to a struct, such as *corev1.Pod; use kube.Dynamic for objects of any kind")
+	}
+	zero := reflect.New(t.Elem()).Interface().(runtime.Object)
+	switch zero.(type) {
+	case runtime.Unstructured:
+		return gvk, gvr, errors.New("use kube.Dynamic for unstructured objects")
+	case *metav1.PartialObjectMetadata:
+		return gvk, gvr, errors.New("use kube.Metadata for the metadata alone")
+	}
+	if _, ok := zero.(metav1.ObjectMetaAccessor); !ok || meta.IsListType(zero) {
+		return gvk, gvr, errors.New("the type has no ObjectMeta of its own; give the type of one object, not of a list or an option")
+	}
+	kinds, _, err := o.scheme.ObjectKinds(zero)
+	if err != nil {
+		return gvk, gvr, fmt.Errorf("the type is not registered; register it with its AddToScheme and pass that scheme with kube.WithScheme: %w", err)
+	}
+	if o.resource.Empty() {
+		gvr, _ = meta.UnsafeGuessKindToResource(kinds[0])
+		return kinds[0], gvr, nil
+	}
+	for _, k := range kinds {
+		if k.GroupVersion() == o.resource.GroupVersion() {
+			return k, o.resource, nil
+		}
+	}
+	return gvk, gvr, fmt.Errorf("kube.Resource asks for %s, but the type is registered as %s; use the type of that version", o.resource.GroupVersion(), kinds[0].GroupVersion())
+}
