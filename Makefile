@@ -3,15 +3,14 @@ SHELL := /bin/sh
 GO    ?= go
 
 K8S      := $(shell sed -n 's,^	k8s.io/kubernetes \(v.*\)$$,\1,p' devcluster/go.mod)
-K8S_PKG  := k8s.io/component-base/version
-K8S_FLAGS = -s -w \
-	-X $(K8S_PKG).gitVersion=$(K8S) \
-	-X $(K8S_PKG).gitMajor=$(word 1,$(subst ., ,$(K8S:v%=%))) \
-	-X $(K8S_PKG).gitMinor=$(word 2,$(subst ., ,$(K8S:v%=%))) \
-	-X $(K8S_PKG).gitCommit=devcluster \
-	-X $(K8S_PKG).gitTreeState=clean
+K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/pkg/version, \
+	-X $(pkg).gitVersion=$(K8S) \
+	-X $(pkg).gitMajor=$(word 1,$(subst ., ,$(K8S:v%=%))) \
+	-X $(pkg).gitMinor=$(word 2,$(subst ., ,$(K8S:v%=%))) \
+	-X $(pkg).gitCommit=devcluster \
+	-X $(pkg).gitTreeState=clean)
 
-DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -o -name '*.yaml') devcluster/go.mod devcluster/go.sum
+DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -not -name '*_test.go') devcluster/go.mod devcluster/go.sum
 MODULES        := . devcluster
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.

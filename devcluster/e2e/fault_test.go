@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestFaults uses one cluster for all faults: each part of it leaves the
+// cluster as it found it, and the next would fail if it did not.
+func TestFaults(t *testing.T) {
+	c := up(t, "--nodes", "1")
+	client := c.client(t)
+	server := strings.Fields(must(t, "kubeconfig", c.name, "--raw"))
+	t.Run("PausedServerAnswersNobodyUntilResumed", func(t *testing.T) {
+		must(t, "fault", c.name, "pause", "apiserver")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := ask(ctx, client); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a paused server let a request end with: %v", err)
+		}
+		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 || !strings.Contains(r.stderr, "already paused") {
+			t.Errorf("pausing twice: %d %s", r.status, r.stderr)
+		}
+		must(t, "fault", c.name, "resume", "apiserver")
+		if err := ask(t.Context(), client); err != nil {
+			t.Errorf("the resumed server: %v", err)
+		}
+		if r := run(t, "fault", c.name, "resume", "apiserver"); r.status != 1 || !strings.Contains(r.stderr, "not paused") {
+			t.Errorf("resuming twice: %d %s", r.status, r.stderr)
+		}
+	})
+	t.Run("KilledServerStaysAwayUntilRestarted", func(t *testing.T) {
+		before := c.process(t, "kube-apiserver")
+		must(t, "fault", c.name, "kill", "apiserver")
+		if err := ask(t.Context(), client); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("a killed server let a request end with: %v", err)
+		}
+		if c.ended() {
+			t.Fatalf("the cluster took the fault for a crash:\n%s", c.out)
+		}
+		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 || !strings.Contains(r.stderr, "restart") {
+			t.Errorf("pausing a dead server: %d %s", r.status, r.stderr)
+		}
+		must(t, "fault", c.name, "restart", "apiserver")
+		if err := ask(t.Context(), client); err != nil {
+			t.Errorf("the restarted server, at its old address: %v", err)
+		}
+		if after := c.process(t, "kube-apiserver"); after == before {
+			t.Error("it is the same process")
+		}
+	})
+	t.Run("RestartOfAPausedServerIsReadyWhenItReturns", func(t *testing.T) {
+		must(t, "fault", c.name, "pause", "apiserver")
+		must(t, "fault", c.name, "restart", "apiserver")
+		if err := ask(t.Context(), client); err != nil {
+			t.Errorf("the restarted server: %v", err)
+		}
+	})
+	t.Run("EveryPartCanBeRestarted", func(t *testing.T) {
+		for _, part := range []string{"etcd", "controller-manager", "scheduler", "kwok"} {
+			must(t, "fault", c.name, "restart", part)
+		}
+		c.kubectl(t, "create", "deployment", "after", "--image=nginx")
+		c.kubectl(t, "rollout", "status", "deployment/after", "--timeout=90s")
+	})
+	t.Run("CompactionEndsAResumedWatchWith410", func(t *testing.T) {
+		testCompact(t, c, client)
+	})
+	if again := strings.Fields(must(t, "kubeconfig", c.name, "--raw")); strings.Join(again, " ") != strings.Join(server, " ") {
+		t.Error("the kubeconfig has changed: a client that was made before would be lost")
+	}
+}
+
+// ask sends the server a request that reads through to etcd.
+func ask(ctx context.Context, client *kubernetes.Clientset) error {
+	_, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+	return err
+}
+
+// testCompact resumes a watch from before a compaction. It resumes from the
+// newest version there is, the one that is hardest to lose, after having made
+// sure that this worked until then.
+func testCompact(t *testing.T, c *cluster, client *kubernetes.Clientset) {
+	maps := client.CoreV1().ConfigMaps("default")
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := maps.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone(t, client, list.ResourceVersion) {
+		t.Fatalf("version %s is gone before the compaction", list.ResourceVersion)
+	}
+	must(t, "fault", c.name, "compact")
+	if !gone(t, client, list.ResourceVersion) {
+		t.Errorf("a watch from version %s, from before the compaction, goes on", list.ResourceVersion)
+	}
+}
+
+// gone reports whether a watch from that version is refused with 410.
+func gone(t *testing.T, client *kubernetes.Clientset, version string) bool {
+	t.Helper()
+	seconds := int64(2)
+	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
+	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+		return true
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			status, ok := event.Object.(*metav1.Status)
+			if !ok || status.Code != http.StatusGone {
+				t.Fatalf("the watch ended with %v", event.Object)
+			}
+			return true
+		}
+	}
+	return false
+}
