@@ -1,0 +1,100 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+func newPod(name, app string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": app}}}
+}
+
+func Example() {
+	server := informertest.NewServer() // stands for a cluster
+	config, stop := informertest.Pipe(server)
+	defer stop()
+	server.Create(newPod("db-0", "mysql"))
+	server.Create(newPod("db-1", "mysql"))
+	server.Create(newPod("web-0", "nginx"))
+
+	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace("default"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pods, err := informer.New(src,
+		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	if err := pods.WaitSynced(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	snap := pods.Snapshot() // one moment: whatever happens now, it stays as it is
+	mysql := 0
+	for range snap.ByIndex("app", "mysql") {
+		mysql++
+	}
+	fmt.Println(snap.Len(), "pods,", mysql, "of mysql")
+
+	written, _ := server.Create(newPod("db-2", "mysql"))
+	if err := pods.WaitVersion(ctx, written); err != nil { // read one's own write
+		fmt.Println(err)
+		return
+	}
+	p, ok := pods.Get("default/db-2")
+	fmt.Println(p.Name, ok, p.Kind)
+	fmt.Println("the snapshot still has", snap.Len())
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// 3 pods, 2 of mysql
+	// db-2 true Pod
+	// the snapshot still has 3
+	// <nil>
+}
+
+func ExampleInformer_Subscribe() {
+	server := informertest.NewServer()
+	config, stop := informertest.Pipe(server)
+	defer stop()
+	server.Create(newPod("a", "x"))
+
+	src, _ := kube.Typed[*corev1.Pod](config)
+	pods, _ := informer.New(src)
+	lines := make(chan string)
+	sub, _ := pods.Subscribe(informer.Funcs[*corev1.Pod]{
+		OnAdd:    func(p *corev1.Pod) { lines <- "added " + p.Name },
+		OnUpdate: func(old, p *corev1.Pod) { lines <- "changed " + p.Labels["app"] + ", was " + old.Labels["app"] },
+		OnDelete: func(last *corev1.Pod) { lines <- "deleted " + last.Name },
+	}, informer.HandlerName("printer"))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	fmt.Println(<-lines)
+	<-sub.Synced()
+	server.Update(newPod("a", "y"))
+	fmt.Println(<-lines)
+	server.Delete(newPod("a", "y"))
+	fmt.Println(<-lines)
+	cancel()
+	<-ended
+	// Output:
+	// added a
+	// changed y, was x
+	// deleted a
+}
