@@ -1,0 +1,136 @@
+package factory
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// Generic is a handle on objects of a type that is known at run time only.
+type Generic interface {
+	// Resource is what is mirrored.
+	Resource() schema.GroupVersionResource
+	// Get and List read as a Lister does.
+	Get(namespace, name string) (runtime.Object, error)
+	List(selector labels.Selector) ([]runtime.Object, error)
+	// Subscribe, AddIndex, HasSynced, WaitSynced and Release are a Handle's.
+	Subscribe(h informer.Handler[runtime.Object], opts ...informer.SubscribeOption) (*Subscription, error)
+	AddIndex(name string, values store.IndexFunc[runtime.Object]) error
+	HasSynced() bool
+	WaitSynced(ctx context.Context) error
+	Release()
+}
+
+// opener opens a resource whose Go type it knows.
+type opener func(f *Factory, narrow []Scope) (Generic, error)
+
+func openerOf[T runtime.Object]() opener {
+	return func(f *Factory, narrow []Scope) (Generic, error) {
+		h, err := Of[T](f, narrow...)
+		if err != nil {
+			return nil, err
+		}
+		return generic[T]{h}, nil
+	}
+}
+
+// ForResource mirrors a resource by its name. If its Go type is known, by an Of
+// before or by ResourceOf, it shares that informer. If the factory's scheme has a
+// type for it, the objects are of that type, in an informer of their own. Else they
+// are maps, shared with Dynamic.
+func (f *Factory) ForResource(gvr schema.GroupVersionResource, narrow ...Scope) (Generic, error) {
+	if f == nil {
+		return nil, errNoFactory
+	}
+	f.mu.Lock()
+	known := f.openers[gvr]
+	f.mu.Unlock()
+	if known != nil {
+		return known(f, narrow)
+	}
+	if gvk, ok := kindOf(f.set.scheme, gvr); ok {
+		h, err := open(f, key{gvr: gvr, form: asNamed}, narrow, func(opts ...kube.Option) (source.Source[runtime.Object], error) {
+			return openNamed(f, gvk, gvr, opts)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return generic[runtime.Object]{h}, nil
+	}
+	h, err := f.Dynamic(gvr, narrow...)
+	if err != nil {
+		return nil, err
+	}
+	return generic[*unstructured.Unstructured]{h}, nil
+}
+
+// learnType remembers the Go type of a resource; the first one counts.
+func (f *Factory) learnType(gvr schema.GroupVersionResource, open opener) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.openers[gvr] == nil {
+		f.openers[gvr] = open
+	}
+}
+
+// generic shows a handle without its type.
+type generic[T runtime.Object] struct{ *Handle[T] }
+
+// Get gives one object.
+func (g generic[T]) Get(namespace, name string) (runtime.Object, error) {
+	obj, err := g.Lister().Get(namespace, name)
+	if err != nil {
+		return nil, err // not obj: a nil pointer in an interface is not nil
+	}
+	return obj, nil
+}
+
+// List gives the objects that a selector chooses.
+func (g generic[T]) List(selector labels.Selector) ([]runtime.Object, error) {
+	objs, err := g.Lister().List(selector)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]runtime.Object, len(objs))
+	for i, o := range objs {
+		out[i] = o
+	}
+	return out, nil
+}
+
+// Subscribe adds a handler.
+func (g generic[T]) Subscribe(h informer.Handler[runtime.Object], opts ...informer.SubscribeOption) (*Subscription, error) {
+	if h == nil {
+		return g.Handle.Subscribe(nil, opts...)
+	}
+	return g.Handle.Subscribe(informer.HandlerFunc[T](func(e object.Event[T]) {
+		out := object.Event[runtime.Object]{
+			Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
+			Initial: e.Initial, Missed: e.Missed, Epoch: e.Epoch,
+		}
+		if e.Type != object.Add {
+			out.Old = e.Old
+		}
+		if e.Type != object.Delete {
+			out.New = e.New
+		}
+		h.Handle(out)
+	}), opts...)
+}
+
+// AddIndex adds an index.
+func (g generic[T]) AddIndex(name string, values store.IndexFunc[runtime.Object]) error {
+	if values == nil {
+		return g.Handle.AddIndex(name, nil)
+	}
+	return g.addIndex(name, index[T]{id: identity(values), values: func(obj T) ([]string, error) { return values(obj) }})
+}

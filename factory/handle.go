@@ -1,0 +1,272 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// Handle is one user's hold on the informers of a resource and scope.
+type Handle[T any] struct {
+	gvr schema.GroupVersionResource
+
+	// parts are the informers, by namespace; nil once released. Reads take no lock.
+	parts atomic.Pointer[[]*shared[T]]
+
+	mu   sync.Mutex
+	subs map[*Subscription]struct{}
+}
+
+var errNoFactory = errors.New("the factory is nil; make one with factory.New")
+
+// Of mirrors the objects of a Go type, such as *corev1.Pod.
+func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
+	if f == nil {
+		return nil, errNoFactory
+	}
+	t := reflect.TypeFor[T]()
+	gvr, err := f.resourceOf(t, newObject[T]())
+	if err != nil {
+		// The source knows best what is wrong with a type.
+		if _, bad := kube.Typed[T](f.cfg, kube.WithScheme(f.set.scheme)); bad != nil {
+			err = bad
+		}
+		return nil, err
+	}
+	h, err := open(f, key{gvr: gvr, form: asTyped, goType: t}, narrow, func(opts ...kube.Option) (source.Source[T], error) {
+		return kube.Typed[T](f.cfg, append(opts, kube.WithScheme(f.set.scheme), kube.Resource(gvr))...)
+	})
+	if err == nil {
+		f.learnType(gvr, openerOf[T]())
+	}
+	return h, err
+}
+
+// Dynamic mirrors any resource as maps that keep every field.
+func (f *Factory) Dynamic(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*unstructured.Unstructured], error) {
+	return openByName(f, gvr, asDynamic, narrow, kube.Dynamic)
+}
+
+// Metadata mirrors the metadata of any resource and nothing else.
+func (f *Factory) Metadata(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*metav1.PartialObjectMetadata], error) {
+	return openByName(f, gvr, asMetadata, narrow, kube.Metadata)
+}
+
+// Raw mirrors any resource as the JSON that is served.
+func (f *Factory) Raw(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*kube.RawObject], error) {
+	return openByName(f, gvr, asRaw, narrow, kube.Raw)
+}
+
+// openByName opens a resource in a form that needs no Go type.
+func openByName[T any](f *Factory, gvr schema.GroupVersionResource, as form, narrow []Scope,
+	make func(*rest.Config, schema.GroupVersionResource, ...kube.Option) (*kube.Source[T], error)) (*Handle[T], error) {
+	if f == nil {
+		return nil, errNoFactory
+	}
+	if err := f.checkName(gvr); err != nil {
+		return nil, err
+	}
+	return open(f, key{gvr: gvr, form: as}, narrow, func(opts ...kube.Option) (source.Source[T], error) {
+		return make(f.cfg, gvr, opts...)
+	})
+}
+
+// open makes a handle on the informers of a resource, one for each namespace of
+// the scope.
+func open[T any](f *Factory, k key, narrow []Scope, src func(...kube.Option) (source.Source[T], error)) (*Handle[T], error) {
+	sc, err := f.scopeFor(k.gvr, narrow)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", fullName(k.gvr), err)
+	}
+	h := &Handle[T]{gvr: k.gvr, subs: map[*Subscription]struct{}{}}
+	var parts []*shared[T]
+	k.labels, k.fields = sc.labels, sc.fields
+	f.mu.Lock()
+	for _, ns := range sc.parts() {
+		k.namespace = ns
+		var s *shared[T]
+		if s, err = acquire(f, k, src); err != nil {
+			break
+		}
+		parts = append(parts, s)
+	}
+	f.mu.Unlock()
+	h.parts.Store(&parts)
+	if err != nil {
+		h.Release()
+		return nil, err
+	}
+	return h, nil
+}
+
+// scopeFor is the factory's scope, changed by what a handle asks for.
+func (f *Factory) scopeFor(gvr schema.GroupVersionResource, narrow []Scope) (scope, error) {
+	sc := f.set.scope
+	sc.chosen = false
+	for _, n := range narrow {
+		if err := n.narrow(&sc); err != nil {
+			return sc, err
+		}
+	}
+	if namespaced, known := f.namespaced(gvr); known && !namespaced && len(sc.namespaces) > 0 {
+		if sc.chosen {
+			return sc, fmt.Errorf("objects of this resource are in no namespace; leave Namespaces(%q) out", strings.Join(sc.namespaces, `", "`))
+		}
+		sc.namespaces = nil
+	}
+	return sc, nil
+}
+
+// newObject makes an empty object; nil if T is not a pointer to a struct.
+func newObject[T runtime.Object]() runtime.Object {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	return reflect.New(t.Elem()).Interface().(runtime.Object)
+}
+
+// resourceOf finds which resource the objects of a Go type are.
+func (f *Factory) resourceOf(t reflect.Type, empty runtime.Object) (gvr schema.GroupVersionResource, err error) {
+	if empty == nil {
+		return gvr, fmt.Errorf("open %s: it is not a pointer to a struct", t)
+	}
+	if gvr, ok := f.set.resources[t]; ok {
+		return gvr, nil
+	}
+	kinds, _, err := f.set.scheme.ObjectKinds(empty)
+	if err != nil {
+		return gvr, fmt.Errorf("open %s: %w", t, err)
+	}
+	gvr, _ = meta.UnsafeGuessKindToResource(kinds[0])
+	return gvr, nil
+}
+
+// Resource is what the handle mirrors.
+func (h *Handle[T]) Resource() schema.GroupVersionResource { return h.gvr }
+
+// Informers are what the handle stands on: one for each namespace of a scope of
+// several, else one. After a stop of the factory there are others.
+func (h *Handle[T]) Informers() []*informer.Informer[T] {
+	parts := h.parts.Load()
+	if parts == nil {
+		return nil
+	}
+	out := make([]*informer.Informer[T], len(*parts))
+	for i, p := range *parts {
+		out[i] = p.current.Load()
+	}
+	return out
+}
+
+// Informer is the one that the handle stands on. Its error is for a scope of
+// several namespaces, which has one for each, and for a handle that was released.
+func (h *Handle[T]) Informer() (*informer.Informer[T], error) {
+	parts, err := h.use("get the informer of")
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > 1 {
+		return nil, fmt.Errorf("get the informer of %s: there are %d, one for each namespace; use Informers, or Lister and Subscribe, which cover all", fullName(h.gvr), len(parts))
+	}
+	return parts[0].current.Load(), nil
+}
+
+// Lister reads what is mirrored.
+func (h *Handle[T]) Lister() *Lister[T] { return &Lister[T]{h: h} }
+
+// HasSynced reports whether the initial state is stored.
+func (h *Handle[T]) HasSynced() bool {
+	all := h.Informers()
+	for _, inf := range all {
+		if !inf.HasSynced() {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// WaitSynced waits until the initial state is stored. Its error tells what the
+// informer is doing instead.
+func (h *Handle[T]) WaitSynced(ctx context.Context) error {
+	if _, err := h.use("wait for"); err != nil {
+		return err
+	}
+	for _, inf := range h.Informers() {
+		if err := inf.WaitSynced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release lets go: the handle's subscriptions end, and so do its informers if
+// nobody else holds them, which frees their memory. It does not wait for callbacks
+// that are under way, so it may be called inside one; Stop of the factory waits for
+// those too. Released twice is released.
+func (h *Handle[T]) Release() {
+	h.mu.Lock()
+	parts := h.parts.Swap(nil)
+	subs := slices.Collect(maps.Keys(h.subs))
+	h.mu.Unlock()
+	for _, s := range subs {
+		s.Remove()
+	}
+	if parts == nil {
+		return
+	}
+	for _, p := range *parts {
+		p.release()
+	}
+}
+
+// ErrReleased is what the use of a released handle wraps.
+var ErrReleased = errors.New("the handle was released; get a new one from the factory")
+
+func (h *Handle[T]) released(what string) error {
+	return fmt.Errorf("%s %s: %w", what, fullName(h.gvr), ErrReleased)
+}
+
+// use gives the shared informers, or says that the handle was released.
+func (h *Handle[T]) use(what string) ([]*shared[T], error) {
+	if parts := h.parts.Load(); parts != nil {
+		return *parts, nil
+	}
+	return nil, h.released(what)
+}
+
+// adopt ties a subscription's life to the handle's; false if that is over.
+func (h *Handle[T]) adopt(s *Subscription) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.parts.Load() == nil {
+		return false
+	}
+	h.subs[s] = struct{}{}
+	return true
+}
+
+func (h *Handle[T]) title() string { return fullName(h.gvr) }
+
+func (h *Handle[T]) forget(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subs, s)
+}

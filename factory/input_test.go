@@ -1,0 +1,117 @@
+package factory_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/factory"
+)
+
+func TestBadInputToNewSaysWhatToDo(t *testing.T) {
+	good := &rest.Config{Host: "http://server.invalid"}
+	for _, c := range []struct {
+		name string
+		cfg  *rest.Config
+		opts []factory.Option
+		say  []string
+	}{
+		{"nil config", nil, nil, []string{"config is nil", "clientcmd"}},
+		{"no host", &rest.Config{}, nil, []string{"no Host", "kubeconfig"}},
+		{"missing CA", &rest.Config{Host: "https://server.invalid", TLSClientConfig: rest.TLSClientConfig{CAFile: "no-such-file"}}, nil, []string{"TLS", "no-such-file"}},
+		{"nil option", good, []factory.Option{nil}, []string{"option is nil"}},
+		{"nil scope", good, []factory.Option{factory.Scope(nil)}, []string{"scope is nil"}},
+		{"no namespace", good, []factory.Option{factory.Namespaces()}, []string{"no namespace", `Namespaces("")`}},
+		{"all and one", good, []factory.Option{factory.Namespaces("", "a")}, []string{"all namespaces"}},
+		{"bad namespace", good, []factory.Option{factory.Namespaces("a/b")}, []string{`"a/b"`, "not the name of a namespace"}},
+		{"bad labels", good, []factory.Option{factory.Labels("a in (")}, []string{"label selector", "app=web"}},
+		{"bad fields", good, []factory.Option{factory.Fields("a>b")}, []string{"field selector", "spec.nodeName"}},
+		{"negative resync", good, []factory.Option{factory.DefaultResync(-time.Second)}, []string{"negative"}},
+		{"negative resync of a type", good, []factory.Option{factory.ResyncFor[*corev1.Pod](-1)}, []string{"negative"}},
+		{"nil transform", good, []factory.Option{factory.Transform[*corev1.Pod](nil)}, []string{"*v1.Pod", "nil"}},
+		{"nil scheme", good, []factory.Option{factory.Scheme(nil)}, []string{"scheme is nil"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := factory.New(c.cfg, c.opts...)
+			says(t, err, append(c.say, "make a factory")...)
+			if f != nil {
+				t.Error("there is a factory beside the error")
+			}
+		})
+	}
+}
+
+func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		cases := map[string]struct {
+			open func() error
+			say  []string
+		}{
+			"nil factory":              {func() error { _, err := factory.Of[*corev1.Pod](nil); return err }, []string{"factory.New"}},
+			"nil factory by name":      {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR); return err }, []string{"factory.New"}},
+			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR); return err }, []string{"factory.New"}},
+			"unknown type":             {func() error { _, err := factory.Of[*Gadget](w.f); return err }, []string{"Gadget", "not registered"}},
+			"interface":                {func() error { _, err := factory.Of[runtime.Object](w.f); return err }, []string{"pointer to a struct"}},
+			"map":                      {func() error { _, err := factory.Of[*unstructured.Unstructured](w.f); return err }, []string{"Dynamic"}},
+			"list":                     {func() error { _, err := factory.Of[*corev1.PodList](w.f); return err }, []string{"list"}},
+			"empty resource":           {func() error { _, err := w.f.Dynamic(schema.GroupVersionResource{}); return err }, []string{"plural"}},
+			"kind as name": {func() error {
+				_, err := w.f.Dynamic(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "Deployment"})
+				return err
+			}, []string{"did you mean deployments.v1.apps?"}},
+			"typo": {func() error {
+				_, err := w.f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "confgimaps"})
+				return err
+			}, []string{"did you mean configmaps.v1?"}},
+			"wrong group": {func() error {
+				_, err := w.f.Metadata(schema.GroupVersionResource{Version: "v1", Resource: "deployments"})
+				return err
+			}, []string{"no such resource in v1", "deployments.v1.apps"}},
+			"bad selector":          {func() error { _, err := factory.Of[*corev1.Pod](w.f, factory.Labels("a in (")); return err }, []string{"pods.v1", "label selector"}},
+			"nil scope":             {func() error { _, err := factory.Of[*corev1.Pod](w.f, nil); return err }, []string{"scope is nil"}},
+			"nil handler":           {func() error { _, err := pods(w).Subscribe(nil); return err }, []string{"handler is nil"}},
+			"all without a form":    {func() error { _, err := factory.All[int](w.Context(), w.f, nil, nil); return err }, []string{"f.Dynamic"}},
+			"all without a factory": {func() error { _, err := factory.All(w.Context(), nil, w.f.Raw, nil); return err }, []string{"factory.New"}},
+		}
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) { says(t, c.open(), c.say...) })
+		}
+		if n := len(w.f.Health()); n != 1 {
+			t.Errorf("%d informers are left, want the one of the nil handler", n)
+		}
+	})
+}
+
+// A name that is not known here may still be served: by a newer server, or once its
+// definition is installed.
+func TestUnknownNamesThatAreNoMistakeAreTaken(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		for _, gvr := range []schema.GroupVersionResource{
+			widgetsGVR,
+			{Version: "v1", Resource: "quantumthings"},
+			{Group: "resource.k8s.io", Version: "v1beta1", Resource: "resourceclaims"},
+			{Group: "example.com", Version: "v1", Resource: "deployments"},
+		} {
+			if _, err := w.f.Dynamic(gvr); err != nil {
+				t.Errorf("%v: %v", gvr, err)
+			}
+		}
+		if _, err := factory.Of[*resourcev1beta1.ResourceClaim](w.f); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnErrorFromTheConfigReachesNew(t *testing.T) {
+	_, err := factory.New(&rest.Config{Host: "https://server.invalid", BearerToken: "x", Username: "y", Password: "z"})
+	if err == nil || errors.Unwrap(err) == nil {
+		t.Errorf("two credentials at once: %v", err)
+	}
+}

@@ -1,0 +1,181 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// ErrStarted is returned by a Start of a factory that is started.
+var ErrStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start is enough. Stop it before starting it anew")
+
+// ErrNotStarted is returned by what needs a started factory.
+var ErrNotStarted = errors.New("the factory is not started; call Start first")
+
+// started reports whether informers run now. The lock is held.
+func (f *Factory) started() bool { return f.ctx != nil && f.ctx.Err() == nil }
+
+// Start starts every informer that is in use; those opened later start at once.
+// They run until ctx ends or Stop is called, and then may be started again.
+func (f *Factory) Start(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("start the factory: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.started() {
+		return ErrStarted
+	}
+	if f.cancel != nil {
+		f.cancel()
+	}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	var failed []error
+	for _, s := range f.shares {
+		failed = append(failed, s.start(f.ctx))
+	}
+	return errors.Join(failed...)
+}
+
+// StartResource starts the informers of one resource again after StopResource.
+func (f *Factory) StartResource(gvr schema.GroupVersionResource) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.started() {
+		return fmt.Errorf("start %s: %w", fullName(gvr), ErrNotStarted)
+	}
+	found, err := f.sharesOf("start", gvr)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, s := range found {
+		failed = append(failed, s.start(f.ctx))
+	}
+	return errors.Join(failed...)
+}
+
+// StopResource stops the informers of one resource, in all forms and scopes and for
+// all of its users, and waits for them as Stop does. Handles stay valid and empty
+// until StartResource or the next Start.
+func (f *Factory) StopResource(ctx context.Context, gvr schema.GroupVersionResource) error {
+	f.mu.Lock()
+	found, err := f.sharesOf("stop", gvr)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var runs []*running
+	for _, s := range found {
+		if r, _ := s.run(); r != nil {
+			runs = append(runs, r)
+		}
+	}
+	return f.end(ctx, runs)
+}
+
+// sharesOf finds the informers of a resource. The lock is held.
+func (f *Factory) sharesOf(what string, gvr schema.GroupVersionResource) ([]share, error) {
+	var found []share
+	var others []string
+	for k, s := range f.shares {
+		if k.gvr == gvr {
+			found = append(found, s)
+		} else {
+			others = append(others, fullName(k.gvr))
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	slices.Sort(others)
+	return nil, fmt.Errorf("%s %s: nobody has opened it; open are: %s", what, fullName(gvr), orNone(slices.Compact(others)))
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Stop stops every informer and waits until all that ran has ended, those that
+// were released before included. When ctx ends first, its error names the handlers
+// that are still running. A factory that does not run needs no stop.
+func (f *Factory) Stop(ctx context.Context) error {
+	f.mu.Lock()
+	if f.cancel != nil {
+		f.cancel()
+	}
+	f.ctx, f.cancel = nil, nil
+	runs := make([]*running, 0, len(f.active))
+	for r := range f.active {
+		runs = append(runs, r)
+	}
+	stuck := f.stuck
+	f.stuck = nil
+	f.mu.Unlock()
+
+	err := errors.Join(append(stuck, f.end(ctx, runs))...)
+	closeIdle(f.client.Transport)
+	return err
+}
+
+// closeIdle closes the connections that nobody uses: each is a goroutine, too. Others
+// may share the transport; they lose nothing that they were using.
+func closeIdle(rt http.RoundTripper) {
+	for rt != nil {
+		if t, ok := rt.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections()
+			return
+		}
+		wrapper, ok := rt.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return
+		}
+		rt = wrapper.WrappedRoundTripper()
+	}
+}
+
+// end stops runs, all at once, and waits for them until ctx ends.
+func (f *Factory) end(ctx context.Context, runs []*running) error {
+	f.mu.Lock()
+	for _, r := range runs {
+		r.stopping = true
+	}
+	f.mu.Unlock()
+	errs := make([]error, len(runs))
+	var all sync.WaitGroup
+	for i, r := range runs {
+		r.cancel()
+		all.Go(func() { errs[i] = r.wait(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// wait waits for a cancelled run to end: for its callbacks, which the informer
+// names, and for what is left of it.
+func (r *running) wait(ctx context.Context) error {
+	if err := r.stop(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return nil
+	default:
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", r.title, ctx.Err())
+	}
+}

@@ -1,0 +1,231 @@
+package factory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// ErrNotSynced is what a read wraps that came before the initial state: whatever
+// is not there may only not be there yet.
+var ErrNotSynced = errors.New("the mirror is not synced yet, or is stopped; WaitForSync waits for it")
+
+// namespaceIndex finds the objects of a namespace. It is added when first needed.
+const namespaceIndex = "mirador:namespace"
+
+// Lister reads what a handle mirrors. Objects are shared by all readers: treat
+// them as read-only. A lister stays valid over a stop and a new start.
+type Lister[T any] struct{ h *Handle[T] }
+
+// Get gives one object. One that does not exist is an error that
+// apierrors.IsNotFound recognises; before the sync it is ErrNotSynced instead.
+func (l *Lister[T]) Get(namespace, name string) (T, error) {
+	var none T
+	parts, err := l.h.use("read")
+	if err != nil {
+		return none, err
+	}
+	p, err := covering(parts, namespace)
+	if err != nil {
+		return none, l.fail("get", object.NewKey(namespace, name), err)
+	}
+	inf := p.current.Load()
+	key := object.NewKey(namespace, name)
+	if obj, ok := inf.Get(key); ok {
+		return obj, nil
+	}
+	if !inf.HasSynced() {
+		return none, l.fail("get", key, ErrNotSynced)
+	}
+	// What arrived between the two questions counts: it was there before the answer.
+	if obj, ok := inf.Get(key); ok {
+		return obj, nil
+	}
+	return none, l.fail("get", key, apierrors.NewNotFound(l.h.gvr.GroupResource(), name))
+}
+
+// List gives the objects whose labels match, in no particular order; nil stands
+// for labels.Everything().
+func (l *Lister[T]) List(selector labels.Selector) ([]T, error) {
+	parts, err := l.h.use("read")
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	for _, p := range parts {
+		snap, err := p.snapshot()
+		if err != nil {
+			return nil, l.fail("list", "", err)
+		}
+		if out == nil {
+			out = make([]T, 0, snap.Len())
+		}
+		for _, obj := range snap.All() {
+			if out, err = choose(out, obj, selector); err != nil {
+				return nil, l.fail("list", "", err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// ByIndex gives the objects under a value of an index, in no particular order. An
+// index that nobody has added is an error that names those there are.
+func (l *Lister[T]) ByIndex(name, value string) ([]T, error) {
+	parts, err := l.h.use("read")
+	if err != nil {
+		return nil, err
+	}
+	var out []T
+	for _, p := range parts {
+		snap, err := p.snapshot()
+		if err != nil {
+			return nil, l.fail("list", "", err)
+		}
+		x, err := snap.Index(name)
+		if err != nil {
+			return nil, l.fail("list", "", err)
+		}
+		for obj := range x.Get(value) {
+			out = append(out, obj)
+		}
+	}
+	return out, nil
+}
+
+// InNamespace reads the objects of one namespace.
+func (l *Lister[T]) InNamespace(namespace string) *NamespaceLister[T] {
+	return &NamespaceLister[T]{all: l, namespace: namespace}
+}
+
+// NamespaceLister reads the objects of one namespace.
+type NamespaceLister[T any] struct {
+	all       *Lister[T]
+	namespace string
+}
+
+// Get is Lister.Get within the namespace.
+func (l *NamespaceLister[T]) Get(name string) (T, error) { return l.all.Get(l.namespace, name) }
+
+// List is Lister.List within the namespace.
+func (l *NamespaceLister[T]) List(selector labels.Selector) ([]T, error) {
+	if l.namespace == metav1.NamespaceAll {
+		return l.all.List(selector)
+	}
+	fail := func(err error) ([]T, error) { return nil, l.all.fail("list", object.Key(l.namespace+"/*"), err) }
+	parts, err := l.all.h.use("read")
+	if err != nil {
+		return nil, err
+	}
+	p, err := covering(parts, l.namespace)
+	if err != nil {
+		return fail(err)
+	}
+	x, err := p.byNamespace()
+	if err != nil {
+		return fail(err)
+	}
+	out := make([]T, 0, x.Len(l.namespace))
+	for obj := range x.Get(l.namespace) {
+		if out, err = choose(out, obj, selector); err != nil {
+			return fail(err)
+		}
+	}
+	return out, nil
+}
+
+func (l *Lister[T]) fail(verb string, key object.Key, err error) error {
+	return fmt.Errorf("%s from the mirror of %s: %w", strings.TrimSpace(verb+" "+string(key)), fullName(l.h.gvr), err)
+}
+
+// covering finds the informer that has a namespace's objects.
+func covering[T any](parts []*shared[T], namespace string) (*shared[T], error) {
+	for _, p := range parts {
+		if p.key.namespace == metav1.NamespaceAll || p.key.namespace == namespace {
+			return p, nil
+		}
+	}
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.key.namespace
+	}
+	return nil, fmt.Errorf("namespace %q is not mirrored here, only %s; open the resource with a scope that includes it", namespace, strings.Join(names, ", "))
+}
+
+// snapshot gives the state, if it is complete.
+func (s *shared[T]) snapshot() (*store.Snapshot[T], error) {
+	inf := s.current.Load()
+	if !inf.HasSynced() {
+		return nil, ErrNotSynced
+	}
+	return inf.Snapshot(), nil
+}
+
+// byNamespace gives the index by namespace of the state, adding it if this is its
+// first use.
+func (s *shared[T]) byNamespace() (x store.Index[T], err error) {
+	snap, err := s.snapshot()
+	if err != nil {
+		return x, err
+	}
+	if x, err := snap.Index(namespaceIndex); err == nil {
+		return x, nil
+	}
+	values := func(obj T) ([]string, error) {
+		namespace, _, err := metadata(obj)
+		return []string{namespace}, err
+	}
+	s.mu.Lock()
+	err = s.addIndex(namespaceIndex, index[T]{values: values})
+	s.mu.Unlock()
+	if err != nil {
+		return x, err
+	}
+	if snap, err = s.snapshot(); err != nil {
+		return x, err
+	}
+	return snap.Index(namespaceIndex)
+}
+
+// choose appends an object if the selector takes it.
+func choose[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
+	if selector == nil || selector.Empty() {
+		return append(to, obj), nil
+	}
+	_, set, err := metadata(obj)
+	if err != nil {
+		return to, err
+	}
+	if selector.Matches(labels.Set(set)) {
+		to = append(to, obj)
+	}
+	return to, nil
+}
+
+// metadata reads what listers ask about. Of raw JSON it has to be decoded, each
+// time: an index is the better way to select there.
+func metadata(obj any) (namespace string, set map[string]string, err error) {
+	switch o := obj.(type) {
+	case metav1.Object:
+		return o.GetNamespace(), o.GetLabels(), nil
+	case *kube.RawObject:
+		var head struct {
+			Metadata struct {
+				Namespace string            `json:"namespace"`
+				Labels    map[string]string `json:"labels"`
+			} `json:"metadata"`
+		}
+		err := json.Unmarshal(o.Bytes, &head)
+		return head.Metadata.Namespace, head.Metadata.Labels, err
+	}
+	return "", nil, fmt.Errorf("a %T has no metadata", obj)
+}

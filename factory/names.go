@@ -1,0 +1,125 @@
+package factory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// namespaced says whether a resource's objects are in namespaces: by what
+// discovery said, or by what is known of Kubernetes' own.
+func (f *Factory) namespaced(gvr schema.GroupVersionResource) (namespaced, known bool) {
+	f.mu.Lock()
+	r, ok := f.served[gvr]
+	f.mu.Unlock()
+	if ok {
+		return r.Namespaced, true
+	}
+	if slices.Contains(clusterScoped[gvr.Group], gvr.Resource) {
+		return false, true
+	}
+	_, ok = kindOf(scheme.Scheme, gvr)
+	return true, ok
+}
+
+// kindOf finds the kind of a resource in a scheme.
+func kindOf(s *runtime.Scheme, gvr schema.GroupVersionResource) (schema.GroupVersionKind, bool) {
+	for kind := range objectKinds(s, gvr.GroupVersion()) {
+		gvk := gvr.GroupVersion().WithKind(kind)
+		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == gvr {
+			return gvk, true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+// objectKinds yields the kinds of a group version that can be listed: those of
+// which there is a list. A scheme has options and reviews beside them.
+func objectKinds(s *runtime.Scheme, gv schema.GroupVersion) func(yield func(kind string) bool) {
+	known := s.KnownTypes(gv)
+	return func(yield func(kind string) bool) {
+		for kind := range known {
+			if _, ok := known[kind+"List"]; ok && !yield(kind) {
+				return
+			}
+		}
+	}
+}
+
+// checkName refuses what can be told to be a mistake without asking the server: a
+// name that is in a group version of the scheme but none of its resources, and close
+// to one that is. Anything else may be served, now or later.
+func (f *Factory) checkName(gvr schema.GroupVersionResource) error {
+	f.mu.Lock()
+	_, served := f.served[gvr]
+	f.mu.Unlock()
+	if served || !f.set.scheme.IsVersionRegistered(gvr.GroupVersion()) {
+		return nil
+	}
+	if _, ok := kindOf(f.set.scheme, gvr); ok {
+		return nil
+	}
+	near := f.nearMisses(gvr)
+	if len(near) == 0 {
+		return nil
+	}
+	return fmt.Errorf("open %s: there is no such resource in %s%s", fullName(gvr), gvr.GroupVersion(), didYouMean(near))
+}
+
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// nearMisses are the resources whose names look like this one: its kind's name,
+// another spelling, or the same name in another group or version. Of what is only
+// known from the scheme, the stable versions count.
+func (f *Factory) nearMisses(gvr schema.GroupVersionResource) []string {
+	const enough = 3
+	asked := strings.ToLower(gvr.Resource)
+	var near []string
+	look := func(r schema.GroupVersionResource, kind string) {
+		if r != gvr && (r.Resource == asked || strings.ToLower(kind) == asked || r.Group == gvr.Group && typo(r.Resource, asked)) {
+			near = append(near, fullName(r))
+		}
+	}
+	for _, gv := range f.set.scheme.PrioritizedVersionsAllGroups() {
+		if strings.Contains(gv.Version, "alpha") || strings.Contains(gv.Version, "beta") {
+			continue
+		}
+		for kind := range objectKinds(f.set.scheme, gv) {
+			plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
+			look(plural, kind)
+		}
+	}
+	f.mu.Lock()
+	for r, known := range f.served {
+		look(r, known.Kind)
+	}
+	f.mu.Unlock()
+	slices.Sort(near)
+	near = slices.Compact(near)
+	return near[:min(len(near), enough)]
+}
+
+// typo reports whether two names differ by one letter too many, too few or wrong,
+// or by two that changed places.
+func typo(a, b string) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 2 && len(b) == 2 {
+		return a[0] == b[1] && a[1] == b[0]
+	}
+	return len(a) <= 1 && len(b) <= 1
+}

@@ -1,0 +1,470 @@
+package factory_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(pod("a", "one"))
+		first, second := pods(w), pods(w)
+		spelled, other := pods(w, factory.Labels("x=1,y=2")), pods(w, factory.Labels("y=2, x=1"))
+		w.start()
+		w.sync()
+		if a, b := first.Informers()[0], second.Informers()[0]; a != b {
+			t.Error("the same resource and scope have two informers")
+		}
+		if a, b := spelled.Informers()[0], other.Informers()[0]; a != b {
+			t.Error("one selector spelled in two ways has two informers")
+		}
+		if a, b := first.Informers()[0], spelled.Informers()[0]; a == b {
+			t.Error("two scopes share an informer")
+		}
+		if n := w.asked(podsGVR); n != 2 {
+			t.Errorf("%d watches of pods were opened, want 2: one per scope", n)
+		}
+		byName := open[factory.Generic](w)(w.f.ForResource(podsGVR))
+		if n := len(w.f.Health()); n != 2 {
+			t.Errorf("%d informers after ForResource, want 2: pods by name are those of Of", n)
+		}
+		byName.Release()
+		open[any](w)(w.f.Dynamic(podsGVR))
+		open[any](w)(w.f.Metadata(podsGVR))
+		open[any](w)(w.f.Raw(podsGVR))
+		seen := map[string]bool{}
+		for _, h := range w.f.Health() {
+			seen[h.Name] = true
+		}
+		for _, name := range []string{"pods.v1", "pods.v1[labels=x=1,y=2]", "pods.v1(dynamic)", "pods.v1(metadata)", "pods.v1(raw)"} {
+			if !seen[name] {
+				t.Errorf("no informer is called %s among %v", name, seen)
+			}
+		}
+	})
+}
+
+func TestEveryFormReadsTheSameObjects(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(pod("a", "one", "app=web"), pod("b", "two", "app=db"))
+		typed := pods(w)
+		dynamic, err := w.f.Dynamic(podsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := w.f.Metadata(podsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := w.f.Raw(podsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.sync()
+		web := selector(t, "app=web")
+		if got := names[*corev1.Pod](t)(typed.Lister().List(web)); got != "[a/one]" {
+			t.Errorf("typed: %s", got)
+		}
+		p, err := typed.Lister().Get("a", "one")
+		if err != nil || p.Kind != "Pod" || p.APIVersion != "v1" {
+			t.Errorf("the kind is %q %q, %v", p.APIVersion, p.Kind, err)
+		}
+		if objs, err := dynamic.Lister().List(web); err != nil || len(objs) != 1 || objs[0].GetKind() != "Pod" {
+			t.Errorf("dynamic: %v, %v", objs, err)
+		}
+		if objs, err := meta.Lister().InNamespace("b").List(nil); err != nil || len(objs) != 1 || objs[0].Name != "two" {
+			t.Errorf("metadata: %v, %v", objs, err)
+		}
+		if objs, err := raw.Lister().List(web); err != nil || len(objs) != 1 || !strings.Contains(string(objs[0].Bytes), `"name":"one"`) {
+			t.Errorf("raw: %d objects, %v", len(objs), err)
+		}
+		if objs, err := raw.Lister().InNamespace("b").List(nil); err != nil || len(objs) != 1 {
+			t.Errorf("raw by namespace: %d objects, %v", len(objs), err)
+		}
+	})
+}
+
+func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(pod("a", "one"))
+		first, second := pods(w), pods(w)
+		w.start()
+		w.sync()
+		lister := first.Lister()
+		held := held(t, second)
+		first.Release()
+		first.Release() // once more changes nothing
+		synctest.Wait()
+		if n := w.OpenWatches(); n != 1 {
+			t.Fatalf("%d watches are open while one user is left, want 1", n)
+		}
+		_, err := lister.Get("a", "one")
+		if !errors.Is(err, factory.ErrReleased) {
+			t.Errorf("a released lister says %v", err)
+		}
+		second.Release()
+		synctest.Wait()
+		if n := w.OpenWatches(); n != 0 {
+			t.Errorf("%d watches are open after the last release", n)
+		}
+		if n := len(w.f.Health()); n != 0 {
+			t.Errorf("%d informers are left", n)
+		}
+		for range 3 {
+			runtime.GC()
+		}
+		if held.Value() != nil {
+			t.Error("a mirrored pod is still in memory")
+		}
+		again := pods(w)
+		if err := again.WaitSynced(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := names[*corev1.Pod](t)(again.Lister().List(nil)); got != "[a/one]" {
+			t.Errorf("opened again it has %s", got)
+		}
+	})
+}
+
+// held points weakly at a mirrored pod. It is a function of its own so that no
+// register of the test keeps the pod.
+//
+//go:noinline
+func held(t *testing.T, h *factory.Handle[*corev1.Pod]) weak.Pointer[corev1.Pod] {
+	p, err := h.Lister().Get("a", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return weak.Make(p)
+}
+
+func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		mine, others := pods(w), pods(w)
+		var gone, kept int
+		open[any](w)(mine.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) { gone++ }}))
+		open[any](w)(others.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) { kept++ }}))
+		w.start()
+		w.sync()
+		mine.Release()
+		w.create(pod("a", "one"))
+		synctest.Wait()
+		if gone != 0 || kept != 1 {
+			t.Errorf("the released handler got %d events, the other %d; want 0 and 1", gone, kept)
+		}
+		if _, err := mine.Subscribe(informer.Funcs[*corev1.Pod]{}); !errors.Is(err, factory.ErrReleased) {
+			t.Errorf("subscribing to a released handle: %v", err)
+		}
+		if err := mine.AddIndex("x", byApp); !errors.Is(err, factory.ErrReleased) {
+			t.Errorf("adding an index to a released handle: %v", err)
+		}
+		if _, err := mine.Informer(); !errors.Is(err, factory.ErrReleased) {
+			t.Errorf("the informer of a released handle: %v", err)
+		}
+	})
+}
+
+func TestReleaseInsideACallbackDoesNotHang(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		h := pods(w)
+		released := make(chan struct{})
+		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) {
+			h.Release()
+			close(released)
+		}}))
+		w.start()
+		w.create(pod("a", "one"))
+		<-released
+		synctest.Wait()
+		if n := w.OpenWatches(); n != 0 {
+			t.Errorf("%d watches are open", n)
+		}
+	})
+}
+
+func TestSeveralNamespacesAreOneHandle(t *testing.T) {
+	inWorld(t, []factory.Option{factory.Namespaces("b", "a", "b")}, func(w *world) {
+		w.create(pod("a", "one", "app=web"), pod("b", "two"), pod("c", "three"))
+		h, alone := pods(w), pods(w, factory.Namespaces("a"))
+		if err := h.AddIndex("app", byApp); err != nil {
+			t.Fatal(err)
+		}
+		var together int
+		seen := map[object.Key]bool{}
+		sub, err := h.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
+			together++ // the race detector tells if two calls overlap
+			seen[e.Key] = true
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.sync()
+		if err := sub.WaitSynced(w.Context()); err != nil || !sub.HasSynced() {
+			t.Fatalf("the handler is not synced: %v", err)
+		}
+		if n := w.asked(podsGVR); n != 2 {
+			t.Errorf("%d watches of pods, want 2: namespace a is shared", n)
+		}
+		lister := h.Lister()
+		if got := names[*corev1.Pod](t)(lister.List(nil)); got != "[a/one b/two]" {
+			t.Errorf("List = %s", got)
+		}
+		if got := names[*corev1.Pod](t)(lister.InNamespace("b").List(nil)); got != "[b/two]" {
+			t.Errorf("InNamespace(b) = %s", got)
+		}
+		if got := names[*corev1.Pod](t)(lister.ByIndex("app", "web")); got != "[a/one]" {
+			t.Errorf("ByIndex = %s", got)
+		}
+		if p, err := lister.Get("b", "two"); err != nil || p.Name != "two" {
+			t.Errorf("Get = %v, %v", p, err)
+		}
+		_, err = lister.Get("c", "three")
+		says(t, err, `namespace "c" is not mirrored`, "a, b")
+		_, err = lister.InNamespace("c").List(nil)
+		says(t, err, `namespace "c" is not mirrored`)
+		if _, err := h.Informer(); err == nil {
+			t.Error("a handle of two namespaces has one informer")
+		}
+		if inf, err := alone.Informer(); err != nil || inf != h.Informers()[0] {
+			t.Errorf("the informer of namespace a is not shared: %v", err)
+		}
+		synctest.Wait()
+		if together != 2 || !seen["a/one"] || !seen["b/two"] {
+			t.Errorf("the handler saw %v in %d calls", seen, together)
+		}
+		sub.Remove()
+		w.create(pod("a", "late"))
+		synctest.Wait()
+		if together != 2 {
+			t.Error("a removed handler was called")
+		}
+	})
+}
+
+func TestResourcesWithoutNamespacesIgnoreTheFactorysNamespaces(t *testing.T) {
+	inWorld(t, []factory.Option{factory.Namespaces("a")}, func(w *world) {
+		w.create(nodeNamed("n1"))
+		h, err := factory.Of[*corev1.Node](w.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.sync()
+		if n, err := h.Lister().Get("", "n1"); err != nil || n.Name != "n1" {
+			t.Errorf("Get = %v, %v", n, err)
+		}
+		_, err = factory.Of[*corev1.Node](w.f, factory.Namespaces("a"))
+		says(t, err, "nodes.v1", "in no namespace", "leave")
+	})
+}
+
+// Gadget is a custom resource with a Go type of its own.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Size int `json:"size"`
+	} `json:"spec"`
+}
+
+func (g *Gadget) DeepCopyObject() kruntime.Object {
+	out := *g
+	g.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+func TestCustomTypesAreFoundByTheirSchemeAndByName(t *testing.T) {
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	gvr := gv.WithResource("gadgetry") // not the plural of the kind
+	scheme := kruntime.NewScheme()
+	scheme.AddKnownTypeWithName(gv.WithKind("Gadget"), &Gadget{})
+	metav1.AddToGroupVersion(scheme, gv)
+	opts := []factory.Option{factory.Scheme(scheme), factory.ResourceOf[*Gadget](gvr)}
+	inWorld(t, opts, func(w *world) {
+		register(t, w.Server, gvr, "Gadget")
+		u := widget("a", "big")
+		u.SetKind("Gadget")
+		u.Object["spec"] = map[string]any{"size": int64(7)}
+		w.create(u)
+		byName, err := w.f.ForResource(gvr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed, err := factory.Of[*Gadget](w.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.sync()
+		g, err := typed.Lister().Get("a", "big")
+		if err != nil || g.Spec.Size != 7 {
+			t.Fatalf("Get = %+v, %v", g, err)
+		}
+		obj, err := byName.Get("a", "big")
+		if err != nil || obj != kruntime.Object(g) {
+			t.Errorf("by name it is another object: %T %v", obj, err)
+		}
+	})
+}
+
+func register(t testing.TB, s *informertest.Server, gvr schema.GroupVersionResource, kind string) {
+	t.Helper()
+	if err := s.Register(gvr, kind, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGenericHandlesReadAndSubscribe(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		register(t, w.Server, widgetsGVR, "Widget")
+		w.create(pod("a", "one", "app=web"), widget("a", "gear"))
+		byName, err := w.f.ForResource(podsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		custom, err := w.f.ForResource(widgetsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if byName.Resource() != podsGVR {
+			t.Errorf("Resource = %v", byName.Resource())
+		}
+		var events []object.Event[kruntime.Object]
+		open[any](w)(byName.Subscribe(informer.HandlerFunc[kruntime.Object](func(e object.Event[kruntime.Object]) { events = append(events, e) })))
+		if err := byName.AddIndex("app", appOfAny); err != nil {
+			t.Fatal(err)
+		}
+		if err := byName.AddIndex("app", appOfAny); err != nil {
+			t.Errorf("the same function again: %v", err)
+		}
+		w.start()
+		if err := byName.WaitSynced(w.Context()); err != nil || !byName.HasSynced() {
+			t.Fatal(err)
+		}
+		w.sync()
+		if obj, err := byName.Get("a", "one"); err != nil || reflect.TypeOf(obj) != reflect.TypeFor[*corev1.Pod]() {
+			t.Errorf("pods by name are %T, %v; want the Go type", obj, err)
+		}
+		if objs, err := custom.List(nil); err != nil || len(objs) != 1 {
+			t.Errorf("widgets: %v, %v", objs, err)
+		}
+		if obj, err := custom.Get("a", "none"); err == nil || obj != nil {
+			t.Errorf("a missing object is %v, %v", obj, err)
+		}
+		if _, err := w.Delete(pod("a", "one")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(events) != 2 || events[0].Old != nil || events[0].New == nil || events[1].Old == nil || events[1].New != nil {
+			t.Errorf("events: %+v", events)
+		}
+		if _, err := byName.Subscribe(nil); err == nil {
+			t.Error("a nil handler was taken")
+		}
+		if err := byName.AddIndex("none", nil); err == nil {
+			t.Error("a nil index was taken")
+		}
+	})
+}
+
+func TestByNameAListWorksWhereAWatchCannotGiveTheState(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.Inject(informertest.Fault{RefuseInitialEvents: true})
+		w.create(pod("a", "one", "app=web"), pod("b", "two"))
+		h, err := w.f.ForResource(podsGVR, factory.Fields("metadata.namespace=a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.sync()
+		objs, err := h.List(selector(t, "app=web"))
+		if err != nil || len(objs) != 1 {
+			t.Fatalf("List = %v, %v", objs, err)
+		}
+		p, ok := objs[0].(*corev1.Pod)
+		if !ok || p.Name != "one" || p.Kind != "Pod" {
+			t.Errorf("it is a %T: %+v", objs[0], p)
+		}
+	})
+}
+
+func appOfAny(obj kruntime.Object) ([]string, error) { return byApp(obj.(*corev1.Pod)) }
+
+func byApp(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil }
+
+func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(pod("a", "one", "app=web"))
+		first, second := pods(w), pods(w)
+		if err := errors.Join(first.AddIndex("app", byApp), second.AddIndex("app", byApp)); err != nil {
+			t.Fatalf("the same function twice: %v", err)
+		}
+		closure := func(v string) func(*corev1.Pod) ([]string, error) {
+			return func(*corev1.Pod) ([]string, error) { return []string{v}, nil }
+		}
+		if err := first.AddIndex("x", closure("1")); err != nil {
+			t.Fatal(err)
+		}
+		err := second.AddIndex("x", closure("2"))
+		if !errors.Is(err, factory.ErrIndexTaken) {
+			t.Fatalf("two closures of one literal under one name: %v", err)
+		}
+		says(t, err, `"x"`, "pods.v1", "choose another name")
+		w.start()
+		w.sync()
+		if err := second.AddIndex("late", closure("here")); err != nil {
+			t.Fatalf("an index after the start: %v", err)
+		}
+		if got := names[*corev1.Pod](t)(first.Lister().ByIndex("late", "here")); got != "[a/one]" {
+			t.Errorf("the late index has %s", got)
+		}
+		_, err = first.Lister().ByIndex("nope", "")
+		says(t, err, `"nope"`, "app", "late")
+		w.stop()
+		if err := first.AddIndex("between", closure("too")); err != nil {
+			t.Fatalf("an index while stopped: %v", err)
+		}
+		w.start()
+		w.sync()
+		for index, value := range map[string]string{"app": "web", "x": "1", "late": "here", "between": "too"} {
+			if got := names[*corev1.Pod](t)(first.Lister().ByIndex(index, value)); got != "[a/one]" {
+				t.Errorf("after a new start, index %s has %s", index, got)
+			}
+		}
+		says(t, first.AddIndex("", byApp), "name")
+		says(t, first.AddIndex("nil", nil), "no function")
+	})
+}
+
+func TestWaitSyncedOfAHandleSaysWhy(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.Inject(informertest.Fault{Resource: "pods", Code: 403})
+		h := pods(w)
+		w.start()
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+		defer cancel()
+		says(t, h.WaitSynced(ctx), "pods", "may list and watch")
+		if h.HasSynced() {
+			t.Error("it says that it is synced")
+		}
+	})
+}

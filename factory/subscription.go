@@ -1,0 +1,181 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// Subscription is a handler's tie to a handle: to one informer, or to one for each
+// namespace of the scope. It outlives a stop of the factory and ends with Remove or
+// with the Release of its handle.
+type Subscription struct {
+	owners []owner // the informers
+	handle owner
+
+	mu      sync.Mutex
+	ties    map[owner]tie
+	removed bool
+}
+
+// tie is what a subscription to one informer can do.
+type tie interface {
+	Remove()
+	Synced() <-chan struct{}
+	HasSynced() bool
+	Done() <-chan struct{}
+}
+
+// owner is a shared informer or a handle that a subscription belongs to.
+type owner interface {
+	title() string
+	forget(*Subscription)
+}
+
+// tied notes the tie to the informer that an owner has now.
+func (s *Subscription) tied(o owner, t tie) {
+	s.mu.Lock()
+	s.ties[o] = t
+	removed := s.removed
+	s.mu.Unlock()
+	if removed {
+		t.Remove()
+	}
+}
+
+// Remove ends the subscription; the handler is called no more, but for a call
+// that is under way. It may be called inside the handler.
+func (s *Subscription) Remove() {
+	s.mu.Lock()
+	s.removed = true
+	ties := make([]tie, 0, len(s.ties))
+	for _, t := range s.ties {
+		ties = append(ties, t)
+	}
+	s.mu.Unlock()
+	for _, t := range ties {
+		t.Remove()
+	}
+	for _, o := range s.owners {
+		o.forget(s)
+	}
+	s.handle.forget(s)
+}
+
+// HasSynced reports whether the handler has been given the initial state.
+func (s *Subscription) HasSynced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.ties {
+		if !t.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+var errEnded = errors.New("the subscription has ended: it was removed, or its informer was stopped")
+
+// WaitSynced waits until the handler has been given the initial state.
+func (s *Subscription) WaitSynced(ctx context.Context) error {
+	for _, o := range s.owners {
+		s.mu.Lock()
+		t := s.ties[o]
+		s.mu.Unlock()
+		select {
+		case <-t.Synced():
+			continue
+		default:
+		}
+		select {
+		case <-t.Synced():
+		case <-t.Done():
+			return fmt.Errorf("wait for a handler of %s to sync: %w", o.title(), errEnded)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a handler of %s to sync: %w; WaitForSync tells whether its informer is", o.title(), ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Subscribe adds a handler, at any time. It first gets what is stored, marked
+// initial, then everything that happens, one event at a time. After a stop and a
+// new start it begins again with the initial state.
+func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts ...informer.SubscribeOption) (*Subscription, error) {
+	if handler == nil {
+		return nil, fmt.Errorf("subscribe to %s: the handler is nil; give informer.Funcs or an informer.Handler", fullName(h.gvr))
+	}
+	parts, err := h.use("subscribe to")
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > 1 {
+		handler = &oneAtATime[T]{to: handler}
+	}
+	sub := &Subscription{handle: h, ties: map[owner]tie{}}
+	for _, p := range parts {
+		sub.owners = append(sub.owners, p)
+	}
+	join := func(inf *informer.Informer[T]) (tie, error) {
+		s, err := inf.Subscribe(handler, opts...)
+		if err != nil {
+			return nil, err // not s: a nil pointer in an interface is not nil
+		}
+		return s, nil
+	}
+	for _, p := range parts {
+		if err := p.subscribe(member[T]{sub: sub, join: join}); err != nil {
+			sub.Remove()
+			return nil, err
+		}
+	}
+	if !h.adopt(sub) {
+		sub.Remove()
+		return nil, h.released("subscribe to")
+	}
+	return sub, nil
+}
+
+// oneAtATime keeps the promise of one event at a time over several informers.
+type oneAtATime[T any] struct {
+	mu sync.Mutex
+	to informer.Handler[T]
+}
+
+// Handle waits for its turn.
+func (o *oneAtATime[T]) Handle(e object.Event[T]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.to.Handle(e)
+}
+
+func (s *shared[T]) subscribe(m member[T]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.alive(func(inf *informer.Informer[T]) error {
+		t, err := m.join(inf)
+		if err == nil {
+			m.sub.tied(s, t)
+		}
+		return err
+	})
+	if err == nil {
+		s.subs = append(s.subs, m)
+	}
+	return err
+}
+
+func (s *shared[T]) forget(sub *Subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range s.subs {
+		if m.sub == sub {
+			s.subs = append(s.subs[:i:i], s.subs[i+1:]...)
+			return
+		}
+	}
+}
