@@ -230,6 +230,7 @@ func TestP11_AnInitialStateWithoutItsBookmarkIsListedInstead(t *testing.T) {
 		"closed at once":  {end: io.EOF},
 		"refused":         {err: fail(source.Unsupported)},
 		"never a word":    {},
+		"not allowed":     {err: fail(source.Denied)},
 		"bookmarks alone": {changes: []source.Change[string]{bookmark("5", false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -360,6 +361,7 @@ func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 		"streams end after a word":    {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: io.EOF}}}, 140},
 		"streams are garbage":         {script{lists: []reply{ok}, watches: []reply{{end: fail(source.Garbled)}}}, 140},
 		"streams fall silent":         {script{lists: []reply{ok}, watches: []reply{{}}}, 15},
+		"forbidden, initial state":    {script{initialState: true, watches: []reply{refuse(source.Denied)}, lists: []reply{refuse(source.Denied)}}, 280},
 		"initial state, then expired": {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: fail(source.Expired)}}}, 140},
 		"initial state, then the end": {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: io.EOF}}}, 140},
 	} {

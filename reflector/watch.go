@@ -178,6 +178,12 @@ func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Durat
 			r.report("initial state", "", err, 0)
 			return 0, ctx.Err()
 		}
+	case source.Denied:
+		// Some may list and not watch. If this one may not list either, the list says so.
+		r.phase = opening
+		r.closeStreams()
+		r.report("initial state", "", err, 0)
+		return 0, ctx.Err()
 	case source.Garbled:
 		r.phase = opening // a list may come through where a stream does not
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,6 +161,11 @@ func (w *watcher[T]) serverError(e event) error {
 	}
 	if err != nil {
 		return garbled(fmt.Errorf("the server reported an error that cannot be read: %w", err))
+	}
+	if status.Code == http.StatusInternalServerError && status.Reason != metav1.StatusReasonExpired {
+		// The stream reached something that the server itself cannot read, such as a
+		// corrupt object being removed. Resuming would run into it again.
+		status.Code, status.Reason = http.StatusGone, metav1.StatusReasonExpired
 	}
 	return statusError("watch", status, 0, w.initial)
 }
