@@ -1,0 +1,241 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// registration is a handler's tie to a sharedIndexInformer.
+type registration struct {
+	owner   *sharedIndexInformer
+	handler ResourceEventHandler
+	logger  klog.Logger
+	name    string
+	wanted  time.Duration // the resync period asked for, with the lower bounds applied
+	sub     *informer.Subscription[any]
+
+	joined time.Time
+	period atomic.Int64 // between resyncs, a multiple of the check period; 0 never
+
+	crashed bool // the last callback did not return; only for the handler's goroutine
+}
+
+// AddEventHandler adds a handler with the informer's resync period.
+func (s *sharedIndexInformer) AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(handler, HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod adds a handler with a resync period of its own.
+func (s *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
+}
+
+// AddEventHandlerWithOptions adds a handler. While the informer runs, the handler
+// is first given what is stored; nobody else waits for that.
+func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refused := func() error {
+		return fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
+	}
+	switch {
+	case s.stopped:
+		return nil, refused()
+	case handler == nil:
+		return nil, errors.New("the handler is nil; give a ResourceEventHandler, such as ResourceEventHandlerFuncs")
+	}
+	r := &registration{owner: s, handler: handler, logger: klog.Background(), name: fmt.Sprintf("%T", handler), joined: time.Now()}
+	if options.Logger != nil {
+		r.logger = *options.Logger
+	}
+	wanted := s.defaultResync
+	if options.ResyncPeriod != nil {
+		wanted = *options.ResyncPeriod
+	}
+	r.wanted = s.resyncPeriod(r.logger, wanted)
+
+	how := []informer.SubscribeOption{informer.HandlerName(r.name), informer.ResyncEvery(0), informer.MaxBacklog(s.extra.backlog())}
+	if !s.started {
+		// What somebody has put into the store by hand is not news: the first list
+		// will say what is.
+		how = append(how, informer.FromNow())
+	}
+	sub, err := s.engine.Subscribe(r, how...)
+	if err != nil {
+		return nil, refused()
+	}
+	r.sub = sub
+	s.handlers[r] = struct{}{}
+	if s.started {
+		r.setResync(s.check)
+	}
+	return r, nil
+}
+
+// resyncPeriod applies the lower bounds to a period that was asked for. Before the
+// start a shorter one makes the informer look more often.
+func (s *sharedIndexInformer) resyncPeriod(logger klog.Logger, wanted time.Duration) time.Duration {
+	if wanted <= 0 {
+		return 0
+	}
+	if wanted < minResync {
+		logger.Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", wanted, "minimumResyncPeriod", minResync)
+		wanted = minResync
+	}
+	switch {
+	case s.check == 0:
+		logger.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", wanted)
+		return 0
+	case wanted >= s.check:
+	case s.started:
+		logger.Info("Warning: resync period is smaller than resync check period and the informer has already started. Changing it to the resync check period", "resyncPeriod", wanted, "resyncCheckPeriod", s.check)
+		wanted = s.check
+	default:
+		s.check = wanted
+	}
+	return wanted
+}
+
+// setResync begins the resyncs: at multiples of the check period.
+func (r *registration) setResync(check time.Duration) {
+	if check <= 0 || r.wanted <= 0 {
+		return
+	}
+	period := (r.wanted + check - 1) / check * check
+	r.period.Store(int64(period))
+	if err := r.sub.SetResync(period); err != nil {
+		utilruntime.HandleErrorWithLogger(r.logger, err, "No resync", "handler", r.name)
+	}
+}
+
+// RemoveEventHandler removes a handler. Removing it twice is fine.
+func (s *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration)
+	if !ok {
+		return fmt.Errorf("removing a handler of %s: a %T is not a registration of a shared informer; give what AddEventHandler returned", s.engine.Name(), handle)
+	}
+	s.mu.Lock()
+	_, ours := s.handlers[r]
+	delete(s.handlers, r)
+	s.mu.Unlock()
+	if ours {
+		r.sub.Remove()
+	}
+	return nil
+}
+
+// HasSynced reports whether the handler was given all that was there at first.
+func (r *registration) HasSynced() bool { return r.sub.HasSynced() }
+
+// HasSyncedChecker is done when HasSynced is.
+func (r *registration) HasSyncedChecker() DoneChecker {
+	return done{name: r.owner.HasSyncedChecker().Name() + " + event handler " + r.name, c: r.sub.Synced()}
+}
+
+// ShutdownChan is closed when the handler was removed and its last callback has
+// returned.
+func (r *registration) ShutdownChan() <-chan struct{} { return r.sub.Done() }
+
+// Handle tells the handler of an event.
+func (r *registration) Handle(e object.Event[any]) {
+	if r.crashed && !r.rest() {
+		return
+	}
+	r.crashed = true // unless we get to the end
+	// Logged here, where the place of the panic can be told, then left to the engine,
+	// which counts it and asks utilruntime.ReallyCrash what to do.
+	defer utilruntime.HandleCrashWithLogger(r.logger, func(_ context.Context, p any) { panic(p) })
+	switch e.Type {
+	case object.Add:
+		r.handler.OnAdd(e.New, e.Initial)
+	case object.Update:
+		if r.owner.changed(e) || r.syncing() {
+			r.handler.OnUpdate(e.Old, e.New)
+		}
+	case object.Resynced:
+		r.handler.OnUpdate(e.Old, e.New)
+	case object.Delete:
+		if e.Missed {
+			r.handler.OnDelete(DeletedFinalStateUnknown{Key: string(e.Key), Obj: e.Old})
+		} else {
+			r.handler.OnDelete(e.Old)
+		}
+	}
+	r.crashed = false
+}
+
+// rest holds a handler still that has just panicked; false if the informer has
+// ended meanwhile.
+func (r *registration) rest() bool {
+	r.owner.mu.Lock()
+	ctx := r.owner.runContext
+	r.owner.mu.Unlock()
+	t := time.NewTimer(crashPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// changed reports whether an update brought a new version. An object that was
+// listed again as it was is given only to handlers that are being resynced.
+func (s *sharedIndexInformer) changed(e object.Event[any]) bool {
+	old, err := meta.Accessor(e.Old)
+	if err != nil {
+		return true
+	}
+	now, err := meta.Accessor(e.New)
+	return err != nil || old.GetResourceVersion() != now.GetResourceVersion()
+}
+
+// syncing reports whether a handler is being resynced: every one is until resyncs
+// are first looked for, and then those whose turn it was the last time.
+func (r *registration) syncing() bool {
+	r.owner.mu.Lock()
+	check, first := r.owner.check, r.owner.firstCheck
+	r.owner.mu.Unlock()
+	now := time.Now()
+	if check <= 0 || first.IsZero() || now.Before(first) || now.Before(r.joined.Add(check)) {
+		return true
+	}
+	period := time.Duration(r.period.Load())
+	if period == 0 {
+		return false
+	}
+	return int64(now.Sub(r.joined)/check)%int64(period/check) == 0
+}
+
+// observe gives objects to the mutation detector and versions to the metric.
+func (s *sharedIndexInformer) observe(e object.Event[any]) {
+	if e.Type == object.Add || e.Type == object.Update {
+		s.detector.AddObject(e.New)
+	}
+	gaugeVersion(s.indexer.metric, string(e.Version))
+}
+
+var _ interface {
+	ResourceEventHandlerRegistration
+	ShutdownChan() <-chan struct{}
+} = &registration{}
+
+var _ informer.Handler[any] = &registration{}
+
+// errorContext is what error handlers are called with.
+func (s *sharedIndexInformer) errorContext() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runContext
+}

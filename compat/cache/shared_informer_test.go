@@ -1,0 +1,409 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+	"github.com/mirador-k8s/mirador/informer"
+)
+
+// relist makes the informer list again.
+func (f *fake) relist() {
+	expired := apierrors.NewResourceExpired("too old")
+	f.current().Action(watch.Error, &expired.ErrStatus)
+	synctest.Wait()
+}
+
+func added(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler, every ...time.Duration) cache.ResourceEventHandlerRegistration {
+	t.Helper()
+	o := cache.HandlerOptions{}
+	if len(every) > 0 {
+		o.ResyncPeriod = &every[0]
+	}
+	reg, err := i.AddEventHandlerWithOptions(h, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestAReplacedListIsStoredFirstThenDeletionsThenTheRestInItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"), pod("b", "2"), pod("c", "3"))
+		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		h := &record{}
+		stored := -1
+		added(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { stored = len(i.GetStore().List()) }})
+		added(t, i, h)
+		started(t, i)
+		same(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true", "add c@3 initial=true")
+
+		f.set("20", pod("d", "15"), pod("c", "16"), pod("a", "1"))
+		f.relist()
+		same(t, "after the relist", h.take(), "missed delete web/b@2", "add d@15 initial=false", "update c@3->16", "update a@1->1")
+		if stored != 3 {
+			t.Errorf("when the deletion was told, %d objects were stored, not the 3 of the new list", stored)
+		}
+		if rv := i.LastSyncResourceVersion(); rv != "20" {
+			t.Errorf("version %q", rv)
+		}
+		if rv := i.GetStore().LastStoreSyncResourceVersion(); rv != "20" {
+			t.Errorf("the store's version is %q", rv)
+		}
+	})
+}
+
+func TestWhatArrivesIsAppliedAsItArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "9"))
+		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		h := &record{}
+		added(t, i, h)
+		started(t, i)
+		h.take()
+		w := f.current()
+		w.Modify(pod("a", "3")) // back
+		other := pod("a", "4")
+		other.UID = "other"
+		w.Modify(other)            // another object of the name
+		w.Delete(pod("zzz", "11")) // unknown
+		w.Delete(pod("a", "12"))
+		synctest.Wait()
+		same(t, "told", h.take(), "update a@9->3", "update a@3->4", "delete zzz@11", "delete a@12")
+	})
+}
+
+func TestALateHandlerGetsTheCacheAndStallsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"), pod("b", "2"))
+		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		h := &record{}
+		added(t, i, h)
+		started(t, i)
+		h.take()
+
+		hold := make(chan struct{})
+		late := &record{}
+		reg := added(t, i, cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc:    func(obj any, initial bool) { <-hold; late.OnAdd(obj, initial) },
+			UpdateFunc: late.OnUpdate,
+		})
+		f.current().Modify(pod("a", "11"))
+		synctest.Wait()
+		same(t, "the others are told", h.take(), "update a@1->11")
+		if reg.HasSynced() {
+			t.Error("the late handler counts as synced before it was told anything")
+		}
+		close(hold)
+		synctest.Wait()
+		if !reg.HasSynced() || !cache.IsDone(reg.HasSyncedChecker()) {
+			t.Error("the late handler is not synced")
+		}
+		if told := late.take(); len(told) != 3 || told[2] != "update a@1->11" && told[2] != "add a@11 initial=true" {
+			t.Errorf("the late handler was told %q", told)
+		}
+	})
+}
+
+func TestWhatIsPutIntoTheStoreByHandIsReadableAndNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"))
+		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		h := &record{}
+		added(t, i, h)
+		for _, p := range []*corev1.Pod{pod("a", "0"), pod("by-hand", "0")} {
+			if err := i.GetIndexer().Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := i.GetIndexer().ByIndex(cache.NamespaceIndex, "web"); err != nil || len(got) != 2 {
+			t.Errorf("by index: %v, %v", got, err)
+		}
+		synctest.Wait()
+		same(t, "told before the start", h.take())
+		started(t, i)
+		same(t, "told after it", h.take(), "missed delete web/by-hand@0", "update a@0->1")
+		if err := i.GetIndexer().Add(pod("later", "0")); err != nil {
+			t.Fatal(err)
+		}
+		added(t, i, h)
+		synctest.Wait()
+		if told := h.take(); len(told) != 2 {
+			t.Errorf("a late handler was told %q, want both objects", told)
+		}
+	})
+}
+
+func TestP12_AFailingTransformEmptiesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"), pod("bad", "2"), pod("nil", "3"), pod("panic", "4"))
+		fail := false
+		i := cache.With(cache.Options{}).NewSharedInformer(f, &corev1.Pod{}, 0)
+		if err := i.SetTransform(func(obj any) (any, error) {
+			p := obj.(*corev1.Pod)
+			if fail {
+				switch p.Name {
+				case "bad":
+					return nil, errors.New("no")
+				case "nil":
+					return nil, nil
+				case "panic":
+					panic("no")
+				}
+			}
+			p.Labels = map[string]string{"seen": "yes"}
+			return p, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h := &record{}
+		added(t, i, h)
+		started(t, i)
+		h.take()
+		fail = true
+		f.set("20", pod("a", "11"), pod("bad", "12"), pod("nil", "13"), pod("panic", "14"))
+		f.relist()
+		same(t, "told", h.take(), "update a@1->11")
+		f.current().Modify(pod("bad", "21"))
+		f.current().Modify(pod("a", "22"))
+		synctest.Wait()
+		same(t, "told", h.take(), "update a@11->22")
+		if n := len(i.GetStore().List()); n != 4 {
+			t.Errorf("%d objects are stored, want all 4", n)
+		}
+		engine, _ := cache.Engine(i)
+		if n := engine.Health().Problems["decode"]; n != 4 {
+			t.Errorf("%d failures were counted, want 4", n)
+		}
+	})
+}
+
+func TestResyncs(t *testing.T) {
+	minute := time.Minute
+	for name, c := range map[string]struct {
+		informer time.Duration
+		handler  []time.Duration // before the start
+		late     []time.Duration
+		want     []int // updates of one object in ten minutes, by handler
+	}{
+		"the informer's period":                {informer: minute, handler: []time.Duration{minute}, want: []int{10}},
+		"none where the informer has none":     {informer: 0, handler: []time.Duration{minute}, want: []int{0}},
+		"none for a handler that wants none":   {informer: minute, handler: []time.Duration{0, minute}, want: []int{0, 10}},
+		"never more often than every second":   {informer: minute, handler: []time.Duration{time.Millisecond}, want: []int{600}},
+		"rounded up to the informer's":         {informer: minute, handler: []time.Duration{90 * time.Second}, want: []int{5}},
+		"a shorter one raised after the start": {informer: minute, late: []time.Duration{time.Second}, want: []int{10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := holding("10", pod("a", "1"))
+				i := cache.NewSharedInformer(f, &corev1.Pod{}, c.informer)
+				var hs []*record
+				add := func(d time.Duration) {
+					h := &record{}
+					hs = append(hs, h)
+					added(t, i, h, d)
+				}
+				for _, d := range c.handler {
+					add(d)
+				}
+				started(t, i)
+				for _, d := range c.late {
+					add(d)
+				}
+				time.Sleep(10*minute + time.Millisecond)
+				synctest.Wait()
+				for n, h := range hs {
+					if told := h.take(); len(told)-1 != c.want[n] {
+						t.Errorf("handler %d was given the object again %d times, want %d: %.5q", n, len(told)-1, c.want[n], told)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnUnchangedRelistReachesOnlyThoseThatAreBeingResynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"))
+		i := cache.NewSharedInformer(f, &corev1.Pod{}, time.Minute)
+		with, without := &record{}, &record{}
+		added(t, i, with, time.Minute)
+		added(t, i, without, 0)
+		started(t, i)
+		f.relist()
+		same(t, "before resyncs are first looked for", without.take(), "add a@1 initial=true", "update a@1->1")
+		time.Sleep(61 * time.Second)
+		with.take()
+		f.relist()
+		same(t, "later, with resyncs", with.take(), "update a@1->1")
+		same(t, "later, without", without.take())
+	})
+}
+
+func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
+	crash := utilruntime.ReallyCrash
+	utilruntime.ReallyCrash = false
+	defer func() { utilruntime.ReallyCrash = crash }()
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"), pod("b", "2"))
+		var problems []string
+		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { problems = append(problems, p.Doing) }}).NewSharedInformer(f, &corev1.Pod{}, 0)
+		h, bad := &record{}, &record{}
+		added(t, i, h)
+		quiet := logr.Discard()
+		if _, err := i.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { bad.OnAdd(obj, true); panic("on purpose") },
+		}, cache.HandlerOptions{Logger: &quiet}); err != nil {
+			t.Fatal(err)
+		}
+		started(t, i)
+		if n := len(h.take()); n != 2 {
+			t.Errorf("the other handler was told of %d objects", n)
+		}
+		same(t, "the panicking one rests", bad.take(), "add a@1 initial=true")
+		time.Sleep(1001 * time.Millisecond)
+		synctest.Wait()
+		same(t, "and goes on", bad.take(), "add b@2 initial=true")
+		same(t, "reported", problems, "handle", "handle")
+	})
+}
+
+func TestABoundedBacklogIsCoalescedAndShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"))
+		i := cache.With(cache.Options{MaxBacklog: 10}).NewSharedInformer(f, &corev1.Pod{}, 0)
+		plain := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		engine, ok := cache.Engine(i)
+		if !ok {
+			t.Fatal("there is no engine behind our own informer")
+		}
+		hold := make(chan struct{})
+		h := &record{}
+		added(t, i, cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) { <-hold; h.OnUpdate(old, now) }})
+		started(t, i)
+		f.current().Modify(pod("a", "99")) // the handler is busy with this one
+		synctest.Wait()
+		for n := range 90 {
+			f.current().Modify(pod("a", fmt.Sprint(100+n)))
+		}
+		synctest.Wait()
+		if b := engine.Health().Handlers[0].Backlog; b > 20 {
+			t.Errorf("%d events wait", b)
+		}
+		close(hold)
+		synctest.Wait()
+		told := h.take()
+		if last := told[len(told)-1]; len(told) > 20 || !strings.HasSuffix(last, "->189") {
+			t.Errorf("told %d updates, the last %q", len(told), last)
+		}
+		if _, ok := cache.Engine(plain); !ok {
+			t.Error("there is no engine behind a plain informer")
+		}
+	})
+}
+
+func TestTheLifeOfAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"))
+		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, nil)
+		reg := added(t, i, &record{})
+		if i.HasSynced() || i.IsStopped() || reg.HasSynced() || i.LastSyncResourceVersion() != "" {
+			t.Error("it says it has done something before it was started")
+		}
+		stop := started(t, i)
+		i.RunWithContext(t.Context()) // a second run only warns, and returns
+		if !i.HasSynced() || !i.GetController().HasSynced() || !cache.IsDone(i.HasSyncedChecker()) || !reg.HasSynced() {
+			t.Error("it has not synced")
+		}
+		for doing, err := range map[string]error{
+			"transform":  i.SetTransform(nil),
+			"nil handle": func() error { _, err := i.AddEventHandler(nil); return err }(),
+			"foreign":    i.RemoveEventHandler(foreign{}),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", doing)
+			}
+		}
+		other := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		if err := other.RemoveEventHandler(reg); err != nil {
+			t.Errorf("removing another informer's handler: %v", err)
+		}
+		f.current().Modify(pod("a", "11"))
+		synctest.Wait()
+		if err := cache.ShutDownEventHandler(i, reg); err != nil {
+			t.Error(err)
+		}
+		if err := i.RemoveEventHandler(reg); err != nil {
+			t.Errorf("removing twice: %v", err)
+		}
+		stop()
+		if !i.IsStopped() {
+			t.Error("it does not say that it has stopped")
+		}
+		if obj, exists, _ := i.GetStore().GetByKey("web/a"); !exists || obj.(*corev1.Pod).ResourceVersion != "11" {
+			t.Error("what was stored cannot be read after the stop")
+		}
+		if _, err := i.AddEventHandler(&record{}); err == nil || !strings.HasSuffix(err.Error(), "because it has stopped already") {
+			t.Errorf("adding a handler after the stop: %v", err)
+		}
+		if err := i.AddIndexers(cache.Indexers{"x": byName}); err == nil {
+			t.Error("an index was added after the stop")
+		}
+		if err := i.GetIndexer().Add(pod("b", "1")); err != nil {
+			t.Errorf("writing to the store after the stop: %v", err)
+		}
+	})
+}
+
+type foreign struct {
+	cache.ResourceEventHandlerRegistration
+}
+
+func TestAnInformerWithoutAListerWatcherSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard error
+		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { heard = p.Err }}).NewSharedInformer(nil, &corev1.Pod{}, 0)
+		started(t, i)
+		if heard == nil || !strings.Contains(heard.Error(), "there is no ListerWatcher") {
+			t.Errorf("heard %v", heard)
+		}
+	})
+}
+
+func TestAnInformerStoppedBeforeItSyncedCanBeWrittenTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10")
+		i := cache.NewSharedIndexInformer(streaming{f}, &corev1.Pod{}, 0, nil)
+		stop := started(t, i) // the initial state never ends
+		f.current().Add(pod("a", "1"))
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // waits for the list that is under way
+			defer cancel()
+			if err := i.GetIndexer().Add(pod("b", "1")); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Error("a write went into the middle of a list")
+		}
+		stop()
+		<-ctx.Done()
+		if keys := i.GetStore().ListKeys(); len(keys) != 1 || keys[0] != "web/b" {
+			t.Errorf("stored %v", keys)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// shelf is what every store of this package stands on: an engine store, which
+// many read and one writes, and the index functions by client-go's names. Reads
+// never wait for a writer, and a writer never for a reader.
+type shelf struct {
+	read *store.Reader[any]
+	// write runs f alone with the writer; f opens and ends its own batch.
+	write func(f func(w *store.Writer[any]))
+	// version is the resource version of whatever was written last, as client-go
+	// keeps it: without an order, and set back by a Replace.
+	version atomic.Pointer[string]
+	// sourceVersion, if set, is asked instead: somebody else writes too.
+	sourceVersion func() object.Version
+	metric        GaugeMetric
+
+	mu       sync.Mutex
+	indexers Indexers
+	// addIndexes adds index functions to the engine store.
+	addIndexes func(map[string]store.IndexFunc[any]) error
+}
+
+// newShelf makes a shelf with a store of its own.
+func newShelf(indexers Indexers) *shelf {
+	indexers = usable(indexers)
+	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers), OnError: reportIndex})
+	if err != nil {
+		// usable has left out whatever New refuses.
+		panic(fmt.Errorf("making a store: %w", err))
+	}
+	var writing sync.Mutex
+	s := &shelf{read: w.Reader(), indexers: indexers}
+	s.write = func(f func(w *store.Writer[any])) {
+		writing.Lock()
+		defer writing.Unlock()
+		f(w)
+	}
+	s.addIndexes = func(add map[string]store.IndexFunc[any]) error {
+		writing.Lock()
+		defer writing.Unlock()
+		return w.AddIndexes(add)
+	}
+	return s
+}
+
+// usable copies index functions and leaves out those that cannot be called. The
+// constructors of client-go's API have no error to return, so it is logged.
+func usable(indexers Indexers) Indexers {
+	out := make(Indexers, len(indexers))
+	for name, f := range indexers {
+		if name == "" || f == nil {
+			utilruntime.HandleError(fmt.Errorf("index %q has no name or no function and is left out; give both", name))
+			continue
+		}
+		out[name] = f
+	}
+	return out
+}
+
+func engineIndexes(indexers Indexers) map[string]store.IndexFunc[any] {
+	out := make(map[string]store.IndexFunc[any], len(indexers))
+	for name, f := range indexers {
+		out[name] = store.IndexFunc[any](f)
+	}
+	return out
+}
+
+func reportIndex(key object.Key, index string, err error) {
+	utilruntime.HandleError(fmt.Errorf("indexing %q by %q: %w; the object is stored but not found by this index", key, index, err))
+}
+
+// versionOf is the resource version of an object that has one.
+func versionOf(obj any) (string, bool) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return "", false
+	}
+	return m.GetResourceVersion(), true
+}
+
+func (s *shelf) entry(key string, obj any) store.Entry[any] {
+	return store.Entry[any]{Key: object.Key(key), Object: obj}
+}
+
+// reached notes the version of the last write.
+func (s *shelf) reached(rv string) {
+	s.version.Store(&rv)
+	gaugeVersion(s.metric, rv)
+}
+
+func (s *shelf) put(key string, obj any) {
+	s.write(func(w *store.Writer[any]) {
+		w.Begin()
+		w.Put(s.entry(key, obj))
+		w.Commit()
+		if rv, ok := versionOf(obj); ok {
+			s.reached(rv)
+		}
+	})
+}
+
+// drop removes a key. last, if it is not nil, is the object as it was deleted, and
+// its version counts.
+func (s *shelf) drop(key string, last any) {
+	s.write(func(w *store.Writer[any]) {
+		w.Begin()
+		w.Delete(object.Key(key), "")
+		w.Commit()
+		if last == nil {
+			return
+		}
+		if rv, ok := versionOf(last); ok {
+			s.reached(rv)
+		}
+	})
+}
+
+// keyed is an object with its key.
+type keyed struct {
+	key string
+	obj any
+}
+
+// replace makes items all there is; of two with one key the later counts.
+func (s *shelf) replace(items []keyed, rv string) {
+	s.write(func(w *store.Writer[any]) {
+		w.BeginReplace()
+		for _, it := range items {
+			w.Stage(s.entry(it.key, it.obj))
+		}
+		w.CommitReplace("", nil)
+		s.reached(rv)
+	})
+}
+
+// transact applies several writes as one: no reader sees some of them only.
+func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
+	if len(writes) == 0 {
+		return
+	}
+	s.write(func(w *store.Writer[any]) {
+		w.Begin()
+		for _, t := range writes {
+			switch t.Type {
+			case TransactionTypeAdd, TransactionTypeUpdate:
+				w.Put(s.entry(t.Key, t.Object))
+			case TransactionTypeDelete:
+				w.Delete(object.Key(t.Key), "")
+			}
+		}
+		w.Commit()
+		if rv, ok := versionOf(writes[len(writes)-1].Object); ok {
+			s.reached(rv)
+		}
+	})
+}
+
+// GetIndexers gives the index functions by name.
+func (s *shelf) GetIndexers() Indexers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.indexers)
+}
+
+// AddIndexers adds index functions, all or none; what is stored is indexed before
+// it returns.
+func (s *shelf) AddIndexers(add Indexers) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(add)) {
+		if _, exists := s.indexers[name]; exists {
+			return fmt.Errorf("indexer conflict: there is an index %q already; choose another name", name)
+		}
+		if add[name] == nil {
+			return fmt.Errorf("adding index %q: its function is nil", name)
+		}
+	}
+	if err := s.addIndexes(engineIndexes(add)); err != nil {
+		return err
+	}
+	maps.Copy(s.indexers, add)
+	return nil
+}

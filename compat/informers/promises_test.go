@@ -1,0 +1,146 @@
+package informers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+	"github.com/mirador-k8s/mirador/compat/informers"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// subject is a pod informer out of our factory, over a real clientset.
+type subject struct {
+	informer cache.SharedIndexInformer
+	engine   *informer.Informer[any]
+	cancel   context.CancelFunc
+}
+
+func newSubject(setup informertest.Setup) (informertest.Subject, error) {
+	cfg := rest.CopyConfig(setup.Config)
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	opts := []informers.SharedInformerOption{informers.WithCacheOptions(cache.Options{
+		MaxBacklog: setup.Backlog,
+		OnProblem:  func(p informer.Problem) { setup.OnProblem(p.Err) },
+	})}
+	if setup.Transform != nil {
+		opts = append(opts, informers.WithTransform(func(obj any) (any, error) {
+			p, err := setup.Transform(obj.(*corev1.Pod))
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		}))
+	}
+	s := &subject{informer: informers.NewSharedInformerFactoryWithOptions(client, 0, opts...).Core().V1().Pods().Informer()}
+	engine, ok := cache.Engine(s.informer)
+	if !ok {
+		return nil, fmt.Errorf("the factory's informer is a %T", s.informer)
+	}
+	s.engine = engine
+	return s, nil
+}
+
+func (s *subject) AddHandler(_ string, handle func(informertest.Event)) (func() bool, error) {
+	key := func(p *corev1.Pod) object.Key { return object.NewKey(p.Namespace, p.Name) }
+	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			p := obj.(*corev1.Pod)
+			handle(informertest.Event{Type: object.Add, Key: key(p), New: p, Initial: initial})
+		},
+		UpdateFunc: func(old, now any) {
+			p := now.(*corev1.Pod)
+			handle(informertest.Event{Type: object.Update, Key: key(p), Old: old.(*corev1.Pod), New: p})
+		},
+		DeleteFunc: func(obj any) {
+			e := informertest.Event{Type: object.Delete}
+			if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj, e.Missed = unseen.Obj, true
+			}
+			e.Old = obj.(*corev1.Pod)
+			e.Key = key(e.Old)
+			handle(e)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reg.HasSynced, nil
+}
+
+func (s *subject) Run(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	s.informer.RunWithContext(ctx)
+	return nil
+}
+
+func (s *subject) Stop(ctx context.Context) error {
+	s.cancel()
+	return s.engine.Stop(ctx)
+}
+
+func (s *subject) Synced() bool { return s.informer.HasSynced() }
+
+func (s *subject) Get(key object.Key) (*corev1.Pod, bool) {
+	obj, ok, err := s.informer.GetStore().GetByKey(string(key))
+	if err != nil || !ok {
+		return nil, false
+	}
+	return obj.(*corev1.Pod), true
+}
+
+func (s *subject) Versions() map[object.Key]object.Version {
+	out := map[object.Key]object.Version{}
+	for _, obj := range s.informer.GetStore().List() {
+		p := obj.(*corev1.Pod)
+		out[object.NewKey(p.Namespace, p.Name)] = object.Version(p.ResourceVersion)
+	}
+	return out
+}
+
+func (s *subject) Health() informertest.Health {
+	h := s.engine.Health()
+	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version, LastWord: h.Reflector.LastWord}
+	for _, n := range h.Problems {
+		out.Problems += n
+	}
+	return out
+}
+
+// broken is what compat does not keep: it is what client-go's API says, or comes
+// with client-go's clients, which decode before we see anything.
+var broken = []informertest.Broken{
+	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "what arrives is applied, as in client-go"},
+	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again, as in client-go"},
+	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "one update, as in client-go"},
+	{Case: "P9_StopNamesTheHandlersThatStillRun", Why: "handlers have no names in client-go's API; their types are named"},
+	{Case: "P9_SubjectCanStartAgain", Why: "one Run, as in client-go"},
+	{Case: "P10_ObjectsCarryTheirKind", Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+	{Case: "P10_ListedObjectsCarryTheirKind", Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+	{Case: "P11_NoStormWhenConnectionsBreak", Why: "client-go's client repeats each request ten times, under our backoff"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooLarge", Why: "client-go's client repeats each request ten times, under our backoff"},
+	{Case: "P11_RetryAfterIsHonoured", Why: "client-go's client honours it ten times and does not hand it on; then our backoff counts"},
+	{Case: "P12_UndecodableObjectInAListIsReported", Why: "client-go's client decodes a list whole, and one bad item fails it"},
+	{Case: "P13_RelistTransformsNothingThatIsUnchanged", Why: "an object listed again is an update, as in client-go, so it is transformed"},
+	{Case: "P16_ListIsNotHeldWhole", Why: "client-go's client reads the body whole before it decodes it"},
+}
+
+func TestThePromisesThatHoldForClientGosAPI(t *testing.T) {
+	crash := utilruntime.ReallyCrash
+	utilruntime.ReallyCrash = false // a handler's panic follows this switch
+	defer func() { utilruntime.ReallyCrash = crash }()
+	informertest.Conformance(t, newSubject, broken...)
+}
