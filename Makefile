@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -not -name '*_test.go') devcluster/go.mod devcluster/go.sum
-MODULES        := . devcluster
+MODULES        := . devcluster compat/integration
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 say = @printf '\n== %s\n' "$(1)"
@@ -25,7 +25,7 @@ run: bin/devcluster bin/quickstart ## a real local cluster with a living workloa
 	@bin/devcluster up --name quickstart --workload -- bin/quickstart
 
 .PHONY: test
-test: check unit e2e ## every check there is
+test: check unit integration e2e conformance ## every check there is
 	@printf '\nAll checks passed.\n'
 
 .PHONY: check
@@ -50,7 +50,18 @@ staticcheck: bin/staticcheck bin/devcluster
 .PHONY: unit
 unit: bin/devcluster cc ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library, with the race detector and a real cluster)
+	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
 	$(GO) test -race -timeout 20m ./...
+
+.PHONY: integration
+integration: bin/devcluster cc ## compat inside controller-runtime and a stock client-go factory, on a real cluster
+	$(call say,compat in other people's machinery)
+	cd compat/integration && $(GO) test -race -timeout 10m ./...
+
+.PHONY: conformance
+conformance: ## client-go's own black-box tests, taken from the module cache, run on compat
+	$(call say,client-go's own tests on compat)
+	$(GO) run ./internal/conformance
 
 .PHONY: e2e
 e2e: bin/devcluster ## tests of devcluster itself

@@ -1,0 +1,6 @@
+// Package integration shows compat inside other people's machinery, on a real
+// cluster: a controller-runtime manager whose caches are ours, and a stock
+// client-go factory that serves its generated listers from an informer of ours.
+// It is a module of its own so that controller-runtime stays out of the library's
+// go.mod.
+package integration
