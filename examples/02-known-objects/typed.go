@@ -1,0 +1,82 @@
+package known
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
+)
+
+// pods is what the consumer of the typed queue already has.
+type pods map[string]*v1.Pod
+
+// ListKeys gives the names of all pods.
+func (p pods) ListKeys() []string { return slices.Sorted(maps.Keys(p)) }
+
+// GetByKey gives one pod.
+func (p pods) GetByKey(key string) (*v1.Pod, bool, error) {
+	pod, ok := p[key]
+	return pod, ok, nil
+}
+
+// Typed is the same on the typed queue. What it saves: a delete that nobody saw is
+// a pod like any other, so there is nothing to unwrap, and a lister of the wrong
+// shape or type does not compile.
+func Typed(out io.Writer) error {
+	known := pods{"a": newPod("a"), "b": newPod("b")}
+	fifo, err := queue.NewDeltaFIFO(queue.Options[*v1.Pod]{
+		Key:   func(p *v1.Pod) (string, error) { return p.Name, nil },
+		Known: known,
+	})
+	if err != nil {
+		return err
+	}
+	pop := func() error {
+		for len(fifo.ListKeys()) > 0 {
+			_, err := fifo.Pop(func(key string, deltas queue.Deltas[*v1.Pod], isInInitialList bool) error {
+				for _, d := range deltas {
+					fmt.Fprintln(out, " ", d.Type, ":", d.Object.Name)
+					if d.Type == object.Deleted {
+						delete(known, key)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	for _, step := range []struct {
+		title string
+		do    func() error
+	}{
+		{"delete a, which is known, and x, which is not:", func() error {
+			if err := fifo.Delete(newPod("a")); err != nil {
+				return err
+			}
+			return fifo.Delete(newPod("x"))
+		}},
+		{"a list that has c and no longer b:", func() error {
+			known["c"] = newPod("c")
+			return fifo.Replace([]*v1.Pod{newPod("c")}, "7")
+		}},
+		{"resync:", fifo.Resync},
+	} {
+		fmt.Fprintln(out, step.title)
+		if err := step.do(); err != nil {
+			return err
+		}
+		if err := pop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+// Package list reads the pods of a namespace once, which is where every mirror
+// begins.
+//
+// The seed's program as it stands, but for its hard-wired namespace.
+package list
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+)
+
+// Compat is the seed's program on client-go's names.
+func Compat(_ context.Context, config *rest.Config, namespace string, out io.Writer) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	podLW := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
+	//lint:ignore SA1019 it is what the seed calls
+	list, err := podLW.List(metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	podList := list.(*v1.PodList)
+	for _, pod := range podList.Items {
+		fmt.Fprintln(out, pod.Name)
+	}
+	return nil
+}

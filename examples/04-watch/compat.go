@@ -1,0 +1,57 @@
+// Package watch follows the pods of a namespace: first those that are there, as if
+// they had just been added, then every change.
+//
+// Corrected in the seeds' program: it spins for ever once the server has closed the
+// watch, which servers do every few minutes, and panics on an event that is no pod,
+// which is how a server tells of an error. Here both end the program. (Whoever wants
+// to go on from where the watch broke needs the reflector of 05-reflector-queue.)
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+)
+
+var errClosed = errors.New("the server has closed the watch; run the program again")
+
+// Compat is the seeds' program on client-go's names.
+func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	podLW := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
+	//lint:ignore SA1019 it is what the seeds call
+	watcher, err := podLW.Watch(metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case v, ok := <-watcher.ResultChan():
+			if !ok {
+				return errClosed
+			}
+			pod, ok := v.Object.(*v1.Pod)
+			if !ok {
+				return fmt.Errorf("watching pods: %w", apierrors.FromObject(v.Object))
+			}
+			fmt.Fprintln(out, v.Type, ":", pod.Name, ", Status: ", pod.Status.Phase)
+		}
+	}
+}

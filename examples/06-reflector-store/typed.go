@@ -1,0 +1,44 @@
+package reflectorstore
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// Typed is the same as one informer. What it saves: reflector, queue and store are
+// inside and in step with each other, so no delete is lost and none has to be
+// unwrapped, and an event has the old state beside the new.
+func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
+	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	if err != nil {
+		return err
+	}
+	pods, err := informer.New(src)
+	if err != nil {
+		return err
+	}
+	_, err = pods.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
+		switch {
+		case e.Initial:
+			fmt.Fprintln(out, "Sync :", e.New.Name, ":", e.New.Status.Phase)
+		case e.Type == object.Add:
+			fmt.Fprintln(out, "Added :", e.New.Name, ":", e.New.Status.Phase)
+		case e.Type == object.Update:
+			fmt.Fprintln(out, "Updated :", e.New.Name, ":", e.New.Status.Phase)
+		case e.Type == object.Delete:
+			fmt.Fprintln(out, "Deleted :", e.Old.Name, ":", e.Old.Status.Phase)
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	return pods.Run(ctx)
+}

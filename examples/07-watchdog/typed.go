@@ -1,0 +1,36 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// Typed is an informer in the WatchDog's place. What it saves: the WatchDog. There is
+// nothing to retry between queue and store, since its own store refuses nothing;
+// work that can fail belongs in a work queue, as 22-controller shows.
+func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
+	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	if err != nil {
+		return err
+	}
+	pods, err := informer.New(src)
+	if err != nil {
+		return err
+	}
+	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
+		OnAdd:    func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd:", pod.Name) },
+		OnUpdate: func(old, pod *corev1.Pod) { fmt.Fprintln(out, "OnUpdate:", pod.Name) },
+		OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete:", last.Name) },
+	})
+	if err != nil {
+		return err
+	}
+	return pods.Run(ctx)
+}

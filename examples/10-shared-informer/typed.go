@@ -1,0 +1,39 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// Typed is an informer in the place of the one made by hand. What it saves: all of
+// informer.go, the mistake included.
+func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
+	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	if err != nil {
+		return err
+	}
+	pods, err := informer.New(src)
+	if err != nil {
+		return err
+	}
+	for _, which := range []string{"first", "second"} {
+		_, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{
+			OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd:", which, pod.Name) },
+			OnUpdate: func(old, pod *corev1.Pod) {
+				fmt.Fprintln(out, "OnUpdate:", which, old.Status.Phase, "->", pod.Status.Phase)
+			},
+			OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete:", which, last.Name) },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return pods.Run(ctx)
+}

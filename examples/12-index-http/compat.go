@@ -1,0 +1,90 @@
+// Package indexhttp answers HTTP from the index of an informer: which pods have
+// the label app=mysqltest? No question goes to the API server.
+//
+//	curl localhost:4000/
+//
+// Corrected in the seed's program: net/http takes the place of gin, which does
+// nothing here that the standard library does not, an error of the index is an
+// answer and not ignored, and the names are sorted and come without their namespace.
+// The informer is that of 10-shared-informer with an Indexer as its store; with the
+// seed's swallowed updates the index would never hear of a changed label.
+package indexhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+	sharedinformer "github.com/mirador-k8s/mirador/examples/10-shared-informer"
+	index "github.com/mirador-k8s/mirador/examples/11-index"
+)
+
+// Compat is the seed's program on client-go's names.
+func Compat(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	indexers := cache.Indexers{"app": index.LabelsIndexFunc}
+	myindex := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
+
+	podLw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
+	msi := sharedinformer.NewMySharedInformer(podLw, &v1.Pod{}, myindex)
+	if err := msi.AddEventHandler(&sharedinformer.PodHandler{Out: out, Msg: "pod"}); err != nil {
+		return err
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ret, err := myindex.IndexKeys("app", "mysqltest")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer(w, names(ret))
+	})
+	return beside(ctx, listener, handler, msi.Run)
+}
+
+// names are the keys without their namespace, sorted.
+func names(keys []string) []string {
+	out := make([]string, len(keys))
+	for i, key := range keys {
+		_, out[i], _ = cache.SplitMetaNamespaceKey(key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func answer(w http.ResponseWriter, what any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(what) // whoever asked has gone; nobody is left to tell
+}
+
+// beside serves HTTP while run runs, and ends with it.
+func beside(ctx context.Context, listener net.Listener, handler http.Handler, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{Handler: handler}
+	var serving sync.WaitGroup
+	var failed error
+	serving.Go(func() {
+		defer cancel() // without an endpoint there is nothing to run for
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed = err
+		}
+	})
+	err := run(ctx)
+	closed := server.Close()
+	serving.Wait()
+	return errors.Join(err, failed, closed)
+}

@@ -1,0 +1,50 @@
+package indexhttp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+// Typed is the same on the typed informer. What it saves: the index is an option of
+// the informer, and an answer is read from one snapshot, so that it never mixes two
+// moments.
+func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
+	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	if err != nil {
+		return err
+	}
+	pods, err := informer.New(src,
+		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
+	if err != nil {
+		return err
+	}
+	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
+		OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd: pod", pod.Name) },
+		OnUpdate: func(old, pod *corev1.Pod) {
+			fmt.Fprintln(out, "OnUpdate: pod", old.Status.Phase, "->", pod.Status.Phase)
+		},
+		OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete: pod", last.Name) },
+	})
+	if err != nil {
+		return err
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		found := []string{}
+		for pod := range pods.Snapshot().ByIndex("app", "mysqltest") {
+			found = append(found, pod.Name)
+		}
+		slices.Sort(found)
+		answer(w, found)
+	})
+	return beside(ctx, listener, handler, pods.Run)
+}

@@ -1,0 +1,41 @@
+package factoryhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
+)
+
+// Typed is the same with the factory that there is. What it saves: the factory, and
+// a lister that says "not synced yet" where the other answers an empty list; and
+// Stop waits until everything that was started has ended.
+func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
+	f, err := factory.New(config, factory.Namespaces(namespace))
+	if err != nil {
+		return err
+	}
+	pods, err := factory.Of[*corev1.Pod](f)
+	if err != nil {
+		return err
+	}
+	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
+		OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, pod.Name) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Start(ctx); err != nil {
+		return err
+	}
+	err = serve(ctx, listener, func() (any, error) { return pods.Lister().List(labels.Everything()) })
+	return errors.Join(err, f.Stop(context.WithoutCancel(ctx)))
+}
