@@ -33,9 +33,10 @@
 //     across the beginning, the end or the abort of a list, and the deltas of a
 //     key never change their order, so whoever applies what comes out ends in
 //     the same state as if he had applied what went in.
-//   - A coalesced delta stands where the earlier one stood. The versions of
-//     different keys may therefore come out of order: only when the queue has
-//     been emptied is the consumer at the newest version it has seen.
+//   - A coalesced delta stands where the earlier one stood, ahead of what other keys
+//     did in between. Its Through says how far history is complete all the same, and
+//     a bookmark at the end vouches for the rest: nobody who goes by Through claims
+//     a version before everything up to it was taken.
 //   - A consumer that has stalled costs at most the bound, one delta beyond it,
 //     and one delta for each key that changed since.
 //   - Filling and emptying the queue allocates nothing once it has its size, and

@@ -45,7 +45,10 @@ const stateFile = "devcluster.json"
 // what the caller asked for or of where it was asked for.
 type EnvironmentError struct{ err error }
 
+// Error gives the cause's text.
 func (e *EnvironmentError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
 func (e *EnvironmentError) Unwrap() error { return e.err }
 
 func environment(format string, args ...any) error {
