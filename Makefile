@@ -39,22 +39,22 @@ fmt:
 
 .PHONY: vet
 vet: bin/devcluster
-	$(call say,go vet)
+	$(call say,go vet: compiles what it looks at the first time)
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
 
 .PHONY: staticcheck
 staticcheck: bin/staticcheck bin/devcluster
-	$(call say,staticcheck)
+	$(call say,staticcheck: reads all of Kubernetes the first time for minutes)
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
 .PHONY: unit
-unit: bin/devcluster cc ## tests of the library under the race detector, the ones on a real cluster and the examples included
-	$(call say,tests of the library, with the race detector and a real cluster)
+unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
+	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
 	$(GO) test -race -timeout 20m ./...
 
 .PHONY: integration
-integration: bin/devcluster cc ## compat inside controller-runtime and a stock client-go factory, on a real cluster
+integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
 	$(call say,compat in other people's machinery)
 	cd compat/integration && $(GO) test -race -timeout 10m ./...
 
@@ -64,7 +64,7 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 	$(GO) run ./internal/conformance
 
 .PHONY: e2e
-e2e: bin/devcluster ## tests of devcluster itself
+e2e: bin/devcluster needed ## tests of devcluster itself
 	$(call say,tests of devcluster)
 	cd devcluster && $(GO) test -timeout 15m ./...
 
@@ -83,13 +83,14 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	$(call say,building staticcheck)
 	@$(GO) run ./internal/gobuild -C tools -o ../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
 
-# The race detector needs a C compiler. Where there is none, try to install it.
-.PHONY: cc
-cc:
-	@command -v $${CC:-cc} >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || { \
-		echo "no C compiler, which the race detector needs: installing gcc"; \
-		{ apt-get update -q && apt-get install -yq gcc libc6-dev; } || \
-		{ echo "could not install gcc; install a C compiler and run this again"; exit 1; }; }
+# The race detector needs a C compiler, the tests of devcluster ps. Where they are
+# missing, try to install them.
+.PHONY: needed
+needed:
+	@{ command -v $${CC:-cc} || command -v gcc; } >/dev/null 2>&1 && command -v ps >/dev/null 2>&1 || { \
+		echo "a C compiler (for the race detector) or ps is missing: installing gcc and procps"; \
+		{ apt-get update -q && apt-get install -yq gcc libc6-dev procps; } || \
+		{ echo "could not install them; install a C compiler and ps, and run this again"; exit 1; }; }
 
 .PHONY: clean
 clean: ## remove what was built

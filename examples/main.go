@@ -27,7 +27,7 @@ import (
 	clientset "github.com/mirador-k8s/mirador/examples/18-clientset"
 )
 
-// address is where programs that answer HTTP do so, as in the seeds.
+// address is where programs that answer HTTP do so, as in the originals.
 const address = "localhost:4000"
 
 func main() {

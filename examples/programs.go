@@ -38,7 +38,7 @@ var programs = []program{
 	{"07-watchdog", "a small informer made by hand; what fails is tried again", cluster, []variant{onCluster(compat, watchdog.Compat), onCluster(typed, watchdog.Typed)}},
 	{"08-one-listener", "how one handler is called", nothing, []variant{alone(typed, onelistener.Run)}},
 	{"09-many-listeners", "how many handlers are called, one of them late", nothing, []variant{alone(typed, manylisteners.Run)}},
-	{"10-shared-informer", "many handlers on a list and a watch; how the seed loses every update", cluster, []variant{onCluster(compat, sharedinformer.Compat), onCluster(typed, sharedinformer.Typed)}},
+	{"10-shared-informer", "many handlers on a list and a watch; how the original loses every update", cluster, []variant{onCluster(compat, sharedinformer.Compat), onCluster(typed, sharedinformer.Typed)}},
 	{"11-index", "finding objects by namespace and by label", nothing, []variant{alone(compat, index.Compat), alone(typed, index.Typed)}},
 	{"12-index-http", "an index behind an HTTP endpoint", clusterAndPort, []variant{serving(compat, indexhttp.Compat), serving(typed, indexhttp.Typed)}},
 	{"13-factory-http", "a factory of informers behind an HTTP endpoint", clusterAndPort, []variant{serving(compat, factoryhttp.Compat), serving(typed, factoryhttp.Typed)}},

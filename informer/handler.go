@@ -12,6 +12,7 @@ import (
 
 // Handler is told what happens to the objects, one event at a time.
 type Handler[T any] interface {
+	// Handle is told of one event. It may block; only this handler waits then.
 	Handle(e object.Event[T])
 }
 
@@ -23,8 +24,11 @@ func (f HandlerFunc[T]) Handle(e object.Event[T]) { f(e) }
 
 // Funcs is a Handler made of functions, each of which may be left out.
 type Funcs[T any] struct {
-	OnAdd    func(obj T)
+	// OnAdd is told of an object that is new, or was there at the start.
+	OnAdd func(obj T)
+	// OnUpdate is told of an object that changed, or is given again.
 	OnUpdate func(old, obj T)
+	// OnDelete is told of an object that is gone, in its last known state.
 	OnDelete func(last T)
 }
 

@@ -11,12 +11,14 @@ import (
 
 // Health is what can be said of an informer at one moment.
 type Health struct {
+	// Name is the informer's, Source says what it mirrors.
 	Name   string
 	Source source.Description
 	// Reflector tells of the connection: state, version, age of the last word, the
 	// last failure.
 	Reflector reflector.Health
-	Synced    bool
+	// Synced says whether the initial state is in the store.
+	Synced bool
 	// Objects is how many are stored.
 	Objects int
 	// Events counts the changes told to handlers, Stale the changes that were old
@@ -28,6 +30,7 @@ type Health struct {
 	QueueCoalesced          uint64
 	// Problems counts what went wrong, by what was attempted.
 	Problems map[string]uint64
+	// Handlers tells of each handler, in the order in which they subscribed.
 	Handlers []HandlerHealth
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -222,6 +223,50 @@ func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
 		}
 		if n := r.Health().Problems["handle"]; n != 1000 {
 			t.Errorf("P12: %d panics were reported", n)
+		}
+	})
+}
+
+// Two objects that always change together are never seen apart in a snapshot, in
+// the store or in its index, while readers take snapshots without pause.
+func TestP8_ASnapshotIsOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 1, "")}}),
+			informer.Index("n", func(x *thing) []string { return []string{fmt.Sprint(x.n)} }))
+		r.run(t)
+		stop, torn := make(chan struct{}), make(chan string, 4)
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					snap := r.Snapshot()
+					a, _ := snap.Get("a")
+					b, _ := snap.Get("b")
+					found := 0
+					for range snap.ByIndex("n", fmt.Sprint(a.n)) {
+						found++
+					}
+					if a.n != b.n || found != 2 {
+						torn <- fmt.Sprintf("a=%d b=%d, %d by the index", a.n, b.n, found)
+						return
+					}
+				}
+			})
+		}
+		for v := 11; v < 500; v++ {
+			r.say(put("a", v, ""), put("b", v, ""))
+		}
+		close(stop)
+		readers.Wait()
+		select {
+		case what := <-torn:
+			t.Error("a snapshot mixes two moments: " + what)
+		default:
 		}
 	})
 }

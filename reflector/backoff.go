@@ -10,6 +10,7 @@ import (
 // length so that a fleet of clients does not come back all at once. Rare is the
 // pace at which a resource that is not served is asked for.
 type Backoff struct {
+	// First is the first wait, Most the longest, Rare the one for what is not served.
 	First, Most, Rare time.Duration
 	// Factor is 2 unless another is given.
 	Factor float64

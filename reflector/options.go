@@ -12,6 +12,7 @@ import (
 // Sink takes what the reflector reads; a queue.Batches is one. Push may block
 // while a list is under way. An error ends the reflector.
 type Sink[T any] interface {
+	// Push takes deltas, in order, and keeps no hold of the slice.
 	Push(ctx context.Context, deltas []object.Delta[T]) error
 }
 

@@ -55,6 +55,7 @@ const (
 
 // ListOptions choose what List reads.
 type ListOptions struct {
+	// Match says how fresh the state must be, with Version where it needs one.
 	Match   Match
 	Version object.Version
 	// PageSize bounds one page; 0 leaves it to the source. All pages arrive on

@@ -2,10 +2,10 @@
 // and no Kubernetes: it lists what waits, hands out an object's changes together,
 // oldest first, and its consumer calls back by the type of each change.
 //
-// Corrected in the seeds' program: Value is a float64, since 1.1 does not fit the
+// Corrected in the original program: Value is a float64, since 1.1 does not fit the
 // int that some of them declare; Pop's callback takes isInInitialList, as it has
 // since client-go 0.27; and the queue is closed once it is filled, so that the loop
-// which the seeds never leave ends with the last object.
+// which the originals never leave ends with the last object.
 package deltafifo
 
 import (
@@ -29,7 +29,7 @@ func podKeyFunc(obj interface{}) (string, error) {
 	return obj.(pod).Name, nil
 }
 
-// Compat is the seeds' program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(out io.Writer) error {
 	df := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KeyFunction: podKeyFunc})
 	pod1 := newPod("pod1", 1)

@@ -2,7 +2,7 @@
 // and shows the three things that they change: which deletes are news, what a new
 // list makes of objects that it no longer has, and what a resync brings.
 //
-// Corrected in the seed's program: its lister has Get and List, which is not what
+// Corrected in the original program: its lister has Get and List, which is not what
 // NewDeltaFIFO takes. Known objects are read by ListKeys and GetByKey, and "not
 // there" is a false, not an error. ListKeys sorts, so that the output is the same
 // each time.
@@ -48,7 +48,7 @@ func newPod(name string) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(out io.Writer) error {
 	podLister := &PodLister{Pods: make(map[string]*v1.Pod)}
 	podLister.Pods["a"] = newPod("a")

@@ -8,7 +8,7 @@
 // Where the update still waits in the queue when the delete comes, the pod is known
 // after all, and the delete does arrive: so it depends on who is faster.)
 //
-// The seeds' program as it stands, but that a context ends it.
+// The original program as it stands, but that a context ends it.
 package reflectorqueue
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Compat is the seeds' program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -2,9 +2,9 @@
 // consumer keeps in it what it was given, the queue asks it what is known, and now
 // Deleted arrives.
 //
-// Corrected in the seeds' program: the object of a Deleted need not be a pod. If the
+// Corrected in the original program: the object of a Deleted need not be a pod. If the
 // delete was missed and a later list shows that the pod is gone, it is a
-// DeletedFinalStateUnknown with the last known pod inside, and the seeds' assertion
+// DeletedFinalStateUnknown with the last known pod inside, and the original assertion
 // panics. The store's key function must know that wrapper too, or the pod would
 // stay in the store.
 package reflectorstore
@@ -24,7 +24,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Compat is the seeds' program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

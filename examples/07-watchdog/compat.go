@@ -51,7 +51,7 @@ func (m *moody) Add(obj interface{}) error {
 	return m.Store.Add(obj)
 }
 
-// Compat is the seeds' program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

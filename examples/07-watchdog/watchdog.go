@@ -3,10 +3,10 @@
 // up to date and a handler is called. Deltas that could not be processed are put
 // back and tried again, unless something newer waits for the same object.
 //
-// Corrected in the seeds' program: Run ends with a context; an error of the store is
+// Corrected in the original program: Run ends with a context; an error of the store is
 // returned from Pop's callback and the deltas go back by AddIfNotPresent, as the
-// processLoop that one seed prints does it (client-go has since dropped both); an
-// update of an object that is not stored is an add, where the seed loses it; and a
+// processLoop that one original prints does it (client-go has since dropped both); an
+// update of an object that is not stored is an add, where the original loses it; and a
 // delete that was missed is unwrapped before the handler sees it.
 package watchdog
 

@@ -2,9 +2,9 @@
 // events are put in at one end, and the handler is called at its own pace at the
 // other.
 //
-// The seed drives client-go's processorListener by hand, from a copy of its source,
+// The original drives client-go's processorListener by hand, from a copy of its source,
 // since that type is not exported. Here the same is package fanout, which is. The
-// seed puts in a pod each second for ever; here there are three, one that changes
+// original puts in a pod each second for ever; here there are three, one that changes
 // and is deleted, and nobody sleeps.
 package onelistener
 
@@ -21,7 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Run is the seed's program on package fanout.
+// Run is the original program on package fanout.
 func Run(out io.Writer) error {
 	gone := make(chan struct{})
 	handler := informer.Funcs[*v1.Pod]{

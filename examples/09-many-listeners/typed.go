@@ -2,7 +2,7 @@
 // which is called at its own pace and sees the same order. One that joins late is
 // given first what is there already.
 //
-// The seed drives client-go's sharedProcessor by hand, from a copy of its source,
+// The original drives client-go's sharedProcessor by hand, from a copy of its source,
 // and puts the pods into each listener by itself. Here it is package fanout, and a
 // pod is put in once for all.
 package manylisteners
@@ -66,7 +66,7 @@ func (msi *MySharedInformer) add(pod *v1.Pod) {
 	msi.processor.Publish(msi.seq, []object.Event[*v1.Pod]{{Type: object.Add, Key: object.Key(pod.Name), New: pod}})
 }
 
-// Run is the seed's program on package fanout.
+// Run is the original program on package fanout.
 func Run(out io.Writer) error {
 	msi := NewMySharedInformer()
 	first, err := msi.addEventHandler("first", out)

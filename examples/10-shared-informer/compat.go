@@ -36,7 +36,7 @@ func (p PodHandler) OnDelete(obj interface{}) {
 	fmt.Fprintln(p.Out, "OnDelete:", p.Msg, obj.(metav1.Object).GetName())
 }
 
-// Compat runs the seed's informer twice beside each other, as the seed has it and
+// Compat runs the original's informer twice beside each other, as the original has it and
 // corrected, each with two handlers. When it ends it shows what the stores hold.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
@@ -46,7 +46,7 @@ func Compat(ctx context.Context, config *rest.Config, namespace string, out io.W
 	podLw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
 	wrongStore := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
 	rightStore := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
-	wrong := NewMySharedInformer(podLw, &v1.Pod{}, wrongStore).AsInTheSeed()
+	wrong := NewMySharedInformer(podLw, &v1.Pod{}, wrongStore).AsInTheOriginal()
 	right := NewMySharedInformer(podLw, &v1.Pod{}, rightStore)
 
 	for msi, msg := range map[*MySharedInformer]string{wrong: "wrong", right: "right"} {

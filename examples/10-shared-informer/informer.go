@@ -1,12 +1,12 @@
 // Package sharedinformer puts a reflector, a queue, a store and many handlers
 // together: a shared informer, made by hand.
 //
-// It shows a mistake of the seed next to its correction. Before an update the seed
+// It shows a mistake of the original next to its correction. Before an update the original
 // asks for the old object and goes on if "err != nil && exists": which is never, so
 // that every update is swallowed, and the store keeps the state in which it first
 // saw a pod. It has to be "err == nil && exists".
 //
-// Also corrected: the seed's Run has no end, and a delete that was missed has to be
+// Also corrected: the original's Run has no end, and a delete that was missed has to be
 // unwrapped. The processor, which client-go does not export, is package fanout.
 package sharedinformer
 
@@ -54,8 +54,8 @@ func NewMySharedInformer(lw *cache.ListWatch, objType runtime.Object, store cach
 	}
 }
 
-// AsInTheSeed gives the informer the seed's mistake.
-func (msi *MySharedInformer) AsInTheSeed() *MySharedInformer {
+// AsInTheOriginal gives the informer the original's mistake.
+func (msi *MySharedInformer) AsInTheOriginal() *MySharedInformer {
 	msi.found = func(exists bool, err error) bool { return err != nil && exists }
 	return msi
 }

@@ -1,7 +1,7 @@
 // Package index finds objects by what an index function says of them: by
 // namespace, as client-go's own function does, and by the label app.
 //
-// Corrected in the seeds' programs: one of them names the index by label
+// Corrected in the original programs: one of them names the index by label
 // "namespace" and then looks for a namespace in it, which finds nothing, because the
 // values of that index are labels. The output has the names of the pods and not the
 // whole objects.
@@ -37,7 +37,7 @@ func twoPods() (pod1, pod2 *v1.Pod) {
 	return pod1, pod2
 }
 
-// Compat is the seeds' programs on client-go's names.
+// Compat is the original programs on client-go's names.
 func Compat(out io.Writer) error {
 	indexers := cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc, "app": LabelsIndexFunc}
 	pod1, pod2 := twoPods()

@@ -3,11 +3,11 @@
 //
 //	curl localhost:4000/
 //
-// Corrected in the seed's program: net/http takes the place of gin, which does
+// Corrected in the original program: net/http takes the place of gin, which does
 // nothing here that the standard library does not, an error of the index is an
 // answer and not ignored, and the names are sorted and come without their namespace.
 // The informer is that of 10-shared-informer with an Indexer as its store; with the
-// seed's swallowed updates the index would never hear of a changed label.
+// original's swallowed updates the index would never hear of a changed label.
 package indexhttp
 
 import (
@@ -30,7 +30,7 @@ import (
 	index "github.com/mirador-k8s/mirador/examples/11-index"
 )
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 //	curl localhost:4000/
 //
-// Corrected in the seed's program: it gives the ListWatch client.RESTClient(), the
+// Corrected in the original program: it gives the ListWatch client.RESTClient(), the
 // client of discovery, which knows no API group, so that every list is answered 404;
 // it has to be client.CoreV1().RESTClient(). The factory's map has a lock, since the
 // HTTP handler reads it beside others. net/http takes the place of gin.
@@ -68,7 +68,7 @@ func (f *MyFactory) Start(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

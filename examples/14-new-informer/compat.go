@@ -1,7 +1,7 @@
 // Package newinformer follows the ConfigMaps of a namespace with NewInformer, the
 // smallest informer: one handler, a store to read from, and a controller to run.
 //
-// Corrected in the seed's program: the handler's OnAdd takes isInInitialList, as it
+// Corrected in the original program: the handler's OnAdd takes isInInitialList, as it
 // has since client-go 0.27; a WaitForCacheSync is in the place of "sleep three
 // seconds and hope"; and the output has the names and not the whole objects.
 package newinformer
@@ -42,7 +42,7 @@ func (h *CmdHandler) OnDelete(obj interface{}) {
 	fmt.Fprintln(h.out, "Delete: ", obj.(*v1.ConfigMap).Name)
 }
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	cliset, err := kubernetes.NewForConfig(config)
 	if err != nil {

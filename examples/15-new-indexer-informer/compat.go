@@ -1,11 +1,11 @@
 // Package newindexerinformer is NewIndexerInformer: an informer of one handler whose
 // store can be searched by an index of our own.
 //
-// Corrected in the seed's program: it lists ConfigMaps and says that they are Pods,
+// Corrected in the original program: it lists ConfigMaps and says that they are Pods,
 // so that every object is dropped as being of the wrong type; here it lists pods. It
 // runs "controller" where it has called it "c", sleeps where it has to wait for the
 // sync, and takes the first of what may be an empty list. The index function is that
-// of 11-index, which the seed writes out again.
+// of 11-index, which the original writes out again.
 package newindexerinformer
 
 import (
@@ -23,7 +23,7 @@ import (
 	index "github.com/mirador-k8s/mirador/examples/11-index"
 )
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	cliset, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Typed is the same on the typed informer. What it saves: source, index and handler
-// are all of pods, so the seed's mix of ConfigMaps and Pods does not compile.
+// are all of pods, so the original's mix of ConfigMaps and Pods does not compile.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
 	if err != nil {

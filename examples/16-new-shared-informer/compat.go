@@ -1,7 +1,7 @@
 // Package newsharedinformer is NewSharedInformer: one list, one watch and one store
 // for as many handlers as one likes.
 //
-// Corrected in the seed's program: a context ends it.
+// Corrected in the original program: a context ends it.
 package newsharedinformer
 
 import (
@@ -31,7 +31,7 @@ func handler(name string, out io.Writer) cache.ResourceEventHandler {
 	}
 }
 
-// Compat is the seed's program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	cliset, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -2,7 +2,7 @@
 // namespace only, waits until all have synced, reads through listers, and has every
 // object given again from time to time (resync).
 //
-// Corrected in the seeds' programs: no error is thrown away, and the resync is a
+// Corrected in the original programs: no error is thrown away, and the resync is a
 // second, the shortest there is, and is shown once. What is listed is sorted.
 package factorybygvr
 
@@ -28,7 +28,7 @@ import (
 
 const resync = time.Second
 
-// Compat is the seeds' program on client-go's names.
+// Compat is the original program on client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	cliset, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -2,8 +2,8 @@
 // works with, and lists ConfigMaps with the first of them. The other two are shown
 // in 19-dynamic-client and 20-discovery.
 //
-// Corrected in the seed's program: the path of the kubeconfig is given and not
-// somebody's home directory; errors are returned, where the seed ends the process;
+// Corrected in the original program: the path of the kubeconfig is given and not
+// somebody's home directory; errors are returned, where the original ends the process;
 // the kubeconfig is read once; and List takes a context, as it has since client-go
 // 0.18.
 package clientset

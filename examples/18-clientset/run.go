@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Run is the seed's program. There is no cache in it, and so nothing of ours: it is
+// Run is the original program. There is no cache in it, and so nothing of ours: it is
 // what the informers of the other examples save the API server from.
 func Run(ctx context.Context, kubeconfig, namespace string, out io.Writer) error {
 	config, err := NewK8sConfig(kubeconfig)

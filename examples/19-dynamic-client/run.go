@@ -2,9 +2,9 @@
 // Deployments, and then reads, changes and deletes resources of any kind by the same
 // few functions.
 //
-// Corrected in the seed's program: a variable err that is assigned and nowhere
+// Corrected in the original program: a variable err that is assigned and nowhere
 // declared, and the namespace, which is given instead of written into the YAML. The
-// seed says that its authors read, change and delete any resource in this way; here
+// original says that its authors read, change and delete any resource in this way; here
 // that is shown.
 package dynamicclient
 
@@ -28,7 +28,7 @@ import (
 //go:embed tpls/deployment.yaml
 var deployTpl string
 
-// Run is the seed's program.
+// Run is the original program.
 func Run(ctx context.Context, kubeconfig, namespace string, out io.Writer) error {
 	config, err := clientset.NewK8sConfig(kubeconfig)
 	if err != nil {

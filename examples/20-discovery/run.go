@@ -1,8 +1,8 @@
 // Package discovery asks a cluster what resources it has, as "kubectl api-resources"
 // does: for each group its preferred version, and the resources in it.
 //
-// Corrected in the seed's program: groups that could not be asked are told, where
-// the seed drops the error, and with it every hint of why something is missing. The
+// Corrected in the original program: groups that could not be asked are told, where
+// the original drops the error, and with it every hint of why something is missing. The
 // output is sorted and has names only.
 package discovery
 
@@ -19,7 +19,7 @@ import (
 	clientset "github.com/mirador-k8s/mirador/examples/18-clientset"
 )
 
-// Run is the seed's program.
+// Run is the original program.
 func Run(ctx context.Context, kubeconfig, _ string, out io.Writer) error {
 	config, err := clientset.NewK8sConfig(kubeconfig)
 	if err != nil {

@@ -2,7 +2,7 @@
 // resource that can be listed and watched, custom ones included, has an informer for
 // each, and then reads what is in one namespace from memory alone.
 //
-// The seeds say that this can be done with a discovery client and the informer
+// The originals say that this can be done with a discovery client and the informer
 // factory, and leave the code to the reader. Their factory knows what Kubernetes
 // itself serves and no custom resource; its dynamic sibling, used here, knows all.
 package everything

@@ -2,7 +2,7 @@
 // at, client-go's work queue holds their keys, and workers bring each object to the
 // state it should have, again and again until that succeeds or is given up.
 //
-// The seeds draw this lower half of the picture and leave its code to the reader. This
+// The originals draw this lower half of the picture and leave its code to the reader. This
 // one greets: a ConfigMap with data.name gets data.greeting. One that asks to be
 // greeted in a language the controller does not know fails, is tried again with
 // growing pauses, and is given up after the third attempt until it changes.

@@ -1,4 +1,4 @@
-// Package kindkept is about the first of the seeds' two pits: "an object that comes
+// Package kindkept is about the first of the original two pits: "an object that comes
 // from an informer has lost its kind and apiVersion; how is that solved?"
 //
 // The loss is in client-go's decoder, which clears both on every typed object. An

@@ -1,4 +1,4 @@
-// Package memoryreleased is about the second of the seeds' two pits: "an informer
+// Package memoryreleased is about the second of the original two pits: "an informer
 // that was stopped by its signal does not free the cache it has filled; how is that
 // cleared without a restart?"
 //

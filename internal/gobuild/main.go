@@ -1,7 +1,7 @@
 // Command gobuild runs "go build" and says how far it is. Compiling Kubernetes
 // takes minutes on two cores, and a silent minute looks like a hang.
 //
-//	go run ./internal/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '-s -w' .
+//	go run ./internal/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '-s -w'
 //
 // What follows the flags is handed to go build as it is.
 package main
@@ -30,8 +30,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gobuild: -o is missing: say which file to write")
 		os.Exit(2)
 	}
-	// The terminal sends Ctrl-C to go as well; wait for it to end rather than leave it behind.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	// The terminal sends Ctrl-C to go as well; wait for it to end rather than leave
+	// it behind. Caught and not ignored: what is ignored, go would inherit.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
 	if err := build(*dir, *out, *pkg, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "gobuild: building %s: %v\n", filepath.Base(*out), err)
 		os.Exit(1)
@@ -44,7 +45,7 @@ func build(dir, out, pkg string, flags []string) error {
 	defer p.close()
 
 	p.say("downloading modules")
-	if err := run(dir, func(string) { p.step("") }, "mod", "download"); err != nil {
+	if err := run(dir, func(string) {}, "mod", "download"); err != nil {
 		return fmt.Errorf("downloading modules: %w", err)
 	}
 	p.say("looking at what has to be compiled")
@@ -58,7 +59,9 @@ func build(dir, out, pkg string, flags []string) error {
 	if err != nil {
 		return fmt.Errorf("listing packages: %w", err)
 	}
+	p.mu.Lock()
 	p.total = stale
+	p.mu.Unlock()
 	p.say(fmt.Sprintf("compiling %d packages", stale))
 	args := append([]string{"build", "-v", "-o", out}, flags...)
 	if err := run(dir, p.step, append(args, pkg)...); err != nil {

@@ -75,7 +75,13 @@ func startMirror[T any](t *testing.T, src source.Source[T], opts ...informer.Opt
 // untilProblem waits until a problem of this reason was reported.
 func (m *mirror[T]) untilProblem(t *testing.T, ctx context.Context, reason source.Reason) {
 	t.Helper()
-	for m.Health().Reflector.Errors[reason] == 0 {
+	m.untilMore(t, ctx, reason, 0)
+}
+
+// untilMore waits until more than so many problems of this reason were reported.
+func (m *mirror[T]) untilMore(t *testing.T, ctx context.Context, reason source.Reason, than uint64) {
+	t.Helper()
+	for m.Health().Reflector.Errors[reason] <= than {
 		select {
 		case <-m.heard:
 		case <-ctx.Done():
@@ -253,6 +259,13 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	w.check(m)
 
 	c.Fault(t, "pause", "apiserver")
+	before := m.Health().Reflector
+	if cm, ok := m.Get(object.NewKey(w.ns, "after-restart")); !ok || cm.Kind != "ConfigMap" {
+		t.Error("the mirror must stay readable while the server is paused")
+	}
+	if later := before.LastWord.Add(time.Minute); before.Age(later) != time.Minute {
+		t.Errorf("the age of the last word does not grow while the server says nothing: %s", before.Age(later))
+	}
 	c.Fault(t, "resume", "apiserver")
 	w.create("after-pause")
 	w.check(m)
@@ -272,7 +285,7 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	w.check(m)
 }
 
-func TestP11_OnARealServerRightsWithdrawnAndGrantedAgain(t *testing.T) {
+func TestP11_OnARealServerRightsGrantedWithdrawnAndGrantedAgain(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a")
@@ -286,14 +299,32 @@ func TestP11_OnARealServerRightsWithdrawnAndGrantedAgain(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}}}
 	must[*rbacv1.Role](t)(w.client.RbacV1().Roles(w.ns).Create(w.ctx, role, metav1.CreateOptions{}))
-	must[*rbacv1.RoleBinding](t)(w.client.RbacV1().RoleBindings(w.ns).Create(w.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		Subjects:   []rbacv1.Subject{{Kind: "User", Name: cfg.Impersonate.UserName}},
-		RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "reader", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{}))
+	grant := func() {
+		must[*rbacv1.RoleBinding](t)(w.client.RbacV1().RoleBindings(w.ns).Create(w.ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+			Subjects:   []rbacv1.Subject{{Kind: "User", Name: cfg.Impersonate.UserName}},
+			RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "reader", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{}))
+	}
+	grant()
 	if err := m.WaitSynced(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	w.update("a", "granted")
+	w.check(m)
+
+	// Withdrawn: an open watch is not cut by that, a new one is refused. What was
+	// mirrored stays, and says how old it is.
+	if err := w.client.RbacV1().RoleBindings(w.ns).Delete(w.ctx, "reader", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	denied := m.Health().Reflector.Errors[source.Denied]
+	c.Fault(t, "restart", "apiserver")
+	m.untilMore(t, w.ctx, source.Denied, denied)
+	if cm, ok := m.Get(object.NewKey(w.ns, "a")); !ok || cm.Data["v"] != "granted" {
+		t.Errorf("the mirror after the rights were withdrawn: %v, %v", cm, ok)
+	}
+	w.update("a", "unseen")
+	grant()
 	w.check(m)
 }
 

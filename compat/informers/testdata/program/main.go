@@ -1,5 +1,5 @@
-// Program uses everything of compat that has an engine behind it. The test that
-// builds it looks whose engine that is.
+// Program uses compat as a controller would: shared informers, a factory, a queue, a
+// reflector. The test that builds it looks whose engine is behind them.
 package main
 
 import (
