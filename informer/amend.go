@@ -20,7 +20,10 @@ func (i *Informer[T]) Amend(f func(w *store.Writer[T])) {
 	}
 	f(i.writer)
 	i.batch.seq = i.reader.Snapshot().Seq()
-	i.fan.Publish(i.batch.seq, nil) // handlers wait for every number
+	i.mu.Lock()
+	fan := i.fan
+	i.mu.Unlock()
+	fan.Publish(i.batch.seq, nil) // handlers wait for every number
 }
 
 // listOver wakes those who wait for the end of a list.

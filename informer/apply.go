@@ -46,9 +46,16 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 			}
 			i.remove(d)
 		case object.Bookmark:
+			if i.batch.replacing {
+				continue // the list's own version comes with its end
+			}
 			i.openBatch()
 			i.batch.reach(d)
 		default:
+			if i.batch.replacing {
+				i.stage(d)
+				continue
+			}
 			i.put(d)
 		}
 	}

@@ -73,6 +73,7 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 	i.transform, _ = cfg.transform.(func(T) (T, error))
 	if s, ok := cfg.start.(State[T]); ok {
 		i.start = &s
+		cfg.start = nil // held once, and let go of when it is in the store
 	}
 	i.writer, err = store.New(store.Options[T]{
 		Indexes: indexes, LogBytes: cfg.logBytes, LogAge: cfg.logAge,
@@ -174,7 +175,7 @@ func (i *Informer[T]) Synced() <-chan struct{} { return i.syncedChan() }
 // the informer is doing instead.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	i.mu.Lock()
-	synced, ended := i.synced, i.ended
+	synced, ended, refl := i.synced, i.ended, i.refl
 	i.mu.Unlock()
 	select {
 	case <-synced:
@@ -187,7 +188,7 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	case <-ended:
 		return fmt.Errorf("waiting for %s to sync: %w", i.cfg.name, ErrStopped)
 	case <-ctx.Done():
-		h := i.refl.Health()
+		h := refl.Health()
 		if h.Err != nil {
 			return fmt.Errorf("waiting for %s to sync: %w; it is %s because: %w", i.cfg.name, ctx.Err(), h.State, h.Err)
 		}
@@ -204,7 +205,9 @@ func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	i.mu.Lock()
 	ended := i.ended
 	i.mu.Unlock()
-	reached, forget := i.waiting.add(v, i.reader.Version)
+	// Of a snapshot, and not the reader's: that one is known a moment before the
+	// snapshot that has it can be taken.
+	reached, forget := i.waiting.add(v, func() object.Version { return i.reader.Snapshot().Version() })
 	defer forget()
 	select {
 	case <-reached:

@@ -667,3 +667,72 @@ func TestP1_ACoalescedQueueLosesNothingAndClaimsNothingEarly(t *testing.T) {
 		}
 	})
 }
+
+func TestAVerbatimInformerRunsOnceAndStaysReadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.Verbatim())
+		r.run(t)
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "store", contents(r), []string{"a=1"})
+		if err := r.Run(t.Context()); !errors.Is(err, informer.ErrStopped) {
+			t.Errorf("a second Run = %v", err)
+		}
+	})
+}
+
+// Stop does not work off what waits: nobody is told of it any more.
+func TestP9_StopDropsWhatWaitsInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		var transformed atomic.Int32
+		r := make1(t, newFeed(state{10, nil}), informer.Transform(func(x *thing) (*thing, error) {
+			transformed.Add(1)
+			<-hold
+			return x, nil
+		}))
+		r.run(t)
+		r.say(put("a", 11, ""))
+		synctest.Wait()
+		for v := 12; v < 100; v++ {
+			r.say(put("b", v, ""))
+		}
+		synctest.Wait()
+		ended := make(chan error, 1)
+		go func() { ended <- r.stop() }()
+		synctest.Wait()
+		close(hold)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if n := transformed.Load(); n != 1 {
+			t.Errorf("%d objects were worked on after the stop", n-1)
+		}
+		if n := r.Health().QueueDeltas; n != 0 {
+			t.Errorf("%d deltas are still held", n)
+		}
+	})
+}
+
+func TestP9_TheStateItStartedFromIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dump := informer.State[*thing]{Version: "10", Entries: []store.Entry[*thing]{{Key: "a", Version: "1", Object: &thing{name: "a", app: "a", n: 1}}}}
+		var freed atomic.Bool
+		runtime.AddCleanup(dump.Entries[0].Object, func(f *atomic.Bool) { f.Store(true) }, &freed)
+		r := make1(t, newFeed(), informer.StartFrom(dump))
+		dump = informer.State[*thing]{}
+		r.run(t)
+		r.say(put("a", 11, "")) // its successor
+		r.say(put("a", 12, ""))
+		synctest.Wait()
+		for range 10 {
+			runtime.GC()
+		}
+		time.Sleep(time.Second) // fake time: let the cleanup's goroutine run
+		if !freed.Load() {
+			t.Error("an object of the state to start from is still held though it was replaced")
+		}
+		runtime.KeepAlive(r)
+	})
+}

@@ -170,7 +170,9 @@ func StopTimeout(d time.Duration) Option {
 	return optionFunc(func(s *settings) error { s.stopTimeout = d; return nil })
 }
 
-// OnProblem hears of everything that goes wrong. It must not block.
+// OnProblem hears of everything that goes wrong. It must not block, nor ask the
+// informer for a snapshot: it may be called from inside the batch that the snapshot
+// would wait for. The same holds for index functions and transforms.
 func OnProblem(f func(Problem)) Option {
 	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
 }

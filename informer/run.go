@@ -39,6 +39,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	cancel()
 	q.Close()
 	producer.Wait()
+	for rest := q.Take(nil); len(rest) > 0; rest = q.Take(rest[:0]) {
+		clear(rest) // nobody is told of it any more
+	}
 	return i.end(fan)
 }
 
@@ -50,10 +53,12 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[T], *queu
 	case running, stopping:
 		return nil, nil, nil, fmt.Errorf("running %s: %w", i.cfg.name, ErrRunning)
 	case stopped:
+		if i.cfg.verbatim { // what it holds stays readable, so it cannot begin anew
+			return nil, nil, nil, fmt.Errorf("running %s again: %w", i.cfg.name, ErrStopped)
+		}
 		if err := i.prepare(); err != nil {
 			return nil, nil, nil, err
 		}
-		i.forget()
 	}
 	i.state, i.cancel = running, cancel
 	return i.fan, i.queue, i.refl, nil
@@ -63,7 +68,6 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[T], *queu
 func (i *Informer[T]) end(fan *fanout.Fanout[T]) error {
 	i.mu.Lock()
 	i.state = stopping
-	i.start = nil
 	i.mu.Unlock()
 	wait, cancel := context.WithTimeout(context.Background(), i.cfg.stopTimeout)
 	defer cancel()
@@ -138,12 +142,15 @@ func (i *Informer[T]) load() {
 	i.transform = nil // what was dumped was transformed before it was stored
 	i.apply(deltas)
 	i.transform = raw
+	i.mu.Lock()
+	i.start = nil // the store has it now
+	i.mu.Unlock()
 }
 
 // consume takes batches off the queue until ctx ends.
 func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 	var buf []object.Delta[T]
-	for q.Wait(ctx) == nil {
+	for ctx.Err() == nil && q.Wait(ctx) == nil {
 		buf = q.Take(buf[:0])
 		i.apply(buf)
 		clear(buf)

@@ -43,6 +43,7 @@ type Batches[T any] struct {
 	merged    uint64
 	latest    latest[T]
 	afterMark uint64 // the first position behind the last mark of a list
+	inList    bool   // that mark was a ReplaceBegin
 
 	// A waiting side says so under the lock and is then sent one token.
 	consumerWaits, producerWaits bool

@@ -69,6 +69,7 @@ func (q *Batches[T]) put(d *object.Delta[T]) {
 	switch d.Type {
 	case object.ReplaceBegin, object.ReplaceEnd, object.ReplaceAbort:
 		q.afterMark = q.ring.tail
+		q.inList = d.Type == object.ReplaceBegin
 	}
 }
 
@@ -78,6 +79,9 @@ func (q *Batches[T]) merge(d *object.Delta[T]) bool {
 	switch d.Type {
 	case object.Added, object.Updated, object.Deleted:
 		at, ok := q.latest.byKey[d.Item.Key]
+		if ok && q.inList {
+			return false // a list is one piece, and no bookmark belongs into it
+		}
 		if ok {
 			// What other keys did between the two states comes later than this place: the
 			// history is complete here only as far as it was, and fully at the end.

@@ -44,7 +44,7 @@ func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
 	r.list = &listing[T]{lister: lister, dog: dog, match: opts.Match}
 	r.mark(object.ReplaceBegin, "")
 	r.phase = reading
-	return 0, r.push(ctx)
+	return 0, r.pushResting(ctx, dog)
 }
 
 func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
@@ -56,10 +56,9 @@ func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
 	clear(items)
 	if len(r.deltas) > 0 {
 		r.heard()
-		if perr := r.push(ctx); perr != nil {
+		if perr := r.pushResting(ctx, r.list.dog); perr != nil {
 			return 0, perr
 		}
-		r.list.dog.heard() // only now: a slow sink is not the source's silence
 	}
 	switch {
 	case err == nil:
@@ -91,7 +90,7 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		r.report("list", "", fmt.Errorf("history was set back from %s to %s: a new epoch begins", r.version, v), 0)
 		r.board.update(func(h *Health) { h.Epochs++ })
 	}
-	r.version, r.fresh = v, false
+	r.version, r.fresh, r.stateAt = v, false, time.Now()
 	r.heard()
 	if r.list != nil {
 		r.list.close()

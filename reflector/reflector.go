@@ -32,6 +32,8 @@ type Reflector[T any] struct {
 	version object.Version // how far history has been read; "" before the first state
 	fresh   bool           // the next list must be the newest there is
 	failed  int            // failures in a row, until a stream lives
+	stateAt time.Time      // when the last state was complete
+	lost    int            // how often in a row the place in history was lost soon after
 	trouble bool           // something was reported since a stream last lived
 
 	noInitial bool // the source did not keep what it promised about initial state
@@ -206,7 +208,15 @@ func (r *Reflector[T]) heard() {
 	})
 }
 
-// push hands over the deltas collected and forgets them.
+// pushResting is push with a watchdog held meanwhile.
+func (r *Reflector[T]) pushResting(ctx context.Context, dog *watchdog) error {
+	dog.rest()
+	defer dog.heard()
+	return r.push(ctx)
+}
+
+// push hands over the deltas collected and forgets them. What the sink did not
+// take is lost, so a later Step begins with a new state.
 func (r *Reflector[T]) push(ctx context.Context) error {
 	if len(r.deltas) == 0 {
 		return nil
@@ -215,6 +225,7 @@ func (r *Reflector[T]) push(ctx context.Context) error {
 	clear(r.deltas) // the sink has its own copy; keep no object alive from here
 	r.deltas = r.deltas[:0]
 	if err != nil {
+		r.phase = choosing
 		return fmt.Errorf("handing on %s: %w", r.opts.Source.Describe(), err)
 	}
 	return nil

@@ -37,6 +37,8 @@ type reply struct {
 	version object.Version
 	items   []string // "key@version"
 	changes []source.Change[string]
+	after   time.Duration // how long the end takes to come
+	again   time.Duration // how often the changes are repeated; 0 never
 	end     error
 }
 
@@ -98,6 +100,13 @@ func (s *stream) Read(buf []object.Item[string]) ([]object.Item[string], error) 
 
 func (s *stream) wait() error {
 	if s.reply.end != nil {
+		if s.reply.after > 0 {
+			select {
+			case <-time.After(s.reply.after):
+			case <-s.ctx.Done():
+				return s.ctx.Err()
+			}
+		}
 		return s.reply.end
 	}
 	<-s.ctx.Done()
@@ -110,6 +119,14 @@ func (s *stream) Close() error            { return nil }
 type watchStream struct{ stream }
 
 func (s *watchStream) Read(buf []source.Change[string]) ([]source.Change[string], error) {
+	if s.given && s.reply.again > 0 {
+		select {
+		case <-time.After(s.reply.again):
+			return append(buf, s.reply.changes...), nil
+		case <-s.ctx.Done():
+			return buf, s.ctx.Err()
+		}
+	}
 	if !s.given {
 		s.given = true
 		if len(s.reply.changes) > 0 {
@@ -345,25 +362,29 @@ func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 		script script
 		most   int
 	}{
-		"nobody listens":              {script{lists: []reply{refuse(source.Refused)}}, 140},
-		"every list fails":            {script{lists: []reply{refuse(source.Unavailable)}}, 140},
-		"every list expires":          {script{lists: []reply{refuse(source.Expired)}}, 140},
-		"every list is ahead":         {script{lists: []reply{refuse(source.Ahead)}}, 140},
-		"forbidden":                   {script{lists: []reply{refuse(source.Denied)}}, 140},
-		"not served":                  {script{lists: []reply{refuse(source.NotServed)}}, 70},
-		"not served, initial state":   {script{initialState: true, watches: []reply{refuse(source.NotServed)}}, 70},
-		"lists break half way":        {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Garbled)}}}, 140},
-		"lists fall silent":           {script{lists: []reply{{}}}, 140},
-		"watches are refused":         {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
-		"watches expire":              {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
-		"streams expire after a word": {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},
-		"streams end at once":         {script{lists: []reply{ok}, watches: []reply{{end: io.EOF}}}, 140},
-		"streams end after a word":    {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: io.EOF}}}, 140},
-		"streams are garbage":         {script{lists: []reply{ok}, watches: []reply{{end: fail(source.Garbled)}}}, 140},
-		"streams fall silent":         {script{lists: []reply{ok}, watches: []reply{{}}}, 15},
-		"forbidden, initial state":    {script{initialState: true, watches: []reply{refuse(source.Denied)}, lists: []reply{refuse(source.Denied)}}, 280},
-		"initial state, then expired": {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: fail(source.Expired)}}}, 140},
-		"initial state, then the end": {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: io.EOF}}}, 140},
+		"nobody listens":                {script{lists: []reply{refuse(source.Refused)}}, 140},
+		"every list fails":              {script{lists: []reply{refuse(source.Unavailable)}}, 140},
+		"every list expires":            {script{lists: []reply{refuse(source.Expired)}}, 140},
+		"every list is ahead":           {script{lists: []reply{refuse(source.Ahead)}}, 140},
+		"forbidden":                     {script{lists: []reply{refuse(source.Denied)}}, 140},
+		"not served":                    {script{lists: []reply{refuse(source.NotServed)}}, 70},
+		"not served, initial state":     {script{initialState: true, watches: []reply{refuse(source.NotServed)}}, 70},
+		"lists break half way":          {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Garbled)}}}, 140},
+		"lists fall silent":             {script{lists: []reply{{}}}, 140},
+		"watches are refused":           {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
+		"watches expire":                {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
+		"streams expire after a word":   {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},
+		"streams end at once":           {script{lists: []reply{ok}, watches: []reply{{end: io.EOF}}}, 140},
+		"streams end after a word":      {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: io.EOF}}}, 140},
+		"streams are garbage":           {script{lists: []reply{ok}, watches: []reply{{end: fail(source.Garbled)}}}, 140},
+		"streams fall silent":           {script{lists: []reply{ok}, watches: []reply{{}}}, 15},
+		"forbidden, initial state":      {script{initialState: true, watches: []reply{refuse(source.Denied)}, lists: []reply{refuse(source.Denied)}}, 280},
+		"streams expire after a second": {script{lists: []reply{ok}, watches: []reply{{after: time.Second, end: fail(source.Expired)}}}, 280},
+		"bookmarks go back":             {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{bookmark("5", false)}}}}, 280},
+		"bookmarks go back at once":     {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true), bookmark("5", false)}}}}, 140},
+		"an initial state without end":  {script{initialState: true, watches: []reply{{changes: []source.Change[string]{put("a", "1")}, again: time.Second}}, lists: []reply{refuse(source.Refused)}}, 140},
+		"initial state, then expired":   {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: fail(source.Expired)}}}, 140},
+		"initial state, then the end":   {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: io.EOF}}}, 140},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -605,3 +626,48 @@ func TestOptionsWithoutSourceOrSinkAreRefused(t *testing.T) {
 		t.Errorf("no sink: %v", err)
 	}
 }
+
+// A sink that takes its time holds up a list; it does not make the source silent.
+func TestASlowSinkIsNotTakenForASilentSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: io.EOF}}, watches: []reply{{}}}
+		slow := sinkFunc(func() error { time.Sleep(5 * time.Minute); return nil })
+		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: slow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 16*time.Minute)
+		defer cancel()
+		if err := r.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "asked", s.asked, []string{"list newest", `watch "10"`})
+	})
+}
+
+func TestWhatTheSinkDidNotTakeIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lists: []reply{{version: "10", end: io.EOF}, {version: "12", end: io.EOF}},
+			watches: []reply{{changes: []source.Change[string]{put("a", "11")}}, {}}}
+		full, c := errors.New("full"), &collector{}
+		refuse := false
+		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: pushFunc(func(ctx context.Context, d []object.Delta[string]) error {
+			if refuse = !refuse && d[0].Type == object.Updated; refuse {
+				return full
+			}
+			return c.Push(ctx, d)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context()); !errors.Is(err, full) {
+			t.Fatalf("Run = %v", err)
+		}
+		runFor(t, r, time.Second)
+		same(t, "asked", s.asked, []string{"list newest", `watch "10"`, "list since 11", `watch "12"`})
+	})
+}
+
+type pushFunc func(context.Context, []object.Delta[string]) error
+
+func (f pushFunc) Push(ctx context.Context, d []object.Delta[string]) error { return f(ctx, d) }

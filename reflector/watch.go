@@ -71,7 +71,7 @@ func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
 	r.board.update(func(h *Health) { h.InitialState = true })
 	r.mark(object.ReplaceBegin, "")
 	r.phase = initial
-	return 0, r.push(ctx)
+	return 0, r.pushResting(ctx, r.watch.dog)
 }
 
 func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, silence time.Duration) error {
@@ -127,10 +127,13 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	clear(changes)
 	if len(changes) > 0 {
 		r.heard()
-		if perr := r.push(ctx); perr != nil {
+		if perr := r.pushResting(ctx, r.watch.dog); perr != nil {
 			return 0, perr
 		}
-		r.watch.dog.heard()
+	}
+	if err == nil && r.watch.lived(2*r.opts.WatchTimeout+grace) {
+		// It talks and talks, and never says that this was the state.
+		err = io.EOF
 	}
 	if err == nil {
 		return 0, nil
@@ -157,7 +160,11 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 	r.watch.dog.heard()
 	r.watch.opened = time.Now()
 	r.board.enter(Streaming)
-	return wait, r.take(ctx, rest)
+	lost, err := r.take(ctx, rest)
+	if lost != nil && err == nil {
+		return r.relist(ctx, "stream", lost)
+	}
+	return wait, err
 }
 
 // initialFailed decides what a failed initial state means: listed instead where
@@ -209,14 +216,13 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 		}
 		r.watch.dog.limit = r.beat.limit(2 * r.opts.WatchTimeout)
 		r.watch.dog.heard()
-		terr := r.take(ctx, changes)
+		lost, terr := r.take(ctx, changes)
 		clear(changes)
 		if terr != nil {
 			return 0, terr
 		}
-		if r.phase != following { // a bookmark told that history was set back
-			r.closeStreams()
-			return 0, nil
+		if lost != nil {
+			return r.relist(ctx, "stream", lost)
 		}
 	}
 	if err == nil {
@@ -229,8 +235,8 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 	return r.watchFailed(ctx, "stream", err)
 }
 
-// take hands changes on.
-func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) error {
+// take hands changes on. lost says that they show a history that was set back.
+func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lost, err error) {
 	for i := range changes {
 		c := &changes[i]
 		d := object.Delta[T]{Type: object.Updated, Item: c.Item}
@@ -246,9 +252,8 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) err
 			r.beat.bookmark(time.Now())
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
-				r.report("stream", "", fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), 0)
-				r.phase, r.fresh = choosing, true
-				return r.push(ctx)
+				r.fresh = true
+				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), r.push(ctx)
 			}
 		case source.Undecodable:
 			r.undecodable(c)
@@ -265,7 +270,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) err
 		r.deltas = append(r.deltas, d)
 	}
 	r.heard()
-	return r.push(ctx)
+	return nil, r.push(ctx)
 }
 
 func (r *Reflector[T]) advance(v object.Version) {
@@ -303,16 +308,29 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error)
 	}
 	switch source.ReasonOf(err) {
 	case source.Expired:
-		r.phase = choosing
-		if r.failed == 0 {
-			r.failed++ // at once the first time, with growing pauses if it goes on
-			r.closeStreams()
-			r.report(doing, "", err, 0)
-			r.board.enter(Listing)
-			return 0, ctx.Err()
-		}
+		return r.relist(ctx, doing, err)
 	case source.Ahead:
 		r.phase, r.fresh = choosing, true
 	}
+	return r.retry(ctx, doing, err)
+}
+
+// relist gets a new state because the place in history is lost: at once the first
+// time, with growing pauses if it is lost again soon after. A state is the dearest
+// thing to ask for, so "soon" is longer here than for a stream.
+func (r *Reflector[T]) relist(ctx context.Context, doing string, err error) (time.Duration, error) {
+	r.phase = choosing
+	if time.Since(r.stateAt) >= r.opts.Backoff.Most {
+		r.lost = 0
+	}
+	r.lost++
+	if r.lost == 1 && r.failed == 0 {
+		r.failed++
+		r.closeStreams()
+		r.report(doing, "", err, 0)
+		r.board.enter(Listing)
+		return 0, ctx.Err()
+	}
+	r.failed = max(r.failed, r.lost-2)
 	return r.retry(ctx, doing, err)
 }

@@ -29,6 +29,10 @@ func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
 // heard starts the wait anew.
 func (w *watchdog) heard() { w.timer.Reset(w.limit) }
 
+// rest holds the wait until heard is called: what the sink takes its time for is
+// not the source's silence.
+func (w *watchdog) rest() { w.timer.Stop() }
+
 // explain turns the cancelled context that a read failed with into the reason
 // for which it was cancelled.
 func (w *watchdog) explain(err error) error {

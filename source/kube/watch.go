@@ -120,9 +120,17 @@ func (w *watcher[T]) change(e event) (source.Change[T], error) {
 	default:
 		err = errors.Join(fmt.Errorf("unknown event %q", e.what), err)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return change, nil
+	case e.what != eventDeleted:
 		return w.undecodable(change.Item, err), nil
+	case change.Item.Key == "":
+		// Something is gone, and nobody can say what: only a list can.
+		return source.Change[T]{}, &source.Error{Reason: source.Expired, Err: fmt.Errorf("%s: a delete that cannot be read: %w", w.what, err)}
 	}
+	// That it is gone is certain, whatever its last state was.
+	change.Item = undecodable(change.Item, fmt.Errorf("%s: decode %q: %w", w.what, change.Item.Key, err))
 	return change, nil
 }
 

@@ -297,3 +297,35 @@ func TestErrorEventIsClassifiedAndComesBehindTheChanges(t *testing.T) {
 		})
 	}
 }
+
+// That an object is gone is certain even if its last state cannot be read: were it
+// passed over like any other undecodable object, it would stay in a mirror for ever.
+func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
+	frame := func(meta string) []byte {
+		return []byte(`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{` + meta + `"labels":"none"}}}` + "\n")
+	}
+	s := typedPods(t, ForceJSON(), canned("application/json;stream=watch", frame(`"name":"b","namespace":"web","resourceVersion":"9",`)))
+	changes, err := watchAll(t, s, source.WatchOptions{Version: "1"})
+	if err != io.EOF || len(changes) != 1 {
+		t.Fatalf("got %+v, %v", changes, err)
+	}
+	if c := changes[0]; c.Type != source.Gone || c.Item.Key != "web/b" || c.Item.Version != "9" {
+		t.Errorf("got %+v", c)
+	}
+	if _, err := changes[0].Item.Object(); err == nil {
+		t.Error("the object that cannot be read was read")
+	}
+	s = typedPods(t, ForceJSON(), canned("application/json;stream=watch", frame("")))
+	if changes, err = watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired || len(changes) != 0 {
+		t.Errorf("a delete of nobody knows whom: %+v, %v; want a new list", changes, err)
+	}
+}
+
+// What the server itself cannot read on a stream would meet a resumed one again.
+func TestAnInternalErrorOnAStreamAsksForANewList(t *testing.T) {
+	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
+	s := typedPods(t, ForceJSON(), canned("application/json;stream=watch", body))
+	if _, err := watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired || !strings.Contains(err.Error(), "corrupt object") {
+		t.Errorf("err = %v (%s)", err, source.ReasonOf(err))
+	}
+}
