@@ -226,11 +226,13 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		}
 		i.changed(old, now, d.Item.Version, first)
 	})
+	if first {
+		close(synced) // before any handler hears of it: whoever is told may read (P4)
+	}
 	i.publish()
 	i.batch.version, i.batch.torn = d.Item.Version, ""
 	if first {
 		fan.MarkSynced(i.batch.seq)
-		close(synced)
 	}
 	i.waiting.advance(i.reader.Version())
 }

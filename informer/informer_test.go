@@ -129,6 +129,27 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 	})
 }
 
+// Whoever is told of the first object may already read: a lister that answers "not
+// synced" to its own handler would be wrong. Many rounds, since it is a race to lose.
+func TestP4_TheInformerIsSyncedWhenTheFirstHandlerRuns(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}))
+			var late atomic.Int32
+			subscribe(t, r, informer.Funcs[*thing]{OnAdd: func(*thing) {
+				if !r.HasSynced() {
+					late.Add(1)
+				}
+			}})
+			r.run(t)
+			synctest.Wait()
+			if late.Load() != 0 {
+				t.Fatalf("%d handlers ran before the informer called itself synced", late.Load())
+			}
+		})
+	}
+}
+
 func TestP5_TheInitialStateComesBeforeSyncedForEarlyAndLateHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}))
