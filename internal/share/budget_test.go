@@ -1,0 +1,84 @@
+package share_test
+
+import (
+	"reflect"
+	"testing"
+	"unsafe"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/internal/share"
+	"github.com/mirador-k8s/mirador/internal/testpods"
+)
+
+// Budgets of what one more pod of a known template costs: copies of slices that the decoder
+// gave room to spare, and nothing else.
+func TestBudgetOfAllocations(t *testing.T) {
+	set := testpods.New(1, 20)
+	table := share.NewTable()
+	for i := range 200 {
+		table.Share(wirePod(t, set, i), true)
+	}
+	pods := wirePods(t, set, 200, 201)
+	next := 0
+	got := testing.AllocsPerRun(len(pods)-1, func() {
+		table.Share(pods[next], true)
+		next++
+	})
+	t.Logf("%.1f allocations", got)
+	if got > 8 {
+		t.Errorf("sharing a pod of a known template allocates %.1f times", got)
+	}
+}
+
+func TestBudgetOfHeap(t *testing.T) {
+	plain, shared := heapPerPod(t, 4000, 40)
+	t.Logf("%.0f bytes a pod, shared %.0f: %.3f", plain, shared, shared/plain)
+	if shared > 0.36*plain {
+		t.Errorf("a shared pod takes %.0f bytes, a plain one %.0f", shared, plain)
+	}
+}
+
+func TestStringsOfDifferentObjectsAreOne(t *testing.T) {
+	strings := share.NewStrings(4000)
+	set := testpods.New(1, 1)
+	a, b := set.Pod(1), set.Pod(2)
+	want := b.DeepCopy()
+	strings.Share(a)
+	strings.Share(b)
+	if !reflect.DeepEqual(b, want) {
+		t.Fatalf("the pod changed at %s", share.Diff(b, want))
+	}
+	if unsafe.StringData(a.Spec.ServiceAccountName) != unsafe.StringData(b.Spec.ServiceAccountName) {
+		t.Error("equal strings are two")
+	}
+	x := map[string]any{"name": []any{string([]byte("value")), map[string]any{"key": string([]byte("value"))}}}
+	strings.Share(x)
+	first, second := x["name"].([]any)[0].(string), x["name"].([]any)[1].(map[string]any)["key"].(string)
+	if first != "value" || unsafe.StringData(first) != unsafe.StringData(second) {
+		t.Errorf("equal strings in interfaces are two: %v", x)
+	}
+	for i := range uint64(300) {
+		obj, want := object(i), object(i)
+		strings.Share(obj)
+		if !reflect.DeepEqual(obj, want) {
+			t.Fatalf("seed %d: differs at %s", i, share.Diff(obj, want))
+		}
+	}
+}
+
+func TestATableWithoutObjectsTakesLittle(t *testing.T) {
+	table := share.NewTable()
+	set := testpods.New(1, 20)
+	var stored []any
+	for i := range 2000 {
+		stored = append(stored, table.Share(set.Pod(i), true))
+	}
+	full := table.Stats().Bytes
+	for _, obj := range stored {
+		table.Release(obj.(*corev1.Pod))
+	}
+	if s := table.Stats(); s.Bytes > full/4 || s.Bytes > 64<<10 {
+		t.Errorf("the empty table takes %d bytes, the full one %d", s.Bytes, full)
+	}
+}
