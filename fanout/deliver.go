@@ -47,34 +47,35 @@ func (s *Subscription[T]) run() {
 	}
 }
 
-// deliver calls the handler with the work in hand. All of its state is in the
-// subscription, so that a new goroutine can go on where this one was ended.
+// deliver calls the handler with the work in hand, or up to a callback that does not
+// return. All of its state is in the subscription, so that it can go on where it
+// ended, on this goroutine or, where that was ended, on another.
+//
+// One deferred function for the batch, and one atomic operation for each callback:
+// with a function of its own and three such operations for each, an empty handler
+// cost 82 ns, which 50 handlers pay 50 times.
 func (s *Subscription[T]) deliver() {
 	s.unclocked = 0
+	returned := true
+	defer func() {
+		if !returned {
+			s.delivered.Add(1)
+			s.failed(s.work[s.next-1].Key, recover())
+		}
+	}()
 	for s.next < len(s.work) && !s.removed.Load() {
 		ev := &s.work[s.next]
 		s.next++
-		s.call(ev)
-	}
-	s.current.Store(nil)
-}
-
-func (s *Subscription[T]) call(ev *object.Event[T]) {
-	if s.unclocked > 0 {
-		s.unclocked--
-	} else {
-		s.readClock()
-	}
-	s.current.Store(ev)
-	returned := false
-	defer func() {
-		s.delivered.Add(1)
-		if !returned {
-			s.failed(ev.Key, recover())
+		if s.unclocked > 0 {
+			s.unclocked--
+		} else {
+			s.readClock()
 		}
-	}()
-	s.opts.Handle(*ev)
-	returned = true
+		returned = false
+		s.opts.Handle(*ev)
+		returned = true
+		s.delivered.Add(1)
+	}
 }
 
 const (
@@ -83,7 +84,7 @@ const (
 )
 
 // readClock notes when a callback began. Read for each callback the clock takes
-// half of the 82 ns that calling an empty handler costs, so while callbacks are
+// as long as calling an empty handler, so while callbacks are
 // quick only every eighth of a batch reads it.
 func (s *Subscription[T]) readClock() {
 	now := s.fan.now()

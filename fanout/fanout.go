@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,7 @@ type node[T any] struct {
 	seq    uint64
 	at     int64 // when it was published, as Fanout.now counts
 	events []object.Event[T]
+	state  iter.Seq[object.Event[T]] // in place of events
 	next   atomic.Pointer[node[T]]
 }
 
@@ -77,9 +79,24 @@ func (f *Fanout[T]) now() int64 { return int64(time.Since(f.born)) + 1 }
 // events has a number too: publish it, so that handlers know that there is
 // nothing in it to wait for. After Stop it does nothing.
 func (f *Fanout[T]) Publish(seq uint64, events []object.Event[T]) {
+	f.publish(seq, events, nil)
+}
+
+// PublishState is Publish for a batch that is a whole state, every object of it new: each
+// handler reads it at its own pace, as Adds marked Initial, and nobody holds it as
+// events. The state counts as one event where a backlog is bounded.
+func (f *Fanout[T]) PublishState(seq uint64, state iter.Seq[object.Event[T]]) {
+	f.publish(seq, nil, state)
+}
+
+func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq[object.Event[T]]) {
+	size := len(events)
+	if state != nil {
+		size = 1
+	}
 	f.mu.Lock()
 	subs := f.subs
-	if len(subs) == 0 || len(events) == 0 {
+	if len(subs) == 0 || size == 0 {
 		f.lastSeq.Store(seq)
 		f.mu.Unlock()
 		for _, s := range subs {
@@ -90,8 +107,8 @@ func (f *Fanout[T]) Publish(seq uint64, events []object.Event[T]) {
 		return
 	}
 	n := f.tail
-	n.seq, n.events, n.at = seq, events, f.now()
-	end := &node[T]{start: n.start + uint64(len(events))}
+	n.seq, n.events, n.state, n.at = seq, events, state, f.now()
+	end := &node[T]{start: n.start + uint64(size)}
 	f.tail, f.linked = end, seq
 	n.next.Store(end)
 	f.lastSeq.Store(seq)

@@ -65,8 +65,8 @@ func (s *Subscription[T]) Stats() Stats {
 	if oldest > 0 {
 		st.OldestWaiting = time.Duration(now - oldest)
 	}
-	if ev := s.current.Load(); ev != nil {
-		st.RunningKey = ev.Key
+	if at := len(s.work) - int(int64(s.target.Load()-st.Delivered)); at >= 0 && at < len(s.work) {
+		st.RunningKey = s.work[at].Key
 		st.Running = time.Duration(now - s.started.Load())
 	}
 	return st

@@ -80,7 +80,6 @@ type Subscription[T any] struct {
 	delivered atomic.Uint64
 	target    atomic.Uint64 // what delivered will be at the end of the work in hand
 	panics    atomic.Uint64
-	current   atomic.Pointer[object.Event[T]]
 	started   atomic.Int64
 
 	mu        sync.Mutex
@@ -98,7 +97,7 @@ type Subscription[T any] struct {
 	resyncing bool            // one was taken and is not delivered yet
 	resync    *stateReader[T] // it, until its turn comes
 
-	// Only for the handler's goroutine.
+	// Only for the handler's goroutine; work is changed under mu, for Stats.
 	work      []object.Event[T]
 	next      int
 	workSeq   uint64          // the last batch that was taken from the chain
@@ -190,9 +189,10 @@ func (s *Subscription[T]) finish() {
 		s.reader.stop()
 		s.reader = nil
 	}
+	s.mu.Lock()
 	s.work = nil
-	s.current.Store(nil)
 	s.target.Store(s.delivered.Load())
+	s.mu.Unlock()
 	s.fan.leave(s, true)
 	close(s.done)
 }

@@ -110,6 +110,11 @@ func (s *Subscription[T]) followChain() task {
 		if n.seq <= s.skip {
 			continue
 		}
+		if n.state != nil {
+			s.reader = &stateReader[T]{seq: n.seq, events: n.state, piece: 8}
+			s.busy, s.busySince = true, n.at
+			return readEvents
+		}
 		s.workSeq = n.seq
 		s.begin(n.events, n.at)
 		return haveWork
@@ -159,11 +164,24 @@ func (s *Subscription[T]) absorb(end *node[T]) {
 	for next := s.cursor.next.Load(); next != nil; next = s.cursor.next.Load() {
 		n := s.cursor
 		if n.seq > s.skip {
-			for i := range n.events {
-				s.coalesced += s.pending.fold(&n.events[i], n.seq, n.at)
-			}
+			s.foldNode(n)
 		}
 		s.pending.folded = n.seq
 		s.moveTo(next)
+	}
+}
+
+// foldNode folds a batch into the pending events.
+func (s *Subscription[T]) foldNode(n *node[T]) {
+	for i := range n.events {
+		s.coalesced += s.pending.fold(&n.events[i], n.seq, n.at)
+	}
+	if n.state == nil {
+		return
+	}
+	whole := stateReader[T]{}
+	for ev := range n.state {
+		ev = whole.shape(ev)
+		s.coalesced += s.pending.fold(&ev, n.seq, n.at)
 	}
 }

@@ -1,0 +1,115 @@
+package fanout_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mirador-k8s/mirador/fanout"
+)
+
+func TestP5_APublishedStateIsInitialForAllAndComesBeforeWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		var a, b recorder
+		first, second := join(t, f, opts{Handle: a.handle}), join(t, f, opts{Handle: b.handle})
+		f.PublishState(1, events(add("x", 1), add("y", 2)))
+		f.MarkSynced(1)
+		f.Publish(2, []event{update("x", 1, 3)})
+		synctest.Wait()
+		want := []string{"+x 1!", "+y 2!", "~x 1>3"}
+		same(t, "first handler", a.all(), want)
+		same(t, "second handler", b.all(), want)
+		if !first.HasSynced() || !second.HasSynced() || first.Stats().LastSeq != 2 {
+			t.Errorf("synced: %v and %v, at %d", first.HasSynced(), second.HasSynced(), first.Stats().LastSeq)
+		}
+		stop(t, f)
+	})
+}
+
+func TestP5_AHandlerIsNotSyncedBeforeItHasReadThePublishedState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		g := newGate()
+		s := join(t, f, opts{Handle: g.handle})
+		f.PublishState(1, events(add("x", 1), add("y", 2)))
+		f.MarkSynced(1)
+		<-g.entered
+		g.leave <- struct{}{}
+		<-g.entered
+		if s.HasSynced() {
+			t.Error("synced while the last object of the state is being handled")
+		}
+		g.open()
+		synctest.Wait()
+		if !s.HasSynced() {
+			t.Error("not synced after the state")
+		}
+		stop(t, f)
+		g.shut()
+	})
+}
+
+func TestALateJoinHasThePublishedStateInItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		var early, late recorder
+		join(t, f, opts{Handle: early.handle})
+		// It takes its place before the state is published, and its replay after.
+		join(t, f, opts{Handle: late.handle, Replay: func() fanout.Replay[int] {
+			f.PublishState(1, events(add("x", 1)))
+			return fanout.Replay[int]{Seq: 1, Events: events(add("x", 1))}
+		}})
+		synctest.Wait()
+		same(t, "early", early.all(), []string{"+x 1!"})
+		same(t, "late", late.all(), []string{"+x 1!"})
+		stop(t, f)
+	})
+}
+
+func TestP7_APublishedStateThatWaitsIsCoalescedWithWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		g := newGate()
+		join(t, f, opts{Handle: g.handle, MaxBacklog: 3})
+		f.Publish(1, []event{add("busy", 0)})
+		<-g.entered // and stays there
+		f.PublishState(2, events(add("x", 1), add("y", 1)))
+		for i := range 5 {
+			f.Publish(uint64(3+i), []event{update("x", i+1, i+2)})
+		}
+		f.Publish(8, []event{remove("y", 1)})
+		g.open()
+		synctest.Wait()
+		same(t, "events", g.all(), []string{"+busy 0", "+x 6!"})
+		stop(t, f)
+		g.shut()
+	})
+}
+
+func TestAPublishedStateIsNotHeldAsEvents(t *testing.T) {
+	// Read piece by piece: a handler that is stuck has at most one piece in hand.
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		g := newGate()
+		s := join(t, f, opts{Handle: g.handle})
+		read := 0
+		f.PublishState(1, func(yield func(event) bool) {
+			for i := range 100_000 {
+				read++
+				if !yield(add(fmt.Sprint(i), i)) {
+					return
+				}
+			}
+		})
+		<-g.entered
+		if read > 128 || s.Stats().Backlog > 128 {
+			t.Errorf("%d objects were read for a handler that is at its first, backlog %d", read, s.Stats().Backlog)
+		}
+		go s.Remove()
+		g.open()
+		synctest.Wait()
+		stop(t, f)
+		g.shut()
+	})
+}
