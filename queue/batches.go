@@ -22,6 +22,9 @@ type BatchOptions struct {
 	// MaxBytes is where the queue stops growing freely: the sum of Item.Size and
 	// a constant for each delta. 0 means 16 MiB.
 	MaxBytes int
+	// ListBytes is where a list begins to wait for the consumer; 0 means MaxBytes. Less is
+	// for a consumer that keeps far less of an object than waits here of it.
+	ListBytes int
 	// MaxBatch is how many deltas one Take gives at most. 0 means 1000.
 	MaxBatch int
 	// KeepAll switches the bound off: nothing is coalesced and no list waits, the
@@ -54,6 +57,9 @@ type Batches[T any] struct {
 func NewBatches[T any](opts BatchOptions) *Batches[T] {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = defaultMaxBytes
+	}
+	if opts.ListBytes <= 0 || opts.ListBytes > opts.MaxBytes {
+		opts.ListBytes = opts.MaxBytes
 	}
 	if opts.MaxBatch <= 0 {
 		opts.MaxBatch = defaultMaxBatch
@@ -123,7 +129,7 @@ func (q *Batches[T]) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-func (q *Batches[T]) full() bool { return q.bytes >= q.opts.MaxBytes && !q.opts.KeepAll }
+func (q *Batches[T]) full() bool { return q.bytes >= q.opts.ListBytes && !q.opts.KeepAll }
 
 // Wait returns when there is something to take. The error is ErrClosed once the
 // queue is closed and empty, or says that ctx ended before anything came.
