@@ -1,0 +1,151 @@
+package pack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/internal/testpods"
+)
+
+type budget struct {
+	e               encoding
+	templates, pods int
+	packed, all     int64 // bytes per pod as measured
+}
+
+// Bytes per pod, everything counted, as measured plus a tenth.
+func TestBytesPerPodStayWithinBudget(t *testing.T) {
+	for _, tc := range budgets {
+		t.Run(fmt.Sprintf("%s of %d templates", tc.e, tc.templates), func(t *testing.T) {
+			set, p := testpods.New(1, tc.templates), New()
+			for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(tc.pods) {
+				s := tc.e.sample(t, set.Pod(i))
+				p.Pack(s.enc, s.ctx)
+			}
+			s := p.Stats()
+			n := int64(s.Objects)
+			t.Logf("%d bytes each, packed %d, of %d: %+v", s.Bytes()/n, s.PackedBytes/n, s.RawBytes/n, s)
+			if s.PackedBytes/n > tc.packed*11/10 {
+				t.Errorf("packed data takes %d bytes a pod, %d when this was written", s.PackedBytes/n, tc.packed)
+			}
+			if s.Bytes()/n > tc.all*11/10 {
+				t.Errorf("all together takes %d bytes a pod, %d when this was written", s.Bytes()/n, tc.all)
+			}
+		})
+	}
+}
+
+// Random order is the worst case: no two pods in a row have the same base.
+func TestTenThousandTemplatesInRandomOrderFindTheirBases(t *testing.T) {
+	const templates, pods = manyTemplates, manyPods
+	set, p := testpods.New(1, templates), New()
+	order := rand.New(rand.NewPCG(2, 2)).Perm(pods)
+	for _, i := range order {
+		s := protobuf.sample(t, set.Pod(i))
+		p.Pack(s.enc, s.ctx)
+	}
+	s := p.Stats()
+	if s.Bases > templates*5/4 {
+		t.Errorf("%d bases for %d templates: siblings are not found", s.Bases, templates)
+	}
+	// A pod that is the base of its template is a few bytes.
+	if got := s.PackedBytes / pods; got > 200 {
+		t.Errorf("%d bytes a pod", got)
+	}
+	if got := s.BaseBytes / int64(s.Bases); got > 1500 {
+		t.Errorf("%d bytes a base: templates are not packed against each other", got)
+	}
+	t.Logf("%d bytes a pod: %+v", s.Bytes()/pods, s)
+}
+
+func TestObjectsLikeNothingCostLittleMoreThanThemselves(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	const objects = 6000
+	p := New()
+	for range objects {
+		// Words without end that no two objects share, and which compress to about three quarters.
+		enc := make([]byte, 1500)
+		for i := range enc {
+			enc[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.IntN(64)]
+		}
+		p.Pack(enc, "")
+	}
+	s := p.Stats()
+	if most := 1024 + objects/creditUnit + 1; s.Bases > most {
+		t.Errorf("%d bases that help nobody, want at most %d", s.Bases, most)
+	}
+	if s.Bytes() > s.RawBytes {
+		t.Errorf("%d bytes take %d", s.RawBytes, s.Bytes())
+	}
+	t.Logf("%d of %d: %+v", s.Bytes()/objects, s.RawBytes/objects, s)
+}
+
+// Pods are first seen pending. Once they run, bases of running ones must take over by themselves.
+func TestBasesFollowTheDataAsItDrifts(t *testing.T) {
+	const templates, pods = 10, 400
+	set, p := testpods.New(1, templates), New()
+	stored := make([]Packed, pods)
+	for i := range stored {
+		s := protobuf.sample(t, pending(set.Pod(i)))
+		stored[i] = p.Pack(s.enc, s.ctx)
+	}
+	bases := p.Stats().Bases
+	late := 0
+	for i := range stored {
+		s := protobuf.sample(t, set.Pod(i))
+		k := p.Pack(s.enc, s.ctx)
+		p.Release(stored[i])
+		stored[i] = k
+		if i >= pods/2 {
+			late += k.Size()
+		}
+	}
+	s := p.Stats()
+	if got := late / (pods / 2); got > 200 {
+		t.Errorf("running pods take %d bytes after the drift", got)
+	}
+	if s.Refreshed == 0 || s.Bases > 3*templates {
+		t.Errorf("%d bases before, %d after, %d refreshed", bases, s.Bases, s.Refreshed)
+	}
+	for i, k := range stored {
+		comesBack(t, k, protobuf.sample(t, set.Pod(i)))
+	}
+}
+
+func TestPackAndAppendAllocateTheResultOnly(t *testing.T) {
+	all := protobuf.samples(t, 5, 500)
+	p := New()
+	packed := make([]Packed, len(all))
+	for i, s := range all {
+		packed[i] = p.Pack(s.enc, s.ctx)
+	}
+	buf := make([]byte, 0, 1<<16)
+	for range 100 { // all bases are in the cache after this
+		for i, s := range all[:20] {
+			packed[i].Append(buf, s.ctx)
+		}
+	}
+	i := 0
+	if n := testing.AllocsPerRun(400, func() {
+		s := all[i%len(all)]
+		p.Release(p.Pack(s.enc, s.ctx))
+		i++
+	}); n > 1+poolMisses {
+		t.Errorf("Pack makes %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(400, func() {
+		s := all[i%len(all)]
+		buf, _ = p.PackInto(buf[:0], s.enc, s.ctx)
+		i++
+	}); n > poolMisses {
+		t.Errorf("PackInto makes %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(400, func() {
+		k, s := packed[i%len(all)], all[i%len(all)]
+		buf, _ = k.Append(buf[:0], s.ctx)
+		i++
+	}); n > poolMisses {
+		t.Errorf("Append into a large enough buffer makes %v allocations", n)
+	}
+}

@@ -1,0 +1,196 @@
+package pack
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/huff0"
+)
+
+// maxLength bounds what is coded rather than kept plain, and what damaged data may claim.
+const maxLength = 1 << 30
+
+var (
+	errDamaged = errors.New("packed data is damaged, or not of this base")
+	errCheck   = errors.New("packed data does not give what was packed: it is damaged, or the context is another")
+)
+
+// Packed data never leaves the process, so its check may depend on a seed of the process.
+var checkSeed = maphash.MakeSeed()
+
+func check(original []byte) uint32 {
+	return uint32(maphash.Bytes(checkSeed, original)) & (1<<(8*checkSize) - 1)
+}
+
+// A coder makes packed data. It holds scratch only.
+type coder struct {
+	differ
+	steps []byte
+	huff  *huff0.Scratch
+}
+
+// append appends the packed form of original to dst, as a difference to the base that was set last, whose shape is
+// given, or "" for none. c.ops are the ops afterwards.
+func (c *coder) append(dst, original []byte, shape, ctx string) []byte {
+	start := len(dst)
+	if len(original) < maxLength && len(original) > 0 {
+		c.diff(original, ctx)
+		dst = c.appendCoded(dst, original, shape)
+	}
+	if size := len(dst) - start; size == 0 || size > headerSize+len(original) {
+		dst = append(appendHeader(dst[:start], flagPlain, original), original...)
+	}
+	return dst
+}
+
+func appendHeader(dst []byte, flags byte, original []byte) []byte {
+	sum := check(original)
+	return append(dst, flags, byte(sum), byte(sum>>8), byte(sum>>16))
+}
+
+func (c *coder) appendCoded(dst, original []byte, shape string) []byte {
+	flagsAt := len(dst)
+	dst = appendHeader(dst, 0, original)
+	dst = binary.AppendUvarint(dst, zigzag(len(original)-len(c.base)))
+
+	ops := c.ops
+	c.steps = c.steps[:0]
+	if shape != "" {
+		c.steps = appendShaped(c.steps, shape, ops)
+		if len(c.steps) < len(ops) {
+			dst[flagsAt] |= flagShaped
+			ops = c.steps
+		} else {
+			c.steps = c.steps[:0]
+		}
+	}
+	if c.huff == nil && max(len(ops), len(c.lits)) >= huffMin {
+		c.huff = new(huff0.Scratch)
+	}
+	used := len(c.steps)
+	var ok bool
+	if c.steps, ok = appendHuffed(c.steps, ops, c.huff); ok {
+		dst[flagsAt] |= flagOpsHuffed
+		ops = c.steps[used:]
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(ops)))
+	dst = append(dst, ops...)
+	if dst, ok = appendHuffed(dst, c.lits, c.huff); ok {
+		dst[flagsAt] |= flagLiteralsHuffed
+	} else {
+		dst = append(dst, c.lits...)
+	}
+	return dst
+}
+
+// originalLen reads the length of the original from packed data.
+func originalLen(data string, baseLen int) (int, bool) {
+	if len(data) < headerSize {
+		return 0, false
+	}
+	if data[0]&flagPlain != 0 {
+		return len(data) - headerSize, true
+	}
+	var head [binary.MaxVarintLen64]byte
+	u, w := binary.Uvarint(head[:copy(head[:], data[headerSize:])])
+	n := baseLen + unzigzag(u)
+	return n, w > 0 && n >= 0 && n <= maxLength
+}
+
+// A reading is the scratch of one decoding, from a pool.
+type reading struct {
+	data, ops, unshaped, lits []byte
+	bases                     [maxDepth + 1][]byte
+}
+
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
+// maxKept bounds each buffer that goes back to the pool.
+const maxKept = 1 << 18
+
+func (r *reading) done() {
+	for _, b := range []*[]byte{&r.data, &r.ops, &r.unshaped, &r.lits} {
+		if cap(*b) > maxKept {
+			*b = nil
+		}
+	}
+	for i := range r.bases {
+		if cap(r.bases[i]) > maxKept {
+			r.bases[i] = nil
+		}
+	}
+	readings.Put(r)
+}
+
+// append appends the original of data to dst. base are the bytes of the base; shapes is the one that has
+// the shape, if there may be one.
+func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx string, unchecked bool) ([]byte, error) {
+	start := len(dst)
+	n, ok := originalLen(data, len(base))
+	if !ok {
+		return dst, errDamaged
+	}
+	if flags := data[0]; flags&flagPlain != 0 {
+		dst = append(dst, data[headerSize:]...)
+	} else {
+		r.data = append(r.data[:0], data[headerSize:]...)
+		ops, lits, ok := r.streams(flags, shapes)
+		if !ok {
+			return dst, errDamaged
+		}
+		// A damaged length must not make a huge buffer; what is truly long grows as it comes.
+		dst = slices.Grow(dst, min(n, 2*len(base)+1<<16))
+		if dst, ok = apply(dst, n, base, ctx, ops, lits); !ok {
+			return dst[:start], errDamaged
+		}
+	}
+	if unchecked {
+		return dst, nil
+	}
+	sum := check(dst[start:])
+	if data[1] != byte(sum) || data[2] != byte(sum>>8) || data[3] != byte(sum>>16) {
+		return dst[:start], errCheck
+	}
+	return dst, nil
+}
+
+// streams takes r.data apart.
+func (r *reading) streams(flags byte, shapes *base) (ops, lits []byte, ok bool) {
+	data := r.data
+	_, w := binary.Uvarint(data) // the length, which originalLen has read
+	data = data[max(w, 0):]
+	size, w := binary.Uvarint(data)
+	if w <= 0 || size > uint64(len(data)-w) {
+		return nil, nil, false
+	}
+	ops, lits = data[w:w+int(size)], data[w+int(size):]
+	if flags&flagOpsHuffed != 0 {
+		if r.ops, ok = appendUnhuffed(r.ops[:0], ops); !ok {
+			return nil, nil, false
+		}
+		ops = r.ops
+	}
+	if flags&flagShaped != 0 {
+		var shape *string
+		if shapes != nil {
+			shape = shapes.shape.Load()
+		}
+		if shape == nil {
+			return nil, nil, false
+		}
+		if r.unshaped, ok = appendUnshaped(r.unshaped[:0], *shape, ops); !ok {
+			return nil, nil, false
+		}
+		ops = r.unshaped
+	}
+	if flags&flagLiteralsHuffed != 0 {
+		if r.lits, ok = appendUnhuffed(r.lits[:0], lits); !ok {
+			return nil, nil, false
+		}
+		lits = r.lits
+	}
+	return ops, lits, true
+}

@@ -1,0 +1,67 @@
+package pack
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Readers hold what they like, also what the writer has released long ago.
+func TestReadersAndTheWriterDoNotMeet(t *testing.T) {
+	all := protobuf.samples(t, 40, 800)
+	p := New()
+	type stored struct {
+		k Packed
+		i int
+	}
+	var slots [200]atomic.Pointer[stored]
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	var reads atomic.Int64
+	for r := range 4 {
+		readers.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(r), 6))
+			var kept []*stored
+			var buf []byte
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if s := slots[random.IntN(len(slots))].Load(); s != nil {
+					kept = append(kept, s)
+				}
+				if len(kept) == 0 {
+					continue
+				}
+				if len(kept) > 100 {
+					kept = kept[50:]
+				}
+				s := kept[random.IntN(len(kept))]
+				var err error
+				if buf, err = s.k.Append(buf[:0], all[s.i].ctx); err != nil || string(buf) != string(all[s.i].enc) {
+					t.Errorf("object %d came back different: %v", s.i, err)
+					return
+				}
+				p.Stats()
+				reads.Add(1)
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(7, 8))
+	for step := 0; step < 4000 || reads.Load() < 2000; step++ {
+		slot := &slots[random.IntN(len(slots))]
+		if old := slot.Load(); old != nil {
+			p.Release(old.k)
+		}
+		i := random.IntN(len(all))
+		slot.Store(&stored{p.Pack(all[i].enc, all[i].ctx), i})
+		if t.Failed() {
+			break
+		}
+	}
+	close(stop)
+	readers.Wait()
+}

@@ -1,0 +1,55 @@
+package pack
+
+import "fmt"
+
+// Packed is one object in its packed form. It never changes and may be kept, copied and read by anyone for
+// as long as they like, also after Release.
+type Packed struct {
+	base *base
+	data string
+}
+
+// A Ref is what packed data needs besides its bytes to be read. Whoever keeps the bytes of
+// several things in one allocation keeps it in place of a Packed.
+type Ref struct{ base *base }
+
+// Packed makes a Packed of data that PackInto made together with r.
+func (r Ref) Packed(data string) Packed { return Packed{r.base, data} }
+
+// Append appends the original bytes to dst. The context must be the one that the object was packed with. An error
+// means that it is another, or that memory is damaged; dst is then returned as it was.
+func (k Packed) Append(dst []byte, context string) ([]byte, error) {
+	r := readings.Get().(*reading)
+	defer r.done()
+	var base []byte
+	if k.base != nil {
+		var err error
+		if base, err = k.base.bytes(r); err != nil {
+			return dst, fmt.Errorf("unpacking the base of an object: %w", err)
+		}
+	}
+	out, err := r.append(dst, k.data, base, k.base, context, false)
+	if err != nil {
+		return dst, fmt.Errorf("unpacking an object of %d bytes: %w", len(k.data), err)
+	}
+	return out, nil
+}
+
+// Len is the length of the original.
+func (k Packed) Len() int {
+	length := 0
+	if k.base != nil {
+		length = int(k.base.length)
+	}
+	n, ok := originalLen(k.data, length)
+	if !ok {
+		return 0
+	}
+	return n
+}
+
+// Size is how many bytes of data there are, without the share of the base.
+func (k Packed) Size() int { return len(k.data) }
+
+// Ref is the part of k that is not data.
+func (k Packed) Ref() Ref { return Ref{k.base} }

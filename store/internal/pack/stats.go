@@ -1,0 +1,39 @@
+package pack
+
+// Stats says what a Packer holds, for stored objects; what only snapshots hold is not counted.
+type Stats struct {
+	Objects     int   // packed and not released
+	RawBytes    int64 // of the originals
+	PackedBytes int64 // of their data
+	Whole       int   // objects without a base
+	Bases       int   // bases that stored objects use
+	BaseBytes   int64 // of these, with all that belongs to them
+	IndexBytes  int64 // to find bases, estimated
+	CacheBytes  int64 // of bases kept readable
+	Scratch     int64 // of the Packer's buffers
+	Refreshed   int64 // times that an object became a base although there was one like it, ever
+}
+
+// Bytes is all that the objects take.
+func (s Stats) Bytes() int64 {
+	return s.PackedBytes + s.BaseBytes + s.IndexBytes + s.CacheBytes + s.Scratch
+}
+
+// Stats counts everything that p holds.
+func (p *Packer) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.IndexBytes = int64(len(p.index)) * indexCost
+	s.CacheBytes = p.cache.bytes()
+	c := &p.coder
+	s.Scratch = int64(4*(cap(c.inBase.slots)+cap(c.inSelf.slots)) + cap(c.ops) + cap(c.lits) + cap(c.steps) +
+		cap(p.raw) + cap(p.out) + cap(p.try))
+	for _, b := range p.read.bases {
+		s.Scratch += int64(cap(b))
+	}
+	if c.huff != nil {
+		s.Scratch += huffCost
+	}
+	return s
+}
