@@ -13,7 +13,7 @@ import (
 func amend(r *running, name string, n int) {
 	r.Amend(func(w *store.Writer[*thing]) {
 		w.Begin()
-		w.Put(store.Entry[*thing]{Key: object.Key(name), Object: &thing{name: name, n: n}})
+		w.Put(object.Item[*thing]{Key: object.Key(name), Value: &thing{name: name, n: n}})
 		w.Commit()
 	})
 }

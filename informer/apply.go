@@ -12,7 +12,7 @@ import (
 type batch[T any] struct {
 	open      bool // store.Begin was called
 	replacing bool // store.BeginReplace was called
-	events    []object.Event[T]
+	events    []object.Event[*store.Entry[T]]
 	seq       uint64         // of the last commit
 	version   object.Version // how far history is complete, the open batch included
 	torn      object.Version // up to where coalescing left history without order
@@ -103,15 +103,23 @@ func (i *Informer[T]) publish() {
 	i.batch.events = nil // the handlers own it now
 }
 
-func (i *Informer[T]) tell(e object.Event[T]) {
+// publishState tells the handlers of everything that the store has, which they knew
+// nothing of.
+func (i *Informer[T]) publishState() {
+	state := i.replay(object.Add)
+	i.events.Add(uint64(i.reader.Len()))
+	i.fan.PublishState(i.batch.seq, state.Events)
+}
+
+func (i *Informer[T]) tell(e object.Event[*store.Entry[T]]) {
 	e.Epoch = i.epoch.Load()
 	i.batch.events = append(i.batch.events, e)
 }
 
 // known decides whether a change says nothing new: the store has this version of
 // the object, or a later one (P2: never back within an epoch).
-func (i *Informer[T]) known(d *object.Delta[T], have store.Entry[T], exists bool) bool {
-	if i.cfg.verbatim || !exists {
+func (i *Informer[T]) known(d *object.Delta[T], have *store.Entry[T]) bool {
+	if i.cfg.verbatim || have == nil {
 		return false
 	}
 	if have.Version == d.Item.Version && have.Version != "" && object.SameObject(have.UID, d.Item.UID) {
@@ -133,29 +141,22 @@ func (b *batch[T]) reach(d *object.Delta[T]) {
 }
 
 func (i *Informer[T]) put(d *object.Delta[T]) {
-	have, exists := i.writer.Get(d.Item.Key)
-	if i.known(d, have, exists) {
+	if have, _ := i.writer.Get(d.Item.Key); i.known(d, have) {
 		i.stale.Add(1)
 		return
 	}
-	obj, ok := i.object(&d.Item)
-	if !ok {
+	if !i.decode(&d.Item) {
 		return
 	}
 	i.openBatch()
 	i.batch.reach(d)
-	e := store.Entry[T]{Key: d.Item.Key, Version: d.Item.Version, UID: d.Item.UID, Size: d.Item.Size, Object: obj}
-	old, existed := i.writer.Put(e)
-	if existed {
-		i.changed(&old, &e, d.Item.Version, false)
-	} else {
-		i.changed(nil, &e, d.Item.Version, false)
-	}
+	now, old := i.writer.Put(d.Item)
+	i.changed(old, now, d.Item.Version, false)
 }
 
 func (i *Informer[T]) remove(d *object.Delta[T]) {
 	have, exists := i.writer.Get(d.Item.Key)
-	if i.known(d, have, exists) {
+	if i.known(d, have) {
 		i.stale.Add(1)
 		return
 	}
@@ -164,34 +165,33 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	if !exists && !i.cfg.verbatim {
 		return
 	}
-	last, ok := i.object(&d.Item)
-	if !ok {
-		last = have.Object
+	last, uid := have, d.Item.UID
+	if i.decode(&d.Item) {
+		last = store.NewEntry(d.Item)
+	}
+	if exists && have.UID != "" {
+		uid = have.UID
 	}
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	uid := have.UID
-	if uid == "" {
-		uid = d.Item.UID
-	}
-	i.tell(object.Event[T]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid})
+	i.tell(object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid})
 }
 
 // changed tells what became of one object: added, updated, deleted unseen, or
 // replaced unseen by another of its name (P6).
 func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
-	e := object.Event[T]{Version: at}
+	e := object.Event[*store.Entry[T]]{Version: at}
 	switch {
 	case now == nil:
-		e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, old.Key, old.Object, old.UID, true
+		e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, old.Key, old, old.UID, true
 	case old == nil:
-		e.Type, e.Key, e.New, e.NewUID, e.Initial = object.Add, now.Key, now.Object, now.UID, initial
+		e.Type, e.Key, e.New, e.NewUID, e.Initial = object.Add, now.Key, now, now.UID, initial
 	case !i.cfg.verbatim && !object.SameObject(old.UID, now.UID):
 		i.changed(old, nil, at, false)
 		i.changed(nil, now, at, false)
 		return
 	default:
 		e.Type, e.Key = object.Update, now.Key
-		e.Old, e.OldUID, e.New, e.NewUID = old.Object, old.UID, now.Object, now.UID
+		e.Old, e.OldUID, e.New, e.NewUID = old, old.UID, now, now.UID
 	}
 	i.tell(e)
 }
@@ -202,12 +202,11 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	if !i.batch.replacing || !i.cfg.verbatim && i.writer.Seen(it.Key, it.Version, it.UID) {
 		return
 	}
-	obj, ok := i.object(it)
-	if !ok {
+	if !i.decode(it) {
 		i.writer.Keep(it.Key) // what cannot be read now is not gone
 		return
 	}
-	i.writer.Stage(store.Entry[T]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size, Object: obj})
+	i.writer.Stage(*it)
 }
 
 // replaced makes a whole list visible at once.
@@ -220,16 +219,19 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	i.mu.Unlock()
 	first := !isClosed(synced)
 	i.listOver()
-	i.batch.seq = i.writer.CommitReplace(d.Item.Version, func(old, now *store.Entry[T]) {
-		if first && i.batch.events == nil {
-			i.batch.events = make([]object.Event[T], 0, i.reader.Len())
-		}
-		i.changed(old, now, d.Item.Version, first)
-	})
+	tell := func(old, now *store.Entry[T]) { i.changed(old, now, d.Item.Version, first) }
+	if first && i.writer.Len() == 0 {
+		tell = nil // the whole state is news, and is read from the snapshot
+	}
+	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
 	if first {
 		close(synced) // before any handler hears of it: whoever is told may read (P4)
 	}
-	i.publish()
+	if tell == nil {
+		i.publishState()
+	} else {
+		i.publish()
+	}
 	i.batch.version, i.batch.torn = d.Item.Version, ""
 	if first {
 		fan.MarkSynced(i.batch.seq)
@@ -246,22 +248,23 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// object decodes and transforms; what fails is reported.
-func (i *Informer[T]) object(it *object.Item[T]) (obj T, ok bool) {
+// decode puts the object into the item's Value, decoded and transformed; what fails
+// is reported.
+func (i *Informer[T]) decode(it *object.Item[T]) bool {
 	obj, err := it.Object()
 	if err != nil {
 		i.problem("decode", it.Key, err)
-		return obj, false
+		return false
 	}
-	if i.transform == nil {
-		return obj, true
+	if i.transform != nil {
+		if obj, err = i.transformed(obj); err != nil {
+			i.problem("transform", it.Key, err)
+			return false
+		}
+		it.Encoded, it.Owned = nil, false // it is another object now, and who knows whose
 	}
-	obj, err = i.transformed(obj)
-	if err != nil {
-		i.problem("transform", it.Key, err)
-		return obj, false
-	}
-	return obj, true
+	it.Value, it.Decode = obj, nil
+	return true
 }
 
 func (i *Informer[T]) transformed(in T) (out T, err error) {

@@ -11,23 +11,31 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // TestConformance holds the informer, over source/kube and an in-memory API
 // server, against every promise in the kit. Nothing is listed as broken.
+//
+// It is held so in each layout, and nobody may write to an object meanwhile.
 func TestConformance(t *testing.T) {
-	informertest.Conformance(t, newSubject)
+	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
+		t.Run(layout.String(), func(t *testing.T) {
+			informertest.Conformance(t, func(s informertest.Setup) (informertest.Subject, error) {
+				return newSubject(s, informer.Layout(layout))
+			})
+		})
+	}
 }
 
-func newSubject(s informertest.Setup) (informertest.Subject, error) {
+func newSubject(s informertest.Setup, how ...informer.Option) (informertest.Subject, error) {
 	src, err := kube.Typed[*corev1.Pod](s.Config)
 	if err != nil {
 		return nil, err
 	}
-	opts := []informer.Option{
+	opts := append(how,
 		informer.Logger(slog.New(slog.DiscardHandler)),
-		informer.OnProblem(func(p informer.Problem) { s.OnProblem(p.Err) }),
-	}
+		informer.OnProblem(func(p informer.Problem) { s.OnProblem(p.Err) }))
 	if s.Transform != nil {
 		opts = append(opts, informer.Transform(s.Transform))
 	}

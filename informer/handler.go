@@ -45,8 +45,41 @@ func (f Funcs[T]) Handle(e object.Event[T]) {
 	}
 }
 
+// handleEntry is Handle before anything is decoded.
+func (f Funcs[T]) handleEntry(e object.Event[*store.Entry[T]], name string) {
+	switch {
+	case e.Type == object.Add && f.OnAdd != nil:
+		f.OnAdd(e.New.ObjectFor(name))
+	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
+		f.OnUpdate(e.Old.ObjectFor(name), e.New.ObjectFor(name))
+	case e.Type == object.Delete && f.OnDelete != nil:
+		f.OnDelete(e.Old.ObjectFor(name))
+	}
+}
+
+// verifying looks, after each event, at whether the handler left the objects as they were.
+func verifying[T any](handle entryHandler[T]) entryHandler[T] {
+	return func(e object.Event[*store.Entry[T]]) {
+		defer func() { e.Old.Verify(); e.New.Verify() }()
+		handle(e)
+	}
+}
+
+// opened gives an event with the objects themselves.
+func opened[T any](e object.Event[*store.Entry[T]], name string) object.Event[T] {
+	out := object.Event[T]{Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
+		Initial: e.Initial, Missed: e.Missed, Epoch: e.Epoch}
+	if e.Old != nil {
+		out.Old = e.Old.ObjectFor(name)
+	}
+	if e.New != nil {
+		out.New = e.New.ObjectFor(name)
+	}
+	return out
+}
+
 // Subscription is a handler's tie to an informer.
-type Subscription[T any] = fanout.Subscription[T]
+type Subscription[T any] = fanout.Subscription[*store.Entry[T]]
 
 // SubscribeOption configures a subscription.
 type SubscribeOption func(*subscribeSettings)
@@ -88,9 +121,34 @@ var ErrStopped = errors.New("informer: it has stopped; Run it again before subsc
 // Subscribe adds a handler, before or while the informer runs. It first gets what
 // the store holds, marked initial, then everything that happens, in order.
 func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscription[T], error) {
-	if h == nil {
+	switch h := h.(type) {
+	case nil:
 		return nil, errors.New("informer: the handler is nil; give informer.Funcs or an informer.Handler")
+	case Funcs[T]: // decodes no more than its functions take
+		return i.subscribe(func(name string) entryHandler[T] {
+			return func(e object.Event[*store.Entry[T]]) { h.handleEntry(e, name) }
+		}, opts)
+	default:
+		return i.subscribe(func(name string) entryHandler[T] {
+			return func(e object.Event[*store.Entry[T]]) { h.Handle(opened(e, name)) }
+		}, opts)
 	}
+}
+
+// entryHandler is a handler before anything is decoded.
+type entryHandler[T any] = func(e object.Event[*store.Entry[T]])
+
+// SubscribeEntries is Subscribe for a handler that looks at an object only where it has
+// to: in the packed layout an object is decoded when its entry's Object is called.
+func (i *Informer[T]) SubscribeEntries(handle func(e object.Event[*store.Entry[T]]), opts ...SubscribeOption) (*Subscription[T], error) {
+	if handle == nil {
+		return nil, errors.New("informer: the handler is nil; give a function")
+	}
+	return i.subscribe(func(string) entryHandler[T] { return handle }, opts)
+}
+
+// subscribe adds a handler that is made once its name is known.
+func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []SubscribeOption) (*Subscription[T], error) {
 	s := subscribeSettings{resync: i.cfg.resync}
 	if i.cfg.verbatim {
 		s.backlog = -1
@@ -107,25 +165,29 @@ func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscri
 	if stopped {
 		return nil, fmt.Errorf("subscribing %s to %s: %w", s.name, i.cfg.name, ErrStopped)
 	}
-	replay := func() fanout.Replay[T] { return i.replay(object.Add) }
+	handle := make(s.name)
+	if i.cfg.onWritten != nil {
+		handle = verifying(handle)
+	}
+	replay := func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Add) }
 	if s.fromNow {
 		replay = nil
 	}
-	return fan.Join(fanout.HandlerOptions[T]{
+	return fan.Join(fanout.HandlerOptions[*store.Entry[T]]{
 		Name:       s.name,
-		Handle:     h.Handle,
+		Handle:     handle,
 		Replay:     replay,
-		State:      func() fanout.Replay[T] { return i.replay(object.Resynced) },
+		State:      func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Resynced) },
 		Resync:     s.resync,
 		MaxBacklog: s.backlog,
 	})
 }
 
 // replay gives the state now as events.
-func (i *Informer[T]) replay(t object.EventType) fanout.Replay[T] {
+func (i *Informer[T]) replay(t object.EventType) fanout.Replay[*store.Entry[T]] {
 	snap := i.reader.Snapshot()
 	epoch := i.epoch.Load()
-	return fanout.Replay[T]{Seq: snap.Seq(), Events: func(yield func(object.Event[T]) bool) {
+	return fanout.Replay[*store.Entry[T]]{Seq: snap.Seq(), Events: func(yield func(object.Event[*store.Entry[T]]) bool) {
 		for e := range snap.Entries() {
 			if !yield(replayed(t, e, snap.Version(), epoch)) {
 				return
@@ -134,12 +196,12 @@ func (i *Informer[T]) replay(t object.EventType) fanout.Replay[T] {
 	}}
 }
 
-func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version, epoch uint64) object.Event[T] {
-	ev := object.Event[T]{Type: t, Key: e.Key, Version: at, New: e.Object, NewUID: e.UID, Epoch: epoch}
+func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version, epoch uint64) object.Event[*store.Entry[T]] {
+	ev := object.Event[*store.Entry[T]]{Type: t, Key: e.Key, Version: at, New: e, NewUID: e.UID, Epoch: epoch}
 	if t == object.Add {
 		ev.Initial = true
 	} else {
-		ev.Old, ev.OldUID = e.Object, e.UID
+		ev.Old, ev.OldUID = e, e.UID
 	}
 	return ev
 }

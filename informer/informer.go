@@ -51,7 +51,7 @@ type Informer[T any] struct {
 
 	mu     sync.Mutex
 	state  lifecycle
-	fan    *fanout.Fanout[T]
+	fan    *fanout.Fanout[*store.Entry[T]]
 	queue  *queue.Batches[T]
 	refl   *reflector.Reflector[T]
 	synced chan struct{}
@@ -75,9 +75,15 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 		i.start = &s
 		cfg.start = nil // held once, and let go of when it is in the store
 	}
+	codec, _ := cfg.codec.(*object.Codec[T])
 	i.writer, err = store.New(store.Options[T]{
 		Indexes: indexes, LogBytes: cfg.logBytes, LogAge: cfg.logAge,
+		Layout: cfg.layout, Codec: codec, ReadCache: cfg.readCache, OnWritten: cfg.onWritten,
 		OnError: func(key object.Key, index string, err error) {
+			if index == "" {
+				i.problem("layout", key, err)
+				return
+			}
 			i.problem("index", key, fmt.Errorf("index %q: %w", index, err))
 		},
 	})
@@ -94,7 +100,12 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 
 // prepare makes what one Run uses up.
 func (i *Informer[T]) prepare() error {
-	q := queue.NewBatches[T](queue.BatchOptions{MaxBytes: i.cfg.queueBytes, KeepAll: i.cfg.verbatim})
+	waiting := queue.BatchOptions{MaxBytes: i.cfg.queueBytes, KeepAll: i.cfg.verbatim}
+	if i.cfg.layout == store.Packed {
+		// What waits is decoded and encoded, some thirty times what is kept of it.
+		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
+	}
+	q := queue.NewBatches[T](waiting)
 	var at object.Version
 	if i.start != nil {
 		at = i.start.Version
@@ -102,13 +113,14 @@ func (i *Informer[T]) prepare() error {
 	refl, err := reflector.New(reflector.Options[T]{
 		Source: i.src, Sink: q, StartAt: at,
 		PageSize: i.cfg.pageSize, FirstList: i.cfg.firstList, WatchTimeout: i.cfg.watchTimeout, Silence: i.cfg.silence,
+		Encoded:    i.cfg.layout == store.Packed && i.transform == nil,
 		TrustOrder: i.cfg.verbatim, Backoff: i.cfg.backoff, OnProblem: i.fromReflector,
 	})
 	if err != nil {
 		return fmt.Errorf("informer %s: %w", i.cfg.name, err)
 	}
 	i.queue, i.refl = q, refl
-	i.fan = fanout.New[T](fanout.Options{
+	i.fan = fanout.New[*store.Entry[T]](fanout.Options{
 		OnPanic: func(handler string, key object.Key, recovered any, stack []byte) {
 			i.problem("handle", key, fmt.Errorf("handler %s panicked: %v\n%s", handler, recovered, stack))
 		},

@@ -464,7 +464,7 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 		snap := first.Snapshot()
 		dump := informer.State[*thing]{Version: snap.Version()}
 		for e := range snap.Entries() {
-			dump.Entries = append(dump.Entries, *e)
+			dump.Items = append(dump.Items, e.Item())
 		}
 		if err := first.stop(); err != nil {
 			t.Fatal(err)
@@ -493,7 +493,7 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{50, []object.Item[*thing]{item("b", 40, "")}}), informer.StartFrom(informer.State[*thing]{
-			Version: "10", Entries: []store.Entry[*thing]{{Key: "a", Version: "1", Object: &thing{name: "a", app: "a", n: 1}}}}))
+			Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}))
 		rec := &recorder{}
 		subscribe(t, r, rec)
 		r.run(t)
@@ -738,9 +738,9 @@ func TestP9_StopDropsWhatWaitsInTheQueue(t *testing.T) {
 
 func TestP9_TheStateItStartedFromIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dump := informer.State[*thing]{Version: "10", Entries: []store.Entry[*thing]{{Key: "a", Version: "1", Object: &thing{name: "a", app: "a", n: 1}}}}
+		dump := informer.State[*thing]{Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}
 		var freed atomic.Bool
-		runtime.AddCleanup(dump.Entries[0].Object, func(f *atomic.Bool) { f.Store(true) }, &freed)
+		runtime.AddCleanup(dump.Items[0].Value, func(f *atomic.Bool) { f.Store(true) }, &freed)
 		r := make1(t, newFeed(), informer.StartFrom(dump))
 		dump = informer.State[*thing]{}
 		r.run(t)

@@ -29,6 +29,11 @@ type settings struct {
 	indexes   map[string]any // store.IndexFunc[T]
 	transform any            // func(T) (T, error)
 	start     any            // State[T]
+	codec     any            // *object.Codec[T]
+
+	layout    store.Layout
+	readCache int
+	onWritten func(store.Written)
 
 	resync       time.Duration
 	logBytes     int
@@ -89,7 +94,8 @@ func Transform[T any](f func(obj T) (T, error)) Option {
 // State is what an informer can start from: everything there was at a version.
 type State[T any] struct {
 	Version object.Version
-	Entries []store.Entry[T]
+	// Items are the objects; store.Entry.Item gives those of a snapshot.
+	Items []object.Item[T]
 }
 
 // StartFrom starts with a state that is known already, dumped from a snapshot for
@@ -104,6 +110,36 @@ func StartFrom[T any](state State[T]) Option {
 		s.start = state
 		return nil
 	})
+}
+
+// Layout is the form in which objects are kept: store.Live, the default, store.Shared
+// or store.Packed. They read the same and differ in memory and in what reads cost.
+func Layout(l store.Layout) Option {
+	return optionFunc(func(s *settings) error { s.layout = l; return nil })
+}
+
+// Codec encodes and decodes objects for the packed layout, where the source brings no
+// codec of its own, as those of source/kube do.
+func Codec[T any](c *object.Codec[T]) Option {
+	return optionFunc(func(s *settings) error {
+		if c == nil || c.Encode == nil || c.Decode == nil {
+			return errors.New("the codec is not complete; give both Encode and Decode")
+		}
+		s.codec = c
+		return nil
+	})
+}
+
+// ReadCache is how many objects the packed layout keeps decoded because they were
+// read or written a moment ago. The default is 256; a negative number keeps none.
+func ReadCache(objects int) Option {
+	return optionFunc(func(s *settings) error { s.readCache = objects; return nil })
+}
+
+// DetectWrites tells of every stored object that a handler or a reader has written to,
+// and who it was. It is meant for tests: each read then costs a hash of the object.
+func DetectWrites(report func(store.Written)) Option {
+	return optionFunc(func(s *settings) error { s.onWritten = report; return nil })
 }
 
 // Name is how the informer is called in logs and metrics; the default is the
@@ -223,6 +259,9 @@ func configure[T any](src source.Source[T], opts []Option) (*settings, map[strin
 	}
 	if _, ok := s.transform.(func(T) (T, error)); s.transform != nil && !ok {
 		return nil, nil, mismatch[T]("the transform", s.transform)
+	}
+	if _, ok := s.codec.(*object.Codec[T]); s.codec != nil && !ok {
+		return nil, nil, mismatch[T]("the codec", s.codec)
 	}
 	if _, ok := s.start.(State[T]); s.start != nil && !ok {
 		return nil, nil, mismatch[T]("the state to start from", s.start)

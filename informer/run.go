@@ -10,6 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // ErrRunning is returned by a Run while another is under way.
@@ -46,7 +47,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 }
 
 // begin takes the informer from created or stopped to running.
-func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[T], *queue.Batches[T], *reflector.Reflector[T], error) {
+func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.Entry[T]], *queue.Batches[T], *reflector.Reflector[T], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.state {
@@ -65,7 +66,7 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[T], *queu
 }
 
 // end stops the handlers, frees the memory and marks the informer stopped.
-func (i *Informer[T]) end(fan *fanout.Fanout[T]) error {
+func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	i.mu.Lock()
 	i.state = stopping
 	i.mu.Unlock()
@@ -98,6 +99,9 @@ func (i *Informer[T]) forget() {
 	i.write.Lock()
 	defer i.write.Unlock()
 	i.abandon()
+	if i.cfg.onWritten != nil {
+		i.reader.Verify()
+	}
 	i.writer.Reset()
 	i.batch = batch[T]{}
 }
@@ -131,11 +135,10 @@ func (i *Informer[T]) load() {
 	if i.start == nil {
 		return
 	}
-	deltas := make([]object.Delta[T], 0, len(i.start.Entries)+2)
+	deltas := make([]object.Delta[T], 0, len(i.start.Items)+2)
 	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceBegin})
-	for _, e := range i.start.Entries {
-		deltas = append(deltas, object.Delta[T]{Type: object.Replaced, Item: object.Item[T]{
-			Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object}})
+	for _, it := range i.start.Items {
+		deltas = append(deltas, object.Delta[T]{Type: object.Replaced, Item: it})
 	}
 	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceEnd, Item: object.Item[T]{Version: i.start.Version}})
 	raw := i.transform

@@ -23,6 +23,24 @@ type Item[T any] struct {
 	Decode func(encoded []byte) (T, error)
 	// Value is the decoded object; it counts only where Decode is nil.
 	Value T
+	// Codec, where it is set, encodes and decodes objects like this one. It is one for
+	// all items of a source.
+	Codec *Codec[T]
+	// Owned says that nobody but the receiver holds the object: a store may lay out
+	// its memory anew. An object that is not owned is never written to.
+	Owned bool
+}
+
+// Codec turns objects into bytes and back. Both functions may be called by any
+// goroutine.
+type Codec[T any] struct {
+	// Encode appends an encoded object to dst.
+	Encode func(dst []byte, obj T) ([]byte, error)
+	// Decode gives the object of encoded bytes, which are those of Encode or those
+	// that a source delivered as Item.Encoded.
+	Decode func(encoded []byte) (T, error)
+	// Lends says that decoded objects hold on to the bytes they were decoded from.
+	Lends bool
 }
 
 // Object returns the object, decoding it first where that is still to be done.

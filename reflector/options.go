@@ -27,6 +27,8 @@ type Options[T any] struct {
 	StartAt object.Version
 	// PageSize is asked of lists; 0 leaves it to the source.
 	PageSize int
+	// Encoded asks the source for the encoded bytes of objects, where it has them.
+	Encoded bool
 	// FirstList says how fresh the first list must be; later ones are never older
 	// than what was seen. The default is source.Consistent.
 	FirstList source.Match

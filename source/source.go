@@ -61,6 +61,9 @@ type ListOptions struct {
 	// PageSize bounds one page; 0 leaves it to the source. All pages arrive on
 	// the one stream.
 	PageSize int
+	// Encoded says that the reader keeps objects encoded: a source that has their
+	// bytes delivers them as Item.Encoded.
+	Encoded bool
 }
 
 // WatchOptions choose what Watch follows.
@@ -74,6 +77,8 @@ type WatchOptions struct {
 	// Timeout is when the source should end the stream by itself; 0 leaves it to
 	// the source.
 	Timeout time.Duration
+	// Encoded is as in ListOptions.
+	Encoded bool
 }
 
 // Lister is an open list.

@@ -15,10 +15,10 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var entries []Entry[*thing]
+	var entries []object.Item[*thing]
 	w.Begin()
 	for i := range 2000 {
-		e := Entry[*thing]{Key: object.Key(fmt.Sprint("ns/k", i)), Version: "1", Object: &thing{Tags: i}}
+		e := object.Item[*thing]{Key: object.Key(fmt.Sprint("ns/k", i)), Version: "1", Value: &thing{Tags: i}}
 		entries = append(entries, e)
 		w.Put(e)
 	}

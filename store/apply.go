@@ -6,9 +6,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// apply stores a record and returns the one that it replaced.
+// apply stores a record, under the index values in w.values, and returns the one
+// that it replaced.
 func (w *Writer[T]) apply(rec *record[T]) (old *record[T]) {
-	w.evaluate(rec, 0)
 	hash := hashKey(w.sh.cfg.seed, rec.Key)
 	t := w.sh.table.Load()
 	at, found := t.find(hash, rec.Key)
@@ -123,7 +123,7 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	w.useIndexes(set)
 	for base := 0; base < w.objects.n; base += width {
 		for _, rec := range w.objects.chunk(base) {
-			w.evaluate(rec, from)
+			w.evaluate(rec.Key, rec.Object(), from)
 			rec.refs = w.enterBuckets(rec, rec.refs, from)
 		}
 	}
@@ -131,11 +131,11 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 }
 
 // evaluate runs the index functions, from a number on, into w.values.
-func (w *Writer[T]) evaluate(rec *record[T], from int) {
+func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 	for i := from; i < len(w.set.funcs); i++ {
-		values, err := callIndex(w.set.funcs[i], rec.Object)
+		values, err := callIndex(w.set.funcs[i], obj)
 		if err != nil {
-			w.sh.cfg.report(rec.Key, w.set.names[i], err)
+			w.sh.cfg.report(key, w.set.names[i], err)
 			values = nil
 		}
 		w.values[i] = values

@@ -24,7 +24,7 @@ type benchStore struct {
 	w       *Writer[*benchObject]
 	r       *Reader[*benchObject]
 	keys    []object.Key
-	entries []Entry[*benchObject]
+	entries []object.Item[*benchObject]
 }
 
 func newBenchStore(b *testing.B) *benchStore {
@@ -40,9 +40,9 @@ func newBenchStore(b *testing.B) *benchStore {
 	for i := range benchObjects {
 		key := object.Key(fmt.Sprintf("namespace-%d/object-%d", i%100, i))
 		s.keys = append(s.keys, key)
-		s.entries = append(s.entries, Entry[*benchObject]{
+		s.entries = append(s.entries, object.Item[*benchObject]{
 			Key: key, Version: object.Version(strconv.Itoa(i + 1)), UID: strconv.Itoa(i), Size: 1000,
-			Object: &benchObject{group: []string{fmt.Sprint("group-", i%100)}, owner: []string{fmt.Sprint("owner-", i%5000)}, n: i},
+			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)}, owner: []string{fmt.Sprint("owner-", i%5000)}, n: i},
 		})
 	}
 	return s

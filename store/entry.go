@@ -1,20 +1,57 @@
 package store
 
-import "github.com/mirador-k8s/mirador/object"
+import (
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store/internal/pack"
+)
 
-// Entry is one stored object and what is known of it.
+// Entry is one stored object and what is known of it. It never changes once it is
+// stored, and may be held by anybody for as long as they like.
 type Entry[T any] struct {
 	Key     object.Key
 	Version object.Version
 	// UID tells the object from a later one of the same key; "" means unknown.
 	UID string
 	// Size is the object's encoded length or an estimate. The log is bounded by it.
-	Size   int
-	Object T
+	Size int
+
+	obj    T        // unless it is packed
+	home   *home[T] // where it is packed: who can unpack it
+	packed pack.Packed
 }
 
-// record is an Entry in the store. The entry never changes once it is stored; the
-// other fields belong to the writer and are read by nobody else.
+// NewEntry makes an entry that is in no store, such as the last state of an object
+// that is gone.
+func NewEntry[T any](it object.Item[T]) *Entry[T] {
+	return &Entry[T]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size, obj: it.Value}
+}
+
+// Object gives the object. In the packed layout it is decoded first, unless it was
+// read, or written, a moment ago.
+func (e *Entry[T]) Object() T {
+	if e.home == nil {
+		return e.obj
+	}
+	return e.home.object(e, "")
+}
+
+// AppendEncoded appends the object's encoded bytes to dst where the store has them,
+// as the packed layout does; ok is false where it has not.
+func (e *Entry[T]) AppendEncoded(dst []byte) (encoded []byte, ok bool) {
+	if e.home == nil {
+		return dst, false
+	}
+	return e.home.encoded(e, dst)
+}
+
+// Item gives the entry as what it was made from, to be put into another store.
+func (e *Entry[T]) Item() object.Item[T] {
+	it := object.Item[T]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object()}
+	return it
+}
+
+// record is an Entry in the store. The other fields belong to the writer and are
+// read by nobody else.
 type record[T any] struct {
 	Entry[T]
 	slot uint32 // its place in the vector of objects; while staged, in the list

@@ -13,8 +13,8 @@ type pod struct{ App, Node string }
 
 func byApp(p pod) ([]string, error) { return []string{p.App}, nil }
 
-func entry(key object.Key, version object.Version, p pod) store.Entry[pod] {
-	return store.Entry[pod]{Key: key, Version: version, Size: 100, Object: p}
+func entry(key object.Key, version object.Version, p pod) object.Item[pod] {
+	return object.Item[pod]{Key: key, Version: version, Size: 100, Value: p}
 }
 
 func Example() {

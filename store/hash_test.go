@@ -18,7 +18,7 @@ func TestTableTellsKeysOfOneHashApart(t *testing.T) {
 		if found {
 			t.Fatalf("%q is there before it was put", key)
 		}
-		tab.insert(at, hash, &record[int]{Entry: Entry[int]{Key: key, Object: i}})
+		tab.insert(at, hash, &record[int]{Entry: Entry[int]{Key: key, obj: i}})
 	}
 	for i := 0; i < 10; i += 2 {
 		at, _ := tab.find(hash, object.Key(fmt.Sprint(i)))
@@ -26,7 +26,7 @@ func TestTableTellsKeysOfOneHashApart(t *testing.T) {
 	}
 	for i := range 10 {
 		r := tab.get(hash, object.Key(fmt.Sprint(i)))
-		if (r != nil) != (i%2 == 1) || r != nil && r.Object != i {
+		if (r != nil) != (i%2 == 1) || r != nil && r.obj != i {
 			t.Errorf("get(%d) = %v", i, r)
 		}
 	}

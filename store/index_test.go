@@ -130,7 +130,7 @@ func TestIndexesAreAddedInsideABatchAndAReplace(t *testing.T) {
 	w.Commit()
 	w.BeginReplace()
 	w.Seen("a", "1", "")
-	w.Stage(Entry[thing]{Key: "d", Object: thing{Name: "d", Color: "red"}})
+	w.Stage(object.Item[thing]{Key: "d", Value: thing{Name: "d", Color: "red"}})
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"name": byName}); err != nil {
 		t.Fatal(err)
 	}

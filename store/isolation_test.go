@@ -21,9 +21,9 @@ func mustNew(t testing.TB, opts Options[thing]) *Writer[thing] {
 }
 
 func put(w *Writer[thing], version int, key, color string) {
-	w.Put(Entry[thing]{
+	w.Put(object.Item[thing]{
 		Key: object.Key(key), Version: object.Version(strconv.Itoa(version)), UID: key, Size: 10,
-		Object: thing{Name: key, Color: color},
+		Value: thing{Name: key, Color: color},
 	})
 }
 
@@ -100,7 +100,7 @@ func TestP8_ASnapshotIsOneMomentOfObjectsIndexesAndVersion(t *testing.T) {
 				if held == nil || last%7 == 0 {
 					held = s
 				}
-				if e, ok := r.Entry("k0"); !ok || e.Key != "k0" || e.Object.Name != "k0" {
+				if e, ok := r.Entry("k0"); !ok || e.Key != "k0" || e.Object().Name != "k0" {
 					t.Errorf("Get of a key that is always there gives %+v, %v", e, ok)
 					return
 				}
@@ -122,7 +122,7 @@ func TestP8_ASnapshotIsOneMomentOfObjectsIndexesAndVersion(t *testing.T) {
 		if i%10 == 0 {
 			w.BeginReplace()
 			for k := range keys {
-				w.Stage(Entry[thing]{Key: object.Key(fmt.Sprintf("k%d", k)), Object: thing{fmt.Sprintf("k%d", k), color, 0}})
+				w.Stage(object.Item[thing]{Key: object.Key(fmt.Sprintf("k%d", k)), Value: thing{fmt.Sprintf("k%d", k), color, 0}})
 			}
 			w.CommitReplace(object.Version(strconv.Itoa(i)), func(_, _ *Entry[thing]) {
 				if s := r.Snapshot(); s.Seq() != uint64(i) {
@@ -246,7 +246,7 @@ func TestP8_NobodyWaitsForALongReplaceOrANewIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.BeginReplace()
-	w.Stage(Entry[thing]{Key: "new", Version: "2"})
+	w.Stage(object.Item[thing]{Key: "new", Version: "2"})
 	w.CommitReplace("2", nil)
 	if s := r.Snapshot(); s.Seq() != 2 || s.Version() != "2" || s.Len() != 1 || seen != 2 {
 		t.Errorf("snapshot %d at %s has %d objects, after %d calls", s.Seq(), s.Version(), s.Len(), seen)

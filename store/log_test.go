@@ -26,7 +26,7 @@ func since(t *testing.T, w *Writer[thing], v object.Version) string {
 		if e == nil {
 			return "-"
 		}
-		return e.Object.Color
+		return e.Object().Color
 	}
 	var all []string
 	for c := range changes {
@@ -105,7 +105,7 @@ func TestLogIsBoundedByBytes(t *testing.T) {
 	commit(w, func() { put(w, 5, "a", "c5") })
 	wantSince(t, w, "1", "gone")
 	wantSince(t, w, "2", "3 a c2>c3, 4 a c3>c4, 5 a c4>c5")
-	commit(w, func() { w.Put(Entry[thing]{Key: "huge", Version: "6", Size: 1 << 20}) })
+	commit(w, func() { w.Put(object.Item[thing]{Key: "huge", Version: "6", Size: 1 << 20}) })
 	wantSince(t, w, "5", "gone")
 	wantSince(t, w, "6", "")
 }
@@ -143,7 +143,7 @@ func TestTheFirstListStartsTheLogAndALaterOneEndsIt(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
 	list := func(v object.Version, color string) {
 		w.BeginReplace()
-		w.Stage(Entry[thing]{Key: "a", Version: v, Object: thing{Color: color}})
+		w.Stage(object.Item[thing]{Key: "a", Version: v, Value: thing{Color: color}})
 		w.CommitReplace(v, nil)
 	}
 	list("10", "red")
@@ -171,7 +171,7 @@ func TestAListAfterPutsIsLoggedIfItIsTheFirst(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
 	w.BeginReplace()
-	w.Stage(Entry[thing]{Key: "a", Version: "8", Object: thing{Color: "blue"}})
+	w.Stage(object.Item[thing]{Key: "a", Version: "8", Value: thing{Color: "blue"}})
 	w.CommitReplace("9", nil)
 	wantSince(t, w, "1", "2 b ->red, 9 b red>-, 9 a red>blue")
 	wantSince(t, w, "2", "9 b red>-, 9 a red>blue")
@@ -217,8 +217,8 @@ func TestVersionIsTheLastSetOrTheNewestPut(t *testing.T) {
 		{func() { w.Delete("a", "") }, "12"},
 		{func() { w.SetVersion(""); w.SetVersion("20") }, "20"},
 		{func() { w.SetVersion("30"); put(w, 35, "a", "red"); w.SetVersion("") }, "30"},
-		{func() { w.Put(Entry[thing]{Key: "a"}) }, "30"},
-		{func() { w.Put(Entry[thing]{Key: "a", Version: "opaque"}) }, "30"},
+		{func() { w.Put(object.Item[thing]{Key: "a"}) }, "30"},
+		{func() { w.Put(object.Item[thing]{Key: "a", Version: "opaque"}) }, "30"},
 	} {
 		commit(w, step.do)
 		if r.Version() != step.want || r.Snapshot().Version() != step.want {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"runtime"
 	"sync/atomic"
@@ -17,12 +19,28 @@ type config[T any] struct {
 	logBytes int
 	logAge   time.Duration
 	born     time.Time // the log counts its time from here
+
+	layout    Layout
+	readCache int
+	keptLive  atomic.Uint64
+
+	saidNoCodec atomic.Bool
+	onWritten   func(Written)
 }
 
 func (c *config[T]) report(key object.Key, index string, err error) {
 	if c.onError != nil {
 		c.onError(key, index, err)
 	}
+}
+
+// complain reports an object that could not be kept or read in the store's layout.
+// That there is no codec is said once: it holds for all objects.
+func (c *config[T]) complain(key object.Key, err error) {
+	if errors.Is(err, errNoCodec) && c.saidNoCodec.Swap(true) {
+		return
+	}
+	c.report(key, "", fmt.Errorf("keep the object %s: %w", c.layout, err))
 }
 
 func hashValue(seed maphash.Seed, value string) uint64 { return maphash.String(seed, value) }
@@ -49,22 +67,28 @@ type Reader[T any] struct{ sh *shared[T] }
 // the end of its batch.
 func (r *Reader[T]) Get(key object.Key) (T, bool) {
 	if rec := r.find(key); rec != nil {
-		return rec.Object, true
+		return rec.Object(), true
 	}
 	var zero T
 	return zero, false
 }
 
 // Entry is Get with all that is known of the object.
-func (r *Reader[T]) Entry(key object.Key) (Entry[T], bool) {
-	if rec := r.find(key); rec != nil {
-		return rec.Entry, true
-	}
-	return Entry[T]{}, false
+func (r *Reader[T]) Entry(key object.Key) (*Entry[T], bool) {
+	rec := r.find(key)
+	return rec.entry(), rec != nil
 }
 
 func (r *Reader[T]) find(key object.Key) *record[T] {
 	return r.sh.table.Load().get(hashKey(r.sh.cfg.seed, key), key)
+}
+
+// Verify looks at whether every object is as it was stored, where Options.OnWritten asks
+// for that.
+func (r *Reader[T]) Verify() {
+	for e := range r.Snapshot().Entries() {
+		e.Verify()
+	}
 }
 
 // Len is the number of objects after the last batch.

@@ -35,7 +35,7 @@ func (x *tracked) put(keys ...object.Key) {
 		x.rv++
 		o := &thing{Name: string(key), Color: "c" + string(key)}
 		x.weak[key] = weak.Make(o)
-		x.w.Put(Entry[*thing]{Key: key, Version: object.Version(strconv.Itoa(x.rv)), Size: 1000, Object: o})
+		x.w.Put(object.Item[*thing]{Key: key, Version: object.Version(strconv.Itoa(x.rv)), Size: 1000, Value: o})
 	}
 	x.w.Commit()
 }
@@ -95,7 +95,7 @@ func TestResetAbortsAnOpenReplace(t *testing.T) {
 	x := newTracked(t)
 	x.put("a")
 	x.w.BeginReplace()
-	x.w.Stage(Entry[*thing]{Key: "b", Object: &thing{}})
+	x.w.Stage(object.Item[*thing]{Key: "b", Value: &thing{}})
 	x.w.Reset()
 	x.put("c")
 	if x.w.Len() != 1 {

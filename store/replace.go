@@ -1,15 +1,34 @@
 package store
 
-import "github.com/mirador-k8s/mirador/object"
+import (
+	"strings"
+
+	"github.com/mirador-k8s/mirador/object"
+)
 
 // replacement is a list on its way in. The objects that the store has already are
 // marked in their records; only what is new or changed is held here, as it will be
 // stored: so the peak is the final state and what changed.
 type replacement[T any] struct {
 	mark  uint32
-	order []*record[T] // nil where a later item of the list took it back
-	table *table[T]    // the records of order by key
-	added int          // how many of them the store does not have
+	order []staged[T]       // no record where a later item of the list took it back
+	table *table[T]         // the records of order by key
+	added int               // how many of them the store does not have
+	known map[string]string // the index values that staged records wait with
+}
+
+// staged is a record of a list. A packed one waits with its index values, so that it
+// is not decoded for them again.
+type staged[T any] struct {
+	rec    *record[T]
+	values []staging
+	ready  int // of how many indexes values are known
+}
+
+// staging is one value of one index.
+type staging struct {
+	index int
+	value string
 }
 
 // BeginReplace opens a whole list: everything that is neither Seen, kept nor staged
@@ -17,7 +36,7 @@ type replacement[T any] struct {
 func (w *Writer[T]) BeginReplace() {
 	w.enter("BeginReplace", idle, replacing)
 	w.replaces++
-	w.replace = &replacement[T]{mark: w.replaces, table: newTable[T](0)}
+	w.replace = &replacement[T]{mark: w.replaces, table: newTable[T](0), known: map[string]string{}}
 }
 
 // Seen says that the list has an object in this version. It returns true if that
@@ -30,7 +49,7 @@ func (w *Writer[T]) Seen(key object.Key, version object.Version, uid string) boo
 		return false
 	}
 	rec.mark = w.replace.mark
-	w.replace.unstage(hashKey(w.sh.cfg.seed, key), key)
+	w.keeper.drop(w.replace.unstage(hashKey(w.sh.cfg.seed, key), key))
 	return true
 }
 
@@ -48,14 +67,53 @@ func (w *Writer[T]) Keep(key object.Key) bool {
 
 // Stage gives an object of the list that is new or changed. Staging a key again
 // replaces what was staged first, in its place.
-func (w *Writer[T]) Stage(e Entry[T]) {
+// It takes the item as Put does.
+func (w *Writer[T]) Stage(it object.Item[T]) {
 	w.must("Stage", replacing)
-	if rec := w.stored(e.Key); rec != nil {
+	if rec := w.stored(it.Key); rec != nil {
 		rec.mark = w.replace.mark
 	} else {
 		w.replace.added++
 	}
-	w.replace.stage(hashKey(w.sh.cfg.seed, e.Key), &record[T]{Entry: e})
+	s := staged[T]{rec: w.keeper.keep(&it)}
+	if s.rec.home != nil && s.rec.home.codec != nil {
+		w.evaluate(it.Key, it.Value, 0)
+		s.values, s.ready = w.replace.hold(w.values), len(w.values)
+		clear(w.values)
+	}
+	w.keeper.drop(w.replace.stage(hashKey(w.sh.cfg.seed, it.Key), s))
+}
+
+// hold copies index values that wait for the end of the list; equal ones are one
+// string.
+func (p *replacement[T]) hold(values [][]string) (held []staging) {
+	n := 0
+	for _, vs := range values {
+		n += len(vs)
+	}
+	held = make([]staging, 0, n)
+	for x, vs := range values {
+		for _, v := range vs {
+			one, ok := p.known[v]
+			if !ok {
+				one = strings.Clone(v)
+				p.known[one] = one
+			}
+			held = append(held, staging{x, one})
+		}
+	}
+	return held
+}
+
+// ready puts the index values of a staged record into w.values.
+func (w *Writer[T]) ready(s *staged[T]) {
+	for _, v := range s.values {
+		w.values[v.index] = append(w.values[v.index], v.value)
+	}
+	if s.ready < len(w.values) {
+		w.evaluate(s.rec.Key, s.rec.Object(), s.ready)
+	}
+	s.values = nil
 }
 
 // Unstage takes back an object of the list that is under way: it was deleted
@@ -65,12 +123,15 @@ func (w *Writer[T]) Unstage(key object.Key) {
 	if rec := w.stored(key); rec != nil {
 		rec.mark = w.replace.mark - 1
 	}
-	w.replace.unstage(hashKey(w.sh.cfg.seed, key), key)
+	w.keeper.drop(w.replace.unstage(hashKey(w.sh.cfg.seed, key), key))
 }
 
 // AbortReplace drops the open list, as if nothing of it had been seen.
 func (w *Writer[T]) AbortReplace() {
 	w.enter("AbortReplace", replacing, idle)
+	for _, s := range w.replace.order {
+		w.keeper.drop(s.rec)
+	}
 	w.replace = nil
 }
 
@@ -87,19 +148,21 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	w.hold()
 	list := w.replace
 	w.replace = nil
-	list.table = nil // no longer needed, and the store's own may have to grow
+	list.table, list.known = nil, nil // no longer needed, and the store's own may have to grow
 
 	gone := w.unmarked(list.mark)
 	for _, rec := range gone {
-		w.remove(rec.Key)
+		w.keeper.drop(w.remove(rec.Key))
 	}
 	if n := w.objects.n + list.added; n > len(w.sh.table.Load().cells)/4*3 {
 		w.rebuild(n)
 	}
 	olds := make([]*record[T], len(list.order))
-	for i, rec := range list.order {
-		if rec != nil {
-			olds[i] = w.apply(rec)
+	for i := range list.order {
+		if s := &list.order[i]; s.rec != nil {
+			w.ready(s)
+			olds[i] = w.apply(s.rec)
+			w.keeper.drop(olds[i])
 		}
 	}
 	w.settleReplace(v, gone, olds, list.order)
@@ -114,16 +177,16 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	for _, rec := range gone {
 		yield(&rec.Entry, nil)
 	}
-	for i, rec := range list.order {
-		if rec != nil {
-			yield(olds[i].entry(), &rec.Entry)
+	for i, s := range list.order {
+		if s.rec != nil {
+			yield(olds[i].entry(), &s.rec.Entry)
 		}
 	}
 	return seq
 }
 
 // settleReplace is settle for a list.
-func (w *Writer[T]) settleReplace(v object.Version, gone, olds, order []*record[T]) {
+func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], order []staged[T]) {
 	switch {
 	case w.listed:
 		w.log.end(v)
@@ -136,9 +199,9 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds, order []*record[
 		for _, rec := range gone {
 			w.note(rec, nil)
 		}
-		for i, rec := range order {
-			if rec != nil {
-				w.note(olds[i], rec)
+		for i, s := range order {
+			if s.rec != nil {
+				w.note(olds[i], s.rec)
 			}
 		}
 		w.explicit = v
@@ -164,28 +227,35 @@ func (w *Writer[T]) stored(key object.Key) *record[T] {
 	return w.sh.table.Load().get(hashKey(w.sh.cfg.seed, key), key)
 }
 
-func (p *replacement[T]) stage(hash uint64, rec *record[T]) {
+// stage adds a record, and returns the one that it takes the place of.
+func (p *replacement[T]) stage(hash uint64, s staged[T]) (old *record[T]) {
+	rec := s.rec
 	at, found := p.table.find(hash, rec.Key)
 	if found {
-		rec.slot = p.table.cells[at].rec.Load().slot
-		p.order[rec.slot] = rec
+		old = p.table.cells[at].rec.Load()
+		rec.slot = old.slot
+		p.order[rec.slot] = s
 		p.table.cells[at].rec.Store(rec)
-		return
+		return old
 	}
 	if p.table.full() {
 		p.grow()
 		at, _ = p.table.find(hash, rec.Key)
 	}
 	rec.slot = uint32(len(p.order))
-	p.order = append(p.order, rec)
+	p.order = append(p.order, s)
 	p.table.insert(at, hash, rec)
+	return nil
 }
 
-func (p *replacement[T]) unstage(hash uint64, key object.Key) {
+// unstage takes a record back, and returns it.
+func (p *replacement[T]) unstage(hash uint64, key object.Key) (old *record[T]) {
 	if at, found := p.table.find(hash, key); found {
-		p.order[p.table.cells[at].rec.Load().slot] = nil
+		old = p.table.cells[at].rec.Load()
+		p.order[old.slot] = staged[T]{}
 		p.table.remove(at)
 	}
+	return old
 }
 
 func (p *replacement[T]) grow() {

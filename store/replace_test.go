@@ -38,10 +38,10 @@ func TestAListDeletesWhatItDoesNotHaveAndKeepsWhatItCannotTell(t *testing.T) {
 	if !w.Keep("broken") || w.Keep("unknown") {
 		t.Error("Keep knows what is stored, and nothing else")
 	}
-	w.Stage(Entry[thing]{Key: "reborn", Version: "5", UID: "another uid", Object: thing{Color: "blue"}})
-	w.Stage(Entry[thing]{Key: "new", Version: "8", Object: thing{Color: "first"}})
-	w.Stage(Entry[thing]{Key: "changed", Version: "7", Object: thing{Color: "blue"}})
-	w.Stage(Entry[thing]{Key: "new", Version: "9", Object: thing{Color: "blue"}})
+	w.Stage(object.Item[thing]{Key: "reborn", Version: "5", UID: "another uid", Value: thing{Color: "blue"}})
+	w.Stage(object.Item[thing]{Key: "new", Version: "8", Value: thing{Color: "first"}})
+	w.Stage(object.Item[thing]{Key: "changed", Version: "7", Value: thing{Color: "blue"}})
+	w.Stage(object.Item[thing]{Key: "new", Version: "9", Value: thing{Color: "blue"}})
 	if !w.Keep("new") {
 		t.Error("Keep does not know what was staged")
 	}
@@ -82,7 +82,7 @@ func TestAnAbortedListLeavesNoTrace(t *testing.T) {
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
 	w.BeginReplace()
 	w.Seen("a", "1", "")
-	w.Stage(Entry[thing]{Key: "c", Version: "3"})
+	w.Stage(object.Item[thing]{Key: "c", Version: "3"})
 	w.AbortReplace()
 	w.BeginReplace() // what the first list saw does not count here
 	w.Seen("b", "2", "")
@@ -105,8 +105,8 @@ func TestWhatIsTakenBackFromAListIsDeletedWithIt(t *testing.T) {
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red"); put(w, 3, "c", "red") })
 	w.BeginReplace()
 	w.Seen("a", "1", "")
-	w.Stage(Entry[thing]{Key: "b", Version: "5"})
-	w.Stage(Entry[thing]{Key: "new", Version: "6"})
+	w.Stage(object.Item[thing]{Key: "b", Version: "5"})
+	w.Stage(object.Item[thing]{Key: "new", Version: "6"})
 	w.Keep("c")
 	for _, key := range []object.Key{"a", "b", "new", "unknown"} {
 		w.Unstage(key)
@@ -132,7 +132,7 @@ func TestAListOfWhatIsThereCostsNextToNothing(t *testing.T) {
 	keys := make([]object.Key, 10000)
 	for i := range keys {
 		keys[i] = object.Key(fmt.Sprint("k", i))
-		w.Stage(Entry[thing]{Key: keys[i], Version: "1", Object: thing{Color: "red"}})
+		w.Stage(object.Item[thing]{Key: keys[i], Version: "1", Value: thing{Color: "red"}})
 	}
 	w.CommitReplace("1", nil)
 	w.check(t)
@@ -160,16 +160,16 @@ func TestCallsOutOfOrderSaySo(t *testing.T) {
 		do   func(w *Writer[thing])
 		want string
 	}{
-		{"Put outside", idleW(), func(w *Writer[thing]) { w.Put(Entry[thing]{}) }, "store: Put: no batch is open"},
+		{"Put outside", idleW(), func(w *Writer[thing]) { w.Put(object.Item[thing]{}) }, "store: Put: no batch is open"},
 		{"Delete outside", idleW(), func(w *Writer[thing]) { w.Delete("a", "") }, "store: Delete: no batch is open"},
 		{"SetVersion outside", idleW(), func(w *Writer[thing]) { w.SetVersion("1") }, "store: SetVersion: no batch"},
 		{"Commit outside", idleW(), func(w *Writer[thing]) { w.Commit() }, "store: Commit: no batch is open"},
-		{"Stage outside", idleW(), func(w *Writer[thing]) { w.Stage(Entry[thing]{}) }, "store: Stage: no batch is open"},
+		{"Stage outside", idleW(), func(w *Writer[thing]) { w.Stage(object.Item[thing]{}) }, "store: Stage: no batch is open"},
 		{"second Begin", inBatch(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a batch is open"},
 		{"BeginReplace in batch", inBatch(), func(w *Writer[thing]) { w.BeginReplace() }, "a batch is open"},
 		{"Reset in batch", inBatch(), func(w *Writer[thing]) { w.Reset() }, "a batch is open"},
 		{"Begin in replace", inReplace(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a replace is open"},
-		{"Put in replace", inReplace(), func(w *Writer[thing]) { w.Put(Entry[thing]{}) }, "a replace is open"},
+		{"Put in replace", inReplace(), func(w *Writer[thing]) { w.Put(object.Item[thing]{}) }, "a replace is open"},
 		{"second BeginReplace", inReplace(), func(w *Writer[thing]) { w.BeginReplace() }, "a replace is open"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,18 +51,16 @@ func (s *Snapshot[T]) Len() int { return s.objects.n }
 // Get returns the object of a key.
 func (s *Snapshot[T]) Get(key object.Key) (T, bool) {
 	if r := s.find(key); r != nil {
-		return r.Object, true
+		return r.Object(), true
 	}
 	var zero T
 	return zero, false
 }
 
 // Entry is Get with all that is known of the object.
-func (s *Snapshot[T]) Entry(key object.Key) (Entry[T], bool) {
-	if r := s.find(key); r != nil {
-		return r.Entry, true
-	}
-	return Entry[T]{}, false
+func (s *Snapshot[T]) Entry(key object.Key) (*Entry[T], bool) {
+	r := s.find(key)
+	return r.entry(), r != nil
 }
 
 func (s *Snapshot[T]) find(key object.Key) *record[T] {
@@ -86,7 +84,7 @@ func (s *Snapshot[T]) Entries() iter.Seq[*Entry[T]] {
 func (s *Snapshot[T]) eachObject(yield func(object.Key, T) bool) {
 	for base := 0; base < s.objects.n; base += width {
 		for _, r := range s.objects.chunk(base) {
-			if !yield(r.Key, r.Object) {
+			if !yield(r.Key, r.Object()) {
 				return
 			}
 		}
@@ -106,7 +104,7 @@ func (s *Snapshot[T]) eachEntry(yield func(*Entry[T]) bool) {
 func (s *Snapshot[T]) objectsIn(b *bucket, yield func(T) bool) {
 	for base := 0; b != nil && base < b.slots.n; base += width {
 		for _, slot := range b.slots.chunk(base) {
-			if !yield(s.objects.get(int(slot)).Object) {
+			if !yield(s.objects.get(int(slot)).Object()) {
 				return
 			}
 		}
@@ -131,7 +129,7 @@ func (s *Snapshot[T]) Ordered() iter.Seq2[object.Key, T] {
 
 func (s *Snapshot[T]) eachOrdered(yield func(object.Key, T) bool) {
 	for _, e := range s.inOrder() {
-		if !yield(e.Key, e.Object) {
+		if !yield(e.Key, e.Object()) {
 			return
 		}
 	}

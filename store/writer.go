@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,21 @@ type Options[T any] struct {
 	LogBytes int
 	// LogAge bounds the log by time; 0 does not.
 	LogAge time.Duration
+	// Layout is the form in which the objects are kept.
+	Layout Layout
+	// Codec encodes and decodes objects for the packed layout where an item brings no
+	// codec of its own. An object without any is kept live.
+	Codec *object.Codec[T]
+	// ReadCache is how many objects the packed layout keeps decoded because they were
+	// read or written a moment ago. 0 means 256, a negative number none.
+	ReadCache int
+	// OnWritten, if it is set, is told of every stored object that somebody has written to,
+	// with the names of those who may have done it. It is for tests: each
+	// read then costs a hash of the object, and each object a copy of its encoding.
+	OnWritten func(Written)
 	// OnError is told of an index function that failed or panicked on an object, and,
-	// with an empty key, of a ByIndex on an index that does not exist. It runs where
+	// with an empty key, of a ByIndex on an index that does not exist; and, with an
+	// empty index, of an object that cannot be kept in the layout. It runs where
 	// that happened: in the writer, inside a batch, or in any reader. It must
 	// neither use the writer nor ask for a snapshot.
 	OnError func(key object.Key, index string, err error)
@@ -51,6 +65,7 @@ type Writer[T any] struct {
 	log      changeLog[T]
 	pending  []change[T] // for the log
 
+	keeper *keeper[T]
 	values [][]string // scratch: what the index functions gave, by index
 	visits uint64     // scratch of reindex
 
@@ -80,8 +95,19 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 		logBytes: opts.LogBytes,
 		logAge:   opts.LogAge,
 		born:     time.Now(),
+		layout:   opts.Layout,
+
+		onWritten: opts.OnWritten,
 	}
-	w := &Writer[T]{sh: &shared[T]{cfg: cfg}, epoch: 1, log: changeLog[T]{cfg: cfg}}
+	switch {
+	case int(opts.Layout) >= len(layoutNames):
+		return nil, fmt.Errorf("make a store: there is no %v; choose Live, Shared or Packed", opts.Layout)
+	case opts.ReadCache == 0:
+		cfg.readCache = 256
+	case opts.ReadCache > 0:
+		cfg.readCache = opts.ReadCache
+	}
+	w := &Writer[T]{sh: &shared[T]{cfg: cfg}, epoch: 1, log: changeLog[T]{cfg: cfg}, keeper: newKeeper(cfg, &opts)}
 	w.useIndexes(set)
 	w.rebuild(0)
 	w.sh.history.Store(&history[T]{})
@@ -94,7 +120,10 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 func (w *Writer[T]) Reader() *Reader[T] { return &Reader[T]{sh: w.sh} }
 
 // Get returns the entry of a key, as the open batch left it.
-func (w *Writer[T]) Get(key object.Key) (Entry[T], bool) { return w.Reader().Entry(key) }
+func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
+	rec := w.stored(key)
+	return rec.entry(), rec != nil
+}
 
 // Len is the number of objects, as the open batch left it.
 func (w *Writer[T]) Len() int { return w.objects.n }
@@ -107,31 +136,32 @@ func (w *Writer[T]) Begin() {
 	w.withdraw()
 }
 
-// Put stores an object and returns what was there before. The entry's object
-// belongs to the store from then on and must not be changed.
-func (w *Writer[T]) Put(e Entry[T]) (old Entry[T], existed bool) {
+// Put stores an item's Value, with its Encoded bytes where the layout wants them; Decode is
+// not called. It returns the entry that was made of it and the one that was there
+// before, nil if there was none. The object belongs to the store from then on and
+// must not be changed.
+func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	w.must("Put", batching)
-	rec := &record[T]{Entry: e}
+	w.evaluate(it.Key, it.Value, 0)
+	rec := w.keeper.keep(&it)
 	was := w.apply(rec)
-	w.advance(e.Version)
+	w.keeper.drop(was)
+	w.advance(it.Version)
 	w.note(was, rec)
-	if was == nil {
-		return Entry[T]{}, false
-	}
-	return was.Entry, true
+	return &rec.Entry, was.entry()
 }
 
-// Delete removes an object that was deleted at a version, and returns it. The
-// version counts also if the object is not there.
-func (w *Writer[T]) Delete(key object.Key, at object.Version) (old Entry[T], existed bool) {
+// Delete removes an object that was deleted at a version, and returns it, or nil if
+// it is not there. The version counts in any case.
+func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 	w.must("Delete", batching)
 	was := w.remove(key)
+	w.keeper.drop(was)
 	w.advance(at)
-	if was == nil {
-		return Entry[T]{}, false
+	if was != nil {
+		w.note(was, nil)
 	}
-	w.note(was, nil)
-	return was.Entry, true
+	return was.entry()
 }
 
 // SetVersion says which version of the source the store is at when this batch ends,
@@ -173,6 +203,7 @@ func (w *Writer[T]) Reset() {
 	w.objects = vec[*record[T]]{}
 	clear(w.roots)
 	w.rebuild(0)
+	w.keeper.reset()
 	w.version, w.explicit, w.listed, w.pending = "", "", false, nil
 	w.log.end("")
 	w.publishHistory()

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // Options are what client-go's structs have no room for. The zero value is what the
@@ -18,6 +19,12 @@ type Options struct {
 	// Engine(i).Reader().Since replays; 0 bytes is none.
 	HistoryBytes int
 	HistoryAge   time.Duration
+	// Layout is the form in which objects are kept: store.Live as they are, or store.Shared or
+	// store.Packed, which take less memory. The packed layout decodes what is read, so
+	// it is for those who read little of much; ReadCache is how many objects it keeps
+	// decoded because they were read or written a moment ago (0: 256, negative: none).
+	Layout    store.Layout
+	ReadCache int
 	// OnProblem hears of everything that goes wrong: streams that break, objects that
 	// cannot be transformed or indexed, handlers that panic. The WatchErrorHandler
 	// hears what client-go's hears, lists and watches that could not be opened.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // registration is a handler's tie to a sharedIndexInformer.
@@ -70,7 +71,7 @@ func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHa
 		// will say what is.
 		how = append(how, informer.FromNow())
 	}
-	sub, err := s.engine.Subscribe(r, how...)
+	sub, err := s.engine.SubscribeEntries(r.handle, how...)
 	if err != nil {
 		return nil, refused()
 	}
@@ -146,32 +147,52 @@ func (r *registration) HasSyncedChecker() DoneChecker {
 // returned.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.sub.Done() }
 
-// Handle tells the handler of an event.
-func (r *registration) Handle(e object.Event[any]) {
+// handle tells the handler of an event.
+func (r *registration) handle(e object.Event[*store.Entry[any]]) {
 	if r.crashed && !r.rest() {
 		return
 	}
 	r.crashed = true // unless we get to the end
-	// Logged here, where the place of the panic can be told, then left to the engine,
-	// which counts it and asks utilruntime.ReallyCrash what to do.
-	defer utilruntime.HandleCrashWithLogger(r.logger, func(_ context.Context, p any) { panic(p) })
+	defer r.told()
 	switch e.Type {
 	case object.Add:
-		r.handler.OnAdd(e.New, e.Initial)
+		r.handler.OnAdd(e.New.ObjectFor(r.name), e.Initial)
 	case object.Update:
-		if r.owner.changed(e) || r.syncing() {
-			r.handler.OnUpdate(e.Old, e.New)
+		if changed(e) || r.syncing() {
+			r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
 		}
 	case object.Resynced:
-		r.handler.OnUpdate(e.Old, e.New)
+		r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
 	case object.Delete:
-		if e.Missed {
-			r.handler.OnDelete(DeletedFinalStateUnknown{Key: string(e.Key), Obj: e.Old})
-		} else {
-			r.handler.OnDelete(e.Old)
+		var last any
+		if e.Old != nil {
+			last = e.Old.ObjectFor(r.name)
 		}
+		if e.Missed {
+			last = DeletedFinalStateUnknown{Key: string(e.Key), Obj: last}
+		}
+		r.handler.OnDelete(last)
 	}
 	r.crashed = false
+}
+
+// told is deferred by handle. A panic is logged here, where its place can be told, and
+// then left to the engine, which counts it and asks utilruntime.ReallyCrash what
+// to do. utilruntime.HandleCrash does the same, but costs an allocation each time that
+// nothing is wrong.
+func (r *registration) told() {
+	if !r.crashed {
+		return
+	}
+	p := recover()
+	if p == nil {
+		return // the goroutine was ended
+	}
+	ctx := klog.NewContext(context.Background(), r.logger)
+	for _, f := range utilruntime.PanicHandlers {
+		f(ctx, p)
+	}
+	panic(p)
 }
 
 // rest holds a handler still that has just panicked; false if the informer has
@@ -192,12 +213,15 @@ func (r *registration) rest() bool {
 
 // changed reports whether an update brought a new version. An object that was
 // listed again as it was is given only to handlers that are being resynced.
-func (s *sharedIndexInformer) changed(e object.Event[any]) bool {
-	old, err := meta.Accessor(e.Old)
+func changed(e object.Event[*store.Entry[any]]) bool {
+	if e.Old.Version != "" && e.New.Version != "" {
+		return e.Old.Version != e.New.Version
+	}
+	old, err := meta.Accessor(e.Old.Object())
 	if err != nil {
 		return true
 	}
-	now, err := meta.Accessor(e.New)
+	now, err := meta.Accessor(e.New.Object())
 	return err != nil || old.GetResourceVersion() != now.GetResourceVersion()
 }
 
@@ -219,9 +243,9 @@ func (r *registration) syncing() bool {
 }
 
 // observe gives objects to the mutation detector and versions to the metric.
-func (s *sharedIndexInformer) observe(e object.Event[any]) {
+func (s *sharedIndexInformer) observe(e object.Event[*store.Entry[any]]) {
 	if e.Type == object.Add || e.Type == object.Update {
-		s.detector.AddObject(e.New)
+		s.detector.AddObject(e.New.Object())
 	}
 	gaugeVersion(s.indexer.metric, string(e.Version))
 }
@@ -230,8 +254,6 @@ var _ interface {
 	ResourceEventHandlerRegistration
 	ShutdownChan() <-chan struct{}
 } = &registration{}
-
-var _ informer.Handler[any] = &registration{}
 
 // errorContext is what error handlers are called with.
 func (s *sharedIndexInformer) errorContext() context.Context {

@@ -87,6 +87,7 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		informer.Verbatim(), informer.Name(describe), informer.FirstList(source.Any), informer.WatchTimeout(minWatchTimeout),
 		informer.Silence(patience), informer.StopTimeout(forever), informer.History(extra.HistoryBytes, extra.HistoryAge),
 		informer.OnProblem(s.problem), informer.Logger(slog.New(slog.DiscardHandler)), // problem logs, with klog
+		informer.Layout(extra.Layout), informer.Codec(codecFor(exampleOf(example))), informer.ReadCache(extra.ReadCache),
 		informer.CrashOnPanic(func() bool { return utilruntime.ReallyCrash }),
 	}
 	for name, f := range indexers {
@@ -178,7 +179,7 @@ func (s *sharedIndexInformer) start(ctx context.Context) bool {
 		r.setResync(s.check)
 	}
 	if _, off := s.detector.(noDetector); !off || s.indexer.metric != nil {
-		_, err := s.engine.Subscribe(informer.HandlerFunc[any](s.observe), informer.HandlerName("observer"))
+		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"))
 		utilruntime.Must(err) // it has not run, so it cannot have stopped
 	}
 	return true

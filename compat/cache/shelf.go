@@ -92,8 +92,8 @@ func versionOf(obj any) (string, bool) {
 	return m.GetResourceVersion(), true
 }
 
-func (s *shelf) entry(key string, obj any) store.Entry[any] {
-	return store.Entry[any]{Key: object.Key(key), Object: obj}
+func item(key string, obj any) object.Item[any] {
+	return object.Item[any]{Key: object.Key(key), Value: obj}
 }
 
 // reached notes the version of the last write.
@@ -105,7 +105,7 @@ func (s *shelf) reached(rv string) {
 func (s *shelf) put(key string, obj any) {
 	s.write(func(w *store.Writer[any]) {
 		w.Begin()
-		w.Put(s.entry(key, obj))
+		w.Put(item(key, obj))
 		w.Commit()
 		if rv, ok := versionOf(obj); ok {
 			s.reached(rv)
@@ -140,7 +140,7 @@ func (s *shelf) replace(items []keyed, rv string) {
 	s.write(func(w *store.Writer[any]) {
 		w.BeginReplace()
 		for _, it := range items {
-			w.Stage(s.entry(it.key, it.obj))
+			w.Stage(item(it.key, it.obj))
 		}
 		w.CommitReplace("", nil)
 		s.reached(rv)
@@ -157,7 +157,7 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 		for _, t := range writes {
 			switch t.Type {
 			case TransactionTypeAdd, TransactionTypeUpdate:
-				w.Put(s.entry(t.Key, t.Object))
+				w.Put(item(t.Key, t.Object))
 			case TransactionTypeDelete:
 				w.Delete(object.Key(t.Key), "")
 			}

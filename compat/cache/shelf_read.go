@@ -83,7 +83,7 @@ func (s *shelf) Index(name string, obj any) ([]any, error) {
 		for e := range x.Entries(v) {
 			if !seen[e.Key] {
 				seen[e.Key] = true
-				list = append(list, e.Object)
+				list = append(list, e.Object())
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func Typed(out io.Writer) error {
 	pod1, pod2 := twoPods()
 	writer.Begin()
 	for _, pod := range []*v1.Pod{pod1, pod2} {
-		writer.Put(store.Entry[*v1.Pod]{Key: object.NewKey(pod.Namespace, pod.Name), Object: pod})
+		writer.Put(object.Item[*v1.Pod]{Key: object.NewKey(pod.Namespace, pod.Name), Value: pod})
 	}
 	writer.Commit()
 

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 
@@ -16,18 +17,40 @@ import (
 // memory. Beside an error comes an item with what could be read of the name.
 type codec[T any] struct {
 	listAccept, watchAccept string
-	protobuf                func(kind typeMeta, raw []byte) (object.Item[T], error) // nil where T has none
-	json                    func(kind typeMeta, raw []byte) (object.Item[T], error)
+	// kept encodes and decodes for whoever keeps objects encoded, and bytes gives what
+	// such a reader keeps of an object; nil: nothing that would do as it is.
+	kept     *object.Codec[T]
+	bytes    func(kind typeMeta, raw []byte) ([]byte, error)
+	protobuf func(kind typeMeta, raw []byte) (object.Item[T], error) // nil where T has none
+	json     func(kind typeMeta, raw []byte) (object.Item[T], error)
 }
 
-func (c *codec[T]) decoder(w wire) (func(typeMeta, []byte) (object.Item[T], error), error) {
-	if _, ok := w.(protobufWire); !ok {
-		return c.json, nil
+// decoder is what the objects of one stream are decoded with. Where the reader keeps
+// them encoded they come with their bytes, otherwise equal strings of theirs are one.
+func (s *Source[T]) decoder(w wire, encoded bool) (func(typeMeta, []byte) (object.Item[T], error), error) {
+	c := &s.codec
+	decode := c.json
+	if _, ok := w.(protobufWire); ok {
+		decode = c.protobuf
 	}
-	if c.protobuf == nil {
+	if decode == nil {
 		return nil, fmt.Errorf("the server answered in protobuf, which was not asked for")
 	}
-	return c.protobuf, nil
+	return func(kind typeMeta, raw []byte) (object.Item[T], error) {
+		item, err := decode(kind, raw)
+		if err != nil {
+			return item, err
+		}
+		item.Codec, item.Owned = c.kept, true
+		switch {
+		case item.Decode != nil: // nothing was decoded
+		case !encoded:
+			s.strings.share(item.Value)
+		case c.bytes != nil:
+			item.Encoded, err = c.bytes(kind, raw)
+		}
+		return item, err
+	}, nil
 }
 
 // message is what the generated protobuf types have.
@@ -42,7 +65,10 @@ type typed[T runtime.Object] struct {
 }
 
 func (t *typed[T]) codec(forceJSON bool) codec[T] {
-	c := codec[T]{listAccept: jsonType, watchAccept: jsonType, json: t.decodeJSON}
+	c := codec[T]{listAccept: jsonType, watchAccept: jsonType, json: t.decodeJSON, kept: t.storeCodec()}
+	if !t.anyKind { // of metadata, a server that cannot cut it out sends all
+		c.bytes = func(_ typeMeta, raw []byte) ([]byte, error) { return bytes.Clone(raw), nil }
+	}
 	if _, ok := reflect.New(t.elem).Interface().(message); ok && !forceJSON {
 		// A server that has no protobuf for this resource answers in JSON.
 		c.listAccept = protobufType + "," + jsonType
@@ -139,7 +165,7 @@ func metadataCodec(forceJSON bool) codec[*metav1.PartialObjectMetadata] {
 
 // unstructuredCodec decodes whatever comes into maps.
 func unstructuredCodec() codec[*unstructured.Unstructured] {
-	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured}
+	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured, kept: dynamicCodec, bytes: whole}
 }
 
 func decodeUnstructured(kind typeMeta, raw []byte) (item object.Item[*unstructured.Unstructured], err error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"testing"
 	"testing/iotest"
 
@@ -29,8 +30,8 @@ func fuzzList(f *testing.F, enc encoding) {
 			w, _ := wireFor(enc.contentType)
 			pages := w.list(in)
 			d := &typed[*corev1.Pod]{elem: podType, kind: typeMeta{"v1", "Pod"}}
-			c := d.codec(false)
-			decode, _ := c.decoder(w)
+			src := &Source[*corev1.Pod]{codec: d.codec(false)}
+			decode, _ := src.decoder(w, true)
 			var got string
 			for {
 				raw, ok, err := pages.next(true)
@@ -47,6 +48,11 @@ func fuzzList(f *testing.F, enc encoding) {
 				item, err := decode(kind, raw)
 				if err == nil && (item.Key == "" || item.Value == nil || item.Value.Kind != "Pod") {
 					t.Fatalf("decoded to %+v", item)
+				}
+				if err == nil {
+					if again, err := item.Codec.Decode(item.Encoded); err != nil || !reflect.DeepEqual(again, item.Value) {
+						t.Fatalf("P15: the bytes kept decode to %+v, %v; the object was %+v", again, err, item.Value)
+					}
 				}
 				got += string(item.Key) + ";"
 			}

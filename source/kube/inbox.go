@@ -7,8 +7,13 @@ import (
 )
 
 const (
+	// restBuffer is what a stream holds that has little to say: most watches are silent
+	// for most of their time, and a program may have a thousand.
+	restBuffer = 2 << 10
 	// firstBuffer is what a stream holds while its objects are small.
 	firstBuffer = 32 << 10
+	// calm is after how many small reads in a row a stream counts as silent.
+	calm = 16
 	// keptBuffer is what a stream may go on holding after a large object.
 	keptBuffer = 1 << 20
 	// maxObject bounds one encoded object. The server's own bound is a few MiB; what
@@ -26,6 +31,7 @@ type inbox struct {
 	r      io.Reader
 	buf    []byte
 	lo, hi int
+	small  int   // how many reads in a row would have fitted in restBuffer
 	err    error // why nothing more will arrive
 }
 
@@ -74,6 +80,9 @@ func (b *inbox) fill() error {
 		n, err := b.r.Read(b.buf[b.hi:])
 		b.hi += n
 		b.err = err
+		if b.small++; n >= restBuffer {
+			b.small = 0
+		}
 		if n > 0 {
 			return nil
 		}
@@ -90,7 +99,9 @@ func (b *inbox) fill() error {
 func (b *inbox) makeRoom() {
 	held := b.hi - b.lo
 	switch {
-	case b.buf == nil, held == 0 && len(b.buf) > keptBuffer:
+	case b.buf == nil, held == 0 && len(b.buf) > restBuffer && b.small > calm:
+		b.buf = make([]byte, restBuffer)
+	case held == 0 && (len(b.buf) > keptBuffer || len(b.buf) < firstBuffer && b.small == 0):
 		b.buf = make([]byte, firstBuffer)
 	case held == 0, b.lo > 0 && held <= len(b.buf)/2:
 		copy(b.buf, b.buf[b.lo:b.hi])

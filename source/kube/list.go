@@ -15,11 +15,12 @@ import (
 // lister is an open list. It holds one response's buffer and no items.
 type lister[T any] struct {
 	*stream
-	src    *Source[T]
-	req    metav1.ListOptions
-	page   pageReader
-	decode func(typeMeta, []byte) (object.Item[T], error)
-	paged  bool // the first page is through, so the version stands
+	src     *Source[T]
+	req     metav1.ListOptions
+	page    pageReader
+	decode  func(typeMeta, []byte) (object.Item[T], error)
+	encoded bool
+	paged   bool // the first page is through, so the version stands
 
 	version object.Version
 	err     error
@@ -28,7 +29,7 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.attempt("list")), src: s, req: s.opts.request()}
+	l := &lister[T]{stream: newStream(ctx, s.attempt("list")), src: s, req: s.opts.request(), encoded: opts.Encoded}
 	switch opts.Match {
 	case source.Consistent:
 	case source.Any:
@@ -61,7 +62,7 @@ func (l *lister[T]) open() error {
 	if err := l.attach(body); err != nil {
 		return err
 	}
-	if l.decode, err = l.src.codec.decoder(w); err != nil {
+	if l.decode, err = l.src.decoder(w, l.encoded); err != nil {
 		return garbled(err)
 	}
 	l.page = w.list(&l.in)

@@ -18,7 +18,7 @@ var errNoKind = errors.New("neither the object nor the list before it says apiVe
 // rawCodec keeps the bytes. Items carry them as Encoded, so that a store may
 // keep or compress them without encoding anything again.
 func rawCodec() codec[*RawObject] {
-	return codec[*RawObject]{listAccept: jsonType, watchAccept: jsonType, json: keepRaw}
+	return codec[*RawObject]{listAccept: jsonType, watchAccept: jsonType, json: keepRaw, kept: bytesCodec}
 }
 
 func openRaw(encoded []byte) (*RawObject, error) { return &RawObject{Bytes: encoded}, nil }
@@ -40,6 +40,15 @@ func keepRaw(kind typeMeta, raw []byte) (item object.Item[*RawObject], err error
 	item.Size = len(item.Encoded)
 	item.Decode = openRaw
 	return item, nil
+}
+
+// whole gives an object's bytes with its apiVersion and kind.
+func whole(kind typeMeta, raw []byte) ([]byte, error) {
+	h, err := scanHeader(raw)
+	if err != nil {
+		return nil, err
+	}
+	return splice(raw, kind, !h.hasAPIVersion, !h.hasKind)
 }
 
 // splice copies an object and puts what it lacks of apiVersion and kind in

@@ -20,9 +20,10 @@ import (
 // use by many goroutines; an open list or watch belongs to one, but for Close.
 type Source[T any] struct {
 	*server
-	codec codec[T]
-	opts  *options
-	desc  source.Description
+	codec   codec[T]
+	opts    *options
+	strings stringTable
+	desc    source.Description
 }
 
 var _ source.Source[*RawObject] = (*Source[*RawObject])(nil)

@@ -1,0 +1,105 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+type guarded struct {
+	Name   string
+	Labels map[string]string
+}
+
+var guardedCodec = &object.Codec[*guarded]{
+	Encode: func(dst []byte, g *guarded) ([]byte, error) {
+		encoded, err := json.Marshal(g)
+		return append(dst, encoded...), err
+	},
+	Decode: func(encoded []byte) (*guarded, error) {
+		g := new(guarded)
+		return g, json.Unmarshal(encoded, g)
+	},
+}
+
+func writes(t *testing.T, layout store.Layout, misuse func(w *store.Writer[*guarded])) []store.Written {
+	t.Helper()
+	var got []store.Written
+	w, err := store.New(store.Options[*guarded]{Layout: layout, Codec: guardedCodec,
+		OnWritten: func(written store.Written) { got = append(got, written) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin()
+	for _, name := range []string{"a", "b"} {
+		w.Put(object.Item[*guarded]{Key: object.Key(name), Version: "1", Owned: true,
+			Value: &guarded{Name: name, Labels: map[string]string{"app": name}}})
+	}
+	w.Commit()
+	misuse(w)
+	return got
+}
+
+func scribble(r *store.Reader[*guarded]) {
+	obj, _ := r.Get("a")
+	obj.Labels["app"] = "other"
+}
+
+func TestWhoeverWritesToAStoredObjectIsNamed(t *testing.T) {
+	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
+		t.Run(layout.String(), func(t *testing.T) {
+			got := writes(t, layout, func(w *store.Writer[*guarded]) {
+				scribble(w.Reader())
+				w.Reader().Get("b")
+				w.Reader().Verify()
+			})
+			if len(got) != 1 || got[0].Key != "a" || got[0].Path != `Labels["app"]` {
+				t.Fatalf("found %+v", got)
+			}
+			if by := strings.Join(got[0].By, ";"); !strings.Contains(by, "store_test.scribble (guard_test.go:") {
+				t.Errorf("the culprit is not among %q", by)
+			}
+		})
+	}
+}
+
+func TestAWriteIsFoundWhenTheObjectIsReplacedOrRead(t *testing.T) {
+	for what, then := range map[string]func(w *store.Writer[*guarded]){
+		"read": func(w *store.Writer[*guarded]) { w.Reader().Get("a") },
+		"replaced": func(w *store.Writer[*guarded]) {
+			w.Begin()
+			w.Put(object.Item[*guarded]{Key: "a", Value: &guarded{}})
+			w.Commit()
+		},
+		"deleted": func(w *store.Writer[*guarded]) { w.Begin(); w.Delete("a", "2"); w.Commit() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			got := writes(t, store.Live, func(w *store.Writer[*guarded]) {
+				scribble(w.Reader())
+				then(w)
+			})
+			if len(got) != 1 || !strings.Contains(got[0].String(), "scribble") {
+				t.Errorf("found %v", got)
+			}
+		})
+	}
+}
+
+func TestReadingAloneIsNoWrite(t *testing.T) {
+	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
+		got := writes(t, layout, func(w *store.Writer[*guarded]) {
+			for range 3 {
+				for _, obj := range w.Reader().Snapshot().All() {
+					_ = obj.Labels["app"]
+				}
+			}
+			w.Reader().Verify()
+		})
+		if len(got) > 0 {
+			t.Errorf("%s: found %v", layout, got)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// home reads entries that are packed or under guard. It is used by any goroutine.
+type home[T any] struct {
+	codec *object.Codec[T] // nil: the entry has its object
+	cfg   *config[T]
+	guard *guard[T]
+	// recent are objects that were read or written a moment ago, each in one of the few
+	// places that its entry's address gives: looking costs some nanoseconds, and
+	// what is held is bounded.
+	recent []place[T]
+	turn   *atomic.Uint32 // whose place is taken when all are
+}
+
+// place holds what is remembered of the entries with one address modulo the places.
+type place[T any] [placeWidth]atomic.Pointer[recent[T]]
+
+const placeWidth = 4
+
+type recent[T any] struct {
+	entry *Entry[T]
+	obj   T
+}
+
+func (h *home[T]) place(e *Entry[T]) *place[T] {
+	if len(h.recent) == 0 {
+		return nil
+	}
+	// A record takes 128 bytes or more, so the lowest bits of its address say nothing.
+	return &h.recent[uintptr(unsafe.Pointer(e))>>7%uintptr(len(h.recent))]
+}
+
+func (h *home[T]) remember(e *Entry[T], obj T) {
+	at := h.place(e)
+	if at == nil {
+		return
+	}
+	r := &recent[T]{e, obj}
+	for i := range at {
+		if at[i].CompareAndSwap(nil, r) {
+			return
+		}
+	}
+	at[h.turn.Add(1)%placeWidth].Store(r)
+}
+
+// buffers are lent to codecs that do not hold on to what they decode.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// object gives an entry's object to whoever is named, or to the caller.
+func (h *home[T]) object(e *Entry[T], to string) T {
+	obj, ok := h.held(e)
+	if !ok {
+		obj = h.unpack(e)
+	}
+	if h.guard != nil {
+		h.guard.lend(h.cfg, e, obj, to)
+	}
+	return obj
+}
+
+// held gives the object if it is there unpacked.
+func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
+	if h.codec == nil {
+		return e.obj, true
+	}
+	if at := h.place(e); at != nil {
+		for i := range at {
+			if r := at[i].Load(); r != nil && r.entry == e {
+				return r.obj, true
+			}
+		}
+	}
+	return obj, false
+}
+
+func (h *home[T]) unpack(e *Entry[T]) T {
+	var obj T
+	var err error
+	if h.codec.Lends {
+		var encoded []byte
+		if encoded, err = e.packed.Append(make([]byte, 0, e.packed.Len()), e.names()); err == nil {
+			obj, err = h.codec.Decode(encoded)
+		}
+	} else {
+		buf := buffers.Get().(*[]byte)
+		if *buf, err = e.packed.Append((*buf)[:0], e.names()); err == nil {
+			obj, err = h.codec.Decode(*buf)
+		}
+		if cap(*buf) <= maxBuffer {
+			buffers.Put(buf)
+		}
+	}
+	if err != nil {
+		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
+		return obj
+	}
+	h.remember(e, obj)
+	return obj
+}
+
+// maxBuffer is the largest buffer that is kept for the next read.
+const maxBuffer = 1 << 20
+
+func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
+	if h.codec == nil {
+		return dst, false
+	}
+	out, err := e.packed.Append(dst, e.names())
+	if err != nil {
+		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
+		return dst, false
+	}
+	return out, true
+}
+
+// names gives key, uid and version as the one string that pack cut them from.
+func (e *Entry[T]) names() string {
+	return unsafe.String(unsafe.StringData(string(e.Key)), len(e.Key)+len(e.UID)+len(e.Version))
+}
