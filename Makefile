@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -not -name '*_test.go') devcluster/go.mod devcluster/go.sum
-MODULES        := . devcluster compat/integration
+MODULES        := . devcluster compat/integration bench
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 say = @printf '\n== %s\n' "$(1)"
@@ -25,7 +25,7 @@ run: bin/devcluster bin/quickstart ## a real local cluster with a living workloa
 	@bin/devcluster up --name quickstart --workload -- bin/quickstart
 
 .PHONY: test
-test: check unit integration e2e conformance ## every check there is
+test: check unit integration e2e conformance bench-test ## every check there is
 	@printf '\nAll checks passed.\n'
 
 .PHONY: check
@@ -51,6 +51,7 @@ staticcheck: bin/staticcheck bin/devcluster
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
+	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
 	$(GO) test -race -timeout 20m ./...
 
 .PHONY: integration
@@ -67,6 +68,21 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 e2e: bin/devcluster needed ## tests of devcluster itself
 	$(call say,tests of devcluster)
 	cd devcluster && $(GO) test -timeout 15m ./...
+
+.PHONY: bench
+bench: bin/devcluster ## measure everything beside client-go (20 minutes); the results are in bench/results
+	$(call say,measuring beside client-go: let the machine do nothing else)
+	cd bench && $(GO) run ./cmd/bench
+	cd bench && $(GO) run ./cmd/structures
+
+.PHONY: bench-check
+bench-check: bin/devcluster ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
+	cd bench && $(GO) run ./cmd/bench -check
+
+.PHONY: bench-test
+bench-test: bin/devcluster ## tests of the measurements themselves, on small numbers
+	$(call say,tests of the measurements)
+	cd bench && $(GO) test -timeout 10m ./...
 
 .PHONY: devcluster
 devcluster: bin/devcluster ## build the local Kubernetes (minutes the first time)

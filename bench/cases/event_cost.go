@@ -1,0 +1,156 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/bench/feed"
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/bench/measure"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// handlerCounts are how many handlers an event goes to, with the goals through compat.
+var handlerCounts = []struct {
+	n    int
+	goal float64
+}{{1, 0.2}, {10, 0.07}, {50, 0.03}}
+
+// eventCost measures what an update costs from the watch to the last handler, at
+// saturation: events are sent as fast as they are taken, and the clock stops when
+// every handler has seen the last. The objects are made beforehand.
+func eventCost() harness.Case {
+	c := harness.Case{Name: "event-cost"}
+	for _, s := range sides() {
+		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+			pods, changed := eventObjects(p)
+			figures := harness.Figures{}
+			if s.layout == store.Packed.String() {
+				changed = changed[:len(changed)/20] // many times slower: as long as the others
+			}
+			for _, h := range handlerCounts {
+				f, err := saturate(ctx, s, h.n, pods, changed)
+				if err != nil {
+					return nil, err
+				}
+				for name, value := range f {
+					figures[fmt.Sprintf("%s %d", name, h.n)] = value
+				}
+			}
+			return figures, nil
+		}})
+	}
+	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+		_, changed := eventObjects(p)
+		return harness.Figures{"ns": driverShare(changed)}, nil
+	}})
+	for _, h := range handlerCounts {
+		c.Rows = append(c.Rows, eventRows(h.n, h.goal)...)
+	}
+	c.Rows = append(c.Rows, harness.Row{Name: "the driver's own share of an event", Unit: "ns", Ours: "driver", Figure: "ns"})
+	return c
+}
+
+func eventRows(handlers int, goal float64) (rows []harness.Row) {
+	ns := fmt.Sprintf("ns %d", handlers)
+	for _, api := range []string{compat, typed} {
+		for _, l := range layouts {
+			row := harness.Row{Name: fmt.Sprintf("cost of an event, %s, %s", to(handlers), api), Layout: l.String(), Unit: "ns",
+				Ours: api + " " + l.String(), Peer: peer, Figure: ns}
+			if api == compat && l == store.Live {
+				row.Goal = harness.Ratio(goal)
+			}
+			rows = append(rows, row)
+		}
+	}
+	for _, l := range layouts {
+		rows = append(rows, harness.Row{Name: fmt.Sprintf("cost of an event, %s, typed against compat (in place of client-go)", to(handlers)), Layout: l.String(),
+			Unit: "ns", Ours: typed + " " + l.String(), Peer: compat + " " + l.String(), Figure: ns, Goal: harness.Ratio(1)})
+	}
+	return rows
+}
+
+func to(handlers int) string {
+	if handlers == 1 {
+		return "1 handler"
+	}
+	return fmt.Sprintf("%d handlers", handlers)
+}
+
+func eventObjects(p *harness.Params) (pods, changed []*corev1.Pod) {
+	pods, set := realPods(p.Size(10_000, 500))
+	return pods, changes(set, pods, p.Size(30_000, 1_500))
+}
+
+// saturate sends all changes and waits until all handlers have seen the last.
+func saturate(ctx context.Context, s side, handlers int, pods, changed []*corev1.Pod) (harness.Figures, error) {
+	lw := feed.NewListWatch(pods, latest)
+	t, err := s.open(lw)
+	if err != nil {
+		return nil, err
+	}
+	last := changed[len(changed)-1].ResourceVersion
+	var seen sync.WaitGroup
+	counts := make([]struct {
+		n int
+		_ [56]byte // a cache line each
+	}, handlers)
+	for i := range handlers {
+		seen.Add(1)
+		if err := t.handle(func(p *corev1.Pod) {
+			counts[i].n++
+			if p.ResourceVersion == last {
+				seen.Done()
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	stop, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	events, err := lw.Events(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	_, allocated := measure.Allocated()
+	cpu, began := measure.CPU(), time.Now()
+	for _, p := range changed {
+		events <- watch.Event{Type: watch.Modified, Object: p}
+	}
+	seen.Wait()
+	took, used := time.Since(began), measure.CPU()-cpu
+	_, now := measure.Allocated()
+	for i := range counts {
+		if counts[i].n != len(changed) {
+			return nil, fmt.Errorf("handler %d saw %d of %d events", i, counts[i].n, len(changed))
+		}
+	}
+	n := float64(len(changed))
+	return harness.Figures{"ns": float64(took) / n, "cpu": float64(used) / n, "allocations": (now - allocated) / n}, nil
+}
+
+// driverShare is what sending an event to nobody costs.
+func driverShare(changed []*corev1.Pod) float64 {
+	events := make(chan watch.Event, feed.Buffered)
+	done := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(done)
+		consume(events, changed[len(changed)-1].ResourceVersion)
+	}()
+	for _, p := range changed {
+		events <- watch.Event{Type: watch.Modified, Object: p}
+	}
+	<-done
+	return float64(time.Since(began)) / float64(len(changed))
+}

@@ -1,0 +1,105 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/bench/feed"
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/bench/measure"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+const (
+	latencyRate     = 1000 // events a second
+	latencyHandlers = 10
+)
+
+// eventLatency measures how long an event takes from being sent to each of ten
+// handlers, at a steady rate far below what either side can do.
+func eventLatency() harness.Case {
+	c := harness.Case{Name: "event-latency"}
+	for _, s := range sides() {
+		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+			pods, set := realPods(p.Size(5_000, 300))
+			return pace(ctx, s, pods, changes(set, pods, p.Size(2_500, 300)))
+		}})
+		if s.name == peer {
+			continue
+		}
+		for _, figure := range []string{"p50", "p99"} {
+			row := harness.Row{Name: fmt.Sprintf("event to handler at 1,000 events/s, 10 handlers, %s, %s", figure, apiOf(s)), Layout: s.layout, Unit: "us",
+				Ours: s.name, Peer: peer, Figure: figure}
+			if s.layout == store.Live.String() {
+				row.Goal = harness.Ratio(0.5)
+			}
+			c.Rows = append(c.Rows, row)
+		}
+	}
+	return c
+}
+
+// apiOf says through which API a side of ours is used.
+func apiOf(s side) string {
+	api, _, _ := strings.Cut(s.name, " ")
+	return api
+}
+
+func pace(ctx context.Context, s side, pods, changed []*corev1.Pod) (harness.Figures, error) {
+	lw := feed.NewListWatch(pods, latest)
+	t, err := s.open(lw)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	sent := make([]time.Duration, len(changed))
+	arrived := make([][]time.Duration, latencyHandlers)
+	var seen sync.WaitGroup
+	for h := range arrived {
+		arrived[h] = make([]time.Duration, len(changed))
+		seen.Add(len(changed))
+		if err := t.handle(func(p *corev1.Pod) {
+			arrived[h][number(p)] = time.Since(began)
+			seen.Done()
+		}); err != nil {
+			return nil, err
+		}
+	}
+	stop, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	events, err := lw.Events(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	first := time.Since(began) + 50*time.Millisecond
+	for i, p := range changed {
+		due := first + time.Duration(i)*time.Second/latencyRate
+		time.Sleep(due - time.Since(began))
+		sent[i] = time.Since(began)
+		events <- watch.Event{Type: watch.Modified, Object: p}
+	}
+	seen.Wait()
+	warm := len(changed) / 10 // the first tenth warms up
+	var all []time.Duration
+	for h := range arrived {
+		for i := warm; i < len(changed); i++ {
+			all = append(all, arrived[h][i]-sent[i])
+		}
+	}
+	us := float64(time.Microsecond)
+	return harness.Figures{
+		"p50": float64(measure.Percentile(all, 0.5)) / us,
+		"p99": float64(measure.Percentile(all, 0.99)) / us,
+	}, nil
+}

@@ -1,0 +1,128 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clientgo "k8s.io/client-go/tools/cache"
+
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// updateBatch is how many updates are written together.
+const updateBatch = 100
+
+// writer is a store that is written to, of whichever side.
+type writer interface {
+	update(p *corev1.Pod) error
+	updateAll(pods []*corev1.Pod) error
+}
+
+// storeUpdate measures writing one changed object to a store with two indexes, by
+// itself and together with others. Every change is a new object and is written once.
+func storeUpdate() harness.Case {
+	variant := func(name string, open func([]*corev1.Pod) (writer, error)) harness.Variant {
+		return harness.Variant{Name: name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+			pods, set := realPods(storePods(p))
+			spread(pods, storeNamespaces)
+			return writeChanges(p, set, pods, open)
+		}}
+	}
+	c := harness.Case{Name: "store-update", Variants: []harness.Variant{
+		variant(peer, func(pods []*corev1.Pod) (writer, error) { in, err := peerStore(pods); return indexWriter{in}, err }),
+		variant(compat, func(pods []*corev1.Pod) (writer, error) { in, err := compatStore(pods); return indexWriter{in}, err }),
+	}}
+	row := func(name, layout, ours, figure string, goal harness.Goal) {
+		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "ns", Ours: ours, Peer: peer, Figure: figure, Goal: goal})
+	}
+	for _, l := range layouts {
+		c.Variants = append(c.Variants, variant(l.String(), func(pods []*corev1.Pod) (writer, error) {
+			w, err := ourStore(l, 0, pods)
+			return ownWriter{w}, err
+		}))
+		goal := harness.Goal{}
+		if l == store.Live {
+			goal = harness.Ratio(0.7)
+		}
+		row("update of one object, one at a time", l.String(), l.String(), "one", goal)
+		row("update of one object, in batches of 100", l.String(), l.String(), "batch", goal)
+	}
+	row("update of one object, one at a time, through compat", store.Live.String(), compat, "one", harness.Goal{})
+	row("update of one object, in batches of 100, through compat", store.Live.String(), compat, "batch", harness.Goal{})
+	return c
+}
+
+func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod, open func([]*corev1.Pod) (writer, error)) (harness.Figures, error) {
+	half := p.Size(15_000, 500)
+	changed := changes(set, pods, 2*half+updateBatch)
+	w, err := open(pods)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range changed[2*half:] { // warm-up
+		if err := w.update(p); err != nil {
+			return nil, err
+		}
+	}
+	runtime.GC()
+	began := time.Now()
+	for _, p := range changed[:half] {
+		if err := w.update(p); err != nil {
+			return nil, err
+		}
+	}
+	one := time.Since(began)
+	runtime.GC()
+	began = time.Now()
+	for i := half; i < 2*half; i += updateBatch {
+		if err := w.updateAll(changed[i:min(i+updateBatch, 2*half)]); err != nil {
+			return nil, err
+		}
+	}
+	batch := time.Since(began)
+	return harness.Figures{"one": float64(one) / float64(half), "batch": float64(batch) / float64(half)}, nil
+}
+
+// indexWriter writes to a store of client-go's interface, in batches by its
+// transaction.
+type indexWriter struct{ clientgo.Indexer }
+
+func (w indexWriter) update(p *corev1.Pod) error { return w.Update(p) }
+
+func (w indexWriter) updateAll(pods []*corev1.Pod) error {
+	transactions := make([]clientgo.Transaction, len(pods))
+	for i, p := range pods {
+		transactions[i] = clientgo.Transaction{Object: p, Type: clientgo.TransactionTypeUpdate}
+	}
+	in, ok := w.Indexer.(clientgo.TransactionStore)
+	if !ok {
+		return fmt.Errorf("%T has no transactions", w.Indexer)
+	}
+	if err := in.Transaction(transactions...); err != nil {
+		return err
+	}
+	return nil
+}
+
+type ownWriter struct{ *store.Writer[*corev1.Pod] }
+
+func (w ownWriter) update(p *corev1.Pod) error {
+	w.Begin()
+	w.Put(podItem(p))
+	w.Commit()
+	return nil
+}
+
+func (w ownWriter) updateAll(pods []*corev1.Pod) error {
+	w.Begin()
+	for _, p := range pods {
+		w.Put(podItem(p))
+	}
+	w.Commit()
+	return nil
+}

@@ -1,0 +1,90 @@
+package cases
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgo "k8s.io/client-go/tools/cache"
+
+	"github.com/mirador-k8s/mirador/bench/feed"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// target is an informer over pods that were made beforehand, of whichever side.
+type target interface {
+	// handle adds a handler that is given the new state of each update.
+	handle(update func(*corev1.Pod)) error
+	// run starts it and waits until it has synced.
+	run(ctx context.Context) (stop func(), err error)
+}
+
+// side names an informer and opens it.
+type side struct {
+	name   string
+	layout string
+	open   func(lw *feed.ListWatch) (target, error)
+}
+
+// sides are client-go's, ours through compat and ours in the typed API.
+func sides() []side {
+	all := []side{{peer, "", func(lw *feed.ListWatch) (target, error) { return shared{peerInformer(lw)}, nil }}}
+	for _, l := range layouts {
+		all = append(all, side{compat + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
+			return shared{compatInformer(lw, l)}, nil
+		}})
+	}
+	for _, l := range layouts {
+		all = append(all, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
+			inf, err := typedInformer(&feed.Source{ListWatch: lw, Item: podItem}, l)
+			return own{inf}, err
+		}})
+	}
+	return all
+}
+
+// shared is an informer of client-go's interface.
+type shared struct{ clientgo.SharedIndexInformer }
+
+func (s shared) handle(update func(*corev1.Pod)) error {
+	_, err := s.AddEventHandler(clientgo.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, obj any) { update(obj.(*corev1.Pod)) },
+	})
+	return err
+}
+
+func (s shared) run(ctx context.Context) (func(), error) { return runShared(ctx, s) }
+
+// own is an informer of ours.
+type own struct {
+	*informer.Informer[*corev1.Pod]
+}
+
+func (o own) handle(update func(*corev1.Pod)) error {
+	_, err := o.SubscribeEntries(func(e object.Event[*store.Entry[*corev1.Pod]]) {
+		if e.Type == object.Update {
+			update(e.New.Object())
+		}
+	}, informer.MaxBacklog(-1)) // client-go keeps every event
+	return err
+}
+
+func (o own) run(ctx context.Context) (func(), error) {
+	r, err := run(ctx, o.Informer)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = r.stop() }, nil // a stop that fails has no part in the figures
+}
+
+// consume reads events up to the one with this version and does nothing with them:
+// what that costs is the driver's own share.
+func consume(events <-chan watch.Event, last string) {
+	for e := range events {
+		if e.Object.(*corev1.Pod).ResourceVersion == last {
+			return
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package cases
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clientgo "k8s.io/client-go/tools/cache"
+
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+const listingReaders = 8
+
+// writerBesideReaders measures how many updates a second one writer gets through
+// while eight readers list everything without pause.
+func writerBesideReaders() harness.Case {
+	variant := func(name string, open func([]*corev1.Pod) (w writer, list func(), err error)) harness.Variant {
+		return harness.Variant{Name: name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+			pods, set := realPods(storePods(p))
+			spread(pods, storeNamespaces)
+			changed := changes(set, pods, p.Size(10_000, 500))
+			w, list, err := open(pods)
+			if err != nil {
+				return nil, err
+			}
+			return contend(w, list, changed, time.Duration(p.Size(2000, 300))*time.Millisecond)
+		}}
+	}
+	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func([]*corev1.Pod) (writer, func(), error) {
+		return func(pods []*corev1.Pod) (writer, func(), error) {
+			in, err := open(pods)
+			return indexWriter{in}, func() { iterateList(in) }, err
+		}
+	}
+	c := harness.Case{Name: "writer-beside-readers", Variants: []harness.Variant{
+		variant(peer, indexer(peerStore)), variant(compat, indexer(compatStore))}}
+	row := func(name, layout, ours string, goal harness.Goal) {
+		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "updates/s", Ours: ours, Peer: peer, Figure: "rate", Goal: goal})
+	}
+	for _, l := range layouts {
+		c.Variants = append(c.Variants, variant(l.String(), func(pods []*corev1.Pod) (writer, func(), error) {
+			w, err := ourStore(l, 0, pods)
+			if err != nil {
+				return nil, nil, err
+			}
+			r := w.Reader()
+			return ownWriter{w}, func() {
+				for range r.Snapshot().All() {
+				}
+			}, nil
+		}))
+		goal := harness.Goal{}
+		if l == store.Live {
+			goal = harness.Times(2000)
+		}
+		row("writer while 8 readers list without pause", l.String(), l.String(), goal)
+	}
+	row("writer while 8 readers list without pause, through compat", store.Live.String(), compat, harness.Goal{})
+	return c
+}
+
+func iterateList(in clientgo.Indexer) {
+	for range in.List() {
+	}
+}
+
+func contend(w writer, list func(), changed []*corev1.Pod, during time.Duration) (harness.Figures, error) {
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	var lists atomic.Int64
+	for range listingReaders {
+		readers.Go(func() {
+			for !stop.Load() {
+				list()
+				lists.Add(1)
+			}
+		})
+	}
+	for lists.Load() < listingReaders { // all of them are at it
+		time.Sleep(time.Millisecond)
+	}
+	n, before := 0, lists.Load()
+	began := time.Now()
+	for time.Since(began) < during {
+		if err := w.update(changed[n%len(changed)]); err != nil {
+			return nil, err
+		}
+		n++
+	}
+	took := time.Since(began)
+	read := lists.Load() - before
+	stop.Store(true)
+	readers.Wait()
+	return harness.Figures{"rate": float64(n) / took.Seconds(), "lists": float64(read) / took.Seconds()}, nil
+}

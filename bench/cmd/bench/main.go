@@ -1,0 +1,145 @@
+// Bench measures this project against client-go, side by side in one run, and says
+// which goals are met.
+//
+//	go run ./cmd/bench                 everything, at most 20 minutes
+//	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
+//	go run ./cmd/bench -only heap      the cases whose name matches
+//	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/mirador-k8s/mirador/bench/cases"
+	"github.com/mirador-k8s/mirador/bench/harness"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	klog.LogToStderr(true)
+	if len(os.Args) > 1 && os.Args[1] == harness.ChildArgument {
+		if err := harness.Child(ctx, cases.All(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := bench(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		}
+		os.Exit(1)
+	}
+}
+
+type settings struct {
+	quick, check bool
+	only, out    string
+	repeat, pods int
+	budget       time.Duration
+}
+
+func bench(ctx context.Context, args []string, out, progress io.Writer) error {
+	var s settings
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	flags.BoolVar(&s.quick, "quick", false, "small sizes and one repetition: a smoke run")
+	flags.BoolVar(&s.check, "check", false, "compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
+	flags.StringVar(&s.only, "only", "", "run the cases whose name matches this regular expression")
+	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
+	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
+	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
+	flags.DurationVar(&s.budget, "budget", 19*time.Minute, "begin no further repetition after this time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("it takes no argument %q: see -help", flags.Arg(0))
+	}
+	if s.out == "" && !s.quick {
+		s.out = "results"
+	}
+	if s.check && s.out == "" {
+		return errors.New("-check of a quick run needs -out, the folder that another quick run recorded")
+	}
+	chosen, err := choose(cases.All(), s.only)
+	if err != nil {
+		return err
+	}
+	var recorded []harness.Result
+	if s.check {
+		if recorded, err = harness.Load(s.out); err != nil {
+			return err
+		}
+	}
+	if s.quick && s.repeat == 0 {
+		s.repeat = 1
+	}
+	rows, failed := harness.Run(ctx, chosen, harness.Options{
+		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Repeat: s.repeat,
+		Progress: progress, Terminal: isTerminal(progress),
+	})
+	if s.quick {
+		fmt.Fprintln(out, "A quick run: sizes are a fraction of what the rows say, and nothing is repeated.")
+	}
+	if err := harness.WriteTable(out, rows); err != nil {
+		return err
+	}
+	switch {
+	case s.check:
+		return errors.Join(failed, verdict(out, harness.Compare(recorded, rows)))
+	case s.out == "" || s.only != "" && !s.quick:
+		return failed // part of the rows would replace all that are recorded
+	}
+	return errors.Join(failed, harness.Save(s.out, rows, harness.ThisMachine()))
+}
+
+func choose(all []harness.Case, only string) ([]harness.Case, error) {
+	if err := harness.Validate(all); err != nil {
+		return nil, err
+	}
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	chosen := slices.DeleteFunc(all, func(c harness.Case) bool { return !match.MatchString(c.Name) })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no case matches -only %q", only)
+	}
+	return chosen, nil
+}
+
+func verdict(out io.Writer, worse []string) error {
+	if len(worse) == 0 {
+		fmt.Fprintln(out, "\nNothing is worse than recorded.")
+		return nil
+	}
+	fmt.Fprintln(out)
+	for _, w := range worse {
+		fmt.Fprintln(out, "worse:", w)
+	}
+	return fmt.Errorf("%d rows are worse than recorded", len(worse))
+}
+
+// isTerminal says whether a progress line can be rewritten.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

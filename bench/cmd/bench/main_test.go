@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mirador-k8s/mirador/bench/cases"
+	"github.com/mirador-k8s/mirador/bench/harness"
+)
+
+// The harness starts this program again for each trial: that is what this test
+// binary is then.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == harness.ChildArgument {
+		if err := harness.Child(context.Background(), cases.All(), os.Stdin, os.Stdout); err != nil {
+			_, _ = io.WriteString(os.Stderr, err.Error())
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
+	dir := t.TempDir()
+	var out, progress bytes.Buffer
+	if err := bench(t.Context(), []string{"-quick", "-out", dir, "-only", "^(heap|store-get|growth)$"}, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, harness.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) < 20 {
+		t.Errorf("%d rows were recorded", len(rows))
+	}
+	for _, r := range rows {
+		for _, field := range []string{"case", "unit", "ours", "peer", "ratio", "goal", "met", "spread"} {
+			if _, ok := r[field]; !ok {
+				t.Errorf("row %v has no %s", r["case"], field)
+			}
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"heap per pod", "| packed |", "(ratios.svg)", "How costs grow", "(growth-get-by-key.svg)"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for _, plot := range []string{"ratios.svg", "growth-get-by-key.svg"} {
+		if svg, err := os.ReadFile(filepath.Join(dir, plot)); err != nil || !bytes.Contains(svg, []byte("</svg>")) {
+			t.Errorf("%s is no plot: %v", plot, err)
+		}
+	}
+	for _, want := range []string{"CASE", "heap per pod", "client-go, repetition 1", "elapsed"} {
+		if !strings.Contains(out.String()+progress.String(), want) {
+			t.Errorf("the output does not have %q", want)
+		}
+	}
+	checkFindsWhatGotWorse(t, dir, rows)
+}
+
+// checkFindsWhatGotWorse records better figures than there were and has a check
+// notice that.
+func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
+	t.Helper()
+	for _, r := range rows {
+		if ratio, ok := r["ratio"].(float64); ok {
+			r["ratio"] = ratio / 100
+		}
+	}
+	data, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, harness.File), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = bench(t.Context(), []string{"-quick", "-check", "-out", dir, "-only", "^heap$"}, &out, io.Discard)
+	if err == nil || !strings.Contains(out.String(), "worse: heap per pod, decoded here (live)") {
+		t.Errorf("a check against figures a hundred times better says %v and prints:\n%s", err, &out)
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-check", "-out", "no/such/folder"}} {
+		if err := bench(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("bench %v did not fail", args)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Server answers watches inside the process. From files it starts no goroutine: a
+// client reads from the file itself.
+type Server struct {
+	// Open gives the response to a watch that starts with the state, in a form.
+	Open func(form Form) (io.ReadCloser, error)
+}
+
+// FromFiles serves the files of n pods in a folder.
+func FromFiles(dir string, n int) *Server {
+	return &Server{Open: func(form Form) (io.ReadCloser, error) { return os.Open(File(dir, form, n)) }}
+}
+
+// Generated serves n pods of so many templates that are made while they are read.
+func Generated(n, templates int) *Server {
+	return &Server{Open: func(form Form) (io.ReadCloser, error) { return readAhead(NewStream(form, n, templates)), nil }}
+}
+
+// Config is that of a client of this server, on protobuf where the client has it
+// and without a limit on its requests.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{
+		Host: "http://feed.invalid", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{
+			ContentType:        "application/vnd.kubernetes.protobuf",
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+		},
+	}
+}
+
+// RoundTrip answers a watch with the state, or with silence where none was asked
+// for. Nobody is to list: both sides use the streaming form, as they do by default.
+func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
+	query := req.URL.Query()
+	if query.Get("watch") != "true" && query.Get("watch") != "1" {
+		return nil, fmt.Errorf("%s: this server answers watches only", req.URL)
+	}
+	form, media := JSON, "application/json"
+	if strings.Contains(req.Header.Get("Accept"), "protobuf") {
+		form, media = Protobuf, "application/vnd.kubernetes.protobuf;stream=watch"
+	}
+	b := &body{ctx: req.Context(), closed: make(chan struct{}), read: true}
+	if query.Get("sendInitialEvents") == "true" {
+		state, err := s.Open(form)
+		if err != nil {
+			return nil, err
+		}
+		b.state, b.read = state, false
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {media}}, Body: b, Request: req, ContentLength: -1,
+	}, nil
+}
+
+// body is the state, and then silence until the client goes away.
+type body struct {
+	ctx    context.Context
+	state  io.ReadCloser // may be nil
+	read   bool          // all of the state was read
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if !b.read {
+		n, err := b.state.Read(p)
+		if err == io.EOF {
+			b.read, err = true, nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	select {
+	case <-b.closed:
+		return 0, io.EOF
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	}
+}
+
+func (b *body) Close() error {
+	var err error
+	b.once.Do(func() {
+		close(b.closed)
+		if b.state != nil {
+			err = b.state.Close()
+		}
+	})
+	return err
+}

@@ -1,0 +1,181 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Figures are what one trial measured, by name.
+type Figures map[string]float64
+
+// Params are what a trial is given.
+type Params struct {
+	// Quick asks for small sizes: a smoke run.
+	Quick bool `json:"quick"`
+	// Scratch is a folder that all trials of a run share, for inputs that the parent
+	// prepares once.
+	Scratch string `json:"scratch"`
+	// Cluster is the kubeconfig of a real server, where the case asked for one.
+	Cluster string `json:"cluster,omitempty"`
+	// Pods is how many pods the real server should have; 0 leaves it to the case.
+	Pods int `json:"pods,omitempty"`
+}
+
+// Size picks a size for a full or a quick run.
+func (p *Params) Size(full, quick int) int {
+	if p.Quick {
+		return quick
+	}
+	return full
+}
+
+// Variant is one side of a case.
+type Variant struct {
+	Name string
+	Run  func(ctx context.Context, p *Params) (Figures, error)
+}
+
+// Case is one measurement.
+type Case struct {
+	// Name is short and stands in progress lines and -only.
+	Name string
+	// Repeat is how often each variant is run; 0 means 5.
+	Repeat   int
+	Variants []Variant
+	Rows     []Row
+	// Prepare runs in the parent before the first trial: it makes inputs in
+	// Params.Scratch or starts a server. What it returns, if not nil, runs at the end.
+	Prepare func(ctx context.Context, p *Params) (cleanup func(), err error)
+}
+
+// Row is one line of the table.
+type Row struct {
+	// Name is the case as the table calls it.
+	Name   string
+	Layout string
+	Unit   string
+	// Ours and Peer are the variants that are compared; Peer may be empty.
+	Ours, Peer string
+	// Figure is the figure of Ours, PeerFigure that of Peer where it has another name.
+	Figure, PeerFigure string
+	Goal               Goal
+	// N is the number of objects, for the points of a growth curve.
+	N int
+	// Growth, where it is set, makes this row the exponent with which a cost grows
+	// over the sizes: Ours and Peer then are prefixes of the variants NAME@SIZE.
+	Growth []int
+}
+
+// Goal is what a row is to reach.
+type Goal struct {
+	// Of says what is compared with Value.
+	Of    GoalOf
+	Value float64
+}
+
+// GoalOf says what a goal is about.
+type GoalOf string
+
+// The kinds of goals.
+const (
+	NoGoal      GoalOf = ""
+	RatioAtMost GoalOf = "ratio at most"
+	RatioAbove  GoalOf = "ratio at least"
+	OursAtMost  GoalOf = "ours at most"
+)
+
+// Ratio is the goal of being at most this much of the peer's.
+func Ratio(v float64) Goal { return Goal{RatioAtMost, v} }
+
+// Times is the goal of being at least this often the peer's.
+func Times(v float64) Goal { return Goal{RatioAbove, v} }
+
+// AtMost is a goal without a peer.
+func AtMost(v float64) Goal { return Goal{OursAtMost, v} }
+
+func (g Goal) met(ours, ratio float64) *bool {
+	var met bool
+	switch g.Of {
+	case RatioAtMost:
+		met = ratio <= g.Value
+	case RatioAbove:
+		met = ratio >= g.Value
+	case OursAtMost:
+		met = ours <= g.Value
+	default:
+		return nil
+	}
+	return &met
+}
+
+// String gives the goal as the table shows it.
+func (g Goal) String() string {
+	switch g.Of {
+	case RatioAtMost:
+		return fmt.Sprintf("≤ %gx", g.Value)
+	case RatioAbove:
+		return fmt.Sprintf("≥ %gx", g.Value)
+	case OursAtMost:
+		return fmt.Sprintf("ours ≤ %g", g.Value)
+	}
+	return ""
+}
+
+func (c *Case) repeat() int {
+	if c.Repeat == 0 {
+		return 5
+	}
+	return c.Repeat
+}
+
+func (c *Case) variant(name string) (Variant, error) {
+	for _, v := range c.Variants {
+		if v.Name == name {
+			return v, nil
+		}
+	}
+	return Variant{}, fmt.Errorf("case %s has no variant %q", c.Name, name)
+}
+
+// Validate finds rows that name variants which are not there.
+func Validate(cases []Case) error {
+	seen := map[string]bool{}
+	for _, c := range cases {
+		if seen[c.Name] {
+			return fmt.Errorf("there are two cases %s", c.Name)
+		}
+		seen[c.Name] = true
+		for _, r := range c.Rows {
+			for _, v := range r.variants() {
+				if !slices.ContainsFunc(c.Variants, func(have Variant) bool { return have.Name == v }) {
+					return fmt.Errorf("row %q of case %s needs the variant %q, which is not there", r.Name, c.Name, v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// variants lists those that a row is made of.
+func (r *Row) variants() []string {
+	var all []string
+	for _, side := range []string{r.Ours, r.Peer} {
+		switch {
+		case side == "":
+		case r.Growth == nil:
+			all = append(all, side)
+		default:
+			for _, n := range r.Growth {
+				all = append(all, At(side, n))
+			}
+		}
+	}
+	return all
+}
+
+// Exponent is the unit of rows that say how a cost grows; 1 is linear.
+const Exponent = "exponent"
+
+// At names the variant of a side at one size.
+func At(side string, n int) string { return fmt.Sprintf("%s@%d", side, n) }

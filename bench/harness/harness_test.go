@@ -1,0 +1,142 @@
+package harness
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSampleIsTheMedianWithItsRange(t *testing.T) {
+	s, ok := sampleOf([]float64{5, 1, 3})
+	if !ok || s.Median != 3 || s.Min != 1 || s.Max != 5 || s.Runs != 3 {
+		t.Errorf("got %+v", s)
+	}
+	if s, _ := sampleOf([]float64{2, 4}); s.Median != 3 {
+		t.Errorf("the median of two is %v", s.Median)
+	}
+	if _, ok := sampleOf(nil); ok {
+		t.Error("nothing has a median")
+	}
+	if got := s.Spread(); math.Abs(got-2.0/3) > 1e-9 {
+		t.Errorf("the spread is %v", got)
+	}
+}
+
+func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
+	by := trials{}
+	for _, v := range []float64{10, 20, 30} {
+		by.add("c", "ours", Figures{"ns": v})
+		by.add("c", "peer", Figures{"ns": v * 10})
+	}
+	for _, test := range []struct {
+		goal Goal
+		met  bool
+	}{{Ratio(0.1), true}, {Ratio(0.09), false}, {Times(0.05), true}, {Times(2), false}, {AtMost(20), true}, {AtMost(19), false}} {
+		row := Row{Name: "r", Ours: "ours", Peer: "peer", Figure: "ns", Goal: test.goal}
+		res, ok := row.result(by["c"])
+		if !ok || *res.Ratio != 0.1 || res.Ours != 20 || *res.Peer != 200 || *res.Met != test.met {
+			t.Errorf("%v: %+v", test.goal, res)
+		}
+	}
+	without := Row{Ours: "ours", Figure: "ns"}
+	if res, _ := without.result(by["c"]); res.Met != nil || res.Ratio != nil || res.Peer != nil {
+		t.Errorf("a row without peer and goal is %+v", res)
+	}
+	missing := Row{Ours: "ours", Figure: "no such figure"}
+	if _, ok := missing.result(by["c"]); ok {
+		t.Error("a row that was not measured is shown")
+	}
+}
+
+func TestGrowthIsTheExponentOfTheSize(t *testing.T) {
+	by := trials{}
+	for _, n := range []int{10, 100, 1000} {
+		by.add("c", At("ours", n), Figures{"cost": 3 * float64(n)})
+		by.add("c", At("peer", n), Figures{"cost": float64(n) * float64(n)})
+	}
+	row := Row{Ours: "ours", Peer: "peer", Figure: "cost", Growth: []int{10, 100, 1000}, Goal: AtMost(1.1)}
+	res, ok := row.result(by["c"])
+	if !ok || math.Abs(res.Ours-1) > 1e-9 || math.Abs(*res.Peer-2) > 1e-9 || !*res.Met || res.Ratio != nil {
+		t.Errorf("got %+v", res)
+	}
+}
+
+func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
+	cases := []Case{
+		{Name: "a", Repeat: 2, Variants: []Variant{{Name: "x"}, {Name: "y"}}},
+		{Name: "b", Repeat: 1, Variants: []Variant{{Name: "z"}}},
+	}
+	var got []string
+	for _, s := range plan(cases, Options{}) {
+		got = append(got, s.c.Name+s.variant)
+	}
+	if want := "ax ay bz ax ay"; strings.Join(got, " ") != want {
+		t.Errorf("the plan is %v, want %s", got, want)
+	}
+	if got := plan(cases, Options{Repeat: 1}); len(got) != 3 {
+		t.Errorf("one repetition makes %d trials", len(got))
+	}
+}
+
+func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
+	row := func(ratio, spread float64, of GoalOf) Result {
+		return Result{Case: "c", Layout: "live", Ratio: &ratio, GoalOf: of, Spread: Spread{Ours: spread}}
+	}
+	for _, test := range []struct {
+		name     string
+		was, now Result
+		worse    bool
+	}{
+		{"the same", row(1, 0, RatioAtMost), row(1, 0, RatioAtMost), false},
+		{"below the least noise", row(1, 0, RatioAtMost), row(1.14, 0, RatioAtMost), false},
+		{"above it", row(1, 0, RatioAtMost), row(1.16, 0, RatioAtMost), true},
+		{"within the recorded spread", row(1, 0.5, RatioAtMost), row(1.4, 0, RatioAtMost), false},
+		{"better", row(1, 0, RatioAtMost), row(0.1, 0, RatioAtMost), false},
+		{"fewer where more is better", row(2000, 0, RatioAbove), row(1000, 0, RatioAbove), true},
+		{"more where more is better", row(2000, 0, RatioAbove), row(9000, 0, RatioAbove), false},
+	} {
+		if worse := Compare([]Result{test.was}, []Result{test.now}); (len(worse) > 0) != test.worse {
+			t.Errorf("%s: %v", test.name, worse)
+		}
+	}
+}
+
+func TestRowsThatNameNoVariantAreFound(t *testing.T) {
+	c := Case{Name: "c", Variants: []Variant{{Name: "x"}}, Rows: []Row{{Name: "r", Ours: "x", Peer: "y"}}}
+	if err := Validate([]Case{c}); err == nil || !strings.Contains(err.Error(), `"y"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChildRunsTheTrialItIsTold(t *testing.T) {
+	cases := []Case{{Name: "c", Variants: []Variant{{Name: "v", Run: func(_ context.Context, p *Params) (Figures, error) {
+		return Figures{"size": float64(p.Size(10, 1))}, nil
+	}}}}}
+	var out strings.Builder
+	in := strings.NewReader(`{"case":"c","variant":"v","params":{"quick":true}}`)
+	if err := Child(t.Context(), cases, in, &out); err != nil || strings.TrimSpace(out.String()) != `{"size":1}` {
+		t.Errorf("%v, %s", err, &out)
+	}
+	for _, bad := range []string{`{"case":"d"}`, `{"case":"c","variant":"w"}`, `no JSON`} {
+		if err := Child(t.Context(), cases, strings.NewReader(bad), &out); err == nil {
+			t.Errorf("%s did not fail", bad)
+		}
+	}
+}
+
+func TestTimeLeftNeverExceedsTheBudget(t *testing.T) {
+	r := &runner{o: Options{Budget: time.Minute}, began: time.Now(), took: map[string]time.Duration{"a x": time.Hour}}
+	if left := r.left([]step{{&Case{Name: "a"}, "x", 0}}); left != "1m0s" {
+		t.Errorf("%s are left", left)
+	}
+}
+
+func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1: "1", 0.0374: "0.0374", 12.345: "12.3", 1234567: "1,234,567", 0.5: "0.5", -20: "-20"} {
+		if got := Number(v); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+}

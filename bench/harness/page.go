@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"fmt"
+	"strings"
+)
+
+// page is the Markdown page.
+func page(rows []Result, m Machine) string {
+	var b strings.Builder
+	met, open, without := 0, 0, 0
+	for _, r := range rows {
+		switch {
+		case r.Met == nil:
+			without++
+		case *r.Met:
+			met++
+		default:
+			open++
+		}
+	}
+	fmt.Fprintf(&b, `# Measurements against client-go
+
+Both sides on the same inputs in one run, each trial in a process of its own, the sides in turn; medians of the
+repetitions. A ratio is ours over client-go's, so less is better, except where the goal says "≥". Written by
+`+"`make bench`"+`, the same rows are in [results.json](results.json).
+
+%d goals met, %d not met, %d rows without a goal.
+
+`, met, open, without)
+	fmt.Fprintf(&b, "%s, %s, %d cores", m.Go, m.Platform, m.Cores)
+	if m.Processor != "" {
+		fmt.Fprintf(&b, " (%s)", m.Processor)
+	}
+	if m.MemoryGiB > 0 {
+		fmt.Fprintf(&b, ", %d GiB of memory", m.MemoryGiB)
+	}
+	b.WriteString(".\n\n![ratios against goals](ratios.svg)\n\n")
+	table(&b, rows, func(r *Result) bool { return r.Objects == 0 })
+	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of the median, of ours and of client-go's.\n")
+	if plots := growthPlots(rows); len(plots) > 0 {
+		b.WriteString("\n## How costs grow\n\n")
+		for _, p := range plots {
+			fmt.Fprintf(&b, "![%s](%s)\n", p.title, p.file)
+		}
+		b.WriteString("\n")
+		table(&b, rows, func(r *Result) bool { return r.Objects > 0 })
+	}
+	return b.String()
+}
+
+func table(b *strings.Builder, rows []Result, which func(*Result) bool) {
+	b.WriteString("| case | layout | ours | client-go | ratio | goal | met | spread | runs |\n|---|---|---:|---:|---:|---:|---|---:|---:|\n")
+	for _, r := range rows {
+		if which(&r) {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(r.cells(), " | "))
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Options of a run.
+type Options struct {
+	Params Params
+	// Budget is when no further repetition is begun; every trial is run once in any case.
+	Budget time.Duration
+	// Repeat, where it is set, is how often every variant is run at most.
+	Repeat int
+	// Progress is where the progress line goes; Terminal says whether it can be rewritten.
+	Progress io.Writer
+	Terminal bool
+}
+
+// step is one trial of the plan.
+type step struct {
+	c       *Case
+	variant string
+	round   int
+}
+
+// Run runs the cases and returns their rows. Failed trials do not end the run: the
+// rows of what worked come with an error that tells what did not.
+func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error) {
+	scratch, err := os.MkdirTemp("", "mirador-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the inputs: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	params := make(map[string]*Params, len(cases))
+	for i := range cases {
+		p := o.Params
+		p.Scratch = scratch
+		params[cases[i].Name] = &p
+	}
+
+	r := &runner{o: o, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
+	plan := plan(cases, o)
+	prepared := map[string]bool{}
+	for i, s := range plan {
+		if err := ctx.Err(); err != nil {
+			return results(cases, r.trials), errors.Join(append(r.failed, err)...)
+		}
+		if !prepared[s.c.Name] && s.c.Prepare != nil {
+			r.say("preparing %s", s.c.Name)
+			cleanup, err := s.c.Prepare(ctx, params[s.c.Name])
+			if cleanup != nil {
+				defer cleanup()
+			}
+			if err != nil {
+				r.failed = append(r.failed, fmt.Errorf("prepare case %s: %w", s.c.Name, err))
+				r.broken[s.c.Name] = true
+			}
+		}
+		prepared[s.c.Name] = true
+		r.step(ctx, s, plan[i:], *params[s.c.Name])
+	}
+	r.clear()
+	r.summary(cases)
+	return results(cases, r.trials), errors.Join(r.failed...)
+}
+
+// plan orders the trials: round by round over all cases, within a case the
+// variants in turn, so that the sides alternate.
+func plan(cases []Case, o Options) []step {
+	var all []step
+	for round := 0; ; round++ {
+		before := len(all)
+		for i := range cases {
+			times := cases[i].repeat()
+			if o.Repeat > 0 {
+				times = min(times, o.Repeat)
+			}
+			if round >= times {
+				continue
+			}
+			for _, v := range cases[i].Variants {
+				all = append(all, step{&cases[i], v.Name, round})
+			}
+		}
+		if len(all) == before {
+			return all
+		}
+	}
+}
+
+type runner struct {
+	o      Options
+	began  time.Time
+	took   map[string]time.Duration // case and variant: how long its last trial took
+	spent  map[string]time.Duration // by case, over all its trials
+	trials trials
+	failed []error
+	broken map[string]bool // case, or case and variant, that failed: not tried again
+}
+
+func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
+	name := s.c.Name + " " + s.variant
+	if r.broken[s.c.Name] || r.broken[name] {
+		return
+	}
+	if s.round > 0 && time.Since(r.began)+r.took[name] > r.o.Budget {
+		return
+	}
+	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
+		time.Since(r.began).Round(time.Second), r.left(rest))
+	began := time.Now()
+	figures, err := trial(ctx, order{s.c.Name, s.variant, p})
+	if err != nil {
+		r.failed = append(r.failed, err)
+		r.broken[name] = true
+		return
+	}
+	r.took[name] = time.Since(began)
+	r.spent[s.c.Name] += r.took[name]
+	r.trials.add(s.c.Name, s.variant, figures)
+}
+
+// left estimates what is still to come, by how long the same trial took before or,
+// where it was not run yet, by the average of all.
+func (r *runner) left(rest []step) string {
+	if len(r.took) == 0 {
+		return "unknown"
+	}
+	var sum time.Duration
+	for _, d := range r.took {
+		sum += d
+	}
+	average := sum / time.Duration(len(r.took))
+	var left time.Duration
+	for _, s := range rest {
+		if d, known := r.took[s.c.Name+" "+s.variant]; known {
+			left += d
+		} else {
+			left += average
+		}
+	}
+	return min(left, max(0, r.o.Budget-time.Since(r.began))).Round(time.Second).String()
+}
+
+func (r *runner) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !r.o.Terminal {
+		fmt.Fprintln(r.o.Progress, text)
+		return
+	}
+	fmt.Fprintf(r.o.Progress, "\r%s\x1b[K", text)
+}
+
+// summary tells where the time went.
+func (r *runner) summary(cases []Case) {
+	var parts []string
+	for _, c := range cases {
+		if spent := r.spent[c.Name]; spent > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", c.Name, spent.Round(time.Second)))
+		}
+	}
+	fmt.Fprintf(r.o.Progress, "took %s: %s\n", time.Since(r.began).Round(time.Second), strings.Join(parts, ", "))
+}
+
+func (r *runner) clear() {
+	if r.o.Terminal {
+		fmt.Fprint(r.o.Progress, "\r\x1b[K")
+	}
+}

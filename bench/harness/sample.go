@@ -1,0 +1,153 @@
+package harness
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Sample is one figure of one variant over all repetitions.
+type Sample struct {
+	Median, Min, Max float64
+	Runs             int
+}
+
+func sampleOf(values []float64) (Sample, bool) {
+	if len(values) == 0 {
+		return Sample{}, false
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	median := sorted[n/2]
+	if n%2 == 0 {
+		median = (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return Sample{Median: median, Min: sorted[0], Max: sorted[n-1], Runs: n}, true
+}
+
+// Spread is half the way from the smallest to the largest value, as a share of the median.
+func (s Sample) Spread() float64 {
+	if s.Median == 0 {
+		return 0
+	}
+	return (s.Max - s.Min) / 2 / math.Abs(s.Median)
+}
+
+// trials are the figures of a run: case, variant, figure, repetitions.
+type trials map[string]map[string]map[string][]float64
+
+func (t trials) add(c, v string, f Figures) {
+	if t[c] == nil {
+		t[c] = map[string]map[string][]float64{}
+	}
+	if t[c][v] == nil {
+		t[c][v] = map[string][]float64{}
+	}
+	for name, value := range f {
+		t[c][v][name] = append(t[c][v][name], value)
+	}
+}
+
+// Result is a row with its figures, as results.json has it.
+type Result struct {
+	Case   string `json:"case"`
+	Layout string `json:"layout,omitempty"`
+	Unit   string `json:"unit"`
+	// Objects is the size, for a point of a growth curve.
+	Objects int      `json:"objects,omitempty"`
+	Ours    float64  `json:"ours"`
+	Peer    *float64 `json:"peer"`
+	Ratio   *float64 `json:"ratio"`
+	Goal    *float64 `json:"goal"`
+	GoalOf  GoalOf   `json:"goalOf,omitempty"`
+	Met     *bool    `json:"met"`
+	Spread  Spread   `json:"spread"`
+	Runs    int      `json:"runs"`
+}
+
+// Spread is how far the repetitions of each side lay apart.
+type Spread struct {
+	// Ours and Peer are half the distance from the smallest to the largest, as a share
+	// of the median.
+	Ours float64 `json:"ours"`
+	Peer float64 `json:"peer"`
+	// OursRange and PeerRange are the smallest and the largest.
+	OursRange [2]float64  `json:"oursRange"`
+	PeerRange *[2]float64 `json:"peerRange,omitempty"`
+}
+
+// results makes the rows of a run. A row whose figures were not measured is left out.
+func results(cases []Case, t trials) []Result {
+	var all []Result
+	for _, c := range cases {
+		for _, r := range c.Rows {
+			if res, ok := r.result(t[c.Name]); ok {
+				all = append(all, res)
+			}
+		}
+	}
+	return all
+}
+
+func (r *Row) result(by map[string]map[string][]float64) (Result, bool) {
+	ours, ok := r.sample(by, r.Ours, r.Figure)
+	if !ok {
+		return Result{}, false
+	}
+	res := Result{
+		Case: r.Name, Layout: r.Layout, Unit: r.Unit, Objects: r.N, Ours: ours.Median, Runs: ours.Runs,
+		Spread: Spread{Ours: ours.Spread(), OursRange: [2]float64{ours.Min, ours.Max}}, GoalOf: r.Goal.Of,
+	}
+	if r.Growth != nil {
+		res.Unit = Exponent
+	}
+	if r.Goal.Of != NoGoal {
+		res.Goal = &r.Goal.Value
+	}
+	ratio := math.NaN()
+	if peer, ok := r.sample(by, r.Peer, cmp.Or(r.PeerFigure, r.Figure)); ok {
+		res.Peer = &peer.Median
+		res.Spread.Peer, res.Spread.PeerRange = peer.Spread(), &[2]float64{peer.Min, peer.Max}
+		if peer.Median != 0 && r.Growth == nil {
+			ratio = ours.Median / peer.Median
+			res.Ratio = &ratio
+		}
+	}
+	if res.Ratio != nil || r.Goal.Of == OursAtMost {
+		res.Met = r.Goal.met(ours.Median, ratio)
+	}
+	return res, true
+}
+
+func (r *Row) sample(by map[string]map[string][]float64, side, figure string) (Sample, bool) {
+	if side == "" {
+		return Sample{}, false
+	}
+	if r.Growth == nil {
+		return sampleOf(by[side][figure])
+	}
+	return r.exponent(by, side, figure)
+}
+
+// exponent fits cost = a * n^e through the medians of the sizes; 1 is linear.
+func (r *Row) exponent(by map[string]map[string][]float64, side, figure string) (Sample, bool) {
+	var xs, ys []float64
+	runs := 0
+	for _, n := range r.Growth {
+		s, ok := sampleOf(by[At(side, n)][figure])
+		if !ok || s.Median <= 0 {
+			continue
+		}
+		xs, ys, runs = append(xs, math.Log(float64(n))), append(ys, math.Log(s.Median)), s.Runs
+	}
+	if len(xs) < 2 {
+		return Sample{}, false
+	}
+	var sx, sy, sxx, sxy float64
+	for i := range xs {
+		sx, sy, sxx, sxy = sx+xs[i], sy+ys[i], sxx+xs[i]*xs[i], sxy+xs[i]*ys[i]
+	}
+	n := float64(len(xs))
+	e := (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	return Sample{Median: e, Min: e, Max: e, Runs: runs}, true
+}

@@ -1,0 +1,114 @@
+// Package measure reads what a trial costs this process: live heap, its peak,
+// resident memory, processor time, allocations, latencies.
+package measure
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const liveHeap = "/gc/heap/live:bytes"
+
+func read(name string) uint64 {
+	s := []metrics.Sample{{Name: name}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// LiveHeap collects twice, so that finalizers and pools have had their turn, and
+// returns the bytes that were found alive.
+func LiveHeap() float64 {
+	runtime.GC()
+	runtime.GC()
+	return float64(read(liveHeap))
+}
+
+// CPU is the processor time that this process has used.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for a bad argument only
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Allocated is how many bytes and objects were allocated so far.
+func Allocated() (bytes, objects float64) {
+	return float64(read("/gc/heap/allocs:bytes")), float64(read("/gc/heap/allocs:objects"))
+}
+
+// PeakRSS is the largest resident memory so far, in bytes; 0 where the system does
+// not tell.
+func PeakRSS() float64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for l := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(l, "VmHWM:"); ok {
+			kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			return kib * 1024
+		}
+	}
+	return 0
+}
+
+// Peak watches the live heap for its largest value.
+type Peak struct {
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	max     uint64
+}
+
+// WatchPeak begins. The value is that of each collection; whoever wants to see more
+// of the way has the collector run more often.
+func WatchPeak() *Peak {
+	p := &Peak{stop: make(chan struct{})}
+	p.stopped.Go(func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			p.max = max(p.max, read(liveHeap))
+			select {
+			case <-p.stop:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return p
+}
+
+// Stop ends the watch and returns the largest value seen.
+func (p *Peak) Stop() float64 {
+	close(p.stop)
+	p.stopped.Wait()
+	return float64(p.max)
+}
+
+// Percentile sorts the values and returns the one below which a share of them lies.
+func Percentile(values []time.Duration, share float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[min(len(values)-1, int(share*float64(len(values))))]
+}
+
+// PerOp runs f, which does n operations, until the time is up, and returns the
+// nanoseconds of one operation in the median round.
+func PerOp(n int, budget time.Duration, f func()) float64 {
+	f() // warm-up
+	var rounds []time.Duration
+	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5; {
+		t := time.Now()
+		f()
+		rounds = append(rounds, time.Since(t))
+	}
+	return float64(Percentile(rounds, 0.5)) / float64(n)
+}

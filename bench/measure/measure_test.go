@@ -1,0 +1,69 @@
+package measure
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLiveHeapAndItsPeakSeeWhatIsHeld(t *testing.T) {
+	const size = 32 << 20
+	before := LiveHeap()
+	p := WatchPeak()
+	held := make([]byte, size)
+	during := LiveHeap()
+	runtime.KeepAlive(held)
+	held = nil
+	after := LiveHeap()
+	peak := p.Stop()
+	runtime.KeepAlive(held)
+	if during-before < size*0.9 || after-before > size*0.1 {
+		t.Errorf("%v before, %v while %d bytes are held, %v after", before, during, size, after)
+	}
+	if peak < during*0.9 {
+		t.Errorf("the peak is %v, but %v were seen", peak, during)
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	var v []time.Duration
+	for i := range 100 {
+		v = append(v, time.Duration(99-i))
+	}
+	if p := Percentile(v, 0.5); p != 50 {
+		t.Errorf("the median is %d", p)
+	}
+	if p := Percentile(v, 0.99); p != 99 {
+		t.Errorf("p99 is %d", p)
+	}
+	if Percentile(nil, 0.5) != 0 {
+		t.Error("nothing has a percentile")
+	}
+}
+
+func TestCountersGrow(t *testing.T) {
+	cpu := CPU()
+	bytes, objects := Allocated()
+	var keep [][]byte
+	for range 1000 {
+		keep = append(keep, make([]byte, 64<<10))
+	}
+	if b, o := Allocated(); b-bytes < 60<<20 || o-objects < 900 {
+		t.Errorf("%v bytes, %v objects", b-bytes, o-objects)
+	}
+	if ns := PerOp(10, 20*time.Millisecond, func() {
+		for x, i := 0, 0; i < 100_000; i++ {
+			x += i
+			keep[i%1000][0] = byte(x)
+		}
+	}); ns <= 0 {
+		t.Errorf("an operation takes %v ns", ns)
+	}
+	if CPU() <= cpu || PeakRSS() < 4<<20 {
+		t.Errorf("CPU %v, resident %v", CPU()-cpu, PeakRSS())
+	}
+}

@@ -1,0 +1,108 @@
+package structures
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/bench/measure"
+)
+
+// The figures, in the order of the table.
+var columns = []struct{ figure, title string }{
+	{"bytes", "bytes/object"},
+	{"get", "Get ns"},
+	{"index", "500 by index us"},
+	{"all", "iterate 50k ms"},
+	{"one", "update ns, 1 at a time"},
+	{"batch", "update ns, by 100"},
+	{"writer", "writer/s beside 8 iterating readers"},
+}
+
+const readers = 8
+
+// Case is the comparison as a case of the harness: a variant for each candidate.
+func Case() harness.Case {
+	c := harness.Case{Name: "structures", Repeat: 5}
+	for _, candidate := range Candidates {
+		c.Variants = append(c.Variants, harness.Variant{Name: candidate.Name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+			return work(candidate.New(), p), nil
+		}})
+		for _, col := range columns {
+			c.Rows = append(c.Rows, harness.Row{Name: col.title, Layout: candidate.Name, Ours: candidate.Name, Peer: Candidates[0].Name, Figure: col.figure})
+		}
+	}
+	return c
+}
+
+// sink keeps the compiler from leaving out reads.
+var sink atomic.Int64
+
+func work(c Candidate, p *harness.Params) harness.Figures {
+	n := p.Size(50_000, 2_000)
+	all := objects(n)
+	f := harness.Figures{}
+	before := measure.LiveHeap()
+	for i := 0; i < n; i += 100 {
+		c.Update(all[i:min(i+100, n)])
+	}
+	f["bytes"] = (measure.LiveHeap() - before) / float64(n)
+
+	const budget = 300 * time.Millisecond
+	f["get"] = measure.PerOp(n, budget, func() {
+		for i := range n {
+			if o := c.Get(all[(i*7919)%n].Key); o != nil {
+				sink.Store(int64(o.Version))
+			}
+		}
+	})
+	count := 0
+	f["index"] = measure.PerOp(namespaces, budget, func() {
+		for i := range namespaces {
+			c.InNamespace(all[i].Namespace, func(*Object) { count++ })
+		}
+	}) / 1e3
+	f["all"] = measure.PerOp(1, budget, func() { c.All(func(*Object) { count++ }) }) / 1e6
+	sink.Store(int64(count))
+
+	changed := updates(all, p.Size(40_000, 2_000))
+	f["one"] = perUpdate(c, changed, 1)
+	f["batch"] = perUpdate(c, changed, 100)
+	f["writer"] = besideReaders(c, changed, time.Duration(p.Size(2000, 200))*time.Millisecond)
+	runtime.KeepAlive(all)
+	return f
+}
+
+func perUpdate(c Candidate, changed []*Object, together int) float64 {
+	return measure.PerOp(len(changed), 0, func() {
+		for i := 0; i < len(changed); i += together {
+			c.Update(changed[i:min(i+together, len(changed))])
+		}
+	})
+}
+
+func besideReaders(c Candidate, changed []*Object, during time.Duration) float64 {
+	var stop atomic.Bool
+	var reading sync.WaitGroup
+	for range readers {
+		reading.Go(func() {
+			for count := 0; !stop.Load(); {
+				c.All(func(*Object) { count++ })
+				sink.Store(int64(count))
+			}
+		})
+	}
+	n := 0
+	began := time.Now()
+	for ; time.Since(began) < during; n++ {
+		at := n % len(changed)
+		c.Update(changed[at : at+1])
+	}
+	rate := float64(n) / time.Since(began).Seconds()
+	stop.Store(true)
+	reading.Wait()
+	return rate
+}
