@@ -72,20 +72,20 @@ func (s *Subscription[T]) deliver() {
 			s.readClock()
 		}
 		returned = false
-		s.opts.Handle(*ev)
+		s.opts.HandleShared(ev)
 		returned = true
 		s.delivered.Add(1)
 	}
 }
 
 const (
-	clockStride = 8
-	quickStride = 8 * time.Microsecond
+	clockStride = 32
+	quickStride = 32 * time.Microsecond
 )
 
 // readClock notes when a callback began. Read for each callback the clock takes
 // as long as calling an empty handler, so while callbacks are
-// quick only every eighth of a batch reads it.
+// quick only one in 32 of a batch reads it.
 func (s *Subscription[T]) readClock() {
 	now := s.fan.now()
 	if now-s.started.Swap(now) < int64(quickStride) {

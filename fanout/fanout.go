@@ -139,6 +139,9 @@ func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 	if err := opts.check(); err != nil {
 		return nil, fmt.Errorf("join handler %q: %w", opts.Name, err)
 	}
+	if handle := opts.Handle; handle != nil {
+		opts.HandleShared = func(e *object.Event[T]) { handle(*e) }
+	}
 	f.mu.Lock()
 	if f.stopped {
 		f.mu.Unlock()
@@ -235,8 +238,10 @@ func stillRunning[T any](subs []*Subscription[T], cause error) error {
 
 func (o *HandlerOptions[T]) check() error {
 	switch {
-	case o.Handle == nil:
+	case o.Handle == nil && o.HandleShared == nil:
 		return errors.New("there is no Handle; set it to the function that takes the events")
+	case o.Handle != nil && o.HandleShared != nil:
+		return errors.New("there are both Handle and HandleShared; set one")
 	case o.Resync < 0:
 		return fmt.Errorf("a resync every %s makes no sense; it must not be negative", o.Resync)
 	case o.Resync > 0 && o.State == nil:

@@ -19,7 +19,7 @@ type Stats struct {
 	LastSeq uint64
 	// Running is how long the callback that is running has been doing so, and
 	// RunningKey what it was called for; zero while none is. Where quick callbacks
-	// went before, up to seven of them may be in it.
+	// went before, up to 31 of them, and 32 microseconds, may be in it.
 	Running    time.Duration
 	RunningKey object.Key
 	// OldestWaiting is how long ago the oldest event that waits, or is being

@@ -28,9 +28,12 @@ type Replay[T any] struct {
 type HandlerOptions[T any] struct {
 	// Name stands for the handler in errors and statistics.
 	Name string
-	// Handle is called with each event, one at a time. It is required. It must
-	// not change the event's objects: other handlers see them too.
+	// Handle is called with each event, one at a time. It must not change the
+	// event's objects: other handlers see them too.
 	Handle func(object.Event[T])
+	// HandleShared is Handle for who can do without a copy of the event: it is the one that
+	// all handlers see, and is good for the time of the call. One of both is required.
+	HandleShared func(*object.Event[T])
 	// Replay gives the state for a handler that joins late. It is called once, by
 	// Join, and should be quick: what is published meanwhile is not bounded. Its
 	// events are read later, at the handler's pace. It may be nil where nothing

@@ -13,9 +13,10 @@ type batch[T any] struct {
 	open      bool // store.Begin was called
 	replacing bool // store.BeginReplace was called
 	events    []object.Event[*store.Entry[T]]
-	seq       uint64         // of the last commit
-	version   object.Version // how far history is complete, the open batch included
-	torn      object.Version // up to where coalescing left history without order
+	seq       uint64            // of the last commit
+	version   object.Version    // how far history is complete, the open batch included
+	again     []*store.Entry[T] // of an open list: what is there already and is told all the same
+	torn      object.Version    // up to where coalescing left history without order
 }
 
 // apply puts deltas into the store and tells the handlers. One commit and one
@@ -73,6 +74,7 @@ func (i *Informer[T]) openBatch() {
 func (i *Informer[T]) abandon() {
 	if i.batch.replacing {
 		i.writer.AbortReplace()
+		i.batch.again = nil
 		i.listOver()
 	}
 }
@@ -193,13 +195,22 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 		e.Type, e.Key = object.Update, now.Key
 		e.Old, e.OldUID, e.New, e.NewUID = old, old.UID, now, now.UID
 	}
+	// All handlers of an event share one decoding of a packed object.
+	e.Old, e.New = e.Old.Once(), e.New.Once()
 	i.tell(e)
 }
 
 // stage takes one item of a list.
 func (i *Informer[T]) stage(d *object.Delta[T]) {
 	it := &d.Item
-	if !i.batch.replacing || !i.cfg.verbatim && i.writer.Seen(it.Key, it.Version, it.UID) {
+	if !i.batch.replacing {
+		return
+	}
+	if i.writer.Seen(it.Key, it.Version, it.UID) {
+		if i.cfg.verbatim { // an object listed again is an update, if only of what is there
+			have, _ := i.writer.Get(it.Key)
+			i.batch.again = append(i.batch.again, have)
+		}
 		return
 	}
 	if !i.decode(it) {
@@ -224,6 +235,10 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
+	for _, e := range i.batch.again {
+		i.changed(e, e, d.Item.Version, false)
+	}
+	i.batch.again = nil
 	if first {
 		close(synced) // before any handler hears of it: whoever is told may read (P4)
 	}

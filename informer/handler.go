@@ -46,7 +46,7 @@ func (f Funcs[T]) Handle(e object.Event[T]) {
 }
 
 // handleEntry is Handle before anything is decoded.
-func (f Funcs[T]) handleEntry(e object.Event[*store.Entry[T]], name string) {
+func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	switch {
 	case e.Type == object.Add && f.OnAdd != nil:
 		f.OnAdd(e.New.ObjectFor(name))
@@ -59,14 +59,14 @@ func (f Funcs[T]) handleEntry(e object.Event[*store.Entry[T]], name string) {
 
 // verifying looks, after each event, at whether the handler left the objects as they were.
 func verifying[T any](handle entryHandler[T]) entryHandler[T] {
-	return func(e object.Event[*store.Entry[T]]) {
+	return func(e *object.Event[*store.Entry[T]]) {
 		defer func() { e.Old.Verify(); e.New.Verify() }()
 		handle(e)
 	}
 }
 
 // opened gives an event with the objects themselves.
-func opened[T any](e object.Event[*store.Entry[T]], name string) object.Event[T] {
+func opened[T any](e *object.Event[*store.Entry[T]], name string) object.Event[T] {
 	out := object.Event[T]{Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
 		Initial: e.Initial, Missed: e.Missed, Epoch: e.Epoch}
 	if e.Old != nil {
@@ -126,21 +126,22 @@ func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscri
 		return nil, errors.New("informer: the handler is nil; give informer.Funcs or an informer.Handler")
 	case Funcs[T]: // decodes no more than its functions take
 		return i.subscribe(func(name string) entryHandler[T] {
-			return func(e object.Event[*store.Entry[T]]) { h.handleEntry(e, name) }
+			return func(e *object.Event[*store.Entry[T]]) { h.handleEntry(e, name) }
 		}, opts)
 	default:
 		return i.subscribe(func(name string) entryHandler[T] {
-			return func(e object.Event[*store.Entry[T]]) { h.Handle(opened(e, name)) }
+			return func(e *object.Event[*store.Entry[T]]) { h.Handle(opened(e, name)) }
 		}, opts)
 	}
 }
 
 // entryHandler is a handler before anything is decoded.
-type entryHandler[T any] = func(e object.Event[*store.Entry[T]])
+type entryHandler[T any] = func(e *object.Event[*store.Entry[T]])
 
 // SubscribeEntries is Subscribe for a handler that looks at an object only where it has
-// to: in the packed layout an object is decoded when its entry's Object is called.
-func (i *Informer[T]) SubscribeEntries(handle func(e object.Event[*store.Entry[T]]), opts ...SubscribeOption) (*Subscription[T], error) {
+// to: in the packed layout an object is decoded when its entry's Object is called. The
+// event is good for the time of the call; its entries may be kept.
+func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[T]]), opts ...SubscribeOption) (*Subscription[T], error) {
 	if handle == nil {
 		return nil, errors.New("informer: the handler is nil; give a function")
 	}
@@ -174,12 +175,12 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []S
 		replay = nil
 	}
 	return fan.Join(fanout.HandlerOptions[*store.Entry[T]]{
-		Name:       s.name,
-		Handle:     handle,
-		Replay:     replay,
-		State:      func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Resynced) },
-		Resync:     s.resync,
-		MaxBacklog: s.backlog,
+		Name:         s.name,
+		HandleShared: handle,
+		Replay:       replay,
+		State:        func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Resynced) },
+		Resync:       s.resync,
+		MaxBacklog:   s.backlog,
 	})
 }
 

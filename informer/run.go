@@ -150,6 +150,9 @@ func (i *Informer[T]) load() {
 	i.mu.Unlock()
 }
 
+// keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
+const keptBuffer = 4
+
 // consume takes batches off the queue until ctx ends.
 func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 	var buf []object.Delta[T]
@@ -157,5 +160,8 @@ func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 		buf = q.Take(buf[:0])
 		i.apply(buf)
 		clear(buf)
+		if cap(buf) > keptBuffer && len(buf) <= keptBuffer {
+			buf = nil // a burst is over, and most informers are quiet for most of the time
+		}
 	}
 }

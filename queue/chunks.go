@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	chunkLen = 128
+	chunkLen = 8
 	// maxSpare chunks are kept for reuse: enough for a full batch, so that steady
 	// traffic allocates nothing and a burst leaves little behind.
-	maxSpare = 8
+	maxSpare = 128
 )
 
 // chunk is a piece of the queue. Its size is fixed and it never moves.

@@ -54,6 +54,9 @@ func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
 		r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: items[i]})
 	}
 	clear(items)
+	if cap(items) > keptBuffer {
+		r.items = nil // a source that gave a whole list at once need not do so again
+	}
 	if len(r.deltas) > 0 {
 		r.heard()
 		if perr := r.pushResting(ctx, r.list.dog); perr != nil {

@@ -215,6 +215,9 @@ func (r *Reflector[T]) pushResting(ctx context.Context, dog *watchdog) error {
 	return r.push(ctx)
 }
 
+// keptBuffer is how many items a buffer may have room for to be kept for the next time.
+const keptBuffer = 512
+
 // push hands over the deltas collected and forgets them. What the sink did not
 // take is lost, so a later Step begins with a new state.
 func (r *Reflector[T]) push(ctx context.Context) error {
@@ -224,6 +227,9 @@ func (r *Reflector[T]) push(ctx context.Context) error {
 	err := r.opts.Sink.Push(ctx, r.deltas)
 	clear(r.deltas) // the sink has its own copy; keep no object alive from here
 	r.deltas = r.deltas[:0]
+	if cap(r.deltas) > keptBuffer {
+		r.deltas = nil
+	}
 	if err != nil {
 		r.phase = choosing
 		return fmt.Errorf("handing on %s: %w", r.opts.Source.Describe(), err)

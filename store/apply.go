@@ -15,9 +15,12 @@ func (w *Writer[T]) apply(rec *record[T]) (old *record[T]) {
 	if found {
 		old = t.cells[at].rec.Load()
 		rec.slot, rec.mark = old.slot, old.mark
-		w.objects.set(w.epoch, int(rec.slot), rec)
+		if rec.home == nil || rec.home.codec == nil {
+			rec.Key = old.Key // one string for all states of an object
+		}
+		w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
 		w.reindex(rec, old)
-		t.cells[at].rec.Store(rec)
+		t.cells[at].put(rec)
 		return old
 	}
 	if t.full() {
@@ -26,10 +29,10 @@ func (w *Writer[T]) apply(rec *record[T]) (old *record[T]) {
 		at, _ = t.find(hash, rec.Key)
 	}
 	rec.slot = uint32(w.objects.n)
-	w.objects.push(w.epoch, rec)
+	w.objects.push(w.epoch, seatOf(rec))
 	w.reindex(rec, nil)
 	t.insert(at, hash, rec)
-	w.words.set(w.epoch, int(at), word(rec.slot, hash))
+	w.words.set(w.epoch, at, word(rec.slot, hash))
 	return nil
 }
 
@@ -46,9 +49,9 @@ func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 		w.leaveBucket(r)
 	}
 	old.refs = nil
-	w.words.set(w.epoch, int(at), t.remove(at))
+	w.words.set(w.epoch, at, t.remove(at))
 
-	if last := w.objects.get(w.objects.n - 1); last != old {
+	if last := w.objects.at(w.objects.n - 1).rec; last != old {
 		w.move(last, old.slot, t)
 	}
 	w.objects.pop(w.epoch)
@@ -61,13 +64,13 @@ func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 // move gives an object another slot, wherever its slot is written down.
 func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
 	rec.slot = slot
-	w.objects.set(w.epoch, int(slot), rec)
+	w.objects.set(w.epoch, int(slot), seatOf(rec))
 	for _, r := range rec.refs {
 		w.own(r.index, r.h).slots.set(w.epoch, int(r.pos), slot)
 	}
 	hash := hashKey(w.sh.cfg.seed, rec.Key)
 	at, _ := t.find(hash, rec.Key)
-	w.words.set(w.epoch, int(at), word(slot, hash))
+	w.words.set(w.epoch, at, word(slot, hash))
 }
 
 // rebuild makes a table without traces of deletion, for the objects there are and
@@ -76,7 +79,8 @@ func (w *Writer[T]) rebuild(n int) {
 	t := newTable[T](n)
 	words := make([]uint64, len(t.cells))
 	for base := 0; base < w.objects.n; base += width {
-		for _, rec := range w.objects.chunk(base) {
+		for _, seat := range w.objects.chunk(base) {
+			rec := seat.rec
 			hash := hashKey(w.sh.cfg.seed, rec.Key)
 			at, _ := t.find(hash, rec.Key)
 			t.insert(at, hash, rec)
@@ -122,7 +126,8 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	from := len(w.set.funcs)
 	w.useIndexes(set)
 	for base := 0; base < w.objects.n; base += width {
-		for _, rec := range w.objects.chunk(base) {
+		for _, seat := range w.objects.chunk(base) {
+			rec := seat.rec
 			w.evaluate(rec.Key, rec.Object(), from)
 			rec.refs = w.enterBuckets(rec, rec.refs, from)
 		}
@@ -252,7 +257,7 @@ func (w *Writer[T]) leaveBucket(r ref) {
 	if last := b.slots.n - 1; int(r.pos) != last {
 		slot := b.slots.get(last)
 		b.slots.set(w.epoch, int(r.pos), slot)
-		moved := w.objects.get(int(slot)).refs
+		moved := w.objects.at(int(slot)).rec.refs
 		for i := range moved {
 			if moved[i].h == r.h {
 				moved[i].pos = r.pos

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,7 @@ func newBenchStore(b *testing.B) *benchStore {
 	s := &benchStore{w: w, r: w.Reader()}
 	for i := range benchObjects {
 		key := object.Key(fmt.Sprintf("namespace-%d/object-%d", i%100, i))
-		s.keys = append(s.keys, key)
+		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // who asks has a string of their own
 		s.entries = append(s.entries, object.Item[*benchObject]{
 			Key: key, Version: object.Version(strconv.Itoa(i + 1)), UID: strconv.Itoa(i), Size: 1000,
 			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)}, owner: []string{fmt.Sprint("owner-", i%5000)}, n: i},
@@ -140,10 +141,22 @@ func BenchmarkIterate50k(b *testing.B) {
 			}
 		}
 	})
+	b.Run("objects", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			n := 0
+			for range snap.Objects() {
+				n++
+			}
+			if n != benchObjects {
+				b.Fatal(n)
+			}
+		}
+	})
 	b.Run("slice", func(b *testing.B) {
 		for b.Loop() {
 			all := make([]*benchObject, 0, snap.Len())
-			for _, o := range snap.All() {
+			for o := range snap.Objects() {
 				all = append(all, o)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // checkVec walks a vector and fails on a node that should not be there, or is not.
-func checkVec[V comparable](v *vec[V]) error {
-	if v.root == nil {
+func checkVec[V any](v *vec[V]) error {
+	if v.pages == nil {
 		if len(v.few) != v.n {
 			return fmt.Errorf("small vector has %d values and says %d", len(v.few), v.n)
 		}
@@ -20,44 +20,31 @@ func checkVec[V comparable](v *vec[V]) error {
 	if v.few != nil || v.n <= width/2 {
 		return fmt.Errorf("vector of %d is a tree and has %d values beside it", v.n, len(v.few))
 	}
-	if v.n > 1<<(v.shift+levelBits) || v.shift > levelBits && v.n <= 1<<v.shift {
-		return fmt.Errorf("vector of %d has a root of shift %d", v.n, v.shift)
+	if want := (v.n + 1<<pageShift - 1) >> pageShift; len(v.pages) != want {
+		return fmt.Errorf("vector of %d has %d pages, want %d", v.n, len(v.pages), want)
 	}
-	return checkBranch(v.root, v.shift, 0, v.n, v.root.owner)
-}
-
-func checkBranch[V comparable](b *branch[V], shift uint, base, n int, newest uint64) error {
-	if b.owner > newest {
-		return fmt.Errorf("a branch of epoch %d is below one of %d", b.owner, newest)
-	}
-	if (b.kids == nil) == (b.leaves == nil) || (b.leaves != nil) != (shift == levelBits) {
-		return fmt.Errorf("a branch of shift %d has the wrong children", shift)
-	}
-	for i := range width {
-		at := base + i<<shift
-		if b.leaves == nil {
-			if (b.kids[i] != nil) != (at < n) {
-				return fmt.Errorf("branch at %d of %d: present %v", at, n, b.kids[i] != nil)
+	for i, p := range v.pages {
+		if p.owner > v.owner {
+			return fmt.Errorf("a page of epoch %d is below one of %d", p.owner, v.owner)
+		}
+		left := v.n - i<<pageShift
+		want := min(pageWidth, (left+width-1)/width)
+		for j, l := range p.leaves {
+			if (l != nil) != (j < want) {
+				return fmt.Errorf("leaf %d of page %d of a vector of %d: present %v", j, i, v.n, l != nil)
 			}
-			if b.kids[i] != nil {
-				if err := checkBranch(b.kids[i], shift-levelBits, at, n, b.owner); err != nil {
-					return err
+			if l == nil {
+				continue
+			}
+			if l.owner > p.owner {
+				return fmt.Errorf("leaf %d of page %d is newer than the page", j, i)
+			}
+			var zero V
+			for k := max(0, left-j*width); k < width; k++ {
+				if any(l.vals[k]) != any(zero) {
+					return fmt.Errorf("a value is left behind the end, at %d of %d", i<<pageShift+j*width+k, v.n)
 				}
 			}
-			continue
-		}
-		l := b.leaves[i]
-		if (l != nil) != (at < n) {
-			return fmt.Errorf("leaf at %d of %d: present %v", at, n, l != nil)
-		}
-		var zero V
-		for j := range width {
-			if l != nil && at+j >= n && l.vals[j] != zero {
-				return fmt.Errorf("a value is left behind the end, at %d of %d", at+j, n)
-			}
-		}
-		if l != nil && l.owner > b.owner {
-			return fmt.Errorf("a leaf of epoch %d is below a branch of %d", l.owner, b.owner)
 		}
 	}
 	return nil
@@ -136,7 +123,7 @@ func (w *Writer[T]) check(t testing.TB) {
 			if wd != word(rec.slot, hash) {
 				fail("cell %d of %q has word %x, want %x", i, rec.Key, wd, word(rec.slot, hash))
 			}
-			if int(rec.slot) >= w.objects.n || w.objects.get(int(rec.slot)) != rec {
+			if int(rec.slot) >= w.objects.n || w.objects.get(int(rec.slot)).rec != rec {
 				fail("%q is not in its slot %d", rec.Key, rec.slot)
 			}
 			if tab.get(hash, rec.Key) != rec {
@@ -160,7 +147,7 @@ func (w *Writer[T]) check(t testing.TB) {
 	}
 	refs := 0
 	for i := range w.objects.n {
-		rec := w.objects.get(i)
+		rec := w.objects.get(i).rec
 		for _, r := range rec.refs {
 			refs++
 			b := w.roots[r.index].find(r.h.hash, r.h.value)

@@ -8,15 +8,18 @@ import (
 // Entry is one stored object and what is known of it. It never changes once it is
 // stored, and may be held by anybody for as long as they like.
 type Entry[T any] struct {
-	Key     object.Key
+	Key object.Key
+
+	// What a Get reads lies beside the key: one line of the processor's cache.
+	obj  T        // unless it is packed
+	home *home[T] // where it is packed or under guard: who reads it
+
 	Version object.Version
 	// UID tells the object from a later one of the same key; "" means unknown.
 	UID string
 	// Size is the object's encoded length or an estimate. The log is bounded by it.
 	Size int
 
-	obj    T        // unless it is packed
-	home   *home[T] // where it is packed: who can unpack it
 	packed pack.Packed
 }
 
@@ -57,6 +60,21 @@ type record[T any] struct {
 	slot uint32 // its place in the vector of objects; while staged, in the list
 	mark uint32 // the last replace that saw it
 	refs []ref  // its index values, in the order of the indexes; moved on by an update
+}
+
+// seat is a record's place in the vector of objects. The object is there too, if it can
+// be read from the entry as it is: to walk over all objects of a store without it meant to
+// fetch each record, 7 ns an object instead of 2.
+type seat[T any] struct {
+	rec *record[T]
+	obj T
+}
+
+func seatOf[T any](rec *record[T]) seat[T] {
+	if rec.home != nil {
+		return seat[T]{rec: rec}
+	}
+	return seat[T]{rec, rec.obj}
 }
 
 // ref says that an object stands at a place in a bucket.

@@ -76,21 +76,39 @@ type Index[T any] struct {
 
 // Get yields the objects under a value, in no particular order.
 func (x Index[T]) Get(value string) iter.Seq[T] {
-	return func(yield func(T) bool) { x.snap.objectsIn(x.bucket(value), yield) }
+	return func(yield func(T) bool) {
+		b, plain := x.bucket(value), x.snap.cfg.plain()
+		for base := 0; base < b.slots.n; base += width {
+			for _, slot := range b.slots.chunk(base) {
+				seat := x.snap.objects.at(int(slot))
+				obj := seat.obj
+				if !plain {
+					obj = seat.rec.Object()
+				}
+				if !yield(obj) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Entries is Get with all that is known of the objects. The entries are read-only.
 func (x Index[T]) Entries(value string) iter.Seq[*Entry[T]] {
-	return func(yield func(*Entry[T]) bool) { x.snap.entriesIn(x.bucket(value), yield) }
+	return func(yield func(*Entry[T]) bool) {
+		b := x.bucket(value)
+		for base := 0; base < b.slots.n; base += width {
+			for _, slot := range b.slots.chunk(base) {
+				if !yield(&x.snap.objects.at(int(slot)).rec.Entry) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Len is the number of objects under a value.
-func (x Index[T]) Len(value string) int {
-	if b := x.bucket(value); b != nil {
-		return b.slots.n
-	}
-	return 0
-}
+func (x Index[T]) Len(value string) int { return x.bucket(value).slots.n }
 
 // Values yields every value that has an object, sorted.
 func (x Index[T]) Values() iter.Seq[string] {
@@ -109,9 +127,13 @@ func (x Index[T]) Values() iter.Seq[string] {
 	}
 }
 
+// bucket is never nil.
 func (x Index[T]) bucket(value string) *bucket {
-	if x.root == nil {
-		return nil
+	if b := x.root.find(hashValue(x.snap.cfg.seed, value), value); b != nil {
+		return b
 	}
-	return x.root.find(hashValue(x.snap.cfg.seed, value), value)
+	return &nothing
 }
+
+// nothing is the bucket of a value that no object has.
+var nothing bucket

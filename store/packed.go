@@ -14,11 +14,32 @@ type home[T any] struct {
 	codec *object.Codec[T] // nil: the entry has its object
 	cfg   *config[T]
 	guard *guard[T]
+	// once is, for an entry that Once made, the entry it is of, and once it is decoded
+	// the object.
+	once *once[T]
 	// recent are objects that were read or written a moment ago, each in one of the few
 	// places that its entry's address gives: looking costs some nanoseconds, and
 	// what is held is bounded.
 	recent []place[T]
 	turn   *atomic.Uint32 // whose place is taken when all are
+}
+
+type once[T any] struct {
+	of  *Entry[T]
+	obj atomic.Pointer[T]
+}
+
+// Once gives an entry that decodes its object at most once, or twice where two ask for
+// it at the same time, and then has it for as long as it lives itself: for those who read one
+// entry many times and then let go of it.
+func (e *Entry[T]) Once() *Entry[T] {
+	if e == nil || e.home == nil || e.home.codec == nil {
+		return e
+	}
+	copied, h := *e, *e.home
+	h.once = &once[T]{of: e}
+	copied.home = &h
+	return &copied
 }
 
 // place holds what is remembered of the entries with one address modulo the places.
@@ -73,9 +94,18 @@ func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
 	if h.codec == nil {
 		return e.obj, true
 	}
+	if h.once != nil {
+		if obj := h.once.obj.Load(); obj != nil {
+			return *obj, true
+		}
+		e = h.once.of
+	}
 	if at := h.place(e); at != nil {
 		for i := range at {
 			if r := at[i].Load(); r != nil && r.entry == e {
+				if h.once != nil {
+					h.once.obj.Store(&r.obj)
+				}
 				return r.obj, true
 			}
 		}
@@ -103,6 +133,10 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 	if err != nil {
 		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
 		return obj
+	}
+	if h.once != nil {
+		h.once.obj.Store(&obj)
+		e = h.once.of
 	}
 	h.remember(e, obj)
 	return obj

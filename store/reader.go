@@ -34,6 +34,10 @@ func (c *config[T]) report(key object.Key, index string, err error) {
 	}
 }
 
+// plain reports whether every object can be read from its seat: none is packed and
+// none under guard.
+func (c *config[T]) plain() bool { return c.layout != Packed && c.onWritten == nil }
+
 // complain reports an object that could not be kept or read in the store's layout.
 // That there is no codec is said once: it holds for all objects.
 func (c *config[T]) complain(key object.Key, err error) {

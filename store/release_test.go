@@ -141,7 +141,7 @@ func TestIterationIsNotProportionalToAPastHighWaterMark(t *testing.T) {
 	}
 	x.w.Commit()
 	x.w.check(t) // fails on any node behind the end
-	if s := x.w.Reader().Snapshot(); s.objects.root != nil || s.objects.n != 10 {
+	if s := x.w.Reader().Snapshot(); s.objects.pages != nil || s.objects.n != 10 {
 		t.Errorf("10 objects are left in a tree of %d slots", s.objects.n)
 	}
 }

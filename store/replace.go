@@ -214,7 +214,8 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 
 func (w *Writer[T]) unmarked(mark uint32) (recs []*record[T]) {
 	for base := 0; base < w.objects.n; base += width {
-		for _, rec := range w.objects.chunk(base) {
+		for _, seat := range w.objects.chunk(base) {
+			rec := seat.rec
 			if rec.mark != mark {
 				recs = append(recs, rec)
 			}
@@ -235,7 +236,7 @@ func (p *replacement[T]) stage(hash uint64, s staged[T]) (old *record[T]) {
 		old = p.table.cells[at].rec.Load()
 		rec.slot = old.slot
 		p.order[rec.slot] = s
-		p.table.cells[at].rec.Store(rec)
+		p.table.cells[at].put(rec)
 		return old
 	}
 	if p.table.full() {

@@ -33,8 +33,8 @@ func TestVectorKeepsEveryCutWhileItGrowsAndShrinks(t *testing.T) {
 			}
 		}
 	}
-	// Sizes on both sides of every border: 16, 32, 1024, 32768.
-	for _, size := range []int{5, 33, 16, 17, 31, 40, 0, 1025, 1000, 1024, 15, 33000, 32768, 32767, 1023, 2000, 0} {
+	// Sizes on both sides of every border: 16, 32, 2048, 4096.
+	for _, size := range []int{5, 33, 16, 17, 31, 40, 0, 2049, 2000, 2048, 15, 5000, 4096, 4095, 2047, 3000, 0} {
 		for len(want) < size {
 			v.push(owner, len(want)+1)
 			want = append(want, len(want)+1)

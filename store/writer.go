@@ -55,7 +55,7 @@ type Writer[T any] struct {
 	// epoch is the owner of the nodes that no snapshot shares.
 	epoch   uint64
 	seq     uint64
-	objects vec[*record[T]]
+	objects vec[seat[T]]
 	words   vec[uint64]
 	set     *indexSet[T]
 	roots   []*trieNode
@@ -200,7 +200,7 @@ func (w *Writer[T]) Reset() {
 	}
 	w.enter("Reset", idle, applying)
 	w.withdraw()
-	w.objects = vec[*record[T]]{}
+	w.objects = vec[seat[T]]{}
 	clear(w.roots)
 	w.rebuild(0)
 	w.keeper.reset()

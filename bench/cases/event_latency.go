@@ -43,7 +43,48 @@ func eventLatency() harness.Case {
 			c.Rows = append(c.Rows, row)
 		}
 	}
+	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+		return bareLatency(p.Size(2_500, 300)), nil
+	}})
+	for _, figure := range []string{"p50", "p99"} {
+		c.Rows = append(c.Rows, harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver", Figure: figure})
+	}
 	return c
+}
+
+// bareLatency is what no informer can be below: the driver's send to a goroutine that waits
+// for it, on a machine that is idle in between.
+func bareLatency(n int) harness.Figures {
+	events := make(chan int, 1)
+	began := time.Now()
+	sent, arrived := make([]time.Duration, n), make([]time.Duration, n)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range events {
+			arrived[i] = time.Since(began)
+		}
+	}()
+	for i := range n {
+		time.Sleep(time.Duration(i)*time.Second/latencyRate - time.Since(began))
+		sent[i] = time.Since(began)
+		events <- i
+	}
+	close(events)
+	<-done
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = arrived[i] - sent[i]
+	}
+	return latencies(all)
+}
+
+func latencies(all []time.Duration) harness.Figures {
+	us := float64(time.Microsecond)
+	return harness.Figures{
+		"p50": float64(measure.Percentile(all, 0.5)) / us,
+		"p99": float64(measure.Percentile(all, 0.99)) / us,
+	}
 }
 
 // apiOf says through which API a side of ours is used.
@@ -97,9 +138,5 @@ func pace(ctx context.Context, s side, pods, changed []*corev1.Pod) (harness.Fig
 			all = append(all, arrived[h][i]-sent[i])
 		}
 	}
-	us := float64(time.Microsecond)
-	return harness.Figures{
-		"p50": float64(measure.Percentile(all, 0.5)) / us,
-		"p99": float64(measure.Percentile(all, 0.99)) / us,
-	}, nil
+	return latencies(all), nil
 }

@@ -95,7 +95,7 @@ func iterateOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 		},
 		func() int {
 			n, last := 0, (*corev1.Pod)(nil)
-			for _, p := range r.Snapshot().All() {
+			for p := range r.Snapshot().Objects() {
 				last, n = p, n+1
 			}
 			runtime.KeepAlive(last)

@@ -8,6 +8,7 @@ import (
 	clientgo "k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/bench/feed"
+	"github.com/mirador-k8s/mirador/compat/cache"
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -30,19 +31,26 @@ type side struct {
 
 // sides are client-go's, ours through compat and ours in the typed API.
 func sides() []side {
-	all := []side{{peer, "", func(lw *feed.ListWatch) (target, error) { return shared{peerInformer(lw)}, nil }}}
+	all := []side{{peer, "", func(lw *feed.ListWatch) (target, error) {
+		return shared{clientgo.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
+	}}}
 	for _, l := range layouts {
 		all = append(all, side{compat + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
-			return shared{compatInformer(lw, l)}, nil
+			return shared{cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
 		}})
 	}
 	for _, l := range layouts {
 		all = append(all, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
-			inf, err := typedInformer(&feed.Source{ListWatch: lw, Item: podItem}, l)
+			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, informer.Layout(l), informer.IndexFunc(byNamespace, podIndexes()[byNamespace]))
 			return own{inf}, err
 		}})
 	}
 	return all
+}
+
+// factoryIndexers is the one index that client-go's factories give an informer.
+func factoryIndexers() clientgo.Indexers {
+	return clientgo.Indexers{byNamespace: clientgo.MetaNamespaceIndexFunc}
 }
 
 // shared is an informer of client-go's interface.
@@ -63,7 +71,7 @@ type own struct {
 }
 
 func (o own) handle(update func(*corev1.Pod)) error {
-	_, err := o.SubscribeEntries(func(e object.Event[*store.Entry[*corev1.Pod]]) {
+	_, err := o.SubscribeEntries(func(e *object.Event[*store.Entry[*corev1.Pod]]) {
 		if e.Type == object.Update {
 			update(e.New.Object())
 		}

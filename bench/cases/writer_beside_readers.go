@@ -49,7 +49,7 @@ func writerBesideReaders() harness.Case {
 			}
 			r := w.Reader()
 			return ownWriter{w}, func() {
-				for range r.Snapshot().All() {
+				for range r.Snapshot().Objects() {
 				}
 			}, nil
 		}))

@@ -44,7 +44,7 @@ func (s *ours) InNamespace(namespace string, yield func(*Object)) {
 }
 
 func (s *ours) All(yield func(*Object)) {
-	for _, o := range s.r.Snapshot().All() {
+	for o := range s.r.Snapshot().Objects() {
 		yield(o)
 	}
 }

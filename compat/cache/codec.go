@@ -39,6 +39,9 @@ func codecFor(example any) *object.Codec[any] {
 			if err := check(obj); err != nil {
 				return nil, err
 			}
+			if o, ok := obj.(runtime.Object); ok {
+				obj = o.DeepCopyObject() // a Quantity writes its text down in itself when it is encoded
+			}
 			return encode(dst, obj)
 		},
 		Decode: func(encoded []byte) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,10 @@ type pages struct {
 	ctx  context.Context
 	opts metav1.ListOptions // of the next page
 	page runtime.Object     // read but not handed on
-	rv   string
+	// items are what is left of the page before; inList says that they lie in its slice.
+	items  []runtime.Object
+	inList bool
+	rv     string
 	// first is how the list began.
 	first metav1.ListOptions
 }
@@ -95,30 +99,70 @@ func (p *pages) fetch() error {
 	return nil
 }
 
-// Read hands on a page.
+// piece is how many items of a page are handed on at a time.
+const piece = 500
+
+// Read hands on a page, piece by piece.
 func (p *pages) Read(buf []object.Item[any]) ([]object.Item[any], error) {
-	had := len(buf)
-	for {
-		if p.page != nil {
-			err := meta.EachListItemWithAlloc(p.page, func(obj runtime.Object) error {
-				buf = append(buf, p.src.item(obj))
-				return nil
-			})
-			p.page = nil
-			if err != nil {
-				return buf[:had], fmt.Errorf("reading the items of a list: %w", err)
+	for len(p.items) == 0 {
+		if p.page == nil {
+			if p.opts.Continue == "" {
+				return buf, io.EOF
+			}
+			if err := p.fetch(); err != nil {
+				return buf, err
 			}
 		}
-		switch {
-		case len(buf) > had:
-			return buf, nil
-		case p.opts.Continue == "":
-			return buf, io.EOF
-		}
-		if err := p.fetch(); err != nil {
-			return buf, err
+		err := meta.EachListItem(p.page, func(obj runtime.Object) error {
+			p.items = append(p.items, obj)
+			return nil
+		})
+		p.inList = inList(p.page)
+		p.page = nil
+		if err != nil {
+			return buf, fmt.Errorf("reading the items of a list: %w", err)
 		}
 	}
+	n := min(piece, len(p.items))
+	for _, obj := range p.items[:n] {
+		buf = append(buf, p.src.listed(obj, p.inList))
+	}
+	clear(p.items[:n])
+	if p.items = p.items[n:]; len(p.items) == 0 {
+		p.items = nil
+	}
+	return buf, nil
+}
+
+// inList reports whether the items of a list are values in its slice: one of them would
+// keep the whole list alive.
+func inList(list runtime.Object) bool {
+	items, err := meta.GetItemsPtr(list)
+	return err == nil && reflect.TypeOf(items).Elem().Elem().Kind() == reflect.Struct
+}
+
+// listed is item for an object of a list. One that lies in the list's own slice is copied
+// out of it when it is wanted, which one that is stored already in this version is not.
+func (s *lwSource) listed(obj runtime.Object, inList bool) object.Item[any] {
+	switch {
+	case !inList:
+		return s.item(obj)
+	case s.transform() != nil:
+		return s.item(copied(obj))
+	}
+	it := s.item(obj)
+	if it.Decode == nil {
+		it.Value, it.Decode = nil, func([]byte) (any, error) { return copied(obj), nil }
+	}
+	return it
+}
+
+// copied is an object of its own with the same content.
+func copied(obj runtime.Object) runtime.Object {
+	v := reflect.ValueOf(obj)
+	out := reflect.New(v.Type().Elem())
+	out.Elem().Set(v.Elem())
+	return out.Interface().(runtime.Object)
 }
 
 // Version is the list's version.
@@ -126,7 +170,7 @@ func (p *pages) Version() object.Version { return object.Version(p.rv) }
 
 // Close forgets the page.
 func (p *pages) Close() error {
-	p.page = nil
+	p.page, p.items = nil, nil
 	return nil
 }
 

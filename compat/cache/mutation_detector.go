@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"reflect"
@@ -10,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
+
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // detectMutations is client-go's switch, read once at the start.
@@ -22,6 +25,27 @@ func NewCacheMutationDetector(name string) MutationDetector {
 		return noDetector{}
 	}
 	return newDetector(name)
+}
+
+// mutated ends the program, as client-go's detector does, wherever it is called; and says
+// who was given the object.
+var mutated = func(cache string, w store.Written) {
+	go panic(fmt.Sprintf("cache %s: %s", cache, w))
+}
+
+// verify looks at all objects of an informer once a second; what handlers and readers do
+// is looked at when they do it.
+func (s *sharedIndexInformer) verify(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.engine.Reader().Verify()
+		}
+	}
 }
 
 type noDetector struct{}

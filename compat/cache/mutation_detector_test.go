@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/store"
 )
 
 func TestWhoeverWritesToACachedObjectIsFound(t *testing.T) {
@@ -61,4 +66,34 @@ func TestTheDetectorIsOffUnlessAskedFor(t *testing.T) {
 	if _, off := NewCacheMutationDetector("pods").(noDetector); off == detectMutations {
 		t.Errorf("off is %v, and the environment says %v", off, detectMutations)
 	}
+}
+
+func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
+	was, end := detectMutations, mutated
+	defer func() { detectMutations, mutated = was, end }()
+	synctest.Test(t, func(t *testing.T) {
+		found := make(chan store.Written, 10)
+		detectMutations, mutated = true, func(_ string, w store.Written) { found <- w }
+		lw := &ListWatch{
+			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Pod{
+					{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"x": "y"}}}}}, nil
+			},
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		}
+		s := NewSharedIndexInformer(lw, &corev1.Pod{}, 0, nil)
+		_, err := s.AddEventHandler(ResourceEventHandlerFuncs{AddFunc: func(obj any) { obj.(*corev1.Pod).Labels["x"] = "z" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.RunWithContext(ctx) }()
+		w := <-found
+		if w.Key != "a" || w.Path != `ObjectMeta.Labels["x"]` || len(w.By) != 1 || !strings.Contains(w.By[0], "ResourceEventHandlerFuncs") {
+			t.Errorf("found %+v", w)
+		}
+		cancel()
+		<-ended
+	})
 }

@@ -148,7 +148,7 @@ func (r *registration) HasSyncedChecker() DoneChecker {
 func (r *registration) ShutdownChan() <-chan struct{} { return r.sub.Done() }
 
 // handle tells the handler of an event.
-func (r *registration) handle(e object.Event[*store.Entry[any]]) {
+func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 	if r.crashed && !r.rest() {
 		return
 	}
@@ -213,7 +213,7 @@ func (r *registration) rest() bool {
 
 // changed reports whether an update brought a new version. An object that was
 // listed again as it was is given only to handlers that are being resynced.
-func changed(e object.Event[*store.Entry[any]]) bool {
+func changed(e *object.Event[*store.Entry[any]]) bool {
 	if e.Old.Version != "" && e.New.Version != "" {
 		return e.Old.Version != e.New.Version
 	}
@@ -242,11 +242,8 @@ func (r *registration) syncing() bool {
 	return int64(now.Sub(r.joined)/check)%int64(period/check) == 0
 }
 
-// observe gives objects to the mutation detector and versions to the metric.
-func (s *sharedIndexInformer) observe(e object.Event[*store.Entry[any]]) {
-	if e.Type == object.Add || e.Type == object.Update {
-		s.detector.AddObject(e.New.Object())
-	}
+// observe gives versions to the metric.
+func (s *sharedIndexInformer) observe(e *object.Event[*store.Entry[any]]) {
 	gaugeVersion(s.indexer.metric, string(e.Version))
 }
 

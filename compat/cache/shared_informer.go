@@ -16,6 +16,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // minResync is the shortest resync period there is.
@@ -45,7 +46,7 @@ type sharedIndexInformer struct {
 	tell       func(ctx context.Context, err error)
 	runContext context.Context
 	handlers   map[*registration]struct{}
-	detector   MutationDetector
+	written    func(store.Written) // nil: nobody looks
 }
 
 var _ SharedIndexInformer = &sharedIndexInformer{}
@@ -78,7 +79,6 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		tell:          func(ctx context.Context, err error) { logWatchError(ctx, describe, describe, err) },
 		runContext:    context.Background(),
 		handlers:      map[*registration]struct{}{},
-		detector:      NewCacheMutationDetector(describe),
 	}
 	src := newSource(lw, exampleOf(example), describe)
 	src.transform = func() TransformFunc { return s.transform }
@@ -89,6 +89,10 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		informer.OnProblem(s.problem), informer.Logger(slog.New(slog.DiscardHandler)), // problem logs, with klog
 		informer.Layout(extra.Layout), informer.Codec(codecFor(exampleOf(example))), informer.ReadCache(extra.ReadCache),
 		informer.CrashOnPanic(func() bool { return utilruntime.ReallyCrash }),
+	}
+	if detectMutations {
+		s.written = func(w store.Written) { mutated(describe, w) }
+		opts = append(opts, informer.DetectWrites(s.written))
 	}
 	for name, f := range indexers {
 		opts = append(opts, informer.IndexFunc(name, engineIndexes(Indexers{name: f})[name]))
@@ -155,8 +159,8 @@ func (s *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	}
 	defer context.AfterFunc(ctx, s.stop)()
 	var detecting sync.WaitGroup
-	if _, off := s.detector.(noDetector); !off {
-		detecting.Go(func() { s.detector.Run(ctx.Done()) })
+	if s.written != nil {
+		detecting.Go(func() { s.verify(ctx) })
 	}
 	if err := s.engine.Run(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "The informer ended", "type", s.engine.Name())
@@ -178,7 +182,7 @@ func (s *sharedIndexInformer) start(ctx context.Context) bool {
 	for r := range s.handlers {
 		r.setResync(s.check)
 	}
-	if _, off := s.detector.(noDetector); !off || s.indexer.metric != nil {
+	if s.indexer.metric != nil {
 		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"))
 		utilruntime.Must(err) // it has not run, so it cannot have stopped
 	}

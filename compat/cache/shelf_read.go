@@ -13,11 +13,7 @@ func (s *shelf) get(key string) (any, bool) { return s.read.Get(object.Key(key))
 // List gives all objects, in no particular order.
 func (s *shelf) List() []any {
 	snap := s.read.Snapshot()
-	list := make([]any, 0, snap.Len())
-	for _, obj := range snap.All() {
-		list = append(list, obj)
-	}
-	return list
+	return snap.AppendObjects(make([]any, 0, snap.Len()))
 }
 
 // ListKeys gives all keys, in no particular order.

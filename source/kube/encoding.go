@@ -36,7 +36,10 @@ func (t *typed[T]) storeCodec() *object.Codec[T] {
 	}
 }
 
+// appendObject encodes a copy: a Quantity writes its text down in itself when it is
+// encoded, and the object may be somebody else's.
 func appendObject(dst []byte, obj runtime.Object) ([]byte, error) {
+	obj = obj.DeepCopyObject()
 	m, ok := obj.(appender)
 	if _, reads := obj.(message); !ok || !reads {
 		encoded, err := json.Marshal(obj)
