@@ -236,7 +236,9 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
 	for _, e := range i.batch.again {
-		i.changed(e, e, d.Item.Version, false)
+		if now, _ := i.writer.Get(e.Key); now == e { // the rest of the list left it so
+			i.changed(e, e, d.Item.Version, false)
+		}
 	}
 	i.batch.again = nil
 	if first {

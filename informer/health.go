@@ -7,6 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/fanout"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // Health is what can be said of an informer at one moment.
@@ -21,6 +22,8 @@ type Health struct {
 	Synced bool
 	// Objects is how many are stored.
 	Objects int
+	// Layout says how the objects are kept, and how many could not be kept so.
+	Layout store.LayoutStats
 	// Events counts the changes told to handlers, Stale the changes that were old
 	// news and dropped, Epoch how often the source's history was set back.
 	Events, Stale, Epoch uint64
@@ -51,7 +54,7 @@ func (i *Informer[T]) Health() Health {
 	i.mu.Unlock()
 	h := Health{
 		Name: i.cfg.name, Source: i.src.Describe(), Reflector: refl.Health(), Synced: isClosed(synced),
-		Objects: i.reader.Len(), Events: i.events.Load(), Epoch: i.epoch.Load(),
+		Objects: i.reader.Len(), Layout: i.reader.Layout(), Events: i.events.Load(), Epoch: i.epoch.Load(),
 		QueueCoalesced: q.Coalesced(),
 	}
 	h.Stale = i.stale.Load() + h.Reflector.Stale

@@ -50,7 +50,7 @@ func (l *latest[T]) forget(d *object.Delta[T], pos uint64) {
 // put queues one delta: at the end or, over the bound, in place of an earlier
 // one.
 func (q *Batches[T]) put(d *object.Delta[T]) {
-	if q.full() {
+	if q.bytes >= q.opts.MaxBytes && !q.opts.KeepAll {
 		if !q.latest.on() {
 			q.startLatest()
 		}

@@ -49,8 +49,7 @@ func (e *Entry[T]) AppendEncoded(dst []byte) (encoded []byte, ok bool) {
 
 // Item gives the entry as what it was made from, to be put into another store.
 func (e *Entry[T]) Item() object.Item[T] {
-	it := object.Item[T]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object()}
-	return it
+	return object.Item[T]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object()}
 }
 
 // record is an Entry in the store. The other fields belong to the writer and are

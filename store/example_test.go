@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -163,4 +164,39 @@ func ExampleIndex() {
 	// mysql 1
 	// nginx 2
 	// read index "node": no such index; known are app
+}
+
+// The packed layout needs to know how objects are encoded; those of source/kube bring
+// their codec along.
+func ExampleOptions_layout() {
+	w, err := store.New(store.Options[pod]{
+		Layout:  store.Packed,
+		Indexes: map[string]store.IndexFunc[pod]{"app": byApp},
+		Codec: &object.Codec[pod]{
+			Encode: func(dst []byte, p pod) ([]byte, error) {
+				encoded, err := json.Marshal(p)
+				return append(dst, encoded...), err
+			},
+			Decode: func(encoded []byte) (p pod, err error) {
+				err = json.Unmarshal(encoded, &p)
+				return p, err
+			},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w.Begin()
+	w.Put(entry("web/a", "1", pod{App: "shop", Node: "n1"}))
+	w.Commit()
+	for p := range w.Reader().Snapshot().ByIndex("app", "shop") {
+		fmt.Println(p.App, "on", p.Node)
+	}
+	e, _ := w.Reader().Entry("web/a")
+	encoded, ok := e.AppendEncoded(nil)
+	fmt.Println(string(encoded), ok)
+	// Output:
+	// shop on n1
+	// {"App":"shop","Node":"n1"} true
 }

@@ -89,10 +89,15 @@ func (g *guard[T]) verify(cfg *config[T], e *Entry[T], obj T) {
 	w := Written{Key: e.Key, Version: e.Version, By: slices.Clone(g.by)}
 	g.mu.Unlock()
 	if g.pristine != nil {
-		if was, err := g.codec.Decode(slices.Clone(g.pristine)); err == nil {
+		if was, err := tryDecode(g.codec, slices.Clone(g.pristine)); err == nil {
 			w.Path = share.Diff(was, obj)
 		}
 	}
+	defer func() {
+		if p := recover(); p != nil { // it may be in the middle of a batch
+			cfg.report(e.Key, "", fmt.Errorf("OnWritten panicked: %v", p))
+		}
+	}()
 	cfg.onWritten(w)
 }
 
@@ -124,8 +129,11 @@ func engine(function string) bool {
 }
 
 // ObjectFor is Object for somebody with a name, who is named if the object turns out to
-// have been written to.
-func (e *Entry[T]) ObjectFor(name string) T {
+// have been written to. No entry has the zero object.
+func (e *Entry[T]) ObjectFor(name string) (obj T) {
+	if e == nil {
+		return obj
+	}
 	if e.home == nil {
 		return e.obj
 	}

@@ -103,3 +103,32 @@ func TestReadingAloneIsNoWrite(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatCannotBePackedIsKeptLiveAndCounted(t *testing.T) {
+	var reported []string
+	w, err := store.New(store.Options[*guarded]{Layout: store.Packed,
+		OnError: func(_ object.Key, _ string, err error) { reported = append(reported, err.Error()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin()
+	for _, name := range []string{"a", "b"} {
+		w.Put(object.Item[*guarded]{Key: object.Key(name), Value: &guarded{Name: name}})
+	}
+	w.Commit()
+	if got, ok := w.Reader().Get("a"); !ok || got.Name != "a" {
+		t.Errorf("Get = %v, %v", got, ok)
+	}
+	if l := w.Reader().Layout(); l.Layout != store.Packed || l.KeptLive != 2 {
+		t.Errorf("layout %+v", l)
+	}
+	if len(reported) != 1 || !strings.Contains(reported[0], "Options.Codec") {
+		t.Errorf("reported %q: want one, that says what to do", reported)
+	}
+}
+
+func TestALayoutThatDoesNotExistIsRefused(t *testing.T) {
+	if _, err := store.New(store.Options[int]{Layout: 7}); err == nil || !strings.Contains(err.Error(), "Layout(7)") {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -41,9 +41,6 @@ type LayoutStats struct {
 	// KeptLive counts the objects that were kept as they are since the store was made,
 	// because they have no codec or do not come back from their encoding as they were.
 	KeptLive uint64
-	// Parts is how many parts, or objects that others are told from, are held for
-	// the objects in common; Bytes is what holding them costs besides.
-	Parts, Bytes int
 }
 
 // keeper brings objects into the store's layout. It belongs to the writer.
@@ -69,6 +66,13 @@ func (k *keeper[T]) reset() {
 	case Shared:
 		k.table = share.NewTable()
 	case Packed:
+		for _, h := range k.homes { // whoever keeps an entry keeps its home
+			for i := range h.recent {
+				for j := range h.recent[i] {
+					h.recent[i][j].Store(nil)
+				}
+			}
+		}
 		k.packer = pack.New()
 		k.homes = make(map[*object.Codec[T]]*home[T])
 	}
@@ -157,7 +161,7 @@ func (k *keeper[T]) pack(rec *record[T], it *object.Item[T]) error {
 // encode encodes an object that did not come with its bytes, and makes sure that it
 // comes back from them as it is.
 func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
-	encoded, err := codec.Encode(k.encoding[:0], obj)
+	encoded, err := tryEncode(codec, k.encoding[:0], obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
 	}
@@ -166,7 +170,7 @@ func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
 	if codec.Lends {
 		trial = append([]byte(nil), encoded...)
 	}
-	back, err := codec.Decode(trial)
+	back, err := tryDecode(codec, trial)
 	if err != nil {
 		return nil, fmt.Errorf("decode what the object was encoded to: %w", err)
 	}
@@ -174,6 +178,26 @@ func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s differs", errNotExact, share.Diff(back, obj))
 	}
 	return encoded, nil
+}
+
+// tryEncode and tryDecode turn a panic of a codec into an error, as callIndex does for index
+// functions: the writer is in the middle of a batch.
+func tryEncode[T any](codec *object.Codec[T], dst []byte, obj T) (encoded []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			encoded, err = nil, fmt.Errorf("the codec panicked: %v", p)
+		}
+	}()
+	return codec.Encode(dst, obj)
+}
+
+func tryDecode[T any](codec *object.Codec[T], encoded []byte) (obj T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the codec panicked: %v", p)
+		}
+	}()
+	return codec.Decode(encoded)
 }
 
 func (k *keeper[T]) homeOf(codec *object.Codec[T]) *home[T] {

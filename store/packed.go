@@ -119,12 +119,12 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 	if h.codec.Lends {
 		var encoded []byte
 		if encoded, err = e.packed.Append(make([]byte, 0, e.packed.Len()), e.names()); err == nil {
-			obj, err = h.codec.Decode(encoded)
+			obj, err = tryDecode(h.codec, encoded)
 		}
 	} else {
 		buf := buffers.Get().(*[]byte)
 		if *buf, err = e.packed.Append((*buf)[:0], e.names()); err == nil {
-			obj, err = h.codec.Decode(*buf)
+			obj, err = tryDecode(h.codec, *buf)
 		}
 		if cap(*buf) <= maxBuffer {
 			buffers.Put(buf)
@@ -157,7 +157,15 @@ func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	return out, true
 }
 
-// names gives key, uid and version as the one string that pack cut them from.
+// names gives key, uid and version as the one string that pack cut them from. An entry that
+// somebody copied and changed gets one of its own, which will not fit its data.
 func (e *Entry[T]) names() string {
-	return unsafe.String(unsafe.StringData(string(e.Key)), len(e.Key)+len(e.UID)+len(e.Version))
+	at, nk, nu := unsafe.StringData(string(e.Key)), len(e.Key), len(e.UID)
+	follows := func(s string, n int) bool {
+		return s == "" || unsafe.StringData(s) == (*byte)(unsafe.Add(unsafe.Pointer(at), n))
+	}
+	if nk > 0 && follows(e.UID, nk) && follows(string(e.Version), nk+nu) {
+		return unsafe.String(at, nk+nu+len(e.Version))
+	}
+	return string(e.Key) + e.UID + string(e.Version)
 }

@@ -101,6 +101,11 @@ func (r *Reader[T]) Len() int { return int(r.sh.length.Load()) }
 // Version is the source's version after the last batch; "" before the first.
 func (r *Reader[T]) Version() object.Version { return r.sh.history.Load().version }
 
+// Layout says how the objects are kept.
+func (r *Reader[T]) Layout() LayoutStats {
+	return LayoutStats{Layout: r.sh.cfg.layout, KeptLive: r.sh.cfg.keptLive.Load()}
+}
+
 // Indexes returns the names of the indexes, sorted.
 func (r *Reader[T]) Indexes() []string { return r.sh.set.Load().sorted() }
 

@@ -28,7 +28,8 @@ type Options[T any] struct {
 	ReadCache int
 	// OnWritten, if it is set, is told of every stored object that somebody has written to,
 	// with the names of those who may have done it. It is for tests: each
-	// read then costs a hash of the object, and each object a copy of its encoding.
+	// read then costs a hash of the object, and each object a copy of its encoding. It runs
+	// where that is found out, as OnError does, under the same restrictions.
 	OnWritten func(Written)
 	// OnError is told of an index function that failed or panicked on an object, and,
 	// with an empty key, of a ByIndex on an index that does not exist; and, with an

@@ -142,7 +142,8 @@ func inList(list runtime.Object) bool {
 }
 
 // listed is item for an object of a list. One that lies in the list's own slice is copied
-// out of it when it is wanted, which one that is stored already in this version is not.
+// out of it when it is wanted, which one that is stored already in this version is not: so
+// a list must be left as it is until it is in the store.
 func (s *lwSource) listed(obj runtime.Object, inList bool) object.Item[any] {
 	switch {
 	case !inList:
@@ -160,6 +161,9 @@ func (s *lwSource) listed(obj runtime.Object, inList bool) object.Item[any] {
 // copied is an object of its own with the same content.
 func copied(obj runtime.Object) runtime.Object {
 	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return obj
+	}
 	out := reflect.New(v.Type().Elem())
 	out.Elem().Set(v.Elem())
 	return out.Interface().(runtime.Object)

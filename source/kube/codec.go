@@ -30,7 +30,8 @@ type codec[T any] struct {
 func (s *Source[T]) decoder(w wire, encoded bool) (func(typeMeta, []byte) (object.Item[T], error), error) {
 	c := &s.codec
 	decode := c.json
-	if _, ok := w.(protobufWire); ok {
+	_, isProtobuf := w.(protobufWire)
+	if isProtobuf {
 		decode = c.protobuf
 	}
 	if decode == nil {
@@ -47,6 +48,9 @@ func (s *Source[T]) decoder(w wire, encoded bool) (func(typeMeta, []byte) (objec
 		case !encoded:
 			s.strings.share(item.Value)
 		case c.bytes != nil:
+			if !isProtobuf {
+				raw = bytes.TrimLeft(raw, " \t\r\n") // so that its brace tells it from a message
+			}
 			item.Encoded, err = c.bytes(kind, raw)
 		}
 		return item, err

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bytes"
 	"encoding/json"
 	"sync"
 
@@ -20,8 +19,8 @@ type appender interface {
 }
 
 // storeCodec encodes and decodes typed objects for whoever keeps them encoded. It
-// reads both wires: a message never begins with the brace that begins JSON, which
-// would be the start of a group, and Kubernetes has none.
+// reads both wires: what is kept of JSON begins with its brace, and a message never does:
+// that would be the start of a group, and Kubernetes has none.
 func (t *typed[T]) storeCodec() *object.Codec[T] {
 	return &object.Codec[T]{
 		Encode: func(dst []byte, obj T) ([]byte, error) { return appendObject(dst, obj) },
@@ -51,9 +50,7 @@ func appendObject(dst []byte, obj runtime.Object) ([]byte, error) {
 	return dst[:at+n], err
 }
 
-func startsJSON(encoded []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(encoded, " \t\r\n"), []byte("{"))
-}
+func startsJSON(encoded []byte) bool { return len(encoded) > 0 && encoded[0] == '{' }
 
 // dynamicCodec is the same for objects that are maps.
 var dynamicCodec = &object.Codec[*unstructured.Unstructured]{

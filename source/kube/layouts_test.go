@@ -246,3 +246,21 @@ func TestP15_UnstructuredObjectsOfAnyShapeComeBack(t *testing.T) {
 		})
 	}
 }
+
+// TestP15_AMessageThatLooksLikeJSONIsAMessage: the first byte of a message is a line feed
+// and the second the length of its metadata, which may be that of a brace.
+func TestP15_AMessageThatLooksLikeJSONIsAMessage(t *testing.T) {
+	kind := &typed[runtime.Object]{elem: podType, kind: typeMeta{"v1", "Pod"}}
+	p := pod("a", "7")
+	for p.ObjectMeta.Size() < '{' {
+		p.Name += "a"
+	}
+	if p.ObjectMeta.Size() != '{' {
+		t.Fatalf("the metadata takes %d bytes", p.ObjectMeta.Size())
+	}
+	item, want := wireItem(t, kind, p, false)
+	got, err := item.Codec.Decode(item.Encoded)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("came back as %+v, %v", got, err)
+	}
+}

@@ -5,7 +5,7 @@ import "sync"
 // A Packer packs the objects of one store. Its methods exclude each other; reading what it packed needs none of them.
 type Packer struct {
 	mu     sync.Mutex
-	cache  cache
+	cache  *cache // apart: bases point to it, and must not keep the Packer alive
 	index  index
 	coder  coder
 	sketch sketch
@@ -30,7 +30,7 @@ const (
 
 // New makes a Packer.
 func New() *Packer {
-	p := &Packer{index: make(index), credit: creditFirst}
+	p := &Packer{cache: new(cache), index: make(index), credit: creditFirst}
 	p.cache.resize(0)
 	return p
 }
@@ -175,7 +175,7 @@ func (p *Packer) newBase(parent *base, data []byte, worth int, dst, original []b
 	b := &base{
 		parent: parent,
 		data:   string(data),
-		home:   &p.cache,
+		home:   p.cache,
 		length: uint32(len(original)),
 		worth:  uint32(worth),
 	}
