@@ -73,6 +73,9 @@ e2e: bin/devcluster needed ## tests of devcluster itself
 bench: bin/devcluster ## measure everything beside client-go (20 minutes); the results are in bench/results
 	$(call say,measuring beside client-go: let the machine do nothing else)
 	cd bench && $(GO) run ./cmd/bench
+
+.PHONY: bench-structures
+bench-structures: ## measure the structures that a store could be made of, ours among them (4 minutes)
 	cd bench && $(GO) run ./cmd/structures
 
 .PHONY: bench-check

@@ -3,6 +3,7 @@ package informer
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -235,6 +236,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
+	i.batch.events = slices.Grow(i.batch.events, len(i.batch.again))
 	for _, e := range i.batch.again {
 		if now, _ := i.writer.Get(e.Key); now == e { // the rest of the list left it so
 			i.changed(e, e, d.Item.Version, false)

@@ -216,7 +216,7 @@ func (r *Reflector[T]) pushResting(ctx context.Context, dog *watchdog) error {
 }
 
 // keptBuffer is how many items a buffer may have room for to be kept for the next time.
-const keptBuffer = 512
+const keptBuffer = 1024
 
 // push hands over the deltas collected and forgets them. What the sink did not
 // take is lost, so a later Step begins with a new state.
