@@ -10,7 +10,7 @@ import (
 
 // ratioPlot draws the ratios as horizontal bars on a logarithmic scale, with a mark
 // where the goal is. A bar to the left of 1 is leaner or faster than client-go; of
-// rows whose goal is to be so many times more, the inverse is drawn.
+// rates, of which more is better, the inverse is drawn.
 func ratioPlot(rows []Result) string {
 	type bar struct {
 		label       string
@@ -27,8 +27,11 @@ func ratioPlot(rows []Result) string {
 		if r.Goal != nil && r.GoalOf != OursAtMost {
 			b.goal = *r.Goal
 		}
-		if r.GoalOf == RatioAbove {
-			b.ratio, b.goal = 1/b.ratio, 1/b.goal
+		if r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s") { // more is better
+			b.ratio = 1 / b.ratio
+			if b.goal > 0 {
+				b.goal = 1 / b.goal
+			}
 			b.label += ", inverse"
 		}
 		low = min(low, b.ratio)
@@ -37,7 +40,7 @@ func ratioPlot(rows []Result) string {
 		}
 		bars = append(bars, b)
 	}
-	const left, width, step, top = 430, 520, 18, 40
+	const left, width, step, top = 560, 520, 18, 40
 	low = math.Pow(10, math.Floor(math.Log10(low)))
 	const high = 10.0
 	x := func(v float64) float64 {
