@@ -75,11 +75,11 @@ func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
 		found := make(chan store.Written, 10)
 		detectMutations, mutated = true, func(_ string, w store.Written) { found <- w }
 		lw := &ListWatch{
-			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Pod{
 					{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"x": "y"}}}}}, nil
 			},
-			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 		}
 		s := NewSharedIndexInformer(lw, &corev1.Pod{}, 0, nil)
 		_, err := s.AddEventHandler(ResourceEventHandlerFuncs{AddFunc: func(obj any) { obj.(*corev1.Pod).Labels["x"] = "z" }})
