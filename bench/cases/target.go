@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	clientgo "k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/bench/feed"
@@ -85,14 +84,4 @@ func (o own) run(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	return func() { _ = r.stop() }, nil // a stop that fails has no part in the figures
-}
-
-// consume reads events up to the one with this version and does nothing with them:
-// what that costs is the driver's own share.
-func consume(events <-chan watch.Event, last string) {
-	for e := range events {
-		if e.Object.(*corev1.Pod).ResourceVersion == last {
-			return
-		}
-	}
 }
