@@ -10,7 +10,7 @@ import "slices"
 // copies one pointer for each 2048 values, a page and a leaf.
 //
 // A tree of 32 branches a level copies less in a large store, but a read goes through
-// one or two nodes more: 279 ns instead of 150 for a Get of a snapshot of 50,000.
+// one or two nodes more: 279 ns instead of 192 for a Get of a snapshot of 50,000.
 const (
 	width     = 1 << leafBits
 	leafBits  = 5

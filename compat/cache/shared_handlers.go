@@ -188,7 +188,9 @@ func (r *registration) told() {
 	if p == nil {
 		return // the goroutine was ended
 	}
-	ctx := klog.NewContext(context.Background(), r.logger)
+	// What logs, this function and the runtime's panic are left out, so that the
+	// line names where the handler failed.
+	ctx := klog.NewContext(context.Background(), r.logger.WithCallDepth(3))
 	for _, f := range utilruntime.PanicHandlers {
 		f(ctx, p)
 	}

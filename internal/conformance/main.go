@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -112,11 +113,16 @@ func newEnvironment(work string) (*environment, error) {
 		}
 	}
 	e.flags = []string{"-mod=mod", "-modfile=" + filepath.Join(work, "go.mod")}
-	dir, err := e.goCommand("list", "-m", "-f", "{{.Dir}}", theirs)
+	// Downloaded, not listed: a fresh module cache does not hold it yet.
+	out, err = exec.Command("go", "mod", "download", "-json", theirs).Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("downloading %s: %w: %s", theirs, err, out)
 	}
-	e.clientGo = strings.TrimSpace(string(dir))
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return nil, fmt.Errorf("reading what go mod download prints: %w", err)
+	}
+	e.clientGo = module.Dir
 	return e, nil
 }
 
