@@ -94,20 +94,20 @@ func (e *entry[T]) foldResynced(ev *object.Event[T]) {
 
 // foldPut: the new state, told relative to what the handler saw last.
 func (e *entry[T]) foldPut(ev *object.Event[T]) {
-	initial := ev.Initial
+	initial, unchanged := ev.Initial, ev.Unchanged && !e.hasDelete
 	if e.hasPut {
-		initial = e.slots[1].Initial
+		initial, unchanged = e.slots[1].Initial, unchanged && e.slots[1].Unchanged
 	}
 	if e.hasDelete && !e.hasPut && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
 		e.hasDelete, e.slots[0] = false, object.Event[T]{} // it never went away
 	}
 	put := *ev
 	if e.wasSeen && !e.hasDelete {
-		put.Type, put.Initial = object.Update, false
+		put.Type, put.Initial, put.Unchanged = object.Update, false, unchanged
 		put.Old, put.OldUID = e.seen, e.seenUID
 	} else {
 		var none T
-		put.Type, put.Initial = object.Add, initial
+		put.Type, put.Initial, put.Unchanged = object.Add, initial, false
 		put.Old, put.OldUID = none, ""
 	}
 	put.Missed = false

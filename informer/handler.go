@@ -68,7 +68,7 @@ func verifying[T any](handle entryHandler[T]) entryHandler[T] {
 // opened gives an event with the objects themselves.
 func opened[T any](e *object.Event[*store.Entry[T]], name string) object.Event[T] {
 	out := object.Event[T]{Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
-		Initial: e.Initial, Missed: e.Missed, Epoch: e.Epoch}
+		Initial: e.Initial, Missed: e.Missed, Unchanged: e.Unchanged, Epoch: e.Epoch}
 	if e.Old != nil {
 		out.Old = e.Old.ObjectFor(name)
 	}

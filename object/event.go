@@ -41,6 +41,9 @@ type Event[T any] struct {
 	// Missed marks a Delete that was not seen but inferred from a later list: Old
 	// is the last state known, perhaps not the last there was.
 	Missed bool
+	// Unchanged marks an Update that brought no other version: the object was listed
+	// again as it was.
+	Unchanged bool
 	// Epoch counts how often the source's history was set back.
 	Epoch uint64
 }

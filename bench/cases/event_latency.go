@@ -44,25 +44,39 @@ func eventLatency() harness.Case {
 		}
 	}
 	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
-		return bareLatency(p.Size(2_500, 300)), nil
+		n := p.Size(2_500, 300)
+		figures := harness.Figures{}
+		for name, handlers := range map[string]int{"one": 1, "ten": latencyHandlers} {
+			for figure, value := range bareLatency(n, handlers) {
+				figures[name+" "+figure] = value
+			}
+		}
+		return figures, nil
 	}})
 	for _, figure := range []string{"p50", "p99"} {
-		c.Rows = append(c.Rows, harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver", Figure: figure})
+		c.Rows = append(c.Rows,
+			harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver", Figure: "one " + figure},
+			harness.Row{Name: "the same to ten goroutines and no informer, " + figure, Unit: "us", Ours: "driver", Peer: peer, Figure: "ten " + figure, PeerFigure: figure})
 	}
 	return c
 }
 
-// bareLatency is what no informer can be below: the driver's send to a goroutine that waits
-// for it, on a machine that is idle in between.
-func bareLatency(n int) harness.Figures {
+// bareLatency is what no informer can be below that keeps its handlers apart: the driver's
+// send to a goroutine that waits for it, on a machine that is idle in between, and that
+// starts one for each further handler.
+func bareLatency(n, handlers int) harness.Figures {
 	events := make(chan int, 1)
 	began := time.Now()
-	sent, arrived := make([]time.Duration, n), make([]time.Duration, n)
+	sent, arrived := make([]time.Duration, n), make([]time.Duration, n*handlers)
+	var seen sync.WaitGroup
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range events {
-			arrived[i] = time.Since(began)
+			for h := 1; h < handlers; h++ {
+				seen.Go(func() { arrived[i*handlers+h] = time.Since(began) })
+			}
+			arrived[i*handlers] = time.Since(began)
 		}
 	}()
 	for i := range n {
@@ -72,9 +86,10 @@ func bareLatency(n int) harness.Figures {
 	}
 	close(events)
 	<-done
-	all := make([]time.Duration, n)
+	seen.Wait()
+	all := make([]time.Duration, n*handlers)
 	for i := range all {
-		all[i] = arrived[i] - sent[i]
+		all[i] = arrived[i] - sent[i/handlers]
 	}
 	return latencies(all)
 }

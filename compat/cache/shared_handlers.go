@@ -216,8 +216,11 @@ func (r *registration) rest() bool {
 // changed reports whether an update brought a new version. An object that was
 // listed again as it was is given only to handlers that are being resynced.
 func changed(e *object.Event[*store.Entry[any]]) bool {
-	if e.Old.Version != "" && e.New.Version != "" {
-		return e.Old.Version != e.New.Version
+	if !e.Unchanged {
+		return true
+	}
+	if e.New.Version != "" {
+		return false
 	}
 	old, err := meta.Accessor(e.Old.Object())
 	if err != nil {

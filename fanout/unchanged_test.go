@@ -1,0 +1,52 @@
+package fanout_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mirador-k8s/mirador/fanout"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// An Update that brought nothing new must not hide one that did when both become one.
+func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
+	again := func(key object.Key) event {
+		return event{Type: object.Update, Key: key, Old: 1, New: 1, Unchanged: true}
+	}
+	var seen []string
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		entered, leave := make(chan struct{}), make(chan struct{})
+		join(t, f, opts{MaxBacklog: 1, Handle: func(e event) {
+			if e.Key == "stuck" {
+				close(entered)
+				<-leave
+				return
+			}
+			seen = append(seen, fmt.Sprintf("%s %s unchanged=%t", e.Type, e.Key, e.Unchanged))
+		}})
+		f.Publish(1, []event{add("stuck", 1)})
+		<-entered
+		f.Publish(2, []event{
+			again("twice"), again("twice"),
+			update("before", 0, 1), again("before"),
+			again("after"), update("after", 1, 2),
+			add("new", 1), again("new"),
+			remove("back", 1), add("back", 1), again("back"),
+		})
+		close(leave)
+		synctest.Wait()
+		stop(t, f)
+	})
+	want := []string{
+		"Update twice unchanged=true",
+		"Update before unchanged=false",
+		"Update after unchanged=false",
+		"Add new unchanged=false",
+		"Update back unchanged=false",
+	}
+	if fmt.Sprint(seen) != fmt.Sprint(want) {
+		t.Errorf("seen %q\nwant %q", seen, want)
+	}
+}
