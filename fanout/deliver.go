@@ -16,8 +16,17 @@ func (s *Subscription[T]) wake() {
 		return // it has not looked yet
 	}
 	if s.activity.Swap(notified) == idle {
-		go s.runFn()
+		s.start()
 	}
+}
+
+// start runs the handler on a goroutine of its own, or wherever Options.Go does.
+func (s *Subscription[T]) start() {
+	if run := s.fan.opts.Go; run != nil {
+		run(s.Name(), s.runFn)
+		return
+	}
+	go s.runFn()
 }
 
 // run delivers until there is nothing left. It declares itself running before it
@@ -27,7 +36,7 @@ func (s *Subscription[T]) run() {
 	ended := false
 	defer func() {
 		if !ended && !s.crashing {
-			go s.runFn() // a callback ended the goroutine: go on with the next event
+			s.start() // a callback ended the goroutine: go on with the next event
 		}
 	}()
 	for {

@@ -23,6 +23,10 @@ type Options struct {
 	// Crash, where it returns true, lets a panic go on after OnPanic has heard of
 	// it, and end the program.
 	Crash func() bool
+	// Go runs a handler until there is nothing left for it; nil starts a goroutine for
+	// that. A simulation puts its own scheduler here. It must not run it before it
+	// returns.
+	Go func(handler string, run func())
 }
 
 // Fanout is one stream and its handlers. There is one publisher: Publish and
@@ -162,7 +166,7 @@ func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 		s.takeReplay()
 	}
 	s.startResync()
-	go s.runFn()
+	s.start()
 	return s, nil
 }
 

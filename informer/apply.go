@@ -19,6 +19,10 @@ type batch[T any] struct {
 	version   object.Version    // how far history is complete, the open batch included
 	again     []*store.Entry[T] // of an open list: what is there already and is told all the same
 	torn      object.Version    // up to where coalescing left history without order
+	kept      []object.Key      // of an open list: what could not be read and stays as it was
+	// past is what stays although its history was given up: its versions say nothing
+	// about those of the new one.
+	past map[object.Key]struct{}
 }
 
 // apply puts deltas into the store and tells the handlers. One commit and one
@@ -77,7 +81,7 @@ func (i *Informer[T]) openBatch() {
 func (i *Informer[T]) abandon() {
 	if i.batch.replacing {
 		i.writer.AbortReplace()
-		i.batch.again = nil
+		i.batch.again, i.batch.kept = nil, nil
 		i.listOver()
 	}
 }
@@ -129,13 +133,37 @@ func (i *Informer[T]) tell(e object.Event[*store.Entry[T]]) {
 // known decides whether a change says nothing new: the store has this version of
 // the object, or a later one (P2: never back within an epoch).
 func (i *Informer[T]) known(d *object.Delta[T], have *store.Entry[T]) bool {
-	if have == nil {
+	if have == nil || i.batch.isPast(d.Item.Key) {
 		return false
 	}
 	if have.Version == d.Item.Version && have.Version != "" && object.SameObject(have.UID, d.Item.UID) {
 		return d.Type != object.Deleted
 	}
 	return d.Item.Version.Before(have.Version)
+}
+
+func (b *batch[T]) isPast(key object.Key) bool {
+	if len(b.past) == 0 {
+		return false
+	}
+	_, ok := b.past[key]
+	return ok
+}
+
+// outlive notes, at the end of a list, which objects stay from a history that was
+// given up: those that the list has and nobody could read.
+func (b *batch[T]) outlive(newEpoch bool) {
+	past := b.past
+	b.past = nil
+	for _, k := range b.kept {
+		if _, before := past[k]; newEpoch || before {
+			if b.past == nil {
+				b.past = map[object.Key]struct{}{}
+			}
+			b.past[k] = struct{}{}
+		}
+	}
+	b.kept = nil
 }
 
 // reach notes how far history is complete with a delta. Where the queue let a
@@ -162,6 +190,7 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 	}
 	i.openBatch()
 	i.batch.reach(d)
+	delete(i.batch.past, d.Item.Key)
 	now, old := i.writer.Put(d.Item)
 	i.changed(old, now, d.Item.Version, false)
 }
@@ -177,15 +206,20 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	if !exists && !i.cfg.verbatim {
 		return
 	}
-	last, uid := have, d.Item.UID
-	if i.decode(&d.Item) {
+	last, uid, missed := have, d.Item.UID, false
+	if exists && !i.cfg.verbatim && !object.SameObject(have.UID, d.Item.UID) {
+		// Another of its name came and went unseen, coalesced away: what the handlers
+		// know is gone, and of its end nothing was seen.
+		missed = true
+	} else if i.decode(&d.Item) {
 		last = store.NewEntry(d.Item)
 	}
 	if exists && have.UID != "" {
 		uid = have.UID
 	}
+	delete(i.batch.past, d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	i.tell(object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid})
+	i.tell(object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid, Missed: missed})
 }
 
 // changed tells what became of one object: added, updated, deleted unseen, or
@@ -217,15 +251,19 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	if !i.batch.replacing {
 		return
 	}
-	if i.writer.Seen(it.Key, it.Version, it.UID) {
+	if !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
 		if i.cfg.verbatim { // an object listed again is an update, if only of what is there
 			have, _ := i.writer.Get(it.Key)
 			i.batch.again = append(i.batch.again, have)
 		}
 		return
 	}
+	if !i.cfg.verbatim && i.writer.Staged(it.Key, it.Version, it.UID) {
+		return // said twice, and transformed already (P13)
+	}
 	if !i.decode(it) {
 		i.writer.Keep(it.Key) // what cannot be read now is not gone
+		i.batch.kept = append(i.batch.kept, it.Key)
 		return
 	}
 	i.writer.Stage(*it)
@@ -262,6 +300,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		i.publish()
 	}
 	i.batch.version, i.batch.torn = d.Item.Version, ""
+	i.batch.outlive(d.NewEpoch)
 	if first {
 		fan.MarkSynced(i.batch.seq)
 	}

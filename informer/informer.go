@@ -106,12 +106,17 @@ func (i *Informer[T]) prepare() error {
 		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
 	}
 	q := queue.NewBatches[T](waiting)
+	var sink reflector.Sink[T] = q
+	steps, _ := i.cfg.steps.(*steps[T])
+	if steps != nil {
+		sink = steps.sink(q)
+	}
 	var at object.Version
 	if i.start != nil {
 		at = i.start.Version
 	}
 	refl, err := reflector.New(reflector.Options[T]{
-		Source: i.src, Sink: q, StartAt: at,
+		Source: i.src, Sink: sink, StartAt: at,
 		PageSize: i.cfg.pageSize, FirstList: i.cfg.firstList, WatchTimeout: i.cfg.watchTimeout, Silence: i.cfg.silence,
 		Encoded:    i.cfg.layout == store.Packed && i.transform == nil,
 		TrustOrder: i.cfg.verbatim, Backoff: i.cfg.backoff, OnProblem: i.fromReflector,
@@ -120,12 +125,16 @@ func (i *Informer[T]) prepare() error {
 		return fmt.Errorf("informer %s: %w", i.cfg.name, err)
 	}
 	i.queue, i.refl = q, refl
-	i.fan = fanout.New[*store.Entry[T]](fanout.Options{
+	opts := fanout.Options{
 		OnPanic: func(handler string, key object.Key, recovered any, stack []byte) {
 			i.problem("handle", key, fmt.Errorf("handler %s panicked: %v\n%s", handler, recovered, stack))
 		},
 		Crash: i.cfg.crash,
-	})
+	}
+	if steps != nil {
+		opts.Go = steps.handlers
+	}
+	i.fan = fanout.New[*store.Entry[T]](opts)
 	return nil
 }
 

@@ -30,6 +30,7 @@ type settings struct {
 	transform any            // func(T) (T, error)
 	start     any            // State[T]
 	codec     any            // *object.Codec[T]
+	steps     any            // *steps[T]
 
 	layout    store.Layout
 	readCache int

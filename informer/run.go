@@ -40,6 +40,11 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	cancel()
 	q.Close()
 	producer.Wait()
+	return i.finish(fan, q)
+}
+
+// finish is the end of a Run whose reflector has ended.
+func (i *Informer[T]) finish(fan *fanout.Fanout[*store.Entry[T]], q *queue.Batches[T]) error {
 	for rest := q.Take(nil); len(rest) > 0; rest = q.Take(rest[:0]) {
 		clear(rest) // nobody is told of it any more
 	}

@@ -1,5 +1,5 @@
 // Package informertest tests informers: ours, and those of whoever uses them.
-// It has an API server in memory and a conformance kit.
+// It has an API server in memory, a conformance kit and a simulator.
 //
 // # The server
 //
@@ -34,4 +34,14 @@
 // in moments. What an informer does not keep is listed as Broken, and the kit
 // checks that too. client-go's own informer is run through it in this package's
 // tests; its list shows what the promises are worth.
+//
+// # The simulator
+//
+// Simulate runs an informer, given as a Simulated, through seeds. Each is a plan of
+// writes, faults on the wire and in the server, and handlers that are slow, block,
+// panic, come and go; what the informer does is held to the promises P1–P14 against a
+// model of everything that was written. One that is a Stepper runs one step at a time
+// in an order that the seed decides, and so every run of a seed is the same. A seed that
+// fails is shrunk to the shortest history that shows it. Survey only counts, for
+// informers that make other promises.
 package informertest

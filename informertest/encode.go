@@ -121,7 +121,7 @@ func (p *listPage) kind(f form) (apiVersion, kind string) {
 }
 
 func (p *listPage) item(f form, i int) []byte {
-	if i+1 == p.broken {
+	if i+1 == p.broken || p.items[i].spoilt {
 		return p.items[i].undecodable(f, false)
 	}
 	return p.items[i].item(f)

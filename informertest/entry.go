@@ -28,6 +28,9 @@ type entry struct {
 	labels          labels.Set
 	finalizers      bool
 	deleting        bool
+	// spoilt objects are sent in a form that nobody can decode, as one would be that
+	// was stored by a broken webhook.
+	spoilt bool
 	// body is the object's JSON without apiVersion and kind, which are spliced in
 	// where a verb shows them.
 	body []byte

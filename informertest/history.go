@@ -81,10 +81,16 @@ func (h *history) remove(r *resource, old *entry) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.removeAs(r, old, final)
+	return final, nil
+}
+
+// removeAs is remove with the state that the watchers are told, made for the next
+// version.
+func (h *history) removeAs(r *resource, old, final *entry) {
 	h.version = final.version
 	h.append(r, old.key, nil)
 	h.log = append(h.log, change{version: final.version, resource: r, old: old, final: final})
-	return final, nil
 }
 
 func (h *history) append(r *resource, key object.Key, e *entry) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 )
 
@@ -27,58 +28,82 @@ type watch struct {
 	seen uint64
 	// frames counts what was sent.
 	frames int
+	// cut is closed when the connection breaks.
+	cut <-chan struct{}
+	// told, where it is set, hears of each frame with an object before it is written.
+	told func(t kwatch.EventType, e *entry)
 }
 
-func (c *call) watch() error {
+// open reads what is asked for and starts the watch. failure is what the server
+// cannot serve, and tells inside the stream.
+func (c *call) open() (w *watch, timeout time.Duration, failure, err error) {
 	o, err := c.listOptions()
 	if err != nil {
-		return err
+		return nil, 0, nil, err
 	}
 	sel, err := c.selection()
 	if err != nil {
-		return err
+		return nil, 0, nil, err
 	}
-	w := &watch{call: c, selection: sel, bookmarks: o.AllowWatchBookmarks && !c.fault.NoBookmarks}
+	w = &watch{call: c, selection: sel, bookmarks: o.AllowWatchBookmarks && !c.fault.NoBookmarks}
 	c.s.mu.Lock()
-	failure := w.start(o)
+	failure = w.start(o)
 	if failure == nil {
 		c.s.watches[w] = struct{}{}
 	}
-	cut := c.s.cut
+	w.cut = c.s.cut
 	c.s.mu.Unlock()
-	defer func() {
-		c.s.mu.Lock()
-		delete(c.s.watches, w)
-		c.s.mu.Unlock()
-	}()
-	contentType := c.form.mediaType()
-	if c.form.protobuf {
+	timeout = defaultWatchTimeout
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	return w, timeout, failure, nil
+}
+
+// close takes the watch off the server's list.
+func (w *watch) close() {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	delete(w.s.watches, w)
+}
+
+// agree answers that the watch is on.
+func (w *watch) agree() {
+	contentType := w.form.mediaType()
+	if w.form.protobuf {
 		contentType += ";stream=watch"
 	}
-	c.w.Header().Set("Content-Type", contentType)
-	c.w.WriteHeader(http.StatusOK)
-	c.w.flush()
+	w.w.Header().Set("Content-Type", contentType)
+	w.w.WriteHeader(http.StatusOK)
+	w.w.flush()
+}
+
+func (c *call) watch() error {
+	w, timeout, failure, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	w.agree()
 	if st, ok := c.fault.status(c.req); ok {
-		w.send("ERROR", c.form.statusDocument(st))
+		w.sendStatus(st)
 		return nil
 	}
 	// What the server cannot serve is told inside the stream, as its watch cache does.
 	if failure != nil {
-		w.send("ERROR", c.form.statusDocument(statusOf(failure)))
+		w.sendStatus(statusOf(failure))
 		return nil
 	}
 	if c.fault.CloseAtOnce {
 		return nil
 	}
-	timeout := defaultWatchTimeout
-	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
-		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
-	}
-	if err := w.run(timeout, cut); err != nil {
-		w.send("ERROR", c.form.statusDocument(statusOf(err)))
+	if err := w.run(timeout, w.cut); err != nil {
+		w.sendStatus(statusOf(err))
 	}
 	return nil
 }
+
+func (w *watch) sendStatus(st metav1.Status) { w.send("ERROR", w.form.statusDocument(st)) }
 
 // start finds the version at which the watch starts and the state to tell
 // first. The lock is held.
@@ -228,7 +253,10 @@ func (w *watch) mark(version uint64, initialEnd bool) error {
 }
 
 func (w *watch) sendEntry(t kwatch.EventType, e *entry) {
-	if w.frames+1 == w.fault.Undecodable {
+	if w.told != nil {
+		w.told(t, e)
+	}
+	if w.frames+1 == w.fault.Undecodable || e.spoilt {
 		w.send(string(t), e.undecodable(w.form, true))
 		return
 	}

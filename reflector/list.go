@@ -50,7 +50,7 @@ func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
 
 func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
 	items, err := r.list.lister.Read(r.items[:0])
-	r.items = items
+	r.items, r.readAt = items, time.Now()
 	r.deltas = slices.Grow(r.deltas, len(items)+1) // and a mark
 	for i := range items {
 		r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: items[i]})

@@ -35,6 +35,7 @@ type Reflector[T any] struct {
 	stateAt time.Time      // when the last state was complete
 	lost    int            // how often in a row the place in history was lost soon after
 	trouble bool           // something was reported since a stream last lived
+	readAt  time.Time      // when the source was last read from
 
 	noInitial bool // the source did not keep what it promised about initial state
 
@@ -200,11 +201,11 @@ func (r *Reflector[T]) alive() {
 	})
 }
 
-// heard notes that the source said something, and how far that brought us.
+// heard notes that the source said something when it was last read from, and how far
+// that brought us. The sink may have taken its time since.
 func (r *Reflector[T]) heard() {
-	now := time.Now()
 	r.board.update(func(h *Health) {
-		h.LastWord, h.Version = now, r.version
+		h.LastWord, h.Version = r.readAt, r.version
 	})
 }
 

@@ -283,6 +283,27 @@ func TestExpiredWatchListsAgainNotOlderThanWhatWasSeen(t *testing.T) {
 	})
 }
 
+// An API server that was restarted has forgotten what its watch cache held: what
+// comes after the refusals is that the place is lost, and then the server is back.
+func TestExpiredAfterTheSourceWasAwayListsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := reply{err: fail(source.Refused)}
+		s := &script{
+			lists:   []reply{{version: "10", end: io.EOF}, {version: "30", end: io.EOF}},
+			watches: []reply{{after: time.Minute, end: fail(source.Unavailable)}, away, away, away, {err: fail(source.Expired)}, {}},
+		}
+		r, _, _ := start(t, s, nil)
+		runFor(t, r, 5*time.Minute)
+		same(t, "asked", s.asked, []string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, `watch "10"`, `watch "10"`, "list since 10", `watch "30"`})
+		if d := s.times[6].Sub(s.times[5]); d != 0 {
+			t.Errorf("the list came %s after the source had said what it has forgotten", d)
+		}
+		if d := s.times[5].Sub(s.times[4]); d == 0 {
+			t.Error("there was no pause between two refusals")
+		}
+	})
+}
+
 func TestListThatExpiresHalfWayIsGivenUpAndTakenNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
@@ -488,6 +509,36 @@ func TestP14_HealthTellsTheAgeOfTheLastWord(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// slowSink takes its time.
+type slowSink struct{ takes time.Duration }
+
+func (k slowSink) Push(context.Context, []object.Delta[string]) error {
+	time.Sleep(k.takes)
+	return nil
+}
+
+func TestP14_WhatTheSinkTakesIsNoWordOfTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := source.Change[string]{Type: source.Bookmark, InitialEnd: true, Item: object.Item[string]{Version: "10"}}
+		s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{put("a", "9"), end, put("a", "11")}}}}
+		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: slowSink{time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var read time.Time
+		for range 2 { // opens the stream, reads all there is
+			read = time.Now()
+			if _, err := r.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h := r.Health(); h.Version != "11" || !h.LastWord.Equal(read) {
+			t.Errorf("version %s, last word at %s, want 11 and %s", h.Version, h.LastWord, read)
+		}
 	})
 }
 

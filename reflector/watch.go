@@ -97,7 +97,7 @@ func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, 
 // that closes it.
 func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
-	r.changes = changes
+	r.changes, r.readAt = changes, time.Now()
 	for i := range changes {
 		c := &changes[i]
 		switch c.Type {
@@ -209,7 +209,7 @@ func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
 // follow reads the changes that can be had.
 func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
-	r.changes = changes
+	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
 		if r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
@@ -317,14 +317,16 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error)
 
 // relist gets a new state because the place in history is lost: at once the first
 // time, with growing pauses if it is lost again soon after. A state is the dearest
-// thing to ask for, so "soon" is longer here than for a stream.
+// thing to ask for, so "soon" is longer here than for a stream. What failed before
+// does not matter for the first time: a source that says what it has forgotten is
+// back, as an API server is that was restarted.
 func (r *Reflector[T]) relist(ctx context.Context, doing string, err error) (time.Duration, error) {
 	r.phase = choosing
 	if time.Since(r.stateAt) >= r.opts.Backoff.Most {
 		r.lost = 0
 	}
 	r.lost++
-	if r.lost == 1 && r.failed == 0 {
+	if r.lost == 1 {
 		r.failed++
 		r.closeStreams()
 		r.report(doing, "", err, 0)

@@ -53,6 +53,14 @@ func (w *Writer[T]) Seen(key object.Key, version object.Version, uid string) boo
 	return true
 }
 
+// Staged reports whether the list has had an object in this version already, and it
+// was staged: there is nothing more to do then.
+func (w *Writer[T]) Staged(key object.Key, version object.Version, uid string) bool {
+	w.must("Staged", replacing)
+	rec := w.replace.table.get(hashKey(w.sh.cfg.seed, key), key)
+	return rec != nil && version != "" && rec.Version == version && object.SameObject(rec.UID, uid)
+}
+
 // Keep says that the list has an object of which no more is known, such as one
 // that could not be decoded: what is stored of it stays. It returns false if there
 // is nothing of that key.

@@ -182,3 +182,22 @@ func TestCallsOutOfOrderSaySo(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectThatAListHasTwiceIsKnownToBeStaged(t *testing.T) {
+	w := mustNew(t, Options[thing]{})
+	w.BeginReplace()
+	if w.Staged("a", "1", "u") {
+		t.Error("nothing is staged yet")
+	}
+	w.Stage(object.Item[thing]{Key: "a", Version: "1", UID: "a", Value: thing{Name: "a", Color: "red"}})
+	for _, c := range []struct {
+		version object.Version
+		uid     string
+		want    bool
+	}{{"1", "a", true}, {"1", "", true}, {"2", "a", false}, {"1", "another uid", false}, {"", "a", false}} {
+		if got := w.Staged("a", c.version, c.uid); got != c.want {
+			t.Errorf("Staged(a, %q, %q) = %v", c.version, c.uid, got)
+		}
+	}
+	w.AbortReplace()
+}

@@ -1,0 +1,72 @@
+package informer
+
+import (
+	"context"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
+	"github.com/mirador-k8s/mirador/reflector"
+)
+
+// WithSteps makes an informer whose Run can be taken apart by Step.
+func WithSteps[T any](sink func(q *queue.Batches[T]) reflector.Sink[T], handlers func(handler string, run func())) Option {
+	return optionFunc(func(s *settings) error {
+		s.steps = &steps[T]{sink: sink, handlers: handlers}
+		return nil
+	})
+}
+
+// Stepped is a Run taken apart: its caller does what the goroutines of Run do.
+type Stepped[T any] struct {
+	i      *Informer[T]
+	ctx    context.Context
+	cancel context.CancelFunc
+	refl   *reflector.Reflector[T]
+	queue  *queue.Batches[T]
+	finish func() error
+	buf    []object.Delta[T]
+}
+
+// Step begins a Run.
+func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
+	ctx, cancel := context.WithCancel(ctx)
+	fan, q, refl, err := i.begin(cancel)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	i.load()
+	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q, finish: func() error { return i.finish(fan, q) }}, nil
+}
+
+// Reflect lets the reflector do the next thing, and says how long it then waits. Once
+// the Run was stopped it closes the reflector, and done is true.
+func (s *Stepped[T]) Reflect() (wait time.Duration, done bool) {
+	wait, err := s.refl.Step(s.ctx)
+	if err == nil && s.ctx.Err() == nil {
+		return wait, false
+	}
+	s.refl.Close()
+	return 0, true
+}
+
+// Waiting is how many deltas wait for Consume.
+func (s *Stepped[T]) Waiting() int {
+	n, _ := s.queue.Depth()
+	return n
+}
+
+// Consume takes one batch off the queue.
+func (s *Stepped[T]) Consume() {
+	s.buf = s.queue.Take(s.buf[:0])
+	s.i.apply(s.buf)
+	clear(s.buf)
+}
+
+// End is what Run does when its reflector has ended.
+func (s *Stepped[T]) End() error {
+	s.cancel()
+	s.queue.Close()
+	return s.finish()
+}

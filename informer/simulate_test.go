@@ -1,0 +1,193 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/fanout"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
+	"github.com/mirador-k8s/mirador/reflector"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// simulated is the informer as the simulator steps it.
+type simulated struct {
+	setup informertest.SimSetup
+	*informer.Informer[*corev1.Pod]
+	*informer.Stepped[*corev1.Pod]
+	coalesced uint64 // of informers before this one
+	counts    map[string]uint64
+}
+
+func newSimulated(setup informertest.SimSetup) (informertest.Simulated, error) {
+	s := &simulated{setup: setup, counts: map[string]uint64{}}
+	return s, s.build(nil)
+}
+
+// build makes the informer; one that starts from a state is always a new one.
+func (s *simulated) build(from *informertest.SimState) error {
+	kubeOpts := []kube.Option{kube.PageSize(s.setup.PageSize)}
+	if s.setup.JSON {
+		kubeOpts = append(kubeOpts, kube.ForceJSON())
+	}
+	if !s.setup.WatchList {
+		kubeOpts = append(kubeOpts, kube.WithoutInitialState())
+	}
+	src, err := kube.Typed[*corev1.Pod](s.setup.Config, kubeOpts...)
+	if err != nil {
+		return err
+	}
+	opts := []informer.Option{
+		informer.Name("pods"),
+		informer.Logger(slog.New(slog.DiscardHandler)),
+		informer.Layout([]store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared, store.Packed}[s.setup.Variant%6]),
+		informer.QueueBytes(s.setup.QueueBytes),
+		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
+		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
+		informer.WithSteps[*corev1.Pod](func(q *queue.Batches[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
+			return &steppedSink{q, s.setup.QueueBytes, s.setup.Wait}
+		}, s.setup.Go),
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.setup.Indexes)) {
+		opts = append(opts, informer.IndexFunc(name, store.IndexFunc[*corev1.Pod](s.setup.Indexes[name])))
+	}
+	if s.setup.Transform != nil {
+		opts = append(opts, informer.Transform(s.setup.Transform))
+	}
+	if from != nil {
+		state := informer.State[*corev1.Pod]{Version: from.Version}
+		for _, p := range from.Pods {
+			state.Items = append(state.Items, object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name),
+				Version: object.Version(p.ResourceVersion), UID: string(p.UID), Size: 200, Value: p})
+		}
+		opts = append(opts, informer.StartFrom(state))
+	}
+	if s.Informer != nil {
+		for doing, n := range s.Informer.Health().Problems {
+			s.counts[doing] += n
+		}
+	}
+	s.Informer, err = informer.New(src, opts...)
+	return err
+}
+
+// steppedSink gives a list that finds the queue full back to the simulator, which
+// would else wait for a consumer that waits for the simulator.
+type steppedSink struct {
+	queue *queue.Batches[*corev1.Pod]
+	bytes int
+	wait  func(ready func() bool)
+}
+
+func (k *steppedSink) Push(ctx context.Context, deltas []object.Delta[*corev1.Pod]) error {
+	room := func() bool {
+		_, bytes := k.queue.Depth()
+		return bytes < k.bytes || ctx.Err() != nil
+	}
+	for i := range deltas {
+		if t := deltas[i].Type; t == object.ReplaceBegin || t == object.Replaced {
+			k.wait(room)
+		}
+		if err := k.queue.Push(ctx, deltas[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *simulated) Start(from *informertest.SimState) error {
+	if from != nil {
+		if err := s.build(from); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.Stepped, err = s.Informer.Step(context.Background())
+	return err
+}
+
+func (s *simulated) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription, error) {
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(h.Name), informer.MaxBacklog(h.Backlog), informer.ResyncEvery(h.Resync))
+	if err != nil {
+		return nil, err
+	}
+	return simSub{sub}, nil
+}
+
+type simSub struct {
+	*fanout.Subscription[*store.Entry[*corev1.Pod]]
+}
+
+func (s simSub) Backlog() (int, uint64) {
+	st := s.Stats()
+	return st.Backlog, st.Coalesced
+}
+
+func (s *simulated) Stop(ctx context.Context) error { return s.Informer.Stop(ctx) }
+func (s *simulated) Synced() bool                   { return s.HasSynced() }
+
+func (s *simulated) Snapshot() informertest.SimSnapshot { return s.Informer.Snapshot() }
+
+func (s *simulated) Health() informertest.SimHealth {
+	h := s.Informer.Health()
+	out := informertest.SimHealth{Err: h.Reflector.Err, Epoch: h.Epoch, Counts: h.Problems, Coalesced: h.QueueCoalesced}
+	out.State, out.Version, out.LastWord = h.Reflector.State.String(), h.Reflector.Version, h.Reflector.LastWord
+	for doing, n := range s.counts {
+		out.Counts[doing] += n
+	}
+	return out
+}
+
+var _ informertest.Stepper = (*simulated)(nil)
+
+// How much is simulated: make simulate sets these.
+func simOptions(seeds int) informertest.SimOptions {
+	o := informertest.SimOptions{First: number("SIM_SEED", 1), Seeds: int(number("SIM_SEEDS", uint64(seeds))),
+		FailFast: os.Getenv("SIM_FAILFAST") != "", Whole: os.Getenv("SIM_WHOLE") != "", Command: "make simulate SEEDS=1 SEED=%d"}
+	if os.Getenv("SIM_PROGRESS") != "" {
+		o.Progress = os.Stderr
+	}
+	return o
+}
+
+func number(name string, or uint64) uint64 {
+	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
+	if err != nil {
+		return or
+	}
+	return n
+}
+
+// TestSimulation runs seeds, each twice: both histories must be the same to the last
+// step. make simulate runs many more, once each.
+func TestSimulation(t *testing.T) {
+	opts := simOptions(200)
+	opts.Twice = os.Getenv("SIM_ONCE") == ""
+	sum := informertest.Simulate(t, newSimulated, opts)
+	if opts.Progress != nil {
+		fmt.Fprint(os.Stderr, sum)
+	}
+	if sum.Seeds > 0 && sum.Fewest < 1000 {
+		t.Errorf("a seed had %d steps; each must have 1,000", sum.Fewest)
+	}
+	if sum.Seeds < 200 {
+		return // too few to say how often a fault is met
+	}
+	for _, kind := range informertest.FaultKinds() {
+		if n := sum.In[kind]; n*20 < sum.Seeds {
+			t.Errorf("%q took effect in %d of %d seeds; each kind must be in one of twenty", kind, n, sum.Seeds)
+		}
+	}
+}

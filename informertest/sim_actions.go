@@ -1,0 +1,584 @@
+package informertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// perform does one action of the plan and then lets things run.
+func (s *simulation) perform(a *action) {
+	s.steps++
+	s.settleFree()
+	s.rng = rand.New(rand.NewPCG(a.seed, s.plan.seed))
+	s.note("action %s", a)
+	s.act(a)
+	for range a.steps {
+		if !s.step() {
+			s.pass(min(s.nextTime(), time.Duration(1+s.rng.Int64N(int64(3*time.Second)))))
+		}
+	}
+	s.judge.look()
+}
+
+func (s *simulation) act(a *action) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch k := a.kind; {
+	case k <= burst:
+		s.write(a)
+	case k == bookmarks:
+		s.res.bookmarks++
+	case k == lazyConsumer:
+		s.lazy = 1 + a.n%2*(1+a.n%30)
+	case k == passTime, k == clockJump:
+		s.mu.Unlock()
+		s.pass(a.d)
+		s.mu.Lock()
+		if k == clockJump {
+			s.bite(k)
+		}
+	case k == takeSnapshot:
+		s.mu.Unlock()
+		s.judge.hold()
+		s.mu.Lock()
+	case k >= frameLost && k <= frameGarbage:
+		s.armed = append(s.armed, *a)
+	case k >= gonePage && k <= staleWatch, k == cutList, k == silentList:
+		for range 1 + a.n%3 {
+			s.refusals = append(s.refusals, *a)
+		}
+	case k == cutWatch, k == silentWatch:
+		s.onWatches(a)
+	case k >= failingIndex:
+		s.writeFlawed(a)
+	case k == restored:
+		s.restore(a)
+	case k == noBookmarks:
+		s.marks = !s.marks
+		s.bite(k)
+	case k == bookmarksOnly:
+		if s.unsettled {
+			return // see write
+		}
+		for range 1 + a.n%5 {
+			s.writeElsewhere()
+		}
+		s.res.bookmarks++
+		s.bite(k)
+	case k == noInitialEnd:
+		s.endless = !s.endless
+	case k == noWatchList:
+		s.noList = !s.noList
+	case k == compaction:
+		s.compact()
+		s.bite(k)
+	default:
+		s.mu.Unlock()
+		s.actOnHandlers(a)
+		s.mu.Lock()
+	}
+}
+
+// write is what a well-behaved writer does.
+func (s *simulation) write(a *action) {
+	if s.unsettled {
+		// What a restored server writes before its clients have noticed may reach the
+		// versions they know, and then nobody can notice any more: no informer is
+		// judged by that.
+		return
+	}
+	n := 1
+	if a.kind == burst {
+		n = 2 + a.n%12
+	}
+	for i := range n {
+		k := a.kind
+		if k == burst {
+			k = []kind{create, update, update, remove, recreate}[s.rng.IntN(5)]
+		}
+		key, ok := s.key(a.n+i*7, k != create)
+		if !ok {
+			continue
+		}
+		switch k {
+		case create, update:
+			s.put(key, flaw{})
+		case remove:
+			s.drop(key)
+		case recreate:
+			s.drop(key)
+			s.put(key, flaw{})
+		}
+	}
+}
+
+func (s *simulation) writeFlawed(a *action) {
+	key, ok := s.key(a.n, a.n%2 == 0)
+	if !ok || s.unsettled {
+		return
+	}
+	var f flaw
+	switch a.kind {
+	case failingIndex:
+		f.index = "fail"
+	case panickingIndex:
+		f.index = "panic"
+	case failingTransform:
+		f.transform = "fail"
+	case panickingTransform:
+		f.transform = "panic"
+	case undecodable:
+		f.spoilt = true
+		s.bite(undecodable)
+	}
+	s.put(key, f)
+}
+
+// onWatches cuts the open watches, or makes them silent.
+func (s *simulation) onWatches(a *action) {
+	for _, ex := range s.exchanges {
+		if ex.verb != "watch" || !ex.answered || ex.end != nil || ex.closed || ex.bad != "" {
+			continue
+		}
+		s.bite(a.kind)
+		if a.kind == silentWatch {
+			ex.held = true
+			s.note("request %d: silent", ex.id)
+			continue
+		}
+		if a.n%2 == 0 && len(ex.frames) > 0 { // what was on its way may still arrive
+			s.deliver(ex, ex.frames[0])
+		}
+		ex.cut("watch cut")
+	}
+}
+
+// answerWith answers a request, with a fault that waits for one.
+func (s *simulation) answerWith(ex *exchange) {
+	var a *action
+	at := slices.IndexFunc(s.refusals, func(a action) bool { return a.fits(ex) })
+	if at >= 0 {
+		a = &s.refusals[at]
+		defer func(at int) { s.refusals = slices.Delete(s.refusals, at, at+1) }(at)
+	}
+	f := Fault{}
+	if s.noList && ex.initial {
+		f.RefuseInitialEvents = true
+		s.bite(noWatchList)
+		s.answer(ex, f)
+		return
+	}
+	if a == nil {
+		s.answer(ex, f)
+		return
+	}
+	s.note("request %d meets %s", ex.id, a.kind)
+	switch a.kind {
+	case gonePage, goneWatch:
+		f.Code = 410
+	case goneEvent:
+		f.Status = new(statusFor(410, 0, "watch", s.res.gvr.GroupResource(), ""))
+	case throttled:
+		f.Code, f.RetryAfter = 429, a.d
+	case serverError:
+		f.Code = 500
+	case forbidden:
+		f.Code = 403
+	case notServed:
+		f.Code = 404
+	case refused:
+		f.Refuse = true
+	case staleList:
+		h := &s.server.history
+		f.StaleAt = formatVersion(max(h.compacted, h.version-min(h.version, uint64(a.n%30)), 1))
+	}
+	s.bite(a.kind)
+	s.answer(ex, f)
+	switch a.kind {
+	case staleList:
+		s.judge.staleReads++
+	case staleWatch:
+		if ex.watch != nil && !ex.initial {
+			ex.watch.cursor = max(s.server.history.compacted, ex.watch.cursor-min(ex.watch.cursor, uint64(a.n%30)))
+			s.judge.staleReads++
+		}
+	case silentList:
+		ex.held = ex.end == nil
+	case cutList:
+		if ex.end == nil {
+			n := len(ex.rest) * (a.n % 100) / 100
+			ex.inbox = append(ex.inbox, ex.rest[:n]...)
+			ex.cut("list cut")
+		}
+	}
+}
+
+// fits reports whether a fault that waits for a request can hit this one.
+func (a *action) fits(ex *exchange) bool {
+	switch a.kind {
+	case gonePage:
+		return ex.verb == "list"
+	case cutList, silentList:
+		return ex.verb == "list"
+	case staleList:
+		return (ex.verb == "list" && !ex.more) || ex.initial
+	case goneWatch, goneEvent:
+		return ex.verb == "watch"
+	case staleWatch:
+		return ex.verb == "watch" && !ex.initial
+	}
+	return true
+}
+
+// spoil does to a frame what an armed fault says.
+func (s *simulation) spoil(ex *exchange, f frame, a action) {
+	s.note("request %d: %s %s version %d meets %s", ex.id, f.what, f.key, f.version, a.kind)
+	s.bite(a.kind)
+	switch a.kind {
+	case frameLost:
+		ex.cut("frame lost")
+	case frameLostSilently:
+		ex.held, ex.frames = true, nil
+	case frameLostUnnoticed:
+		ex.lossy = true
+		s.judge.lossy(ex)
+	case frameDelayed:
+		ex.heldUntil = time.Now().Add(a.d)
+		ex.frames = slices.Insert(ex.frames, 0, f)
+	case frameTwice:
+		s.deliver(ex, f)
+		s.deliver(ex, f)
+	case frameCut:
+		ex.inbox = append(ex.inbox, f.bytes[:len(f.bytes)*(a.n%100)/100]...)
+		ex.cut("frame truncated")
+	case frameGarbage:
+		ex.inbox = append(ex.inbox, s.garbage()...)
+		ex.bad = "garbage"
+		ex.end, ex.frames = errCut, nil
+	}
+}
+
+func (s *simulation) garbage() []byte { return form{protobuf: !s.plan.json}.garbageFrame() }
+
+// expire ends the streams from which a frame is missing. Nobody can notice that by
+// himself: a list must mend it.
+func (s *simulation) expire() {
+	if s.judge.taint == 0 || s.judge.mended > 0 {
+		return
+	}
+	for _, ex := range s.exchanges {
+		if (ex.lossy || !ex.initial) && ex.watch != nil && ex.end == nil && !ex.closed {
+			ex.frames = nil
+			ex.writes = nil
+			ex.watch.told = nil
+			ex.watch.sendStatus(statusFor(410, 0, "watch", s.res.gvr.GroupResource(), ""))
+			ex.inbox = append(ex.inbox, slices.Concat(ex.writes...)...)
+			ex.bad = "410 event"
+			ex.finish()
+		}
+	}
+}
+
+func (s *simulation) compact() {
+	if err := s.server.Compact(formatVersion(s.server.history.version)); err != nil {
+		s.fail("setup", "%v", err)
+	}
+	s.note("compacted at %d", s.server.history.version)
+}
+
+// restore sets history back.
+func (s *simulation) restore(a *action) {
+	h := &s.server.history
+	back := uint64(a.n % 40)
+	to := max(h.compacted, h.version-min(h.version-1, back))
+	if to >= h.version {
+		return
+	}
+	if err := s.server.Restore(formatVersion(to)); err != nil {
+		s.fail("setup", "%v", err)
+		return
+	}
+	s.bite(restored)
+	s.note("restored to version %d", to)
+	s.model.restore(to)
+	s.judge.restores++
+	s.dump = nil
+	for _, ex := range s.exchanges {
+		if ex.watch != nil || ex.answered && ex.verb == "list" {
+			ex.cut("server restored")
+		}
+	}
+	s.unsettled = s.running
+}
+
+// actOnHandlers does what concerns handlers and the run as a whole.
+func (s *simulation) actOnHandlers(a *action) {
+	switch a.kind {
+	case joiningHandler:
+		if s.running && len(s.handlers) < 7 {
+			s.join(false)
+			s.bite(a.kind)
+		}
+		return
+	case stopped, restartedFromDump:
+		s.restart(a)
+		return
+	}
+	var others []*handler
+	for _, h := range s.handlers {
+		if !h.witness && !h.removed {
+			others = append(others, h)
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	h := others[a.n%len(others)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch a.kind {
+	case slowHandler:
+		h.slow = a.n % 8
+		s.bite(a.kind)
+	case blockedHandler:
+		h.blocked = !h.blocked
+	case panickingHandler:
+		h.panics += 1 + a.n%3
+	case leavingHandler:
+		s.note("handler %s leaves", h.spec.Name)
+		h.removed = true
+		s.mu.Unlock()
+		h.sub.Remove()
+		s.mu.Lock()
+		s.bite(a.kind)
+	}
+}
+
+// restart stops the subject and starts it again: from nothing, or from what it knew.
+func (s *simulation) restart(a *action) {
+	if !s.running {
+		return
+	}
+	if a.n%3 == 0 || s.dump == nil {
+		s.dump = s.judge.dump()
+	}
+	from := s.dump
+	s.stop(time.Duration(1+a.n%5) * time.Second)
+	if a.n%2 == 0 {
+		s.mu.Lock()
+		s.write(&action{kind: burst, n: a.n})
+		s.mu.Unlock()
+	}
+	if a.kind != restartedFromDump || from == nil || s.unsettled {
+		from = nil
+	}
+	s.bite(a.kind)
+	s.start(from)
+}
+
+// stop ends a run the way Stop and Run do together, and holds it to P9.
+func (s *simulation) stop(patience time.Duration) {
+	s.settleFree()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.note("stop")
+	began := time.Now()
+	s.judge.stopping()
+	var err error
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		err = s.subject.Stop(ctx)
+	}()
+	synctest.Wait()
+	ended := make(chan struct{})
+	if s.stepper != nil {
+		for !s.reflector.done && s.reflector.runnable() {
+			s.resume(s.reflector)
+		}
+		if !s.reflector.done {
+			s.fail("P11", "the reflector goes on after it was cancelled")
+		}
+		go func() {
+			defer close(ended)
+			s.stepper.End()
+		}()
+		synctest.Wait()
+	}
+	s.drain()
+	stuck := s.stuck()
+	if len(stuck) > 0 {
+		s.pass(patience + 11*time.Second)
+	}
+	s.settleFree()
+	if s.stepper != nil {
+		s.judgeStop(stopped, ended, err, stuck, began)
+	}
+	s.releaseHandlers()
+	<-stopped
+	if s.stepper != nil {
+		<-ended
+	}
+	s.running, s.unsettled = false, false
+	s.judge.stopped()
+	s.handlers = nil
+}
+
+// drain lets every handler run that can.
+func (s *simulation) drain() {
+	for {
+		s.settleFree()
+		s.mu.Lock()
+		at := slices.IndexFunc(s.runs, (*task).runnable)
+		var t *task
+		if at >= 0 {
+			t = s.runs[at]
+		}
+		s.mu.Unlock()
+		if t == nil {
+			return
+		}
+		s.resume(t)
+		synctest.Wait()
+	}
+}
+
+// stuck names the handlers whose callback does not return.
+func (s *simulation) stuck() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, h := range s.handlers {
+		if h.inside && h.blocked {
+			out = append(out, h.spec.Name)
+		}
+	}
+	return out
+}
+
+// releaseHandlers lets blocked handlers go.
+func (s *simulation) releaseHandlers() {
+	s.mu.Lock()
+	for _, h := range s.handlers {
+		h.blocked = false
+	}
+	s.mu.Unlock()
+	s.stirUp()
+	s.drain()
+}
+
+func (s *simulation) judgeStop(stopped, ended <-chan struct{}, err error, stuck []string, began time.Time) {
+	if !isDone(stopped) || !isDone(ended) {
+		s.fail("P9", "Stop did not return: %d callbacks are running", len(stuck))
+		return
+	}
+	if len(stuck) == 0 {
+		if err != nil {
+			s.fail("P9", "Stop failed although nothing held it up: %v", err)
+		}
+		if d := time.Since(began); d > 0 {
+			s.fail("P11", "a cancelled run went on for %s", d)
+		}
+	}
+	for _, name := range stuck {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			s.fail("P9", "handler %s is still running, and Stop says: %v", name, err)
+		}
+	}
+	for _, h := range s.handlers {
+		if err != nil && !slices.Contains(stuck, h.spec.Name) && strings.Contains(err.Error(), fmt.Sprintf("%q", h.spec.Name)) {
+			s.fail("P9", "handler %s is not running, and Stop says: %v", h.spec.Name, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.subject.Snapshot().Len(); n > 0 {
+		s.fail("P9", "%d objects are left in the store after the stop", n)
+	}
+	if h := s.subject.Health(); h.State != "stopped" {
+		s.fail("P14", "after the stop the state is %q", h.State)
+	}
+}
+
+func isDone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle is the quiet part: faults end, time passes, and everything runs until
+// nothing is left to do. Then the promises are judged.
+func (s *simulation) settle() {
+	s.rng = rand.New(rand.NewPCG(s.plan.seed, 2))
+	s.mu.Lock()
+	s.note("the quiet part begins")
+	s.armed, s.refusals, s.lazy = nil, nil, 1
+	if s.plan.patient {
+		s.marks, s.endless, s.noList = true, false, false
+	}
+	s.mu.Unlock()
+	quietEnd := time.Now().Add(30 * time.Minute)
+	mended := false
+	for turn := 0; ; turn++ {
+		s.mu.Lock()
+		s.expire()
+		s.mu.Unlock()
+		for n := 0; s.step(); n++ {
+			if n > 20000 {
+				s.fail("P11", "it never comes to rest")
+				return
+			}
+		}
+		if !s.unsettled && !mended {
+			mended = true
+			s.mend()
+			continue
+		}
+		if mended && s.judge.quiet() {
+			break
+		}
+		if time.Now().After(quietEnd) {
+			s.judge.neverQuiet()
+			break
+		}
+		s.mu.Lock()
+		s.res.bookmarks++
+		s.mu.Unlock()
+		s.pass(max(s.nextTime(), time.Millisecond))
+	}
+	s.judge.final()
+	s.stop(time.Second)
+	s.judge.atEnd()
+}
+
+// mend writes every object anew that could not be stored, and a last change for all
+// to see.
+func (s *simulation) mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.model.live() {
+		if s.model.current(k).bad {
+			s.put(k, flaw{})
+		}
+	}
+	if key, ok := s.key(s.rng.IntN(1000), false); ok {
+		s.put(key, flaw{})
+	}
+}
+
+func podOf(p *corev1.Pod) string {
+	if p == nil {
+		return "-"
+	}
+	return p.Labels[labelWrite] + "@" + p.ResourceVersion
+}

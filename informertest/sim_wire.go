@@ -1,0 +1,326 @@
+package informertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// The simulated wire is an http.RoundTripper. A request waits until the simulator has
+// it answered; the answer's bytes wait until the simulator lets them through, a list's
+// in pieces and a watch's frame by frame. The server behind it is a Server: its
+// history, lists, watches and encodings are the ones that Pipe and Serve serve.
+
+// frame is one frame of a watch on its way.
+type frame struct {
+	what    kwatch.EventType
+	key     object.Key
+	version uint64
+	uid     string
+	spoilt  bool
+	// initialEnd marks the bookmark that closes the initial state.
+	initialEnd bool
+	bytes      []byte
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	s       *simulation
+	id      int
+	verb    string
+	initial bool   // a watch that begins with the state
+	more    bool   // a list's further page
+	asked   string // the version
+	req     *http.Request
+	at      time.Time
+
+	answered   bool
+	answeredAt time.Time
+	code       int
+	err        error
+	resp       *http.Response
+	held       bool // nothing more is said until something else happens
+	heldUntil  time.Time
+	bad        string // what is wrong with it, where something is
+
+	rest   []byte // of a list, what was not let through yet
+	frames []frame
+	inbox  []byte // what was let through and not read yet
+	queued []frame
+	end    error // what the reader gets when inbox is empty; nil while it is open
+	closed bool
+	unread bool // it was closed before everything was read
+
+	watch    *watch
+	deadline time.Time
+	lossy    bool // a frame is missing in the middle
+	stated   bool // the initial state, or the whole list, was let through
+	version  uint64
+	epoch    int // the history's, when it was answered
+	writes   [][]byte
+}
+
+var errCut = errors.New("the connection was cut")
+
+// RoundTrip sends a request and waits for its answer.
+func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec := parseRequest(r)
+	ex := &exchange{s: s, verb: rec.Verb, req: r, at: time.Now(), asked: rec.Query.Get("resourceVersion"),
+		initial: rec.Query.Get("sendInitialEvents") == "true", more: rec.Query.Get("continue") != ""}
+	s.mu.Lock()
+	s.requests++
+	ex.id = s.requests
+	s.exchanges = append(s.exchanges, ex)
+	s.note("request %d: %s version=%q initial=%t more=%t", ex.id, ex.verb, ex.asked, ex.initial, ex.more)
+	s.judge.request(ex)
+	s.mu.Unlock()
+	s.waitFor(r.Context(), func() bool { return ex.answered })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case r.Context().Err() != nil: // whatever was answered, as a real transport does
+		ex.shut()
+		s.note("request %d: given up", ex.id)
+		return nil, context.Cause(r.Context())
+	case ex.err != nil:
+		ex.closed = true
+		s.judge.noticed(ex)
+		return nil, ex.err
+	}
+	if ex.code != http.StatusOK {
+		s.judge.noticed(ex)
+	}
+	return ex.resp, nil
+}
+
+// Read gives what was let through.
+func (ex *exchange) Read(p []byte) (int, error) {
+	s := ex.s
+	ctx := ex.req.Context()
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		s.mu.Lock()
+		n, err, ok := ex.take(p)
+		s.mu.Unlock()
+		if ok {
+			return n, err
+		}
+		s.waitFor(ctx, func() bool { return len(ex.inbox) > 0 || ex.end != nil || ex.closed })
+	}
+}
+
+func (ex *exchange) take(p []byte) (n int, err error, ok bool) {
+	if len(ex.inbox) == 0 {
+		switch {
+		case ex.closed:
+			return 0, http.ErrBodyReadAfterClose, true
+		case ex.end != nil:
+			if ex.end != io.EOF {
+				ex.s.judge.noticed(ex)
+			} else {
+				ex.s.judge.read(ex, 0)
+			}
+			return 0, ex.end, true
+		}
+		return 0, nil, false
+	}
+	n = copy(p, ex.inbox)
+	ex.inbox = ex.inbox[n:]
+	ex.s.judge.read(ex, n)
+	return n, nil, true
+}
+
+// Close ends the exchange on the reader's side.
+func (ex *exchange) Close() error {
+	ex.s.mu.Lock()
+	defer ex.s.mu.Unlock()
+	ex.shut()
+	return nil
+}
+
+func (ex *exchange) shut() {
+	ex.unread = ex.unread || len(ex.inbox) > 0
+	if !ex.closed && (ex.verb == "list" || ex.initial) && (!ex.stated || len(ex.inbox) > 0) {
+		ex.s.judge.aborted++
+	}
+	ex.closed = true
+	ex.rest, ex.frames, ex.inbox = nil, nil, nil
+	if ex.watch != nil {
+		ex.watch.close()
+		ex.watch = nil
+	}
+}
+
+// over reports whether nothing more will happen on it.
+func (ex *exchange) over() bool { return ex.closed || ex.answered && ex.err != nil }
+
+// cut breaks the connection.
+func (ex *exchange) cut(why string) {
+	if ex.end != nil || ex.closed {
+		return
+	}
+	ex.bad, ex.rest, ex.frames = why, nil, nil
+	ex.end = errCut
+	ex.s.note("request %d: cut: %s", ex.id, why)
+	if ex.watch != nil {
+		ex.watch.close()
+		ex.watch = nil
+	}
+}
+
+// finish ends an answer as it should end.
+func (ex *exchange) finish() {
+	ex.end = io.EOF
+	ex.s.note("request %d: end", ex.id)
+	if ex.watch != nil {
+		ex.watch.close()
+		ex.watch = nil
+	}
+}
+
+// Header, WriteHeader and Write make the exchange an http.ResponseWriter.
+func (ex *exchange) Header() http.Header { return ex.resp.Header }
+
+// WriteHeader notes the status.
+func (ex *exchange) WriteHeader(code int) {
+	if ex.code == 0 {
+		ex.code = code
+	}
+}
+
+// Write keeps what the server says.
+func (ex *exchange) Write(b []byte) (int, error) {
+	ex.WriteHeader(http.StatusOK)
+	ex.writes = append(ex.writes, bytes.Clone(b))
+	return len(b), nil
+}
+
+// answer lets the server answer a request, with a fault or without.
+func (s *simulation) answer(ex *exchange, fault Fault) {
+	ex.answered, ex.answeredAt, ex.epoch = true, time.Now(), s.model.epoch()
+	if fault.Refuse {
+		ex.err = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+		ex.bad = "refused"
+		s.note("request %d: refused", ex.id)
+		return
+	}
+	ex.resp = &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: ex, ContentLength: -1, Request: ex.req}
+	if ex.verb == "watch" && fault.Code == 0 {
+		s.openStepped(ex, &fault)
+	} else {
+		s.serveWhole(ex, fault)
+	}
+	ex.resp.StatusCode, ex.resp.Status = ex.code, fmt.Sprint(ex.code)
+	if ex.code != http.StatusOK {
+		ex.bad = fmt.Sprintf("HTTP %d", ex.code)
+	}
+	s.note("request %d: answered %d at %d", ex.id, ex.code, ex.version)
+}
+
+// serveWhole answers everything but a watch that is served: it is whole at once, and
+// let through in pieces.
+func (s *simulation) serveWhole(ex *exchange, fault Fault) {
+	fault.Times = 1
+	take := s.server.Inject(fault)
+	defer take()
+	ex.version = s.listVersion(ex, fault)
+	s.server.ServeHTTP(ex, ex.req)
+	ex.rest = bytes.Join(ex.writes, nil)
+	ex.writes = nil
+	if ex.code != http.StatusOK {
+		ex.inbox, ex.rest, ex.end = ex.rest, nil, io.EOF
+	}
+}
+
+// listVersion is the version that a list will have.
+func (s *simulation) listVersion(ex *exchange, fault Fault) uint64 {
+	if fault.StaleAt != "" {
+		v, _ := versionOf(string(fault.StaleAt))
+		return v
+	}
+	if t := ex.req.URL.Query().Get("continue"); t != "" {
+		if p, err := decodePage(t); err == nil && p.Version > 0 {
+			return uint64(p.Version)
+		}
+	}
+	return s.server.history.version
+}
+
+// openStepped opens a watch that the simulator pumps.
+func (s *simulation) openStepped(ex *exchange, fault *Fault) {
+	rec := parseRequest(ex.req)
+	w := &faultyWriter{ResponseWriter: ex, left: -1, onCode: func(int) {}}
+	f, err := negotiate(ex.req, s.res)
+	var opened *watch
+	var timeout time.Duration
+	var failure error
+	c := &call{s: s.server, w: w, r: ex.req, req: rec, res: s.res, form: f, fault: fault}
+	if err == nil {
+		opened, timeout, failure, err = c.open()
+	}
+	if err != nil {
+		writeError(w, ex.req, err)
+		ex.inbox, ex.writes, ex.end = bytes.Join(ex.writes, nil), nil, io.EOF
+		return
+	}
+	ex.watch, ex.deadline = opened, time.Now().Add(timeout)
+	opened.agree()
+	if failure == nil && !ex.initial && opened.cursor > s.server.history.version {
+		// A server that was restored has no history up to there. Real ones wait until
+		// they are past that version, and the client never learns what it missed: no
+		// promise can be kept then, so ours says so.
+		failure = apierrors.NewResourceExpired("the version is of a history that was replaced")
+	}
+	if st, ok := fault.status(rec); ok {
+		failure = &apierrors.StatusError{ErrStatus: st}
+	}
+	if failure != nil {
+		opened.sendStatus(statusOf(failure))
+		ex.bad = "ERROR event"
+		ex.frames = append(ex.frames, frame{what: kwatch.Error, bytes: bytes.Join(ex.writes, nil)})
+		ex.writes = nil
+		opened.close()
+		return
+	}
+	ex.version = opened.cursor
+	opened.told = func(t kwatch.EventType, e *entry) {
+		ex.queued = append(ex.queued, frame{what: t, key: e.key, version: e.version, uid: e.uid, spoilt: e.spoilt})
+	}
+}
+
+// pump lets a watch say what there is to say.
+func (ex *exchange) pump(mark bool) {
+	w := ex.watch
+	ending := w.initialEnd
+	changes, marked, _, _ := w.poll()
+	if err := w.tell(changes, marked || mark); err != nil {
+		panic(fmt.Sprintf("informertest: the model server cannot encode what it holds: %v", err))
+	}
+	for i, b := range ex.writes {
+		f := ex.queued[i]
+		f.bytes = b
+		if ending && f.what == kwatch.Bookmark {
+			f.initialEnd, ending = true, false
+		}
+		ex.frames = append(ex.frames, f)
+	}
+	ex.writes, ex.queued = nil, nil
+}
+
+// talks reports whether pump would give something.
+func (ex *exchange) talks() bool {
+	w := ex.watch
+	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version || w.seen != w.res.bookmarks)
+}
