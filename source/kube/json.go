@@ -7,12 +7,14 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "k8s.io/apimachinery/pkg/util/json" // which tells metadata from Metadata, as the server does
 )
 
 var (
 	errNotObject = errors.New("a JSON object was expected and something else came")
 	errNoItems   = errors.New("the answer has no items: it is not a list")
 	errAfterEnd  = errors.New("something follows where the list has ended")
+	errTwice     = errors.New("it comes twice, and one of both would be lost")
 )
 
 // jsonInput reads the pieces of JSON off an inbox. Each method uses up nothing
@@ -133,6 +135,9 @@ func (d *jsonList) step(c byte, block bool) ([]byte, bool, error) {
 	case d.stage == jsonColon && c == ':':
 		return d.mark(jsonValue)
 	case d.stage == jsonValue && d.key == "items" && c == '[':
+		if d.items {
+			return nil, false, garbled(fmt.Errorf("read the list's items: %w", errTwice))
+		}
 		d.items = true
 		return d.mark(jsonFirstItem)
 	case d.stage == jsonFirstItem && c == ']', d.stage == jsonAfterItem && c == ']':
@@ -187,7 +192,10 @@ func (d *jsonList) keep(raw []byte) error {
 		return json.Unmarshal(raw, &d.list.apiVersion)
 	case "metadata":
 		var meta metav1.ListMeta
-		if err := json.Unmarshal(raw, &meta); err != nil {
+		if d.list.hasMeta {
+			return errTwice
+		}
+		if err := kjson.Unmarshal(raw, &meta); err != nil {
 			return err
 		}
 		d.list.setMeta(meta.ResourceVersion, meta.Continue)
@@ -195,6 +203,9 @@ func (d *jsonList) keep(raw []byte) error {
 	case "items":
 		if string(raw) != "null" {
 			return errNoItems
+		}
+		if d.items {
+			return errTwice
 		}
 		d.items = true
 		return nil
@@ -260,13 +271,13 @@ func (jsonWire) event(frame []byte) (event, error) {
 
 func (jsonWire) meta(raw []byte) (metav1.ObjectMeta, error) {
 	var o metav1.PartialObjectMetadata
-	err := json.Unmarshal(raw, &o)
+	err := kjson.Unmarshal(raw, &o)
 	return o.ObjectMeta, err
 }
 
 func (jsonWire) status(_ typeMeta, raw []byte) (metav1.Status, error) {
 	var s metav1.Status
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := kjson.Unmarshal(raw, &s); err != nil {
 		return s, err
 	}
 	if s.Kind != "Status" {

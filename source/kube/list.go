@@ -21,6 +21,8 @@ type lister[T any] struct {
 	decode  func(typeMeta, []byte) (object.Item[T], error)
 	encoded bool
 	paged   bool // the first page is through, so the version stands
+	turns   int
+	marked  string // a continue token that was given before
 
 	version object.Version
 	err     error
@@ -149,8 +151,13 @@ func (l *lister[T]) turn() error {
 	switch head.cont {
 	case "":
 		return io.EOF
-	case l.req.Continue:
+	case l.req.Continue, l.marked:
 		return garbled(errors.New("the server gave the same continue token twice: the list would never end"))
+	}
+	// Tokens may go in a longer circle. One of them is kept in mind, each for twice as
+	// many pages as the one before, so that a circle of any length comes upon it.
+	if l.turns++; l.turns&(l.turns-1) == 0 {
+		l.marked = head.cont
 	}
 	// The token stands for version and match; the server refuses them beside it.
 	l.req.Continue, l.req.ResourceVersion, l.req.ResourceVersionMatch = head.cont, "", ""

@@ -71,6 +71,9 @@ func (d *protobufList) envelopeField(block bool) (bool, error) {
 		return false, cutShort(err)
 	}
 	if f.num == 2 && f.typ == protowire.BytesType {
+		if d.list.complete {
+			return false, garbled(fmt.Errorf("read the list: %w", errTwice))
+		}
 		d.in.drop(f.head)
 		d.left, d.stage = f.size, listItems
 		d.list.complete = d.list.complete || f.size == 0
@@ -110,6 +113,9 @@ func (d *protobufList) listField(block bool) ([]byte, bool, error) {
 	switch {
 	case f.typ != protowire.BytesType:
 	case f.num == 1:
+		if d.list.hasMeta {
+			return nil, false, garbled(fmt.Errorf("read the list's metadata: %w", errTwice))
+		}
 		var meta metav1.ListMeta
 		if err := meta.Unmarshal(payload); err != nil {
 			return nil, false, garbled(fmt.Errorf("read the list's metadata: %w", err))

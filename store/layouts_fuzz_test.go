@@ -1,0 +1,194 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// FuzzP15_LayoutsReadTheSame runs a script on a store of each layout and on a map,
+// while a reader of each looks at whatever is there.
+func FuzzP15_LayoutsReadTheSame(f *testing.F) {
+	f.Add([]byte("\x00red\x08green\x05\x10blue\x03\x05\x04\xff\x05"))
+	f.Add([]byte("\x00live\x05\x00error\x05\x00panic\x05\x04\x01\x0b\x05"))
+	f.Add([]byte("\x01\xff\xfe\x05\x09\x00\x00\x05\x11aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x05\x04\x0f\x0b\x13\x1b"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		var stores []*fuzzedStore
+		for _, l := range []Layout{Live, Shared, Packed} {
+			stores = append(stores, newFuzzedStore(t, l))
+		}
+		var readers sync.WaitGroup
+		var stop atomic.Bool
+		for _, s := range stores {
+			readers.Go(func() {
+				for !stop.Load() && !s.readOnce() {
+					runtime.Gosched()
+				}
+			})
+		}
+		for _, s := range stores {
+			s.play(script)
+		}
+		stop.Store(true)
+		readers.Wait()
+		for _, s := range stores {
+			if s.torn.Load() != nil {
+				t.Fatalf("%s: %s", s.layout, *s.torn.Load())
+			}
+			s.check()
+		}
+	})
+}
+
+// fuzzedStore is a store and a map that says what it must hold.
+type fuzzedStore struct {
+	t      *testing.T
+	layout Layout
+	w      *Writer[thing]
+	want   want
+	rv     int
+	open   bool
+	torn   atomic.Pointer[string]
+}
+
+func newFuzzedStore(t *testing.T, layout Layout) *fuzzedStore {
+	s := &fuzzedStore{t: t, layout: layout, want: want{objects: map[object.Key]known{}, indexes: map[string]IndexFunc[thing]{"color": byColor, "tag": byTag}}}
+	var err error
+	s.w, err = New(Options[thing]{Indexes: maps.Clone(s.want.indexes), LogBytes: 2000, Layout: layout, Codec: thingCodec, ReadCache: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// made is the object of a key and a version. Its tags are a sum of the rest, so that
+// a reader can tell one that was never stored.
+func made(key object.Key, version object.Version, color string) known {
+	return known{Key: key, Version: version, UID: string(version[len(version)-1]), Size: len(color),
+		Object: thing{Name: string(key), Color: color, Tags: sum(key, version, color)}}
+}
+
+func sum(key object.Key, version object.Version, color string) int {
+	n := 7
+	for _, b := range []byte(string(key) + string(version) + color) {
+		n = n*31 + int(b)
+	}
+	return n & 0xff
+}
+
+// play does what the script says: a byte for what to do with which key, and for a
+// Put a few more for the object.
+func (s *fuzzedStore) play(script []byte) {
+	for steps := 0; len(script) > 0 && steps < 200; steps++ {
+		op, key := script[0]%8, object.Key(fmt.Sprintf("k%d", script[0]>>3%6))
+		script = script[1:]
+		switch op {
+		case 0, 1, 2:
+			n := min(len(script), 1+int(op)*13)
+			s.begin()
+			e := made(key, s.next(), string(script[:n]))
+			s.w.Put(e.item())
+			s.want.objects[key], s.want.version = e, e.Version
+			script = script[n:]
+		case 3:
+			s.begin()
+			v := s.next()
+			s.w.Delete(key, v)
+			delete(s.want.objects, key)
+			s.want.version = v
+		case 4:
+			mask := byte(0)
+			if len(script) > 0 {
+				mask = script[0]
+				script = script[1:]
+			}
+			s.list(mask)
+		default:
+			s.commit()
+			s.check()
+		}
+	}
+	s.commit()
+}
+
+func (s *fuzzedStore) next() object.Version {
+	s.rv++
+	return object.Version(strconv.Itoa(s.rv))
+}
+
+func (s *fuzzedStore) begin() {
+	if !s.open {
+		s.w.Begin()
+		s.open = true
+	}
+}
+
+func (s *fuzzedStore) commit() {
+	if s.open {
+		s.w.Commit()
+		s.open = false
+		s.want.seq++
+	}
+}
+
+// list replaces the store by a list that has the keys of the mask: those that it
+// knows as they are, new ones with an object of its own.
+func (s *fuzzedStore) list(mask byte) {
+	s.commit()
+	s.w.BeginReplace()
+	after := map[object.Key]known{}
+	for i := range 6 {
+		key := object.Key(fmt.Sprintf("k%d", i))
+		if mask&(1<<i) == 0 {
+			continue
+		}
+		e, had := s.want.objects[key]
+		if !had || !s.w.Seen(key, e.Version, e.UID) {
+			e = made(key, s.next(), "listed")
+			s.w.Stage(e.item())
+		}
+		after[key] = e
+	}
+	if mask&(1<<7) != 0 {
+		s.w.AbortReplace()
+		return
+	}
+	v := s.next()
+	s.w.CommitReplace(v, func(old, now *Entry[thing]) {})
+	s.want.objects, s.want.version = after, v
+	s.want.seq++
+}
+
+func (s *fuzzedStore) check() {
+	s.t.Helper()
+	s.w.check(s.t)
+	checkSnapshot(s.t, s.w.Reader().Snapshot(), s.want)
+}
+
+// readOnce looks at all that is there, by snapshot and by key, and reports whether
+// something was there that nobody stored.
+func (s *fuzzedStore) readOnce() (torn bool) {
+	r := s.w.Reader()
+	look := func(e *Entry[thing]) {
+		if o := e.Object(); o.Name != string(e.Key) || o.Tags != sum(e.Key, e.Version, o.Color) {
+			text := fmt.Sprintf("a reader found %+v as %s at %s", o, e.Key, e.Version)
+			s.torn.Store(&text)
+			torn = true
+		}
+	}
+	for e := range r.Snapshot().Entries() {
+		look(e)
+	}
+	for i := range 6 {
+		if e, ok := r.Entry(object.Key(fmt.Sprintf("k%d", i))); ok {
+			look(e)
+		}
+	}
+	return torn
+}
