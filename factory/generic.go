@@ -115,7 +115,7 @@ func (g generic[T]) Subscribe(h informer.Handler[runtime.Object], opts ...inform
 	return g.Handle.Subscribe(informer.HandlerFunc[T](func(e object.Event[T]) {
 		out := object.Event[runtime.Object]{
 			Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
-			Initial: e.Initial, Missed: e.Missed, Epoch: e.Epoch,
+			Initial: e.Initial, Missed: e.Missed, Unchanged: e.Unchanged, Epoch: e.Epoch,
 		}
 		if e.Type != object.Add {
 			out.Old = e.Old

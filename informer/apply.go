@@ -2,6 +2,7 @@ package informer
 
 import (
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"slices"
 
@@ -19,6 +20,7 @@ type batch[T any] struct {
 	version   object.Version    // how far history is complete, the open batch included
 	again     []*store.Entry[T] // of an open list: what is there already and is told all the same
 	torn      object.Version    // up to where coalescing left history without order
+	distrust  bool              // of an open list: a known version may be another state
 	kept      []object.Key      // of an open list: what could not be read and stays as it was
 	// past is what stays although its history was given up: its versions say nothing
 	// about those of the new one.
@@ -38,7 +40,7 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 			i.commit()
 			i.abandon()
 			i.writer.BeginReplace()
-			i.batch.replacing = true
+			i.batch.replacing, i.batch.distrust = true, d.NewEpoch
 		case object.ReplaceAbort:
 			i.abandon()
 		case object.ReplaceEnd:
@@ -251,7 +253,7 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	if !i.batch.replacing {
 		return
 	}
-	if !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
+	if !i.batch.distrust && !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
 		if i.cfg.verbatim { // an object listed again is an update, if only of what is there
 			have, _ := i.writer.Get(it.Key)
 			i.batch.again = append(i.batch.again, have)
@@ -279,7 +281,11 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	i.mu.Unlock()
 	first := !isClosed(synced)
 	i.listOver()
-	tell := func(old, now *store.Entry[T]) { i.changed(old, now, d.Item.Version, first) }
+	tell := func(old, now *store.Entry[T]) {
+		if !i.batch.distrust || !sameState(old, now) {
+			i.changed(old, now, d.Item.Version, first)
+		}
+	}
 	if first && i.writer.Len() == 0 {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
@@ -305,6 +311,13 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		fan.MarkSynced(i.batch.seq)
 	}
 	i.waiting.advance(i.reader.Version())
+}
+
+// sameState reports whether a version that was given out again stands for what it stood
+// for before.
+func sameState[T any](old, now *store.Entry[T]) bool {
+	return old != nil && now != nil && old.Version == now.Version && object.SameObject(old.UID, now.UID) &&
+		reflect.DeepEqual(old.Object(), now.Object())
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -105,6 +105,24 @@ func TestP2_AHistorySetBackIsANewEpoch(t *testing.T) {
 	})
 }
 
+// A restored server that is written to gives out versions again, for other states.
+func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := object.Item[*thing]{Key: "a", Version: "45", Value: &thing{"a", "other", 45}}
+		r := make1(t, newFeed(state{100, []object.Item[*thing]{item("a", 45, ""), item("b", 40, "")}},
+			state{50, []object.Item[*thing]{again, item("b", 40, "")}}))
+		rec := &recorder{}
+		subscribe(t, r, rec)
+		r.run(t)
+		r.say(bookmark(45)) // older than all that was seen
+		synctest.Wait()
+		same(t, "events", rec.lines(), []string{"Add a new=45 initial", "Add b new=40 initial", "Update a old=45 new=45 epoch=1"})
+		if got, _ := r.Snapshot().Get("a"); got != again.Value {
+			t.Errorf("the store has %v", got)
+		}
+	})
+}
+
 func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}))

@@ -48,8 +48,9 @@ type Delta[T any] struct {
 	// this delta and all before it are applied. It is older than the item's own
 	// version where a queue let a later state take an earlier one's place.
 	Reached Version
-	// NewEpoch, on a ReplaceEnd, says that the source's history was set back: the
-	// list counts although it is older than what was known.
+	// NewEpoch, on the marks of a list, says that the source's history was set back: the
+	// list counts although it may be older than what was known, and a version that was
+	// known may stand for another state now.
 	NewEpoch bool
 }
 

@@ -89,13 +89,23 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		r.phase, r.fresh = opening, true
 		return r.retry(ctx, "list", fmt.Errorf("%w: %s after %s", errOlder, v, r.version))
 	}
-	r.mark(object.ReplaceEnd, v)
-	r.deltas[len(r.deltas)-1].NewEpoch = older
-	if older {
+	if older && !r.setBack {
+		// A history that goes on from an older state gives out the same versions again, for
+		// other states. So nothing that the sink has may pass for known, and it must hear
+		// that before the first item: this state is read once more.
+		if err := r.abort(ctx); err != nil {
+			return 0, err
+		}
+		r.setBack, r.fresh, r.phase = true, true, choosing
 		r.report("list", "", fmt.Errorf("history was set back from %s to %s: a new epoch begins", r.version, v), 0)
+		r.closeStreams()
+		return 0, ctx.Err()
+	}
+	r.mark(object.ReplaceEnd, v)
+	if r.setBack {
 		r.board.update(func(h *Health) { h.Epochs++ })
 	}
-	r.version, r.fresh, r.stateAt = v, false, time.Now()
+	r.version, r.fresh, r.setBack, r.stateAt = v, false, false, time.Now()
 	r.heard()
 	if r.list != nil {
 		r.list.close()

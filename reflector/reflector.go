@@ -31,6 +31,7 @@ type Reflector[T any] struct {
 	phase   phase
 	version object.Version // how far history has been read; "" before the first state
 	fresh   bool           // the next list must be the newest there is
+	setBack bool           // history was set back, and its state is not read yet
 	failed  int            // failures in a row, until a stream lives
 	stateAt time.Time      // when the last state was complete
 	lost    int            // how often in a row the place in history was lost soon after
@@ -239,7 +240,7 @@ func (r *Reflector[T]) push(ctx context.Context) error {
 }
 
 func (r *Reflector[T]) mark(t object.DeltaType, v object.Version) {
-	r.deltas = append(r.deltas, object.Delta[T]{Type: t, Item: object.Item[T]{Version: v}})
+	r.deltas = append(r.deltas, object.Delta[T]{Type: t, Item: object.Item[T]{Version: v}, NewEpoch: r.setBack})
 }
 
 // abort tells the sink that the list under way came to nothing.

@@ -323,15 +323,17 @@ func TestP2_AListThatGoesBackIsBelievedOnlyIfItIsTheNewest(t *testing.T) {
 		s := &script{
 			lists: []reply{{version: "100", end: io.EOF},
 				{version: "50", items: []string{"a@5"}, end: io.EOF},  // a replica that lags
-				{version: "60", items: []string{"a@6"}, end: io.EOF}}, // the newest there is: history was set back
+				{version: "60", items: []string{"a@6"}, end: io.EOF},  // the newest there is: history was set back
+				{version: "61", items: []string{"a@6"}, end: io.EOF}}, // and this is what it is now
 			watches: []reply{{end: fail(source.Expired)}, {}},
 		}
 		r, c, problems := start(t, s, nil)
 		runFor(t, r, 10*time.Second)
-		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list since 100", "list newest", `watch "60"`})
+		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list since 100", "list newest", "list newest", `watch "61"`})
 		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100",
 			"ReplaceBegin", "Replaced a@5", "ReplaceAbort",
-			"ReplaceBegin", "Replaced a@6", "ReplaceEnd@60 new epoch"})
+			"ReplaceBegin", "Replaced a@6", "ReplaceAbort",
+			"ReplaceBegin new epoch", "Replaced a@6", "ReplaceEnd@61 new epoch"})
 		same(t, "problems", *problems, []string{"stream", "list", "list"})
 		if h := r.Health(); h.Epochs != 1 {
 			t.Errorf("epochs = %d", h.Epochs)
@@ -348,7 +350,7 @@ func TestP2_ABookmarkThatGoesBackBringsTheNewestState(t *testing.T) {
 		r, c, _ := start(t, s, nil)
 		runFor(t, r, 10*time.Second)
 		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list newest", `watch "60"`})
-		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100", "ReplaceBegin", "ReplaceEnd@60 new epoch"})
+		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100", "ReplaceBegin new epoch", "ReplaceEnd@60 new epoch"})
 	})
 }
 

@@ -252,7 +252,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			r.beat.bookmark(time.Now())
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
-				r.fresh = true
+				r.fresh, r.setBack = true, true
 				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), r.push(ctx)
 			}
 		case source.Undecodable:
