@@ -3,6 +3,7 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"os"
@@ -150,7 +151,26 @@ func (s *simulated) Health() informertest.SimHealth {
 	return out
 }
 
-var _ informertest.Stepper = (*simulated)(nil)
+// Since reads the store's log.
+func (s *simulated) Since(v object.Version) (iter.Seq2[object.Key, *corev1.Pod], bool) {
+	log, err := s.Reader().Since(v)
+	return func(yield func(object.Key, *corev1.Pod) bool) {
+		for e := range log {
+			var now *corev1.Pod
+			if e.New != nil {
+				now = e.New.Object()
+			}
+			if !yield(e.Key, now) {
+				return
+			}
+		}
+	}, err == nil
+}
+
+var (
+	_ informertest.Stepper   = (*simulated)(nil)
+	_ informertest.Historian = (*simulated)(nil)
+)
 
 // How much is simulated: make simulate sets these.
 func simOptions(seeds int) informertest.SimOptions {

@@ -462,15 +462,55 @@ func (j *judge) write(p *corev1.Pod) (int, string) {
 type heldSnapshot struct {
 	snap  SimSnapshot
 	shows map[object.Key]string
+	epoch uint64
 }
 
 // hold takes a snapshot and keeps it.
 func (j *judge) hold() {
 	j.checkStore()
+	j.checkHeld()
 	if len(j.held) < 5 {
 		snap := j.s.subject.Snapshot()
-		j.held = append(j.held, heldSnapshot{snap, shown(snap)})
+		j.held = append(j.held, heldSnapshot{snap, shown(snap), j.s.subject.Health().Epoch})
 	}
+}
+
+// checkHeld judges the snapshots that were kept.
+func (j *judge) checkHeld() {
+	log, _ := j.s.subject.(Historian)
+	epoch := j.s.subject.Health().Epoch
+	for _, h := range j.held {
+		found := h.unchanged()
+		if log != nil && h.epoch == epoch {
+			found = append(found, h.replays(log, shown(j.s.subject.Snapshot()))...)
+		}
+		for _, f := range found {
+			j.s.fail(f.promise, "%s", f.what)
+		}
+	}
+}
+
+// replays judges the log, by P8: what a snapshot showed and everything since is what
+// the store has now, unless the log says that it does not reach back so far.
+func (h heldSnapshot) replays(log Historian, now map[object.Key]string) []failure {
+	changes, ok := log.Since(h.snap.Version())
+	if !ok {
+		return nil
+	}
+	was := maps.Clone(h.shows)
+	n := 0
+	for k, p := range changes {
+		n++
+		if p == nil {
+			delete(was, k)
+		} else {
+			was[k] = podOf(p)
+		}
+	}
+	if !maps.Equal(was, now) {
+		return []failure{{"P8", fmt.Sprintf("the %d changes since version %s do not lead from the state then, %d objects, to the state now, %d", n, h.snap.Version(), len(h.shows), len(now))}}
+	}
+	return nil
 }
 
 func shown(snap SimSnapshot) map[object.Key]string {
@@ -492,6 +532,11 @@ func (h heldSnapshot) unchanged() []failure {
 // checkStore holds the store against the model.
 func (j *judge) checkStore() {
 	s := j.s
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail("P8", "a snapshot cannot be read: %v", p)
+		}
+	}()
 	snap := s.subject.Snapshot()
 	if !s.running || snap.Version() == "" {
 		return
@@ -631,11 +676,7 @@ func (j *judge) dump() *SimState {
 func (j *judge) stopping() {
 	j.cancelled = true
 	j.checkStore()
-	for _, h := range j.held {
-		for _, f := range h.unchanged() {
-			j.s.fail(f.promise, "%s", f.what)
-		}
-	}
+	j.checkHeld()
 }
 
 // stopped is called when it is.

@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,10 +279,26 @@ func TestP8_IndexesAreComparedWithTheObjects(t *testing.T) {
 
 func TestP8_AChangedSnapshotIsNoticed(t *testing.T) {
 	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1")}}
-	h := heldSnapshot{sh, shown(sh)}
+	h := heldSnapshot{snap: sh, shows: shown(sh)}
 	expectPromise(t, "as it was", h.unchanged(), "")
 	sh.pods[aKey] = state(2, "4", "u1")
 	expectPromise(t, "changed", h.unchanged(), "P8")
+}
+
+// since is a log that is all there.
+type since map[object.Key]*corev1.Pod
+
+func (s since) Since(object.Version) (iter.Seq2[object.Key, *corev1.Pod], bool) {
+	return maps.All(s), true
+}
+
+func TestP8_ALogThatLeavesSomethingOutIsNoticed(t *testing.T) {
+	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1"), "gone/away": state(2, "2", "u2")}}
+	h := heldSnapshot{snap: sh, shows: shown(sh)}
+	now := map[object.Key]string{aKey: podOf(state(4, "5", "u1"))}
+	expectPromise(t, "all of it", h.replays(since{aKey: state(4, "5", "u1"), "gone/away": nil}, now), "")
+	expectPromise(t, "without the delete", h.replays(since{aKey: state(4, "5", "u1")}, now), "P8")
+	expectPromise(t, "an older state", h.replays(since{aKey: state(3, "4", "u1"), "gone/away": nil}, now), "P8")
 }
 
 func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {

@@ -46,6 +46,13 @@ type Stepper interface {
 	End() error
 }
 
+// Historian is a subject whose store has a log of what happened a while ago.
+type Historian interface {
+	// Since gives what happened after a version, oldest first: the object then, or nil
+	// where it went. ok is false where the log does not reach back so far.
+	Since(v object.Version) (changes iter.Seq2[object.Key, *corev1.Pod], ok bool)
+}
+
 // SimSetup is how a subject for the simulator is to be made.
 type SimSetup struct {
 	// Config leads to the server: its Transport is the simulated wire.

@@ -54,6 +54,7 @@ func (c *logChunk[T]) last() *logged[T] { return &c.entries[c.n-1] }
 type history[T any] struct {
 	version object.Version
 	start   object.Version // the log is complete after this version; "": there is none
+	vague   bool           // start stands for more than one state: complete only after a later one
 	first   *logChunk[T]
 	last    *logChunk[T]
 	lastN   int // entries of last that count
@@ -63,6 +64,7 @@ type history[T any] struct {
 type changeLog[T any] struct {
 	cfg   *config[T]
 	start object.Version
+	vague bool // start stands for more than one state
 	first *logChunk[T]
 	last  *logChunk[T]
 	bytes int
@@ -70,6 +72,7 @@ type changeLog[T any] struct {
 
 // end drops all: the log starts anew at a version, or with the next one if "".
 func (l *changeLog[T]) end(start object.Version) {
+	l.vague = l.vague && start == l.start
 	l.start, l.first, l.last, l.bytes = start, nil, nil, 0
 }
 
@@ -113,7 +116,7 @@ func (l *changeLog[T]) closed(c *logChunk[T], at time.Duration) bool {
 // trim drops what exceeds the bounds.
 func (l *changeLog[T]) trim(now time.Duration) {
 	for c := l.first; c != nil && (l.bytes > l.cfg.logBytes || l.cfg.expired(c.last().at, now)); c = l.first {
-		l.start = c.last().Version
+		l.start, l.vague = c.last().Version, false
 		l.bytes -= c.bytes
 		l.first = c.next
 	}
@@ -125,7 +128,7 @@ func (l *changeLog[T]) trim(now time.Duration) {
 func (c *config[T]) expired(at, now time.Duration) bool { return c.logAge > 0 && now-at > c.logAge }
 
 func (l *changeLog[T]) view(version object.Version) history[T] {
-	h := history[T]{version: version, start: l.start, first: l.first, last: l.last}
+	h := history[T]{version: version, start: l.start, vague: l.vague, first: l.first, last: l.last}
 	if l.last != nil {
 		h.lastN = l.last.n
 	}
@@ -134,16 +137,18 @@ func (l *changeLog[T]) view(version object.Version) history[T] {
 
 // Since yields what happened after a version, oldest first. It returns an error
 // that wraps ErrGone where the log does not know all of that, or where the version
-// is no number. For the store's own version, or a later one, there is nothing.
+// is no number. For the store's own version, or a later one, there is nothing, unless
+// that version stands for more than one state, as it may while changes are coalesced.
 //
 // What is yielded was fixed when Since was called; it may be read at leisure.
 func (r *Reader[T]) Since(v object.Version) (iter.Seq[LogEntry[T]], error) {
 	h, cfg := r.sh.history.Load(), r.sh.cfg
-	if order, ok := v.Compare(h.version); ok && order >= 0 {
+	order, ok := v.Compare(h.start)
+	gone := order < 0 || order == 0 && h.vague
+	if order, ok := v.Compare(h.version); ok && order >= 0 && !gone {
 		return func(func(LogEntry[T]) bool) {}, nil
 	}
-	order, ok := v.Compare(h.start)
-	if cfg.logBytes <= 0 || !v.Ordered() || !ok || order < 0 {
+	if cfg.logBytes <= 0 || !v.Ordered() || !ok || gone {
 		return nil, fmt.Errorf("read the changes since version %q: %w; take a snapshot and go on from its version", v, ErrGone)
 	}
 	now := time.Since(cfg.born)

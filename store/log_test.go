@@ -63,6 +63,32 @@ func TestSinceReplaysWhatHappenedAfterAVersion(t *testing.T) {
 	wantSince(t, w, "15", "")
 }
 
+// Where coalescing left history behind, two states may have the same version. From that version
+// nobody can say what happened since; from a later one they can.
+func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
+	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
+	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
+	commit(w, func() { put(w, 9, "a", "blue"); w.SetVersion("2"); w.EndHistory() })
+	wantSince(t, w, "2", "gone")
+	commit(w, func() { w.SetVersion("2"); w.EndHistory() }) // says nothing, and mends nothing
+	wantSince(t, w, "2", "gone")
+	commit(w, func() { put(w, 8, "b", "blue"); w.SetVersion("9"); w.EndHistory() })
+	wantSince(t, w, "2", "gone")
+	wantSince(t, w, "9", "")
+	commit(w, func() { put(w, 10, "b", "green") })
+	wantSince(t, w, "9", "10 b blue>green")
+
+	list := func(v object.Version) {
+		w.BeginReplace()
+		w.Stage(object.Item[thing]{Key: "b", Version: "8", UID: "b", Size: 10, Value: thing{Name: "b", Color: "yellow"}})
+		w.CommitReplace(v, nil)
+	}
+	list("10") // what was lost on the way is mended, at the same version
+	wantSince(t, w, "10", "gone")
+	list("11")
+	wantSince(t, w, "11", "")
+}
+
 func TestSinceStaysWhatItWasWhenAsked(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1000})
 	commit(w, func() { put(w, 1, "a", "red") })

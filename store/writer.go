@@ -185,7 +185,7 @@ func (w *Writer[T]) EndHistory() {
 // from now on shows this batch.
 func (w *Writer[T]) Commit() (seq uint64) {
 	w.must("Commit", batching)
-	w.settle()
+	w.settle(len(w.pending) > 0)
 	w.seq++
 	w.publish()
 	w.leave(idle)
@@ -237,9 +237,10 @@ func (r *record[T]) keyOr(other *record[T]) object.Key {
 
 // settle fixes the store's version, moves the batch's changes to the log and
 // publishes both. Readers see them before they see the batch's snapshot, so a
-// version that they know is never missing in the log.
-func (w *Writer[T]) settle() {
-	now := time.Duration(0)
+// version that they know is never missing in the log. changed says whether the batch has
+// changes.
+func (w *Writer[T]) settle(changed bool) {
+	before, now := w.sh.history.Load().version, time.Duration(0)
 	if w.sh.cfg.logBytes > 0 {
 		now = time.Since(w.sh.cfg.born)
 	}
@@ -260,6 +261,12 @@ func (w *Writer[T]) settle() {
 	if w.torn {
 		w.log.end(w.version)
 		w.torn = false
+	}
+	if changed && w.version == before {
+		// The same version for two states, as where coalescing left history behind: nobody
+		// can say from it what happened since.
+		w.log.end(w.version)
+		w.log.vague = true
 	}
 	if w.log.start == "" {
 		w.log.start = w.version
