@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,6 +56,7 @@ func (s *simulated) build(from *informertest.SimState) error {
 		informer.Logger(slog.New(slog.DiscardHandler)),
 		informer.Layout([]store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared, store.Packed}[s.setup.Variant%6]),
 		informer.QueueBytes(s.setup.QueueBytes),
+		informer.History(20_000, time.Hour),
 		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
 		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
 		informer.WithSteps[*corev1.Pod](func(q *queue.Batches[*corev1.Pod]) reflector.Sink[*corev1.Pod] {

@@ -43,6 +43,7 @@ type judge struct {
 	told       uint64 // the highest version that was let through
 	heard      time.Time
 	held       []heldSnapshot
+	stretch    heldSnapshot // where the one begins that checkLog judges next
 	synced     bool
 	firstKnown bool
 	firstState map[object.Key]string // UIDs of what the first list had, of what can be stored; nil where a frame was lost
@@ -60,7 +61,7 @@ func (j *judge) begin(from *SimState) {
 	j.taint, j.mended, j.aborted, j.told, j.held, j.synced = 0, 0, 0, 0, nil, false
 	j.transforms, j.deleted = map[string]int{}, map[string]bool{}
 	j.cancelled, j.firstState, j.lastState, j.lastStream, j.firstKnown = false, nil, nil, nil, from != nil
-	j.storm = stormWatch{}
+	j.storm, j.stretch = stormWatch{}, heldSnapshot{}
 	if from != nil {
 		v, _ := versionOf(string(from.Version))
 		j.told = v
@@ -326,8 +327,25 @@ func (j *judge) consumed() {
 	}
 	if s.rng.IntN(4) == 0 {
 		j.checkStore()
+		j.checkLog()
 	}
 	j.checkHandlers()
+}
+
+// checkLog judges what the log says of a stretch of a few batches.
+func (j *judge) checkLog() {
+	log, ok := j.s.subject.(Historian)
+	if !ok {
+		return
+	}
+	snap, epoch := j.s.subject.Snapshot(), j.s.subject.Health().Epoch
+	now := shown(snap)
+	if from := j.stretch; from.snap != nil && from.epoch == epoch {
+		for _, f := range from.replays(log, now) {
+			j.s.fail(f.promise, "%s", f.what)
+		}
+	}
+	j.stretch = heldSnapshot{snap, now, epoch}
 }
 
 func (j *judge) nowSynced() {

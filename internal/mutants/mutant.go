@@ -56,7 +56,7 @@ func readMutants(folder string) ([]mutant, error) {
 type verdict struct {
 	caught  bool
 	promise string // that was broken
-	seed    int    // in which that showed
+	seed    int    // in which that showed; 0 where the run ended before it could say
 	took    time.Duration
 }
 
@@ -64,10 +64,16 @@ func (v verdict) String() string {
 	if !v.caught {
 		return fmt.Sprintf("SURVIVED (%s)", v.took.Round(time.Second))
 	}
+	if v.seed == 0 {
+		return fmt.Sprintf("%s (%s)", v.promise, v.took.Round(time.Second))
+	}
 	return fmt.Sprintf("%s, seed %d (%s)", v.promise, v.seed, v.took.Round(time.Second))
 }
 
-var broken = regexp.MustCompile(`seed (\d+): (P\d+)`)
+var (
+	broken  = regexp.MustCompile(`seed (\d+): (P\d+)`)
+	crashed = regexp.MustCompile(`(?m)^panic: `)
+)
 
 // try plants the bug and runs the simulator until it breaks a promise or the seeds are
 // used up.
@@ -91,6 +97,10 @@ func (m *mutant) try(work string, seeds int) (verdict, error) {
 		return v, err
 	}
 	found := broken.FindSubmatch(out)
+	if found == nil && crashed.Match(out) {
+		v.caught, v.promise = true, "a panic of the engine"
+		return v, nil
+	}
 	if found == nil {
 		return v, fmt.Errorf("the simulator failed without naming a seed and a promise:\n%s", tail(out, 40))
 	}
