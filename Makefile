@@ -25,7 +25,7 @@ run: bin/devcluster bin/quickstart ## a real local cluster with a living workloa
 	@bin/devcluster up --name quickstart --workload -- bin/quickstart
 
 .PHONY: test
-test: check unit integration e2e conformance bench-test ## every check there is
+test: check unit chaos-test integration e2e conformance bench-test ## every check there is
 	@printf '\nAll checks passed.\n'
 
 .PHONY: check
@@ -52,7 +52,29 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /internal/chaos) # chaos counts requests, so it runs alone
+
+# The faults of the short run are the same; everybody's timeouts are shorter.
+.PHONY: chaos
+chaos: bin/devcluster needed ## break a real cluster and the way to it under informers, ours and client-go's, for MINUTES=5 or more, and count requests
+	$(call say,chaos on a real cluster beside client-go)
+	$(GO) test -race -count=1 -v -timeout 0 ./internal/chaos -run 'TestChaos$$' -args -minutes $(or $(MINUTES),5)
+
+.PHONY: chaos-test
+chaos-test: bin/devcluster needed ## every fault of chaos once, in at most 90 seconds
+	$(call say,chaos on a real cluster, every fault once)
+	$(GO) test -race -count=1 -v -timeout 10m ./internal/chaos
+
+.PHONY: simulate
+SEEDS ?= 10000
+SEED  ?= 1
+simulate: ## the informer under random faults, one step at a time, held to the promises; SEEDS=n seeds from SEED=k on
+	$(call say,simulating $(SEEDS) seeds from $(SEED) on)
+	@cd informer && SIM_ONCE=1 SIM_PROGRESS=1 SIM_SEEDS=$(SEEDS) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 24h -run 'TestSimulation$$'
+
+.PHONY: simulate-peer
+simulate-peer: ## the same seeds for client-go's informer: a table of the promises it breaks
+	@cd informer && SIM_PEER=1 SIM_SEEDS=$(if $(filter command line,$(origin SEEDS)),$(SEEDS),1000) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -run 'TestSimulationOfClientGo$$'
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
@@ -68,6 +90,20 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 e2e: bin/devcluster needed ## tests of devcluster itself
 	$(call say,tests of devcluster)
 	cd devcluster && $(GO) test -timeout 15m ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for MINUTES=10 each; ONLY=regexp picks some, PARALLEL=1 leaves a core to others
+	@$(GO) run ./internal/fuzz -minutes $(or $(MINUTES),10) -only '$(ONLY)' $(if $(PARALLEL),-parallel $(PARALLEL))
+
+.PHONY: overload
+overload: ## a slow handler under 5,000 events/s, in real time, beside quick ones (2 minutes)
+	@$(GO) run ./internal/overload $(if $(SECONDS),-seconds $(SECONDS))
+
+.PHONY: soak
+soak: bin/devcluster ## 20,000 changing pods under two informers and handlers that come and go, for MINUTES=30; nothing may grow or get lost
+	$(call say,soak on a real cluster)
+	@$(GO) build -o bin/soak/soak ./internal/soak
+	@bin/devcluster up --name soak --no-controllers -- bin/soak/soak -minutes $(or $(MINUTES),30) $(if $(PODS),-pods $(PODS)) $(if $(CHURN),-churn $(CHURN))
 
 .PHONY: bench
 bench: bin/devcluster ## measure everything beside client-go (20 minutes); the results are in bench/results

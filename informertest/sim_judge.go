@@ -43,6 +43,7 @@ type judge struct {
 	told       uint64 // the highest version that was let through
 	heard      time.Time
 	held       []heldSnapshot
+	stays      staying
 	stretch    heldSnapshot // where the one begins that checkLog judges next
 	synced     bool
 	firstKnown bool
@@ -61,7 +62,7 @@ func (j *judge) begin(from *SimState) {
 	j.taint, j.mended, j.aborted, j.told, j.held, j.synced = 0, 0, 0, 0, nil, false
 	j.transforms, j.deleted = map[string]int{}, map[string]bool{}
 	j.cancelled, j.firstState, j.lastState, j.lastStream, j.firstKnown = false, nil, nil, nil, from != nil
-	j.storm, j.stretch = stormWatch{}, heldSnapshot{}
+	j.storm, j.stretch, j.stays = stormWatch{}, heldSnapshot{}, staying{}
 	if from != nil {
 		v, _ := versionOf(string(from.Version))
 		j.told = v
@@ -569,6 +570,35 @@ func (j *judge) checkStore() {
 	if f := s.model.compare(snap, exact, s.plan.transform); f != "" {
 		s.fail("P8", "the store at version %s: %s", snap.Version(), f)
 	}
+	for _, f := range j.stays.check(s.model, snap, s.subject.Health().Epoch) {
+		s.fail(f.promise, "%s", f.what)
+	}
+}
+
+// staying is what a store had, to judge P12 by: an object of which a later state cannot be
+// read stays as it was.
+type staying struct {
+	uids  map[object.Key]string
+	epoch uint64
+}
+
+func (st *staying) check(m *model, snap SimSnapshot, epoch uint64) (out []failure) {
+	now := map[object.Key]string{}
+	for k, p := range snap.All() {
+		now[k] = string(p.UID)
+	}
+	v, err := versionOf(string(snap.Version()))
+	if err == nil && st.epoch == epoch {
+		b := m.branches[len(m.branches)-1]
+		for _, k := range m.keys {
+			want := b.at(k, v)
+			if uid, had := st.uids[k]; had && now[k] == "" && want != nil && want.bad && want.uid == uid {
+				out = append(out, failure{"P12", fmt.Sprintf("%s cannot be read at version %d, and what the store had of it is gone", k, v)})
+			}
+		}
+	}
+	st.uids, st.epoch = now, epoch
+	return out
 }
 
 // compare holds a snapshot against the state at its version, in the newest history or

@@ -301,6 +301,24 @@ func TestP8_ALogThatLeavesSomethingOutIsNoticed(t *testing.T) {
 	expectPromise(t, "an older state", h.replays(since{aKey: state(3, "4", "u1"), "gone/away": nil}, now), "P8")
 }
 
+func TestP12_AnObjectThatCannotBeReadAndIsDroppedIsNoticed(t *testing.T) {
+	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
+		k := s.model.keys[0]
+		b := s.model.branches[0]
+		last := b.states[k][len(b.states[k])-1]
+		spoilt := *last
+		spoilt.bad, spoilt.version = true, last.version+1
+		b.states[k] = append(b.states[k], &spoilt)
+		v := object.Version(strconv.FormatUint(spoilt.version, 10))
+		before := &shelf{version: v, pods: map[object.Key]*corev1.Pod{k: {ObjectMeta: metav1.ObjectMeta{UID: types.UID(last.uid)}}}}
+		var st staying
+		expectPromise(t, "at first", st.check(s.model, before, 0), "")
+		expectPromise(t, "it stays", st.check(s.model, before, 0), "")
+		expectPromise(t, "it is gone", st.check(s.model, &shelf{version: v}, 0), "P12")
+		expectPromise(t, "it was gone before", st.check(s.model, &shelf{version: v}, 0), "")
+	})
+}
+
 func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]

@@ -68,11 +68,18 @@ func (s *lwSource) streamError(err error) error {
 	case source.Throttled, source.Ahead:
 	default:
 		reason = source.Expired
-		if apierrors.IsInternalError(err) && s.bearsInternal() {
+		if apierrors.IsInternalError(err) && s.bearsInternal() || connectionLost(err) {
 			reason = source.Unavailable
 		}
 	}
 	return reasoned(reason, err)
+}
+
+// connectionLost reports whether an event that says error is no word of the server's:
+// client-go's stream makes one of a connection that a ping found dead, and of that only
+// the text is left. What was told before it is sound, so the place is not lost.
+func connectionLost(err error) bool {
+	return apierrors.HasStatusCause(err, "ClientWatchDecoding") && strings.Contains(err.Error(), "http2: client connection lost")
 }
 
 // watchError classifies what a plain Watch returned. Where the server is known to

@@ -32,6 +32,32 @@ func TestP11_AListWatchThatSaysNothingOfWatchListIsListedAndWatched(t *testing.T
 	})
 }
 
+// Client-go's stream turns a connection that a ping found dead into an event. Nothing
+// else that cannot be decoded is like it: then the state is read again.
+func TestAWatchWhoseConnectionIsLostGoesOnWhereItWas(t *testing.T) {
+	for text, asked := range map[string]string{
+		"http2: client connection lost":    `watch rv="11"`,
+		"invalid character 'x' in literal": `list rv="11" limit=0 continue=""`,
+	} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := holding("10", pod("a", "5"))
+				i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+				started(t, i)
+				f.current().Modify(pod("a", "11"))
+				reporter := apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")
+				f.current().Error(reporter.AsObject(fmt.Errorf("unable to decode an event from the watch stream: %s", text)))
+				f.current().Stop()
+				time.Sleep(10 * time.Second) // fake time: past the first pause
+				synctest.Wait()
+				if got := f.requests(); len(got) < 3 || got[2] != asked {
+					t.Errorf("asked %q, the third should be %q", got, asked)
+				}
+			})
+		})
+	}
+}
+
 func TestAListWatchThatSaysItCanStreamIsStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := holding("10")

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestFaults uses one cluster for all faults: each part of it leaves the
@@ -77,6 +80,9 @@ func TestFaults(t *testing.T) {
 	t.Run("CompactionEndsAResumedWatchWith410", func(t *testing.T) {
 		testCompact(t, c, client)
 	})
+	t.Run("RotatedCertificateIsOfTheOtherAuthorityAndTrustedByAll", func(t *testing.T) {
+		testRotate(t, c)
+	})
 	if again := strings.Fields(must(t, "kubeconfig", c.name, "--raw")); strings.Join(again, " ") != strings.Join(server, " ") {
 		t.Error("the kubeconfig has changed: a client that was made before would be lost")
 	}
@@ -131,4 +137,35 @@ func gone(t *testing.T, client *kubernetes.Clientset, version string) bool {
 		}
 	}
 	return false
+}
+
+// testRotate rotates twice: over to the other authority, and back. A client that
+// was made before goes on, and so do the parts of the cluster.
+func testRotate(t *testing.T, c *cluster) {
+	issuer := func() string {
+		config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(must(t, "kubeconfig", c.name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(config.CAData)
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(config.Host, "https://"), &tls.Config{RootCAs: roots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Issuer.CommonName
+	}
+	first := issuer()
+	must(t, "fault", c.name, "rotate")
+	if second := issuer(); second == first {
+		t.Errorf("the new certificate is of the same authority, %s", second)
+	}
+	must(t, "fault", c.name, "restart", "controller-manager")
+	c.kubectl(t, "create", "deployment", "rotated", "--image=nginx")
+	c.kubectl(t, "rollout", "status", "deployment/rotated", "--timeout=90s")
+	must(t, "fault", c.name, "rotate")
+	if third := issuer(); third != first {
+		t.Errorf("after two rotations the authority is %s, not %s", third, first)
+	}
 }

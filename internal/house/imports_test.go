@@ -74,6 +74,10 @@ var rules = []rule{
 		"finds equal parts of objects of any type by their memory alone"},
 	{"internal/testpods", []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
 		"tests and measurements of every room use it, so it may know none of them"},
+	{"internal/overload", []string{"object", "source", "fanout", "informer"},
+		"an overload needs no server, so that fake time can drive it"},
+	{"internal/soak", []string{"object", "store", "source", "fanout", "informer", "source/kube", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/..."},
+		"a program as a user's would be, on a real cluster"},
 	{"internal/...", nil, "build tools run before anything is downloaded"},
 }
 

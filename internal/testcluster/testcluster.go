@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,14 @@ func (c *Cluster) Name() string { return c.name }
 
 // Kubeconfig is the path of an administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
+// AuditLog is the path of the API server's own log of who asked for what: a line of
+// JSON, an audit.k8s.io/v1 Event of level Metadata, for every request when it is
+// answered, and for a watch also when it starts. At 100 MB the file is moved away
+// and begun anew.
+func (c *Cluster) AuditLog() string {
+	return filepath.Join(filepath.Dir(c.kubeconfig), "logs", "audit.log")
+}
 
 // Config returns a new copy of an administrator's client configuration. It has
 // no client-side rate limit. Clients made from it keep connections open, and

@@ -74,6 +74,22 @@ func TestFaultAndLoadReachTheCluster(t *testing.T) {
 	}
 }
 
+func TestAuditLogTellsWhoAskedForWhat(t *testing.T) {
+	c := Start(t)
+	ns := c.Namespace(t)
+	c.Kubectl(t, "get", "configmaps", "-n", ns)
+	log, err := os.ReadFile(c.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, `"verb":"list"`) && strings.Contains(line, "/namespaces/"+ns+"/configmaps") && strings.Contains(line, `"userAgent":"kubectl`) {
+			return
+		}
+	}
+	t.Error("the list that kubectl asked for is not in the audit log")
+}
+
 func TestOtherOptionsInTheSameBinaryAreRefused(t *testing.T) {
 	if err := sameOptions(options{nodes: 5}, options{nodes: 5}); err != nil {
 		t.Errorf("the same options were refused: %v", err)

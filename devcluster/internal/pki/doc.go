@@ -1,5 +1,5 @@
 // Package pki makes the certificates, keys and kubeconfigs of one cluster: its
-// own authority, the API server's serving certificate for the loopback
+// own authority, a second one to rotate to, the API server's serving certificate for the loopback
 // addresses, a client certificate per component and the key that signs
 // service-account tokens.
 //

@@ -13,7 +13,7 @@ import (
 // the file can be copied. cluster becomes the name of its context.
 func (d Dir) WriteKubeconfig(path, cluster, client, url string) error {
 	var files [3][]byte
-	for i, p := range []string{d.CA(), d.Cert(client), d.Key(client)} {
+	for i, p := range []string{d.Bundle(), d.Cert(client), d.Key(client)} {
 		b, err := os.ReadFile(p)
 		if err != nil {
 			return fmt.Errorf("write kubeconfig %s: %w", path, err)

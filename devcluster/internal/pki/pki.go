@@ -45,6 +45,16 @@ func (d Dir) CA() string { return d.path("ca.crt") }
 // CAKey is the path of the authority's key.
 func (d Dir) CAKey() string { return d.path("ca.key") }
 
+// NextCA is the path of the second authority's certificate. Everybody trusts it
+// from the start, so that Rotate can go over to it with nobody left behind.
+func (d Dir) NextCA() string { return d.path("next-ca.crt") }
+
+// NextCAKey is the path of the second authority's key.
+func (d Dir) NextCAKey() string { return d.path("next-ca.key") }
+
+// Bundle is the path of the certificates of both authorities, the first one first.
+func (d Dir) Bundle() string { return d.path("bundle.crt") }
+
 // Cert is the path of a certificate: Serving or a client's.
 func (d Dir) Cert(name string) string { return d.path(name + ".crt") }
 
@@ -67,63 +77,106 @@ const Serving = "apiserver"
 // cluster, which its certificate must cover.
 func Ensure(d Dir, apiServerIP net.IP) error {
 	if _, err := os.Stat(d.path(completeFile)); err == nil {
-		return nil
+		return d.ensureBundle()
 	}
-	ca, caKey, err := d.newCA()
+	ca, err := newAuthority("devcluster-ca", d.CA(), d.CAKey())
 	if err != nil {
 		return fmt.Errorf("make the cluster's authority in %s: %w", d, err)
 	}
-	serving := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-			"kubernetes.default.svc.cluster.local"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, apiServerIP},
-	}
-	if err := d.issue(Serving, serving, ca, caKey); err != nil {
+	if err := d.issue(Serving, serving(apiServerIP), ca); err != nil {
 		return err
 	}
 	for name, subject := range clients {
 		client := &x509.Certificate{Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-		if err := d.issue(name, client, ca, caKey); err != nil {
+		if err := d.issue(name, client, ca); err != nil {
 			return err
 		}
 	}
 	if err := d.newServiceAccountKey(); err != nil {
 		return fmt.Errorf("make the service-account key in %s: %w", d, err)
 	}
+	if err := os.Remove(d.Bundle()); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("make the bundle of authorities in %s: %w", d, err)
+	}
+	if err := d.ensureBundle(); err != nil {
+		return err
+	}
 	return os.WriteFile(d.path(completeFile), nil, 0o600)
 }
 
-func (d Dir) newCA() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func serving(apiServerIP net.IP) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, apiServerIP},
+	}
+}
+
+// ensureBundle makes the second authority and the bundle unless they are there,
+// as they are not in a folder that was filled before there was a second one.
+func (d Dir) ensureBundle() error {
+	fail := func(err error) error { return fmt.Errorf("make the bundle of authorities in %s: %w", d, err) }
+	if _, err := os.Stat(d.Bundle()); err == nil {
+		return nil
+	}
+	if _, err := newAuthority("devcluster-next-ca", d.NextCA(), d.NextCAKey()); err != nil {
+		return fail(err)
+	}
+	var both []byte
+	for _, path := range []string{d.CA(), d.NextCA()} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fail(err)
+		}
+		both = append(both, b...)
+	}
+	// Under its own name only when it is whole: its presence is what says that all of this is done.
+	if err := os.WriteFile(d.Bundle()+".new", both, 0o600); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(d.Bundle()+".new", d.Bundle()); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(name, certPath, keyPath string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "devcluster-ca"},
+		Subject:               pkix.Name{CommonName: name},
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	if err := stamp(template); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := writePEM(d.CA(), "CERTIFICATE", der); err != nil {
-		return nil, nil, err
+	if err := writePEM(certPath, "CERTIFICATE", der); err != nil {
+		return nil, err
 	}
-	return cert, key, writeKey(d.CAKey(), key)
+	return &authority{cert, key}, writeKey(keyPath, key)
 }
 
-func (d Dir) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
+func (d Dir) issue(name string, template *x509.Certificate, ca *authority) error {
 	wrap := func(err error) error {
 		if err == nil {
 			return nil
@@ -138,7 +191,7 @@ func (d Dir) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.Pri
 	if err := stamp(template); err != nil {
 		return wrap(err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
 	if err != nil {
 		return wrap(err)
 	}

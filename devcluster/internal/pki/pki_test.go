@@ -34,7 +34,7 @@ func leaf(t *testing.T, d Dir, name string) *x509.Certificate {
 
 func roots(t *testing.T, d Dir) *x509.CertPool {
 	t.Helper()
-	b, err := os.ReadFile(d.CA())
+	b, err := os.ReadFile(d.Bundle())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +98,49 @@ func TestCompleteSetIsKeptAndHalfASetIsMadeAnew(t *testing.T) {
 	}
 	if leaf(t, d, Admin).SerialNumber.Cmp(before) == 0 {
 		t.Error("half a set was kept")
+	}
+}
+
+func TestRotationGoesOverToTheOtherAuthorityAndBack(t *testing.T) {
+	d := ensure(t)
+	before := leaf(t, d, Serving)
+	seen := map[string]bool{before.SerialNumber.String(): true}
+	for _, issuer := range []string{"devcluster-next-ca", "devcluster-ca"} {
+		cert, err := Rotate(d, serviceIP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := leaf(t, d, Serving); !now.Equal(cert) || seen[now.SerialNumber.String()] {
+			t.Error("the certificate in the folder is not a new one")
+		}
+		seen[cert.SerialNumber.String()] = true
+		if cert.Issuer.CommonName != issuer {
+			t.Errorf("signed by %s, want %s", cert.Issuer.CommonName, issuer)
+		}
+		for _, name := range []string{"127.0.0.1", "localhost", "172.20.0.1"} {
+			if _, err := cert.Verify(x509.VerifyOptions{DNSName: name, Roots: roots(t, d)}); err != nil {
+				t.Errorf("for %s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestFolderFromBeforeTheSecondAuthorityGetsOneAndKeepsTheRest(t *testing.T) {
+	d := ensure(t)
+	before := leaf(t, d, Admin).SerialNumber
+	for _, path := range []string{d.NextCA(), d.NextCAKey(), d.Bundle()} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Ensure(d, serviceIP); err != nil {
+		t.Fatal(err)
+	}
+	if leaf(t, d, Admin).SerialNumber.Cmp(before) != 0 {
+		t.Error("the certificates were replaced")
+	}
+	if cert, err := Rotate(d, serviceIP); err != nil || cert.Issuer.CommonName != "devcluster-next-ca" {
+		t.Errorf("rotating to the new authority: %v, %v", cert, err)
 	}
 }
 

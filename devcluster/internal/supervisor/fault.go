@@ -24,19 +24,24 @@ const (
 	Kill    Action = "kill"
 	// Compact concerns etcd and the API server together; it takes no part.
 	Compact Action = "compact"
+	// Rotate concerns the API server's certificate; it takes no part.
+	Rotate Action = "rotate"
 )
 
 // Actions returns every action.
-func Actions() []Action { return []Action{Pause, Resume, Restart, Kill, Compact} }
+func Actions() []Action { return []Action{Pause, Resume, Restart, Kill, Compact, Rotate} }
+
+// TakesPart says whether the action is done to one part.
+func (a Action) TakesPart() bool { return a != Compact && a != Rotate }
 
 // CheckFault reports whether the action can be done to the part at all.
 func CheckFault(action Action, name part.Name) error {
 	switch {
 	case !slices.Contains(Actions(), action):
 		return fmt.Errorf("unknown fault %q: use one of %v", action, Actions())
-	case action == Compact && name != "":
-		return fmt.Errorf("%s takes no part", Compact)
-	case action == Compact:
+	case !action.TakesPart() && name != "":
+		return fmt.Errorf("%s takes no part", action)
+	case !action.TakesPart():
 		return nil
 	}
 	_, err := part.ParseName(string(name))
@@ -58,8 +63,11 @@ func (c *Cluster) fault(ctx context.Context, action Action, name part.Name) erro
 		return fmt.Errorf("cluster %q is ending: %w", c.Name, err)
 	}
 	c.say("fault: %s %s", action, name)
-	if action == Compact {
+	switch action {
+	case Compact:
 		return c.compact(ctx)
+	case Rotate:
+		return c.rotate(ctx)
 	}
 	ch := c.children[name]
 	if ch == nil {

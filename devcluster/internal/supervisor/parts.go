@@ -52,7 +52,7 @@ func (c *Cluster) apiServerFlags() []string {
 		"--cert-dir=" + string(p),
 		"--tls-cert-file=" + p.Cert(pki.Serving),
 		"--tls-private-key-file=" + p.Key(pki.Serving),
-		"--client-ca-file=" + p.CA(),
+		"--client-ca-file=" + p.Bundle(),
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=" + serviceRange,
@@ -78,7 +78,7 @@ func (c *Cluster) apiServerFlags() []string {
 func (c *Cluster) controllerManagerFlags() []string {
 	p := c.data.pki()
 	return append(c.commonFlags(pki.ControllerManager),
-		"--root-ca-file="+p.CA(),
+		"--root-ca-file="+p.Bundle(),
 		"--service-account-private-key-file="+p.ServiceAccountKey(),
 		"--use-service-account-credentials=true",
 		"--cluster-signing-cert-file="+p.CA(),

@@ -114,10 +114,12 @@ func TestFaultsAreCheckedBeforeTheyAreSent(t *testing.T) {
 			t.Errorf("kill %s: %v", name, err)
 		}
 	}
-	if err := CheckFault(Compact, ""); err != nil {
-		t.Errorf("compact: %v", err)
+	for _, action := range []Action{Compact, Rotate} {
+		if err := CheckFault(action, ""); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
 	}
-	for _, bad := range []faultRequest{{"tickle", part.Etcd}, {Pause, "kubelet"}, {Pause, ""}, {Compact, part.Etcd}} {
+	for _, bad := range []faultRequest{{"tickle", part.Etcd}, {Pause, "kubelet"}, {Pause, ""}, {Compact, part.Etcd}, {Rotate, part.APIServer}} {
 		if CheckFault(bad.Action, bad.Part) == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -1,0 +1,231 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	stock "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	compatcache "github.com/mirador-k8s/mirador/compat/cache"
+	compat "github.com/mirador-k8s/mirador/compat/informers"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/reflector"
+	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	widgets    = schema.GroupVersionResource{Group: "chaos.mirador.dev", Version: "v1", Resource: "widgets"}
+)
+
+// mirror is one informer, whoever made it.
+type mirror struct {
+	name     string
+	resource schema.GroupVersionResource
+	stored   func() map[string]string // key -> version, as its store has it
+	told     *ledger
+	health   func() informer.Health // nil: client-go's tells nothing
+	run      func(ctx context.Context)
+}
+
+// fleet is a set of informers behind one proxy and under one name.
+type fleet struct {
+	agent   string
+	proxy   *Proxy
+	files   *files
+	mirrors []*mirror
+	config  *rest.Config
+	halt    func() // returns when every informer has ended
+	stop    func() // the same, and no connection is left
+}
+
+// newFleet prepares a fleet whose requests go through a proxy of its own.
+func newFleet(t *testing.T, agent string, server *rest.Config, f *files) *fleet {
+	t.Helper()
+	u, err := url.Parse(server.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Listen(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return &fleet{agent: agent, proxy: p, files: f, config: &rest.Config{
+		Host: "https://" + p.Addr(), UserAgent: agent, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: f.ca, CertFile: f.cert, KeyFile: f.key},
+	}}
+}
+
+// start runs every informer of the fleet until halt.
+func (f *fleet) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, m := range f.mirrors {
+		running.Go(func() { m.run(ctx) })
+	}
+	f.halt = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	f.stop = func() {
+		f.halt()
+		client, err := rest.HTTPClientFor(f.config)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		utilnet.CloseIdleConnectionsFor(client.Transport)
+		// Client-go ends what looks after a transport's certificates when nobody holds
+		// the transport any more, and the test holds its fleets longer than that.
+		f.mirrors = nil
+	}
+}
+
+// ours makes our informers: typed, dynamic, metadata, in the three layouts, and
+// client-go's API over our engine.
+func (f *fleet) ours(t *testing.T, backoff reflector.Backoff) {
+	t.Helper()
+	typed, err := kube.Typed[*corev1.ConfigMap](f.config)
+	check(t, err)
+	dyn, err := kube.Dynamic(f.config, widgets)
+	check(t, err)
+	meta, err := kube.Metadata(f.config, configMaps)
+	check(t, err)
+	client, err := kubernetes.NewForConfig(f.config)
+	check(t, err)
+	shared := compat.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
+	f.mirrors = []*mirror{
+		native(t, "typed", configMaps, typed, informer.Backoff(backoff)),
+		native(t, "dynamic", widgets, dyn, informer.Backoff(backoff), informer.Layout(store.Shared)),
+		native(t, "metadata", configMaps, meta, informer.Backoff(backoff), informer.Layout(store.Packed)),
+		foreign(t, "compat", configMaps, shared),
+	}
+	engine, ok := compatcache.Engine(shared)
+	if !ok {
+		t.Fatal("compat's informer has no engine of ours behind it")
+	}
+	f.mirrors[3].health = engine.Health
+}
+
+// pingless makes one of our informers that speaks HTTP/1.1, which has no pings: if
+// its connection is left half open, nobody but the informer itself can find out. It
+// asks for short watches, and so it takes one that says nothing for dead after 40
+// seconds instead of minutes.
+func (f *fleet) pingless(t *testing.T) {
+	t.Helper()
+	f.config.NextProtos = []string{"http/1.1"}
+	typed, err := kube.Typed[*corev1.ConfigMap](f.config)
+	check(t, err)
+	f.mirrors = []*mirror{native(t, "typed over HTTP/1.1", configMaps, typed, informer.WatchTimeout(5*time.Second))}
+}
+
+// clientGo makes client-go's stock informer for each of ours.
+func (f *fleet) clientGo(t *testing.T) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(f.config)
+	check(t, err)
+	dyn, err := dynamic.NewForConfig(f.config)
+	check(t, err)
+	meta, err := metadata.NewForConfig(f.config)
+	check(t, err)
+	f.mirrors = []*mirror{
+		foreign(t, "client-go typed", configMaps, stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
+		foreign(t, "client-go dynamic", widgets, dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0).ForResource(widgets).Informer()),
+		foreign(t, "client-go metadata", configMaps, metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(configMaps).Informer()),
+		foreign(t, "client-go typed again", configMaps, stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
+	}
+}
+
+// native makes an informer of our own API into a mirror.
+func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVersionResource, src source.Source[T], opts ...informer.Option) *mirror {
+	t.Helper()
+	inf, err := informer.New(src, append(opts, informer.Logger(slog.New(slog.DiscardHandler)))...)
+	check(t, err)
+	m := &mirror{name: name, resource: resource, told: newLedger(), health: inf.Health}
+	_, err = inf.Subscribe(informer.HandlerFunc[T](strict[T](m.told)))
+	check(t, err)
+	m.stored = func() map[string]string {
+		all := map[string]string{}
+		for k, obj := range inf.Snapshot().All() {
+			all[string(k)] = obj.GetResourceVersion()
+		}
+		return all
+	}
+	m.run = func(ctx context.Context) {
+		if err := inf.Run(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	return m
+}
+
+// foreign makes an informer of client-go's API into a mirror.
+func foreign(t *testing.T, name string, resource schema.GroupVersionResource, inf cache.SharedIndexInformer) *mirror {
+	t.Helper()
+	m := &mirror{name: name, resource: resource, told: newLedger()}
+	_, err := inf.AddEventHandler(lenient(m.told))
+	check(t, err)
+	check(t, inf.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})) // expected, and many
+	m.stored = func() map[string]string {
+		all := map[string]string{}
+		for _, obj := range inf.GetStore().List() {
+			key, err := cache.MetaNamespaceKeyFunc(obj)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			all[key] = obj.(metav1.Object).GetResourceVersion()
+		}
+		return all
+	}
+	m.run = inf.RunWithContext
+	return m
+}
+
+// differs says how a mirror differs from the server; "" if it does not.
+func (m *mirror) differs(want map[string]string) string {
+	for view, got := range map[string]map[string]string{"store": m.stored(), "handler": m.told.versions()} {
+		if maps.Equal(got, want) {
+			continue
+		}
+		for k, v := range want {
+			if got[k] != v {
+				return fmt.Sprintf("the %s of %s has %s at %q, the server at %q (%d keys, %d at the server)", view, m.name, k, got[k], v, len(got), len(want))
+			}
+		}
+		for k, v := range got {
+			if _, ok := want[k]; !ok {
+				return fmt.Sprintf("the %s of %s has %s at %q, the server not at all (%d keys, %d at the server)", view, m.name, k, v, len(got), len(want))
+			}
+		}
+	}
+	return ""
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

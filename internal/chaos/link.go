@@ -1,0 +1,130 @@
+package chaos
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one connection through the proxy.
+type link struct {
+	client, server *net.TCPConn
+	ctx            context.Context
+	cancel         context.CancelFunc
+
+	mu     sync.Mutex
+	frozen Way
+}
+
+func newLink(ctx context.Context, client, server *net.TCPConn) *link {
+	l := &link{client: client, server: server}
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	return l
+}
+
+// run passes data in both directions until one end goes, or the link is cut.
+func (l *link) run(p *Proxy) {
+	defer l.cancel()
+	// Whatever blocks in a read or a write returns when the link ends.
+	defer context.AfterFunc(l.ctx, func() {
+		l.client.Close()
+		l.server.Close()
+	})()
+	var up sync.WaitGroup
+	up.Go(func() { l.pump(p, Up, l.client, l.server) })
+	l.pump(p, Down, l.server, l.client)
+	up.Wait()
+}
+
+// pump passes data one way. The end of one way is the end of the link, as it is
+// for TLS. Only a frozen link outlives its ends: half open means that nobody is told.
+func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
+	buf := make([]byte, 32<<10)
+	for {
+		weather, _ := p.now()
+		n, err := from.Read(buf[:pieceSize(weather, len(buf))])
+		if n > 0 && l.isFrozen(way) {
+			continue // lost
+		}
+		if n > 0 && !l.wait(p, n) {
+			return
+		}
+		if n > 0 && !l.isFrozen(way) {
+			if _, err := to.Write(buf[:n]); err != nil {
+				l.end()
+				return
+			}
+		}
+		if err != nil {
+			l.end()
+			return
+		}
+	}
+}
+
+// pieceSize makes pieces small where little may pass, so that it trickles.
+func pieceSize(w Weather, most int) int {
+	if w.BytesPerSecond <= 0 {
+		return most
+	}
+	return min(most, max(1, w.BytesPerSecond/10))
+}
+
+// wait holds a piece of n bytes back for as long as the weather wants. It is false
+// if the link ended meanwhile.
+func (l *link) wait(p *Proxy, n int) bool {
+	began := time.Now()
+	for {
+		weather, changed := p.now()
+		due := weather.Latency
+		if weather.BytesPerSecond > 0 {
+			due += time.Duration(n) * time.Second / time.Duration(weather.BytesPerSecond)
+		}
+		left := due - time.Since(began)
+		if !weather.Silent && left <= 0 {
+			return l.ctx.Err() == nil
+		}
+		var over <-chan time.Time
+		if !weather.Silent {
+			over = time.After(left)
+		}
+		select {
+		case <-l.ctx.Done():
+			return false
+		case <-changed: // what is waited for may be another thing now
+		case <-over:
+		}
+	}
+}
+
+// end ends the link unless it is frozen: then it stays as it is until it is cut.
+func (l *link) end() {
+	l.mu.Lock()
+	frozen := l.frozen != 0
+	l.mu.Unlock()
+	if frozen {
+		<-l.ctx.Done()
+		return
+	}
+	l.cancel()
+}
+
+// cut ends the link at once; what was under way is lost, and both ends see a reset.
+func (l *link) cut() {
+	_ = l.client.SetLinger(0)
+	_ = l.server.SetLinger(0)
+	l.cancel()
+}
+
+func (l *link) freeze(way Way) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen |= way
+}
+
+func (l *link) isFrozen(way Way) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frozen&way != 0
+}

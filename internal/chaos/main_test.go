@@ -1,0 +1,16 @@
+package chaos
+
+import (
+	"io"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
+)
+
+func TestMain(m *testing.M) {
+	// Client-go logs every failed list and watch. Here they fail because they are made to.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	goleak.VerifyTestMain(m)
+}

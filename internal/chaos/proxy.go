@@ -1,0 +1,179 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Weather is what a proxy does to the bytes that pass. The zero value lets them pass.
+type Weather struct {
+	// Latency is waited for before each piece of data goes on.
+	Latency time.Duration
+	// BytesPerSecond, if above 0, is how much passes on each connection and in each direction.
+	BytesPerSecond int
+	// Silent holds everything back for as long as it lasts: connections are
+	// accepted, whether there is anybody behind or not, and nothing more is heard on them.
+	Silent bool
+}
+
+// Way is a direction, or both.
+type Way uint8
+
+// The directions, as the client sees them.
+const (
+	Up   Way = 1 << iota // from the client to the server
+	Down                 // from the server to the client
+)
+
+// Proxy passes TCP connections on to one address and does not look into them, so
+// that TLS goes through untouched. Its methods may be called at any time.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	ctx      context.Context
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	weather  Weather
+	changed  chan struct{} // closed when the weather changes
+	links    map[*link]struct{}
+	accepted int
+}
+
+// Listen starts a proxy to the target on a free port of the loopback address. It
+// runs until Close.
+func Listen(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start a proxy to %s: %w", target, err)
+	}
+	p := &Proxy{listener: l, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Accepted is how many connections were made to the proxy since its start.
+func (p *Proxy) Accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// Open is how many connections there are now, the frozen ones included.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
+// Set changes the weather, for connections that are open and for new ones.
+func (p *Proxy) Set(w Weather) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.weather = w
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Cut breaks every open connection, on both sides at once and without the courtesy
+// of an orderly end. It returns how many there were.
+func (p *Proxy) Cut() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.cut()
+	}
+	return len(p.links)
+}
+
+// Freeze leaves every open connection half open: from now on nothing passes that
+// way any more, and nobody is told. Unlike the weather it does not end; new
+// connections are not affected. It returns how many it hit.
+func (p *Proxy) Freeze(way Way) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.freeze(way)
+	}
+	return len(p.links)
+}
+
+// Close ends the proxy and every connection, and returns when nothing of it is left.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.listener.Close()
+	p.Cut()
+	p.running.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue // whoever wanted to connect has gone already
+		}
+		p.mu.Lock()
+		p.accepted++
+		p.mu.Unlock()
+		p.running.Go(func() { p.serve(conn.(*net.TCPConn)) })
+	}
+}
+
+// serve connects a client with the target until either goes.
+func (p *Proxy) serve(client *net.TCPConn) {
+	defer client.Close()
+	if !p.untilHeard() {
+		return
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(p.ctx, "tcp", p.target)
+	if err != nil {
+		_ = client.SetLinger(0) // what the client would have met without us: nobody there
+		return
+	}
+	defer conn.Close()
+	l := newLink(p.ctx, client, conn.(*net.TCPConn))
+	p.mu.Lock()
+	p.links[l] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.links, l)
+		p.mu.Unlock()
+	}()
+	l.run(p)
+}
+
+// untilHeard waits until the weather is not silent. It is false if the proxy ends first.
+func (p *Proxy) untilHeard() bool {
+	for {
+		weather, changed := p.now()
+		if !weather.Silent {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+			return false
+		}
+	}
+}
+
+// now gives the weather, and what tells of its next change.
+func (p *Proxy) now() (Weather, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.weather, p.changed
+}

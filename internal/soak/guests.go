@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mirador-k8s/mirador/informer"
+)
+
+// guests are the handlers that come and go.
+type guests struct {
+	mirrors []*mirror
+	stay    time.Duration // at most; at least a tenth of it
+
+	joins     atomic.Int64
+	coalesced atomic.Uint64 // of those that have left
+
+	mu  sync.Mutex
+	odd []string
+}
+
+// host lets handlers come and go in one place until ctx ends: each joins one mirror,
+// stays a while and leaves. Every third is slow; every fourth wants only what is new.
+func (g *guests) host(ctx context.Context, place int) {
+	random := rand.New(rand.NewPCG(uint64(place), 1))
+	for n := 0; ctx.Err() == nil; n++ {
+		m := g.mirrors[(place+n)%len(g.mirrors)]
+		w := newWitness(0)
+		if random.IntN(3) == 0 {
+			w.takes = time.Millisecond
+		}
+		name := fmt.Sprintf("guest %d.%d", place, n)
+		opts := []informer.SubscribeOption{informer.HandlerName(name)}
+		fromNow := random.IntN(4) == 0
+		if fromNow {
+			opts = append(opts, informer.FromNow())
+		}
+		sub, err := m.inf.Subscribe(w, opts...)
+		if err != nil {
+			g.note("%s cannot join: %v", name, err)
+			return
+		}
+		g.joins.Add(1)
+		select {
+		case <-time.After(g.stay/10 + time.Duration(random.Int64N(int64(g.stay*9/10)))):
+		case <-ctx.Done():
+		}
+		sub.Remove()
+		<-sub.Done()
+		g.coalesced.Add(sub.Stats().Coalesced)
+		if _, odd := w.sums(); odd != "" && !fromNow { // whoever was told nothing of the state is surprised by updates
+			g.note("%s of the %s mirror: %s", name, m.inf.Name(), odd)
+		}
+	}
+}
+
+func (g *guests) note(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.odd) < 10 {
+		g.odd = append(g.odd, fmt.Sprintf(format, args...))
+	}
+}

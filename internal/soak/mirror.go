@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// mirror is one informer with the handlers that last.
+type mirror struct {
+	inf     *informer.Informer[*corev1.Pod]
+	lasting map[string]*witness
+	ended   chan error
+
+	mu       sync.Mutex
+	problems []informer.Problem // the first few
+}
+
+// slowest is how long the lasting slow handler takes for an event: less than it would
+// have at 200 events a second.
+const slowest = 7 * time.Millisecond
+
+// startMirror starts an informer; it ends with ctx. The quick handler of a packed
+// mirror decodes nothing, that of a live one has nothing to decode.
+func startMirror(ctx context.Context, cfg *rest.Config, client *http.Client, layout store.Layout) (*mirror, error) {
+	src, err := kube.Typed[*corev1.Pod](cfg, kube.HTTPClient(client), kube.UserAgent("mirador-soak"))
+	if err != nil {
+		return nil, err
+	}
+	m := &mirror{lasting: map[string]*witness{}, ended: make(chan error, 1)}
+	m.inf, err = informer.New(src, informer.Name(layout.String()), informer.Layout(layout),
+		informer.Index("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }),
+		informer.OnProblem(m.note), informer.Logger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	quick, slow := newWitness(0), newWitness(slowest)
+	m.lasting["quick"], m.lasting["slow"] = quick, slow
+	if _, err = m.inf.SubscribeEntries(quick.handleEntry, informer.HandlerName("quick")); err != nil {
+		return nil, err
+	}
+	if _, err = m.inf.Subscribe(slow, informer.HandlerName("slow"), informer.MaxBacklog(100)); err != nil {
+		return nil, err
+	}
+	go func() { m.ended <- m.inf.Run(ctx) }()
+	return m, nil
+}
+
+func (m *mirror) note(p informer.Problem) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.problems) < 20 {
+		m.problems = append(m.problems, p)
+	}
+}
+
+// firstProblems gives what went wrong, as text.
+func (m *mirror) firstProblems() (out []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.problems {
+		out = append(out, fmt.Sprintf("%s %s: %v", p.Doing, p.Key, p.Err))
+	}
+	return out
+}
+
+// versions is what the mirror has.
+func (m *mirror) versions() map[object.Key]object.Version { return versionsOf(m.inf.Snapshot()) }
+
+func versionsOf(s *store.Snapshot[*corev1.Pod]) map[object.Key]object.Version {
+	out := map[object.Key]object.Version{}
+	for e := range s.Entries() {
+		out[e.Key] = e.Version
+	}
+	return out
+}
+
+// settle waits until every lasting handler was told what the mirror has, or until ctx
+// ends. Nobody changes anything any more, so that is only a matter of time.
+func (m *mirror) settle(ctx context.Context) {
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	have := m.versions()
+	for _, w := range m.lasting {
+		for {
+			if view, _ := w.sums(); maps.Equal(view, have) {
+				break
+			}
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
