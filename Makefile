@@ -72,6 +72,11 @@ simulate: ## the informer under random faults, one step at a time, held to the p
 	$(call say,simulating $(SEEDS) seeds from $(SEED) on)
 	@cd informer && SIM_ONCE=1 SIM_PROGRESS=1 SIM_SEEDS=$(SEEDS) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 24h -run 'TestSimulation$$'
 
+.PHONY: simulate-mutants
+simulate-mutants: ## plant bugs in the engine, one at a time: the simulator must catch each within 1,000 seeds; ONLY=regexp picks some
+	$(call say,the simulator on bugs that were planted)
+	@$(GO) run ./internal/mutants -only '$(ONLY)'
+
 .PHONY: simulate-peer
 simulate-peer: ## the same seeds for client-go's informer: a table of the promises it breaks
 	@cd informer && SIM_PEER=1 SIM_SEEDS=$(if $(filter command line,$(origin SEEDS)),$(SEEDS),1000) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -run 'TestSimulationOfClientGo$$'

@@ -242,7 +242,7 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 		e.Old, e.OldUID, e.New, e.NewUID = old, old.UID, now, now.UID
 		e.Unchanged = old.Version == now.Version
 	}
-	// All handlers of an event share one decoding of a packed object.
+	// The handlers of an event share one decoding of a packed object, while anybody has it.
 	e.Old, e.New = e.Old.Once(), e.New.Once()
 	i.tell(e)
 }

@@ -29,8 +29,7 @@ type simulated struct {
 	setup informertest.SimSetup
 	*informer.Informer[*corev1.Pod]
 	*informer.Stepped[*corev1.Pod]
-	coalesced uint64 // of informers before this one
-	counts    map[string]uint64
+	counts map[string]uint64 // of informers before this one
 }
 
 func newSimulated(setup informertest.SimSetup) (informertest.Simulated, error) {

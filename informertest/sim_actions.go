@@ -266,7 +266,7 @@ func (s *simulation) spoil(ex *exchange, f frame, a action) {
 	case frameGarbage:
 		ex.inbox = append(ex.inbox, s.garbage()...)
 		ex.bad = "garbage"
-		ex.end, ex.frames = errCut, nil
+		ex.end, ex.frames = ex.broken(), nil
 	}
 }
 

@@ -42,6 +42,8 @@ type judge struct {
 	deleted    map[string]bool
 	told       uint64 // the highest version that was let through
 	heard      time.Time
+	word       time.Time // when a whole frame was last read
+	unreadable int       // frames of a watch that were read and do not decode
 	held       []heldSnapshot
 	stays      staying
 	stretch    heldSnapshot // where the one begins that checkLog judges next
@@ -194,6 +196,13 @@ func (j *judge) read(ex *exchange, n int) {
 	if ex.code == http.StatusOK {
 		j.heard = time.Now()
 	}
+	if n > 0 && len(ex.inbox) == 0 && ex.whole {
+		j.word = time.Now()
+		if ex.undecodable {
+			j.unreadable++
+		}
+		ex.whole, ex.undecodable = false, false
+	}
 	if ex.verb == "watch" && time.Since(ex.answeredAt) >= backoffFirst {
 		j.storm.lived()
 	}
@@ -209,6 +218,9 @@ func (j *judge) delivered(ex *exchange, f frame) {
 	}
 	if f.initialEnd {
 		j.listed(ex)
+	}
+	if ex.whole = len(ex.inbox) == len(f.bytes); ex.whole { // nothing before it can spoil it
+		ex.undecodable = f.spoilt && f.what != kwatch.Deleted && (!ex.initial || ex.stated && !f.initialEnd)
 	}
 }
 
@@ -821,6 +833,12 @@ func (j *judge) final() {
 			if j.problems[doing] != n || h.Counts[doing] != uint64(n) {
 				s.fail("P12", "%s failed %d times, was reported %d times and counted %d times", doing, n, j.problems[doing], h.Counts[doing])
 			}
+		}
+		if h.LastWord.Before(j.word) {
+			s.fail("P14", "the last word is said to be from %s, and a frame was read at %s", h.LastWord, j.word)
+		}
+		if j.unreadable > 0 && j.problems["decode"] == 0 {
+			s.fail("P12", "%d objects could not be read, and none was reported", j.unreadable)
 		}
 		if h.Epoch > uint64(j.restores+j.staleReads) {
 			s.fail("P2", "%d epochs began, and history was set back %d times", h.Epoch, j.restores+j.staleReads)

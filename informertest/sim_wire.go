@@ -50,8 +50,11 @@ type exchange struct {
 	err        error
 	resp       *http.Response
 	held       bool // nothing more is said until something else happens
-	heldUntil  time.Time
-	bad        string // what is wrong with it, where something is
+	whole      bool // what can be read is one frame and nothing else
+	// undecodable says that this frame's object cannot be read, and must be reported.
+	undecodable bool
+	heldUntil   time.Time
+	bad         string // what is wrong with it, where something is
 
 	rest   []byte // of a list, what was not let through yet
 	frames []frame
@@ -166,13 +169,22 @@ func (ex *exchange) shut() {
 // over reports whether nothing more will happen on it.
 func (ex *exchange) over() bool { return ex.closed || ex.answered && ex.err != nil }
 
+// broken is what a reader is told of a connection that was cut: an error of the network, or
+// what net/http makes of a body that ends too soon.
+func (ex *exchange) broken() error {
+	if ex.id%2 == 0 {
+		return io.ErrUnexpectedEOF
+	}
+	return errCut
+}
+
 // cut breaks the connection.
 func (ex *exchange) cut(why string) {
 	if ex.end != nil || ex.closed {
 		return
 	}
 	ex.bad, ex.rest, ex.frames = why, nil, nil
-	ex.end = errCut
+	ex.end = ex.broken()
 	ex.s.note("request %d: cut: %s", ex.id, why)
 	if ex.watch != nil {
 		ex.watch.close()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+	"weak"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -26,12 +27,19 @@ type home[T any] struct {
 
 type once[T any] struct {
 	of  *Entry[T]
-	obj atomic.Pointer[T]
+	obj atomic.Pointer[weak.Pointer[recent[T]]]
 }
 
-// Once gives an entry that decodes its object at most once, or twice where two ask for
-// it at the same time, and then has it for as long as it lives itself: for those who read one
-// entry many times and then let go of it.
+// remember notes the object without holding it: an entry that waits for a slow
+// reader must not keep what the others have decoded.
+func (o *once[T]) remember(r *recent[T]) {
+	p := weak.Make(r)
+	o.obj.Store(&p)
+}
+
+// Once gives an entry that finds the object that was decoded for it as long as anybody, if
+// only the read cache, still has it: for those who read one entry many times and soon
+// let go of it.
 func (e *Entry[T]) Once() *Entry[T] {
 	if e == nil || e.home == nil || e.home.codec == nil {
 		return e
@@ -60,18 +68,19 @@ func (h *home[T]) place(e *Entry[T]) *place[T] {
 	return &h.recent[uintptr(unsafe.Pointer(e))>>7%uintptr(len(h.recent))]
 }
 
-func (h *home[T]) remember(e *Entry[T], obj T) {
+func (h *home[T]) remember(e *Entry[T], obj T) *recent[T] {
+	r := &recent[T]{e, obj}
 	at := h.place(e)
 	if at == nil {
-		return
+		return r
 	}
-	r := &recent[T]{e, obj}
 	for i := range at {
 		if at[i].CompareAndSwap(nil, r) {
-			return
+			return r
 		}
 	}
 	at[h.turn.Add(1)%placeWidth].Store(r)
+	return r
 }
 
 // buffers are lent to codecs that do not hold on to what they decode.
@@ -95,8 +104,10 @@ func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
 		return e.obj, true
 	}
 	if h.once != nil {
-		if obj := h.once.obj.Load(); obj != nil {
-			return *obj, true
+		if p := h.once.obj.Load(); p != nil {
+			if r := p.Value(); r != nil {
+				return r.obj, true
+			}
 		}
 		e = h.once.of
 	}
@@ -104,7 +115,7 @@ func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
 		for i := range at {
 			if r := at[i].Load(); r != nil && r.entry == e {
 				if h.once != nil {
-					h.once.obj.Store(&r.obj)
+					h.once.remember(r)
 				}
 				return r.obj, true
 			}
@@ -135,10 +146,12 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 		return obj
 	}
 	if h.once != nil {
-		h.once.obj.Store(&obj)
 		e = h.once.of
 	}
-	h.remember(e, obj)
+	r := h.remember(e, obj)
+	if h.once != nil {
+		h.once.remember(r)
+	}
 	return obj
 }
 

@@ -42,7 +42,7 @@ type run struct {
 	writers      *writers
 	audit        *auditLog
 	rows         []row
-	marks, crds  int
+	marks        int
 }
 
 // pace is how long things take in this run.

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// Events that wait for a slow handler hold entries that others have read. What those
+// decoded must not wait with them: then a packed store's backlog would be as large as a
+// live one's.
+func TestOnceHoldsNoDecodedObject(t *testing.T) {
+	const objects, cached = 500, 8
+	codec := &object.Codec[*thing]{
+		Encode: func(dst []byte, v *thing) ([]byte, error) {
+			b, err := json.Marshal(v)
+			return append(dst, b...), err
+		},
+		Decode: func(b []byte) (*thing, error) {
+			v := new(thing)
+			return v, json.Unmarshal(b, v)
+		},
+	}
+	w, err := New(Options[*thing]{Layout: Packed, Codec: codec, ReadCache: cached})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting []*Entry[*thing]
+	var decoded []weak.Pointer[thing]
+	w.Begin()
+	for i := range objects {
+		key := fmt.Sprintf("object-%d", i)
+		now, _ := w.Put(object.Item[*thing]{Key: object.Key(key), Version: "1", UID: key, Value: &thing{Name: key, Color: "red"}})
+		waiting = append(waiting, now.Once())
+	}
+	w.Commit()
+	for _, e := range waiting {
+		first := e.Object()
+		if again := e.Object(); again != first {
+			t.Fatalf("%s was decoded twice in a row", e.Key)
+		}
+		decoded = append(decoded, weak.Make(first))
+	}
+	runtime.GC()
+	held := 0
+	for _, p := range decoded {
+		if p.Value() != nil {
+			held++
+		}
+	}
+	if held > 4*cached { // what the read cache holds, rounded up to its places
+		t.Errorf("%d decoded objects are held by %d entries that wait", held, len(waiting))
+	}
+	for i, e := range waiting {
+		if got := e.Object(); got.Name != fmt.Sprintf("object-%d", i) {
+			t.Errorf("%s is now %q", e.Key, got.Name)
+		}
+	}
+}
