@@ -20,7 +20,9 @@
 //     with the next event; so does one that ends its goroutine (P7).
 //   - A bound. When more than MaxBacklog events wait for a handler, they are
 //     coalesced to the latest state of each key until the handler has caught up.
-//     What it then sees is a subsequence: an object it knows and that is gone is
+//     What it then sees of each object is a subsequence, and the objects come in the
+//     order in which they began to wait: an object that changes all the time would
+//     otherwise never have its turn. An object it knows and that is gone is
 //     deleted once, an object replaced by another of the same name is deleted and
 //     added (P6), an object that came and went unseen is not mentioned. The batch
 //     that a handler is busy with, or is about to begin, does not count.

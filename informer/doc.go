@@ -14,7 +14,8 @@
 //   - P2 Order per key: states of an object arrive in version order and never go
 //     back within an epoch. A source whose history was set back starts a new epoch,
 //     which Health and every event tell.
-//   - P3 One order: all handlers see the same sequence or, coalesced, a subsequence.
+//   - P3 One order: all handlers see the same sequence or, coalesced, of each object a
+//     subsequence.
 //   - P4 Store first: when a handler runs, a snapshot is already at that change.
 //   - P5 Initial delivery: what was there at the start arrives marked initial,
 //     before the handler counts as synced.

@@ -43,6 +43,17 @@ func openFiles() (int, error) {
 	return len(entries) - 1, nil
 }
 
+// fileNames says what is open.
+func fileNames() (names []string) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was that of the count
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // look takes a sample.
 func look(since time.Time, mirrors []*mirror, g *guests) (sample, error) {
 	files, err := openFiles()

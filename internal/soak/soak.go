@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,9 +75,8 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 		err = errors.Join(err, <-m.ended)
 		out.Problems = append(out.Problems, m.firstProblems()...)
 	}
-	utilnet.CloseIdleConnectionsFor(client.Transport)
 	if err == nil {
-		err = out.leaks()
+		err = out.leaks(client.Transport)
 	}
 	return out, err
 }
@@ -183,9 +183,11 @@ func (p plan) compareList(ctx context.Context, client *http.Client, m *mirror, o
 	}
 }
 
-// leaks notes what was left behind. Connections take a moment to be closed.
-func (o *outcome) leaks() error {
+// leaks notes what was left behind. Connections take a moment to become idle, and only those
+// that are can be closed.
+func (o *outcome) leaks(transport http.RoundTripper) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		utilnet.CloseIdleConnectionsFor(transport)
 		files, err := openFiles()
 		if err != nil {
 			return err
@@ -199,7 +201,8 @@ func (o *outcome) leaks() error {
 		}
 	}
 	if o.After.Files > o.Before.Files {
-		o.Wrong = append(o.Wrong, fmt.Sprintf("%d files are open after the stop; before the start there were %d", o.After.Files, o.Before.Files))
+		o.Wrong = append(o.Wrong, fmt.Sprintf("%d files are open after the stop; before the start there were %d: %s",
+			o.After.Files, o.Before.Files, strings.Join(fileNames(), ", ")))
 	}
 	if o.After.Goroutines > o.Before.Goroutines {
 		stacks := make([]byte, 64<<10)
