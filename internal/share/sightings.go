@@ -3,51 +3,69 @@ package share
 // sightings remembers parts that were seen once, by a fingerprint, and forgets old ones. A
 // part enters the table when it is seen again: one that is unique to its object
 // would cost an entry for nothing. A false memory costs an entry that one object uses.
+//
+// Fingerprints lie in buckets, newest first: with one cell for each, two parts of the same
+// template that fall into one cell drive each other out for ever and neither is shared.
 type sightings struct {
-	prints []uint32
-	filled int
+	buckets []bucket
+	filled  int
 }
 
+type bucket [4]uint32
+
 const (
-	minSightings = 1 << 10
-	maxSightings = 1 << 20
+	minSightings = 1 << 8 // buckets
+	maxSightings = 1 << 18
 )
 
 // again reports whether a part was seen before, and remembers it.
 func (s *sightings) again(hash uint64) bool {
 	print := uint32(hash>>32) | 1<<31
-	cell := &s.prints[print&uint32(len(s.prints)-1)]
-	if *cell == print {
-		*cell = 0
-		s.filled--
-		return true
+	b := s.bucket(print)
+	for i, p := range b {
+		if p == print {
+			copy(b[i:], b[i+1:])
+			b[len(b)-1] = 0
+			s.filled--
+			return true
+		}
 	}
-	if *cell == 0 {
+	s.remember(b, print)
+	return false
+}
+
+func (s *sightings) bucket(print uint32) *bucket {
+	return &s.buckets[print&uint32(len(s.buckets)-1)]
+}
+
+func (s *sightings) remember(b *bucket, print uint32) {
+	if b[len(b)-1] == 0 {
 		s.filled++
 	}
-	*cell = print
-	return false
+	copy(b[1:], b[:])
+	b[0] = print
 }
 
 // fit grows with the number of stored objects. What lies between two sightings of
 // a part grows with it too.
 func (s *sightings) fit(objects int) {
-	if s.prints == nil {
-		s.prints = make([]uint32, minSightings)
+	if s.buckets == nil {
+		s.buckets = make([]bucket, minSightings)
 	}
-	want := objects * 8
-	if len(s.prints) >= maxSightings || want <= len(s.prints) || s.filled*2 < len(s.prints) {
+	cells := len(s.buckets) * len(bucket{})
+	if len(s.buckets) >= maxSightings || objects*8 <= cells || s.filled*2 < cells {
 		return
 	}
-	old := s.prints
-	s.prints = make([]uint32, len(old)*2)
+	old := s.buckets
+	s.buckets = make([]bucket, len(old)*2)
 	s.filled = 0
-	for _, print := range old {
-		if print != 0 {
-			s.prints[print&uint32(len(s.prints)-1)] = print
-			s.filled++
+	for i := range old {
+		for j := len(old[i]) - 1; j >= 0; j-- { // the newest is put in last and so comes first again
+			if print := old[i][j]; print != 0 {
+				s.remember(s.bucket(print), print)
+			}
 		}
 	}
 }
 
-func (s *sightings) bytes() int { return len(s.prints) * 4 }
+func (s *sightings) bytes() int { return len(s.buckets) * len(bucket{}) * 4 }

@@ -1,0 +1,55 @@
+package share
+
+import "testing"
+
+// Four parts that meet in one bucket are all remembered, however often they come round.
+func TestPartsThatCollideAreStillSeenAgain(t *testing.T) {
+	var s sightings
+	s.fit(1)
+	parts := make([]uint64, len(bucket{}))
+	for i := range parts {
+		parts[i] = uint64(7+i*len(s.buckets)) << 32
+	}
+	for round, want := range []bool{false, true, false, true} {
+		for i, hash := range parts {
+			if got := s.again(hash); got != want {
+				t.Errorf("round %d, part %d: seen before is %v", round, i, got)
+			}
+		}
+	}
+	if s.filled != 0 {
+		t.Errorf("%d are counted, none is remembered", s.filled)
+	}
+}
+
+// What was remembered last outlives growth, and the count stays that of the filled cells.
+func TestSightingsOutliveGrowth(t *testing.T) {
+	var s sightings
+	s.fit(1)
+	const n = minSightings * 4
+	for i := range uint64(n) {
+		s.again((i*2654435761 ^ i<<13) << 32)
+	}
+	last := uint64(n-1)*2654435761 ^ uint64(n-1)<<13
+	before := len(s.buckets)
+	for objects := n; len(s.buckets) == before; objects *= 2 {
+		if objects > 1<<40 {
+			t.Fatal("it does not grow")
+		}
+		s.fit(objects)
+	}
+	filled := 0
+	for _, b := range s.buckets {
+		for _, print := range b {
+			if print != 0 {
+				filled++
+			}
+		}
+	}
+	if filled != s.filled || filled == 0 {
+		t.Errorf("%d are counted, %d are there", s.filled, filled)
+	}
+	if !s.again(last << 32) {
+		t.Error("the newest was forgotten when it grew")
+	}
+}
