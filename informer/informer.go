@@ -112,11 +112,12 @@ func (i *Informer[T]) prepare() error {
 		sink = steps.sink(q)
 	}
 	var at object.Version
+	unsure := false
 	if i.start != nil {
-		at = i.start.Version
+		at, unsure = i.start.Version, i.start.mixed()
 	}
 	refl, err := reflector.New(reflector.Options[T]{
-		Source: i.src, Sink: sink, StartAt: at,
+		Source: i.src, Sink: sink, StartAt: at, Unsure: unsure,
 		PageSize: i.cfg.pageSize, FirstList: i.cfg.firstList, WatchTimeout: i.cfg.watchTimeout, Silence: i.cfg.silence,
 		Encoded:    i.cfg.layout == store.Packed && i.transform == nil,
 		TrustOrder: i.cfg.verbatim, Backoff: i.cfg.backoff, OnProblem: i.fromReflector,

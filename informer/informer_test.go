@@ -521,6 +521,29 @@ func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 	})
 }
 
+// An object that nobody could read after a restore stays as the old history left it, and is
+// dumped so. What comes next of it has a lower version, and must not pass for known.
+func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var problems []string
+		r := make1(t, newFeed(state{21, []object.Item[*thing]{item("a", 1, ""), item("b", 20, "")}}),
+			informer.StartFrom(informer.State[*thing]{Version: "17", Items: []object.Item[*thing]{item("a", 1, ""), item("b", 24, "")}}),
+			informer.OnProblem(func(p informer.Problem) { problems = append(problems, p.Doing) }))
+		rec := &recorder{}
+		subscribe(t, r, rec)
+		r.run(t)
+		r.say(put("b", 23, ""))
+		synctest.Wait()
+		got := rec.lines()
+		slices.Sort(got[:2])
+		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=24 initial", "Update b old=24 new=20 epoch=1", "Update b old=20 new=23 epoch=1"})
+		same(t, "problems", problems, []string{"start"})
+		if h := r.Health(); h.Epoch != 1 || r.lists != 1 {
+			t.Errorf("epoch %d after %d lists", h.Epoch, r.lists)
+		}
+	})
+}
+
 func TestWaitVersionReadsOnesOwnWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, nil}))

@@ -99,10 +99,22 @@ type State[T any] struct {
 	Items []object.Item[T]
 }
 
+// mixed reports whether an item is later than the state. A snapshot shows that while changes
+// coalesce, or when an object could not be read after history was set back and stays as it
+// was: its version says nothing about those to come, and only a list tells which it is.
+func (s *State[T]) mixed() bool {
+	for i := range s.Items {
+		if s.Version.Before(s.Items[i].Version) {
+			return true
+		}
+	}
+	return false
+}
+
 // StartFrom starts with a state that is known already, dumped from a snapshot for
 // instance, and follows the changes after its version without a list. If the
-// source has forgotten that version, a list corrects what changed meanwhile. It
-// holds for the first Run.
+// source has forgotten that version, or an item is later than it, a list corrects what
+// changed meanwhile. It holds for the first Run.
 func StartFrom[T any](state State[T]) Option {
 	return optionFunc(func(s *settings) error {
 		if state.Version == "" {

@@ -150,6 +150,9 @@ func (i *Informer[T]) load() {
 	i.transform = nil // what was dumped was transformed before it was stored
 	i.apply(deltas)
 	i.transform = raw
+	if i.start.mixed() {
+		i.problem("start", "", fmt.Errorf("the state to start from has objects later than its version %s: it is read anew", i.start.Version))
+	}
 	i.mu.Lock()
 	i.start = nil // the store has it now
 	i.mu.Unlock()

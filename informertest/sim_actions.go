@@ -83,10 +83,16 @@ func (s *simulation) act(a *action) {
 }
 
 // below reports whether a restored server can write n times more and still be behind what
-// the subject knows. Once it has reached that, nobody can notice any more that history was
-// set back: no informer is judged by that. Before, it gives out versions again.
+// the subject knows, or is about to know from a state that it has not read to its end. Once it
+// has reached that, nobody can notice any more that history was set back: no informer is
+// judged by that. Before, it gives out versions again.
 func (s *simulation) below(n int) bool {
 	known, err := versionOf(string(s.subject.Health().Version))
+	for _, ex := range s.exchanges {
+		if ex.answered && !ex.over() && (ex.verb == "list" || ex.initial) && ex.version > 0 {
+			known = min(known, ex.version)
+		}
+	}
 	return err == nil && s.server.history.version+2*uint64(n) < known // a recreation is two
 }
 
@@ -249,7 +255,7 @@ func (s *simulation) spoil(ex *exchange, f frame, a action) {
 		ex.held, ex.frames = true, nil
 	case frameLostUnnoticed:
 		ex.lossy = true
-		s.judge.lossy(ex)
+		s.judge.lossy(ex, f)
 	case frameDelayed:
 		ex.heldUntil = time.Now().Add(a.d)
 		ex.frames = slices.Insert(ex.frames, 0, f)

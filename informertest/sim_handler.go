@@ -229,7 +229,7 @@ func (l *handlerLog) nowSynced(merged func(key object.Key, uid string) bool) (ou
 	l.synced = true
 	for k, uid := range l.base {
 		if !l.came[k] && len(out) == 0 && !merged(k, uid) {
-			out = append(out, failure{"P5", fmt.Sprintf("handler %s counts as synced and was never told of an object of the initial state", l.name)})
+			out = append(out, failure{"P5", fmt.Sprintf("handler %s counts as synced and was never told of %s, which is of the initial state", l.name, k)})
 		}
 	}
 	return out

@@ -38,7 +38,8 @@ type judge struct {
 	aborted    int
 	transforms map[string]int // by write and version
 	deleted    map[string]bool
-	told       uint64 // the highest version that was let through
+	hidden     map[object.Key]int // how often a state was told without it: it counts as gone, and may come back as it was
+	told       uint64             // the highest version that was let through
 	heard      time.Time
 	word       time.Time // when a whole frame was last read
 	unreadable int       // frames of a watch that were read and do not decode
@@ -60,7 +61,7 @@ func newJudge(s *simulation) *judge {
 // begin is called at the start of a run.
 func (j *judge) begin(from *SimState) {
 	j.taint, j.mended, j.aborted, j.told, j.held, j.synced = 0, 0, 0, 0, nil, false
-	j.transforms, j.deleted = map[string]int{}, map[string]bool{}
+	j.transforms, j.deleted, j.hidden = map[string]int{}, map[string]bool{}, map[object.Key]int{}
 	j.cancelled, j.firstState, j.lastState, j.lastStream, j.firstKnown = false, nil, nil, nil, from != nil
 	j.storm, j.stretch, j.stays = stormWatch{}, heldSnapshot{}, staying{}
 	if from != nil {
@@ -123,7 +124,7 @@ func (j *judge) transform(p *corev1.Pod) (*corev1.Pod, error) {
 	j.transforms[id]++
 	// A list that was given up has transformed what the next one brings again: what
 	// was staged is thrown away with the list.
-	if n := j.transforms[id]; n > 1+j.aborted+j.staleReads+j.restores {
+	if n := j.transforms[id]; n > 1+j.aborted+j.staleReads+j.restores+j.hidden[keyOfPod(p)] {
 		j.s.fail("P13", "%s of %s/%s was transformed %d times", p.ResourceVersion, p.Namespace, p.Name, n)
 	}
 	p.Generation++
@@ -243,7 +244,12 @@ func (j *judge) listed(ex *exchange) {
 }
 
 // lossy is called when a stream goes on without a frame.
-func (j *judge) lossy(ex *exchange) { j.taint, j.mended = ex.id, 0 }
+func (j *judge) lossy(ex *exchange, f frame) {
+	j.taint, j.mended = ex.id, 0
+	if ex.initial && !ex.stated {
+		j.hidden[f.key]++
+	}
+}
 
 // stepped is called when a step of the reflector has ended.
 func (j *judge) stepped() {
@@ -379,7 +385,8 @@ func (j *judge) checkHandlers() {
 			snap := j.s.subject.Snapshot()
 			for _, f := range h.log.nowSynced(func(k object.Key, uid string) bool {
 				p, ok := snap.Get(k)
-				return coalesced > 0 && (!ok || string(p.UID) != uid)
+				// A restored history can bring back what had ended, as itself.
+				return coalesced > 0 && (!ok || string(p.UID) != uid || j.restores > 0)
 			}) {
 				j.s.fail(f.promise, "%s", f.what)
 			}
@@ -410,7 +417,7 @@ func (j *judge) event(h *handler, e Event, stored *corev1.Pod, ok bool, epoch ui
 	if h.over {
 		return
 	}
-	if f := storedFirst(e, stored, ok, epoch, s.model); f != "" && !j.spared() {
+	if f := storedFirst(e, stored, ok, epoch, s.model); f != "" && !j.spared() && j.hidden[e.Key] == 0 {
 		s.fail("P4", "handler %s: %s", h.spec.Name, f)
 	}
 	if e.Type == object.Delete && !e.Missed && !j.deleted[string(e.Old.UID)] {

@@ -25,6 +25,9 @@ type Options[T any] struct {
 	// StartAt resumes after this version instead of listing first: the caller has
 	// the state at this version already.
 	StartAt object.Version
+	// Unsure says that what the caller has at StartAt may be of a history that was given
+	// up since: the state is read anew, and begins a new epoch.
+	Unsure bool
 	// PageSize is asked of lists; 0 leaves it to the source.
 	PageSize int
 	// Encoded asks the source for the encoded bytes of objects, where it has them.

@@ -56,7 +56,10 @@ func New[T any](opts Options[T]) (*Reflector[T], error) {
 	}
 	r := &Reflector[T]{opts: opts, version: opts.StartAt}
 	r.board.h = Health{Since: time.Now(), Version: opts.StartAt, Errors: map[source.Reason]uint64{}}
-	if opts.StartAt != "" {
+	switch {
+	case opts.Unsure && !opts.TrustOrder:
+		r.fresh, r.setBack = true, true
+	case opts.StartAt != "":
 		r.phase = connecting
 	}
 	return r, nil

@@ -377,6 +377,19 @@ func TestResumeFromAGivenVersionAsksForNoList(t *testing.T) {
 	})
 }
 
+func TestAStateThatIsUnsureIsReadAnewInANewEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lists: []reply{{version: "40", items: []string{"a@39"}, end: io.EOF}}, watches: []reply{{}}}
+		r, c, _ := start(t, s, func(o *reflector.Options[string]) { o.StartAt, o.Unsure = "42", true })
+		runFor(t, r, time.Second)
+		same(t, "asked", s.asked, []string{"list newest", `watch "40"`})
+		same(t, "pushed", c.got, []string{"ReplaceBegin new epoch", "Replaced a@39", "ReplaceEnd@40 new epoch"})
+		if h := r.Health(); h.Epochs != 1 {
+			t.Errorf("%d epochs", h.Epochs)
+		}
+	})
+}
+
 // What must not become a storm, and how many requests an hour of it may cost.
 func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 	ok := reply{version: "10", end: io.EOF}
