@@ -132,7 +132,7 @@ func (j *judge) checkStore() {
 	if j.restores > 0 {
 		return // a restore may bring back what was deleted, and as what cannot be read
 	}
-	for _, f := range j.stays.check(s.model, snap, s.subject.Health().Epoch) {
+	for _, f := range j.stays.check(s.model, snap, s.subject.Health().Epoch, j.hidden) {
 		s.fail(f.promise, "%s", f.what)
 	}
 }
@@ -144,7 +144,7 @@ type staying struct {
 	epoch uint64
 }
 
-func (st *staying) check(m *model, snap SimSnapshot, epoch uint64) (out []failure) {
+func (st *staying) check(m *model, snap SimSnapshot, epoch uint64, hidden map[object.Key]int) (out []failure) {
 	now := map[object.Key]string{}
 	for k, p := range snap.All() {
 		now[k] = string(p.UID)
@@ -154,7 +154,7 @@ func (st *staying) check(m *model, snap SimSnapshot, epoch uint64) (out []failur
 		b := m.branches[len(m.branches)-1]
 		for _, k := range m.keys {
 			want := b.at(k, v)
-			if uid, had := st.uids[k]; had && now[k] == "" && want != nil && want.bad && want.uid == uid {
+			if uid, had := st.uids[k]; had && hidden[k] == 0 && now[k] == "" && want != nil && want.bad && want.uid == uid {
 				out = append(out, failure{"P12", fmt.Sprintf("%s cannot be read at version %d, and what the store had of it is gone", k, v)})
 			}
 		}

@@ -312,10 +312,10 @@ func TestP12_AnObjectThatCannotBeReadAndIsDroppedIsNoticed(t *testing.T) {
 		v := object.Version(strconv.FormatUint(spoilt.version, 10))
 		before := &shelf{version: v, pods: map[object.Key]*corev1.Pod{k: {ObjectMeta: metav1.ObjectMeta{UID: types.UID(last.uid)}}}}
 		var st staying
-		expectPromise(t, "at first", st.check(s.model, before, 0), "")
-		expectPromise(t, "it stays", st.check(s.model, before, 0), "")
-		expectPromise(t, "it is gone", st.check(s.model, &shelf{version: v}, 0), "P12")
-		expectPromise(t, "it was gone before", st.check(s.model, &shelf{version: v}, 0), "")
+		expectPromise(t, "at first", st.check(s.model, before, 0, nil), "")
+		expectPromise(t, "it stays", st.check(s.model, before, 0, nil), "")
+		expectPromise(t, "it is gone", st.check(s.model, &shelf{version: v}, 0, nil), "P12")
+		expectPromise(t, "it was gone before", st.check(s.model, &shelf{version: v}, 0, nil), "")
 	})
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	chunkLen = 8
+	chunkLen = 4
 	// maxSpare chunks are kept for reuse: enough for a full batch, so that steady
 	// traffic allocates nothing and a burst leaves little behind.
-	maxSpare = 128
+	maxSpare = 256
 )
 
 // chunk is a piece of the queue. Its size is fixed and it never moves.

@@ -62,7 +62,7 @@ func (c *cell[T]) put(r *record[T]) {
 	c.key.Store(unsafe.StringData(string(r.Key)))
 }
 
-const minCells = 16
+const minCells = 4
 
 // newTable makes a table with room for n records and n/2 changes more.
 func newTable[T any](n int) *table[T] {

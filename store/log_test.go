@@ -89,6 +89,20 @@ func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
 	wantSince(t, w, "11", "")
 }
 
+// A server can announce a version by a bookmark and tell what led to it afterwards, from another
+// replica. Whoever took a snapshot in between must not be told that nothing but the rest happened.
+func TestSinceAVersionThatWasAnnouncedTooSoonIsGone(t *testing.T) {
+	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
+	commit(w, func() { put(w, 4, "a", "red"); put(w, 4, "b", "red") })
+	commit(w, func() { w.SetVersion("5") })
+	commit(w, func() { put(w, 5, "a", "blue"); put(w, 6, "b", "blue"); put(w, 7, "b", "green") })
+	wantSince(t, w, "4", "gone")
+	wantSince(t, w, "5", "gone")
+	wantSince(t, w, "6", "7 b blue>green")
+	commit(w, func() { put(w, 8, "a", "green") })
+	wantSince(t, w, "7", "8 a blue>green")
+}
+
 func TestSinceStaysWhatItWasWhenAsked(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1000})
 	commit(w, func() { put(w, 1, "a", "red") })

@@ -244,6 +244,11 @@ func (w *Writer[T]) settle(changed bool) {
 	if w.sh.cfg.logBytes > 0 {
 		now = time.Since(w.sh.cfg.born)
 	}
+	if len(w.pending) > 0 && before != "" && !before.Before(w.pending[0].version) {
+		// A change that came late, to a version that was announced without it.
+		w.log.end(before)
+		w.log.vague = true
+	}
 	for _, c := range w.pending {
 		w.log.append(c.version, c.key, c.old, c.now, now)
 	}
