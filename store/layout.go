@@ -41,6 +41,9 @@ type LayoutStats struct {
 	// KeptLive counts the objects that were kept as they are since the store was made,
 	// because they have no codec or do not come back from their encoding as they were.
 	KeptLive uint64
+	// Bytes is what the packed objects take after the last batch, with all that it needs to
+	// read them. It is 0 in the other layouts, where nobody counts it.
+	Bytes int64
 }
 
 // keeper brings objects into the store's layout. It belongs to the writer.
@@ -75,6 +78,14 @@ func (k *keeper[T]) reset() {
 		}
 		k.packer = pack.New()
 		k.homes = make(map[*object.Codec[T]]*home[T])
+	}
+}
+
+// count tells readers what is packed. The number is theirs, and not the packer: a snapshot that
+// outlives the store must not hold on to that.
+func (k *keeper[T]) count() {
+	if k.packer != nil {
+		k.cfg.bytes.Store(k.packer.Stats().Bytes())
 	}
 }
 

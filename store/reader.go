@@ -23,6 +23,7 @@ type config[T any] struct {
 	layout    Layout
 	readCache int
 	keptLive  atomic.Uint64
+	bytes     atomic.Int64 // of what is packed
 
 	saidNoCodec atomic.Bool
 	onWritten   func(Written)
@@ -103,7 +104,7 @@ func (r *Reader[T]) Version() object.Version { return r.sh.history.Load().versio
 
 // Layout says how the objects are kept.
 func (r *Reader[T]) Layout() LayoutStats {
-	return LayoutStats{Layout: r.sh.cfg.layout, KeptLive: r.sh.cfg.keptLive.Load()}
+	return LayoutStats{Layout: r.sh.cfg.layout, KeptLive: r.sh.cfg.keptLive.Load(), Bytes: r.sh.cfg.bytes.Load()}
 }
 
 // Indexes returns the names of the indexes, sorted.

@@ -278,6 +278,7 @@ func (w *Writer[T]) settle(changed bool) {
 	}
 	w.log.trim(now)
 	w.publishHistory()
+	w.keeper.count()
 }
 
 func (w *Writer[T]) publishHistory() {
