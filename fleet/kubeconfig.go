@@ -1,0 +1,253 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// maxKubeconfig bounds a kubeconfig.
+const maxKubeconfig = 1 << 20
+
+// JoinKubeconfig adds a cluster at run time by a kubeconfig that somebody sent, and
+// remembers it in the state file. context chooses one of its contexts; "" is the
+// current one. What would run or read something on this machine is refused, and the
+// error says which field: exec and auth-provider plugins, file paths, proxies other than
+// HTTP. Only what the context uses is looked at and kept.
+func (f *Fleet) JoinKubeconfig(name string, kubeconfig []byte, context string) error {
+	cfg, kept, err := checkedConfig(kubeconfig, context)
+	if err != nil {
+		return fmt.Errorf("join cluster %q: %w", name, err)
+	}
+	_, err = f.join(name, cfg, Origin{FromJoin, serverOf(cfg)}, func() error {
+		if f.state == nil {
+			return nil
+		}
+		return f.state.add(name, kept)
+	})
+	return err
+}
+
+// checkedConfig reads one context of a kubeconfig that came from elsewhere. kept is what
+// that context uses, as a kubeconfig of its own.
+func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []byte, err error) {
+	if len(kubeconfig) > maxKubeconfig {
+		return nil, nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
+	}
+	whole, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view --raw --flatten prints it: %w", unquoted(err))
+	}
+	one, err := oneContext(whole, context)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := refuse(one); err != nil {
+		return nil, nil, err
+	}
+	if cfg, err = configOf(one); err != nil {
+		return nil, nil, err
+	}
+	if kept, err = clientcmd.Write(*one); err != nil {
+		return nil, nil, fmt.Errorf("write the kubeconfig anew: %w", err)
+	}
+	return cfg, kept, nil
+}
+
+var lineOfError = regexp.MustCompile(`line \d+`)
+
+// unquoted keeps a parser's error from quoting what it read: there are keys in it.
+func unquoted(err error) error {
+	if line := lineOfError.FindString(err.Error()); line != "" {
+		return fmt.Errorf("it is no kubeconfig: malformed at %s", line)
+	}
+	return errors.New("it is no kubeconfig: neither YAML nor JSON with clusters, users and contexts")
+}
+
+// oneContext is a kubeconfig with one context of another and what that uses.
+func oneContext(whole *api.Config, context string) (*api.Config, error) {
+	if context == "" {
+		context = whole.CurrentContext
+	}
+	chosen := whole.Contexts[context]
+	if chosen == nil {
+		names := slices.Sorted(maps.Keys(whole.Contexts))
+		if context == "" {
+			return nil, fmt.Errorf("the kubeconfig has no current-context; name one of its contexts: %s", orNone(names))
+		}
+		return nil, fmt.Errorf("the kubeconfig has no context %q; it has: %s", context, orNone(names))
+	}
+	cluster := whole.Clusters[chosen.Cluster]
+	if cluster == nil {
+		return nil, fmt.Errorf("context %q names the cluster %q, which the kubeconfig does not have", context, chosen.Cluster)
+	}
+	user := whole.AuthInfos[chosen.AuthInfo]
+	if user == nil && chosen.AuthInfo != "" {
+		return nil, fmt.Errorf("context %q names the user %q, which the kubeconfig does not have", context, chosen.AuthInfo)
+	}
+	one := api.NewConfig()
+	one.CurrentContext = context
+	one.Contexts[context] = chosen
+	one.Clusters[chosen.Cluster] = cluster
+	if user != nil {
+		one.AuthInfos[chosen.AuthInfo] = user
+	}
+	return one, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// refuse says what in a kubeconfig of one context would reach for something on this
+// machine.
+func refuse(one *api.Config) error {
+	for name, c := range one.Clusters {
+		if c.CertificateAuthority != "" {
+			return refused("cluster", name, "certificate-authority", "names a file; give certificate-authority-data")
+		}
+		if u, err := url.Parse(c.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return refused("cluster", name, "server", "is no http or https URL")
+		}
+		if c.ProxyURL != "" {
+			if u, err := url.Parse(c.ProxyURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return refused("cluster", name, "proxy-url", "is no http or https URL")
+			}
+		}
+	}
+	for name, u := range one.AuthInfos {
+		switch {
+		case u.Exec != nil:
+			return refused("user", name, "exec", "runs a program; give a token or a client certificate")
+		case u.AuthProvider != nil:
+			return refused("user", name, "auth-provider", "runs a plugin; give a token or a client certificate")
+		case u.ClientCertificate != "":
+			return refused("user", name, "client-certificate", "names a file; give client-certificate-data")
+		case u.ClientKey != "":
+			return refused("user", name, "client-key", "names a file; give client-key-data")
+		case u.TokenFile != "":
+			return refused("user", name, "tokenFile", "names a file; give token")
+		}
+	}
+	return nil
+}
+
+func refused(what, name, field, why string) error {
+	return fmt.Errorf("%s %q of the kubeconfig: %s %s", what, name, field, why)
+}
+
+// configOf makes a client's configuration of a kubeconfig with one context.
+func configOf(one *api.Config) (*rest.Config, error) {
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*one, one.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("context %q of the kubeconfig is not usable: %w", one.CurrentContext, err)
+	}
+	return cfg, nil
+}
+
+// FromKubeconfig reads contexts of the operator's own kubeconfig, all of them if none is
+// named, by the names that their clusters are to have: the contexts', made DNS labels.
+// Plugins and paths are allowed here.
+func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, error) {
+	found, err := readContexts(path, contexts)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+	}
+	out := make(map[string]*rest.Config, len(found))
+	by := map[string]string{}
+	for _, c := range found {
+		name := dnsLabel(c.context)
+		if name == "" {
+			return nil, fmt.Errorf("read the kubeconfig %s: context %q has nothing that a cluster could be named by; rename it", path, c.context)
+		}
+		if other, taken := by[name]; taken {
+			return nil, fmt.Errorf("read the kubeconfig %s: the contexts %q and %q would both be the cluster %q; rename one, or choose contexts", path, other, c.context, name)
+		}
+		by[name], out[name] = c.context, c.cfg
+	}
+	return out, nil
+}
+
+// found is one context of a kubeconfig and what it says.
+type found struct {
+	context string
+	text    string // what the context uses, to tell whether it changed
+	cfg     *rest.Config
+}
+
+// readContexts reads contexts of a file, all of them if none is named.
+func readContexts(path string, contexts []string) ([]found, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if info.Size() > maxKubeconfig {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxKubeconfig)
+	}
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // paths in it are relative to it
+	whole, err := rules.Load()
+	if err != nil {
+		return nil, unquoted(err)
+	}
+	if len(contexts) == 0 {
+		contexts = slices.Sorted(maps.Keys(whole.Contexts))
+	}
+	if len(contexts) == 0 {
+		return nil, errors.New("it has no contexts; is it a kubeconfig?")
+	}
+	var out []found
+	for _, name := range contexts {
+		one, err := oneContext(whole, name)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := configOf(one)
+		if err != nil {
+			return nil, err
+		}
+		text, err := clientcmd.Write(*one)
+		if err != nil {
+			return nil, fmt.Errorf("context %q: %w", name, err)
+		}
+		out = append(out, found{context: name, text: string(text), cfg: cfg})
+	}
+	return out, nil
+}
+
+// maxLabel is how long a DNS label may be.
+const maxLabel = 63
+
+// dnsLabel makes a name a DNS label; "" if nothing is left of it.
+func dnsLabel(name string) string {
+	label := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}, name)
+	label = strings.TrimLeft(label, "-")
+	return strings.TrimRight(label[:min(len(label), maxLabel)], "-")
+}
+
+// serverOf is a server's address, without a user in it.
+func serverOf(cfg *rest.Config) string {
+	u, err := url.Parse(cfg.Host)
+	if err != nil {
+		return ""
+	}
+	u.User = nil
+	return u.String()
+}

@@ -1,0 +1,170 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+const userAgent = "mirador"
+
+// link is the way to one cluster: one transport for its informers and for what is asked
+// beside them.
+type link struct {
+	base    *url.URL
+	client  *http.Client
+	factory *factory.Factory
+	hide    *hider
+	log     *slog.Logger
+}
+
+// newLink makes the way to a cluster. Nothing is sent.
+func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.Problem)) (*link, error) {
+	switch {
+	case cfg == nil:
+		return nil, errors.New("the config is nil; load one with FromKubeconfig or rest.InClusterConfig")
+	case cfg.Host == "":
+		return nil, errors.New("the config has no Host; set it to the API server's URL")
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = userAgent
+	cfg.Timeout = 0 // it would end watches
+	hide := newHider(cfg)
+	cfg.APIPath = "/"
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, hide.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w", err))
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
+	}
+	l := &link{base: base, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger)}
+	// Whatever the config says of TLS and credentials is in the transport now.
+	plain := &rest.Config{Host: base.String(), Transport: l.client.Transport, UserAgent: userAgent, QPS: -1}
+	l.factory, err = factory.New(plain, factory.Cluster(name), factory.Logger(l.log), factory.OnProblem(onProblem),
+		factory.InformerOptions(informer.Layout(store.Packed), informer.History(o.HistoryBytes, o.HistoryAge)))
+	if err != nil {
+		return nil, hide.error(err)
+	}
+	return l, nil
+}
+
+// straight follows no redirects. An API server sends none for what is asked here, and the
+// credentials, which are added below, would go along to wherever it points.
+type straight struct{ next http.RoundTripper }
+
+// RoundTrip refuses an answer that points elsewhere.
+func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.next.RoundTrip(r)
+	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "" {
+		resp.Body.Close()
+		return nil, fmt.Errorf("the server answered %d, a redirect, which is not followed", resp.StatusCode)
+	}
+	return resp, err
+}
+
+// WrappedRoundTripper gives the transport below, whose connections can be closed.
+func (s *straight) WrappedRoundTripper() http.RoundTripper { return s.next }
+
+// answer is what a server said to a question beside its resources.
+type answer struct {
+	body        []byte
+	contentType string
+	etag        string
+	unchanged   bool // since the etag that was sent
+}
+
+// statusError is an answer other than 200 and 304.
+type statusError struct {
+	code int
+	text string
+}
+
+// Error says what the server said.
+func (e *statusError) Error() string {
+	return strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", e.code, e.text), ": ")
+}
+
+// codeOf is the HTTP status that an error is about, or 0.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.code
+	}
+	return 0
+}
+
+// get asks for one document. An answer larger than limit is an error.
+func (l *link) get(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
+	a, err := l.ask(ctx, path, accept, etag, limit)
+	if err != nil {
+		return a, fmt.Errorf("get %s from %s: %w", path, l.base.Host, err)
+	}
+	return a, nil
+}
+
+func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base.JoinPath(path).String(), nil)
+	if err != nil {
+		return answer{}, bare(err)
+	}
+	req.Header.Set("Accept", accept)
+	req.Header.Set("User-Agent", userAgent)
+	if etag != "" {
+		req.Header.Set("If-None-Match", etag)
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return answer{}, bare(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && etag != "":
+		return answer{unchanged: true, etag: etag}, nil
+	case resp.StatusCode != http.StatusOK:
+		return answer{}, refusal(resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	if err != nil {
+		return answer{}, bare(err)
+	}
+	if len(body) > limit {
+		return answer{}, fmt.Errorf("the answer is larger than %d bytes, and was not read to its end", limit)
+	}
+	return answer{body: body, contentType: resp.Header.Get("Content-Type"), etag: resp.Header.Get("Etag")}, nil
+}
+
+// refusal makes an error of an answer.
+func refusal(resp *http.Response) error {
+	const enough = 16 << 10
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, enough)) // what can be had of it
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		return &statusError{resp.StatusCode, status.Message}
+	}
+	return &statusError{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 200)]))}
+}
+
+// bare takes the URL off an error of net/http: there may be a secret in it.
+func bare(err error) error {
+	for {
+		wrapped, ok := errors.AsType[*url.Error](err)
+		if !ok {
+			return err
+		}
+		err = wrapped.Err
+	}
+}

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestTheNamespaceIsFoundInTheBytes(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"kind":"Pod","metadata":{"name":"a","namespace":"web"}}`:                                  "web",
+		`{"metadata":{"namespace":"web"},"spec":{"metadata":{"namespace":"other"}}}`:                "web",
+		`{"spec":{"metadata":{"namespace":"other"}},"metadata":{"namespace":"web"}}`:                "web",
+		` { "metadata" : { "labels" : {"namespace":"x","a":"}]\""} , "namespace" : "web" } } `:      "web",
+		`{"metadata":{"managedFields":[{"a":[1,{"b":null}]},true,"x"],"n":-1.5,"namespace":"web"}}`: "web",
+		`{"metadata":{"name":"a"}}`:                                        "",
+		`{"metadata":{"namespace":""}}`:                                    "",
+		`{"metadata":{"namespace":null}}`:                                  "",
+		`{"metadata":{}}`:                                                  "",
+		`{"metadata":{"namespace":"w\u0065b"}}`:                            "web",
+		`{"a\"metadata":{"namespace":"x"},"metadata":{"namespace":"web"}}`: "web",
+	} {
+		got, err := byNamespace(&Object{Bytes: []byte(text)})
+		if err != nil || len(got) > 1 || len(got) == 1 && got[0] != want || len(got) == 0 && want != "" {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	if _, err := byNamespace(&Object{Bytes: []byte(`{"kind":"Pod"}`)}); err == nil {
+		t.Error("an object without metadata is no error")
+	}
+}
+
+// FuzzTheNamespaceIsWhatJSONSays: on any object the scan agrees with a JSON decoder, and
+// on anything at all it returns.
+func FuzzTheNamespaceIsWhatJSONSays(f *testing.F) {
+	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","namespace":"web"}}`))
+	f.Add([]byte(`{"metadata":{"a":[{"b":"\\\""},2],"namespace":"web"}}`))
+	f.Add([]byte(`{"metadata":"`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := byNamespace(&Object{Bytes: b})
+		var whole map[string]json.RawMessage
+		var meta map[string]json.RawMessage
+		if json.Unmarshal(b, &whole) != nil || json.Unmarshal(whole["metadata"], &meta) != nil || meta == nil {
+			return // such an object never comes through the source, or has no metadata
+		}
+		if !utf8.Valid(b) || !unambiguous(b) {
+			return
+		}
+		var want string
+		if json.Unmarshal(meta["namespace"], &want) != nil || want == "" {
+			if len(got) != 0 {
+				t.Fatalf("%q: %q, %v", b, got, err)
+			}
+			return
+		}
+		if err != nil || len(got) != 1 || got[0] != want {
+			t.Fatalf("%q: %q, %v; want %q", b, got, err, want)
+		}
+	})
+}
+
+// unambiguous leaves out what no API server sends: escapes in names and names that
+// appear twice.
+func unambiguous(b []byte) bool {
+	var again any
+	if json.Unmarshal(b, &again) != nil {
+		return false
+	}
+	out, err := json.Marshal(again)
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{`"metadata"`, `"namespace"`} {
+		if bytes.Count(b, []byte(name)) != bytes.Count(out, []byte(name)) {
+			return false
+		}
+	}
+	return !bytes.ContainsRune(b, '\\')
+}

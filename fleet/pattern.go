@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// choice decides which resources are mirrored.
+type choice struct {
+	include, exclude []pattern
+	secrets          bool
+}
+
+// pattern is one pattern, taken apart.
+type pattern struct {
+	resource, group string
+	anyGroup        bool
+}
+
+func newChoice(include, exclude []string, secrets bool) (*choice, error) {
+	c := &choice{secrets: secrets}
+	for _, side := range []struct {
+		name string
+		from []string
+		to   *[]pattern
+	}{{"Include", include, &c.include}, {"Exclude", exclude, &c.exclude}} {
+		for _, text := range side.from {
+			p, err := parsePattern(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", side.name, err)
+			}
+			*side.to = append(*side.to, p)
+		}
+	}
+	return c, nil
+}
+
+func parsePattern(text string) (pattern, error) {
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.*"
+	resource, group, dotted := strings.Cut(text, ".")
+	if resource == "" || strings.Trim(text, allowed) != "" {
+		return pattern{}, fmt.Errorf("%q is no pattern of resources; write it as pods, deployments.apps, *.example.com or *", text)
+	}
+	return pattern{resource: resource, group: group, anyGroup: !dotted}, nil
+}
+
+func (p pattern) matches(r schema.GroupResource) bool {
+	// Stars are all that a pattern may have of path.Match, so it cannot be malformed.
+	if ok, _ := path.Match(p.resource, r.Resource); !ok {
+		return false
+	}
+	ok, _ := path.Match(p.group, r.Group)
+	return ok || p.anyGroup
+}
+
+// takes reports whether a resource is mirrored.
+func (c *choice) takes(r schema.GroupResource) bool {
+	if r.Group == "" && r.Resource == "secrets" && !c.secrets {
+		return false
+	}
+	return (len(c.include) == 0 || anyMatches(c.include, r)) && !anyMatches(c.exclude, r)
+}
+
+func anyMatches(patterns []pattern, r schema.GroupResource) bool {
+	for _, p := range patterns {
+		if p.matches(r) {
+			return true
+		}
+	}
+	return false
+}

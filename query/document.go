@@ -1,0 +1,197 @@
+package query
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Doc is one JSON object that is looked at without being decoded. The first look goes over the
+// bytes once, makes sure that they are valid, and notes where the members of the two upper levels
+// are; a Lookup then goes to its value directly.
+//
+// A Doc does not own its bytes: they must stay as they are until Reset. It is for one goroutine.
+type Doc struct {
+	raw    []byte
+	read   bool
+	err    error
+	outer  []member // of the object itself
+	inner  []member // of the objects in it
+	object map[string]any
+	labels []byte // of the object's labels, once they were asked for
+	sought bool
+}
+
+// extent is a piece of a document.
+type extent struct{ from, to int }
+
+// member is a member of an object. Its key stands without its quotes. first and last say which
+// inner members are its own.
+type member struct {
+	key, value  extent
+	escaped     bool
+	first, last int
+}
+
+// maxKept is how many noted members a Doc keeps room for. Objects with more, such as a large
+// ConfigMap, are seldom.
+const maxKept = 4096
+
+// NewDoc makes a Doc of an object's bytes.
+func NewDoc(raw []byte) *Doc { return &Doc{raw: raw} }
+
+// Reset turns the Doc to another object, so that a scan over many needs one Doc.
+func (d *Doc) Reset(raw []byte) {
+	outer, inner := d.outer[:0], d.inner[:0]
+	if cap(outer) > maxKept {
+		outer = nil
+	}
+	if cap(inner) > maxKept {
+		inner = nil
+	}
+	*d = Doc{raw: raw, outer: outer, inner: inner}
+}
+
+// Err says what is wrong with the bytes, or nil. It does not show them.
+func (d *Doc) Err() error {
+	if !d.read {
+		d.read = true
+		d.err = d.index()
+		if d.err != nil {
+			d.outer, d.inner = d.outer[:0], d.inner[:0]
+		}
+	}
+	return d.err
+}
+
+var errNotObject = errors.New("read a document: it is not a JSON object")
+
+func (d *Doc) index() error {
+	s := scan{b: d.raw}
+	s.space()
+	if s.at >= len(d.raw) || d.raw[s.at] != '{' {
+		return errNotObject
+	}
+	ok := s.value(0, d)
+	if s.space(); !ok || s.at != len(d.raw) {
+		return fmt.Errorf("read a document: invalid JSON at byte %d of %d", s.at, len(d.raw))
+	}
+	return nil
+}
+
+// Lookup gives the value at a path: a string, bool, int64, float64, map[string]any, []any, or nil
+// for null. Of members of one name the last counts, as in encoding/json. It is false where there
+// is nothing, where the bytes are invalid, which Err tells apart, and for a number that fits no
+// float64.
+func (d *Doc) Lookup(p Path) (any, bool) {
+	raw, ok := d.find(p)
+	if !ok {
+		return nil, false
+	}
+	v, err := decode(raw)
+	return v, err == nil
+}
+
+// find gives the bytes of the value at a path.
+func (d *Doc) find(p Path) ([]byte, bool) {
+	if d.Err() != nil || len(p.steps) == 0 {
+		return nil, false
+	}
+	m, ok := d.last(d.outer, &p.steps[0])
+	if !ok {
+		return nil, false
+	}
+	rest, v := p.steps[1:], d.cut(m.value)
+	if len(rest) > 0 && v[0] == '{' {
+		if m, ok = d.last(d.inner[m.first:m.last], &rest[0]); !ok {
+			return nil, false
+		}
+		rest, v = rest[1:], d.cut(m.value)
+	}
+	for i := range rest {
+		if v, ok = within(v, &rest[i]); !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func (d *Doc) cut(e extent) []byte { return d.raw[e.from:e.to] }
+
+// last gives the last of the members that a step names.
+func (d *Doc) last(members []member, s *step) (*member, bool) {
+	if s.isIndex {
+		return nil, false
+	}
+	for i := len(members) - 1; i >= 0; i-- {
+		if m := &members[i]; s.names(d.cut(m.key), m.escaped) {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// within gives what a step leads to from a valid value.
+func within(v []byte, s *step) (found []byte, ok bool) {
+	switch {
+	case v[0] == '{' && !s.isIndex:
+		for i := 1; ; {
+			name, escaped, value, next, more := nextMember(v, i)
+			if !more {
+				return found, ok
+			}
+			if s.names(name, escaped) {
+				found, ok = value, true
+			}
+			i = next
+		}
+	case v[0] == '[' && s.isIndex:
+		for i, n := 1, 0; ; n++ {
+			value, next, more := nextElement(v, i)
+			if !more || n == s.index {
+				return value, more
+			}
+			i = next
+		}
+	}
+	return nil, false
+}
+
+// names reports whether a key, as it is written, is the step's name.
+func (s *step) names(key []byte, escaped bool) bool {
+	if !escaped && !s.odd {
+		return string(key) == s.name
+	}
+	return unquote(key, escaped) == s.name
+}
+
+// unquote gives what a valid string without its quotes says. What is no UTF-8 becomes the
+// replacement character, as in encoding/json.
+func unquote(raw []byte, escaped bool) string {
+	if !escaped && isText(raw) {
+		return string(raw)
+	}
+	quoted := make([]byte, 0, len(raw)+2)
+	quoted = append(append(append(quoted, '"'), raw...), '"')
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		return string(raw) // it was found valid before
+	}
+	return s
+}
+
+// Map gives the whole object decoded: integers as int64, other numbers as float64. It is decoded
+// once; whoever gets it leaves it as it is.
+func (d *Doc) Map() (map[string]any, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if d.object == nil {
+		v, err := decode(d.raw[spaceEnd(d.raw, 0):])
+		if err != nil {
+			return nil, fmt.Errorf("decode a document: %w", err)
+		}
+		d.object = v.(map[string]any)
+	}
+	return d.object, nil
+}

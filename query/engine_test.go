@@ -1,0 +1,303 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// refuser allows a number of questions and notes all.
+type refuser struct {
+	allow int
+	asked []Attributes
+	users []User
+}
+
+var errNo = fmt.Errorf("no: %w", ErrForbidden)
+
+func (r *refuser) Authorize(_ context.Context, u User, a Attributes) error {
+	r.asked, r.users = append(r.asked, a), append(r.users, u)
+	if len(r.asked) > r.allow {
+		return errNo
+	}
+	return nil
+}
+
+func TestTheAuthorizerIsAskedBeforeAnything(t *testing.T) {
+	pods := podStore(t, 20, store.Live).snapshot()
+	views := []View[*blob]{{"eu", pods}, {"us", pods}}
+	for _, req := range []Request{
+		{Resource: "pods"}, {Resource: "pods", CountOnly: true}, {Resource: "pods", Limit: -1}, {Resource: "pods", Continue: "nonsense"}, {Resource: "pods", CountOnly: true, Continue: "x"},
+		{Resource: "pods", Order: mustOrder(t, "metadata.name")}, {Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
+	} {
+		for allow := range 2 { // also if the first cluster is allowed
+			auth := &refuser{allow: allow}
+			e, err := NewEngine(func(*store.Entry[*blob], []byte) []byte {
+				t.Error("an object was read")
+				return nil
+			}, Options{Authorizer: auth})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, e, ErrForbidden, req, views...)
+			if len(auth.asked) != allow+1 || e.Held() != 0 {
+				t.Errorf("%+v: asked %d times", req, len(auth.asked))
+			}
+		}
+	}
+}
+
+func TestTheAuthorizerIsToldWhatIsWanted(t *testing.T) {
+	auth := &refuser{allow: 100}
+	e := newEngine(t, Options{Authorizer: auth})
+	pods := podStore(t, 20, store.Live).snapshot()
+	user := User{"ann", []string{"dev"}}
+	req := Request{User: user, Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Selection: mustSelect(t, "", "metadata.name=web-1", "")}
+	mustList(t, e, req, View[*blob]{"us", pods}, View[*blob]{"eu", pods})
+	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Name: "web-1"}
+	if auth.asked[0] != want || auth.asked[1].Cluster != "eu" || auth.users[0].Name != "ann" || len(auth.asked) != 2 {
+		t.Errorf("it was asked %+v", auth.asked)
+	}
+	req.Verb = "watch"
+	if mustList(t, e, req, View[*blob]{"us", pods}); auth.asked[2].Verb != "watch" {
+		t.Errorf("it was asked %+v", auth.asked[2])
+	}
+}
+
+// Whoever loses a right, or another cluster of the list, gets no further page.
+func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
+	auth := &refuser{allow: 2}
+	e := newEngine(t, Options{Authorizer: auth})
+	pods := podStore(t, 20, store.Live).snapshot()
+	req := Request{Resource: "pods", Limit: 5}
+	res := mustList(t, e, req, View[*blob]{"eu", pods}, View[*blob]{"us", pods})
+	req.Continue = res.Continue
+	wantError(t, e, ErrForbidden, req) // no views: the clusters of the held list count
+	if auth.asked[2].Cluster != "eu" {
+		t.Errorf("it was asked %+v", auth.asked[2:])
+	}
+}
+
+func TestManyReadTheirListsWhileTheStoreChanges(t *testing.T) {
+	e, s := newEngine(t, Options{MaxLists: 100}), podStore(t, 200, store.Packed)
+	reader := s.Reader()
+	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{}, mustOrder(t, "-metadata.name")}
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			for range 5 {
+				req := Request{Resource: "pods", Limit: 30, Selection: sel, Order: orders[g%2]}
+				seen := map[object.Key]bool{}
+				for {
+					res, err := e.List(context.Background(), req, []View[*blob]{{"eu", reader.Snapshot()}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, it := range res.Items {
+						seen[it.Entry.Key] = true
+					}
+					if req.Continue = res.Continue; req.Continue == "" {
+						break
+					}
+				}
+				if len(seen) != 200 {
+					t.Errorf("a list of 200 has %d", len(seen))
+				}
+			}
+		})
+	}
+	for i := range 200 { // each is deleted and comes back, so that there are 200 at any moment
+		s.Begin()
+		key := object.NewKey(fmt.Sprintf("ns-%d", i%10), fmt.Sprintf("web-%d", i))
+		s.version++
+		s.Delete(key, object.Version(fmt.Sprint(s.version)))
+		s.put(key, testPod(i))
+		s.Commit()
+	}
+	wg.Wait()
+	if e.Held() != 0 {
+		t.Errorf("%d lists are held", e.Held())
+	}
+}
+
+func TestWorkIsBounded(t *testing.T) {
+	view := View[*blob]{"eu", podStore(t, 100, store.Live).snapshot()}
+	pods := func(r Request) Request { r.Resource = "pods"; return r }
+	for name, c := range map[string]struct {
+		limits Limits
+		req    Request
+		ok     bool
+	}{
+		"scanned":              {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", "")}, false},
+		"scanned enough":       {Limits{MaxScanned: 100}, Request{Selection: mustSelect(t, "none", "", "")}, true},
+		"scanned in a count":   {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", ""), CountOnly: true}, false},
+		"scanned in a page":    {Limits{MaxScanned: 11}, Request{Limit: 10}, true},
+		"scanned in namespace": {Limits{MaxScanned: 10}, Request{Namespace: "ns-1"}, true},
+		"results":              {Limits{MaxResults: 99}, Request{}, false},
+		"results of a page":    {Limits{MaxResults: 10}, Request{Limit: 10}, true},
+		"results sorted":       {Limits{MaxResults: 99}, Request{Limit: 10, Order: mustOrder(t, "metadata.name")}, false},
+		"bytes":                {Limits{MaxBytes: 10 << 10}, Request{}, false},
+		"bytes sorted":         {Limits{MaxBytes: 10 << 10}, Request{Order: mustOrder(t, "spec.priority")}, false},
+		"bytes of a page":      {Limits{MaxBytes: 10 << 10}, Request{Limit: 1}, true},
+		"bytes of the values":  {Limits{MaxBytes: 64 << 10}, Request{Limit: 1, Order: mustOrder(t, "metadata.annotations.note")}, false},
+		"no bounds":            {Limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
+	} {
+		e := newEngine(t, Options{Limits: c.limits})
+		if req := pods(c.req); c.ok {
+			mustList(t, e, req, view)
+		} else if err := wantError(t, e, ErrTooMuch, req, view); !strings.Contains(err.Error(), "list pods") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// slowly reads each object in a second.
+func slowly(e *store.Entry[*blob], dst []byte) []byte {
+	time.Sleep(time.Second)
+	return blobBytes(e, dst)
+}
+
+func TestTimeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := NewEngine(slowly, Options{Authorizer: AllowAll{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := View[*blob]{"eu", podStore(t, 1000, store.Live).snapshot()}
+		req := Request{Resource: "pods", Selection: mustSelect(t, "none", "", "")}
+		began := time.Now()
+		wantError(t, e, ErrTooMuch, req, view)
+		if took := time.Since(began); took > lookEvery*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		if _, err := e.List(ctx, req, []View[*blob]{view}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTooMuch) {
+			t.Errorf("a context that ends gives %v", err)
+		}
+	})
+}
+
+func TestABrokenObjectIsNamed(t *testing.T) {
+	s := newStore(t, store.Live, false)
+	s.Begin()
+	s.put("ns/broken", []byte(`{"metadata":`))
+	s.Commit()
+	e := newEngine(t, Options{})
+	for _, req := range []Request{{Resource: "pods", Selection: mustSelect(t, "a", "", "")}, {Resource: "pods", Order: mustOrder(t, "a")}} {
+		_, err := e.List(context.Background(), req, []View[*blob]{{"eu", s.snapshot()}})
+		if err == nil || errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "pods ns/broken of cluster eu") {
+			t.Errorf("it gives %v", err)
+		}
+	}
+	if res := mustList(t, e, Request{Resource: "pods"}, View[*blob]{"eu", s.snapshot()}); len(res.Items) != 1 {
+		t.Error("a list that need not look at it fails")
+	}
+}
+
+func TestOnlyWhatIsNeededIsRead(t *testing.T) {
+	reads := 0
+	e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
+		reads++
+		return blobBytes(e, dst)
+	}, Options{Authorizer: AllowAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := View[*blob]{"eu", podStore(t, 1000, store.Packed).snapshot()}
+	for _, c := range []struct {
+		req         Request
+		items, read int
+	}{
+		{Request{}, 1000, 0},
+		{Request{Namespace: "ns-3"}, 100, 0},
+		{Request{CountOnly: true}, 0, 0},
+		{Request{Selection: mustSelect(t, "", "metadata.name=web-13", "")}, 1, 0},
+		{Request{Namespace: "ns-3", Selection: mustSelect(t, "app", "metadata.name=web-13", "")}, 1, 1},
+		{Request{Selection: mustSelect(t, "app", "metadata.name=web-13,metadata.namespace=ns-3", "")}, 1, 1},
+		{Request{Namespace: "ns-2", Selection: mustSelect(t, "app", "metadata.namespace=ns-3", "")}, 0, 0},
+		{Request{Namespace: "ns-3", Selection: mustSelect(t, "tier=back", "", "")}, 100, 100},
+		{Request{Namespace: "ns-3", Order: mustOrder(t, "spec.priority")}, 100, 100},
+		{Request{Selection: mustSelect(t, "tier=back", "", ""), Order: mustOrder(t, "spec.priority")}, 500, 1000},
+		{Request{Limit: 10, Selection: mustSelect(t, "tier=back", "", "")}, 10, 111}, // ns-0 has none, and one more tells that there are more
+	} {
+		reads = 0
+		if res := mustList(t, e, c.req, view); len(res.Items) != c.items || reads > c.read {
+			t.Errorf("%+v gives %d items and reads %d objects, want %d and at most %d", c.req, len(res.Items), reads, c.items, c.read)
+		}
+	}
+}
+
+// No page looks at what the pages before it looked at.
+func TestPagesDoNotBeginAnew(t *testing.T) {
+	for _, order := range []string{"", "metadata.name"} {
+		reads := 0
+		e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
+			reads++
+			return blobBytes(e, dst)
+		}, Options{Authorizer: AllowAll{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := podStore(t, 500, store.Live).snapshot()
+		req := Request{Limit: 7, Selection: mustSelect(t, "tier=back", "", ""), Order: mustOrder(t, order)}
+		items, pages := 0, 0
+		for {
+			res := mustList(t, e, req, View[*blob]{"eu", pods}, View[*blob]{"us", pods})
+			items, pages = items+len(res.Items), pages+1
+			if req.Continue = res.Continue; req.Continue == "" {
+				break
+			}
+		}
+		if items != 500 || pages != 72 || reads > 1000+pages {
+			t.Errorf("%d items on %d pages took %d reads", items, pages, reads)
+		}
+	}
+}
+
+func TestObjectsWithoutNamespaces(t *testing.T) {
+	s := newStore(t, store.Live, true)
+	s.Begin()
+	for _, n := range []string{"b", "a", "c"} {
+		s.put(object.NewKey("", n), fmt.Appendf(nil, `{"metadata":{"name":%q}}`, n))
+	}
+	s.Commit()
+	e, view := newEngine(t, Options{}), View[*blob]{"eu", s.snapshot()}
+	if got := names(mustList(t, e, Request{Resource: "nodes"}, view)); !slices.Equal(got, []string{"eu:a", "eu:b", "eu:c"}) {
+		t.Errorf("all are %v", got)
+	}
+	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.name=b", "")}, view)); !slices.Equal(got, []string{"eu:b"}) {
+		t.Errorf("b is %v", got)
+	}
+	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.namespace=", "")}, view)); len(got) != 3 {
+		t.Errorf("those without a namespace are %v", got)
+	}
+	if res := mustList(t, e, Request{Resource: "nodes"}); res.Items != nil || res.Continue != "" || res.Remaining != 0 {
+		t.Errorf("no cluster has %+v", res)
+	}
+}
+
+func TestAnEngineNeedsAnAuthorizer(t *testing.T) {
+	if _, err := NewEngine(blobBytes, Options{}); err == nil {
+		t.Error("an engine without an authorizer is made")
+	}
+	if _, err := NewEngine[*blob](nil, Options{Authorizer: AllowAll{}}); err == nil {
+		t.Error("an engine without bytes is made")
+	}
+	if _, err := newEngine(t, Options{}).List(context.Background(), Request{Resource: "pods"}, []View[*blob]{{Cluster: "eu"}}); err == nil {
+		t.Error("a view without a snapshot is read")
+	}
+	if err := wantError(t, newEngine(t, Options{}), ErrInvalid, Request{Resource: "pods", Limit: -1}); !strings.Contains(err.Error(), "-1") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,155 @@
+package query
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// Fields is a field selector on any path of an object. The zero Fields match everything.
+type Fields struct {
+	terms []fieldTerm
+	text  string
+}
+
+type fieldTerm struct {
+	path  Path
+	value string
+	not   bool
+	part  keyPart
+}
+
+// keyPart says which part of an object's key has the value of a path.
+type keyPart uint8
+
+const (
+	notInKey keyPart = iota
+	namespaceInKey
+	nameInKey
+)
+
+// maxSelector bounds the text of a selector. A longer one would not fit into a request either.
+const maxSelector = 16 << 10
+
+// ParseFields reads a field selector in the syntax of Kubernetes: path=value, path==value and
+// path!=value with commas between them, and a backslash before a comma, an equals sign or a
+// backslash in a value. Every path that ParsePath reads is accepted.
+func ParseFields(text string) (Fields, error) {
+	if len(text) > maxSelector {
+		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text), maxSelector, ErrInvalid)
+	}
+	parsed, err := fields.ParseSelector(text)
+	if err != nil {
+		return Fields{}, fmt.Errorf("parse field selector %q: %w: %w", text, err, ErrInvalid)
+	}
+	f := Fields{text: parsed.String()}
+	for _, r := range parsed.Requirements() {
+		path, err := ParsePath(r.Field)
+		if err != nil {
+			return Fields{}, fmt.Errorf("parse field selector %q: %w", text, err)
+		}
+		f.terms = append(f.terms, fieldTerm{path: path, value: r.Value, not: r.Operator == selection.NotEquals, part: partOf(path)})
+	}
+	return f, nil
+}
+
+func partOf(p Path) keyPart {
+	switch p.String() {
+	case "metadata.namespace":
+		return namespaceInKey
+	case "metadata.name":
+		return nameInKey
+	}
+	return notInKey
+}
+
+// String gives the selector in the syntax that ParseFields reads.
+func (f Fields) String() string { return f.text }
+
+// exact gives the value that a part of the key must have.
+func (f Fields) exact(part keyPart) (value string, ok bool) {
+	for i := range f.terms {
+		if t := &f.terms[i]; t.part == part && !t.not {
+			return t.value, true
+		}
+	}
+	return "", false
+}
+
+// matchKey answers what the key alone can answer.
+func (f Fields) matchKey(key object.Key) bool {
+	for i := range f.terms {
+		t := &f.terms[i]
+		switch t.part {
+		case namespaceInKey:
+			if (key.Namespace() == t.value) == t.not {
+				return false
+			}
+		case nameInKey:
+			if (key.Name() == t.value) == t.not {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// needObject reports whether there is a term that the key does not answer.
+func (f Fields) needObject() bool {
+	for i := range f.terms {
+		if f.terms[i].part == notInKey {
+			return true
+		}
+	}
+	return false
+}
+
+// matchObject answers what only the object can answer.
+func (f Fields) matchObject(d *Doc) (bool, error) {
+	for i := range f.terms {
+		t := &f.terms[i]
+		if t.part != notInKey {
+			continue
+		}
+		same, err := t.equals(d)
+		if err != nil || same == t.not {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// equals compares without making a string of what is there.
+func (t *fieldTerm) equals(d *Doc) (bool, error) {
+	v, ok := d.find(t.path)
+	if !ok {
+		return t.value == "", d.Err()
+	}
+	switch v[0] {
+	case '"':
+		inside := v[1 : len(v)-1]
+		if string(inside) == t.value && isPlain(inside) {
+			return true, nil
+		}
+		return decodeString(v) == t.value, nil
+	case '{':
+		return false, t.fail("an object; name a field inside it")
+	case '[':
+		return false, t.fail("an array; name one element, as in [0]")
+	case 'n':
+		return t.value == "", nil
+	}
+	return string(v) == t.value, nil
+}
+
+func (t *fieldTerm) fail(what string) error {
+	return fmt.Errorf("select by field %s: it is %s: %w", t.path, what, ErrInvalid)
+}
+
+// isPlain reports whether a string means what is written.
+func isPlain(inside []byte) bool {
+	return plainEnd(inside, 0) == len(inside) && isText(inside)
+}

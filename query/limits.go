@@ -1,0 +1,105 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Limits bound the work of one request. 0 means the default, a negative number no bound.
+type Limits struct {
+	// MaxTime is how long a request may take; by default 30 seconds.
+	MaxTime time.Duration
+	// MaxScanned is how many objects a request may look at; by default 2,000,000.
+	MaxScanned int
+	// MaxResults is how many objects an answer, or a list that has to be sorted, may have; by default
+	// 500,000.
+	MaxResults int
+	// MaxBytes is how large the objects of an answer may be together; by default 4 GiB. The values
+	// that a list is sorted by may take a sixteenth of that.
+	MaxBytes int64
+}
+
+const (
+	defaultMaxTime    = 30 * time.Second
+	defaultMaxScanned = 2_000_000
+	defaultMaxResults = 500_000
+	defaultMaxBytes   = 4 << 30
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.MaxTime == 0 {
+		l.MaxTime = defaultMaxTime
+	}
+	if l.MaxScanned == 0 {
+		l.MaxScanned = defaultMaxScanned
+	}
+	if l.MaxResults == 0 {
+		l.MaxResults = defaultMaxResults
+	}
+	if l.MaxBytes == 0 {
+		l.MaxBytes = defaultMaxBytes
+	}
+	return l
+}
+
+// lookEvery is after how many objects the context is looked at.
+const lookEvery = 256
+
+// budget is what one request has used of its limits.
+type budget struct {
+	Limits
+	ctx      context.Context
+	resource string
+	scanned  int
+	results  int
+	bytes    int64
+	ranking  int64
+}
+
+// within gives a context that ends when the request's time is over.
+func (l Limits) within(ctx context.Context, resource string) (context.Context, context.CancelFunc) {
+	if l.MaxTime < 0 {
+		return ctx, func() {}
+	}
+	cause := fmt.Errorf("list %s: it takes longer than %v: %w; narrow it by namespace, labels or cluster", resource, l.MaxTime, ErrTooMuch)
+	return context.WithTimeoutCause(ctx, l.MaxTime, cause)
+}
+
+// scan counts an object that is looked at.
+func (b *budget) scan() error {
+	if b.scanned%lookEvery == 0 && b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
+	}
+	if b.scanned++; b.MaxScanned >= 0 && b.scanned > b.MaxScanned {
+		return fmt.Errorf("list %s: more than %d objects would have to be looked at: %w; narrow it by namespace or cluster", b.resource, b.MaxScanned, ErrTooMuch)
+	}
+	return nil
+}
+
+// result counts an object that is part of the answer, or of what is sorted for it.
+func (b *budget) result() error {
+	if b.results++; b.MaxResults >= 0 && b.results > b.MaxResults {
+		return fmt.Errorf("list %s: there are more than %d results: %w; narrow it, or ask for pages in the order of the keys", b.resource, b.MaxResults, ErrTooMuch)
+	}
+	return nil
+}
+
+// answer counts the size of an object of the answer.
+func (b *budget) answer(size int) error {
+	if b.bytes += int64(size); b.MaxBytes >= 0 && b.bytes > b.MaxBytes {
+		return fmt.Errorf("list %s: the answer has more than %d bytes: %w; ask for pages with a limit", b.resource, b.MaxBytes, ErrTooMuch)
+	}
+	return nil
+}
+
+// rank counts what an object is sorted by.
+func (b *budget) rank(values []orderValue) error {
+	for i := range values {
+		b.ranking += int64(len(values[i].text))
+	}
+	if b.MaxBytes >= 0 && b.ranking > b.MaxBytes/16 {
+		return fmt.Errorf("list %s: what it is ordered by has more than %d bytes: %w; order by shorter values, or narrow it", b.resource, b.MaxBytes/16, ErrTooMuch)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package query
+
+import (
+	"container/list"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// heldList is a list that was begun. It is written before it is held, and only read then.
+type heldList[T any] struct {
+	print   [sha256.Size]byte
+	views   []View[T]
+	sorted  []place[T] // of a list with an order: all of it
+	total   *int       // how many items there are, if that is known
+	counted bool
+}
+
+// place is one item of a sorted list.
+type place[T any] struct {
+	view  int
+	rank  int
+	entry *store.Entry[T]
+}
+
+// Bounds of what is held besides the number and age of the lists.
+const (
+	// maxPositions is how many places of sorted lists are held in all, 24 bytes each.
+	maxPositions = 2 << 20
+	// keptMarks is for how many of its last pages a list can be asked again. A client that lost an
+	// answer sends the same token once more.
+	keptMarks = 16
+)
+
+// listID names a held list. Nobody can guess it.
+type listID [16]byte
+
+// held is a list and where its pages begin.
+type held[T any] struct {
+	id    listID
+	born  time.Time
+	list  *heldList[T]
+	marks [keptMarks]position // of page n at n modulo their number
+	pages uint32
+	at    *list.Element
+}
+
+// pages holds the unfinished lists.
+type pages[T any] struct {
+	max int
+	age time.Duration
+
+	mu     sync.Mutex
+	byID   map[listID]*held[T]
+	oldest *list.List // of *held[T]
+	places int
+	timer  *time.Timer // runs while a list is held, so that none outlives its age unasked
+}
+
+func newPages[T any](limit int, age time.Duration) *pages[T] {
+	return &pages[T]{max: limit, age: age, byID: make(map[listID]*held[T]), oldest: list.New()}
+}
+
+func (p *pages[T]) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byID)
+}
+
+// keep notes where the next page of a list begins, holds the list if it is not yet held, and gives
+// the token of that page.
+func (p *pages[T]) keep(h *held[T], l *heldList[T], next position) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h == nil {
+		h = p.hold(l)
+	}
+	return token(h.id, h.mark(next))
+}
+
+// mark gives the number of the page that begins at a position. A page that was asked for again leads
+// to the same one.
+func (h *held[T]) mark(next position) uint32 {
+	for n := h.pages; n > 0 && h.pages-n < keptMarks; n-- {
+		if h.marks[(n-1)%keptMarks] == next {
+			return n - 1
+		}
+	}
+	h.marks[h.pages%keptMarks] = next
+	h.pages++
+	return h.pages - 1
+}
+
+func (p *pages[T]) hold(l *heldList[T]) *held[T] {
+	h := &held[T]{born: time.Now(), list: l}
+	rand.Read(h.id[:]) // which cannot fail
+	p.expire()
+	for len(p.byID) > 0 && (len(p.byID) >= p.max || p.places+len(l.sorted) > maxPositions) {
+		p.remove(p.oldest.Front().Value.(*held[T]))
+	}
+	p.byID[h.id] = h
+	h.at = p.oldest.PushBack(h)
+	p.places += len(l.sorted)
+	p.arm()
+	return h
+}
+
+// find gives the list of a token and where its page begins.
+func (p *pages[T]) find(tok string) (*held[T], position, error) {
+	id, n, ok := readToken(tok)
+	if !ok {
+		return nil, position{}, fmt.Errorf("the continue token is not one of this server: %w", ErrInvalid)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expire()
+	h := p.byID[id]
+	if h == nil || n >= h.pages || h.pages-n > keptMarks {
+		return nil, position{}, fmt.Errorf("%w; begin the list anew, without a token", ErrExpired)
+	}
+	return h, h.marks[n%keptMarks], nil
+}
+
+// drop lets go of a list that was read to its end; h may be nil.
+func (p *pages[T]) drop(h *held[T]) {
+	if h == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(h)
+}
+
+func (p *pages[T]) remove(h *held[T]) {
+	if p.byID[h.id] != h {
+		return
+	}
+	delete(p.byID, h.id)
+	p.oldest.Remove(h.at)
+	p.places -= len(h.list.sorted)
+	if len(p.byID) == 0 && p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+}
+
+// expire lets go of lists that are too old.
+func (p *pages[T]) expire() {
+	now := time.Now()
+	for el := p.oldest.Front(); el != nil; el = p.oldest.Front() {
+		h := el.Value.(*held[T])
+		if now.Sub(h.born) < p.age {
+			return
+		}
+		p.remove(h)
+	}
+}
+
+// arm lets the timer run until the oldest list is too old.
+func (p *pages[T]) arm() {
+	if p.timer != nil || len(p.byID) == 0 {
+		return
+	}
+	wait := p.age - time.Since(p.oldest.Front().Value.(*held[T]).born)
+	var t *time.Timer
+	t = time.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.timer != t {
+			return // stopped, or another runs already
+		}
+		p.timer = nil
+		p.expire()
+		p.arm()
+	})
+	p.timer = t
+}
+
+const tokenBytes = len(listID{}) + 4
+
+// token is of one length for all lists and pages.
+func token(id listID, page uint32) string {
+	b := binary.BigEndian.AppendUint32(append(make([]byte, 0, tokenBytes), id[:]...), page)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func readToken(tok string) (id listID, page uint32, ok bool) {
+	if len(tok) != base64.RawURLEncoding.EncodedLen(tokenBytes) {
+		return id, 0, false
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(tok)
+	if err != nil {
+		return id, 0, false
+	}
+	return listID(b[:len(id)]), binary.BigEndian.Uint32(b[len(id):]), true
+}

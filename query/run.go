@@ -1,0 +1,235 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// run is the work of one request.
+type run[T any] struct {
+	engine *Engine[T]
+	req    *Request
+	ctx    context.Context
+	tool   *tool
+	budget budget
+}
+
+// position is where a page begins: behind a key of a view or, in a sorted list, at served.
+type position struct {
+	view   int
+	after  object.Key
+	served int
+}
+
+// page gives the items from a position on. h is how the list is held, or nil if it is not yet.
+func (r *run[T]) page(l *heldList[T], at position, h *held[T]) (*Result[T], error) {
+	res := &Result[T]{Views: l.views}
+	next, more, err := r.fill(l, at, res)
+	if err != nil {
+		return nil, err
+	}
+	if !more {
+		r.engine.pages.drop(h)
+		return res, nil
+	}
+	res.Remaining = Unknown
+	if l.total != nil {
+		res.Remaining = *l.total - next.served
+	}
+	res.Continue = r.engine.pages.keep(h, l, next)
+	return res, nil
+}
+
+func (r *run[T]) fill(l *heldList[T], at position, res *Result[T]) (next position, more bool, err error) {
+	if l.sorted != nil {
+		return r.fillSorted(l, at, res)
+	}
+	for v := at.view; v < len(l.views); v++ {
+		after := at.after
+		if v > at.view {
+			after = ""
+		}
+		next, more, err = r.fillFrom(l, v, after, res)
+		if err != nil || more {
+			next.served = at.served + len(res.Items)
+			if more {
+				r.total(l)
+			}
+			return next, more, err
+		}
+	}
+	return position{}, false, nil
+}
+
+// fillFrom adds the items of a view. When the page is full it goes on to the next item that there would be,
+// so that the next page begins there and nothing is looked at twice.
+func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T]) (position, bool, error) {
+	view := &l.views[v]
+	for e := range r.inOrder(view, after) {
+		ok, err := r.matches(view.Cluster, e)
+		if err != nil {
+			return position{}, false, err
+		}
+		if ok {
+			if r.req.Limit > 0 && len(res.Items) == r.req.Limit {
+				return position{view: v, after: after}, true, nil
+			}
+			if err := r.add(res, view.Cluster, e); err != nil {
+				return position{}, false, err
+			}
+		}
+		after = e.Key
+	}
+	return position{}, false, nil
+}
+
+func (r *run[T]) add(res *Result[T], cluster string, e *store.Entry[T]) error {
+	if err := cmp.Or(r.budget.result(), r.budget.answer(e.Size)); err != nil {
+		return err
+	}
+	res.Items = append(res.Items, Item[T]{cluster, e})
+	return nil
+}
+
+func (r *run[T]) fillSorted(l *heldList[T], at position, res *Result[T]) (position, bool, error) {
+	end := len(l.sorted)
+	if r.req.Limit > 0 {
+		end = min(end, at.served+r.req.Limit)
+	}
+	for _, p := range l.sorted[at.served:end] {
+		if err := r.budget.answer(p.entry.Size); err != nil {
+			return position{}, false, err
+		}
+		res.Items = append(res.Items, Item[T]{l.views[p.view].Cluster, p.entry})
+	}
+	return position{served: end}, end < len(l.sorted), nil
+}
+
+// total counts the whole list where that needs no object, once.
+func (r *run[T]) total(l *heldList[T]) {
+	if l.counted || !r.req.Selection.Empty() {
+		return
+	}
+	n := 0
+	for i := range l.views {
+		n += r.size(&l.views[i])
+	}
+	l.total, l.counted = &n, true
+}
+
+// count counts without keeping anything.
+func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
+	res := &Result[T]{Views: l.views}
+	for i := range l.views {
+		view := &l.views[i]
+		if r.req.Selection.Empty() {
+			res.Count += r.size(view)
+			continue
+		}
+		for e := range r.anyOrder(view) {
+			ok, err := r.matches(view.Cluster, e)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				res.Count++
+			}
+		}
+	}
+	return res, nil
+}
+
+// sort finds all items and puts them in order.
+func (r *run[T]) sort(l *heldList[T]) error {
+	var values []orderValue // of all items, one behind the other
+	l.sorted = []place[T]{}
+	for i := range l.views {
+		for e := range r.anyOrder(&l.views[i]) {
+			ok, err := r.matches(l.views[i].Cluster, e)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			if err := r.budget.result(); err != nil {
+				return err
+			}
+			from := len(values)
+			if values, err = r.rank(values, l.views[i].Cluster, e); err != nil {
+				return err
+			}
+			l.sorted = append(l.sorted, place[T]{view: i, rank: from, entry: e})
+		}
+	}
+	n := len(r.req.Order.terms)
+	slices.SortFunc(l.sorted, func(a, b place[T]) int {
+		return cmp.Or(
+			r.req.Order.compare(values[a.rank:a.rank+n], values[b.rank:b.rank+n]),
+			cmp.Compare(a.view, b.view),
+			strings.Compare(string(a.entry.Key), string(b.entry.Key)))
+	})
+	total := len(l.sorted)
+	l.total, l.counted = &total, true
+	return nil
+}
+
+func (r *run[T]) rank(values []orderValue, cluster string, e *store.Entry[T]) ([]orderValue, error) {
+	if !r.req.Selection.NeedsObject() {
+		r.read(e)
+	}
+	if err := r.tool.doc.Err(); err != nil {
+		return nil, r.failed(cluster, e, err)
+	}
+	from := len(values)
+	values = r.req.Order.appendValues(values, &r.tool.doc)
+	return values, r.budget.rank(values[from:])
+}
+
+// matches asks the selection, and reads the object only where the key does not answer.
+func (r *run[T]) matches(cluster string, e *store.Entry[T]) (bool, error) {
+	if err := r.budget.scan(); err != nil {
+		return false, err
+	}
+	sel := &r.req.Selection
+	if !sel.Fields.matchKey(e.Key) {
+		return false, nil
+	}
+	if !sel.NeedsObject() {
+		return true, nil
+	}
+	r.read(e)
+	ok, err := sel.matchObject(r.ctx, cluster, &r.tool.doc)
+	if err != nil {
+		return false, r.failed(cluster, e, err)
+	}
+	return ok, nil
+}
+
+func (r *run[T]) read(e *store.Entry[T]) {
+	r.tool.buf = r.engine.bytes(e, r.tool.buf[:0])
+	r.tool.doc.Reset(r.tool.buf)
+}
+
+func (r *run[T]) failed(cluster string, e *store.Entry[T], err error) error {
+	return fmt.Errorf("look at %s %s of cluster %s: %w", r.req.Resource, e.Key, cluster, err)
+}
+
+// anyOrder gives what may match in a view, in the order that is fastest.
+func (r *run[T]) anyOrder(v *View[T]) iter.Seq[*store.Entry[T]] {
+	s := r.scope()
+	if s.all() {
+		return v.Snapshot.Entries()
+	}
+	if x, err := v.Snapshot.Index(namespaceIndex); s.name == "" && err == nil && !s.none {
+		return x.Entries(s.namespace)
+	}
+	return r.inOrder(v, "")
+}

@@ -1,0 +1,103 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// Selection says which objects are wanted: those that every part matches. The zero Selection wants
+// all. It may be used by any number of goroutines.
+type Selection struct {
+	// Labels is a label selector; nil matches everything.
+	Labels labels.Selector
+	// Fields is a field selector.
+	Fields Fields
+	// Where is an expression; nil matches everything.
+	Where *Where
+}
+
+// ParseSelection reads a label selector, a field selector and an expression. Any of them may be
+// empty.
+func ParseSelection(labelSelector, fieldSelector, where string) (Selection, error) {
+	var s Selection
+	if len(labelSelector) > maxSelector {
+		return s, fmt.Errorf("parse a label selector of %d bytes: at most %d are allowed: %w", len(labelSelector), maxSelector, ErrInvalid)
+	}
+	var err error
+	if labelSelector != "" {
+		if s.Labels, err = labels.Parse(labelSelector); err != nil {
+			return Selection{}, fmt.Errorf("parse label selector %q: %w: %w", labelSelector, err, ErrInvalid)
+		}
+	}
+	if s.Fields, err = ParseFields(fieldSelector); err != nil {
+		return Selection{}, err
+	}
+	if where != "" {
+		if s.Where, err = CompileWhere(where); err != nil {
+			return Selection{}, err
+		}
+	}
+	return s, nil
+}
+
+// String gives the whole selection as one text, the same for selections that are written the same.
+func (s Selection) String() string {
+	l, w := "", ""
+	if s.Labels != nil {
+		l = s.Labels.String()
+	}
+	if s.Where != nil {
+		w = s.Where.String()
+	}
+	return fmt.Sprintf("labels %q fields %q where %q", l, s.Fields.String(), w)
+}
+
+// Empty reports whether the selection wants every object.
+func (s Selection) Empty() bool {
+	return (s.Labels == nil || s.Labels.Empty()) && len(s.Fields.terms) == 0 && s.Where == nil
+}
+
+// Namespace gives the namespace that an object must have, where the selection requires one.
+func (s Selection) Namespace() (string, bool) { return s.Fields.exact(namespaceInKey) }
+
+// Name gives the name that an object must have, where the selection requires one. With a
+// namespace, the object can be read by its key.
+func (s Selection) Name() (string, bool) { return s.Fields.exact(nameInKey) }
+
+// NeedsObject reports whether an object's key is not enough to tell.
+func (s Selection) NeedsObject() bool {
+	return s.Labels != nil && !s.Labels.Empty() || s.Fields.needObject() || s.Where != nil
+}
+
+// Matches reports whether the selection wants an object. Where NeedsObject is false, the document is
+// not looked at and may be nil.
+func (s Selection) Matches(ctx context.Context, cluster string, key object.Key, d *Doc) (bool, error) {
+	if !s.Fields.matchKey(key) {
+		return false, nil
+	}
+	if !s.NeedsObject() {
+		return true, nil
+	}
+	return s.matchObject(ctx, cluster, d)
+}
+
+// matchObject asks the cheap parts first.
+func (s Selection) matchObject(ctx context.Context, cluster string, d *Doc) (bool, error) {
+	if err := d.Err(); err != nil {
+		return false, err
+	}
+	if s.Labels != nil && !s.Labels.Matches((*scannedLabels)(d)) {
+		return false, nil
+	}
+	if ok, err := s.Fields.matchObject(d); err != nil || !ok {
+		return false, err
+	}
+	if s.Where == nil {
+		return true, nil
+	}
+	return s.Where.Matches(ctx, cluster, d)
+}
