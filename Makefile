@@ -21,7 +21,13 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
 .PHONY: run
-run: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
+run: bin/devcluster bin/mirador ## two real local clusters with a living workload, and the daemon that mirrors and serves both; Ctrl-C stops all
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	bin/devcluster up --name eu --workload -- sh -c 'cp "$$KUBECONFIG" "$$0/eu.yaml" && exec \
+		bin/devcluster up --name us --workload -- sh -c '\''cp "$$KUBECONFIG" "$$0/us.yaml" && exec bin/mirador serve --folder "$$0"'\'' "$$0"' "$$folder"
+
+.PHONY: quickstart
+quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart --workload -- bin/quickstart
 
 .PHONY: test
@@ -134,6 +140,10 @@ devcluster: bin/devcluster ## build the local Kubernetes (minutes the first time
 bin/devcluster: $(DEVCLUSTER_SRC)
 	$(call say,building a Kubernetes $(K8S) control plane from its modules: minutes the first time and seconds later)
 	@$(GO) run ./internal/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '$(K8S_FLAGS)'
+
+bin/mirador: $(shell find . \( -name '*.go' -o -path './server/web/*' -o -path './server/table/*' \) -not -path './devcluster/*' -not -name '*_test.go' -type f) go.mod go.sum
+	$(call say,building the daemon)
+	@$(GO) run ./internal/gobuild -o bin/mirador -pkg ./cmd/mirador
 
 bin/quickstart: $(shell find . -name '*.go' -not -path './devcluster/*' -not -name '*_test.go') go.mod go.sum
 	$(call say,building the informer that prints what happens)

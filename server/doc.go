@@ -1,0 +1,29 @@
+// Package server answers the Kubernetes API, read-only, from the mirrors of a fleet.
+//
+//	fl, err := fleet.New(fleet.Options{})
+//	srv, err := server.New(fl, server.Options{})
+//	go fl.Run(ctx)
+//	go srv.Run(ctx)
+//	err = http.ListenAndServe("127.0.0.1:8090", srv)
+//
+// Below /clusters/{name} a cluster is served as it would serve itself: discovery, GET, LIST and WATCH of
+// all that is mirrored, as JSON, as Table and as PartialObjectMetadata. Below /fleet all clusters are served
+// at once: an object of cluster eu in namespace web is in namespace eu.web there, one without a namespace has the name
+// eu:name, and versions are the daemon's own. /clusters tells how all is doing, and lets clusters join and leave.
+//
+// What it promises:
+//
+//   - No answer asks anything of a cluster. This package cannot: it knows no source.
+//   - One dead cluster delays no answer. What is not mirrored yet is left out with a warning where others
+//     can be answered for, and is 503 with Retry-After where it was asked for alone.
+//   - A watch tells every change after its version in order, or ends with 410. Whoever reads too slowly is ended
+//     so, and nothing is kept for him. An object that leaves a selection is told as deleted.
+//   - Pages of a list are of one snapshot.
+//   - Work is bounded: by request, by rate, and by the number of watches.
+//   - It is for this machine alone unless Access says otherwise, and then needs a token and TLS. A page of
+//     another origin, or a strange name that leads here, is refused.
+//   - A write is 405, and the answer says where to send it.
+//
+// Beyond what an API server knows, lists and watches take where=, an expression in CEL, and clusters=; lists take
+// orderBy=; and field selectors work on any field.
+package server

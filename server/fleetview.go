@@ -1,0 +1,248 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// place is a resource in a cluster.
+type place struct {
+	cluster string
+	res     *fleet.Resource
+}
+
+// places finds where a resource is mirrored. A cluster that is not there yet is left out, and the
+// answer warns of it: none waits for another.
+func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []place, err error) {
+	served := false
+	for _, c := range s.fleet.Clusters() {
+		if len(only) > 0 && !slices.Contains(only, c.Name()) {
+			continue
+		}
+		res, ok := c.Resource(t.gvr())
+		switch {
+		case !ok && c.Health().Resources > 0:
+			continue
+		case !ok || !res.Synced():
+			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s is not mirrored completely yet and is left out"`, c.Name()))
+		default:
+			warnStale(w, c, res)
+			out = append(out, place{c.Name(), res})
+		}
+		served = served || ok
+	}
+	if !served {
+		return nil, errNoResource()
+	}
+	return out, nil
+}
+
+// fleetObjects answers for all clusters at once.
+func (s *Server) fleetObjects(w http.ResponseWriter, r *http.Request, t *target, verb string) error {
+	p, err := parseParams(r)
+	if err != nil {
+		return err
+	}
+	shown := *t // as it was asked for
+	if err := t.resolve(p); err != nil {
+		return err
+	}
+	only := p.onlyClusters()
+	if t.cluster != "" {
+		only = []string{t.cluster}
+	}
+	for _, c := range s.fleet.Clusters() {
+		if len(only) == 0 || slices.Contains(only, c.Name()) {
+			at := *t
+			at.cluster = c.Name()
+			if err := s.authorize(r, &at, verb); err != nil {
+				return err
+			}
+		}
+	}
+	places, err := s.places(w, t, only)
+	if err != nil {
+		return err
+	}
+	hub := s.all.get(t.gvr(), s.fleet.Clusters())
+	if verb == "get" {
+		return s.fleetGet(w, r, t, &shown, places, hub, p)
+	}
+	if verb == "watch" {
+		return s.fleetWatch(w, r, t, places, hub, p)
+	}
+	return s.list(w, r, t, places, p)
+}
+
+// resolve turns names of the fleet into a cluster's own. Whoever asks for one name or one namespace
+// asks for one cluster.
+func (t *target) resolve(p *params) error {
+	var ok bool
+	switch {
+	case t.namespace != "":
+		if t.cluster, t.namespace, ok = ofFleetNamespace(t.namespace); !ok {
+			return apierrors.NewBadRequest("namespaces are cluster.namespace here, such as eu.web")
+		}
+	case t.name != "":
+		if t.cluster, t.name, ok = ofFleetName(t.name); !ok {
+			return errNotFound(t.groupResource(), t.name)
+		}
+	}
+	if p.FieldSelector == nil || p.FieldSelector.Empty() {
+		return nil
+	}
+	var own []fields.Selector
+	for _, q := range p.FieldSelector.Requirements() {
+		named := q.Field == "metadata.namespace" || q.Field == "metadata.name" && strings.Contains(q.Value, ":")
+		switch cluster, value, ok := t.ownValue(q.Field, q.Value); {
+		case !named:
+		case q.Operator == selection.NotEquals || !ok || t.cluster != "" && t.cluster != cluster:
+			return apierrors.NewBadRequest(fmt.Sprintf("%s must equal one of the fleet's own names here, such as eu.web or eu:node-1", q.Field))
+		default:
+			t.cluster, q.Value = cluster, value
+		}
+		if q.Operator == selection.NotEquals {
+			own = append(own, fields.OneTermNotEqualSelector(q.Field, q.Value))
+		} else {
+			own = append(own, fields.OneTermEqualSelector(q.Field, q.Value))
+		}
+	}
+	p.fields = fields.AndSelectors(own...).String()
+	return nil
+}
+
+func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
+	if field == "metadata.namespace" {
+		return ofFleetNamespace(value)
+	}
+	return ofFleetName(value)
+}
+
+func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *target, places []place, hub *fleetHub, p *params) error {
+	f, err := formOf(r.Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	if len(places) == 0 || places[0].res.Info().Namespaced != (t.namespace != "") {
+		return errNotFound(t.groupResource(), shown.name)
+	}
+	e, ok := places[0].res.Entry(object.NewKey(t.namespace, t.name))
+	if !ok {
+		return errNotFound(t.groupResource(), shown.name)
+	}
+	body, err := single(s.fleetRenderer(f, places, p), t.cluster, e, hub.version(t.cluster, e.Key))
+	if err != nil {
+		return err
+	}
+	return writeObject(w, r, body)
+}
+
+// fleetRenderer prints all clusters' objects as the first cluster would: a table has one head.
+func (s *Server) fleetRenderer(f form, places []place, p *params) *renderer {
+	r := &renderer{form: f, fleet: true, now: s.now(), include: p.include}
+	if f == asTable && len(places) > 0 {
+		r.printer = s.printer(places[0].cluster, places[0].res)
+	} else if f == asTable {
+		r.printer = noPrinter
+	}
+	return r
+}
+
+// fleetWatch serves a watch of all clusters.
+func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, places []place, hub *fleetHub, p *params) error {
+	f, err := formOf(r.Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	flt, err := newFilter(p)
+	if err != nil {
+		return err
+	}
+	if len(places) == 0 {
+		return unavailable(fmt.Errorf("no cluster has %s ready yet", t.resource))
+	}
+	st := newStream(w, s.fleetRenderer(f, places, p), flt, places[0].res.GVK())
+	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
+	defer cancel()
+	initial := p.SendInitialEvents != nil && *p.SendInitialEvents
+	from := object.Version(p.ResourceVersion)
+	whole := from == "" || from == "0" || initial
+	if whole {
+		from = object.Version(hub.now())
+	}
+	of := scopeOf{cluster: t.cluster, namespace: t.namespace}
+	feed, missed, err := hub.join(of, from)
+	st.begin()
+	if err != nil {
+		st.finish(err, t)
+		return nil
+	}
+	defer hub.leave(feed)
+	st.feed = feed
+	st.reached = func(object.Version) (string, bool) { return hub.reached(feed) }
+	if whole {
+		err = st.fleetState(ctx, t, places, hub, string(from), initial)
+	}
+	if err == nil {
+		err = st.tell(missed)
+	}
+	if err == nil {
+		err = st.follow(ctx, nil, s.stopping, p.AllowWatchBookmarks)
+	}
+	st.finish(err, t)
+	return nil
+}
+
+// fleetState tells everything there is in all clusters.
+func (st *stream) fleetState(ctx context.Context, t *target, places []place, hub *fleetHub, version string, ended bool) error {
+	var lines []byte
+	for _, p := range places {
+		entries, err := scope(p.res.Snapshot(), t)
+		if err != nil {
+			return err
+		}
+		for i, e := range entries {
+			if i%256 == 0 && ctx.Err() != nil {
+				return nil
+			}
+			ok, err := st.filter.takes(p.cluster, e)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, hub.version(p.cluster, e.Key), !st.columned)
+			if err != nil {
+				return err
+			}
+			st.columned = true
+			if lines = append(lines, line...); len(lines) > 64<<10 {
+				if err := st.write(lines); err != nil {
+					return err
+				}
+				lines = lines[:0]
+			}
+		}
+	}
+	if ended {
+		line, err := st.blank(version, true)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line...)
+	}
+	return st.write(lines)
+}

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/server/table"
+)
+
+// mirrored finds a resource that can be answered for.
+func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
+	res, ok := c.Resource(t.gvr())
+	if !ok {
+		return nil, errNoResource()
+	}
+	if t.namespace != "" && !res.Info().Namespaced {
+		return nil, errNoResource()
+	}
+	if !res.Synced() {
+		return nil, unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource, c.Name(), state(res)))
+	}
+	return res, nil
+}
+
+// state says in a few words what a resource is doing.
+func state(res *fleet.Resource) string {
+	h := res.Health()
+	if err := h.Reflector.Err; err != nil {
+		return fmt.Sprintf("%s, because: %v", h.Reflector.State, err)
+	}
+	return h.Reflector.State.String()
+}
+
+// staleAfter is how long a source may say nothing before its readers are warned. A quiet resource
+// hears a bookmark every minute.
+const staleAfter = 3 * time.Minute
+
+// warnStale tells a reader that what he gets may be old.
+func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
+	if age := res.Health().Age(time.Now()); age > staleAfter {
+		w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s has said nothing about %s for %s: this may be out of date"`,
+			c.Name(), res.Info().Name, age.Round(time.Second)))
+	}
+}
+
+// renderer makes what writes the objects of a resource.
+func (s *Server) renderer(f form, t *target, res *fleet.Resource, p *params) *renderer {
+	r := &renderer{form: f, fleet: t.fleet, now: time.Now(), include: metav1.IncludeMetadata}
+	if p != nil {
+		r.include = p.include
+	}
+	if f == asTable {
+		r.printer = s.printer(t.cluster, res)
+	}
+	return r
+}
+
+// printer finds the columns of a resource: those that its definition names, or the built-in ones.
+func (s *Server) printer(cluster string, res *fleet.Resource) table.Printer {
+	if p := s.customPrinter(cluster, res); p != nil {
+		return p
+	}
+	return table.For(res.GVK())
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// definition is what is read of a custom resource's definition.
+type definition struct {
+	Spec struct {
+		Versions []struct {
+			Name                     string          `json:"name"`
+			AdditionalPrinterColumns json.RawMessage `json:"additionalPrinterColumns"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+// definition finds the definition of a custom resource, which is mirrored like everything else; nil
+// where the resource is none.
+func (s *Server) definition(cluster string, res *fleet.Resource) *fleet.Entry {
+	c, ok := s.fleet.Cluster(cluster)
+	if !ok {
+		return nil
+	}
+	defs, ok := c.Resource(definitions)
+	if !ok {
+		return nil
+	}
+	gvr := res.GVR()
+	e, _ := defs.Entry(object.NewKey("", gvr.Resource+"."+gvr.Group))
+	return e
+}
+
+// customPrinter reads the columns off the definition.
+func (s *Server) customPrinter(cluster string, res *fleet.Resource) table.Printer {
+	e := s.definition(cluster, res)
+	if e == nil {
+		return nil
+	}
+	var d definition
+	if json.Unmarshal(fleet.Bytes(e, nil), &d) != nil {
+		return nil
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Name != res.GVR().Version {
+			continue
+		}
+		var columns []table.Column
+		if len(v.AdditionalPrinterColumns) > 0 && json.Unmarshal(v.AdditionalPrinterColumns, &columns) != nil {
+			return nil
+		}
+		p, err := table.ForCRD(columns)
+		if err != nil {
+			p, err = table.ForCRD(nil) // as the server prints what it cannot make sense of
+		}
+		if err == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// get answers with one object.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, t *target, res *fleet.Resource) error {
+	f, err := formOf(r.Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	p, err := parseParams(r)
+	if err != nil {
+		return err
+	}
+	if v := object.Version(p.ResourceVersion); v != "" && v != "0" {
+		if err := waitVersion(r.Context(), res, v); err != nil {
+			return err
+		}
+	}
+	e, ok := res.Entry(object.NewKey(t.namespace, t.name))
+	if !ok || res.Info().Namespaced && t.namespace == "" {
+		return errNotFound(t.groupResource(), t.name)
+	}
+	if c, ok := s.fleet.Cluster(t.cluster); ok {
+		warnStale(w, c, res)
+	}
+	body, err := single(s.renderer(f, t, res, p), t.cluster, e, string(e.Version))
+	if err != nil {
+		return err
+	}
+	return writeObject(w, r, body)
+}
+
+// single makes the whole answer for one object.
+func single(render *renderer, cluster string, e *fleet.Entry, version string) (body []byte, err error) {
+	if render.form == asTable {
+		if body, err = render.tableHead(nil, metav1.ListMeta{ResourceVersion: version}, true); err != nil {
+			return nil, err
+		}
+		if body, err = render.item(body, cluster, e, version, false); err != nil {
+			return nil, err
+		}
+		return append(body, "]}\n"...), nil
+	}
+	if body, err = render.item(nil, cluster, e, version, false); err != nil {
+		return nil, err
+	}
+	return append(body, '\n'), nil
+}
+
+// writeObject answers with a document that is complete.
+func writeObject(w http.ResponseWriter, r *http.Request, body []byte) error {
+	if pretty(r) {
+		var out bytes.Buffer
+		if err := json.Indent(&out, bytes.TrimRight(body, "\n"), "", "  "); err != nil {
+			return errors.Join(errors.New("print an answer for people"), err)
+		}
+		body = out.Bytes()
+	}
+	if r.Method == http.MethodHead {
+		body = nil
+	}
+	writeBody(w, http.StatusOK, jsonType, body)
+	return nil
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Access says who may ask. The zero Access is for a server on this machine alone: anybody who can
+// reach it may read.
+type Access struct {
+	// Token is asked of every request as "Authorization: Bearer …", but for /healthz. "" asks for none.
+	Token string
+	// Hosts are the names under which the server may be asked besides those of this machine.
+	// A page elsewhere that has its own name lead here is refused by this.
+	Hosts []string
+	// Rate is how many requests a second are answered, and Watches how many watches may be open.
+	// 0 means 20,000 and 10,000.
+	Rate, Watches int
+}
+
+// CheckAddress refuses to serve other machines without TLS and a token.
+func (a Access) CheckAddress(address string, tls bool) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listen on %q: %w; say host:port, such as 127.0.0.1:8080", address, err)
+	}
+	if isLoopback(host) {
+		return nil
+	}
+	switch {
+	case a.Token == "":
+		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one, or listen on 127.0.0.1", address)
+	case !tls:
+		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be read on its way; give one, or listen on 127.0.0.1", address)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// maxTarget is how long a request's path and query may be.
+const maxTarget = 16 << 10
+
+// guard checks every request before anything else looks at it.
+type guard struct {
+	access Access
+	token  [sha256.Size]byte // hashes are of one length, so the time of a compare tells nothing
+	rate   bucket
+	next   http.Handler
+}
+
+func newGuard(a Access, next http.Handler) *guard {
+	if a.Rate == 0 {
+		a.Rate = 20_000
+	}
+	return &guard{access: a, token: sha256.Sum256([]byte(a.Token)), rate: bucket{perSecond: float64(a.Rate)}, next: next}
+}
+
+// ServeHTTP refuses what it must and hands on the rest.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := g.check(r); err != nil {
+		fail(w, r, err, nil)
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+func (g *guard) check(r *http.Request) error {
+	if len(r.URL.Path)+len(r.URL.RawQuery) > maxTarget {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
+	}
+	if !g.knows(r.Host) {
+		return apierrors.NewForbidden(noResource, "", fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
+	}
+	if !g.rate.take(time.Now()) {
+		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
+	}
+	if g.access.Token != "" && r.URL.Path != "/healthz" && !g.authentic(r) {
+		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return g.checkOrigin(r)
+	}
+	return nil
+}
+
+// knows reports whether the server may be asked under a name.
+func (g *guard) knows(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if isLoopback(host) {
+		return true
+	}
+	for _, h := range g.access.Hosts {
+		if strings.EqualFold(h, host) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *guard) authentic(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	sum := sha256.Sum256([]byte(given))
+	return ok && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
+}
+
+// checkOrigin refuses what a page of another origin has a browser send.
+func (g *guard) checkOrigin(r *http.Request) error {
+	refuse := func(why string) error { return apierrors.NewForbidden(noResource, "", errors.New(why)) }
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "", "same-origin", "none":
+	default:
+		return refuse("the request comes from a page of another site")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return refuse("the request comes from a page of another origin")
+		}
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && media != jsonType {
+		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "", "the body must be application/json", 0, false)
+	}
+	return nil
+}
+
+// clip keeps what a stranger sent short.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
+
+// bucket lets so many through in a second, and as many at once after a quiet one.
+type bucket struct {
+	perSecond float64
+
+	mu   sync.Mutex
+	left float64
+	at   time.Time
+}
+
+func (b *bucket) take(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at.IsZero() {
+		b.left = b.perSecond
+	} else {
+		b.left = min(b.perSecond, b.left+now.Sub(b.at).Seconds()*b.perSecond)
+	}
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
+	for _, c := range []struct {
+		address, token string
+		tls, ok        bool
+	}{
+		{"127.0.0.1:8080", "", false, true},
+		{"localhost:8080", "", false, true},
+		{"[::1]:0", "", false, true},
+		{":8080", "", false, false},
+		{"0.0.0.0:8080", "", true, false},
+		{"0.0.0.0:8080", "t", false, false},
+		{"0.0.0.0:8080", "t", true, true},
+		{"10.1.2.3:8080", "t", false, false},
+		{"nonsense", "t", true, false},
+	} {
+		if err := (Access{Token: c.token}).CheckAddress(c.address, c.tls); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func guarded(a Access) http.Handler {
+	return newGuard(a, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+}
+
+func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = host
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestAStrangeHostIsRefused(t *testing.T) {
+	h := guarded(Access{Hosts: []string{"mirror.example.com"}})
+	for host, want := range map[string]int{
+		"127.0.0.1:8080": http.StatusTeapot, "localhost": http.StatusTeapot, "[::1]:80": http.StatusTeapot, "Mirror.Example.com:443": http.StatusTeapot,
+		"evil.example.com": http.StatusForbidden, "127.0.0.1.evil.com:8080": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		if got := ask(h, "GET", host, "/", nil).Code; got != want {
+			t.Errorf("%q is answered %d", host, got)
+		}
+	}
+}
+
+func TestATokenIsAskedOfEverythingButHealth(t *testing.T) {
+	h := guarded(Access{Token: "secret"})
+	for _, c := range []struct {
+		path, auth string
+		want       int
+	}{
+		{"/fleet/api", "", http.StatusUnauthorized},
+		{"/fleet/api", "Bearer secre", http.StatusUnauthorized},
+		{"/fleet/api", "Bearer secret2", http.StatusUnauthorized},
+		{"/fleet/api", "Basic secret", http.StatusUnauthorized},
+		{"/fleet/api", "Bearer secret", http.StatusTeapot},
+		{"/metrics", "", http.StatusUnauthorized},
+		{"/healthz", "", http.StatusTeapot},
+	} {
+		w := ask(h, "GET", "localhost", c.path, map[string]string{"Authorization": c.auth})
+		if w.Code != c.want {
+			t.Errorf("%+v is answered %d", c, w.Code)
+		}
+		if strings.Contains(w.Body.String(), "secre") {
+			t.Errorf("the answer tells the token: %s", w.Body)
+		}
+	}
+}
+
+func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
+	h := guarded(Access{})
+	json := "application/json"
+	for name, c := range map[string]struct {
+		method string
+		header map[string]string
+		want   int
+	}{
+		"a program":          {"POST", map[string]string{"Content-Type": json}, http.StatusTeapot},
+		"our own page":       {"POST", map[string]string{"Content-Type": json, "Origin": "http://localhost:80", "Sec-Fetch-Site": "same-origin"}, http.StatusTeapot},
+		"another origin":     {"POST", map[string]string{"Content-Type": json, "Origin": "http://evil.example.com"}, http.StatusForbidden},
+		"another port":       {"DELETE", map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
+		"no origin":          {"DELETE", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"another site":       {"DELETE", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"a sibling":          {"DELETE", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"a form":             {"POST", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType},
+		"text that is JSON":  {"POST", map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
+		"nothing said of it": {"POST", nil, http.StatusUnsupportedMediaType},
+	} {
+		if got := ask(h, c.method, "localhost:80", "/clusters", c.header).Code; got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := guarded(Access{Rate: 10})
+		if got := ask(h, "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget), nil).Code; got != http.StatusRequestEntityTooLarge {
+			t.Errorf("a long request is answered %d", got)
+		}
+		answered := func(n int) (ok int) {
+			for range n {
+				switch w := ask(h, "GET", "localhost", "/", nil); {
+				case w.Code == http.StatusTeapot:
+					ok++
+				case w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "":
+					t.Errorf("answered %d, retry after %q", w.Code, w.Header().Get("Retry-After"))
+				}
+			}
+			return ok
+		}
+		if ok := answered(30); ok != 10 {
+			t.Errorf("%d of 30 at once were answered", ok)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if ok := answered(30); ok != 5 {
+			t.Errorf("%d of 30 half a second later", ok)
+		}
+		time.Sleep(time.Hour)
+		if ok := answered(30); ok != 10 {
+			t.Errorf("%d of 30 an hour later", ok)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
+	for _, c := range []struct {
+		key       object.Key
+		obj, want string
+	}{
+		{"web/a", `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","resourceVersion":"7"},"spec":{"name":"a"}}`,
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"a","namespace":"eu.web","resourceVersion":"99"},"spec":{"name":"a"}}`},
+		{"n1", `{"metadata":{"annotations":{"x":"y"},"name":"n1","resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7","x":"y"},"name":"eu:n1","resourceVersion":"99"}}`},
+		{"n1", `{"metadata":{"name":"n1","annotations":{},"resourceVersion":"7","labels":{"name":"n1"}}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"labels":{"name":"n1"},"name":"eu:n1","resourceVersion":"99"}}`},
+		{"n1", `{"metadata":{"name":"n1","annotations":null,"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+	} {
+		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99")
+		var got, want any
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatalf("%s became %s: %v", c.obj, out, err)
+		}
+		if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.obj, d)
+		}
+	}
+}
+
+func TestNamesOfTheFleetLeadBack(t *testing.T) {
+	if c, ns, ok := ofFleetNamespace("eu.web"); c != "eu" || ns != "web" || !ok {
+		t.Error(c, ns, ok)
+	}
+	if c, n, ok := ofFleetName("eu:system:admin"); c != "eu" || n != "system:admin" || !ok {
+		t.Error(c, n, ok)
+	}
+	for _, bad := range []string{"", "web", ".web", "eu."} {
+		if _, _, ok := ofFleetNamespace(bad); ok {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/server/table"
+)
+
+// renderer writes objects of one resource in one form. It belongs to one goroutine.
+type renderer struct {
+	form    form
+	fleet   bool // as the view of all clusters shows them
+	printer table.Printer
+	include metav1.IncludeObjectPolicy
+	now     time.Time
+
+	raw, shown []byte
+}
+
+// clone gives one for another goroutine.
+func (r *renderer) clone() *renderer {
+	c := *r
+	c.raw, c.shown = nil, nil
+	return &c
+}
+
+// bytes gives an object whole. They are good until the next call.
+func (r *renderer) bytes(cluster string, e *fleet.Entry, version string) []byte {
+	r.raw = fleet.Bytes(e, r.raw[:0])
+	if !r.fleet {
+		return r.raw
+	}
+	r.shown = appendForFleet(r.shown[:0], r.raw, cluster, e.Key, version)
+	return r.shown
+}
+
+// item appends one object: as it stands alone, or as an item of a list.
+func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version string, inList bool) ([]byte, error) {
+	obj := r.bytes(cluster, e, version)
+	switch r.form {
+	case metadata:
+		return appendPartial(dst, obj)
+	case asTable:
+		return r.row(dst, cluster, obj)
+	}
+	if inList {
+		head, rest := withoutKind(obj)
+		return append(append(dst, head...), rest...), nil
+	}
+	return append(dst, obj...), nil
+}
+
+const partialHead = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
+
+// appendPartial appends the metadata alone. That of a built-in object stands in its bytes as the
+// API server would write it; a custom one's members are in another order there.
+func appendPartial(dst, obj []byte) ([]byte, error) {
+	from, to, ok := member(obj, "metadata")
+	if !ok {
+		return nil, fmt.Errorf("an object has no metadata")
+	}
+	meta := obj[from:to]
+	if !bytes.HasPrefix(obj, []byte(`{"kind":`)) {
+		var typed metav1.ObjectMeta
+		if err := json.Unmarshal(meta, &typed); err != nil {
+			return nil, fmt.Errorf("read the metadata of an object: %w", err)
+		}
+		var err error
+		if meta, err = json.Marshal(typed); err != nil {
+			return nil, fmt.Errorf("write the metadata of an object: %w", err)
+		}
+	}
+	return append(append(append(dst, partialHead...), meta...), '}'), nil
+}
+
+// columns are those of a table of these objects.
+func (r *renderer) columns() []metav1.TableColumnDefinition {
+	columns := r.printer.Columns()
+	if !r.fleet {
+		return columns
+	}
+	cluster := metav1.TableColumnDefinition{Name: "Cluster", Type: "string", Description: "The cluster that the object is in."}
+	return append([]metav1.TableColumnDefinition{cluster}, columns...)
+}
+
+// plain reports whether the kind has no columns of its own.
+func (r *renderer) plain() bool {
+	columns := r.printer.Columns()
+	return len(columns) == 2 && columns[1].Name == "Created At"
+}
+
+// row appends one row of a table.
+func (r *renderer) row(dst []byte, cluster string, obj []byte) ([]byte, error) {
+	made, err := r.printer.Row(obj, r.now)
+	if err != nil {
+		return nil, fmt.Errorf("print a row: %w", err)
+	}
+	row := metav1.TableRow{Cells: made.Cells, Conditions: made.Conditions}
+	if r.fleet {
+		row.Cells = append([]any{cluster}, row.Cells...)
+	}
+	switch r.include {
+	case metav1.IncludeNone:
+	case metav1.IncludeObject:
+		row.Object = runtime.RawExtension{Raw: obj}
+	default:
+		if row.Object.Raw, err = appendPartial(nil, obj); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(row)
+	return append(dst, b...), err
+}
+
+// tableHead appends everything of a table up to its rows.
+func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]byte, error) {
+	var defs []metav1.TableColumnDefinition
+	if columns {
+		defs = r.columns()
+	}
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	d, err := json.Marshal(defs)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":`...), m...)
+	return append(append(append(dst, `,"columnDefinitions":`...), d...), `,"rows":[`...), nil
+}

@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/query"
+)
+
+// Options say how a fleet is served. The zero Options are valid: for this machine alone.
+type Options struct {
+	Access Access
+	// Authorizer is asked before anything is read. nil allows all.
+	Authorizer query.Authorizer
+	// Limits bound the work of one request.
+	Limits query.Limits
+	// Metrics serves /metrics; nil serves none.
+	Metrics http.Handler
+	// Page serves /; nil serves none.
+	Page http.Handler
+}
+
+// Server serves a fleet. It is an http.Handler.
+type Server struct {
+	fleet    *fleet.Fleet
+	opts     Options
+	guard    *guard
+	hubs     hubs
+	all      fleetHubs
+	engine   *query.Engine[*fleet.Object]
+	watches  atomic.Int64
+	stopping chan struct{}
+	stop     sync.Once
+	started  time.Time
+}
+
+var noResource = schema.GroupResource{}
+
+// New makes a server of a fleet.
+func New(f *fleet.Fleet, o Options) (*Server, error) {
+	if f == nil {
+		return nil, errors.New("server: the fleet is nil; make one with fleet.New")
+	}
+	if o.Authorizer == nil {
+		o.Authorizer = query.AllowAll{}
+	}
+	if o.Access.Watches == 0 {
+		o.Access.Watches = 10_000
+	}
+	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now()}
+	var err error
+	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.all.seq.Store(uint64(s.started.UnixMicro())) // later than any version of a daemon before this one
+	s.guard = newGuard(o.Access, http.HandlerFunc(s.route))
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }
+
+// Run follows clusters that join and leave until ctx ends, and then ends all watches.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.all.close()
+	defer s.Stop()
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		changed := s.fleet.Changed()
+		s.all.follow(s.fleet.Clusters(), time.Now())
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Stop ends all watches, so that an http.Server's Shutdown need not wait for them.
+func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
+
+// route finds who answers.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if t, ok := parseTarget(r.URL.Path); ok && (t.fleet || !isClusterItself(&t)) {
+		s.kubernetes(w, r, &t)
+		return
+	}
+	switch path := r.URL.Path; {
+	case path == "/clusters" || strings.HasPrefix(path, "/clusters/"):
+		s.clusters(w, r)
+	case path == "/healthz":
+		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+	case path == "/readyz":
+		s.ready(w)
+	case path == "/metrics" && s.opts.Metrics != nil:
+		s.opts.Metrics.ServeHTTP(w, r)
+	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		s.opts.Page.ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// isClusterItself tells /clusters/eu, which is about a cluster, from what lies in it.
+func isClusterItself(t *target) bool { return t.rest == "/" }
+
+// kubernetes answers as an API server would.
+func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		fail(w, r, errReadOnly(t, r.Method), t)
+		return
+	}
+	var cluster *fleet.Cluster
+	if !t.fleet {
+		var ok bool
+		if cluster, ok = s.fleet.Cluster(t.cluster); !ok {
+			fail(w, r, apierrors.NewNotFound(schema.GroupResource{Group: "mirador.dev", Resource: "clusters"}, t.cluster), t)
+			return
+		}
+	}
+	if t.resource == "" {
+		s.about(w, r, t, cluster)
+		return
+	}
+	if err := s.objects(w, r, t, cluster); err != nil {
+		fail(w, r, err, t)
+	}
+}
+
+// about answers what is no object: discovery, the version, OpenAPI, health.
+func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+	if t.fleet {
+		clusters := s.fleet.Clusters()
+		if fleetCatalog(clusters).discover(w, r, t.rest) {
+			return
+		}
+		i := slices.IndexFunc(clusters, func(c *fleet.Cluster) bool { return c.Version() != nil })
+		if i < 0 {
+			http.NotFound(w, r)
+			return
+		}
+		cluster = clusters[i] // kinds are explained by the first cluster that can
+	} else if clusterCatalog(cluster).discover(w, r, t.rest) {
+		return
+	}
+	switch {
+	case t.rest == "/version" && cluster.Version() != nil:
+		writeBody(w, http.StatusOK, jsonType, cluster.Version())
+	case t.rest == "/healthz", t.rest == "/livez", t.rest == "/readyz":
+		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
+	case strings.HasPrefix(t.rest, "/openapi/"):
+		body, contentType, ok := cluster.OpenAPI(t.rest)
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		writeBody(w, http.StatusOK, contentType, body)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// objects answers a GET, a LIST or a WATCH.
+func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) error {
+	verb := "list"
+	switch {
+	case t.name != "":
+		verb = "get"
+	case isWatch(r):
+		verb = "watch"
+	}
+	if !t.fleet {
+		if err := s.authorize(r, t, verb); err != nil {
+			return err
+		}
+	}
+	if t.subresource != "" && t.subresource != "status" {
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", t.groupResource(), t.name,
+			"a mirror has no "+t.subresource+": ask the cluster itself", 0, false)
+	}
+	if verb == "watch" {
+		if s.watches.Add(1) > int64(s.opts.Access.Watches) {
+			s.watches.Add(-1)
+			return apierrors.NewTooManyRequests("too many watches are open", 5)
+		}
+		defer s.watches.Add(-1)
+	}
+	if t.fleet {
+		return s.fleetObjects(w, r, t, verb)
+	}
+	res, err := mirrored(cluster, t)
+	if err != nil {
+		return err
+	}
+	if verb == "get" {
+		return s.get(w, r, t, res)
+	}
+	p, err := parseParams(r)
+	if err != nil {
+		return err
+	}
+	warnStale(w, cluster, res)
+	if verb == "watch" {
+		return s.watch(w, r, t, res, p)
+	}
+	return s.list(w, r, t, []place{{cluster.Name(), res}}, p)
+}
+
+// authorize asks whether a request may be answered for its cluster.
+func (s *Server) authorize(r *http.Request, t *target, verb string) error {
+	return s.opts.Authorizer.Authorize(r.Context(), s.user(r), query.Attributes{Verb: verb, Cluster: t.cluster,
+		Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace, Name: t.name})
+}
+
+// user is who asks. A token is one user; without one nobody is told from another.
+func (s *Server) user(*http.Request) query.User {
+	if s.opts.Access.Token == "" {
+		return query.User{Name: "system:anonymous"}
+	}
+	return query.User{Name: "token"}
+}

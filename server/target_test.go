@@ -1,0 +1,28 @@
+package server
+
+import "testing"
+
+func TestPathsAreReadAsTheAPIServerReadsThem(t *testing.T) {
+	for path, want := range map[string]target{
+		"/clusters/eu/api/v1/pods":                                  {cluster: "eu", version: "v1", resource: "pods"},
+		"/clusters/eu/api/v1/namespaces/web/pods/nginx":             {cluster: "eu", version: "v1", resource: "pods", namespace: "web", name: "nginx"},
+		"/clusters/eu/api/v1/namespaces":                            {cluster: "eu", version: "v1", resource: "namespaces"},
+		"/clusters/eu/api/v1/namespaces/web":                        {cluster: "eu", version: "v1", resource: "namespaces", name: "web"},
+		"/clusters/eu/api/v1/namespaces/web/status":                 {cluster: "eu", version: "v1", resource: "namespaces", name: "web", subresource: "status"},
+		"/fleet/apis/apps/v1/namespaces/eu.web/deployments/a/scale": {fleet: true, group: "apps", version: "v1", resource: "deployments", namespace: "eu.web", name: "a", subresource: "scale"},
+		"/fleet/apis/apps/v1/deployments/":                          {fleet: true, group: "apps", version: "v1", resource: "deployments"},
+		"/fleet/apis":                                               {fleet: true},
+		"/clusters/eu/apis/apps/v1":                                 {cluster: "eu"},
+	} {
+		got, ok := parseTarget(path)
+		got.rest = ""
+		if !ok || got != want {
+			t.Errorf("%s: %+v, want %+v", path, got, want)
+		}
+	}
+	for _, path := range []string{"/", "/clusters", "/clusters/", "/api/v1/pods", "/metrics"} {
+		if _, ok := parseTarget(path); ok {
+			t.Errorf("%s passes for a path of the Kubernetes API", path)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/fleet"
+)
+
+// item is one object of a list.
+type item struct {
+	cluster string
+	entry   *fleet.Entry
+	version string // under which it is shown
+}
+
+// together is how many objects are encoded as one piece. Pieces are made by several goroutines
+// and written in their order.
+const together = 64
+
+// listing is a list that is about to be written.
+type listing struct {
+	gvk    schema.GroupVersionKind
+	meta   metav1.ListMeta
+	custom bool // its kind is served as maps are encoded: with sorted members
+	items  []item
+	render *renderer
+}
+
+// ends gives what stands before and after the items.
+func (l *listing) ends() (head, tail []byte, err error) {
+	head, tail, err = l.frame()
+	if len(l.items) == 0 && (l.render.form == metadata || l.render.form == asTable && l.render.plain()) {
+		head = append(head[:len(head)-1], "null"...) // as an API server says that there are none
+		tail = tail[1:]
+	}
+	return head, tail, err
+}
+
+func (l *listing) frame() (head, tail []byte, err error) {
+	if l.render.form == asTable {
+		head, err = l.render.tableHead(nil, l.meta, true)
+		return head, []byte("]}\n"), err
+	}
+	meta, err := json.Marshal(l.meta)
+	if err != nil {
+		return nil, nil, err
+	}
+	kind, version := l.gvk.Kind+"List", l.gvk.GroupVersion().String()
+	if l.render.form == metadata {
+		kind, version = "PartialObjectMetadataList", metaV1
+	}
+	if l.custom && l.render.form == whole {
+		sorted, err := json.Marshal(map[string]any{"continue": l.meta.Continue, "resourceVersion": l.meta.ResourceVersion})
+		if l.meta.RemainingItemCount != nil {
+			sorted, err = json.Marshal(map[string]any{"continue": l.meta.Continue, "resourceVersion": l.meta.ResourceVersion, "remainingItemCount": *l.meta.RemainingItemCount})
+		}
+		return []byte(`{"apiVersion":"` + version + `","items":[`), []byte(`],"kind":"` + kind + `","metadata":` + string(sorted) + "}\n"), err
+	}
+	return []byte(`{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":` + string(meta) + `,"items":[`), []byte("]}\n"), nil
+}
+
+// piece encodes some of the items.
+func (l *listing) piece(r *renderer, dst []byte, items []item, first bool) ([]byte, error) {
+	var err error
+	for i := range items {
+		if i > 0 || !first {
+			dst = append(dst, ',')
+		}
+		if dst, err = r.item(dst, items[i].cluster, items[i].entry, items[i].version, true); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+// writeTo writes the list. What is written has no gaps: where an object cannot be encoded it is an
+// error, and the client sees an answer that ends too soon.
+func (l *listing) writeTo(w io.Writer) error {
+	head, tail, err := l.ends()
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	if err := l.writeItems(w); err != nil {
+		return err
+	}
+	_, err = w.Write(tail)
+	return err
+}
+
+func (l *listing) writeItems(w io.Writer) error {
+	workers := min(runtime.GOMAXPROCS(0), (len(l.items)+together-1)/together)
+	if workers < 2 {
+		b, err := l.piece(l.render, nil, l.items, true)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	}
+	type made struct {
+		bytes []byte
+		err   error
+	}
+	type order struct {
+		items []item
+		first bool
+		done  chan made
+	}
+	var (
+		orders = make(chan order)
+		line   = make(chan chan made, 2*workers) // what is under way, in order; it bounds the memory
+		spare  = sync.Pool{New: func() any { return new([]byte) }}
+		quit   = make(chan struct{})
+		wg     sync.WaitGroup
+	)
+	for range workers {
+		render := l.render.clone()
+		wg.Go(func() {
+			for o := range orders {
+				buf := spare.Get().(*[]byte)
+				b, err := l.piece(render, (*buf)[:0], o.items, o.first)
+				o.done <- made{b, err}
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(line)
+		defer close(orders)
+		for at := 0; at < len(l.items); at += together {
+			o := order{l.items[at:min(at+together, len(l.items))], at == 0, make(chan made, 1)}
+			select {
+			case line <- o.done:
+			case <-quit:
+				return
+			}
+			select {
+			case orders <- o:
+			case <-quit:
+				o.done <- made{err: errors.New("given up")}
+				return
+			}
+		}
+	})
+	var err error
+	for done := range line {
+		m := <-done
+		if err != nil {
+			continue
+		}
+		if err = m.err; err == nil {
+			_, err = w.Write(m.bytes)
+			spare.Put(&m.bytes)
+		}
+		if err != nil {
+			close(quit)
+		}
+	}
+	wg.Wait()
+	return err
+}
+
+// gzipFrom is how large an answer must be to be worth packing, as for an API server.
+const gzipFrom = 128 << 10
+
+// answer sends a list.
+func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
+	if pretty(r) || len(l.items) <= together {
+		var b bytes.Buffer
+		if err := l.writeTo(&b); err != nil {
+			return err
+		}
+		if b.Len() < gzipFrom || pretty(r) {
+			return writeObject(w, r, b.Bytes())
+		}
+		return l.stream(w, r, func(out io.Writer) error { _, err := out.Write(b.Bytes()); return err })
+	}
+	return l.stream(w, r, l.writeTo)
+}
+
+func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.Writer) error) error {
+	h := w.Header()
+	h.Set("Content-Type", jsonType)
+	h.Set("Cache-Control", "no-cache, private")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	var out io.Writer = w
+	if acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		defer z.Close() //nolint:errcheck // the client sees it
+		out = z
+	}
+	if err := write(out); err != nil {
+		panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole
+	}
+	return nil
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, enc := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(enc), ";")
+		if strings.TrimSpace(name) == "gzip" && strings.TrimSpace(q) != "q=0" {
+			return true
+		}
+	}
+	return false
+}
