@@ -129,6 +129,9 @@ func TestAHostileServerHurtsOnlyItself(t *testing.T) {
 				if h.Err == "" || len(h.Err) > 1000 || len(hostile.Resources()) != 0 {
 					t.Errorf("Health = %+v", h)
 				}
+				if strings.HasPrefix(name, "no end") && !strings.Contains(h.Err, "larger than") {
+					t.Errorf("Err = %q", h.Err)
+				}
 				if strings.Contains(h.Err+w.logs.String(), token) {
 					t.Errorf("the token is shown: %s\n%s", h.Err, w.logs)
 				}

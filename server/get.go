@@ -40,13 +40,20 @@ func state(res *fleet.Resource) string {
 	return h.Reflector.State.String()
 }
 
-// staleAfter is how long a source may say nothing before its readers are warned. A quiet resource
-// hears a bookmark every minute.
-const staleAfter = 3 * time.Minute
+// How long a source may say nothing before its readers are warned: while it is followed, longer than a
+// watch lasts, since not every resource has bookmarks; else not long.
+const (
+	staleFollowed = 12 * time.Minute
+	staleLost     = time.Minute
+)
 
 // warnStale tells a reader that what he gets may be old.
 func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
-	if age := res.Health().Age(time.Now()); age > staleAfter {
+	h, after := res.Health(), staleLost
+	if h.Reflector.State.String() == "streaming" {
+		after = staleFollowed
+	}
+	if age := h.Age(time.Now()); age > after {
 		w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s has said nothing about %s for %s: this may be out of date"`,
 			c.Name(), res.Info().Name, age.Round(time.Second)))
 	}

@@ -68,6 +68,7 @@ func distinct(values []string) []string {
 	return slices.DeleteFunc(values, func(s string) bool { return s == "" })
 }
 
+//lint:ignore SA1019 deprecated or not, every cluster serves them
 func endpoints(e *corev1.Endpoints, now time.Time) Row {
 	var all []string
 	for _, set := range e.Subsets {
