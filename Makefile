@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -not -name '*_test.go') devcluster/go.mod devcluster/go.sum
-MODULES        := . devcluster compat/integration bench
+MODULES        := . devcluster compat/integration bench server/web/browsertest
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 say = @printf '\n== %s\n' "$(1)"
@@ -86,6 +86,13 @@ simulate-mutants: ## plant bugs in the engine, one at a time: the simulator must
 .PHONY: simulate-peer
 simulate-peer: ## the same seeds for client-go's informer: a table of the promises it breaks
 	@cd informer && SIM_PEER=1 SIM_SEEDS=$(if $(filter command line,$(origin SEEDS)),$(SEEDS),1000) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -run 'TestSimulationOfClientGo$$'
+
+.PHONY: web-test
+web-test: ## the page in a real Chromium, against an API with 50,000 objects that is made for it
+	$(call say,the page in Chromium)
+	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
+		{ echo "could not install it; install chromium, and run this again"; exit 1; }
+	cd server/web/browsertest && $(GO) test -race -timeout 15m ./...
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster

@@ -84,7 +84,10 @@ func (d *Doc) memberVal(m *member, count *meter) ref.Val {
 
 // lazyVal gives a valid value to an expression.
 func lazyVal(v []byte, count *meter) ref.Val {
-	if v[0] != '{' && !count.take(len(v)) {
+	if v[0] == '{' {
+		return &lazyMap{raw: v, meter: count} // its end is known: nothing is read
+	}
+	if !count.take(len(v)) {
 		return types.WrapErr(errTooLarge)
 	}
 	val, _ := lazyAt(v, 0, count)
@@ -131,6 +134,9 @@ func listAt(b []byte, i int, count *meter) (ref.Val, int) {
 func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 	if types.IsUnknownOrError(key) {
 		return key, false
+	}
+	if m.meter.over() {
+		return types.WrapErr(errTooLarge), false
 	}
 	name, ok := key.(types.String)
 	if !ok {

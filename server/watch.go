@@ -300,6 +300,7 @@ func (st *stream) follow(ctx context.Context, gone, stopping <-chan struct{}, ma
 
 func (st *stream) tell(batch []*change) error {
 	var lines []byte
+	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
 	for _, c := range batch {
 		if st.start != "" && !st.start.Before(c.order) {
 			continue // it was in the snapshot or the log

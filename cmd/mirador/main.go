@@ -1,0 +1,67 @@
+// Command mirador mirrors a fleet of Kubernetes clusters and answers every read locally,
+// through the Kubernetes API.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mirador-k8s/mirador/internal/cli"
+)
+
+// exitUsage is the exit code of a wrong call; cli.ExitCode has the others.
+const exitUsage = 2
+
+// usageError is a mistake in how the command was called.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run runs one command and gives its exit code.
+func run(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "mirador: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command ") { // which cobra says in words only
+		return exitUsage
+	}
+	return cli.ExitCode(err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mirador",
+		Short: "Mirror a fleet of Kubernetes clusters and answer every read locally",
+		Long: `Mirador keeps a live mirror of one or many Kubernetes clusters and answers every read of
+them locally, through the Kubernetes API: kubectl and any client can point at it, and the
+clusters' own API servers feel nothing.`,
+		Example: `  mirador serve                                    # the current context of your kubeconfig
+  mirador get pods -A                              # of all clusters that it mirrors
+  kubectl --server http://127.0.0.1:8090/fleet get pods -A`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe())
+	root.AddCommand(cli.Commands()...)
+	return root
+}

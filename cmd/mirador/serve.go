@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/server"
+	"github.com/mirador-k8s/mirador/server/web"
+)
+
+// serveFlags are what serve is told.
+type serveFlags struct {
+	kubeconfig       string
+	contexts         []string
+	allContexts      bool
+	folder           string
+	listen           string
+	tlsCert, tlsKey  string
+	tokenFile        string
+	hosts            []string
+	include, exclude []string
+	secrets          bool
+	stateFile        string
+	historyBytes     int
+	historyAge       time.Duration
+	logFormat        string
+	config           string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Mirror clusters and serve them, with a page to look at",
+		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
+/clusters/NAME, all of them at once below /fleet, and a page at /.
+
+Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
+(MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config.
+A flag counts before the environment, and that before the file.`,
+		Example: `  # the current context of your kubeconfig, on 127.0.0.1:8090
+  mirador serve
+
+  # two contexts by name
+  mirador serve --context eu --context us
+
+  # a folder of kubeconfigs: a file added is a cluster joining
+  mirador serve --folder /etc/mirador/clusters
+
+  # for other machines: a certificate and a token are needed
+  mirador serve --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key --token-file token --allow-host mirror.example.com`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settle(cmd.Flags(), os.LookupEnv, f.config); err != nil {
+				return usageError{err}
+			}
+			return serve(cmd.Context(), &f, cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
+	flags.StringSliceVar(&f.contexts, "context", nil, "`context` of the kubeconfig to mirror, may be repeated (default: the current one)")
+	flags.BoolVar(&f.allContexts, "all-contexts", false, "mirror every context of the kubeconfig")
+	flags.StringVar(&f.folder, "folder", "", "`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", "`address` to serve on; any but this machine's own needs a certificate and a token")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that is asked of clients")
+	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
+	flags.StringSliceVar(&f.include, "include", nil, "`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
+	flags.StringSliceVar(&f.exclude, "exclude", nil, "`pattern` of resources to leave out")
+	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too")
+	flags.StringVar(&f.stateFile, "state", "", "`file` that remembers clusters which joined at run time, with their credentials")
+	flags.IntVar(&f.historyBytes, "history-bytes", 0, "`bytes` of recent changes to keep for each resource (default 8 MiB)")
+	flags.DurationVar(&f.historyAge, "history-age", 0, "how long recent changes are kept (default 10m)")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
+	return cmd
+}
+
+// logger makes the log that was asked for.
+func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
+}
+
+// access reads who may ask.
+func (f *serveFlags) access() (server.Access, error) {
+	a := server.Access{Hosts: f.hosts}
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		return a, usageError{errors.New("--tls-cert and --tls-key go together")}
+	}
+	if f.tokenFile != "" {
+		b, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return a, usageError{fmt.Errorf("read the token: %w", err)}
+		}
+		if a.Token = strings.TrimSpace(string(b)); len(a.Token) < 16 {
+			return a, usageError{fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | base64", f.tokenFile)}
+		}
+	}
+	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
+		return a, usageError{err}
+	}
+	return a, nil
+}
+
+// serve runs the daemon until ctx ends.
+func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
+	log, err := f.logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	access, err := f.access()
+	if err != nil {
+		return err
+	}
+	fl, err := fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets, StateFile: f.stateFile,
+		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Logger: log})
+	if err != nil {
+		return usageError{err}
+	}
+	if err := f.members(fl); err != nil {
+		return usageError{err}
+	}
+	metrics, err := newMetrics(fl)
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler()})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w; is another one running? choose another address with --listen", f.listen, err)
+	}
+	scheme := "http"
+	if f.tlsCert != "" {
+		scheme = "https"
+	}
+	fmt.Fprintf(out, "the page:       %s://%s/\n", scheme, listener.Addr())
+	fmt.Fprintf(out, "all clusters:   kubectl --server %s://%s/fleet get pods -A\n", scheme, listener.Addr())
+	for _, c := range fl.Clusters() {
+		fmt.Fprintf(out, "one of them:    kubectl --server %s://%s/clusters/%s get pods -A\n", scheme, listener.Addr(), c.Name())
+	}
+	return f.run(ctx, log, fl, srv, listener)
+}
+
+// members are the clusters to begin with.
+func (f *serveFlags) members(fl *fleet.Fleet) error {
+	if f.folder != "" && f.kubeconfig == "" && len(f.contexts) == 0 && !f.allContexts {
+		return nil
+	}
+	path := f.kubeconfig
+	if path == "" {
+		path = clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
+	}
+	contexts := f.contexts
+	if len(contexts) == 0 && !f.allContexts {
+		cfg, err := clientcmd.LoadFromFile(path)
+		switch {
+		case err != nil && len(fl.Clusters()) > 0:
+			return nil // those that are remembered will do
+		case err != nil:
+			return fmt.Errorf("read the kubeconfig: %w; name one with --kubeconfig, or a folder with --folder", err)
+		case cfg.CurrentContext == "":
+			return fmt.Errorf("the kubeconfig %s has no current context; name one with --context", path)
+		}
+		contexts = []string{cfg.CurrentContext}
+	}
+	found, err := fleet.FromKubeconfig(path, contexts...)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for name, cfg := range found {
+		if err := fl.Join(name, cfg, fleet.Origin{Kind: "kubeconfig", Detail: path}); err != nil && !errors.Is(err, fleet.ErrExists) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// run serves until ctx ends or a part fails, and ends all of it.
+func (f *serveFlags) run(ctx context.Context, log *slog.Logger, fl *fleet.Fleet, srv *server.Server, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		failed []error
+	)
+	part := func(name string, run func() error) {
+		wg.Go(func() {
+			if err := run(); err != nil {
+				mu.Lock()
+				failed = append(failed, fmt.Errorf("%s: %w", name, err))
+				mu.Unlock()
+			}
+			cancel() // none goes on without the others
+		})
+	}
+	web := &http.Server{Handler: srv, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	web.Protocols = new(http.Protocols)
+	web.Protocols.SetHTTP1(true)
+	web.Protocols.SetHTTP2(true)
+	part("the fleet", func() error { return fl.Run(ctx) })
+	part("the server", func() error { return srv.Run(ctx) })
+	if f.folder != "" {
+		part("the folder", func() error { return fl.WatchFolder(ctx, f.folder, 2*time.Second) })
+	}
+	part("HTTP", func() error {
+		var err error
+		if f.tlsCert != "" {
+			err = web.ServeTLS(listener, f.tlsCert, f.tlsKey)
+		} else {
+			err = web.Serve(listener)
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+	<-ctx.Done()
+	srv.Stop()
+	down, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	if err := web.Shutdown(down); err != nil {
+		web.Close() //nolint:errcheck // it was asked to end in peace and did not
+	}
+	wg.Wait()
+	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(failed...)
+}

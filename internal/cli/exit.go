@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The exit codes of the commands.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnreachable = 4
+)
+
+// exitHelp stands in the help of every command.
+const exitHelp = `
+
+Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 3 a name that was asked
+for is not there, 4 the daemon or the cluster cannot be reached.`
+
+// coded is an error that knows the exit code it stands for.
+type coded struct {
+	code int
+	err  error
+}
+
+// Error gives the text.
+func (e *coded) Error() string { return e.err.Error() }
+
+// Unwrap gives what is inside.
+func (e *coded) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &coded{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func notFound(err error) error    { return &coded{exitNotFound, err} }
+func unreachable(err error) error { return &coded{exitUnreachable, err} }
+
+// ExitCode gives the exit code that an error of a command stands for: 0 for nil, 2 for a wrong call, 3
+// for a name that is not there, 4 for a daemon or cluster that cannot be reached, and 1 for all else.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if c, ok := errors.AsType[*coded](err); ok {
+		return c.code
+	}
+	return exitFailed
+}
+
+// ofCluster says how an error of a request that went straight to a cluster ends the command.
+func ofCluster(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if _, ok := errors.AsType[*coded](err); ok {
+		return err
+	}
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		return err // it was reached
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return unreachable(fmt.Errorf("%w; is the cluster up, and the context the right one?", err))
+	}
+	return err
+}
+
+// ofDaemon says the same of a request that went to a daemon.
+func ofDaemon(err error) error {
+	if _, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
+		return unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
+	}
+	return err
+}
+
+// takes checks the number of arguments. most is -1 for any number.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usagef("%s takes %s, and got %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// wrongFlag makes a mistake in the flags a wrong call.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	return usagef("%w; see %s --help", err, cmd.CommandPath())
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+)
+
+// mapping is a resource that the user named.
+type mapping struct {
+	gvr        schema.GroupVersionResource
+	gvk        schema.GroupVersionKind
+	singular   string
+	namespaced bool
+}
+
+// String is the name that objects of it are shown under, as in "deployment.apps".
+func (m *mapping) String() string {
+	if m.gvr.Group == "" {
+		return m.singular
+	}
+	return m.singular + "." + m.gvr.Group
+}
+
+// catalog is what a server serves.
+type catalog struct {
+	mapper meta.RESTMapperWithContext
+	lists  []*metav1.APIResourceList
+}
+
+// remembered is a server that was asked once what it serves.
+type remembered struct {
+	discovery.DiscoveryInterfaceWithContext
+	groups []*metav1.APIGroup
+	lists  []*metav1.APIResourceList
+}
+
+// ServerGroupsAndResourcesWithContext gives what was said.
+func (r *remembered) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return r.groups, r.lists, nil
+}
+
+// readCatalog asks a server what it serves. What it cannot tell about, such as a part of it that is
+// down, is left out.
+func readCatalog(ctx context.Context, dc *discovery.DiscoveryClient) (*catalog, error) {
+	groups, lists, err := dc.ServerGroupsAndResourcesWithContext(ctx)
+	if err != nil && (groups == nil || lists == nil) {
+		return nil, err
+	}
+	said := &remembered{dc, groups, lists}
+	all, err := restmapper.GetAPIGroupResourcesWithContext(ctx, said)
+	if err != nil {
+		return nil, err
+	}
+	// A shortcut that is found twice is decided as kubectl decides it, without a word.
+	expander := restmapper.NewShortcutExpanderWithContext(restmapper.NewDiscoveryRESTMapperWithContext(all), said, func(string) {})
+	return &catalog{mapper: expander, lists: lists}, nil
+}
+
+// find takes a resource as kubectl does: plural, singular, short, with a group, with a version.
+func (c *catalog) find(ctx context.Context, name string) (*mapping, error) {
+	full, gr := schema.ParseResourceArg(name)
+	gvr, err := schema.GroupVersionResource{}, error(nil)
+	if full != nil {
+		gvr, err = c.mapper.ResourceForWithContext(ctx, *full)
+	}
+	if full == nil || err != nil {
+		gvr, err = c.mapper.ResourceForWithContext(ctx, gr.WithVersion(""))
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("there is no resource %q here; mirador api-resources shows what there is (a daemon has secrets only with serve --secrets)", name)
+	case err != nil:
+		return nil, fmt.Errorf("find the resource %q: %w; name its group too, as in deployments.apps", name, err)
+	}
+	return c.describe(gvr)
+}
+
+func (c *catalog) describe(gvr schema.GroupVersionResource) (*mapping, error) {
+	for _, list := range c.lists {
+		if list.GroupVersion != gvr.GroupVersion().String() {
+			continue
+		}
+		i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource })
+		if i < 0 {
+			continue
+		}
+		r := &list.APIResources[i]
+		m := &mapping{gvr: gvr, gvk: gvr.GroupVersion().WithKind(r.Kind), singular: r.SingularName, namespaced: r.Namespaced}
+		if m.singular == "" {
+			m.singular = strings.ToLower(r.Kind)
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("the server does not describe %s; try again, it may have changed just now", gvr.GroupResource())
+}
+
+// forKind finds the resource of a kind.
+func (c *catalog) forKind(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
+	m, err := c.mapper.RESTMappingWithContext(ctx, gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	return c.describe(m.Resource)
+}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// selectFlags say which objects are meant.
+type selectFlags struct {
+	namespace           string
+	all                 bool
+	labels, fields      string
+	where, sortBy       string
+	clusters            []string
+	limit               int64
+	sortable, limitable bool // whether the command has these flags
+}
+
+func (f *selectFlags) add(cmd *cobra.Command, r *readFlags) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` to look in (default: the context's, or default)")
+	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "look in all namespaces")
+	flags.StringVarP(&f.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=db")
+	flags.StringVar(&f.fields, "field-selector", "", "field `selector` on any field, such as status.phase=Running")
+	flags.StringVar(&f.where, "where", "", "`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'")
+	flags.StringSliceVar(&f.clusters, "cluster", nil, "`cluster` to look in, may be repeated (default: all of the fleet)")
+	if f.sortable {
+		flags.StringVar(&f.sortBy, "sort-by", "", "`fields` to sort by, such as metadata.creationTimestamp")
+	}
+	if f.limitable {
+		flags.Int64Var(&f.limit, "limit", 0, "show at most this `number` of objects")
+	}
+	complete(cmd, "namespace", r.completeNamespaces)
+	complete(cmd, "cluster", r.completeClusters)
+}
+
+// ask is what is asked of a server: a path and its parameters.
+type ask struct {
+	*mapping
+	path   string
+	params url.Values
+	fleet  bool // of all clusters at once
+	names  []string
+	all    bool // of all namespaces
+}
+
+// splitNames takes RESOURCE NAME… or RESOURCE/NAME apart.
+func splitNames(args []string) (resource string, names []string, err error) {
+	resource, names = args[0], args[1:]
+	if r, name, ok := strings.Cut(resource, "/"); ok {
+		if len(names) > 0 {
+			return "", nil, usagef("%q has a name in it, so no other can follow", resource)
+		}
+		resource, names = r, []string{name}
+	}
+	switch {
+	case resource == "":
+		return "", nil, usagef("the resource is empty; name one, such as pods")
+	case strings.Contains(resource, ","):
+		return "", nil, usagef("%q are several resources; ask for one at a time", resource)
+	}
+	for _, n := range names {
+		if faults := content.IsPathSegmentName(n); n == "" || len(faults) > 0 {
+			return "", nil, usagef("%q is no name of an object: %s", n, strings.Join(faults, "; "))
+		}
+	}
+	return resource, names, nil
+}
+
+// check finds what does not go together.
+func (f *selectFlags) check(names []string) error {
+	switch {
+	case len(names) > 0 && (f.labels != "" || f.fields != "" || f.where != ""):
+		return usagef("a name and a selector do not go together; give one of the two")
+	case f.all && f.namespace != "":
+		return usagef("--namespace and --all-namespaces do not go together; give one of the two")
+	case f.all && len(names) > 0:
+		return usagef("a name is of one namespace; give that with -n instead of -A")
+	case f.limit < 0:
+		return usagef("--limit %d is below zero; leave it out for no limit", f.limit)
+	}
+	return nil
+}
+
+// prefix is the view that is asked: one cluster, or all of them.
+func (f *selectFlags) prefix(s *session) (prefix string, fleet bool, clusters []string, err error) {
+	clusters = slices.Compact(slices.Sorted(slices.Values(f.clusters)))
+	if len(clusters) == 0 && s.only != "" {
+		clusters = []string{s.only}
+	}
+	for _, c := range clusters {
+		if c == "" || strings.ContainsAny(c, "/,?#%. ") {
+			return "", false, nil, usagef("%q is no name of a cluster; mirador clusters shows them", c)
+		}
+	}
+	if len(clusters) == 1 {
+		return "/clusters/" + clusters[0], false, clusters, nil
+	}
+	return "/fleet", true, clusters, nil
+}
+
+// ask makes the request for what is meant.
+func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) {
+	prefix, fleet, clusters, err := f.prefix(s)
+	if err != nil {
+		return nil, err
+	}
+	a := &ask{mapping: m, fleet: fleet, names: names, all: f.all, params: url.Values{}}
+	namespace := f.namespace
+	if namespace == "" {
+		namespace = s.namespace
+	}
+	if f.all || !m.namespaced {
+		namespace = ""
+	}
+	if faults := content.IsPathSegmentName(namespace); len(faults) > 0 {
+		return nil, usagef("%q is no name of a namespace: %s", namespace, strings.Join(faults, "; "))
+	}
+	var where []string
+	if f.where != "" {
+		where = append(where, "("+f.where+")")
+	}
+	// All clusters' namespaces are cluster.namespace. One without a cluster is meant in each of them.
+	if fleet && namespace != "" && !strings.Contains(namespace, ".") {
+		where = append(where, "metadata.namespace == "+strconv.Quote(namespace))
+		namespace = ""
+	}
+	a.path = resourcePath(prefix, m, namespace)
+	fields := f.fields
+	if len(names) == 1 && !fleet {
+		fields = "metadata.name=" + names[0]
+	} else if len(names) > 0 {
+		where = append(where, namesWhere(names))
+	}
+	a.set("labelSelector", f.labels)
+	a.set("fieldSelector", fields)
+	a.set("where", strings.Join(where, " && "))
+	a.set("orderBy", f.sortBy)
+	if fleet {
+		a.set("clusters", strings.Join(clusters, ","))
+	}
+	return a, nil
+}
+
+func (a *ask) set(name, value string) {
+	if value != "" {
+		a.params.Set(name, value)
+	}
+}
+
+// resourcePath is where a resource is served.
+func resourcePath(prefix string, m *mapping, namespace string) string {
+	path := prefix + "/apis/" + m.gvr.Group + "/" + m.gvr.Version
+	if m.gvr.Group == "" {
+		path = prefix + "/api/" + m.gvr.Version
+	}
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + m.gvr.Resource
+}
+
+// namesWhere is true for objects of these names. All clusters' names may have the cluster in front, and
+// a colon may also be part of the name itself.
+func namesWhere(names []string) string {
+	var any []string
+	for _, n := range names {
+		any = append(any, "metadata.name == "+strconv.Quote(n))
+		if cluster, name, ok := strings.Cut(n, ":"); ok {
+			any = append(any, fmt.Sprintf("cluster == %s && metadata.name == %s", strconv.Quote(cluster), strconv.Quote(name)))
+		}
+	}
+	return "(" + strings.Join(any, " || ") + ")"
+}
+
+// The marks of an object in the view of all clusters.
+const (
+	clusterMark = "mirador.dev/cluster"
+	versionMark = "mirador.dev/resource-version"
+)
+
+// metadata is what is read of an object to tell it from others.
+type metadata struct {
+	Name            string            `json:"name"`
+	Namespace       string            `json:"namespace"`
+	UID             string            `json:"uid"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Annotations     map[string]string `json:"annotations"`
+}
+
+// ownName is the name in the cluster itself.
+func (m *metadata) ownName() string {
+	if c := m.Annotations[clusterMark]; c != "" && m.Namespace == "" {
+		return strings.TrimPrefix(m.Name, c+":")
+	}
+	return m.Name
+}
+
+// ownNamespace is the namespace in the cluster itself.
+func (m *metadata) ownNamespace() string {
+	return strings.TrimPrefix(m.Namespace, m.Annotations[clusterMark]+".")
+}
+
+// ownVersion is the version in the cluster itself, which a daemon that starts again does not change.
+func (m *metadata) ownVersion() string {
+	if v := m.Annotations[versionMark]; v != "" {
+		return v
+	}
+	return m.ResourceVersion
+}
+
+// missing are the names that were asked for and not found.
+func (a *ask) missing(found []metadata) (out []string) {
+	for _, n := range a.names {
+		if !slices.ContainsFunc(found, func(m metadata) bool { return m.Name == n || m.ownName() == n }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// errMissing says which names are not there.
+func (a *ask) errMissing(names []string) error {
+	where := ""
+	if a.namespaced {
+		where = " in the namespace; look elsewhere with -n"
+	}
+	return notFound(fmt.Errorf("%s %s: not found%s", a.gvr.Resource, strings.Join(quoted(names), ", "), where))
+}
+
+func quoted(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strconv.Quote(n)
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// session is a server that answers reads: a daemon, or one in this process.
+type session struct {
+	base *url.URL
+	http *http.Client
+	warn io.Writer
+	// warned is what was warned of already: every page of a list says it again.
+	warned map[string]bool
+	// only is the one cluster there is, where it is known that there is no other.
+	only string
+	// namespace is the one that is meant where none is named.
+	namespace string
+	// cluster is the way to the cluster itself, of a server in this process.
+	cluster *rest.Config
+	end     func()
+}
+
+func (s *session) close() {
+	s.http.CloseIdleConnections()
+	if s.end != nil {
+		s.end()
+	}
+}
+
+// bearer adds the token to requests.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+// RoundTrip sends a request with the token.
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// CloseIdleConnections is handed on.
+func (b *bearer) CloseIdleConnections() {
+	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// newDaemonSession makes the way to a daemon. Nothing is sent.
+func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*session, error) {
+	base, err := url.Parse(server)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, usagef("the server's URL is not usable; write it as http://127.0.0.1:8090 or https://host:port")
+	}
+	if base.User != nil {
+		return nil, usagef("the server's URL has a user in it; give a token with --token-file instead")
+	}
+	base.Path, base.RawQuery, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if caFile != "" {
+		pem, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, usagef("read the certificate authority: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, usagef("%s has no certificate in it; give a file of PEM", caFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	s := &session{base: base, warn: warn, namespace: "default"}
+	s.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if tokenFile == "" {
+		return s, nil
+	}
+	if !s.private() {
+		return nil, usagef("a token would be readable on its way to %s; use https", base.Host)
+	}
+	token, err := readSmall(tokenFile)
+	if err != nil {
+		return nil, usagef("read the token: %w", err)
+	}
+	s.http.Transport = &bearer{strings.TrimSpace(string(token)), transport}
+	return s, nil
+}
+
+// readSmall reads a file that has no reason to be large.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const most = 1 << 20
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("%s is larger than 1 MiB", path)
+	}
+	return b, err
+}
+
+// private reports whether nobody else can read what is sent.
+func (s *session) private() bool {
+	if s.base.Scheme == "https" || s.base.Hostname() == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(s.base.Hostname())
+	return err == nil && ip.IsLoopback()
+}
+
+// answers reports whether a daemon answers within a time.
+func (s *session) answers(ctx context.Context, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	body, err := s.open(ctx, http.MethodGet, "/healthz", nil, "", nil)
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	b, err := io.ReadAll(io.LimitReader(body, 16))
+	return err == nil && strings.TrimSpace(string(b)) == "ok"
+}
+
+// rest is the configuration for clients of Kubernetes, below a prefix such as /fleet.
+func (s *session) rest(prefix string) *rest.Config {
+	return &rest.Config{Host: s.base.String() + prefix, QPS: -1, UserAgent: "mirador-cli"}
+}
+
+// discover makes a client that asks what is served below a prefix.
+func (s *session) discover(prefix string) (*discovery.DiscoveryClient, error) {
+	return discovery.NewDiscoveryClientForConfigAndClient(s.rest(prefix), s.http)
+}
+
+// maxStatus bounds what is read of an answer that says no.
+const maxStatus = 1 << 20
+
+// open sends a request and gives the body of an answer that says yes.
+func (s *session) open(ctx context.Context, method, path string, query url.Values, accept string, body io.Reader) (io.ReadCloser, error) {
+	u := *s.base
+	u.Path += path
+	u.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", s.base.Host, err)
+	}
+	r.Header.Set("User-Agent", "mirador-cli")
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := s.http.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
+	}
+	s.warnings(resp.Header)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer resp.Body.Close()
+		return nil, refusal(resp)
+	}
+	return resp.Body, nil
+}
+
+// warnings shows what an answer warns of, once.
+func (s *session) warnings(h http.Header) {
+	for _, w := range h.Values("Warning") {
+		text := w
+		if _, quoted, ok := strings.Cut(w, `"`); ok {
+			text = strings.TrimSuffix(quoted, `"`)
+		}
+		if s.warned[text] {
+			continue
+		}
+		if s.warned == nil {
+			s.warned = map[string]bool{}
+		}
+		s.warned[text] = true
+		fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
+	}
+}
+
+// refusal makes an error of an answer that says no.
+func refusal(resp *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	var st metav1.Status
+	if json.Unmarshal(b, &st) != nil || st.Kind != "Status" {
+		return fmt.Errorf("the server answers %s; is it a mirador daemon?", resp.Status)
+	}
+	if st.Code == http.StatusUnauthorized {
+		return fmt.Errorf("the daemon wants a token, and this one is none or the wrong one; name its file with --token-file: %w",
+			&apierrors.StatusError{ErrStatus: st})
+	}
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// patience is how long a daemon that is still syncing is asked again.
+const patience = 15 * time.Second
+
+// get reads a document. Where the daemon is not ready for it yet, it is asked again for a while.
+func (s *session) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
+	until := time.Now().Add(patience)
+	for {
+		body, err := s.open(ctx, http.MethodGet, path, query, accept, nil)
+		if err == nil {
+			return decodeBody(body, into)
+		}
+		if !apierrors.IsServiceUnavailable(err) {
+			return err
+		}
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		wait := time.Duration(max(seconds, 1)) * time.Second
+		if time.Now().Add(wait).After(until) {
+			return unreachable(fmt.Errorf("%w; see mirador status", err))
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// maxAnswer bounds an answer that is read as a whole.
+const maxAnswer = 1 << 30
+
+var errTooLong = errors.New("the answer is larger than " + strconv.Itoa(maxAnswer>>20) + " MiB; ask for less with selectors or --limit")
+
+func decodeBody(body io.ReadCloser, into any) error {
+	defer body.Close()
+	limited := &io.LimitedReader{R: body, N: maxAnswer}
+	if err := json.NewDecoder(limited).Decode(into); err != nil {
+		if limited.N <= 0 {
+			return errTooLong
+		}
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}

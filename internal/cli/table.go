@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// gap is the space between two columns.
+const gap = 3
+
+// aligned writes rows of cells in columns. It remembers how wide they were, so that rows that come
+// later stand below those before.
+type aligned struct {
+	w      io.Writer
+	widths []int
+}
+
+// write writes rows together.
+func (a *aligned) write(rows [][]string) error {
+	for _, cells := range rows {
+		for i, c := range cells {
+			if i == len(a.widths) {
+				a.widths = append(a.widths, 0)
+			}
+			a.widths[i] = max(a.widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for _, cells := range rows {
+		for i, c := range cells {
+			b.WriteString(c)
+			if i < len(cells)-1 {
+				b.WriteString(strings.Repeat(" ", a.widths[i]-utf8.RuneCountInString(c)+gap))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(a.w, b.String())
+	return err
+}
+
+// clean makes a text fit for one line of a terminal: what a cluster says must not steer it.
+func clean(s string) string {
+	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
+		s = s[:i] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// cellText is a cell of a Table as it is shown.
+func cellText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "<none>"
+	case string:
+		return clean(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return clean(string(b))
+}
+
+// grid shows the rows of Tables.
+type grid struct {
+	out       aligned
+	wide      bool
+	heads     bool // they are still to be written
+	namespace bool // a column of namespaces
+	event     bool // a column of what happened
+	columns   []metav1.TableColumnDefinition
+}
+
+// newGrid makes one for the form that was asked for.
+func newGrid(w io.Writer, o *outputFlags, a *ask) *grid {
+	return &grid{out: aligned{w: w}, wide: o.form == asWide, heads: !o.noHeaders, namespace: a.all && a.namespaced}
+}
+
+// use takes the columns over, where there are some.
+func (g *grid) use(columns []metav1.TableColumnDefinition) {
+	if len(columns) > 0 {
+		g.columns = columns
+	}
+}
+
+func (g *grid) shows(i int) bool {
+	return i < len(g.columns) && (g.wide || g.columns[i].Priority == 0)
+}
+
+// first is how many columns stand before that of the namespaces: the clusters'.
+func (g *grid) first() int {
+	if len(g.columns) > 0 && g.columns[0].Name == "Cluster" {
+		return 1
+	}
+	return 0
+}
+
+func (g *grid) head() []string {
+	var cells []string
+	if g.event {
+		cells = append(cells, "EVENT")
+	}
+	for i, c := range g.columns {
+		if g.namespace && i == g.first() {
+			cells = append(cells, "NAMESPACE")
+		}
+		if g.shows(i) {
+			cells = append(cells, strings.ToUpper(clean(c.Name)))
+		}
+	}
+	return cells
+}
+
+// cells are a row as it is shown.
+func (g *grid) cells(event string, r *row) []string {
+	var cells []string
+	if g.event {
+		cells = append(cells, event)
+	}
+	for i, c := range r.Cells {
+		if g.namespace && i == g.first() {
+			cells = append(cells, clean(r.Object.Metadata.ownNamespace()))
+		}
+		if g.shows(i) {
+			cells = append(cells, cellText(c))
+		}
+	}
+	return cells
+}
+
+// write shows rows, and the heads before the first of them.
+func (g *grid) write(rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if g.heads {
+		g.heads = false
+		rows = append([][]string{g.head()}, rows...)
+	}
+	return g.out.write(rows)
+}
+
+// writeTable shows a table of our own.
+func writeTable(w io.Writer, noHeaders bool, head []string, rows [][]string) error {
+	if !noHeaders {
+		rows = append([][]string{head}, rows...)
+	}
+	out := aligned{w: w}
+	return out.write(rows)
+}
+
+// size shows a number of bytes.
+func size(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+}

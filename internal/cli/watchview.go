@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// view shows what a watch tells. It remembers every object, so that after a gap it can show what
+// changed and what is gone.
+type view struct {
+	c     *watchCommand
+	a     *ask
+	w     io.Writer
+	grid  *grid // of tables
+	known map[string]*seen
+}
+
+// seen is an object as it was shown last.
+type seen struct {
+	meta metadata
+	row  *row            // of a table
+	raw  json.RawMessage // of another form
+}
+
+func (c *watchCommand) view(w io.Writer, a *ask) *view {
+	v := &view{c: c, a: a, w: w, known: map[string]*seen{}}
+	if c.table() {
+		v.grid = newGrid(w, &c.outputFlags, a)
+		v.grid.event = c.events || c.form == asWide
+	}
+	return v
+}
+
+// key tells objects apart.
+func (s *seen) key() string { return s.meta.Namespace + "/" + s.meta.Name }
+
+// happened is one change that is shown.
+type happened struct {
+	what string
+	*seen
+}
+
+// reconcile shows what a list has that was not shown yet, and what it has no more.
+func (v *view) reconcile(found *result) error {
+	if v.grid != nil {
+		v.grid.use(found.Columns)
+	}
+	all, err := v.read(&found.page)
+	if err != nil {
+		return err
+	}
+	var out []happened
+	still := make(map[string]*seen, len(all))
+	for _, s := range all {
+		still[s.key()] = s
+		switch old := v.known[s.key()]; {
+		case old == nil:
+			out = append(out, happened{"ADDED", s})
+		case old.meta.UID != s.meta.UID:
+			out = append(out, happened{"DELETED", old}, happened{"ADDED", s})
+		case old.meta.ownVersion() != s.meta.ownVersion():
+			out = append(out, happened{"MODIFIED", s})
+		}
+	}
+	var gone []happened
+	for key, old := range v.known {
+		if still[key] == nil {
+			gone = append(gone, happened{"DELETED", old})
+		}
+	}
+	slices.SortFunc(gone, func(a, b happened) int { return strings.Compare(a.key(), b.key()) })
+	v.known = still
+	return v.show(append(out, gone...))
+}
+
+// event shows one event, and gives the version it was at.
+func (v *view) event(what string, object json.RawMessage) (version string, err error) {
+	var p page
+	if v.grid == nil {
+		p.Items = []json.RawMessage{object}
+	} else if err := json.Unmarshal(object, &p); err != nil {
+		return "", fmt.Errorf("read an event: %w", err)
+	}
+	all, err := v.read(&p)
+	if err != nil {
+		return "", err
+	}
+	version = p.Metadata.ResourceVersion
+	if v.grid != nil && what != "BOOKMARK" {
+		v.grid.use(p.Columns)
+	}
+	var out []happened
+	for _, s := range all {
+		version = s.meta.ResourceVersion
+		switch what {
+		case "BOOKMARK":
+			continue
+		case "DELETED":
+			delete(v.known, s.key())
+		default:
+			v.known[s.key()] = s
+		}
+		out = append(out, happened{what, s})
+	}
+	return version, v.show(out)
+}
+
+// read takes a page apart.
+func (v *view) read(p *page) (all []*seen, err error) {
+	for i := range p.Rows {
+		all = append(all, &seen{meta: p.Rows[i].Object.Metadata, row: &p.Rows[i]})
+	}
+	for _, item := range p.Items {
+		var o struct {
+			Metadata metadata `json:"metadata"`
+		}
+		if err := json.Unmarshal(item, &o); err != nil {
+			return nil, fmt.Errorf("read an object of the answer: %w", err)
+		}
+		all = append(all, &seen{meta: o.Metadata, raw: item})
+	}
+	return all, nil
+}
+
+// show writes changes in the form that was asked for.
+func (v *view) show(changes []happened) error {
+	if v.grid != nil {
+		rows := make([][]string, len(changes))
+		for i, h := range changes {
+			rows[i] = v.grid.cells(h.what, h.row)
+		}
+		return v.grid.write(rows)
+	}
+	for _, h := range changes {
+		if err := v.document(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) document(h happened) error {
+	if v.c.form == asName {
+		event := ""
+		if v.c.events {
+			event = h.what + " "
+		}
+		_, err := fmt.Fprintf(v.w, "%s%s/%s\n", event, v.a, clean(h.meta.Name))
+		return err
+	}
+	obj, err := v.c.restore(v.a.mapping, h.raw)
+	if err != nil {
+		return err
+	}
+	if v.c.events {
+		obj = map[string]any{"type": h.what, "object": obj}
+	}
+	if v.c.form == asYAML {
+		if _, err := io.WriteString(v.w, "---\n"); err != nil {
+			return err
+		}
+	}
+	if err := v.c.document(v.w, obj); err != nil {
+		return err
+	}
+	if v.c.form == asPath {
+		_, err = io.WriteString(v.w, "\n")
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package fakeapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how big and how quick the fake is.
+type Options struct {
+	Pods map[string]int // per cluster; default 30,000 in eu and 20,000 in us
+	Tick time.Duration  // of /clusters?watch=true; default one second
+}
+
+// Server is the fake. Use it as an http.Handler.
+type Server struct {
+	mux   *http.ServeMux
+	tick  time.Duration
+	began time.Time
+
+	mu       sync.Mutex
+	clusters map[string]*cluster
+	version  int64
+	log      []change
+	oldest   int64         // versions below it are gone
+	moved    chan struct{} // closed at the next change
+	cut      chan struct{} // closed to end all streams
+	requests []string
+	open     int // streams
+}
+
+// New makes a fake with the clusters eu and us.
+func New(o Options) *Server {
+	if o.Pods == nil {
+		o.Pods = map[string]int{"eu": 30000, "us": 20000}
+	}
+	if o.Tick == 0 {
+		o.Tick = time.Second
+	}
+	s := &Server{tick: o.Tick, began: time.Now(), clusters: map[string]*cluster{}, version: 1000, moved: make(chan struct{}), cut: make(chan struct{})}
+	for name, pods := range o.Pods {
+		s.clusters[name] = newCluster(name, pods, s.began)
+	}
+	if us := s.clusters["us"]; us != nil {
+		us.trouble()
+	}
+	s.mux = http.NewServeMux()
+	s.mux.HandleFunc("GET /clusters", s.getClusters)
+	s.mux.HandleFunc("POST /clusters", s.postCluster)
+	s.mux.HandleFunc("DELETE /clusters/{name}", s.deleteCluster)
+	s.mux.HandleFunc("GET /fleet/", s.kubernetes)
+	s.mux.HandleFunc("GET /clusters/{name}/", s.kubernetes)
+	return s
+}
+
+// ServeHTTP answers a request and remembers it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+	s.mu.Unlock()
+	s.mux.ServeHTTP(w, r)
+}
+
+// Requests are those that contain a text, in order.
+func (s *Server) Requests(containing string) (found []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if strings.Contains(r, containing) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Cut ends every stream, as a restart of the daemon does.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.cut)
+	s.cut = make(chan struct{})
+}
+
+// Forget makes every version until now gone: pages and watches from there get 410.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	s.oldest = s.version
+	s.log = nil
+	close(s.cut)
+	s.cut = make(chan struct{})
+}
+
+// Streams is how many are open.
+func (s *Server) Streams() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// stream counts one until the function that it gives back is called.
+func (s *Server) stream() (end func()) {
+	s.opened(1)
+	return func() { s.opened(-1) }
+}
+
+func (s *Server) opened(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+// streams gives the channels that wake and end a stream.
+func (s *Server) streams() (moved, cut <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moved, s.cut
+}
+
+type object = map[string]any
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func status(code int, reason, message string) object {
+	return object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": message, "reason": reason, "code": code}
+}
+
+func refuse(w http.ResponseWriter, code int, reason, message string) {
+	reply(w, code, status(code, reason, message))
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}

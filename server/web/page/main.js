@@ -1,0 +1,80 @@
+// Puts the page together: the stream of the fleet's state feeds both views, the address
+// says which one shows.
+
+import { visible, whileVisible } from './awake.js';
+import { byId, say, mark } from './dom.js';
+import { watchFleet } from './api.js';
+import { clock } from './format.js';
+import { read } from './route.js';
+import { control } from './theme.js';
+import { setUp } from './clusters.js';
+import { Overview } from './pipeline.js';
+import { Browser } from './browser.js';
+
+const TITLES = { overview: 'Overview', objects: 'Objects' };
+
+let latest = null;
+
+const dialogs = setUp({ onchange: (text) => say(byId('spoken'), text) });
+const overview = new Overview(byId('overview'), { onjoin: dialogs.join, onleave: dialogs.leave });
+const browser = new Browser();
+
+function route() {
+  const { view, params } = read();
+  for (const name of Object.keys(TITLES)) {
+    byId(name).hidden = name !== view;
+    mark(byId(`to-${name}`), 'aria-current', name === view ? 'page' : null);
+  }
+  document.title = `${TITLES[view]} · Mirador`;
+  if (view === 'objects') {
+    browser.show(params);
+  } else {
+    browser.leave();
+    if (latest) overview.show(latest);
+  }
+}
+
+function connected(yes, text) {
+  mark(byId('connection'), 'data-on', yes ? 'yes' : 'no');
+  say(byId('connection'), text);
+}
+
+function take(doc) {
+  latest = doc;
+  overview.take(doc);
+  browser.choices(doc);
+  if (read().view === 'overview') overview.show(doc);
+  connected(true, clock(new Date(doc.now)));
+}
+
+// follow keeps the stream open for as long as somebody looks.
+async function follow() {
+  let wait = 500;
+  const stream = async (until) => {
+    for await (const doc of watchFleet(until)) {
+      wait = 500;
+      take(doc);
+    }
+  };
+  for (;; wait = Math.min(wait * 2, 10000)) {
+    await visible();
+    try {
+      if (await whileVisible(stream)) continue;
+      connected(false, 'reconnecting');
+    } catch (err) {
+      connected(false, err.status ? err.message : 'no connection');
+    }
+    await new Promise((resume) => setTimeout(resume, wait * (0.75 + Math.random() / 2)));
+  }
+}
+
+control(byId('theme'));
+byId('join-open').addEventListener('click', dialogs.join);
+// A skip link with a hash of its own would change the address that says where we are.
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  byId('main').focus();
+});
+addEventListener('hashchange', route);
+route();
+follow();
