@@ -151,7 +151,8 @@ func (c *Cluster) end(ctx context.Context) error {
 		t.close()
 	}
 	c.docs.drop()
-	err := c.link.factory.Stop(ctx) // and with it the connections
+	err := c.link.factory.Stop(ctx)
+	c.link.conns.CloseAll() // one that was busy a moment ago would outlive the cluster by minutes
 	c.fleet.tell()
 	if err != nil {
 		return fmt.Errorf("stop cluster %q: %w", c.name, err)

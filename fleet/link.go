@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/mirador-k8s/mirador/factory"
 	"github.com/mirador-k8s/mirador/informer"
@@ -27,6 +30,7 @@ type link struct {
 	base    *url.URL
 	client  *http.Client
 	factory *factory.Factory
+	conns   *connrotation.Dialer // knows every connection
 	hide    *hider
 	log     *slog.Logger
 }
@@ -43,6 +47,12 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	cfg.UserAgent = userAgent
 	cfg.Timeout = 0 // it would end watches
 	hide := newHider(cfg)
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	conns := connrotation.NewDialer(dial)
+	cfg.Dial = conns.DialContext
 	cfg.APIPath = "/"
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -52,7 +62,7 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	if err != nil {
 		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
 	}
-	l := &link{base: base, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger)}
+	l := &link{base: base, conns: conns, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger)}
 	// Whatever the config says of TLS and credentials is in the transport now.
 	plain := &rest.Config{Host: base.String(), Transport: l.client.Transport, UserAgent: userAgent, QPS: -1}
 	l.factory, err = factory.New(plain, factory.Cluster(name), factory.Logger(l.log), factory.OnProblem(onProblem),

@@ -34,7 +34,7 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// Each is one request over 10,000 pods of 5 KiB.
+// Each is one request over 10,000 pods of 3.7 KB.
 func BenchmarkScan10k(b *testing.B) {
 	for _, layout := range []store.Layout{store.Live, store.Packed} {
 		view := View[*blob]{"eu", podStore(b, 10_000, layout).snapshot()}

@@ -131,8 +131,8 @@ func (t *fieldTerm) equals(d *Doc) (bool, error) {
 	switch v[0] {
 	case '"':
 		inside := v[1 : len(v)-1]
-		if string(inside) == t.value && isPlain(inside) {
-			return true, nil
+		if isPlain(inside) {
+			return string(inside) == t.value, nil
 		}
 		return decodeString(v) == t.value, nil
 	case '{':

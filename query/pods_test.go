@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// testPod is a pod of about the size that pods have, 5 KiB.
+// testPod is a pod of 3.7 KB, which is what small ones have.
 func testPod(i int) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-%d","namespace":"ns-%d","uid":"0b1c2d3e-0000-4000-8000-%012d","resourceVersion":"%d","creationTimestamp":"2026-01-%02dT10:00:00Z",`, i, i%10, i, i, i%28+1)

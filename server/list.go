@@ -63,8 +63,12 @@ func (s *Server) request(r *http.Request, t *target, p *params) (*query.Request,
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	asked := "cluster " + t.cluster // a token of one is none of the other
+	if t.fleet {
+		asked = "fleet " + p.clusters
+	}
 	return &query.Request{User: s.user(r), Verb: "list", Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace,
-		Scope: p.clusters, Selection: sel, Order: order, Limit: int(p.Limit), Continue: p.Continue}, nil
+		Scope: asked, Selection: sel, Order: order, Limit: int(p.Limit), Continue: p.Continue}, nil
 }
 
 // fresh waits until the mirrors are as new as was asked for. Versions are of one cluster: those of
