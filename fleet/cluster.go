@@ -152,7 +152,7 @@ func (c *Cluster) end(ctx context.Context) error {
 	}
 	c.docs.drop()
 	err := c.link.factory.Stop(ctx)
-	c.link.conns.CloseAll() // one that was busy a moment ago would outlive the cluster by minutes
+	c.link.conns.end()
 	c.fleet.tell()
 	if err != nil {
 		return fmt.Errorf("stop cluster %q: %w", c.name, err)

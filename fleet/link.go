@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
 
 	"github.com/mirador-k8s/mirador/factory"
 	"github.com/mirador-k8s/mirador/informer"
@@ -30,7 +27,7 @@ type link struct {
 	base    *url.URL
 	client  *http.Client
 	factory *factory.Factory
-	conns   *connrotation.Dialer // knows every connection
+	conns   *dialer
 	hide    *hider
 	log     *slog.Logger
 }
@@ -47,11 +44,7 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	cfg.UserAgent = userAgent
 	cfg.Timeout = 0 // it would end watches
 	hide := newHider(cfg)
-	dial := cfg.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
-	conns := connrotation.NewDialer(dial)
+	conns := newDialer(cfg.Dial)
 	cfg.Dial = conns.DialContext
 	cfg.APIPath = "/"
 	base, _, err := rest.DefaultServerUrlFor(cfg)

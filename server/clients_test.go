@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -182,7 +183,7 @@ func TestAClusterThatJoinsCutsNoWatchAndOneThatLeavesSaysSo(t *testing.T) {
 	if want := []string{"ADDED eu.db/slow", "ADDED eu.web/swift", "ADDED us.db/slow", "ADDED us.web/swift"}; !slices.Equal(seen, want) {
 		t.Errorf("%q", seen)
 	}
-	cluster.Kubectl(t, "label", "boat", "-n", "web", "swift", "--overwrite", "wind=strong")
+	cluster.Kubectl(t, "label", "boat", "-n", "web", "swift", "--overwrite", "wind="+strconv.FormatInt(time.Now().UnixNano(), 10))
 	both := []string{name(next()), name(next())}
 	slices.Sort(both)
 	if want := []string{"MODIFIED eu.web/swift", "MODIFIED us.web/swift"}; !slices.Equal(both, want) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/mirador-k8s/mirador/fleet"
 	"github.com/mirador-k8s/mirador/internal/testcluster"
@@ -66,7 +68,10 @@ func mirror(t *testing.T, name string, cluster *testcluster.Cluster) *pair {
 		})
 	}
 	web := httptest.NewServer(srv)
-	client, err := rest.HTTPClientFor(cluster.Config())
+	conns := connrotation.NewDialer((&net.Dialer{}).DialContext)
+	cfg := cluster.Config()
+	cfg.Dial = conns.DialContext
+	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +80,7 @@ func mirror(t *testing.T, name string, cluster *testcluster.Cluster) *pair {
 		wg.Wait()
 		web.Close()
 		client.CloseIdleConnections()
+		conns.CloseAll()
 	})
 	return &pair{real: cluster.Config().Host, ours: web.URL + "/clusters/" + name, all: web.URL + "/fleet", client: client, fleet: fl}
 }
