@@ -43,6 +43,8 @@
 // # What is used to be fast
 //
 // A namespace is read by the index "namespace", where a snapshot has one, and else from the order of the keys; an object whose
-// namespace and name are given, by its key. Documents are not decoded: a Doc goes over the bytes once, and selectors
+// namespace and name are given, by its key. Labels that must have one of some values are found by the index "label", with
+// values such as app=web, where a snapshot has one and that is less work than to read; objects that it alone
+// decides about are not read at all. Documents are not decoded: a Doc goes over the bytes once, and selectors
 // compare them where they are. Expressions see objects the same way, field by field.
 package query

@@ -42,6 +42,11 @@ func newStore(t testing.TB, layout store.Layout, indexed bool) *testStore {
 			ns, _ := NewDoc(b.raw).Lookup(mustPath(t, "metadata.namespace"))
 			text, _ := ns.(string)
 			return []string{text}, nil
+		}, labelIndex: func(b *blob) (values []string, _ error) {
+			for name, value := range NewDoc(b.raw).Labels() {
+				values = append(values, name+"="+value)
+			}
+			return values, nil
 		}}
 	}
 	w, err := store.New(o)

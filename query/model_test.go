@@ -18,7 +18,7 @@ import (
 // thing is an object of the model.
 type thing struct {
 	cluster, namespace, name string
-	app, node, memory        string // "" for missing
+	app, tier, node, memory  string // "" for missing
 	replicas                 int    // negative for missing
 	created                  string
 }
@@ -29,8 +29,15 @@ func (x thing) id() string { return x.cluster + ":" + string(x.key()) }
 
 func (x thing) json() []byte {
 	meta := map[string]any{"name": x.name, "namespace": x.namespace, "creationTimestamp": x.created}
+	set := map[string]string{}
 	if x.app != "" {
-		meta["labels"] = map[string]string{"app": x.app}
+		set["app"] = x.app
+	}
+	if x.tier != "" {
+		set["tier"] = x.tier
+	}
+	if len(set) > 0 {
+		meta["labels"] = set
 	}
 	spec := map[string]any{}
 	if x.node != "" {
@@ -53,7 +60,7 @@ func randomThing(rng *rand.Rand, cluster string) thing {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	return thing{
 		cluster: cluster, namespace: pick("n", "n-1", "n0", "z"), name: fmt.Sprintf("o%d", rng.IntN(40)),
-		app: pick("", "a", "b"), node: pick("", "x", "y"), memory: pick("", "500Mi", "1Gi", "1G", "64Ki", "2000m"),
+		app: pick("", "a", "b"), tier: pick("", "x", "y"), node: pick("", "x", "y"), memory: pick("", "500Mi", "1Gi", "1G", "64Ki", "2000m"),
 		replicas: rng.IntN(6) - 1, created: fmt.Sprintf("2026-01-%02dT00:00:00Z", 1+rng.IntN(9)),
 	}
 }
@@ -68,7 +75,9 @@ func anything(thing) bool { return true }
 
 var (
 	labelChoices = []choice{{"", anything}, {"", anything}, {"app=a", func(x thing) bool { return x.app == "a" }},
-		{"app!=a", func(x thing) bool { return x.app != "a" }}, {"!app", func(x thing) bool { return x.app == "" }}}
+		{"app!=a", func(x thing) bool { return x.app != "a" }}, {"!app", func(x thing) bool { return x.app == "" }},
+		{"app in (a, b),tier", func(x thing) bool { return x.app != "" && x.tier != "" }}, {"tier=x,app==b", func(x thing) bool { return x.tier == "x" && x.app == "b" }},
+		{"app in (a, c),tier in (x, y)", func(x thing) bool { return x.app == "a" && x.tier != "" }}, {"app=c", func(thing) bool { return false }}}
 	fieldChoices = []choice{{"", anything}, {"", anything}, {"spec.node=x", func(x thing) bool { return x.node == "x" }}, {"spec.node=", func(x thing) bool { return x.node == "" }},
 		{"spec.replicas!=2", func(x thing) bool { return x.replicas != 2 }}, {"metadata.name=o3", func(x thing) bool { return x.name == "o3" }}, {"metadata.namespace=n0", func(x thing) bool { return x.namespace == "n0" }},
 		{"metadata.namespace=n0,metadata.name=o3", func(x thing) bool { return x.namespace == "n0" && x.name == "o3" }}, {"metadata.namespace!=n0,metadata.name!=o3", func(x thing) bool { return x.namespace != "n0" && x.name != "o3" }},

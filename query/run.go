@@ -72,8 +72,9 @@ func (r *run[T]) fill(l *heldList[T], at position, res *Result[T]) (next positio
 // so that the next page begins there and nothing is looked at twice.
 func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T]) (position, bool, error) {
 	view := &l.views[v]
-	for e := range r.inOrder(view, after) {
-		ok, err := r.matches(view.Cluster, e)
+	entries, sel := r.inOrder(view, after)
+	for e := range entries {
+		ok, err := r.matches(sel, view.Cluster, e)
 		if err != nil {
 			return position{}, false, err
 		}
@@ -133,8 +134,9 @@ func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 			res.Count += r.size(view)
 			continue
 		}
-		for e := range r.anyOrder(view) {
-			ok, err := r.matches(view.Cluster, e)
+		entries, sel := r.anyOrder(view)
+		for e := range entries {
+			ok, err := r.matches(sel, view.Cluster, e)
 			if err != nil {
 				return nil, err
 			}
@@ -151,8 +153,9 @@ func (r *run[T]) sort(l *heldList[T]) error {
 	var values []orderValue // of all items, one behind the other
 	l.sorted = []place[T]{}
 	for i := range l.views {
-		for e := range r.anyOrder(&l.views[i]) {
-			ok, err := r.matches(l.views[i].Cluster, e)
+		entries, sel := r.anyOrder(&l.views[i])
+		for e := range entries {
+			ok, err := r.matches(sel, l.views[i].Cluster, e)
 			if err != nil {
 				return err
 			}
@@ -163,7 +166,7 @@ func (r *run[T]) sort(l *heldList[T]) error {
 				return err
 			}
 			from := len(values)
-			if values, err = r.rank(values, l.views[i].Cluster, e); err != nil {
+			if values, err = r.rank(values, sel, l.views[i].Cluster, e); err != nil {
 				return err
 			}
 			l.sorted = append(l.sorted, place[T]{view: i, rank: from, entry: e})
@@ -181,8 +184,8 @@ func (r *run[T]) sort(l *heldList[T]) error {
 	return nil
 }
 
-func (r *run[T]) rank(values []orderValue, cluster string, e *store.Entry[T]) ([]orderValue, error) {
-	if !r.req.Selection.NeedsObject() {
+func (r *run[T]) rank(values []orderValue, sel *Selection, cluster string, e *store.Entry[T]) ([]orderValue, error) {
+	if !sel.NeedsObject() {
 		r.read(e)
 	}
 	if err := r.tool.doc.Err(); err != nil {
@@ -193,12 +196,11 @@ func (r *run[T]) rank(values []orderValue, cluster string, e *store.Entry[T]) ([
 	return values, r.budget.rank(values[from:])
 }
 
-// matches asks the selection, and reads the object only where the key does not answer.
-func (r *run[T]) matches(cluster string, e *store.Entry[T]) (bool, error) {
+// matches asks a selection, and reads the object only where the key does not answer.
+func (r *run[T]) matches(sel *Selection, cluster string, e *store.Entry[T]) (bool, error) {
 	if err := r.budget.scan(); err != nil {
 		return false, err
 	}
-	sel := &r.req.Selection
 	if !sel.Fields.matchKey(e.Key) {
 		return false, nil
 	}
@@ -222,14 +224,17 @@ func (r *run[T]) failed(cluster string, e *store.Entry[T], err error) error {
 	return fmt.Errorf("look at %s %s of cluster %s: %w", r.req.Resource, e.Key, cluster, err)
 }
 
-// anyOrder gives what may match in a view, in the order that is fastest.
-func (r *run[T]) anyOrder(v *View[T]) iter.Seq[*store.Entry[T]] {
+// anyOrder gives what may match in a view, in the order that is fastest, and what is to be asked of each.
+func (r *run[T]) anyOrder(v *View[T]) (iter.Seq[*store.Entry[T]], *Selection) {
 	s := r.scope()
+	if n, ok := r.narrow(v, s, 0); ok {
+		return slices.Values(n.entries), &n.rest
+	}
 	if s.all() {
-		return v.Snapshot.Entries()
+		return v.Snapshot.Entries(), &r.req.Selection
 	}
 	if x, err := v.Snapshot.Index(namespaceIndex); s.name == "" && err == nil && !s.none {
-		return x.Entries(s.namespace)
+		return x.Entries(s.namespace), &r.req.Selection
 	}
-	return r.inOrder(v, "")
+	return r.walk(v, s, ""), &r.req.Selection
 }

@@ -3,7 +3,6 @@ package query
 import (
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -55,9 +54,17 @@ func (r *run[T]) size(v *View[T]) int {
 // of the whole snapshot is used, which is made once and then kept with it.
 const indexShare = 8
 
-// inOrder gives what may match in a view by key, beginning behind a key.
-func (r *run[T]) inOrder(v *View[T], after object.Key) iter.Seq[*store.Entry[T]] {
+// inOrder gives what may match in a view by key, beginning behind a key, and what is to be asked of each.
+func (r *run[T]) inOrder(v *View[T], after object.Key) (iter.Seq[*store.Entry[T]], *Selection) {
 	s := r.scope()
+	if n, ok := r.narrow(v, s, r.req.Limit); ok {
+		return slices.Values(order(n.entries, after)), &n.rest
+	}
+	return r.walk(v, s, after), &r.req.Selection
+}
+
+// walk gives what is in a scope by key, beginning behind a key.
+func (r *run[T]) walk(v *View[T], s scope, after object.Key) iter.Seq[*store.Entry[T]] {
 	switch {
 	case s.none:
 		return func(func(*store.Entry[T]) bool) {}
@@ -83,8 +90,7 @@ func oneKey[T any](snap *store.Snapshot[T], key, after object.Key) iter.Seq[*sto
 func byIndex[T any](x store.Index[T], namespace string, after object.Key) iter.Seq[*store.Entry[T]] {
 	return func(yield func(*store.Entry[T]) bool) {
 		entries := slices.AppendSeq(make([]*store.Entry[T], 0, x.Len(namespace)), x.Entries(namespace))
-		slices.SortFunc(entries, func(a, b *store.Entry[T]) int { return strings.Compare(string(a.Key), string(b.Key)) })
-		for _, e := range entries[sort.Search(len(entries), func(i int) bool { return entries[i].Key > after }):] {
+		for _, e := range order(entries, after) {
 			if !yield(e) {
 				return
 			}

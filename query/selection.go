@@ -85,6 +85,14 @@ func (s Selection) Matches(ctx context.Context, cluster string, key object.Key, 
 	return s.matchObject(ctx, cluster, d)
 }
 
+// OnlyLabels reports whether an object's key and labels are enough to tell.
+func (s Selection) OnlyLabels() bool { return !s.Fields.needObject() && s.Where == nil }
+
+// MatchesLabels is Matches for a selection of which OnlyLabels holds.
+func (s Selection) MatchesLabels(key object.Key, set labels.Labels) bool {
+	return s.Fields.matchKey(key) && (s.Labels == nil || s.Labels.Matches(set))
+}
+
 // matchObject asks the cheap parts first.
 func (s Selection) matchObject(ctx context.Context, cluster string, d *Doc) (bool, error) {
 	if err := d.Err(); err != nil {

@@ -21,6 +21,7 @@ func All() []harness.Case {
 		growth(),
 		growthOfEvents(),
 		million(),
+		served(),
 	}
 }
 

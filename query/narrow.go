@@ -1,0 +1,163 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// labelIndex is the index by labels, each as name=value, where a snapshot has one.
+const labelIndex = "label"
+
+// To read an object of the packed layout takes about as long as to find this many by an index.
+const readCost = 64
+
+// narrowed is what the index of labels says about a view.
+type narrowed[T any] struct {
+	entries []*store.Entry[T] // all that may match, in no order
+	rest    Selection         // what is still to be asked of each
+}
+
+// Candidates gives by key the objects of a snapshot that a selection may want, in one namespace or in all, found by
+// indexes where that helps, and what is still to be asked of each.
+func Candidates[T any](snap *store.Snapshot[T], namespace string, sel Selection) ([]*store.Entry[T], Selection) {
+	if n, ok := narrow(snap, namespace, sel, 0); ok {
+		return order(n.entries, ""), n.rest
+	}
+	if x, err := snap.Index(namespaceIndex); err == nil && namespace != "" {
+		return order(slices.AppendSeq(make([]*store.Entry[T], 0, x.Len(namespace)), x.Entries(namespace)), ""), sel
+	}
+	return slices.Collect(byKey(snap, namespace, "")), sel
+}
+
+// narrow finds what may match by the index of labels, where that is less work than to read all objects of a
+// namespace, or as many of the whole as fill a page.
+func (r *run[T]) narrow(v *View[T], s scope, limit int) (narrowed[T], bool) {
+	if s.none || s.name != "" {
+		return narrowed[T]{}, false
+	}
+	return narrow(v.Snapshot, s.namespace, r.req.Selection, limit)
+}
+
+func narrow[T any](snap *store.Snapshot[T], namespace string, sel Selection, limit int) (narrowed[T], bool) {
+	n := narrowed[T]{rest: sel}
+	if sel.Labels == nil || sel.Labels.Empty() {
+		return n, false
+	}
+	requirements, selectable := sel.Labels.Requirements()
+	if !selectable {
+		return n, true
+	}
+	x, err := snap.Index(labelIndex)
+	if err != nil {
+		return n, false
+	}
+	sets, others := splitRequirements(x, requirements)
+	if len(sets) == 0 || !worthwhile(snap, namespace, sets[0].size, limit) {
+		return n, false
+	}
+	n.entries = gather(x, &sets[0], namespace)
+	for _, set := range sets[1:] {
+		if set.size > readCost*len(n.entries) {
+			others = append(others, set.requirement)
+			continue
+		}
+		n.entries = intersect(x, &set, n.entries)
+	}
+	n.rest.Labels = nil
+	if len(others) > 0 {
+		n.rest.Labels = labels.NewSelector().Add(others...)
+	}
+	return n, true
+}
+
+// worthwhile compares the work of gathering and ordering some objects by the index with that of reading others.
+func worthwhile[T any](snap *store.Snapshot[T], namespace string, found, limit int) bool {
+	read := snap.Len()
+	if x, err := snap.Index(namespaceIndex); namespace != "" && err == nil {
+		read = x.Len(namespace)
+	}
+	if limit > 0 && found > 0 {
+		// A page is full when so many were read, if what is sought is spread evenly.
+		read = min(read, int(min(float64(limit)*float64(snap.Len())/float64(found), math.MaxInt32)))
+	}
+	return found <= readCost*read
+}
+
+// labelSet is what the index knows of one requirement.
+type labelSet struct {
+	requirement labels.Requirement
+	values      []string
+	size        int
+}
+
+// splitRequirements tells the requirements that the index answers, the narrowest first, from the others.
+func splitRequirements[T any](x store.Index[T], requirements labels.Requirements) (sets []labelSet, others []labels.Requirement) {
+	for _, q := range requirements {
+		switch q.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+		default:
+			others = append(others, q)
+			continue
+		}
+		set := labelSet{requirement: q}
+		for _, v := range q.ValuesUnsorted() {
+			value := q.Key() + "=" + v
+			set.values = append(set.values, value)
+			set.size += x.Len(value)
+		}
+		sets = append(sets, set)
+	}
+	slices.SortStableFunc(sets, func(a, b labelSet) int { return a.size - b.size })
+	return sets, others
+}
+
+// gather gives the objects of a set that are in a namespace, or in any if it is "".
+func gather[T any](x store.Index[T], set *labelSet, namespace string) []*store.Entry[T] {
+	var found []*store.Entry[T]
+	if namespace == "" {
+		found = make([]*store.Entry[T], 0, set.size)
+	} else {
+		namespace += "/"
+	}
+	for _, v := range set.values {
+		for e := range x.Entries(v) {
+			if strings.HasPrefix(string(e.Key), namespace) {
+				found = append(found, e)
+			}
+		}
+	}
+	if len(set.values) > 1 {
+		return order(found, "") // an object with two values of one label was found twice
+	}
+	return found
+}
+
+// intersect keeps those of some objects that are in a set too.
+func intersect[T any](x store.Index[T], set *labelSet, some []*store.Entry[T]) []*store.Entry[T] {
+	in := make(map[*store.Entry[T]]struct{}, set.size)
+	for _, v := range set.values {
+		for e := range x.Entries(v) {
+			in[e] = struct{}{}
+		}
+	}
+	return slices.DeleteFunc(some, func(e *store.Entry[T]) bool {
+		_, ok := in[e]
+		return !ok
+	})
+}
+
+// order sorts entries by key and leaves out those up to one, and what is there twice.
+func order[T any](entries []*store.Entry[T], after object.Key) []*store.Entry[T] {
+	if after != "" {
+		entries = slices.DeleteFunc(entries, func(e *store.Entry[T]) bool { return e.Key <= after })
+	}
+	slices.SortFunc(entries, func(a, b *store.Entry[T]) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return slices.Compact(entries)
+}
