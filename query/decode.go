@@ -3,7 +3,8 @@ package query
 import (
 	"errors"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
 // decode turns a valid value into what an unstructured object has for it.
@@ -24,7 +25,7 @@ func decodeAt(b []byte, i int) (v any, end int, err error) {
 	case '[':
 		return arrayAt(b, i)
 	}
-	end = skipValue(b, i)
+	end = jsonscan.Value(b, i)
 	switch b[i] {
 	case 't':
 		return true, end, nil
@@ -38,8 +39,8 @@ func decodeAt(b []byte, i int) (v any, end int, err error) {
 }
 
 func stringAt(b []byte, i int) (s string, end int) {
-	end, escaped := skipName(b, i)
-	return unquote(b[i+1:end-1], escaped), end
+	end, escaped := jsonscan.String(b, i)
+	return jsonscan.Unquote(b[i+1:end-1], escaped), end
 }
 
 // decodeString decodes a value that is a string.
@@ -64,30 +65,27 @@ func decodeNumber(v []byte) (any, error) {
 
 func objectAt(b []byte, i int) (any, int, error) {
 	object := make(map[string]any)
-	for i = spaceEnd(b, i+1); b[i] != '}'; {
+	for i = jsonscan.Space(b, i+1); b[i] != '}'; {
 		name, colon := stringAt(b, i)
-		v, end, err := decodeAt(b, valueAfter(b, colon))
+		v, end, err := decodeAt(b, jsonscan.ValueBehind(b, colon))
 		if err != nil {
 			return nil, end, err
 		}
 		object[name] = v
-		i = nextAfter(b, end)
+		i = jsonscan.Behind(b, end)
 	}
 	return object, i + 1, nil
 }
 
 func arrayAt(b []byte, i int) (any, int, error) {
 	array := []any{}
-	for i = spaceEnd(b, i+1); b[i] != ']'; {
+	for i = jsonscan.Space(b, i+1); b[i] != ']'; {
 		v, end, err := decodeAt(b, i)
 		if err != nil {
 			return nil, end, err
 		}
 		array = append(array, v)
-		i = nextAfter(b, end)
+		i = jsonscan.Behind(b, end)
 	}
 	return array, i + 1, nil
 }
-
-// isText reports whether bytes are UTF-8.
-func isText(b []byte) bool { return utf8.Valid(b) }

@@ -1,9 +1,10 @@
 package query
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
 // Doc is one JSON object that is looked at without being decoded. The first look goes over the
@@ -136,18 +137,18 @@ func within(v []byte, s *step) (found []byte, ok bool) {
 	switch {
 	case v[0] == '{' && !s.isIndex:
 		for i := 1; ; {
-			name, escaped, value, next, more := nextMember(v, i)
+			m, next, more := jsonscan.Next(v, i)
 			if !more {
 				return found, ok
 			}
-			if s.names(name, escaped) {
-				found, ok = value, true
+			if s.names(m.Name, m.Escaped) {
+				found, ok = v[m.From:m.To], true
 			}
 			i = next
 		}
 	case v[0] == '[' && s.isIndex:
 		for i, n := 1, 0; ; n++ {
-			value, next, more := nextElement(v, i)
+			value, next, more := jsonscan.NextElement(v, i)
 			if !more || n == s.index {
 				return value, more
 			}
@@ -162,22 +163,7 @@ func (s *step) names(key []byte, escaped bool) bool {
 	if !escaped && !s.odd {
 		return string(key) == s.name
 	}
-	return unquote(key, escaped) == s.name
-}
-
-// unquote gives what a valid string without its quotes says. What is no UTF-8 becomes the
-// replacement character, as in encoding/json.
-func unquote(raw []byte, escaped bool) string {
-	if !escaped && isText(raw) {
-		return string(raw)
-	}
-	quoted := make([]byte, 0, len(raw)+2)
-	quoted = append(append(append(quoted, '"'), raw...), '"')
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		return string(raw) // it was found valid before
-	}
-	return s
+	return jsonscan.Unquote(key, escaped) == s.name
 }
 
 // Map gives the whole object decoded: integers as int64, other numbers as float64. It is decoded
@@ -187,7 +173,7 @@ func (d *Doc) Map() (map[string]any, error) {
 		return nil, err
 	}
 	if d.object == nil {
-		v, err := decode(d.raw[spaceEnd(d.raw, 0):])
+		v, err := decode(d.raw[jsonscan.Space(d.raw, 0):])
 		if err != nil {
 			return nil, fmt.Errorf("decode a document: %w", err)
 		}

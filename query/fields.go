@@ -2,10 +2,12 @@ package query
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -151,5 +153,5 @@ func (t *fieldTerm) fail(what string) error {
 
 // isPlain reports whether a string means what is written.
 func isPlain(inside []byte) bool {
-	return plainEnd(inside, 0) == len(inside) && isText(inside)
+	return jsonscan.Plain(inside, 0) == len(inside) && utf8.Valid(inside)
 }

@@ -1,6 +1,10 @@
 package query
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
+)
 
 // Labels gives the object's labels. Who only asks whether a selector matches need not call it:
 // that is done on the bytes.
@@ -11,13 +15,13 @@ func (d *Doc) Labels() map[string]string {
 	}
 	set := make(map[string]string)
 	for i := 1; ; {
-		name, escaped, value, next, ok := nextMember(raw, i)
+		m, next, ok := jsonscan.Next(raw, i)
 		if !ok {
 			return set
 		}
-		key := unquote(name, escaped)
+		key := jsonscan.Unquote(m.Name, m.Escaped)
 		delete(set, key) // the last counts, also if it is no string
-		if value[0] == '"' {
+		if value := raw[m.From:m.To]; value[0] == '"' {
 			set[key] = decodeString(value)
 		}
 		i = next

@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
 // variables are what an expression sees of one object.
@@ -38,7 +40,7 @@ func (m *meter) over() bool { return m.read > maxRead }
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "object":
-		return &lazyMap{doc: v.doc, raw: v.doc.raw[spaceEnd(v.doc.raw, 0):], meter: &v.meter}, true
+		return &lazyMap{doc: v.doc, raw: v.doc.raw[jsonscan.Space(v.doc.raw, 0):], meter: &v.meter}, true
 	case "metadata", "spec", "status":
 		return v.member(name), true
 	case "cluster":
@@ -100,7 +102,7 @@ func lazyAt(b []byte, i int, count *meter) (v ref.Val, end int) {
 	case '[':
 		return listAt(b, i, count)
 	case '{':
-		end = skipNest(b, i)
+		end = jsonscan.Value(b, i)
 		return &lazyMap{raw: b[i:end], meter: count}, end
 	}
 	plain, end, err := decodeAt(b, i)
@@ -122,10 +124,10 @@ func lazyAt(b []byte, i int, count *meter) (v ref.Val, end int) {
 
 func listAt(b []byte, i int, count *meter) (ref.Val, int) {
 	var elements []ref.Val
-	for i = spaceEnd(b, i+1); b[i] != ']'; {
+	for i = jsonscan.Space(b, i+1); b[i] != ']'; {
 		v, end := lazyAt(b, i, count)
 		elements = append(elements, v)
-		i = nextAfter(b, end)
+		i = jsonscan.Behind(b, end)
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, elements), i + 1
 }
@@ -195,11 +197,11 @@ func (m *lazyMap) fields() traits.Mapper {
 	if m.whole == nil {
 		fields := make(map[string]any)
 		for i := 1; ; {
-			name, escaped, value, next, ok := nextMember(m.raw, i)
+			field, next, ok := jsonscan.Next(m.raw, i)
 			if !ok {
 				break
 			}
-			fields[unquote(name, escaped)] = lazyVal(value, m.meter)
+			fields[jsonscan.Unquote(field.Name, field.Escaped)] = lazyVal(m.raw[field.From:field.To], m.meter)
 			i = next
 		}
 		m.whole = types.NewStringInterfaceMap(types.DefaultTypeAdapter, fields)

@@ -1,6 +1,10 @@
 package query
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
+)
 
 // maxDepth is how deep objects and arrays may be nested, as in encoding/json. A deeper one would
 // only serve to use up a stack.
@@ -122,7 +126,7 @@ func (s *scan) str() (escaped, ok bool) {
 		return false, false
 	}
 	for {
-		s.at = plainEnd(s.b, s.at)
+		s.at = jsonscan.Plain(s.b, s.at)
 		if s.at >= len(s.b) {
 			return escaped, false
 		}
@@ -204,7 +208,7 @@ func (s *scan) eat(c byte) bool {
 	return false
 }
 
-func (s *scan) space() { s.at = spaceEnd(s.b, s.at) }
+func (s *scan) space() { s.at = jsonscan.Space(s.b, s.at) }
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
