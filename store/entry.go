@@ -1,6 +1,8 @@
 package store
 
 import (
+	"unsafe"
+
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store/internal/pack"
 )
@@ -99,6 +101,13 @@ type bucket struct {
 	h     *handle
 	slots vec[uint32]
 }
+
+// untouched gives the entry of a record that is there. The compiler makes sure that whatever a field is taken from is not nil,
+// by reading it; here that would fetch every record that a walk passes: 7 ns an object instead of 1.
+func (r *record[T]) untouched() *Entry[T] { return (*Entry[T])(unsafe.Pointer(r)) }
+
+// The entry must be where its record is.
+const _ = -unsafe.Offsetof(record[int]{}.Entry)
 
 // entry gives the record's entry, or nil for no record.
 func (r *record[T]) entry() *Entry[T] {

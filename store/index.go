@@ -99,7 +99,7 @@ func (x Index[T]) Entries(value string) iter.Seq[*Entry[T]] {
 		b := x.bucket(value)
 		for base := 0; base < b.slots.n; base += width {
 			for _, slot := range b.slots.chunk(base) {
-				if !yield(&x.snap.objects.at(int(slot)).rec.Entry) {
+				if !yield(x.snap.objects.at(int(slot)).rec.untouched()) {
 					return
 				}
 			}

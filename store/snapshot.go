@@ -127,7 +127,7 @@ func (s *Snapshot[T]) Entries() iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		for base := 0; base < s.objects.n; base += width {
 			for _, seat := range s.objects.chunk(base) {
-				if !yield(&seat.rec.Entry) {
+				if !yield(seat.rec.untouched()) {
 					return
 				}
 			}
