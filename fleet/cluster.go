@@ -117,28 +117,21 @@ func (c *Cluster) Version() []byte {
 	return nil
 }
 
-const (
-	// lookTimeout is how long a cluster may take to say what it serves.
-	lookTimeout = 30 * time.Second
-	// stopTimeout is how long handlers may take to end.
-	stopTimeout = 10 * time.Second
-)
+// lookTimeout is how long a cluster may take to say what it serves.
+const lookTimeout = 30 * time.Second
 
 // run mirrors the cluster until ctx ends.
 func (c *Cluster) run(ctx context.Context) error {
 	var docs sync.WaitGroup
 	docs.Go(func() { c.docs.follow(ctx) })
-	if err := c.link.factory.Start(ctx); err == nil {
-		c.follow(ctx)
-	}
+	c.link.crew.start(ctx)
+	c.follow(ctx)
 	docs.Wait()
-	wait, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	return c.end(wait)
+	return c.end()
 }
 
 // end stops the informers and lets go of everything.
-func (c *Cluster) end(ctx context.Context) error {
+func (c *Cluster) end() error {
 	defer close(c.done)
 	c.mu.Lock()
 	c.book.left = true
@@ -151,7 +144,7 @@ func (c *Cluster) end(ctx context.Context) error {
 		t.close()
 	}
 	c.docs.drop()
-	err := c.link.factory.Stop(ctx)
+	err := c.link.crew.stop()
 	c.link.conns.end()
 	c.fleet.tell()
 	if err != nil {

@@ -20,7 +20,8 @@
 //   - Clusters are isolated. Each has goroutines, connections and a memory of its own;
 //     one that is slow, dead or hostile delays nothing of the others. What a server
 //     says about itself is bounded in size, time and number, and its names are checked,
-//     before it is used.
+//     before it is used. What is held of its objects is bounded by Limits: a list without
+//     end, or a watch, costs that resource its mirror and nothing else.
 //   - Reading asks nothing of a cluster. Everything that is shown, discovery and OpenAPI
 //     included, was fetched before.
 //   - Discovery is followed: a custom resource that comes has a Resource soon, one that

@@ -33,6 +33,12 @@ type Options struct {
 	// changed; the default is 5 minutes. A change of a custom resource definition or an
 	// API service has it asked soon.
 	Refresh time.Duration
+	// WithoutOpenAPI leaves the clusters' OpenAPI documents out: they are megabytes, and
+	// who reads objects alone has no use for them.
+	WithoutOpenAPI bool
+	// Limits bound what a cluster may make us hold. A resource that exceeds one is let go
+	// of, tells so in its Health, and is tried again after a while.
+	Limits Limits
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
 }
@@ -92,6 +98,9 @@ func New(o Options) (*Fleet, error) {
 	}
 	if o.HistoryBytes < 0 || o.HistoryAge < 0 || o.Refresh < 0 {
 		return nil, errors.New("make a fleet: HistoryBytes, HistoryAge and Refresh cannot be negative; leave them 0 for the default")
+	}
+	if o.Limits, err = o.Limits.orDefault(); err != nil {
+		return nil, fmt.Errorf("make a fleet: %w", err)
 	}
 	if o.HistoryBytes == 0 {
 		o.HistoryBytes = defaultHistoryBytes

@@ -58,7 +58,7 @@ func (c *Cluster) Health() ClusterHealth {
 	now := time.Now()
 	sum := tally{resources: c.shown.Load().sorted}
 	for _, r := range sum.resources {
-		ih := r.inf.Health()
+		ih := r.health()
 		sum.add(&ih)
 		h.Objects += ih.Objects
 		if ih.Synced {

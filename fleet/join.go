@@ -94,7 +94,7 @@ func (f *Fleet) remove(ctx context.Context, c *Cluster) error {
 		return fmt.Errorf("leave cluster %q: %w", c.name, err)
 	}
 	if c.cancel == nil { // it was never started
-		return c.end(ctx)
+		return c.end()
 	}
 	c.cancel()
 	select {

@@ -9,13 +9,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/mirador-k8s/mirador/factory"
 	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
 )
 
@@ -24,12 +25,18 @@ const userAgent = "mirador"
 // link is the way to one cluster: one transport for its informers and for what is asked
 // beside them.
 type link struct {
-	base    *url.URL
-	client  *http.Client
-	factory *factory.Factory
-	conns   *dialer
-	hide    *hider
-	log     *slog.Logger
+	cluster  string
+	base     *url.URL
+	client   *http.Client
+	plain    *rest.Config // without credentials: the client has them
+	settings []informer.Option
+	conns    *dialer
+	hide     *hider
+	log      *slog.Logger
+
+	crew    crew
+	ledger  *ledger
+	buffers *kube.Allowance
 }
 
 // newLink makes the way to a cluster. Nothing is sent.
@@ -55,14 +62,12 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	if err != nil {
 		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
 	}
-	l := &link{base: base, conns: conns, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger)}
+	l := &link{cluster: name, base: base, conns: conns, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger),
+		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes)}
 	// Whatever the config says of TLS and credentials is in the transport now.
-	plain := &rest.Config{Host: base.String(), Transport: l.client.Transport, UserAgent: userAgent, QPS: -1}
-	l.factory, err = factory.New(plain, factory.Cluster(name), factory.Logger(l.log), factory.OnProblem(onProblem),
-		factory.InformerOptions(informer.Layout(store.Packed), informer.History(o.HistoryBytes, o.HistoryAge)))
-	if err != nil {
-		return nil, hide.error(err)
-	}
+	l.plain = &rest.Config{Host: base.String(), UserAgent: userAgent, QPS: -1}
+	l.settings = slices.Clip([]informer.Option{informer.Layout(store.Packed), informer.History(o.HistoryBytes, o.HistoryAge),
+		informer.Logger(l.log), informer.OnProblem(onProblem)})
 	return l, nil
 }
 

@@ -94,6 +94,9 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (change
 			return changed
 		case <-judge.C:
 			c.judge()
+		case <-c.link.ledger.full:
+			c.reopen()
+			c.judge()
 		case <-poke:
 			if !changed {
 				changed, latest = true, time.Now().Add(settleMost)
@@ -116,6 +119,7 @@ func (c *Cluster) look(ctx context.Context) (err error) {
 	}
 	offer := selectFrom(groups, c.served, c.fleet.choice)
 	c.served = offer.all
+	c.link.forget(offer.all)
 	faults := append(offer.faults, c.adopt(offer)...)
 	faults = append(faults, c.watchTriggers()...)
 	for _, fault := range faults[:min(len(faults), 10)] {
@@ -130,7 +134,9 @@ func (c *Cluster) look(ctx context.Context) (err error) {
 	if err := c.askVersion(ctx); err != nil && ctx.Err() == nil {
 		c.log("ask for the version", err)
 	}
-	c.docs.again()
+	if !c.fleet.opts.WithoutOpenAPI {
+		c.docs.again()
+	}
 	return nil
 }
 
@@ -153,7 +159,7 @@ func (c *Cluster) adopt(o *offer) (faults []error) {
 		info := &o.infos[i]
 		gvr := gvrOf(info)
 		r := old.byName[gvr]
-		if r != nil && sameObjects(r.info.Load(), info) {
+		if r != nil && sameObjects(r.info.Load(), info) && !r.inf.ended() {
 			r.info.Store(info)
 			next[gvr] = r
 			continue
@@ -175,6 +181,29 @@ func (c *Cluster) adopt(o *offer) (faults []error) {
 		}
 	}
 	return faults
+}
+
+// reopen puts another mirror in the place of each that was ended because it was too large.
+// It is empty, and reads again when the time has come.
+func (c *Cluster) reopen() {
+	old := c.shown.Load()
+	next := maps.Clone(old.byName)
+	for gvr, r := range old.byName {
+		if !r.inf.ended() {
+			continue
+		}
+		fresh, err := openResource(c.link, r.info.Load())
+		if err != nil {
+			c.log("mirror "+gvr.GroupResource().String(), err)
+			continue // the next look tries again
+		}
+		next[gvr] = fresh
+	}
+	c.show(next, old.groups)
+	for _, fault := range c.watchTriggers() {
+		c.log("discover", fault)
+	}
+	c.fleet.tell()
 }
 
 // sameObjects reports whether two descriptions are of the same objects.

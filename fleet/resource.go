@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -9,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mirador-k8s/mirador/factory"
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source/kube"
@@ -51,42 +51,32 @@ func Bytes(e *Entry, dst []byte) []byte {
 // Resource is one mirrored resource of one cluster. Reading it asks nothing of the
 // cluster. It stays readable, and is empty, when it is no longer mirrored.
 type Resource struct {
-	gvr    schema.GroupVersionResource
-	info   atomic.Pointer[metav1.APIResource]
-	handle *factory.Handle[*Object]
-	inf    *informer.Informer[*Object]
-	hide   *hider
-	done   chan struct{}
+	gvr  schema.GroupVersionResource
+	info atomic.Pointer[metav1.APIResource]
+	inf  *mirror[*Object]
+	hide *hider
 }
 
 // openResource begins to mirror a resource.
 func openResource(l *link, info *metav1.APIResource) (*Resource, error) {
-	r := &Resource{gvr: gvrOf(info), hide: l.hide, done: make(chan struct{})}
+	r := &Resource{gvr: gvrOf(info), hide: l.hide}
 	r.info.Store(info)
-	h, err := l.factory.Raw(r.gvr)
-	if err != nil {
-		return nil, err
-	}
 	values := noNamespace
 	if info.Namespaced {
 		values = byNamespace
 	}
-	if err = h.AddIndex(NamespaceIndex, values); err == nil {
-		r.inf, err = h.Informer()
-	}
+	var err error
+	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, func(inf *informer.Informer[*Object]) error {
+		return cmp.Or(inf.AddIndex(NamespaceIndex, values), inf.AddIndex(LabelIndex, byLabel))
+	})
 	if err != nil {
-		h.Release()
 		return nil, err
 	}
-	r.handle = h
 	return r, nil
 }
 
 // close ends the mirror.
-func (r *Resource) close() {
-	close(r.done)
-	r.handle.Release()
-}
+func (r *Resource) close() { r.inf.stop() }
 
 // Info is what discovery says of the resource, with the verbs get, list and watch.
 func (r *Resource) Info() metav1.APIResource { return *r.info.Load().DeepCopy() }
@@ -103,10 +93,12 @@ func (r *Resource) GVK() schema.GroupVersionKind {
 func (r *Resource) Synced() bool { return r.inf.HasSynced() }
 
 // Done is closed when the resource is no longer mirrored: the cluster does not serve it
-// any more, or has left.
-func (r *Resource) Done() <-chan struct{} { return r.done }
+// any more, or has left, or there was more of it than the limits allow. In the last case
+// the cluster has another Resource of its name soon, which tries again after a while.
+func (r *Resource) Done() <-chan struct{} { return r.inf.over }
 
-// Snapshot gives one consistent moment. It has the index NamespaceIndex.
+// Snapshot gives one consistent moment. It has the indexes NamespaceIndex and
+// LabelIndex.
 func (r *Resource) Snapshot() *Snapshot { return r.inf.Snapshot() }
 
 // Entry gives one object.
@@ -137,7 +129,16 @@ func (r *Resource) Subscribe(handle func(*Event), opts ...informer.SubscribeOpti
 
 // Health tells how the mirror is doing.
 func (r *Resource) Health() informer.Health {
-	h := r.inf.Health()
+	h := r.health()
 	h.Reflector.Err = r.hide.error(h.Reflector.Err)
+	return h
+}
+
+// health is Health with errors as they are.
+func (r *Resource) health() informer.Health {
+	h := r.inf.Health()
+	if err := r.inf.gauge.overrun(); err != nil {
+		h.Reflector.Err = err // it has ended, and another is on its way
+	}
 	return h
 }

@@ -53,8 +53,31 @@ func (f *Fleet) recall(path string) error {
 		}
 	}
 	f.state = state
+	for _, err := range sweep(path) {
+		f.log.Warn("remove what is left of a state file that was not written to its end", "err", err)
+	}
 	return nil
 }
+
+// sweep removes what a kill left of files that were to replace the state file: there are credentials in them, of
+// clusters that may have left since.
+func sweep(path string) (failed []error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		failed = append(failed, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished(path)) && e.Type().IsRegular() {
+			if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return failed
+}
+
+// unfinished is how the name of a file begins that is to replace another.
+func unfinished(path string) string { return "." + filepath.Base(path) + "-" }
 
 // readState reads the file. One that does not exist remembers nothing.
 func readState(path string) (*stateFile, error) {
@@ -135,7 +158,7 @@ func (s *stateFile) save(next map[string]remembered) error {
 
 // replaceFile is all or nothing, for a crash at any moment too. The file's mode is 0600.
 func replaceFile(path string, body []byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // of mode 0600
 	if err != nil {
 		return err
 	}

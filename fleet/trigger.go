@@ -6,8 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
 )
 
@@ -20,16 +21,22 @@ var tellers = []schema.GroupResource{
 // trigger follows one of the tellers: through its mirror, or, where it is not mirrored,
 // by its metadata alone.
 type trigger struct {
+	gvr    schema.GroupVersionResource
 	mirror *Resource
-	own    *factory.Handle[*metav1.PartialObjectMetadata]
+	own    *mirror[*metav1.PartialObjectMetadata]
 	sub    interface{ Remove() }
 }
 
 func (t *trigger) close() {
 	t.sub.Remove()
 	if t.own != nil {
-		t.own.Release()
+		t.own.stop()
 	}
+}
+
+// follows reports whether it still tells of the changes of a resource.
+func (t *trigger) follows(gvr schema.GroupVersionResource, mirror *Resource) bool {
+	return t.gvr == gvr && t.mirror == mirror && (t.own == nil || !t.own.ended())
 }
 
 // watchTriggers follows what of the tellers the cluster serves.
@@ -39,7 +46,7 @@ func (c *Cluster) watchTriggers() (faults []error) {
 		have := c.triggers[teller]
 		mirror := c.shown.Load().byName[gvr]
 		if have != nil {
-			if served && have.mirror == mirror && (have.own == nil || have.own.Resource() == gvr) {
+			if served && have.follows(gvr, mirror) {
 				continue
 			}
 			have.close()
@@ -73,21 +80,18 @@ func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) 
 		if err != nil {
 			return nil, err
 		}
-		return &trigger{mirror: mirror, sub: sub}, nil
+		return &trigger{gvr: gvr, mirror: mirror, sub: sub}, nil
 	}
-	own, err := c.link.factory.Metadata(gvr)
+	t := &trigger{gvr: gvr}
+	own, err := openMirror(c.link, gvr, "metadata", kube.Metadata, func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
+		t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	inf, err := own.Informer()
-	if err == nil {
-		sub, err := inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c))
-		if err == nil {
-			return &trigger{own: own, sub: sub}, nil
-		}
-	}
-	own.Release()
-	return nil, err
+	t.own = own
+	return t, nil
 }
 
 // heed makes a handler that has the cluster asked when something changes. What was there

@@ -10,22 +10,42 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
+var jsonThings = &object.Codec[*thing]{
+	Encode: func(dst []byte, v *thing) ([]byte, error) {
+		b, err := json.Marshal(v)
+		return append(dst, b...), err
+	},
+	Decode: func(b []byte) (*thing, error) {
+		v := new(thing)
+		return v, json.Unmarshal(b, v)
+	},
+}
+
+// The read cache is bounded by a number, so what is in it must be small.
+func TestALargeObjectIsNotRemembered(t *testing.T) {
+	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin()
+	for key, size := range map[object.Key]int{"small": 100, "large": maxRemembered + 1} {
+		w.Put(object.Item[*thing]{Key: key, Version: "1", Size: size, Value: &thing{Name: string(key), Color: "red"}})
+	}
+	w.Commit()
+	for key, want := range map[object.Key]bool{"small": true, "large": false} {
+		first, _ := w.Reader().Get(key)
+		if again, _ := w.Reader().Get(key); (again == first) != want || again.Name != string(key) {
+			t.Errorf("%s: the same object comes again: %v, want %v", key, again == first, want)
+		}
+	}
+}
+
 // Events that wait for a slow handler hold entries that others have read. What those
 // decoded must not wait with them: then a packed store's backlog would be as large as a
 // live one's.
 func TestOnceHoldsNoDecodedObject(t *testing.T) {
 	const objects, cached = 500, 8
-	codec := &object.Codec[*thing]{
-		Encode: func(dst []byte, v *thing) ([]byte, error) {
-			b, err := json.Marshal(v)
-			return append(dst, b...), err
-		},
-		Decode: func(b []byte) (*thing, error) {
-			v := new(thing)
-			return v, json.Unmarshal(b, v)
-		},
-	}
-	w, err := New(Options[*thing]{Layout: Packed, Codec: codec, ReadCache: cached})
+	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,10 +68,14 @@ func (h *home[T]) place(e *Entry[T]) *place[T] {
 	return &h.recent[uintptr(unsafe.Pointer(e))>>7%uintptr(len(h.recent))]
 }
 
+// maxRemembered is how large an object may be to be remembered: a cache of a few hundred objects must not hold hundreds of
+// megabytes because they are large.
+const maxRemembered = 64 << 10
+
 func (h *home[T]) remember(e *Entry[T], obj T) *recent[T] {
 	r := &recent[T]{e, obj}
 	at := h.place(e)
-	if at == nil {
+	if at == nil || e.Size > maxRemembered {
 		return r
 	}
 	for i := range at {

@@ -24,7 +24,7 @@ type Options[T any] struct {
 	// codec of its own. An object without any is kept live.
 	Codec *object.Codec[T]
 	// ReadCache is how many objects the packed layout keeps decoded because they were
-	// read or written a moment ago. 0 means 256, a negative number none.
+	// read or written a moment ago, unless they are larger than 64 KiB. 0 means 256, a negative number none.
 	ReadCache int
 	// OnWritten, if it is set, is told of every stored object that somebody has written to,
 	// with the names of those who may have done it. It is for tests: each

@@ -24,7 +24,7 @@
 //   - An object that alone cannot be decoded costs that object: a list gives it as
 //     an item whose Decode fails, a watch as Undecodable.
 //   - No object above 64 MiB is taken in, and no length prefix is believed before
-//     the bytes have come.
+//     the bytes have come. An Allowance bounds the buffers of many sources together.
 //   - No error text holds a query, a token or a whole object.
 //
 // What it does not keep: fields that a typed object's Go type does not have.

@@ -33,6 +33,8 @@ type inbox struct {
 	lo, hi int
 	small  int   // how many reads in a row would have fitted in restBuffer
 	err    error // why nothing more will arrive
+	// hold asks for room beyond firstBuffer, or gives it back; nil asks nobody.
+	hold func(beyond int) error
 }
 
 // reset starts over on another response with the same buffer.
@@ -72,7 +74,9 @@ func (b *inbox) fill() error {
 	if b.err != nil {
 		return b.err
 	}
-	b.makeRoom()
+	if err := b.makeRoom(); err != nil {
+		return err
+	}
 	if b.hi-b.lo > maxObject+firstBuffer {
 		return garbled(errTooLarge)
 	}
@@ -96,8 +100,8 @@ func (b *inbox) fill() error {
 
 // makeRoom leaves room behind the data: by moving it to the front, by growing
 // the buffer, or by giving back one that a large object left behind.
-func (b *inbox) makeRoom() {
-	held := b.hi - b.lo
+func (b *inbox) makeRoom() error {
+	held, was := b.hi-b.lo, len(b.buf)
 	switch {
 	case b.buf == nil, held == 0 && len(b.buf) > restBuffer && b.small > calm:
 		b.buf = make([]byte, restBuffer)
@@ -106,13 +110,28 @@ func (b *inbox) makeRoom() {
 	case held == 0, b.lo > 0 && held <= len(b.buf)/2:
 		copy(b.buf, b.buf[b.lo:b.hi])
 	case b.hi < len(b.buf):
-		return
+		return nil
 	default:
+		if err := b.claim(2 * len(b.buf)); err != nil {
+			return err
+		}
 		grown := make([]byte, 2*len(b.buf))
 		copy(grown, b.buf[b.lo:b.hi])
 		b.buf = grown
 	}
 	b.lo, b.hi = 0, held
+	if len(b.buf) < was {
+		return b.claim(len(b.buf))
+	}
+	return nil
+}
+
+// claim says how large the buffer is to be.
+func (b *inbox) claim(size int) error {
+	if b.hold == nil {
+		return nil
+	}
+	return b.hold(max(0, size-firstBuffer))
 }
 
 // cutShort turns the end of the input in the middle of something into the error

@@ -31,7 +31,7 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.attempt("list")), src: s, req: s.opts.request(), encoded: opts.Encoded}
+	l := &lister[T]{stream: newStream(ctx, s.attempt("list"), s.opts.buffers), src: s, req: s.opts.request(), encoded: opts.Encoded}
 	switch opts.Match {
 	case source.Consistent:
 	case source.Any:

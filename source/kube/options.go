@@ -33,6 +33,7 @@ type options struct {
 	client    *http.Client
 	noInitial bool
 	forceJSON bool
+	buffers   *Allowance
 }
 
 // Namespace takes the objects of one namespace only.

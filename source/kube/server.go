@@ -115,17 +115,41 @@ type stream struct {
 	what   string
 	in     inbox
 
+	allowed *Allowance // nil for no bound but that of each object
+
 	mu     sync.Mutex
 	body   io.Closer
+	held   int // of what is allowed
 	closed bool
 }
 
 var errClosed = errors.New("it was closed by its reader")
 
-func newStream(ctx context.Context, what string) *stream {
-	s := &stream{parent: ctx, what: what}
+func newStream(ctx context.Context, what string, allowed *Allowance) *stream {
+	s := &stream{parent: ctx, what: what, allowed: allowed}
+	if allowed != nil {
+		s.in.hold = s.hold
+	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
+}
+
+// hold changes how much of the allowance the stream has. A closed one has nothing.
+func (s *stream) hold(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errClosed
+	case n > s.held:
+		if err := s.allowed.take(int64(n - s.held)); err != nil {
+			return err
+		}
+	default:
+		s.allowed.give(int64(s.held - n))
+	}
+	s.held = n
+	return nil
 }
 
 // attach makes body the response that is read. It fails when the stream has
@@ -159,6 +183,10 @@ func (s *stream) release() {
 func (s *stream) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	if s.held > 0 {
+		s.allowed.give(int64(s.held))
+		s.held = 0
+	}
 	s.mu.Unlock()
 	s.release()
 	s.cancel()

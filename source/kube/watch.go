@@ -43,7 +43,7 @@ func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source
 		seconds := int64((opts.Timeout + time.Second - 1) / time.Second)
 		req.TimeoutSeconds = &seconds
 	}
-	w := &watcher[T]{stream: newStream(ctx, what), initial: opts.InitialState, encoded: opts.Encoded}
+	w := &watcher[T]{stream: newStream(ctx, what, s.opts.buffers), initial: opts.InitialState, encoded: opts.Encoded}
 	if err := w.open(s, req); err != nil {
 		return nil, w.failure(err)
 	}

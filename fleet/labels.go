@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"slices"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
+)
+
+// LabelIndex is the index of every resource by the labels of its objects, each as
+// name=value.
+const LabelIndex = "label"
+
+// byLabel finds the labels in an object's bytes. What is no string is no label, and of two of
+// one name the last counts.
+func byLabel(obj *Object) ([]string, error) {
+	from, to, ok := jsonscan.Member(obj.Bytes, "metadata")
+	if !ok {
+		return nil, nil // the index of namespaces says so
+	}
+	meta := obj.Bytes[from:to]
+	if from, to, ok = jsonscan.Member(meta, "labels"); !ok {
+		return nil, nil
+	}
+	raw := meta[from:to]
+	set := map[string]string{}
+	for i, more := jsonscan.Open(raw); more; {
+		var m jsonscan.Named
+		if m, i, more = jsonscan.Next(raw, i); !more {
+			break
+		}
+		name := jsonscan.Unquote(m.Name, m.Escaped)
+		if raw[m.From] == '"' {
+			set[name] = jsonscan.Unquoted(raw[m.From:m.To])
+		} else {
+			delete(set, name)
+		}
+	}
+	values := make([]string, 0, len(set))
+	for name, value := range set {
+		values = append(values, name+"="+value)
+	}
+	slices.Sort(values) // as long as they are the same, an update need not touch the index
+	return values, nil
+}
