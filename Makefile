@@ -31,7 +31,7 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living 
 	@bin/devcluster up --name quickstart --workload -- bin/quickstart
 
 .PHONY: test
-test: check unit chaos-test integration e2e conformance bench-test ## every check there is
+test: check unit chaos-test integration e2e conformance web-test bench-test ## every check there is
 	@printf '\nAll checks passed.\n'
 
 .PHONY: check
@@ -88,11 +88,11 @@ simulate-peer: ## the same seeds for client-go's informer: a table of the promis
 	@cd informer && SIM_PEER=1 SIM_SEEDS=$(if $(filter command line,$(origin SEEDS)),$(SEEDS),1000) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 2h -run 'TestSimulationOfClientGo$$'
 
 .PHONY: web-test
-web-test: ## the page in a real Chromium, against an API with 50,000 objects that is made for it
+web-test: bin/devcluster needed ## the page in a real Chromium: against the daemon on a real cluster, and against a stand-in with 50,000 objects
 	$(call say,the page in Chromium)
 	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
 		{ echo "could not install it; install chromium, and run this again"; exit 1; }
-	cd server/web/browsertest && $(GO) test -race -timeout 15m ./...
+	cd server/web/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 15m ./... # tabs wait for frames more than for a core
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
@@ -124,7 +124,7 @@ soak: bin/devcluster ## 20,000 changing pods under two informers and handlers th
 	@bin/devcluster up --name soak --no-controllers -- bin/soak/soak -minutes $(or $(MINUTES),30) $(if $(PODS),-pods $(PODS)) $(if $(CHURN),-churn $(CHURN))
 
 .PHONY: bench
-bench: bin/devcluster ## measure everything beside client-go (20 minutes); the results are in bench/results
+bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 minutes); the results are in bench/results
 	$(call say,measuring beside client-go: let the machine do nothing else)
 	cd bench && $(GO) run ./cmd/bench
 
@@ -133,11 +133,11 @@ bench-structures: ## measure the structures that a store could be made of, ours 
 	cd bench && $(GO) run ./cmd/structures
 
 .PHONY: bench-check
-bench-check: bin/devcluster ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
+bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
 	cd bench && $(GO) run ./cmd/bench -check
 
 .PHONY: bench-test
-bench-test: bin/devcluster ## tests of the measurements themselves, on small numbers
+bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)
 	cd bench && $(GO) test -timeout 10m ./...
 

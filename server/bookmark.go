@@ -26,7 +26,7 @@ func bookmark(r *renderer, gvk schema.GroupVersionKind, version string, initialE
 		dst, err = appendPartial(dst, obj)
 	case asTable:
 		if dst, err = r.tableHead(dst, metav1.ListMeta{ResourceVersion: version}, columns); err == nil {
-			dst, err = r.row(dst, "", obj)
+			dst, err = r.row(dst, "", "", obj)
 			dst = append(dst, "]}"...)
 		}
 	default:

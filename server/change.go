@@ -4,10 +4,13 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/query"
 )
 
 // change is what happened to one object, as watches are told of it. All watches share it, and what
@@ -19,8 +22,43 @@ type change struct {
 	version  string       // at which it happened; of the daemon's own order in the view of all clusters
 	order    object.Version
 
-	mu     sync.Mutex
-	frames map[frameKind][]byte
+	mu               sync.Mutex
+	frames           map[frameKind][]byte
+	oldSeen, nowSeen sight
+}
+
+// size is about what the change keeps in memory once it was told.
+func (c *change) size() int {
+	n := 0
+	if c.old != nil {
+		n += c.old.Size
+	}
+	if c.now != nil {
+		n += c.now.Size
+	}
+	return n
+}
+
+// sight is an object made ready to be selected. What one watch with a selector has read of a change is there
+// for the others.
+type sight struct {
+	raw    []byte
+	labels labels.Set // nil where nobody looked for them
+}
+
+// show makes one of the change's objects ready.
+func (c *change) show(s *sight, e *fleet.Entry) *sight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.raw == nil {
+		s.raw = fleet.Bytes(e, make([]byte, 0, e.Size))
+		if doc := query.NewDoc(s.raw); doc.Err() == nil {
+			if s.labels = doc.Labels(); s.labels == nil {
+				s.labels = labels.Set{}
+			}
+		}
+	}
+	return s
 }
 
 // frameKind is one way of telling a change.
@@ -33,8 +71,8 @@ type frameKind struct {
 // frame gives the line of a watch that tells of the change.
 func (c *change) frame(r *renderer, what kwatch.EventType, columns bool) ([]byte, error) {
 	kind := frameKind{what, r.form, r.include}
-	if columns {
-		return c.encode(r, what, true) // once in the life of a watch
+	if columns || r.own {
+		return c.encode(r, what, columns) // once in the life of a watch; or as no other prints it
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +112,7 @@ func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.En
 		dst, err = appendPartial(dst, obj)
 	case asTable:
 		if dst, err = r.tableHead(dst, metav1.ListMeta{ResourceVersion: version}, columns); err == nil {
-			dst, err = r.row(dst, cluster, obj)
+			dst, err = r.row(dst, cluster, e.Key, obj)
 			dst = append(dst, "]}"...)
 		}
 	default:
@@ -85,11 +123,11 @@ func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.En
 
 // withVersion appends an object under another version.
 func withVersion(dst, obj []byte, version string) []byte {
-	from, to, ok := member(obj, "metadata")
+	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok {
 		return append(dst, obj...)
 	}
-	a, b, ok := member(obj[from:to], "resourceVersion")
+	a, b, ok := jsonscan.Member(obj[from:to], "resourceVersion")
 	if !ok {
 		return append(dst, obj...)
 	}

@@ -16,7 +16,7 @@ type filter struct {
 	sel      query.Selection
 	clusters []string // none means all
 	doc      query.Doc
-	raw      []byte
+	own      sight
 }
 
 func newFilter(p *params) (*filter, error) {
@@ -36,30 +36,46 @@ func (p *params) selection() (query.Selection, error) {
 	return sel, nil
 }
 
+// candidates gives the objects of a snapshot that may be selected, by key, and a filter for them.
+func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.Entry, *filter) {
+	entries, rest := query.Candidates(snap, namespace, f.sel)
+	return entries, &filter{sel: rest, clusters: f.clusters}
+}
+
 // takes reports whether an object is selected.
 func (f *filter) takes(cluster string, e *fleet.Entry) (bool, error) {
-	if e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster) {
+	return f.decide(cluster, e, func() *sight {
+		f.own = sight{raw: fleet.Bytes(e, f.own.raw[:0])}
+		return &f.own
+	})
+}
+
+// decide is takes for one who can show the object, which is asked for only if it matters.
+func (f *filter) decide(cluster string, e *fleet.Entry, show func() *sight) (bool, error) {
+	switch {
+	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
 		return false, nil
-	}
-	if f.sel.Empty() {
+	case f.sel.Empty():
 		return true, nil
-	}
-	if !f.sel.NeedsObject() {
+	case !f.sel.NeedsObject():
 		return f.sel.Matches(context.Background(), cluster, e.Key, nil)
 	}
-	f.raw = fleet.Bytes(e, f.raw[:0])
-	f.doc.Reset(f.raw)
+	seen := show()
+	if seen.labels != nil && f.sel.OnlyLabels() {
+		return f.sel.MatchesLabels(e.Key, seen.labels), nil
+	}
+	f.doc.Reset(seen.raw)
 	return f.sel.Matches(context.Background(), cluster, e.Key, &f.doc)
 }
 
 // sees says what a change is to a watch: an object that begins to be selected is added, one that
 // ceases to be is deleted. "" is nothing at all.
 func (f *filter) sees(c *change) (kwatch.EventType, error) {
-	before, err := f.takes(c.cluster, c.old)
+	before, err := f.decide(c.cluster, c.old, func() *sight { return c.show(&c.oldSeen, c.old) })
 	if err != nil {
 		return "", err
 	}
-	after, err := f.takes(c.cluster, c.now)
+	after, err := f.decide(c.cluster, c.now, func() *sight { return c.show(&c.nowSeen, c.now) })
 	switch {
 	case err != nil:
 		return "", err

@@ -2,11 +2,14 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/fleet"
@@ -15,8 +18,11 @@ import (
 )
 
 // ringLen is how many changes of a resource the view of all clusters remembers, for watches that
-// go on from a version.
-const ringLen = 4096
+// go on from a version, and ringBytes how large their objects may be together.
+const (
+	ringLen   = 4096
+	ringBytes = 32 << 20
+)
 
 // restAfter is how long a fleetHub stays when nobody has listed or watched.
 const restAfter = 10 * time.Minute
@@ -28,7 +34,8 @@ type fleetHub struct {
 
 	mu      sync.Mutex
 	last    uint64            // of what was told here
-	ring    []*change         // the newest ones, oldest first
+	ring    []past            // the newest ones, oldest first
+	bytes   int               // of the objects in ring
 	dropped uint64            // the newest version that is no longer in ring
 	changed map[where]uint64  // when an object last changed, by where it is; what is not here has not, since base
 	feeds   map[*feed]scopeOf // and what each asks for
@@ -40,14 +47,37 @@ type fleetHub struct {
 // scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
 type scopeOf struct{ cluster, namespace string }
 
+// concerns reports whether a watch asks for an object.
+func (of scopeOf) concerns(cluster string, key object.Key) bool {
+	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
+		return of.cluster == "" || of.cluster == cluster
+	}
+	namespace, _ := key.Split()
+	return namespace == of.namespace
+}
+
+// past is a change that is remembered: without what was encoded of it for those who were there.
+type past struct {
+	cluster  string
+	key      object.Key
+	old, now *fleet.Entry
+	seq      uint64
+}
+
+func (p *past) change() *change {
+	v := strconv.FormatUint(p.seq, 10)
+	return &change{cluster: p.cluster, key: p.key, old: p.old, now: p.now, version: v, order: object.Version(v)}
+}
+
 // where is an object among all clusters.
 type where struct {
 	cluster string
 	key     object.Key
 }
 
+// newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not known.
 func newFleetHub(seq *atomic.Uint64) *fleetHub {
-	now := seq.Load()
+	now := seq.Add(1)
 	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: map[*feed]scopeOf{},
 		members: map[*fleet.Resource]fleet.Subscription{}, used: time.Now()}
 }
@@ -57,11 +87,18 @@ func newFleetHub(seq *atomic.Uint64) *fleetHub {
 func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 	h.mu.Lock()
 	_, have := h.members[res]
-	h.mu.Unlock()
-	if have {
-		return nil
+	if !have && !h.ended {
+		h.members[res] = nil // before the first event comes
 	}
-	handle := func(e *fleet.Event) { h.handle(cluster, e) }
+	ended := h.ended
+	h.mu.Unlock()
+	switch {
+	case have:
+		return nil
+	case ended:
+		return errUnserved
+	}
+	handle := h.handler(cluster, res, res.Done())
 	var sub fleet.Subscription
 	var err error
 	if news {
@@ -69,12 +106,13 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 	} else {
 		sub, err = res.Subscribe(handle, fleet.FromNow())
 	}
-	if err != nil {
-		return fmt.Errorf("follow %s of cluster %q: %w", res.Info().Name, cluster, err)
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended {
+	if err != nil {
+		delete(h.members, res)
+		return fmt.Errorf("follow %s of cluster %q: %w", res.Info().Name, cluster, err)
+	}
+	if _, member := h.members[res]; !member {
 		sub.Remove()
 		return errUnserved
 	}
@@ -82,65 +120,108 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 	return nil
 }
 
-func (h *fleetHub) handle(cluster string, e *fleet.Event) {
+// roomEvery is after how many objects of a cluster that joins its handler looks whether the watches keep up.
+const roomEvery = 64
+
+// handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no faster
+// than the watches are read, so that it cuts none of them. Nobody else waits for that.
+func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
+	initial := 0
+	return func(e *fleet.Event) {
+		if e.Initial {
+			if initial++; initial%roomEvery == 0 {
+				h.waitForRoom(gone)
+			}
+		}
+		h.handle(cluster, res, e)
+	}
+}
+
+// waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a write.
+func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
+	timeout := time.NewTimer(writeTimeout)
+	defer timeout.Stop()
+	h.mu.Lock()
+	feeds := slices.Collect(maps.Keys(h.feeds))
+	h.mu.Unlock()
+	for _, f := range feeds {
+		for {
+			room, full := f.full()
+			if !full {
+				break
+			}
+			select {
+			case <-room:
+			case <-gone:
+				return
+			case <-timeout.C:
+				return
+			}
+		}
+	}
+}
+
+func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 	if e.Type == object.Resynced || e.Unchanged {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	seq := h.seq.Add(1)
-	v := strconv.FormatUint(seq, 10)
-	c := &change{cluster: cluster, key: e.Key, old: e.Old, now: e.New, version: v, order: object.Version(v)}
-	h.last = seq
+	if _, member := h.members[res]; !member {
+		return // it has left meanwhile
+	}
+	p := past{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
+	h.last = p.seq
 	if e.New == nil {
 		delete(h.changed, where{cluster, e.Key})
 	} else {
-		h.changed[where{cluster, e.Key}] = seq
+		h.changed[where{cluster, e.Key}] = p.seq
 	}
-	h.remember(c)
-	namespace, _ := e.Key.Split()
+	c := p.change()
+	h.remember(p, c.size())
 	for f, of := range h.feeds {
-		if of.cluster == "" || of.cluster == cluster && of.namespace == namespace {
+		if of.concerns(cluster, e.Key) {
 			f.push(c)
 		}
 	}
 }
 
-func (h *fleetHub) remember(c *change) {
-	if len(h.ring) == ringLen {
-		h.dropped = versionNumber(h.ring[ringLen/2-1].order)
-		kept := copy(h.ring, h.ring[ringLen/2:])
-		clear(h.ring[kept:])
-		h.ring = h.ring[:kept]
+// remember keeps a change, and of those before as many as may be kept.
+func (h *fleetHub) remember(p past, size int) {
+	h.ring = append(h.ring, p)
+	h.bytes += size
+	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
+		return
 	}
-	h.ring = append(h.ring, c)
+	drop := 0 // some more than has to be, so that it is not done each time
+	for ; drop < len(h.ring)-1 && (len(h.ring)-drop > ringLen/2 || h.bytes > ringBytes/2); drop++ {
+		h.bytes -= h.ring[drop].change().size()
+		h.dropped = h.ring[drop].seq
+	}
+	kept := copy(h.ring, h.ring[drop:])
+	clear(h.ring[kept:])
+	h.ring = h.ring[:kept]
 }
 
-func versionNumber(v object.Version) uint64 {
-	n, err := strconv.ParseUint(string(v), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// version gives the version under which an object is shown.
-func (h *fleetHub) version(cluster string, key object.Key) string {
+// version gives the version under which an object is shown to somebody who was told of everything up to a version. What
+// happened to it later may be in its content or not; it will be told, and must be news then.
+func (h *fleetHub) version(cluster string, key object.Key, upTo uint64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if seq, ok := h.changed[where{cluster, key}]; ok {
-		return strconv.FormatUint(seq, 10)
+	seq, ok := h.changed[where{cluster, key}]
+	if !ok {
+		seq = h.base
 	}
-	return strconv.FormatUint(h.base, 10)
+	return strconv.FormatUint(min(seq, upTo), 10)
 }
 
 // now gives the version of a list that is read after this call: whatever happened up to it is in the
 // stores by then.
-func (h *fleetHub) now() string {
+func (h *fleetHub) now() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = time.Now()
-	return strconv.FormatUint(max(h.last, h.base), 10)
+	return max(h.last, h.base)
 }
 
 // join adds a watch, and gives what happened since a version; ErrGone where that is not known.
@@ -152,13 +233,12 @@ func (h *fleetHub) join(of scopeOf, from object.Version) (*feed, []*change, erro
 	var missed []*change
 	if from != "" {
 		n, err := strconv.ParseUint(string(from), 10, 64)
-		if err != nil || n < h.dropped {
+		if err != nil || n < h.dropped || n > h.seq.Load() { // later than all: of a daemon whose clock was ahead
 			return nil, nil, fmt.Errorf("too old resource version: %s (%d): %w", from, h.last, store.ErrGone)
 		}
-		for _, c := range h.ring {
-			namespace, _ := c.key.Split()
-			if versionNumber(c.order) > n && (of.cluster == "" || of.cluster == c.cluster && of.namespace == namespace) {
-				missed = append(missed, c)
+		for i := range h.ring {
+			if p := &h.ring[i]; p.seq > n && of.concerns(p.cluster, p.key) {
+				missed = append(missed, p.change())
 			}
 		}
 	}
@@ -175,6 +255,7 @@ func (h *fleetHub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.feeds, f)
+	f.end(errUnserved) // nobody need wait for it to read
 	h.used = time.Now()
 }
 
@@ -197,8 +278,10 @@ func (h *fleetHub) part(res *fleet.Resource) {
 		return
 	}
 	delete(h.members, res)
-	sub.Remove()
-	h.ring, h.changed = nil, map[where]uint64{}
+	if sub != nil {
+		sub.Remove()
+	}
+	h.ring, h.bytes, h.changed = nil, 0, map[where]uint64{}
 	h.last = h.seq.Add(1)
 	h.base, h.dropped = h.last, h.last
 	for f := range h.feeds {
@@ -211,7 +294,9 @@ func (h *fleetHub) close() {
 	defer h.mu.Unlock()
 	h.ended = true
 	for _, sub := range h.members {
-		sub.Remove()
+		if sub != nil {
+			sub.Remove()
+		}
 	}
 	clear(h.members)
 	for f := range h.feeds {
@@ -231,6 +316,21 @@ type fleetHubs struct {
 	seq atomic.Uint64
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]*fleetHub
+}
+
+// fresh says whether a list that is read now is as new as a version of the fleet. The daemon gives out none that it
+// has not reached, so there is nothing to wait for. What the clusters were at one version cannot be had again.
+func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
+	n, err := strconv.ParseUint(string(v), 10, 64)
+	switch now := hs.seq.Load(); {
+	case err != nil:
+		return apierrors.NewBadRequest(fmt.Sprintf("the resource version %q is no number", clip(string(v))))
+	case exact:
+		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of all clusters are of now", n))
+	case n > now:
+		return tooLarge(v, object.Version(strconv.FormatUint(now, 10)))
+	}
+	return nil
 }
 
 // get finds the hub of a resource, or makes it and has it follow every cluster.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,7 @@ type place struct {
 // places finds where a resource is mirrored. A cluster that is not there yet is left out, and the
 // answer warns of it: none waits for another.
 func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []place, err error) {
-	served := false
+	served, joining := false, ""
 	for _, c := range s.fleet.Clusters() {
 		if len(only) > 0 && !slices.Contains(only, c.Name()) {
 			continue
@@ -42,11 +43,17 @@ func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []
 			out = append(out, place{c.Name(), res})
 		}
 		served = served || ok
+		if c.Health().Resources == 0 {
+			joining = c.Name()
+		}
 	}
-	if !served {
-		return nil, errNoResource()
+	switch {
+	case served:
+		return out, nil
+	case joining != "":
+		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", joining))
 	}
-	return out, nil
+	return nil, errNoResource()
 }
 
 // fleetObjects answers for all clusters at once.
@@ -72,18 +79,32 @@ func (s *Server) fleetObjects(w http.ResponseWriter, r *http.Request, t *target,
 			}
 		}
 	}
+	moment := fleetMoment{hub: s.all.get(t.gvr(), s.fleet.Clusters())}
+	moment.version = moment.hub.now()
 	places, err := s.places(w, t, only)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case verb == "get":
+		return s.fleetGet(w, r, t, &shown, places, moment, p)
+	case len(places) == 0:
+		return unavailable(fmt.Errorf("no cluster has %s ready yet", t.resource))
+	case verb == "watch":
+		return s.fleetWatch(w, r, t, places, moment, p)
 	}
-	hub := s.all.get(t.gvr(), s.fleet.Clusters())
-	if verb == "get" {
-		return s.fleetGet(w, r, t, &shown, places, hub, p)
-	}
-	if verb == "watch" {
-		return s.fleetWatch(w, r, t, places, hub, p)
-	}
-	return s.list(w, r, t, places, p)
+	return s.list(w, r, t, places, moment, p)
+}
+
+// fleetMoment is what the view of all clusters was when a request began, before it was seen which clusters are ready and before
+// any snapshot: what happened up to then is in all that is read afterwards, and what comes later is told.
+type fleetMoment struct {
+	hub     *fleetHub
+	version uint64
+}
+
+// of gives the version under which an object is shown.
+func (m *fleetMoment) of(cluster string, key object.Key) string {
+	return m.hub.version(cluster, key, m.version)
 }
 
 // resolve turns names of the fleet into a cluster's own. Whoever asks for one name or one namespace
@@ -105,7 +126,8 @@ func (t *target) resolve(p *params) error {
 	}
 	var own []fields.Selector
 	for _, q := range p.FieldSelector.Requirements() {
-		named := q.Field == "metadata.namespace" || q.Field == "metadata.name" && strings.Contains(q.Value, ":")
+		// Others are those of objects in any cluster.
+		named := q.Field == "metadata.namespace" && strings.Contains(q.Value, ".") || q.Field == "metadata.name" && strings.Contains(q.Value, ":")
 		switch cluster, value, ok := t.ownValue(q.Field, q.Value); {
 		case !named:
 		case q.Operator == selection.NotEquals || !ok || t.cluster != "" && t.cluster != cluster:
@@ -130,7 +152,7 @@ func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
 	return ofFleetName(value)
 }
 
-func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *target, places []place, hub *fleetHub, p *params) error {
+func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *target, places []place, moment fleetMoment, p *params) error {
 	f, err := formOf(r.Header.Get("Accept"))
 	if err != nil {
 		return err
@@ -142,7 +164,7 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 	if !ok {
 		return errNotFound(t.groupResource(), shown.name)
 	}
-	body, err := single(s.fleetRenderer(f, places, p), t.cluster, e, hub.version(t.cluster, e.Key))
+	body, err := single(s.fleetRenderer(f, places, p), t.cluster, e, moment.of(t.cluster, e.Key))
 	if err != nil {
 		return err
 	}
@@ -153,7 +175,7 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 func (s *Server) fleetRenderer(f form, places []place, p *params) *renderer {
 	r := &renderer{form: f, fleet: true, now: s.now(), include: p.include}
 	if f == asTable && len(places) > 0 {
-		r.printer = s.printer(places[0].cluster, places[0].res)
+		r.printer, r.own = s.printer(places[0].cluster, places[0].res)
 	} else if f == asTable {
 		r.printer = noPrinter
 	}
@@ -161,7 +183,7 @@ func (s *Server) fleetRenderer(f form, places []place, p *params) *renderer {
 }
 
 // fleetWatch serves a watch of all clusters.
-func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, places []place, hub *fleetHub, p *params) error {
+func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, places []place, moment fleetMoment, p *params) error {
 	f, err := formOf(r.Header.Get("Accept"))
 	if err != nil {
 		return err
@@ -170,9 +192,6 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	if err != nil {
 		return err
 	}
-	if len(places) == 0 {
-		return unavailable(fmt.Errorf("no cluster has %s ready yet", t.resource))
-	}
 	st := newStream(w, s.fleetRenderer(f, places, p), flt, places[0].res.GVK())
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
@@ -180,9 +199,9 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	from := object.Version(p.ResourceVersion)
 	whole := from == "" || from == "0" || initial
 	if whole {
-		from = object.Version(hub.now())
+		from = object.Version(strconv.FormatUint(moment.version, 10))
 	}
-	of := scopeOf{cluster: t.cluster, namespace: t.namespace}
+	hub, of := moment.hub, scopeOf{cluster: t.cluster, namespace: t.namespace}
 	feed, missed, err := hub.join(of, from)
 	st.begin()
 	if err != nil {
@@ -193,7 +212,7 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	st.feed = feed
 	st.reached = func(object.Version) (string, bool) { return hub.reached(feed) }
 	if whole {
-		err = st.fleetState(ctx, t, places, hub, string(from), initial)
+		err = st.fleetState(ctx, t, places, &moment, initial)
 	}
 	if err == nil {
 		err = st.tell(missed)
@@ -206,39 +225,33 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 }
 
 // fleetState tells everything there is in all clusters.
-func (st *stream) fleetState(ctx context.Context, t *target, places []place, hub *fleetHub, version string, ended bool) error {
+func (st *stream) fleetState(ctx context.Context, t *target, places []place, moment *fleetMoment, ended bool) error {
 	var lines []byte
 	for _, p := range places {
-		entries, err := scope(p.res.Snapshot(), t)
-		if err != nil {
-			return err
-		}
+		entries, flt := st.filter.candidates(p.res.Snapshot(), t.namespace)
 		for i, e := range entries {
 			if i%256 == 0 && ctx.Err() != nil {
 				return nil
 			}
-			ok, err := st.filter.takes(p.cluster, e)
+			ok, err := flt.takes(p.cluster, e)
 			if err != nil {
 				return err
 			}
 			if !ok {
 				continue
 			}
-			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, hub.version(p.cluster, e.Key), !st.columned)
+			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, moment.of(p.cluster, e.Key), !st.columned)
 			if err != nil {
 				return err
 			}
 			st.columned = true
-			if lines = append(lines, line...); len(lines) > 64<<10 {
-				if err := st.write(lines); err != nil {
-					return err
-				}
-				lines = lines[:0]
+			if err := st.gather(&lines, line); err != nil {
+				return err
 			}
 		}
 	}
 	if ended {
-		line, err := st.blank(version, true)
+		line, err := st.blank(strconv.FormatUint(moment.version, 10), true)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,9 @@ import (
 // mirrored finds a resource that can be answered for.
 func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 	res, ok := c.Resource(t.gvr())
+	if !ok && c.Health().Resources == 0 {
+		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", c.Name()))
+	}
 	if !ok {
 		return nil, errNoResource()
 	}
@@ -66,17 +69,17 @@ func (s *Server) renderer(f form, t *target, res *fleet.Resource, p *params) *re
 		r.include = p.include
 	}
 	if f == asTable {
-		r.printer = s.printer(t.cluster, res)
+		r.printer, r.own = s.printer(t.cluster, res)
 	}
 	return r
 }
 
-// printer finds the columns of a resource: those that its definition names, or the built-in ones.
-func (s *Server) printer(cluster string, res *fleet.Resource) table.Printer {
+// printer finds the columns of a resource: its own, which its definition names, or the built-in ones.
+func (s *Server) printer(cluster string, res *fleet.Resource) (p table.Printer, own bool) {
 	if p := s.customPrinter(cluster, res); p != nil {
-		return p
+		return p, true
 	}
-	return table.For(res.GVK())
+	return table.For(res.GVK()), false
 }
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

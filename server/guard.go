@@ -20,7 +20,8 @@ import (
 // Access says who may ask. The zero Access is for a server on this machine alone: anybody who can
 // reach it may read.
 type Access struct {
-	// Token is asked of every request as "Authorization: Bearer …", but for /healthz. "" asks for none.
+	// Token is asked of every request as "Authorization: Bearer …", but for /healthz and the files of the
+	// page. "" asks for none.
 	Token string
 	// Hosts are the names under which the server may be asked besides those of this machine.
 	// A page elsewhere that has its own name lead here is refused by this.
@@ -76,6 +77,8 @@ func newGuard(a Access, next http.Handler) *guard {
 
 // ServeHTTP refuses what it must and hands on the rest.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The request before on this connection may have left one.
+	http.NewResponseController(w).SetWriteDeadline(time.Time{}) //nolint:errcheck // where there are none, none is left
 	if err := g.check(r); err != nil {
 		fail(w, r, err, nil)
 		return
@@ -93,7 +96,7 @@ func (g *guard) check(r *http.Request) error {
 	if !g.rate.take(time.Now()) {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
-	if g.access.Token != "" && r.URL.Path != "/healthz" && !g.authentic(r) {
+	if g.access.Token != "" && !isOpen(r) && !g.authentic(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -120,6 +123,16 @@ func (g *guard) knows(hostport string) bool {
 	return false
 }
 
+// isOpen reports whether a request needs no token. The files of the page are open because a browser sends no
+// token when it loads a page; there is no secret in them, and all that they show is asked for with a token.
+func isOpen(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	path := r.URL.Path
+	return path == "/healthz" || path == "/" || strings.HasPrefix(path, "/assets/")
+}
+
 func (g *guard) authentic(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	sum := sha256.Sum256([]byte(given))
@@ -140,11 +153,14 @@ func (g *guard) checkOrigin(r *http.Request) error {
 			return refuse("the request comes from a page of another origin")
 		}
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && media != jsonType {
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && media != jsonType && joins(r.URL.Path) {
 		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "", "the body must be application/json", 0, false)
 	}
 	return nil
 }
+
+// joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever form it comes.
+func joins(path string) bool { return strings.Trim(path, "/") == "clusters" }
 
 // clip keeps what a stranger sent short.
 func clip(s string) string {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mirador-k8s/mirador/fleet"
 )
 
 func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
@@ -57,26 +59,75 @@ func TestAStrangeHostIsRefused(t *testing.T) {
 	}
 }
 
-func TestATokenIsAskedOfEverythingButHealth(t *testing.T) {
+func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
 	h := guarded(Access{Token: "secret"})
 	for _, c := range []struct {
-		path, auth string
-		want       int
+		method, path, auth string
+		want               int
 	}{
-		{"/fleet/api", "", http.StatusUnauthorized},
-		{"/fleet/api", "Bearer secre", http.StatusUnauthorized},
-		{"/fleet/api", "Bearer secret2", http.StatusUnauthorized},
-		{"/fleet/api", "Basic secret", http.StatusUnauthorized},
-		{"/fleet/api", "Bearer secret", http.StatusTeapot},
-		{"/metrics", "", http.StatusUnauthorized},
-		{"/healthz", "", http.StatusTeapot},
+		{"GET", "/fleet/api", "", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secre", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secret2", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Basic secret", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secret", http.StatusTeapot},
+		{"GET", "/metrics", "", http.StatusUnauthorized},
+		{"GET", "/readyz", "", http.StatusUnauthorized},
+		{"GET", "/clusters", "", http.StatusUnauthorized},
+		{"GET", "/clusters?watch=true", "", http.StatusUnauthorized},
+		{"POST", "/clusters", "", http.StatusUnauthorized},
+		{"DELETE", "/clusters/eu", "", http.StatusUnauthorized},
+		{"GET", "/healthz", "", http.StatusTeapot},
+		{"GET", "/", "", http.StatusTeapot},
+		{"HEAD", "/", "", http.StatusTeapot},
+		{"GET", "/?token=secret", "", http.StatusTeapot}, // the page, as without
+		{"GET", "/", "Bearer wrong", http.StatusTeapot},
+		{"GET", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
+		{"HEAD", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
+		{"POST", "/", "", http.StatusUnauthorized},
+		{"POST", "/assets/x", "", http.StatusUnauthorized},
+		{"DELETE", "/assets/x", "", http.StatusUnauthorized},
+		{"GET", "/fleet/api?token=secret", "", http.StatusUnauthorized},
+		{"GET", "/assets", "", http.StatusUnauthorized},
+		{"GET", "/assetsx/a", "", http.StatusUnauthorized},
+		{"GET", "//", "", http.StatusUnauthorized},
+		{"GET", "//assets/x", "", http.StatusUnauthorized},
+		{"GET", "/index.html", "", http.StatusUnauthorized},
+		{"GET", "/clusters/assets/", "", http.StatusUnauthorized},
+		{"GET", "/fleet/assets/x", "", http.StatusUnauthorized},
 	} {
-		w := ask(h, "GET", "localhost", c.path, map[string]string{"Authorization": c.auth})
+		w := ask(h, c.method, "localhost", "http://localhost"+c.path, map[string]string{"Authorization": c.auth})
 		if w.Code != c.want {
 			t.Errorf("%+v is answered %d", c, w.Code)
 		}
 		if strings.Contains(w.Body.String(), "secre") {
 			t.Errorf("the answer tells the token: %s", w.Body)
+		}
+	}
+}
+
+// What looks like a file of the page and leads out of it again must not reach anything else.
+func TestNoWayLeadsFromTheFilesOfThePageToTheFleet(t *testing.T) {
+	fl, err := fleet.New(fleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	for name, o := range map[string]Options{
+		"with a page":    {Access: Access{Token: "secret"}, Page: page, Metrics: http.NotFoundHandler()},
+		"without a page": {Access: Access{Token: "secret"}},
+	} {
+		s, err := New(fl, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := http.StatusNotFound
+		if o.Page != nil {
+			want = http.StatusTeapot
+		}
+		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters", "/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
+			if w := ask(s, "GET", "localhost", "http://localhost"+path, nil); w.Code != want {
+				t.Errorf("%s: %s is answered %d, want %d: %s", name, path, w.Code, want, w.Body)
+			}
 		}
 	}
 }

@@ -20,18 +20,22 @@ type hub struct {
 
 	mu    sync.Mutex
 	epoch uint64
-	known bool                          // epoch is
+	last  object.Version                // of the newest change that was told
 	feeds map[string]map[*feed]struct{} // by namespace; "" is all of them
 	ended bool
 }
 
-// maxWaiting is how many changes may wait for one watch. Whoever reads slower than that is told
-// that his version is gone, as an API server does, and lists again.
-const maxWaiting = 1000
+// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together.
+// Whoever reads slower than that is told that his version is gone, as an API server does, and lists again.
+const (
+	maxWaiting      = 1000
+	maxWaitingBytes = 64 << 20
+)
 
 var (
 	errTooSlow  = errors.New("the watch was read too slowly and has been ended; list again")
 	errSetBack  = errors.New("the history of the cluster was set back; list again")
+	errMerged   = errors.New("changes came so fast that some were merged, which no version can tell; list again")
 	errUnserved = errors.New("the resource is no longer mirrored")
 )
 
@@ -42,11 +46,13 @@ type feed struct {
 
 	mu      sync.Mutex
 	waiting []*change
-	err     error // why nothing more will come
+	bytes   int           // of the objects of what waits
+	err     error         // why nothing more will come
+	room    chan struct{} // closed when there is room again; nil while nobody waits for that
 }
 
 func newHub(res *fleet.Resource, cluster string) (*hub, error) {
-	h := &hub{res: res, feeds: map[string]map[*feed]struct{}{}}
+	h := &hub{res: res, epoch: res.Health().Epoch, feeds: map[string]map[*feed]struct{}{}}
 	sub, err := res.Subscribe(func(e *fleet.Event) { h.handle(cluster, e) }, fleet.FromNow())
 	if err != nil {
 		return nil, err
@@ -67,10 +73,14 @@ func (h *hub) handle(cluster string, e *fleet.Event) {
 	namespace, _ := e.Key.Split()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known && h.epoch != e.Epoch {
+	switch {
+	case h.epoch != e.Epoch:
 		h.endAll(errSetBack)
+	case h.last != "" && e.Version.Before(h.last):
+		// Whoever went on from the newer version would miss this one.
+		h.endAll(errMerged)
 	}
-	h.epoch, h.known = e.Epoch, true
+	h.epoch, h.last = e.Epoch, e.Version
 	for f := range h.feeds[""] {
 		f.push(c)
 	}
@@ -105,6 +115,15 @@ func (h *hub) join(namespace string) *feed {
 	return f
 }
 
+// told says up to where a watch was told everything, if nothing waits for it.
+func (h *hub) told(f *feed) (object.Version, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return h.last, len(f.waiting) == 0 && f.err == nil
+}
+
 // leave removes it again, and reports whether it was the last.
 func (h *hub) leave(f *feed) (last bool) {
 	h.mu.Lock()
@@ -131,12 +150,33 @@ func (f *feed) push(c *change) {
 	switch {
 	case f.err != nil:
 		return
-	case len(f.waiting) >= maxWaiting:
-		f.err, f.waiting = errTooSlow, nil
+	case len(f.waiting) >= maxWaiting || len(f.waiting) > 0 && f.bytes+c.size() > maxWaitingBytes:
+		f.err, f.waiting, f.bytes = errTooSlow, nil, 0
 	default:
 		f.waiting = append(f.waiting, c)
+		f.bytes += c.size()
 	}
 	f.signal()
+}
+
+// full reports whether half of what may wait does, and gives what is closed when that has changed.
+func (f *feed) full() (room <-chan struct{}, full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || len(f.waiting) < maxWaiting/2 && f.bytes < maxWaitingBytes/2 {
+		return nil, false
+	}
+	if f.room == nil {
+		f.room = make(chan struct{})
+	}
+	return f.room, true
+}
+
+func (f *feed) makeRoom() {
+	if f.room != nil {
+		close(f.room)
+		f.room = nil
+	}
 }
 
 func (f *feed) end(err error) {
@@ -145,6 +185,7 @@ func (f *feed) end(err error) {
 	if f.err == nil {
 		f.err = err
 	}
+	f.makeRoom()
 	f.signal()
 }
 
@@ -161,7 +202,8 @@ func (f *feed) take(into []*change) ([]*change, error) {
 	defer f.mu.Unlock()
 	into = append(into, f.waiting...)
 	clear(f.waiting)
-	f.waiting = f.waiting[:0]
+	f.waiting, f.bytes = f.waiting[:0], 0
+	f.makeRoom()
 	if len(into) > 0 {
 		return into, nil
 	}

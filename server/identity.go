@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -44,36 +45,12 @@ type edit struct {
 
 // appendForFleet appends an object as the view of all clusters shows it.
 func appendForFleet(dst, obj []byte, cluster string, key object.Key, version string) []byte {
-	from, to, ok := member(obj, "metadata")
+	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok || obj[from] != '{' {
 		return append(dst, obj...)
 	}
 	meta := obj[from:to]
-	namespace, name := inFleet(cluster, key)
-	marks := `"` + clusterAnnotation + `":"` + cluster + `","` + versionAnnotation + `":"` + text(meta, "resourceVersion") + `"`
-	edits := make([]edit, 0, 4)
-	replace := func(field, with string) {
-		if a, b, ok := member(meta, field); ok {
-			edits = append(edits, edit{a, b, `"` + with + `"`})
-		}
-	}
-	replace("name", name)
-	if namespace != "" {
-		replace("namespace", namespace)
-	}
-	replace("resourceVersion", version)
-	switch a, b, ok := member(meta, "annotations"); {
-	case ok && meta[a] == '{':
-		if skipSpace(meta, a+1) < b-1 {
-			marks += ","
-		}
-		edits = append(edits, edit{a + 1, a + 1, marks})
-	case ok:
-		edits = append(edits, edit{a, b, "{" + marks + "}"})
-	default:
-		edits = append(edits, edit{1, 1, `"annotations":{` + marks + `},`})
-	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
+	edits := fleetEdits(meta, cluster, key, version)
 	dst = append(dst, obj[:from]...)
 	at := 0
 	for _, e := range edits {
@@ -81,4 +58,51 @@ func appendForFleet(dst, obj []byte, cluster string, key object.Key, version str
 		at = e.to
 	}
 	return append(append(dst, meta[at:]...), obj[to:]...)
+}
+
+// fleetEdits are what is changed in an object's metadata, in their order. One way through it finds all: with one for
+// each field, this took longer than to unpack the object. A field that is there twice, which no API server sends, is changed twice, so
+// that whatever counts for a reader says which cluster it is of.
+func fleetEdits(meta []byte, cluster string, key object.Key, version string) []edit {
+	namespace, name := inFleet(cluster, key)
+	edits := make([]edit, 0, 4)
+	own, annotations := "", []jsonscan.Named(nil)
+	for i, more := 1, true; more; {
+		var m jsonscan.Named
+		if m, i, more = jsonscan.Next(meta, i); !more {
+			break
+		}
+		switch {
+		case m.Is("name"):
+			edits = append(edits, edit{m.From, m.To, jsonscan.Quote(name)})
+		case m.Is("namespace") && namespace != "":
+			edits = append(edits, edit{m.From, m.To, jsonscan.Quote(namespace)})
+		case m.Is("resourceVersion"):
+			own = jsonscan.Unquoted(meta[m.From:m.To])
+			edits = append(edits, edit{m.From, m.To, `"` + version + `"`})
+		case m.Is("annotations"):
+			annotations = append(annotations, m)
+		}
+	}
+	marks := `"` + clusterAnnotation + `":"` + cluster + `","` + versionAnnotation + `":` + jsonscan.Quote(own)
+	for _, m := range annotations {
+		edits = append(edits, annotate(meta, m, marks))
+	}
+	if len(annotations) == 0 {
+		edits = append(edits, edit{1, 1, `"annotations":{` + marks + `},`})
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
+	return edits
+}
+
+// annotate puts marks behind an object's annotations: of two of one name the last counts, so that no object can say that it is from
+// elsewhere.
+func annotate(meta []byte, m jsonscan.Named, marks string) edit {
+	switch {
+	case meta[m.From] != '{':
+		return edit{m.From, m.To, "{" + marks + "}"}
+	case jsonscan.Space(meta, m.From+1) < m.To-1:
+		marks = "," + marks
+	}
+	return edit{m.To - 1, m.To - 1, marks}
 }

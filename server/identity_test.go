@@ -22,6 +22,13 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"labels":{"name":"n1"},"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"n1","annotations":null,"resourceVersion":"7"}}`,
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+		// What a hostile cluster may try.
+		{"n1", `{"metadata":{"name":"n1","annotations":{"mirador.dev/cluster":"us","mirador.dev/resource-version":"8"},"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+		{"n1", `{"metadata":{"name":"x","annotations":{"a":"b"},"annotations":{"mirador.dev/cluster":"us"},"name":"n1","resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+		{`n","x":"1`, `{"metadata":{"n\u0061me":"n\",\"x\":\"1","annot\u0061tions":null,"resourceVersion":"7\""}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7\""},"name":"eu:n\",\"x\":\"1","resourceVersion":"99"}}`},
 	} {
 		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99")
 		var got, want any

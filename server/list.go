@@ -3,7 +3,9 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +16,7 @@ import (
 )
 
 // list answers with the objects of a resource in one cluster or in several.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places []place, p *params) error {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places []place, moment fleetMoment, p *params) error {
 	f, err := formOf(r.Header.Get("Accept"))
 	if err != nil {
 		return err
@@ -23,26 +25,28 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 	if err != nil {
 		return err
 	}
-	if err := fresh(r, places, p); err != nil {
+	if err := s.fresh(r, t, places, p); err != nil {
 		return err
 	}
-	version := ""
-	if t.fleet {
-		req.Continue, version = splitToken(req.Continue)
-		if version == "" {
-			version = s.all.get(t.gvr(), s.fleet.Clusters()).now() // before the snapshots, see there
+	if t.fleet && req.Continue != "" {
+		if req.Continue, moment.version, err = splitToken(req.Continue); err != nil {
+			return err
 		}
 	}
 	views := make([]query.View[*fleet.Object], len(places))
 	for i, p := range places {
 		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot()}
 	}
+	if v := object.Version(p.ResourceVersion); !t.fleet && p.ResourceVersionMatch == metav1.ResourceVersionMatchExact && p.Continue == "" && views[0].Snapshot.Version() != v {
+		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", v, views[0].Snapshot.Version()))
+	}
 	res, err := s.engine.List(r.Context(), *req, views)
 	if err != nil {
 		return err
 	}
-	l := s.listing(f, t, places, p, res)
+	l := s.listing(f, t, places, moment, p, res)
 	if t.fleet {
+		version := strconv.FormatUint(moment.version, 10)
 		l.meta.ResourceVersion = version
 		if l.meta.Continue != "" {
 			l.meta.Continue += "." + version
@@ -50,7 +54,31 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 	} else {
 		l.meta.ResourceVersion = string(res.Views[0].Snapshot.Version())
 	}
+	if len(l.items) > together {
+		done, err := s.begin(r)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	return l.answer(w, r)
+}
+
+// maxLists is how many large lists are written at a time. Each holds its snapshots and some megabytes.
+const maxLists = 64
+
+// begin waits for the turn of a large list.
+func (s *Server) begin(r *http.Request) (done func(), err error) {
+	timeout := time.NewTimer(writeTimeout)
+	defer timeout.Stop()
+	select {
+	case s.writing <- struct{}{}:
+		return func() { <-s.writing }, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-timeout.C:
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d large lists are being read", maxLists), 1)
+	}
 }
 
 // request is what the engine is asked.
@@ -71,31 +99,29 @@ func (s *Server) request(r *http.Request, t *target, p *params) (*query.Request,
 		Scope: asked, Selection: sel, Order: order, Limit: int(p.Limit), Continue: p.Continue}, nil
 }
 
-// fresh waits until the mirrors are as new as was asked for. Versions are of one cluster: those of
-// the fleet are its own and always there.
-func fresh(r *http.Request, places []place, p *params) error {
+// fresh waits until the mirror is as new as was asked for.
+func (s *Server) fresh(r *http.Request, t *target, places []place, p *params) error {
 	v := object.Version(p.ResourceVersion)
-	if len(places) != 1 || v == "" || v == "0" || p.Continue != "" {
+	if v == "" || v == "0" || p.Continue != "" {
 		return nil
 	}
-	res := places[0].res
-	if err := waitVersion(r.Context(), res, v); err != nil {
-		return err
+	if t.fleet {
+		return s.all.fresh(v, p.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
 	}
-	if now := res.Snapshot().Version(); p.ResourceVersionMatch == metav1.ResourceVersionMatchExact && now != v {
-		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", v, now))
-	}
-	return nil
+	return waitVersion(r.Context(), places[0].res, v)
 }
 
-// splitToken takes the fleet's version off a token. It only says what the first page said.
-func splitToken(token string) (inner, version string) {
-	inner, version, _ = strings.Cut(token, ".")
-	return inner, version
+// splitToken takes the fleet's version, that of the first page, off a token.
+func splitToken(token string) (inner string, version uint64, err error) {
+	inner, text, _ := strings.Cut(token, ".")
+	if version, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return "", 0, apierrors.NewBadRequest("continue key is not valid: it is none of a list of all clusters")
+	}
+	return inner, version, nil
 }
 
 // listing makes what is written from what was found.
-func (s *Server) listing(f form, t *target, places []place, p *params, found *query.Result[*fleet.Object]) *listing {
+func (s *Server) listing(f form, t *target, places []place, moment fleetMoment, p *params, found *query.Result[*fleet.Object]) *listing {
 	l := &listing{items: make([]item, len(found.Items)), meta: metav1.ListMeta{Continue: found.Continue}}
 	if found.Continue != "" && found.Remaining != query.Unknown {
 		n := int64(found.Remaining)
@@ -113,9 +139,8 @@ func (s *Server) listing(f form, t *target, places []place, p *params, found *qu
 		return l
 	}
 	l.render = s.fleetRenderer(f, places, p)
-	hub := s.all.get(t.gvr(), s.fleet.Clusters())
 	for i, it := range found.Items {
-		l.items[i] = item{it.Cluster, it.Entry, hub.version(it.Cluster, it.Entry.Key)}
+		l.items[i] = item{it.Cluster, it.Entry, moment.of(it.Cluster, it.Entry.Key)}
 	}
 	return l
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/server/table"
 )
 
@@ -18,6 +20,7 @@ type renderer struct {
 	form    form
 	fleet   bool // as the view of all clusters shows them
 	printer table.Printer
+	own     bool // the printer was made for this renderer: another's rows may have other columns
 	include metav1.IncludeObjectPolicy
 	now     time.Time
 
@@ -48,7 +51,7 @@ func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version stri
 	case metadata:
 		return appendPartial(dst, obj)
 	case asTable:
-		return r.row(dst, cluster, obj)
+		return r.row(dst, cluster, e.Key, obj)
 	}
 	if inList {
 		head, rest := withoutKind(obj)
@@ -62,19 +65,18 @@ const partialHead = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v
 // appendPartial appends the metadata alone. That of a built-in object stands in its bytes as the
 // API server would write it; a custom one's members are in another order there.
 func appendPartial(dst, obj []byte) ([]byte, error) {
-	from, to, ok := member(obj, "metadata")
+	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok {
 		return nil, fmt.Errorf("an object has no metadata")
 	}
 	meta := obj[from:to]
 	if !bytes.HasPrefix(obj, []byte(`{"kind":`)) {
+		// What no API server would send is served as it came: one odd object must not spoil a list of many clusters.
 		var typed metav1.ObjectMeta
-		if err := json.Unmarshal(meta, &typed); err != nil {
-			return nil, fmt.Errorf("read the metadata of an object: %w", err)
-		}
-		var err error
-		if meta, err = json.Marshal(typed); err != nil {
-			return nil, fmt.Errorf("write the metadata of an object: %w", err)
+		if json.Unmarshal(meta, &typed) == nil {
+			if ordered, err := json.Marshal(typed); err == nil {
+				meta = ordered
+			}
 		}
 	}
 	return append(append(append(dst, partialHead...), meta...), '}'), nil
@@ -96,11 +98,14 @@ func (r *renderer) plain() bool {
 	return len(columns) == 2 && columns[1].Name == "Created At"
 }
 
-// row appends one row of a table.
-func (r *renderer) row(dst []byte, cluster string, obj []byte) ([]byte, error) {
+// row appends one row of a table. An object that cannot be printed has a row with its name: one cluster's odd object must not
+// hide those of the others.
+func (r *renderer) row(dst []byte, cluster string, key object.Key, obj []byte) ([]byte, error) {
 	made, err := r.printer.Row(obj, r.now)
 	if err != nil {
-		return nil, fmt.Errorf("print a row: %w", err)
+		_, name := key.Split()
+		made = table.Row{Cells: make([]any, len(r.printer.Columns()))}
+		made.Cells[0] = name
 	}
 	row := metav1.TableRow{Cells: made.Cells, Conditions: made.Conditions}
 	if r.fleet {
@@ -135,4 +140,21 @@ func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]
 	}
 	dst = append(append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":`...), m...)
 	return append(append(append(dst, `,"columnDefinitions":`...), d...), `,"rows":[`...), nil
+}
+
+// withoutKind cuts apiVersion and kind off the front of an object, as the items of a built-in list
+// are served. Custom resources are served whole: theirs do not stand in front, in this order.
+func withoutKind(obj []byte) (head, rest []byte) {
+	if !bytes.HasPrefix(obj, []byte(`{"kind":"`)) {
+		return nil, obj
+	}
+	i, _ := jsonscan.String(obj, len(`{"kind":`))
+	if !bytes.HasPrefix(obj[i:], []byte(`,"apiVersion":"`)) {
+		return nil, obj
+	}
+	i, _ = jsonscan.String(obj, i+len(`,"apiVersion":`))
+	if i >= len(obj) || obj[i] != ',' {
+		return nil, obj
+	}
+	return obj[:1], obj[i+1:]
 }

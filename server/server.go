@@ -41,6 +41,7 @@ type Server struct {
 	engine   *query.Engine[*fleet.Object]
 	watches  atomic.Int64
 	stopping chan struct{}
+	writing  chan struct{} // has one for each large list that is being written
 	stop     sync.Once
 	started  time.Time
 }
@@ -58,7 +59,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	if o.Access.Watches == 0 {
 		o.Access.Watches = 10_000
 	}
-	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now()}
+	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), writing: make(chan struct{}, maxLists), started: time.Now()}
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -216,7 +217,7 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 	if verb == "watch" {
 		return s.watch(w, r, t, res, p)
 	}
-	return s.list(w, r, t, []place{{cluster.Name(), res}}, p)
+	return s.list(w, r, t, []place{{cluster.Name(), res}}, fleetMoment{}, p)
 }
 
 // authorize asks whether a request may be answered for its cluster.

@@ -2,13 +2,12 @@ package server
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +83,16 @@ func (l *listing) piece(r *renderer, dst []byte, items []item, first bool) ([]by
 	return dst, nil
 }
 
+// safePiece is piece for a goroutine of its own, where a panic about one object would end the daemon.
+func (l *listing) safePiece(r *renderer, dst []byte, items []item, first bool) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("encode objects of a list: it panicked: %v", p)
+		}
+	}()
+	return l.piece(r, dst, items, first)
+}
+
 // writeTo writes the list. What is written has no gaps: where an object cannot be encoded it is an
 // error, and the client sees an answer that ends too soon.
 func (l *listing) writeTo(w io.Writer) error {
@@ -131,7 +140,7 @@ func (l *listing) writeItems(w io.Writer) error {
 		wg.Go(func() {
 			for o := range orders {
 				buf := spare.Get().(*[]byte)
-				b, err := l.piece(render, (*buf)[:0], o.items, o.first)
+				b, err := l.safePiece(render, (*buf)[:0], o.items, o.first)
 				o.done <- made{b, err}
 			}
 		})
@@ -172,17 +181,26 @@ func (l *listing) writeItems(w io.Writer) error {
 	return err
 }
 
-// gzipFrom is how large an answer must be to be worth packing, as for an API server.
-const gzipFrom = 128 << 10
+// prettyUpTo is up to which size a list is printed for people, who would not read a longer one: it is made in memory first.
+const prettyUpTo = 16 << 20
+
+// size is how large the objects are.
+func (l *listing) size() (n int) {
+	for i := range l.items {
+		n += l.items[i].entry.Size
+	}
+	return n
+}
 
 // answer sends a list.
 func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
-	if pretty(r) || len(l.items) <= together {
+	nice := pretty(r) && l.size() <= prettyUpTo
+	if nice || len(l.items) <= together {
 		var b bytes.Buffer
 		if err := l.writeTo(&b); err != nil {
 			return err
 		}
-		if b.Len() < gzipFrom || pretty(r) {
+		if b.Len() < gzipFrom || nice {
 			return writeObject(w, r, b.Bytes())
 		}
 		return l.stream(w, r, func(out io.Writer) error { _, err := out.Write(b.Bytes()); return err })
@@ -197,29 +215,20 @@ func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.W
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	var out io.Writer = w
-	if acceptsGzip(r) {
-		h.Set("Content-Encoding", "gzip")
-		h.Add("Vary", "Accept-Encoding")
-		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-		if err != nil {
-			return err
+	out := &patient{w, http.NewResponseController(w)}
+	if !acceptsGzip(r) {
+		if err := write(out); err != nil {
+			panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole
 		}
-		defer z.Close() //nolint:errcheck // the client sees it
-		out = z
+		return nil
 	}
-	if err := write(out); err != nil {
-		panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole
+	p := packer{w: out}
+	err := write(&p)
+	if err == nil {
+		err = p.close()
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
 	}
 	return nil
-}
-
-func acceptsGzip(r *http.Request) bool {
-	for _, enc := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(enc), ";")
-		if strings.TrimSpace(name) == "gzip" && strings.TrimSpace(q) != "q=0" {
-			return true
-		}
-	}
-	return false
 }

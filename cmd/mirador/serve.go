@@ -37,6 +37,7 @@ type serveFlags struct {
 	stateFile        string
 	historyBytes     int
 	historyAge       time.Duration
+	limits           fleet.Limits
 	logFormat        string
 	config           string
 }
@@ -87,6 +88,10 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.stateFile, "state", "", "`file` that remembers clusters which joined at run time, with their credentials")
 	flags.IntVar(&f.historyBytes, "history-bytes", 0, "`bytes` of recent changes to keep for each resource (default 8 MiB)")
 	flags.DurationVar(&f.historyAge, "history-age", 0, "how long recent changes are kept (default 10m)")
+	flags.Int64Var(&f.limits.Objects, "max-objects", 0, "`objects` to hold of one resource of a cluster; one that has more is let go of and tried again later (default 1000000)")
+	flags.Int64Var(&f.limits.Bytes, "max-bytes", 0, "`bytes` of memory to hold of one resource of a cluster (default 1 GiB)")
+	flags.Int64Var(&f.limits.ClusterObjects, "max-cluster-objects", 0, "`objects` to hold of one cluster (default 4000000)")
+	flags.Int64Var(&f.limits.ClusterBytes, "max-cluster-bytes", 0, "`bytes` of memory to hold of one cluster (default 4 GiB)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
 	return cmd
@@ -135,7 +140,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		return err
 	}
 	fl, err := fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets, StateFile: f.stateFile,
-		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Logger: log})
+		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log})
 	if err != nil {
 		return usageError{err}
 	}

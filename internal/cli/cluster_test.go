@@ -79,6 +79,12 @@ func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
 		{"configmap/b\n", []string{"get", "configmaps.v1.", "-o", "name", "--field-selector", "data.color=blue"}},
 		{"configmap/b\nconfigmap/a\n", []string{"get", "cm", "b", "a", "-o", "name", "--sort-by", "data.color"}},
 		{"red", []string{"get", "cm/a", "-o", "jsonpath={.data.color}"}},
+		{"configmap/a\n", []string{"get", "cm/a", "-o", "name"}},
+		{"configmap/a\nconfigmap/b\n", []string{"get", "cm,serviceaccounts", "-o", "name"}},
+		{"a;b;", []string{"get", "cm", "-o", "go-template={{range .items}}{{.metadata.name}};{{end}}"}},
+		{"COLOR\nred\nblue\n", []string{"get", "cm", "-o", "custom-columns=COLOR:.data.color"}},
+		{"", []string{"get", "cm", "none", "--ignore-not-found"}},
+		{"RESOURCE          COUNT\nconfigmaps        2\nserviceaccounts   0\n", []string{"count", "cm,sa"}},
 		{"2\n", []string{"count", "cm"}},
 		{"1\n", []string{"count", "cm", "--where", "object.data.color == 'blue'"}},
 	} {
@@ -143,9 +149,31 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 		t.Errorf("delete said %q", got)
 	}
 	fails(t, exitNotFound, "configmap/a", with("delete", "cm", "a")...)
+	selected(t, ns, with)
 	ok(t, configMap(ns, "a", "x")+configMap(ns, "c", "x"), with("delete", "-f", "-", "--ignore-not-found")...)
 	if got := ok(t, "", with("get", "cm", "-o", "name")...); got != "configmap/d\n" {
 		t.Errorf("in the end there are %q", got)
+	}
+}
+
+// selected deletes by selectors.
+func selected(t *testing.T, ns string, with func(...string) []string) {
+	ok(t, configMap(ns, "s1", "gold")+configMap(ns, "s2", "gold")+configMap(ns, "s3", "tin"), with("create", "-f", "-")...)
+	if got := ok(t, "", with("delete", "cm,secrets", "-l", "color=gold", "--dry-run")...); got != "configmap/s1 deleted (dry run)\nconfigmap/s2 deleted (dry run)\n" {
+		t.Errorf("a dry run said %q", got)
+	}
+	if got := ok(t, "", with("delete", "cm", "-l", "color=gold")...); got != "configmap/s1 deleted\nconfigmap/s2 deleted\n" {
+		t.Errorf("delete -l said %q", got)
+	}
+	if s := run(t, "", with("delete", "cm", "-l", "color=gold")...); s.code != 0 || s.out != "" || !strings.Contains(s.errs, "nothing deleted") {
+		t.Errorf("nothing to delete: %+v", s)
+	}
+	if got := ok(t, "", with("delete", "cm", "--field-selector", "metadata.name=s3")...); got != "configmap/s3 deleted\n" {
+		t.Errorf("delete --field-selector said %q", got)
+	}
+	ok(t, configMap(ns, "s4", "tin"), with("create", "-f", "-")...)
+	if got := ok(t, "", with("delete", "cm/s4")...); got != "configmap/s4 deleted\n" {
+		t.Errorf("delete cm/s4 said %q", got)
 	}
 }
 

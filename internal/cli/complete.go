@@ -113,12 +113,37 @@ func (c *readCommand) completeObjects(cmd *cobra.Command, args []string, prefix 
 		return c.completeResources(cmd, args, prefix)
 	}
 	return c.asking(cmd, func(ctx context.Context, s *session) []string {
-		a, err := c.resolve(ctx, s, args[0], nil)
-		if err != nil {
-			return nil
-		}
-		return starting(s.names(ctx, a), prefix)
+		return c.offer(ctx, s, args, prefix)
 	})
+}
+
+// offer gives the names of objects that may follow, without those that stand there.
+func (c *readCommand) offer(ctx context.Context, s *session, args []string, prefix string) (all []string) {
+	asks, err := c.resolve(ctx, s, []wanted{{resource: args[0]}})
+	if err != nil || len(asks) != 1 {
+		return nil
+	}
+	all = slices.DeleteFunc(s.names(ctx, asks[0]), func(n string) bool { return slices.Contains(args[1:], n) })
+	return starting(all, prefix)
+}
+
+// completeObjects is the same for commands that write. The daemon is asked, if it mirrors the cluster.
+func (d *directFlags) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return d.reader().completeObjects(cmd, args, prefix)
+}
+
+// reader reads what these flags are about.
+func (d *directFlags) reader() *readCommand {
+	c := &readCommand{}
+	c.namespace = d.namespace
+	cluster := d.cluster
+	if context, _, err := d.choose(); err == nil && cluster == "" {
+		cluster = context // which most fleets call it by
+	}
+	if cluster != "" {
+		c.clusters = []string{cluster}
+	}
+	return c
 }
 
 // mostNames is how many names a shell is given.

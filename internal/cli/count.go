@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -17,32 +18,34 @@ import (
 func newCount() *cobra.Command {
 	c := &readCommand{}
 	cmd := &cobra.Command{
-		Use:   "count RESOURCE [NAME…]",
-		Short: "Count objects of one resource",
-		Long: `Count objects of one resource. Of one cluster it prints a number; of several, the number of each
-and of all together.`,
+		Use:   "count RESOURCE[,RESOURCE…] [NAME…]",
+		Short: "Count objects",
+		Long: `Count objects of one resource or of several. Of one resource in one cluster it prints a number; of several
+clusters, the number of each and of all together, as they were at one moment.`,
 		Example: `  mirador count pods -A
   mirador count pods -A --cluster eu --field-selector status.phase=Pending
-  mirador count deployments -A --where 'spec.replicas == 0' -o json`,
+  mirador count deployments,statefulsets -A --where 'spec.replicas == 0'
+  mirador count pods -A -o json`,
 		Args: takes(1, -1, "a resource and any number of names"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asPath, asWide); err != nil {
+			if err := c.parse(asName, asWide, asTemplate, asColumns); err != nil {
 				return err
 			}
-			s, a, err := c.begin(cmd.Context(), args, cmd.ErrOrStderr())
+			s, asks, err := c.begin(cmd.Context(), args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			return c.count(cmd.Context(), s, a, cmd.OutOrStdout())
+			return c.count(cmd.Context(), s, asks, cmd.OutOrStdout())
 		},
 	}
 	c.flags(cmd)
 	return cmd
 }
 
-// counted is what count has found.
+// counted is what count has found of a resource.
 type counted struct {
+	Resource string        `json:"resource"`
 	Total    int64         `json:"total"`
 	Clusters []clusterSize `json:"clusters,omitempty"`
 }
@@ -52,34 +55,77 @@ type clusterSize struct {
 	Count int64  `json:"count"`
 }
 
-func (c *readCommand) count(ctx context.Context, s *session, a *ask, w io.Writer) error {
-	var out counted
-	if !a.fleet {
-		n, err := s.count(ctx, a, a.params)
+func (c *readCommand) count(ctx context.Context, s *session, asks []*ask, w io.Writer) error {
+	var all []*counted
+	for _, a := range asks {
+		n, err := c.countOne(ctx, s, a)
 		if err != nil {
 			return fmt.Errorf("count %s: %w", a.gvr.Resource, err)
 		}
+		all = append(all, n)
+	}
+	return c.showCount(w, all)
+}
+
+func (c *readCommand) countOne(ctx context.Context, s *session, a *ask) (*counted, error) {
+	out := &counted{Resource: a.gvr.GroupResource().String()}
+	if !a.fleet {
+		n, _, err := s.count(ctx, a, a.params)
 		out.Total = n
-		return c.showCount(w, &out, false)
+		return out, err
 	}
 	clusters, err := c.clustersOf(ctx, s)
 	if err != nil {
-		return fmt.Errorf("count %s: %w", a.gvr.Resource, err)
+		return nil, err
+	}
+	sizes, err := s.countEach(ctx, a, clusters)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range clusters {
+		out.Clusters = append(out.Clusters, clusterSize{name, sizes[name]})
+		out.Total += sizes[name]
+	}
+	return out, nil
+}
+
+// countEach counts in each cluster, at one moment. The version of the fleet's lists moves with every change of the
+// resource: where it is the same for all of them, nothing happened in between. Where things happen all the
+// time, one list is read whole instead.
+func (s *session) countEach(ctx context.Context, a *ask, clusters []string) (map[string]int64, error) {
+	for range restarts {
+		sizes, same, err := s.countApart(ctx, a, clusters)
+		if err != nil || same {
+			return sizes, err
+		}
+	}
+	found, err := s.list(ctx, a, acceptMetadata, 0)
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	for _, m := range found.metas() {
+		sizes[m.Annotations[clusterMark]]++
+	}
+	return sizes, nil
+}
+
+func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (sizes map[string]int64, same bool, err error) {
+	sizes = map[string]int64{}
+	versions := map[string]bool{}
+	for _, name := range slices.Concat(clusters, clusters[:min(1, len(clusters))]) { // the first once more: its version is that of the end
 		params := maps.Clone(a.params)
 		params.Set("clusters", name)
-		n, err := s.count(ctx, a, params)
+		n, version, err := s.count(ctx, a, params)
 		if apierrors.IsNotFound(err) {
-			n, err = 0, nil // this cluster has no such resource
+			continue // this cluster has no such resource
+		} else if err != nil {
+			return nil, false, fmt.Errorf("of cluster %q: %w", name, err)
 		}
-		if err != nil {
-			return fmt.Errorf("count %s of cluster %q: %w", a.gvr.Resource, name, err)
-		}
-		out.Clusters = append(out.Clusters, clusterSize{name, n})
-		out.Total += n
+		sizes[name] = n
+		versions[version] = true
 	}
-	return c.showCount(w, &out, len(clusters) > 1)
+	return sizes, len(versions) <= 1, nil
 }
 
 // clustersOf are those that are meant: the named ones, or all.
@@ -111,60 +157,89 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session) ([]string, err
 
 // count asks for one object and how many there are besides. Where the server cannot say that without
 // looking at all of them, it pages through.
-func (s *session) count(ctx context.Context, a *ask, params url.Values) (int64, error) {
+func (s *session) count(ctx context.Context, a *ask, params url.Values) (n int64, version string, err error) {
 	one := maps.Clone(params)
 	one.Set("limit", "1")
 	var p page
 	if err := s.get(ctx, a.path, one, acceptMetadata, &p); err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	n := int64(len(p.Items))
+	n, version = int64(len(p.Items)), p.Metadata.ResourceVersion
 	switch {
 	case p.Metadata.Continue == "":
-		return n, nil
+		return n, version, nil
 	case p.Metadata.RemainingItemCount != nil:
-		return n + *p.Metadata.RemainingItemCount, nil
+		return n + *p.Metadata.RemainingItemCount, version, nil
 	}
 	for try := 0; ; try++ {
-		n, err := s.countPages(ctx, a.path, maps.Clone(params))
+		n, version, err = s.countPages(ctx, a.path, maps.Clone(params))
 		if apierrors.IsResourceExpired(err) && try < restarts {
 			continue
 		}
-		return n, err
+		return n, version, err
 	}
 }
 
-func (s *session) countPages(ctx context.Context, path string, params url.Values) (n int64, err error) {
+func (s *session) countPages(ctx context.Context, path string, params url.Values) (n int64, version string, err error) {
 	params.Set("limit", strconv.Itoa(pageSize))
 	for {
 		var p page
 		if err := s.get(ctx, path, params, acceptMetadata, &p); err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		n += int64(len(p.Items))
 		if p.Metadata.Continue == "" {
-			return n, nil
+			return n, p.Metadata.ResourceVersion, nil
 		}
 		params.Set("continue", p.Metadata.Continue)
 	}
 }
 
-func (c *readCommand) showCount(w io.Writer, out *counted, several bool) error {
+func (c *readCommand) showCount(w io.Writer, all []*counted) error {
 	if !c.table() {
-		v, err := plain(out)
+		var v any = all
+		if len(all) == 1 {
+			v = all[0]
+		}
+		v, err := plain(v)
 		if err != nil {
 			return err
 		}
 		return c.document(w, v)
 	}
-	if !several {
-		_, err := fmt.Fprintln(w, out.Total)
+	if len(all) == 1 && len(all[0].Clusters) < 2 {
+		_, err := fmt.Fprintln(w, all[0].Total)
 		return err
 	}
-	var rows [][]string
-	for _, cl := range out.Clusters {
-		rows = append(rows, []string{cl.Name, strconv.FormatInt(cl.Count, 10)})
+	return writeTable(w, c.noHeaders, countHead(all), countRows(all))
+}
+
+func countHead(all []*counted) []string {
+	switch {
+	case len(all) == 1:
+		return []string{"CLUSTER", "COUNT"}
+	case len(all[0].Clusters) == 0: // of one cluster, so none is named
+		return []string{"RESOURCE", "COUNT"}
 	}
-	rows = append(rows, []string{"(all)", strconv.FormatInt(out.Total, 10)})
-	return writeTable(w, c.noHeaders, []string{"CLUSTER", "COUNT"}, rows)
+	return []string{"RESOURCE", "CLUSTER", "COUNT"}
+}
+
+func countRows(all []*counted) (rows [][]string) {
+	for _, r := range all {
+		add := func(cluster string, n int64) {
+			var cells []string
+			if len(all) > 1 {
+				cells = append(cells, r.Resource)
+			}
+			if len(r.Clusters) > 0 {
+				cells = append(cells, cluster)
+			}
+			rows = append(rows, append(cells, strconv.FormatInt(n, 10)))
+		}
+		for _, cl := range r.Clusters {
+			add(cl.Name, cl.Count)
+		}
+		add("(all)", r.Total)
+	}
+	return rows
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,87 +11,163 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// deleteCommand deletes what is named, selected or described.
+type deleteCommand struct {
+	fileFlags
+	ignore, all, everywhere bool
+	labels, fields          string
+	grace                   int64
+}
+
 func newDelete() *cobra.Command {
-	var (
-		f      fileFlags
-		ignore bool
-	)
+	c := &deleteCommand{}
 	cmd := &cobra.Command{
-		Use:   "delete RESOURCE NAME… | -f FILE",
+		Use:   "delete RESOURCE[,RESOURCE…] NAME… | RESOURCE -l SELECTOR | RESOURCE --all | -f FILE",
 		Short: "Delete objects from a cluster",
-		Long: `Delete objects by name, or those that files describe. What they own is deleted after them, in the
-background; this command does not wait for that.` + directHelp,
+		Long: `Delete objects by name, by a selector, all of a resource in a namespace, or those that files describe. What
+is selected is what the cluster itself has, not what a mirror knew. What the objects own is deleted after
+them, in the background; this command does not wait for that.` + directHelp,
 		Example: `  mirador delete pod web-0 -n shop
+  mirador delete pod/web-0 service/web -n shop
+  mirador delete pods,services -l app=web -n shop --dry-run
+  mirador delete configmaps --all -n scratch
   mirador delete -f ./manifests --context eu --ignore-not-found`,
-		Args: takes(0, -1, "a resource and names, or -f"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			del := deletion(ignore)
-			switch {
-			case len(args) > 0 && len(f.files) > 0:
-				return usagef("give names or -f, not both")
-			case len(args) == 0:
-				return f.run(cmd.Context(), cmd, del)
-			}
-			resource, names, err := splitNames(args)
-			if err != nil {
-				return err
-			}
-			if len(names) == 0 {
-				return usagef("delete takes names after the resource; it never deletes all of one")
-			}
-			return f.deleteNames(cmd.Context(), cmd, resource, names, del)
-		},
+		Args: takes(0, -1, "a resource with names, -l or --all, or -f"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
-	f.add(cmd)
-	cmd.Flags().BoolVar(&ignore, "ignore-not-found", false, "an object that is not there is no failure")
-	cmd.ValidArgsFunction = f.completeFirst
+	c.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&c.ignore, "ignore-not-found", false, "an object that is not there is no failure")
+	flags.StringVarP(&c.labels, "selector", "l", "", "delete what this label `selector` matches")
+	flags.StringVar(&c.fields, "field-selector", "", "delete what this field `selector` matches; the cluster knows few fields")
+	flags.BoolVar(&c.all, "all", false, "delete all objects of the resource, in the namespace")
+	flags.BoolVarP(&c.everywhere, "all-namespaces", "A", false, "with -l, --field-selector or --all, in all namespaces")
+	flags.Int64Var(&c.grace, "grace-period", -1, "`seconds` that a pod has to end in peace (default: its own)")
+	cmd.ValidArgsFunction = c.completeObjects
 	return cmd
 }
 
-// deletion deletes one object.
-func deletion(ignore bool) verb {
-	return func(ctx context.Context, d *direct, p *place, obj *unstructured.Unstructured) (string, error) {
-		if obj.GetName() == "" {
-			return "", errNoName
-		}
-		policy := metav1.DeletePropagationBackground
-		err := p.Delete(ctx, obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy, DryRun: d.dryRun})
-		if apierrors.IsNotFound(err) && ignore {
-			return "not there", nil
-		}
-		return "deleted", err
+// selects reports whether objects are selected, and not named.
+func (c *deleteCommand) selects() bool { return c.labels != "" || c.fields != "" || c.all }
+
+func (c *deleteCommand) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 && len(c.files) > 0:
+		return usagef("give names or -f, not both")
+	case len(args) == 0 && c.selects():
+		return usagef("-l, --field-selector and --all need a resource; name it, as in delete pods -l app=web")
+	case c.all && (c.labels != "" || c.fields != ""):
+		return usagef("--all and a selector do not go together; give one of the two")
+	case c.everywhere && !c.selects():
+		return usagef("-A is for -l, --field-selector and --all; a name is of one namespace, given with -n")
+	case c.everywhere && c.namespace != "":
+		return usagef("--namespace and --all-namespaces do not go together; give one of the two")
+	case len(args) == 0:
+		return c.fileFlags.run(cmd.Context(), cmd, c.one)
 	}
+	all, err := splitNames(args)
+	if err != nil {
+		return err
+	}
+	named := slices.ContainsFunc(all, func(w wanted) bool { return len(w.names) > 0 })
+	switch {
+	case named && c.selects():
+		return usagef("names and a selector do not go together; give one of the two")
+	case !named && !c.selects():
+		return usagef("delete takes names after the resource, or -l, or --all for all of it")
+	}
+	return c.objects(cmd.Context(), cmd, all)
 }
 
-// deleteNames deletes objects of one resource. If all that went wrong is that a name is not there, the
-// exit code says so.
-func (f *fileFlags) deleteNames(ctx context.Context, cmd *cobra.Command, resource string, names []string, del verb) error {
-	d, err := f.open(ctx)
+// one deletes one object. One that was selected is deleted only if it is still the same.
+func (c *deleteCommand) one(ctx context.Context, d *direct, p *place, obj *unstructured.Unstructured) (string, error) {
+	if obj.GetName() == "" {
+		return "", errNoName
+	}
+	policy := metav1.DeletePropagationBackground
+	opts := metav1.DeleteOptions{PropagationPolicy: &policy, DryRun: d.dryRun}
+	if c.grace >= 0 {
+		opts.GracePeriodSeconds = &c.grace
+	}
+	if uid := obj.GetUID(); uid != "" && c.selects() {
+		opts.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	err := p.Delete(ctx, obj.GetName(), opts)
+	if apierrors.IsNotFound(err) && (c.ignore || c.selects()) {
+		return "not there", nil
+	}
+	return "deleted", err
+}
+
+// objects deletes what is named or selected. If all that went wrong is that a name is not there, the exit
+// code says so.
+func (c *deleteCommand) objects(ctx context.Context, cmd *cobra.Command, all []wanted) error {
+	d, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.release()
-	p, err := d.named(ctx, resource)
-	if err != nil {
-		return err
-	}
 	t := &tally{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
-	absent := 0
-	for _, name := range names {
-		if ctx.Err() != nil {
-			return fmt.Errorf("stopped before %s/%s: %w", p, name, context.Cause(ctx))
+	absent, tried := 0, 0
+	for _, w := range all {
+		places, err := d.namedAll(ctx, w.resource)
+		if err != nil {
+			return err
 		}
-		obj := &unstructured.Unstructured{Object: map[string]any{}}
-		obj.SetName(name)
-		text, err := del(ctx, d, p, obj)
-		if apierrors.IsNotFound(err) {
-			absent++
+		for _, p := range places {
+			objs, err := c.targets(ctx, d, p, w.names)
+			if err != nil {
+				return err
+			}
+			tried += len(objs)
+			for i := range objs {
+				if ctx.Err() != nil {
+					return fmt.Errorf("stopped before %s/%s: %w", p, objs[i].GetName(), context.Cause(ctx))
+				}
+				text, err := c.one(ctx, d, d.within(p, &objs[i]), &objs[i])
+				if apierrors.IsNotFound(err) {
+					absent++
+				}
+				if ns := objs[i].GetNamespace(); c.everywhere && ns != "" {
+					text += " in namespace " + ns
+				}
+				t.add(outcome{what: p.String() + "/" + objs[i].GetName(), text: text + d.dry(), err: err})
+			}
 		}
-		t.add(outcome{what: p.String() + "/" + name, text: text + d.dry(), err: err})
 	}
-	err = t.err(len(names))
+	if tried == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing found, nothing deleted")
+	}
+	err = t.err(tried)
 	if err != nil && absent == t.failed {
 		return notFound(err)
 	}
 	return err
+}
+
+// targets are the objects that are meant: those of the names, or those that the cluster selects.
+func (c *deleteCommand) targets(ctx context.Context, d *direct, p *place, names []string) (out []unstructured.Unstructured, err error) {
+	for _, name := range names {
+		obj := unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetName(name)
+		out = append(out, obj)
+	}
+	if !c.selects() {
+		return out, nil
+	}
+	from := p.ResourceInterface
+	if c.everywhere {
+		from = d.client.Resource(p.gvr)
+	}
+	opts := metav1.ListOptions{LabelSelector: c.labels, FieldSelector: c.fields, Limit: pageSize}
+	for {
+		list, err := from.List(ctx, opts)
+		if err != nil {
+			return nil, fmt.Errorf("find the %s to delete: %w", p.gvr.Resource, ofCluster(err))
+		}
+		out = append(out, list.Items...)
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			return out, nil
+		}
+	}
 }

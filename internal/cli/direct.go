@@ -28,7 +28,7 @@ type directFlags struct {
 	kubeconfig, context, cluster string
 	namespace                    string
 	dryRun                       bool
-	daemon                       daemonFlags // for completion alone
+	daemon                       readFlags // for completion alone
 }
 
 const directHelp = `
@@ -47,6 +47,8 @@ func (d *directFlags) add(cmd *cobra.Command) {
 	complete(cmd, "context", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return (&kubeFlags{kubeconfig: d.kubeconfig}).completeContexts(cmd, args, prefix)
 	})
+	complete(cmd, "namespace", d.daemon.completeNamespaces)
+	complete(cmd, "cluster", d.daemon.completeClusters)
 }
 
 // choose finds the context that is meant, and its namespace.
@@ -218,10 +220,31 @@ func (d *direct) named(ctx context.Context, resource string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.namespaced {
-		return &place{m, d.client.Resource(m.gvr).Namespace(d.namespace)}, nil
+	return d.at(m, d.namespace), nil
+}
+
+// namedAll is named for a resource, or for a category such as all.
+func (d *direct) namedAll(ctx context.Context, resource string) (out []*place, err error) {
+	found, err := d.catalog.findAll(ctx, resource)
+	for _, m := range found {
+		out = append(out, d.at(m, d.namespace))
 	}
-	return &place{m, d.client.Resource(m.gvr)}, nil
+	return out, err
+}
+
+// within is the place of an object that the cluster gave.
+func (d *direct) within(p *place, obj *unstructured.Unstructured) *place {
+	if ns := obj.GetNamespace(); ns != "" {
+		return d.at(p.mapping, ns)
+	}
+	return p
+}
+
+func (d *direct) at(m *mapping, namespace string) *place {
+	if m.namespaced {
+		return &place{m, d.client.Resource(m.gvr).Namespace(namespace)}
+	}
+	return &place{m, d.client.Resource(m.gvr)}
 }
 
 // dry is said behind an outcome that was not kept.

@@ -27,8 +27,8 @@ import (
 
 // need is what a command wants of a server in this process.
 type need struct {
-	// resource is the one resource to mirror, as the user wrote it; "" mirrors all.
-	resource string
+	// resources are those to mirror, as the user wrote them; none mirrors all.
+	resources []string
 	// nothing mirrors nothing: only the way to the cluster is wanted.
 	nothing bool
 	// unsynced does not wait for the mirrors.
@@ -78,19 +78,22 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 		s.http = &http.Client{}
 		return s, nil
 	}
-	opts := fleet.Options{Logger: slog.New(slog.DiscardHandler)}
+	opts := fleet.Options{Logger: slog.New(slog.DiscardHandler), WithoutOpenAPI: true}
 	var wanted []schema.GroupResource
-	if n.resource != "" {
-		found, err := findAnywhere(ctx, configs, n.resource)
+	if len(n.resources) > 0 {
+		found, err := findAnywhere(ctx, configs, n.resources)
 		if err != nil {
 			return nil, err
 		}
-		wanted = append(wanted, found.gvr.GroupResource())
-		opts.Include = append(opts.Include, found.gvr.Resource+"."+found.gvr.Group)
-		opts.Secrets = found.gvr.Group == "" && found.gvr.Resource == "secrets"
-		if !scheme.Scheme.IsGroupRegistered(found.gvr.Group) {
-			opts.Include = append(opts.Include, definitions)
-			wanted = append(wanted, schema.ParseGroupResource(definitions))
+		for _, m := range found {
+			wanted = append(wanted, m.gvr.GroupResource())
+			opts.Secrets = opts.Secrets || m.gvr.Group == "" && m.gvr.Resource == "secrets"
+			if !scheme.Scheme.IsGroupRegistered(m.gvr.Group) {
+				wanted = append(wanted, schema.ParseGroupResource(definitions))
+			}
+		}
+		for _, gr := range wanted {
+			opts.Include = append(opts.Include, gr.Resource+"."+gr.Group)
 		}
 	}
 	p, err := startInProcess(opts, configs, k.path())
@@ -108,11 +111,11 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 	return s, nil
 }
 
-// findAnywhere finds a resource in the first cluster that has it.
-func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resource string) (*mapping, error) {
+// findAnywhere finds resources in the first cluster that has all of them.
+func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resources []string) ([]*mapping, error) {
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
-		m, err := findIn(ctx, name, configs[name], resource)
+		m, err := findIn(ctx, name, configs[name], resources)
 		if err == nil {
 			return m, nil
 		}
@@ -123,7 +126,7 @@ func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resource
 	return nil, failed
 }
 
-func findIn(ctx context.Context, name string, cfg *rest.Config, resource string) (*mapping, error) {
+func findIn(ctx context.Context, name string, cfg *rest.Config, resources []string) (all []*mapping, err error) {
 	dc, release, err := clusterDiscovery(cfg)
 	if err != nil {
 		return nil, err
@@ -133,7 +136,14 @@ func findIn(ctx context.Context, name string, cfg *rest.Config, resource string)
 	if err != nil {
 		return nil, fmt.Errorf("ask cluster %q what it serves: %w", name, ofCluster(err))
 	}
-	return c.find(ctx, resource)
+	for _, r := range resources {
+		found, err := c.findAll(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // clusterDiscovery makes a client that asks a cluster itself what it serves.

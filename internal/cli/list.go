@@ -91,8 +91,11 @@ func (s *session) pages(ctx context.Context, a *ask, accept string, limit int64)
 
 func (r *result) len() int64 { return int64(len(r.Rows) + len(r.Items)) }
 
-// metas reads the metadata of the items. One that cannot be read is left out.
+// metas reads the metadata of rows and items. One that cannot be read is left out.
 func (r *result) metas() (out []metadata) {
+	for i := range r.Rows {
+		out = append(out, r.Rows[i].Object.Metadata)
+	}
 	for _, item := range r.Items {
 		var o struct {
 			Metadata metadata `json:"metadata"`

@@ -3,13 +3,16 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/util/jsonpath"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,8 +25,12 @@ const (
 	asJSON
 	asYAML
 	asName
-	asPath
+	asPath     // jsonpath
+	asTemplate // go-template
+	asColumns
 )
+
+const forms = "json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…"
 
 // outputFlags say how objects are shown.
 type outputFlags struct {
@@ -31,55 +38,86 @@ type outputFlags struct {
 	noHeaders     bool
 	managedFields bool
 
-	form form
-	path *jsonpath.JSONPath
+	form    form
+	printer printers.ResourcePrinter // of objects; nil for tables
+	path    *printers.JSONPathPrinter
+	columns []column
 }
 
 func (o *outputFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "`form` to show: json, yaml, wide, name or jsonpath=TEMPLATE (default: a table)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "`form` to show: "+forms+"; jsonpath-file=, go-template-file= and custom-columns-file= read the template from a file (default: a table)")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the heads of tables out")
 	cmd.Flags().BoolVar(&o.managedFields, "show-managed-fields", false, "keep metadata.managedFields in json and yaml")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"json", "yaml", "wide", "name", "jsonpath="}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", cobra.FixedCompletions([]string{"json", "yaml", "wide", "name", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file="},
+		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
 // parse reads the form. Those that a command cannot give are refused.
 func (o *outputFlags) parse(refused ...form) error {
-	template := ""
-	switch name, rest, isPath := strings.Cut(o.output, "="); {
-	case o.output == "":
-		o.form = asTable
-	case o.output == "wide":
-		o.form = asWide
-	case o.output == "json":
-		o.form = asJSON
-	case o.output == "yaml":
-		o.form = asYAML
-	case o.output == "name":
-		o.form = asName
-	case isPath && name == "jsonpath" && rest != "":
-		o.form, template = asPath, rest
-	default:
-		return usagef("--output is json, yaml, wide, name or jsonpath=TEMPLATE, not %q", o.output)
+	name, template, _ := strings.Cut(o.output, "=")
+	if kind, ok := strings.CutSuffix(name, "-file"); ok {
+		b, err := readSmall(template)
+		if err != nil {
+			return usagef("read the template of --output %s: %w", name, err)
+		}
+		name, template = kind, string(b)
+	}
+	if err := o.choose(name, template); err != nil {
+		return err
 	}
 	for _, f := range refused {
 		if f == o.form {
-			return usagef("this command has no --output %s; see its --help", o.output)
+			return usagef("this command has no --output %s; see its --help", name)
 		}
 	}
-	if o.form != asPath {
-		return nil
-	}
-	if !strings.Contains(template, "{") {
-		template = "{" + template + "}"
-	}
-	o.path = jsonpath.New("output").AllowMissingKeys(true)
-	if err := o.path.Parse(template); err != nil {
-		return usagef("the template of jsonpath is not usable: %w; write it as jsonpath='{.items[*].metadata.name}'", err)
+	if (o.form == asJSON || o.form == asYAML) && !o.managedFields {
+		o.printer = &printers.OmitManagedFieldsPrinter{Delegate: o.printer}
 	}
 	return nil
 }
 
-// table reports whether the form has rows.
+// choose finds what prints a form.
+func (o *outputFlags) choose(name, template string) (err error) {
+	withTemplate := name == "jsonpath" || name == "go-template" || name == "custom-columns"
+	if withTemplate != (template != "") || !withTemplate && strings.Contains(o.output, "=") {
+		return usagef("--output is %s, not %q", forms, o.output)
+	}
+	switch name {
+	case "":
+		o.form = asTable
+	case "wide":
+		o.form = asWide
+	case "json":
+		o.form, o.printer = asJSON, &printers.JSONPrinter{}
+	case "yaml":
+		o.form, o.printer = asYAML, &printers.YAMLPrinter{}
+	case "name":
+		o.form, o.printer = asName, &printers.NamePrinter{ShortOutput: true}
+	case "jsonpath":
+		if o.form = asPath; !strings.Contains(template, "{") {
+			template = "{" + template + "}"
+		}
+		if o.path, err = printers.NewJSONPathPrinter(template); err != nil {
+			return usagef("the template of jsonpath is not usable: %w; write it as jsonpath='{.items[*].metadata.name}'", err)
+		}
+		o.path.AllowMissingKeys(true)
+		o.printer = o.path
+	case "go-template":
+		o.form = asTemplate
+		if o.printer, err = printers.NewGoTemplatePrinter([]byte(template)); err != nil {
+			return usagef("the template is not usable: %w; write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'", err)
+		}
+	case "custom-columns":
+		o.form = asColumns
+		o.columns, err = parseColumns(template)
+		return err
+	default:
+		return usagef("--output is %s, not %q", forms, o.output)
+	}
+	return nil
+}
+
+// table reports whether the form has rows that the server makes.
 func (o *outputFlags) table() bool { return o.form == asTable || o.form == asWide }
 
 // accept is the form that the server is asked for.
@@ -95,7 +133,7 @@ func (o *outputFlags) accept() string {
 
 // restore reads an object of a list as it would stand alone: items of a list need not say what
 // they are.
-func (o *outputFlags) restore(m *mapping, item []byte) (map[string]any, error) {
+func restore(m *mapping, item []byte) (*unstructured.Unstructured, error) {
 	var obj map[string]any
 	if err := utiljson.Unmarshal(item, &obj); err != nil {
 		return nil, fmt.Errorf("read an object of the answer: %w", err)
@@ -104,18 +142,43 @@ func (o *outputFlags) restore(m *mapping, item []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("the answer has a %s that is no object", m)
 	}
 	obj["apiVersion"], obj["kind"] = m.gvk.GroupVersion().String(), m.gvk.Kind
-	if meta, ok := obj["metadata"].(map[string]any); ok && !o.managedFields {
-		delete(meta, "managedFields")
+	return &unstructured.Unstructured{Object: obj}, nil
+}
+
+// listOf is several objects as one.
+func listOf(objs []*unstructured.Unstructured) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	for _, obj := range objs {
+		list.Items = append(list.Items, *obj)
 	}
-	return obj, nil
+	return list
 }
 
-// list is several objects as one.
-func listOf(objs []any) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": objs}
+// object writes one object, or a list of them.
+func (o *outputFlags) object(w io.Writer, obj runtime.Object) error {
+	// A template that fails prints what it was given, which may be much, and secret.
+	var b bytes.Buffer
+	err := o.printer.PrintObj(obj, &b)
+	if err != nil && (o.form == asPath || o.form == asTemplate) {
+		return usagef("the template of --output does not fit what was found: %w", shortened(err))
+	} else if err != nil {
+		return fmt.Errorf("write %s: %w", o.output, err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
 }
 
-// document writes one value as JSON, as YAML or by the template.
+// shortened is the first line of an error, and not all of that.
+func shortened(err error) error {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _, _ = strings.Cut(text, ". Printing more information")
+	if i := strings.LastIndex(text, "Error executing template: "); i >= 0 {
+		text = text[i+len("Error executing template: "):]
+	}
+	return errors.New(text[:min(len(text), 300)])
+}
+
+// document writes a value of ours, which is no object of Kubernetes.
 func (o *outputFlags) document(w io.Writer, v any) error {
 	switch o.form {
 	case asYAML:
@@ -127,7 +190,7 @@ func (o *outputFlags) document(w io.Writer, v any) error {
 		return err
 	case asPath:
 		if err := o.path.Execute(w, v); err != nil {
-			return fmt.Errorf("apply the template of jsonpath: %w", err)
+			return usagef("the template of jsonpath does not fit: %w", err)
 		}
 		return nil
 	}

@@ -29,14 +29,12 @@ json only.` + directHelp,
   mirador patch node node-1 --type json -p '[{"op":"add","path":"/metadata/labels/zone","value":"a"}]'`,
 		Args: takes(1, 2, "a resource and a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			resource, names, err := splitNames(args)
+			resource, name, err := oneName(args)
 			if err != nil {
 				return err
 			}
 			typ, ok := patchTypes[kind]
 			switch {
-			case len(names) != 1:
-				return usagef("patch takes one name; see %s --help", cmd.CommandPath())
 			case !ok:
 				return usagef("--type is json, merge or strategic, not %q", kind)
 			case patch == "":
@@ -46,7 +44,7 @@ json only.` + directHelp,
 			if err != nil {
 				return usagef("the patch is neither JSON nor YAML: %w", withoutText(err))
 			}
-			line, err := d.patch(cmd.Context(), resource, names[0], typ, data)
+			line, err := d.patch(cmd.Context(), resource, name, typ, data)
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
 			}
@@ -57,7 +55,7 @@ json only.` + directHelp,
 	cmd.Flags().StringVarP(&patch, "patch", "p", "", "the `patch`")
 	cmd.Flags().StringVar(&kind, "type", "strategic", "`type` of the patch: json, merge or strategic")
 	complete(cmd, "type", cobra.FixedCompletions([]string{"json", "merge", "strategic"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.ValidArgsFunction = d.completeFirst
+	cmd.ValidArgsFunction = d.completeObjects
 	return cmd
 }
 
@@ -88,12 +86,4 @@ func ofName(err error) error {
 		return fmt.Errorf("%w; give --type merge or json", err)
 	}
 	return ofCluster(err)
-}
-
-// completeFirst completes the resource from a daemon, if one answers.
-func (f *directFlags) completeFirst(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return f.daemon.completeResources(cmd, args, prefix)
 }

@@ -83,6 +83,36 @@ func (c *catalog) find(ctx context.Context, name string) (*mapping, error) {
 	return c.describe(gvr)
 }
 
+// findAll finds a resource, or those of a category such as all.
+func (c *catalog) findAll(ctx context.Context, name string) ([]*mapping, error) {
+	m, err := c.find(ctx, name)
+	if err == nil {
+		return []*mapping{m}, nil
+	}
+	var out []*mapping
+	seen := map[schema.GroupResource]bool{}
+	for _, list := range c.lists {
+		gv, perr := schema.ParseGroupVersion(list.GroupVersion)
+		if perr != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			gvr := gv.WithResource(r.Name)
+			if !slices.Contains(r.Categories, name) || !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") || seen[gvr.GroupResource()] {
+				continue
+			}
+			seen[gvr.GroupResource()] = true
+			if m, derr := c.describe(gvr); derr == nil {
+				out = append(out, m)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *catalog) describe(gvr schema.GroupVersionResource) (*mapping, error) {
 	for _, list := range c.lists {
 		if list.GroupVersion != gvr.GroupVersion().String() {

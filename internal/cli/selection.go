@@ -50,37 +50,74 @@ type ask struct {
 	all    bool // of all namespaces
 }
 
-// splitNames takes RESOURCE NAME… or RESOURCE/NAME apart.
-func splitNames(args []string) (resource string, names []string, err error) {
-	resource, names = args[0], args[1:]
-	if r, name, ok := strings.Cut(resource, "/"); ok {
-		if len(names) > 0 {
-			return "", nil, usagef("%q has a name in it, so no other can follow", resource)
+// wanted is a resource as the user wrote it, and names of its objects.
+type wanted struct {
+	resource string
+	names    []string
+}
+
+// splitNames takes RESOURCE[,RESOURCE…] NAME… or RESOURCE/NAME… apart.
+func splitNames(args []string) (out []wanted, err error) {
+	if strings.Contains(args[0], "/") {
+		return splitPairs(args)
+	}
+	for _, r := range strings.Split(args[0], ",") {
+		out = append(out, wanted{r, args[1:]})
+	}
+	return out, checkWanted(out)
+}
+
+// splitPairs reads RESOURCE/NAME…; those of one resource are one.
+func splitPairs(args []string) (out []wanted, err error) {
+	for _, arg := range args {
+		resource, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			return nil, usagef("%q follows RESOURCE/NAME and is none; write all of them so", arg)
 		}
-		resource, names = r, []string{name}
+		i := slices.IndexFunc(out, func(w wanted) bool { return w.resource == resource })
+		if i < 0 {
+			i, out = len(out), append(out, wanted{resource: resource})
+		}
+		out[i].names = append(out[i].names, name)
 	}
-	switch {
-	case resource == "":
-		return "", nil, usagef("the resource is empty; name one, such as pods")
-	case strings.Contains(resource, ","):
-		return "", nil, usagef("%q are several resources; ask for one at a time", resource)
-	}
-	for _, n := range names {
-		if faults := content.IsPathSegmentName(n); n == "" || len(faults) > 0 {
-			return "", nil, usagef("%q is no name of an object: %s", n, strings.Join(faults, "; "))
+	return out, checkWanted(out)
+}
+
+func checkWanted(all []wanted) error {
+	for _, w := range all {
+		if w.resource == "" || strings.Contains(w.resource, ",") {
+			return usagef("the resource is empty, or several in front of a name; name one, such as pods")
+		}
+		for _, n := range w.names {
+			if faults := content.IsPathSegmentName(n); n == "" || len(faults) > 0 {
+				return usagef("%q is no name of an object: %s", n, strings.Join(faults, "; "))
+			}
 		}
 	}
-	return resource, names, nil
+	return nil
+}
+
+// oneName is for commands that change one object.
+func oneName(args []string) (resource, name string, err error) {
+	all, err := splitNames(args)
+	if err != nil {
+		return "", "", err
+	}
+	if len(all) != 1 || len(all[0].names) != 1 {
+		return "", "", usagef("it takes one resource and one name, as in deploy web or deploy/web")
+	}
+	return all[0].resource, all[0].names[0], nil
 }
 
 // check finds what does not go together.
-func (f *selectFlags) check(names []string) error {
+func (f *selectFlags) check(all []wanted) error {
+	names := slices.ContainsFunc(all, func(w wanted) bool { return len(w.names) > 0 })
 	switch {
-	case len(names) > 0 && (f.labels != "" || f.fields != "" || f.where != ""):
+	case names && (f.labels != "" || f.fields != "" || f.where != ""):
 		return usagef("a name and a selector do not go together; give one of the two")
 	case f.all && f.namespace != "":
 		return usagef("--namespace and --all-namespaces do not go together; give one of the two")
-	case f.all && len(names) > 0:
+	case f.all && names:
 		return usagef("a name is of one namespace; give that with -n instead of -A")
 	case f.limit < 0:
 		return usagef("--limit %d is below zero; leave it out for no limit", f.limit)
@@ -126,20 +163,24 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	if f.where != "" {
 		where = append(where, "("+f.where+")")
 	}
-	// All clusters' namespaces are cluster.namespace. One without a cluster is meant in each of them.
+	var fields []string
+	if f.fields != "" {
+		fields = append(fields, f.fields)
+	}
+	// All clusters' namespaces are cluster.namespace. One without a cluster is meant in each of them: the
+	// server has an index for that.
 	if fleet && namespace != "" && !strings.Contains(namespace, ".") {
-		where = append(where, "metadata.namespace == "+strconv.Quote(namespace))
+		fields = append(fields, "metadata.namespace="+namespace)
 		namespace = ""
 	}
 	a.path = resourcePath(prefix, m, namespace)
-	fields := f.fields
-	if len(names) == 1 && !fleet {
-		fields = "metadata.name=" + names[0]
+	if len(names) == 1 && !strings.ContainsAny(names[0], `:,=\`) {
+		fields = append(fields, "metadata.name="+names[0])
 	} else if len(names) > 0 {
 		where = append(where, namesWhere(names))
 	}
 	a.set("labelSelector", f.labels)
-	a.set("fieldSelector", fields)
+	a.set("fieldSelector", strings.Join(fields, ","))
 	a.set("where", strings.Join(where, " && "))
 	a.set("orderBy", f.sortBy)
 	if fleet {
@@ -191,6 +232,7 @@ type metadata struct {
 	Namespace       string            `json:"namespace"`
 	UID             string            `json:"uid"`
 	ResourceVersion string            `json:"resourceVersion"`
+	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations"`
 }
 

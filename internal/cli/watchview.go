@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // view shows what a watch tells. It remembers every object, so that after a gap it can show what
@@ -14,7 +16,8 @@ type view struct {
 	c     *watchCommand
 	a     *ask
 	w     io.Writer
-	grid  *grid // of tables
+	grid  *grid    // of tables
+	lines *aligned // of custom columns
 	known map[string]*seen
 }
 
@@ -29,7 +32,7 @@ func (c *watchCommand) view(w io.Writer, a *ask) *view {
 	v := &view{c: c, a: a, w: w, known: map[string]*seen{}}
 	if c.table() {
 		v.grid = newGrid(w, &c.outputFlags, a)
-		v.grid.event = c.events || c.form == asWide
+		v.grid.event, v.grid.labels, v.grid.labelColumns = c.events, c.showLabels, c.labelColumns
 	}
 	return v
 }
@@ -134,6 +137,9 @@ func (v *view) show(changes []happened) error {
 		}
 		return v.grid.write(rows)
 	}
+	if v.c.form == asColumns {
+		return v.columns(changes)
+	}
 	for _, h := range changes {
 		if err := v.document(h); err != nil {
 			return err
@@ -142,31 +148,54 @@ func (v *view) show(changes []happened) error {
 	return nil
 }
 
-func (v *view) document(h happened) error {
-	if v.c.form == asName {
-		event := ""
+// columns writes changes as rows of custom columns.
+func (v *view) columns(changes []happened) error {
+	var rows [][]string
+	add := func(event string, cells []string) {
 		if v.c.events {
-			event = h.what + " "
+			cells = append([]string{event}, cells...)
 		}
-		_, err := fmt.Fprintf(v.w, "%s%s/%s\n", event, v.a, clean(h.meta.Name))
-		return err
+		rows = append(rows, cells)
 	}
-	obj, err := v.c.restore(v.a.mapping, h.raw)
+	if v.lines == nil && len(changes) > 0 {
+		v.lines = &aligned{w: v.w}
+		if !v.c.noHeaders {
+			add("EVENT", heads(v.c.columns))
+		}
+	}
+	for _, h := range changes {
+		obj, err := restore(v.a.mapping, h.raw)
+		if err != nil {
+			return err
+		}
+		add(h.what, cellsOf(v.c.columns, obj))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return v.lines.write(rows)
+}
+
+func (v *view) document(h happened) error {
+	obj, err := restore(v.a.mapping, h.raw)
 	if err != nil {
 		return err
 	}
-	if v.c.events {
-		obj = map[string]any{"type": h.what, "object": obj}
-	}
-	if v.c.form == asYAML {
-		if _, err := io.WriteString(v.w, "---\n"); err != nil {
+	if v.c.events && v.c.form == asName {
+		if _, err := fmt.Fprintf(v.w, "%s ", h.what); err != nil {
 			return err
 		}
+	} else if v.c.events {
+		if !v.c.managedFields {
+			obj.SetManagedFields(nil)
+		}
+		event := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "WatchEvent", "type": h.what, "object": obj.Object}
+		obj = &unstructured.Unstructured{Object: event}
 	}
-	if err := v.c.document(v.w, obj); err != nil {
+	if err := v.c.object(v.w, obj); err != nil {
 		return err
 	}
-	if v.c.form == asPath {
+	if v.c.form == asPath || v.c.form == asTemplate {
 		_, err = io.WriteString(v.w, "\n")
 	}
 	return err

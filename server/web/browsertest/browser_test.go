@@ -28,7 +28,8 @@ import (
 var browser context.Context
 
 func TestMain(m *testing.M) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1360, 900))
+	// Without a graphics card, drawing as if there was one takes most of the time.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1360, 900), chromedp.Flag("disable-gpu", true))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to sandbox itself as root
 	}
@@ -42,6 +43,12 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	closeBrowser()
 	stop()
+	if shared.stop != nil {
+		if err := shared.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "ending the fleet of the tests:", err)
+			code = 1
+		}
+	}
 	http.DefaultClient.CloseIdleConnections()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,14 +57,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// patience is how long a test waits for what must come. A page that works needs a moment, a
+// busy machine more.
+const patience = time.Minute
+
 // action is something that the browser does.
 type action = chromedp.Action[chromedp.Void]
 
-// tab is the page in a browser, over a fake API.
+// tab is the page in a browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
-	api *fakeapi.Server
+	api *fakeapi.Server // nil where the page is over a real server
 
 	mu       sync.Mutex
 	problems []string
@@ -70,10 +81,10 @@ new PerformanceObserver((list) => { for (const e of list.getEntries()) longTasks
 window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`
 
-// open starts a page of its own. When the test ends, anything that the console complained
-// about and the test did not expect is a failure.
+// open starts a page of its own over a fake of the API.
 func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 	t.Helper()
+	t.Parallel()
 	if o.Tick == 0 {
 		o.Tick = 250 * time.Millisecond
 	}
@@ -85,11 +96,20 @@ func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 	mux.Handle("/fleet/", api)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
+	p := newTab(t)
+	p.api = api
+	p.visit(server.URL+"/"+hash, setUp...)
+	return p
+}
 
+// newTab opens an empty tab. When the test ends, anything that the console complained
+// about and the test did not expect is a failure.
+func newTab(t *testing.T) *tab {
+	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
-	p := &tab{t: t, ctx: ctx, api: api}
+	p := &tab{t: t, ctx: ctx}
 	console := chromedp.Console(ctx)
 	heard := make(chan struct{})
 	go func() {
@@ -100,10 +120,19 @@ func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 		cancel()
 		<-heard
 	})
-	actions := append([]action{command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchTasks})}, setUp...)
-	p.do(append(actions, chromedp.Navigate(server.URL+"/"+hash))...)
-	t.Cleanup(p.verdict)
 	return p
+}
+
+// visit goes to an address.
+func (p *tab) visit(url string, setUp ...action) {
+	p.t.Helper()
+	actions := append([]action{
+		command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchTasks}),
+		// Every tab believes that it is the one that somebody looks at.
+		command(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
+	}, setUp...)
+	p.do(append(actions, chromedp.Navigate(url))...)
+	p.t.Cleanup(p.verdict)
 }
 
 // listen notes what the console complains about until the tab is closed.
@@ -167,13 +196,18 @@ func (p *tab) do(actions ...action) {
 // eval runs JavaScript; a promise is waited for.
 func (p *tab) eval(js string, result any) {
 	p.t.Helper()
-	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => JSON.stringify(await (`+js+`)) ?? "null")()`, chromedp.EvalAwaitPromise))
-	if err != nil {
+	if err := p.try(js, result); err != nil {
 		p.t.Fatalf("in the browser: %v\n%s", err, js)
 	}
-	if err := json.Unmarshal([]byte(text), result); err != nil {
-		p.t.Fatalf("%s gave %s: %v", js, text, err)
+}
+
+// try is eval for what may fail, as anything does while the page is being loaded again.
+func (p *tab) try(js string, result any) error {
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => JSON.stringify(await (`+js+`)) ?? "null")()`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return err
 	}
+	return json.Unmarshal([]byte(text), result)
 }
 
 func (p *tab) text(js string) (s string) {
@@ -192,14 +226,16 @@ func (p *tab) number(js string) (n float64) {
 func (p *tab) until(what, js string) {
 	p.t.Helper()
 	p.wait(what+"\n"+js, func() (yes bool) {
-		p.eval("Boolean("+js+")", &yes)
+		if err := p.try("Boolean("+js+")", &yes); err != nil && p.ctx.Err() != nil {
+			p.t.Fatalf("waiting for %s: %v", what, err)
+		}
 		return yes
 	})
 }
 
 func (p *tab) wait(what string, done func() bool) {
 	p.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	again := time.NewTicker(25 * time.Millisecond)
 	defer again.Stop()
@@ -213,10 +249,15 @@ func (p *tab) wait(what string, done func() bool) {
 	}
 }
 
-// same fails if an expression has another value.
+// same fails if an expression has another value and keeps it: what is true of the page is
+// drawn with its next frame, which may take a while.
 func (p *tab) same(what, js, want string) {
 	p.t.Helper()
-	if got := p.text(js); got != want {
+	got := p.text(js)
+	for deadline := time.Now().Add(patience); got != want && time.Now().Before(deadline); got = p.text(js) {
+		p.eval(`new Promise((next) => setTimeout(next, 25))`, new(any))
+	}
+	if got != want {
 		p.t.Errorf("%s: %q, want %q", what, got, want)
 	}
 }

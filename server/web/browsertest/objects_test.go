@@ -33,7 +33,7 @@ func TestTheFleetIsListedInPages(t *testing.T) {
 	first := p.api.At("eu", 0)
 	p.same("the first row", gridRows+`[0].children[2].textContent`, first.Name)
 	p.same("its namespace without the cluster", gridRows+`[0].children[1].textContent`, first.Namespace)
-	p.same("ages are not those of the server", gridRows+`[0].children[6].textContent.startsWith('9') || `+gridRows+`[0].children[6].textContent`, "true")
+	p.same("ages are not those of the server, which has whole minutes and no seconds", `/^(\d+s|\d+m|\d+m[1-9]\d*s)$/.test(`+gridRows+`[0].children[6].textContent)`, "true")
 
 	p.do(chromedp.Click(chromedp.CSS(`#more`)))
 	p.until("the second page", status+` === '200 of 50,000'`)
@@ -47,29 +47,42 @@ func TestTheFleetIsListedInPages(t *testing.T) {
 	p.same("it is in the address", `location.hash.includes('wide=1')`, "true")
 }
 
+// countWork counts what the list draws from one frame to the next. What a frame costs in time
+// is the machine's business; that it does not grow with the list is the page's.
+const countWork = `(() => {
+	window.work = { frame: 0, most: 0, rows: 0 };
+	new MutationObserver((records) => {
+		work.frame += records.length;
+		work.most = Math.max(work.most, work.frame);
+		work.rows = Math.max(work.rows, document.querySelectorAll('.grid-row').length);
+	}).observe(document.querySelector('.grid'), { subtree: true, childList: true, attributes: true, characterData: true });
+	const next = () => { work.frame = 0; requestAnimationFrame(next); };
+	next();
+})()`
+
 func TestFiftyThousandObjectsNeverFreezeThePage(t *testing.T) {
 	p := open(t, "#/objects", fakeapi.Options{})
 	p.until("the first page", status+` === '100 of 50,000'`)
 	p.eval(`longTasks.length = 0`, new(any))
+	p.eval(countWork, new(any))
 	began := time.Now()
-	// Go on to the end of what is loaded, until all of it is.
+	// Ask for more whenever there is, and look at the end of what is loaded, until all of it is.
 	p.eval(`new Promise((done) => {
 		const grid = document.querySelector('.grid');
-		window.most = 0;
+		const more = document.getElementById('more');
+		let steps = 0;
 		const step = () => {
-			most = Math.max(most, document.querySelectorAll('.grid-row').length);
 			if (`+status+` === '50,000') return done(true);
-			grid.scrollTop = grid.scrollHeight;
-			requestAnimationFrame(step);
+			more.disabled = false; // drawn with the next frame; the list itself knows when to wait
+			more.click();
+			if (steps++ % 10 === 0) grid.scrollTop = grid.scrollHeight;
+			setTimeout(step, 10);
 		};
 		step();
 	})`, new(any))
 	t.Logf("500 pages in %v", time.Since(began).Round(time.Millisecond))
 	p.until("the last row", `(document.querySelector('.grid').scrollTop = 1e9, `+rowOf(p.api.At("us", 19999).Name)+`)`)
-	if n := p.number(`most`); n > 80 {
-		t.Errorf("up to %v rows had elements", n)
-	}
-	if n := len(p.api.Requests("limit=100")); n != 500 {
+	if n := len(p.api.Requests("/pods?limit=100")); n != 500 {
 		t.Errorf("%d pages were asked for, want 500", n)
 	}
 
@@ -90,11 +103,14 @@ func TestFiftyThousandObjectsNeverFreezeThePage(t *testing.T) {
 	})`, new(any))
 	var tasks []float64
 	p.eval(`longTasks`, &tasks)
-	t.Logf("long tasks: %v", tasks)
-	for _, ms := range tasks {
-		if ms > 1000 { // on a machine that has nothing else to do the longest is far below 200
-			t.Errorf("a task of %v ms held up the page", ms)
-		}
+	t.Logf("long tasks, in milliseconds: %v", tasks)
+	if n := p.number(`work.rows`); n > 80 {
+		t.Errorf("up to %v rows had elements", n)
+	}
+	n := p.number(`work.most`)
+	t.Logf("up to %v changes in a frame", n)
+	if n > 3000 { // some 40 rows of 8 cells, each with its text and marks
+		t.Errorf("a frame changed %v things in the list: more than a screen has", n)
 	}
 }
 

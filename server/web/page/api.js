@@ -1,5 +1,8 @@
 // The daemon's API: its own /clusters and the Kubernetes API under /fleet and
-// /clusters/{name}. The page knows no other address.
+// /clusters/{name}. The page knows no other address. Every request carries the token, if
+// there is one; one that is refused for its token waits until somebody gives another.
+
+import { another, current } from './token.js';
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
@@ -29,25 +32,44 @@ export function fromStatus(status) {
   return new ApiError(status?.message || 'the server gave no reason', status?.code ?? 0, status?.reason ?? '');
 }
 
-async function request(path, { method = 'GET', accept = 'application/json', body, signal }) {
+async function request(path, options) {
+  for (;;) {
+    const token = current();
+    const response = await send(path, token, options);
+    if (response.ok) return response;
+    if (response.status !== 401) throw await refusal(response);
+    response.body?.cancel().catch(() => {});
+    await another(token, options.signal);
+  }
+}
+
+async function send(path, token, { method = 'GET', accept = 'application/json', body, signal }) {
   const headers = { Accept: accept };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  let response;
+  if (token) headers.Authorization = `Bearer ${token}`;
   try {
-    response = await fetch(path, {
+    return await fetch(path, {
       method,
       headers,
       signal,
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: 'no-store',
       credentials: 'same-origin',
+      redirect: 'error', // the token is for this server and no other
     });
   } catch (err) {
     if (err.name === 'AbortError') throw err;
     throw new ApiError('the daemon does not answer; see whether it is running', 0, 'Unreachable');
   }
-  if (!response.ok) throw await refusal(response);
-  return response;
+}
+
+// accepts asks the daemon whether a token is right.
+export async function accepts(token) {
+  const response = await send('/clusters', token, {});
+  response.body?.cancel().catch(() => {});
+  if (response.status === 401) return false;
+  if (!response.ok) throw new ApiError(`the daemon answered ${response.status}; try again`, response.status, '');
+  return true;
 }
 
 async function refusal(response) {

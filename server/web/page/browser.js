@@ -1,4 +1,4 @@
-// The browser of objects: which cluster, which resource, which filter; the list, its
+// The browser of objects: which cluster, namespace and resource, which filter; the list, its
 // changes, and one object in detail. All of it is in the address.
 
 import { byId, el, say, mark } from './dom.js';
@@ -9,11 +9,12 @@ import { Detail } from './detail.js';
 import { Feed } from './feed.js';
 import { Grid, columnsOf } from './grid.js';
 import { Listing } from './listing.js';
+import { Namespaces, moved } from './namespaces.js';
 
 const HINTS = {
   labels: 'app=web, tier in (front, back), !canary',
   where: 'status.phase != "Running"',
-  fields: 'spec.nodeName=node-1, metadata.namespace=web',
+  fields: 'spec.nodeName=node-1, status.phase!=Running',
 };
 
 // Browser is the view of objects.
@@ -24,9 +25,12 @@ export class Browser {
   #choices = '';
   #skew = 0; // the server's clock minus ours
   #doc = null;
+  #resources = new Map();
+  #mirrors = '';
 
   constructor() {
     this.cluster = byId('pick-cluster');
+    this.namespaces = new Namespaces(byId('pick-namespace'));
     this.resource = byId('pick-resource');
     this.filter = byId('filter-kind');
     this.text = byId('filter-text');
@@ -38,6 +42,7 @@ export class Browser {
     this.spoken = byId('list-spoken');
     this.trouble = byId('list-trouble');
     this.more = byId('more');
+    this.list = byId('list');
     this.detail = new Detail({ onclose: () => this.#closed() });
     this.feed = new Feed(byId('feed'), { onopen: (row) => this.#open(row) });
     this.grid = new Grid({ onopen: (row) => this.#open(row), onneed: () => this.#listing?.more(), now: () => Date.now() + this.#skew });
@@ -46,8 +51,15 @@ export class Browser {
   }
 
   #wire() {
-    this.cluster.addEventListener('change', () => this.#go({ cluster: this.cluster.value }));
-    this.resource.addEventListener('change', () => this.#go({ resource: this.resource.value }));
+    this.cluster.addEventListener('change', () => {
+      const { cluster = '', ns } = this.#params;
+      this.#go({ cluster: this.cluster.value, ns: moved(ns, cluster, this.cluster.value) });
+    });
+    this.namespaces.select.addEventListener('change', () => this.#go({ ns: this.namespaces.select.value }));
+    this.resource.addEventListener('change', () => {
+      const resource = this.resource.value;
+      this.#go(this.#resources.get(resource)?.namespaced ? { resource } : { resource, ns: '' });
+    });
     this.order.addEventListener('change', () => this.#go({ order: this.order.value }));
     this.wide.addEventListener('change', () => this.#go({ wide: this.wide.checked ? '1' : '' }));
     this.filter.addEventListener('change', () => {
@@ -104,11 +116,32 @@ export class Browser {
       if (chosen && c.name !== chosen) continue;
       for (const r of c.resources ?? []) resources.set(resourceId(r), r);
     }
+    this.#resources = resources;
+    this.#pickNamespace();
+    if (this.#listing) {
+      this.namespaces.follow(doc).then((others) => others && this.#pickNamespace());
+      this.#hope(doc);
+    }
     const signature = JSON.stringify([chosen, this.#params.resource, clusters, [...resources.keys()]]);
     if (signature === this.#choices) return;
     this.#choices = signature;
     this.#fillClusters(clusters, chosen);
     this.#fillResources(resources);
+  }
+
+  // hope tries a list that failed again as soon as its mirrors are others than they were.
+  #hope(doc) {
+    const { cluster, resource } = this.#params;
+    const mirrors = JSON.stringify(doc.clusters.filter((c) => !cluster || c.name === cluster).map((c) =>
+      [c.name, c.resources?.find((r) => resourceId(r) === (resource ?? 'pods.v1'))?.synced]));
+    if (mirrors === this.#mirrors) return;
+    this.#mirrors = mirrors;
+    if (this.#listing.error) this.#listing.retry();
+  }
+
+  #pickNamespace() {
+    const { cluster = '', ns = '', resource = 'pods.v1' } = this.#params;
+    this.namespaces.show(cluster, ns, this.#resources.get(resource)?.namespaced ?? true);
   }
 
   #fillClusters(clusters, chosen) {
@@ -142,6 +175,7 @@ export class Browser {
     if (this.#doc) this.choices(this.#doc);
     const query = {
       cluster: params.cluster ?? '',
+      namespace: params.ns ?? '',
       resource: parseId(params.resource ?? 'pods.v1'),
       filter: params.filter ?? '',
       text: params.text ?? '',
@@ -197,7 +231,8 @@ export class Browser {
     const list = this.#listing;
     if (!list) return;
     const total = list.remaining === null ? null : list.rows.length + list.remaining;
-    this.grid.show(list.rows, columnsOf(list.columns, { namespaced: list.namespaced, wide: this.wide.checked }), total);
+    this.grid.show(list.rows, columnsOf(list.columns, { namespaced: list.namespaced && !this.#params.ns, wide: this.wide.checked }), total);
+    this.grid.busy = list.loading && list.rows.length === 0;
     this.feed.flush();
     this.#tell(list, total);
     this.#complain(list);
@@ -223,6 +258,13 @@ export class Browser {
     say(this.more, list.error ? 'Try again' : list.loading ? 'Reading…' : 'More');
   }
 
+  // nothing says why there is no row.
+  #nothing() {
+    const { resource, namespace, text } = JSON.parse(this.#query);
+    const where = namespace ? ` in ${namespace}` : '';
+    return text ? `No ${resource.resource}${where} match the filter.` : `There are no ${resource.resource}${where}.`;
+  }
+
   // A refused filter is said beside the filter, everything else where the rows would be.
   #complain(list) {
     const { error } = list;
@@ -230,10 +272,11 @@ export class Browser {
     say(this.error, ofFilter ? error.message : '');
     this.error.hidden = !ofFilter;
     mark(this.text, 'aria-invalid', ofFilter ? 'true' : null);
-    const empty = !error && list.complete && list.rows.length === 0 ? 'No object matches.' : '';
+    const empty = !error && list.complete && list.rows.length === 0 ? this.#nothing() : '';
     say(this.trouble, error && !ofFilter ? error.message : empty);
     this.trouble.hidden = this.trouble.textContent === '';
     mark(this.trouble, 'data-kind', error ? 'error' : 'empty');
+    mark(this.list, 'data-empty', list.rows.length === 0 && !list.loading ? 'yes' : null);
   }
 }
 

@@ -42,7 +42,8 @@ export class Detail {
     this.#target = { key, path };
     say(byId('detail-name'), name);
     say(byId('detail-place'), place);
-    say(byId('detail-state'), '');
+    say(byId('detail-state'), 'reading…');
+    this.error.hidden = true;
     this.text.replaceChildren();
     if (!this.dialog.open) this.dialog.showModal();
     this.text.focus(); // so that the arrows scroll it
@@ -85,9 +86,10 @@ export class Detail {
       this.#object = object;
       this.error.hidden = true;
       this.#print(again);
-      if (again) say(byId('detail-state'), 'just changed');
+      say(byId('detail-state'), again ? 'just changed' : '');
     } catch (err) {
       if (signal.aborted) return;
+      say(byId('detail-state'), '');
       say(this.error, `Reading it failed: ${err.message}`);
       this.error.hidden = false;
     }

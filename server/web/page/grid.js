@@ -50,6 +50,11 @@ export class Grid {
     this.draw();
   }
 
+  // busy: rows are on their way, and there is none yet.
+  set busy(yes) {
+    mark(this.node, 'aria-busy', yes);
+  }
+
   // reset goes back to the top, for another list.
   reset() {
     this.#active = 0;
@@ -127,7 +132,9 @@ export class Grid {
     }
     const texts = this.#columns.map((c) => [c, cellText(c, row, this.now())]);
     const name = texts.find(([c]) => c.name === 'Name');
+    const status = texts.find(([c]) => c.toned);
     say(node.children[0], name ? name[1] : row.name);
+    mark(node.children[0], 'data-tone', status ? tone(status[1]) : null);
     say(node.children[1], texts.filter(([c, text]) => c.name !== 'Name' && text !== '' && text !== '<none>').map(([, text]) => text).join(' · '));
   }
 

@@ -105,7 +105,7 @@ export class Listing {
   }
 
   get #path() {
-    return address(this.#query.cluster, this.#query.resource);
+    return address(this.#query.cluster, this.#query.resource, this.#query.namespace);
   }
 
   async #page(token) {

@@ -8,6 +8,7 @@ import { clock } from './format.js';
 import { read } from './route.js';
 import { control } from './theme.js';
 import { setUp } from './clusters.js';
+import { setUp as setUpSignIn } from './signin.js';
 import { Overview } from './pipeline.js';
 import { Browser } from './browser.js';
 
@@ -18,6 +19,7 @@ let latest = null;
 const dialogs = setUp({ onchange: (text) => say(byId('spoken'), text) });
 const overview = new Overview(byId('overview'), { onjoin: dialogs.join, onleave: dialogs.leave });
 const browser = new Browser();
+setUpSignIn({ onask: (waits) => connected(false, waits ? 'needs a token' : 'connecting') });
 
 function route() {
   const { view, params } = read();
@@ -34,9 +36,12 @@ function route() {
   }
 }
 
-function connected(yes, text) {
+function connected(yes, text, trouble = '') {
   mark(byId('connection'), 'data-on', yes ? 'yes' : 'no');
   say(byId('connection'), text);
+  const known = latest ? ` What you see is from ${clock(new Date(latest.now))}.` : '';
+  say(byId('lost'), trouble ? `No word from the daemon: ${trouble}. Trying again.${known}` : '');
+  byId('lost').hidden = !trouble;
 }
 
 function take(doc) {
@@ -62,7 +67,7 @@ async function follow() {
       if (await whileVisible(stream)) continue;
       connected(false, 'reconnecting');
     } catch (err) {
-      connected(false, err.status ? err.message : 'no connection');
+      connected(false, 'no connection', err.message);
     }
     await new Promise((resume) => setTimeout(resume, wait * (0.75 + Math.random() / 2)));
   }

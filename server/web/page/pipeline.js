@@ -23,7 +23,8 @@ export class Overview {
       el('p', { text: 'Join one, and its pipelines show here.' }),
       el('button', { type: 'button', class: 'primary', text: 'Join a cluster', onclick: onjoin }));
     this.empty.hidden = true;
-    node.append(this.tiles.node, this.empty, this.list);
+    this.waiting = el('p', { class: 'waiting', text: 'Asking the daemon how its clusters are…' });
+    node.append(this.tiles.node, this.waiting, this.empty, this.list);
   }
 
   // take counts a document, whether the overview shows or not.
@@ -37,6 +38,7 @@ export class Overview {
 
   // show draws the document that was taken last.
   show(doc) {
+    this.waiting.hidden = true;
     this.tiles.show(doc, this.#history);
     this.empty.hidden = doc.clusters.length > 0;
     const names = new Set(doc.clusters.map((c) => c.name));
@@ -61,7 +63,7 @@ class Tiles {
     this.values = {};
     for (const [id, name] of [['clusters', 'Clusters'], ['resources', 'Resources streaming'], ['objects', 'Objects mirrored'],
       ['rate', 'Events per second'], ['lag', 'Oldest last word'], ['memory', 'Memory, resident']]) {
-      const value = el('dd', { class: 'tile-value' });
+      const value = el('dd', { class: 'tile-value', text: '–' });
       const note = el('dd', { class: 'tile-note' });
       this.values[id] = { value, note };
       this.node.append(el('div', { class: `tile tile-${id}` }, el('dt', { text: name }), value, note, ...(id === 'rate' ? [this.spark.node] : [])));
@@ -73,11 +75,11 @@ class Tiles {
     const ready = doc.clusters.filter((c) => c.state === 'ready').length;
     const sum = (field) => resources.reduce((n, r) => n + (r[field] ?? 0), 0);
     const streaming = resources.filter((r) => r.state === 'streaming').length;
-    this.#set('clusters', count(doc.clusters.length), ready === doc.clusters.length ? 'all ready' : `${count(ready)} ready`);
+    this.#set('clusters', count(doc.clusters.length), doc.clusters.length === 0 ? 'none yet' : ready === doc.clusters.length ? 'all ready' : `${count(ready)} ready`);
     this.#set('resources', count(streaming), `of ${count(resources.length)}`);
     this.#set('objects', brief(sum('objects')), `${bytes(sum('bytes'))} packed`);
     this.#set('rate', perSecond(history.at(-1) ?? 0), '');
-    this.#set('lag', lag(Math.max(0, ...doc.clusters.map((c) => c.lagSeconds ?? 0))), `${plural(sum('queue'), 'object')} queued`);
+    this.#set('lag', doc.clusters.length ? lag(Math.max(0, ...doc.clusters.map((c) => c.lagSeconds ?? 0))) : '–', `${plural(sum('queue'), 'object')} queued`);
     this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap`);
     this.spark.show(history);
   }
@@ -100,7 +102,7 @@ class Section {
     this.error = el('p', { class: 'section-error' });
     this.trunk = new Pipe({ big: true });
     this.busy = el('ul', { class: 'lanes', 'aria-label': `Pipelines of ${name} with something to see` });
-    this.calm = el('p', { class: 'calm', text: 'Nothing happened in the last 30 seconds.' });
+    this.calm = el('p', { class: 'calm' });
     this.quiet = el('ul', { class: 'lanes', 'aria-label': `Quiet pipelines of ${name}` });
     this.quietCount = el('span', { class: 'fold-count' });
     this.dots = el('span', { class: 'dots', 'aria-hidden': 'true' });
@@ -125,7 +127,8 @@ class Section {
     busy.sort((a, b) => troubled(b) - troubled(a)); // stable: the rest stays where it was
     this.#forget(resources);
     order(this.busy, busy.map((r) => this.#lane(r, rates)));
-    this.calm.hidden = busy.length > 0 || resources.length === 0;
+    this.calm.hidden = busy.length > 0;
+    say(this.calm, silence(cluster, resources));
     this.#folded(quiet, rates);
   }
 
@@ -189,4 +192,10 @@ class Section {
     });
     order(this.quiet, this.fold.open ? quiet.map((r) => this.#lane(r, rates)) : []);
   }
+}
+
+// silence says why a cluster has nothing to show.
+function silence(cluster, resources) {
+  if (resources.length > 0) return 'Nothing happened in the last 30 seconds.';
+  return cluster.state === 'unreachable' ? 'Nothing is known of it yet: it has not answered.' : 'Asking which resources it has…';
 }

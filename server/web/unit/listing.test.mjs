@@ -1,11 +1,11 @@
-// Run with: node --test server/web/unit
+// Run in Chromium by make web-test, or with: node --test server/web/unit
 // The list against a server that is a few functions: pages of a snapshot, and a watch that
 // says what the test says.
 
 import test from 'node:test';
 import assert from 'node:assert/strict';
 
-globalThis.document = { hidden: false, addEventListener() {}, removeEventListener() {} };
+globalThis.document ??= { hidden: false, addEventListener() {}, removeEventListener() {} };
 globalThis.requestAnimationFrame = (run) => setTimeout(run, 1);
 globalThis.cancelAnimationFrame = clearTimeout;
 

@@ -1,4 +1,4 @@
-// Run with: node --test server/web/unit
+// Run in Chromium by make web-test, or with: node --test server/web/unit
 // Whether YAML reads back as the same JSON is judged by a real parser, in browsertest;
 // here is how it looks.
 
@@ -33,5 +33,5 @@ test('a value of several lines never ends up in a key', () => {
 });
 
 test('numbers are JSON numbers', () => {
-  assert.equal(stringify(parse('{"a":1,"b":-2.5,"c":1e30}')), 'a: 1\nb: -2.5\nc: 1e+30\n');
+  assert.equal(stringify(parse('{"a":1,"b":-2.5,"c":1e+30}')), 'a: 1\nb: -2.5\nc: 1e+30\n');
 });

@@ -60,8 +60,11 @@ func newCluster(name string, pods int, now time.Time) *cluster {
 		}
 		kind, global := strings.CutSuffix(parts[3], "!")
 		r := &resource{group: parts[0], version: parts[1], name: parts[2], kind: kind, namespaced: !global, state: "streaming", objects: (i * i * 7) % 450, perSecond: busy[parts[2]]}
-		if r.name == "pods" {
+		switch r.name {
+		case "pods":
 			r.objects = pods
+		case "namespaces":
+			r.objects = 20
 		}
 		c.resources = append(c.resources, r)
 	}

@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func (s *Server) objects(q request, from cursor, at int64) iter.Seq2[Pod, cursor
 
 func others(c *cluster, r *resource, start cursor, yield func(Pod, cursor) bool) bool {
 	for i := start.index; i < r.objects; i++ {
-		p := base{"team-00", r.name + "-" + string(rune('a'+i/676%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))}.pod(c.name, i)
+		p := base{"team-00", r.nameAt(i)}.pod(c.name, i)
 		if !r.namespaced {
 			p.Namespace = ""
 		}
@@ -135,6 +136,14 @@ func others(c *cluster, r *resource, start cursor, yield func(Pod, cursor) bool)
 		}
 	}
 	return true
+}
+
+// nameAt names an object of a resource that has no history. Namespaces are those of the pods.
+func (r *resource) nameAt(i int) string {
+	if r.name == "namespaces" {
+		return fmt.Sprintf("team-%02d", i)
+	}
+	return r.name + "-" + string(rune('a'+i/676%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
 }
 
 // merged yields the pods of the start as they are, with those that came later between them.

@@ -112,9 +112,17 @@ func (q *request) selection(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 	}
-	q.filtered = v.Get("labelSelector") != "" || v.Get("where") != ""
-	q.match = func(p Pod) bool { return selector.Matches(labels.Set(p.labels())) && where(p) }
+	q.filtered = v.Get("labelSelector") != "" || v.Get("where") != "" || q.namespace != ""
+	q.match = func(p Pod) bool { return q.within(p) && selector.Matches(labels.Set(p.labels())) && where(p) }
 	return true
+}
+
+// within: the pod is in the namespace that was asked for, if one was.
+func (q *request) within(p Pod) bool {
+	if q.fleet {
+		return q.namespace == "" || q.namespace == p.Cluster+"."+p.Namespace
+	}
+	return q.namespace == "" || q.namespace == p.Namespace
 }
 
 func (s *Server) get(w http.ResponseWriter, q request) {

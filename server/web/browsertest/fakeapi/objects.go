@@ -57,8 +57,11 @@ func (p Pod) labels() map[string]string {
 	return map[string]string{"app": p.App, "tier": tier}
 }
 
+// began is when all objects are as old as they say.
+var began = time.Now()
+
 func (p Pod) created() time.Time {
-	return time.Now().Add(-time.Duration(p.index%4000)*time.Minute - 90*time.Second).Truncate(time.Second)
+	return began.Add(-time.Duration(p.index%4000)*time.Minute - 90*time.Second).Truncate(time.Second)
 }
 
 // metadata is the object's, in a cluster's own view or in the fleet's.
@@ -129,9 +132,14 @@ func columns(kind string, fleet bool) (cols []column) {
 		column{Name: "Age", Type: "string"}, column{Name: "IP", Type: "string", Priority: 1}, column{Name: "Node", Type: "string", Priority: 1})
 }
 
-// row is a row of a Table. Its object is the metadata, as the server includes it.
+// row is a row of a Table. Its object is the metadata, as the server includes it, but for
+// annotations that nobody looks at: of 50,000 rows they would be the most.
 func (p Pod) row(kind string, fleet bool) object {
 	meta := p.metadata(fleet)
+	delete(meta, "annotations")
+	if fleet {
+		meta["annotations"] = object{"mirador.dev/cluster": p.Cluster}
+	}
 	var cells []any
 	if fleet {
 		cells = append(cells, p.Cluster)

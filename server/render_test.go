@@ -1,0 +1,17 @@
+package server
+
+import "testing"
+
+func TestItemsOfBuiltInListsAreServedWithoutTheirKind(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"kind":"Pod","apiVersion":"v1","metadata":{}}`: `{"metadata":{}}`,
+		`{"apiVersion":"a/v1","kind":"X","metadata":{}}`: `{"apiVersion":"a/v1","kind":"X","metadata":{}}`,
+		`{"kind":"Pod","metadata":{},"apiVersion":"v1"}`: `{"kind":"Pod","metadata":{},"apiVersion":"v1"}`,
+		`{"kind":"Pod","apiVersion":"v1"}`:               `{"kind":"Pod","apiVersion":"v1"}`,
+	} {
+		head, rest := withoutKind([]byte(in))
+		if got := string(head) + string(rest); got != want {
+			t.Errorf("%s is served as %s", in, got)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// A version of the fleet is none of a cluster, also when there is one cluster only: a client that lists again
+// from where it was must not be told to wait until that cluster has reached it.
+func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
+	var hs fleetHubs
+	hs.seq.Store(1000)
+	for _, c := range []struct {
+		version object.Version
+		exact   bool
+		want    int
+	}{
+		{"1000", false, 0}, {"7", false, 0},
+		{"1001", false, http.StatusGatewayTimeout},
+		{"1000", true, http.StatusGone}, {"7", true, http.StatusGone},
+		{"x", false, http.StatusBadRequest}, {"-1", true, http.StatusBadRequest},
+	} {
+		err, got := hs.fresh(c.version, c.exact), 0
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			got = int(status.Status().Code)
+		}
+		if got != c.want || (err == nil) != (c.want == 0) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	h := newFleetHub(&hs.seq)
+	if _, _, err := h.join(scopeOf{}, "1002"); !errors.Is(err, store.ErrGone) {
+		t.Errorf("a watch from a version that was never given out: %v", err)
+	}
+	if _, _, err := h.join(scopeOf{}, "1001"); err != nil {
+		t.Errorf("a watch from now: %v", err)
+	}
+}
