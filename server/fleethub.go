@@ -39,9 +39,21 @@ type fleetHub struct {
 	dropped uint64            // the newest version that is no longer in ring
 	changed map[where]uint64  // when an object last changed, by where it is; what is not here has not, since base
 	feeds   map[*feed]scopeOf // and what each asks for
-	members map[*fleet.Resource]fleet.Subscription
+	members map[*fleet.Resource]member
 	ended   bool
 	used    time.Time
+}
+
+// member is a resource of a cluster that is followed. It has no subscription while that is being made.
+type member struct {
+	cluster string
+	sub     fleet.Subscription
+}
+
+func (m member) remove() {
+	if m.sub != nil {
+		m.sub.Remove()
+	}
 }
 
 // scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
@@ -79,7 +91,7 @@ type where struct {
 func newFleetHub(seq *atomic.Uint64) *fleetHub {
 	now := seq.Add(1)
 	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: map[*feed]scopeOf{},
-		members: map[*fleet.Resource]fleet.Subscription{}, used: time.Now()}
+		members: map[*fleet.Resource]member{}, used: time.Now()}
 }
 
 // admit follows a resource of a cluster. What it holds already is told only if news is true: to
@@ -88,7 +100,7 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 	h.mu.Lock()
 	_, have := h.members[res]
 	if !have && !h.ended {
-		h.members[res] = nil // before the first event comes
+		h.members[res] = member{cluster: cluster} // before the first event comes
 	}
 	ended := h.ended
 	h.mu.Unlock()
@@ -116,7 +128,7 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 		sub.Remove()
 		return errUnserved
 	}
-	h.members[res] = sub
+	h.members[res] = member{cluster, sub}
 	return nil
 }
 
@@ -269,21 +281,20 @@ func (h *fleetHub) reached(f *feed) (string, bool) {
 }
 
 // part ends the membership of a resource that is mirrored no longer. Its objects are gone without
-// a word from anybody, so whoever watches has to list again.
+// a word from anybody, so whoever watches has to list again; those of other clusters keep their versions.
 func (h *fleetHub) part(res *fleet.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sub, ok := h.members[res]
+	m, ok := h.members[res]
 	if !ok {
 		return
 	}
 	delete(h.members, res)
-	if sub != nil {
-		sub.Remove()
-	}
-	h.ring, h.bytes, h.changed = nil, 0, map[where]uint64{}
+	m.remove()
+	maps.DeleteFunc(h.changed, func(at where, _ uint64) bool { return at.cluster == m.cluster })
+	h.ring, h.bytes = nil, 0
 	h.last = h.seq.Add(1)
-	h.base, h.dropped = h.last, h.last
+	h.dropped = h.last
 	for f := range h.feeds {
 		f.end(errSetBack)
 	}
@@ -293,10 +304,8 @@ func (h *fleetHub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = true
-	for _, sub := range h.members {
-		if sub != nil {
-			sub.Remove()
-		}
+	for _, m := range h.members {
+		m.remove()
 	}
 	clear(h.members)
 	for f := range h.feeds {

@@ -97,7 +97,7 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
 	h, res := newFleetHub(&seq), new(fleet.Resource)
-	h.members[res] = nil
+	h.members[res] = member{cluster: "eu"}
 	const now = math.MaxUint64
 	if got := h.version("eu", "web/a", now); got != "1001" {
 		t.Errorf("what never changed is shown at %s", got)
@@ -145,7 +145,7 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetHub(&seq), new(fleet.Resource)
-	h.members[res] = nil
+	h.members[res] = member{cluster: "eu"}
 	h.handle("eu", res, event("web/a", 7))
 	moment := fleetMoment{h, h.now()}
 	h.handle("eu", res, event("web/a", 8)) // which a list that is read now has or has not
@@ -174,6 +174,32 @@ func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
 	}
 }
 
+func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T) {
+	var seq atomic.Uint64
+	h, eu, us := newFleetHub(&seq), new(fleet.Resource), new(fleet.Resource)
+	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
+	h.handle("eu", eu, event("web/a", 7))
+	h.handle("us", us, event("web/a", 7))
+	f, _, err := h.join(scopeOf{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fleetMoment{h, h.now()}
+	changed, quiet := before.of("us", "web/a"), before.of("us", "web/b")
+	h.part(eu)
+	h.handle("eu", eu, event("web/a", 8)) // which was under way
+	after := fleetMoment{h, h.now()}
+	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
+		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version, after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
+	}
+	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+		t.Errorf("who watches is told %v", err)
+	}
+	if _, _, err := h.join(scopeOf{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {
+		t.Errorf("who comes back with a version from before is told %v", err)
+	}
+}
+
 // While nobody followed, things happened that nobody can tell of.
 func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
 	var seq atomic.Uint64
@@ -187,7 +213,7 @@ func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
 func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetHub(&seq), new(fleet.Resource)
-	h.members[res] = nil
+	h.members[res] = member{cluster: "eu"}
 	large := func(version int) *fleet.Event {
 		e := event("web/a", version)
 		e.Old, e.New = entry(e.Key, version-1), entry(e.Key, version)
@@ -217,7 +243,7 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seq atomic.Uint64
 		h, res := newFleetHub(&seq), new(fleet.Resource)
-		h.members[res] = nil
+		h.members[res] = member{cluster: "eu"}
 		read, _, _ := h.join(scopeOf{}, "")
 		left, _, _ := h.join(scopeOf{}, "")
 		stuck, _, _ := h.join(scopeOf{}, "")
