@@ -9,24 +9,25 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// wake makes sure that the handler's goroutine looks at everything that was
-// done before the call. It starts one where there is none.
+// wake makes sure that the handler looks at everything that was done before the
+// call. Where nobody calls it, somebody will.
 func (s *Subscription[T]) wake() {
-	if s.activity.Load() == notified {
-		return // it has not looked yet
-	}
-	if s.activity.Swap(notified) == idle {
+	if s.notify() {
 		s.start()
 	}
 }
 
-// start runs the handler on a goroutine of its own, or wherever Options.Go does.
-func (s *Subscription[T]) start() {
-	if run := s.fan.opts.Go; run != nil {
-		run(s.Name(), s.runFn)
-		return
+// notify is wake for who starts the handler himself where that is to be done.
+func (s *Subscription[T]) notify() (start bool) {
+	if s.activity.Load() == notified {
+		return false // it has not looked yet
 	}
-	go s.runFn()
+	return s.activity.Swap(notified) == idle
+}
+
+// start puts the handler into the line of those that have something to do.
+func (s *Subscription[T]) start() {
+	s.fan.call(line[T]{s, s})
 }
 
 // run delivers until there is nothing left. It declares itself running before it

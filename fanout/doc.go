@@ -4,7 +4,9 @@
 // A publisher hands over batches of events, numbered by a sequence that grows.
 // They form one chain that all handlers share; each handler has its own place in
 // it and reads at its own pace. A batch is garbage when the last handler has
-// passed it. A handler has a goroutine only while it has something to do.
+// passed it. Handlers that have something to do stand in a line, and runners,
+// goroutines that are there only while somebody stands in it, call one after the
+// other.
 //
 // What it promises:
 //
@@ -16,8 +18,11 @@
 //     publisher has marked the initial state complete and all of it was
 //     delivered (P5).
 //   - Isolation. Publish never waits for a handler, and no handler waits for
-//     another. A panic is caught, counted and reported, and the handler goes on
-//     with the next event; so does one that ends its goroutine (P7).
+//     another: whenever one stands in the line, a runner is on its way to it that
+//     is in no callback. A panic is caught, counted and reported, and the handler
+//     goes on with the next event; so does one that ends its goroutine (P7). A
+//     goroutine calls other handlers too, so a callback must leave it as it found
+//     it: who locks it to its thread unlocks it.
 //   - A bound. When more than MaxBacklog events wait for a handler, they are
 //     coalesced to the latest state of each key until the handler has caught up.
 //     What it then sees of each object is a subsequence, and the objects come in the
@@ -31,6 +36,7 @@
 //     return (P9).
 //
 // What it costs: Publish allocates one small node for a batch, whatever the
-// number of handlers, and does a few atomic operations for each handler. An idle
-// handler holds no goroutine and pins no batch.
+// number of handlers, does a few atomic operations for each handler, and starts at
+// most one goroutine. That one starts at most one more while callbacks are quick.
+// An idle handler holds no goroutine and pins no batch.
 package fanout

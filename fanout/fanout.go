@@ -43,11 +43,14 @@ type Fanout[T any] struct {
 	// far as there are batches; 0 while that is not known.
 	mark atomic.Uint64
 
+	turns turns[T]
+	runFn func() // f.runner, made once so that starting it allocates nothing
+
 	mu      sync.Mutex
 	tail    *node[T]           // the empty end of the chain
 	linked  uint64             // the sequence number of the last batch in the chain
 	subs    []*Subscription[T] // replaced, never changed
-	alive   map[*Subscription[T]]struct{}
+	alive   []*Subscription[T] // those whose last callback may be to come
 	joined  int
 	stopped bool
 }
@@ -66,12 +69,13 @@ type node[T any] struct {
 
 // New makes a Fanout without handlers.
 func New[T any](opts Options) *Fanout[T] {
-	return &Fanout[T]{
-		opts:  opts,
-		born:  time.Now(),
-		tail:  new(node[T]),
-		alive: make(map[*Subscription[T]]struct{}),
+	f := &Fanout[T]{
+		opts: opts,
+		born: time.Now(),
+		tail: new(node[T]),
 	}
+	f.runFn = f.runner
+	return f
 }
 
 // now is the time since the Fanout was made, never 0. Reading it is cheaper than
@@ -117,12 +121,16 @@ func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq
 	n.next.Store(end)
 	f.lastSeq.Store(seq)
 	f.mu.Unlock()
+	var woken line[T]
 	for _, s := range subs {
 		if s.coalescing.Load() || int64(end.start-s.position.Load()) > s.maxBacklog {
 			s.absorb(end)
 		}
-		s.wake()
+		if s.notify() {
+			woken.add(s)
+		}
 	}
+	f.call(woken)
 }
 
 // MarkSynced says that the initial state was complete with batch seq. Call it
@@ -132,9 +140,13 @@ func (f *Fanout[T]) MarkSynced(seq uint64) {
 	f.mark.Store(min(seq, f.linked) + 1)
 	subs := f.subs
 	f.mu.Unlock()
+	var woken line[T]
 	for _, s := range subs {
-		s.wake()
+		if s.notify() {
+			woken.add(s)
+		}
 	}
+	f.call(woken)
 }
 
 // Join adds a handler. What is published from now on is delivered to it, after
@@ -158,7 +170,7 @@ func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 	s := newSubscription(f, opts, f.tail, f.lastSeq.Load())
 	s.activity.Store(notified) // nobody starts it before it has its state
 	f.subs = append(slices.Clip(f.subs), s)
-	f.alive[s] = struct{}{}
+	f.alive = append(f.alive, s)
 	f.mu.Unlock()
 	// The place in the chain comes first, the state second: so the state has
 	// everything before that place, and perhaps more, which is skipped later.
@@ -186,8 +198,8 @@ func (f *Fanout[T]) leave(s *Subscription[T], finished bool) {
 	if i := slices.Index(f.subs, s); i >= 0 {
 		f.subs = slices.Concat(f.subs[:i], f.subs[i+1:])
 	}
-	if finished {
-		delete(f.alive, s)
+	if i := slices.Index(f.alive, s); finished && i >= 0 {
+		f.alive = slices.Delete(f.alive, i, i+1)
 	}
 }
 
@@ -201,17 +213,14 @@ func (f *Fanout[T]) Stop(ctx context.Context) error {
 	f.stopped = true
 	subs := f.subs
 	f.subs = nil
-	alive := make([]*Subscription[T], 0, len(f.alive))
-	for s := range f.alive {
-		alive = append(alive, s)
-	}
+	alive := slices.Clone(f.alive)
 	f.mu.Unlock()
 	for _, s := range subs {
 		s.shutdown()
 	}
 	for i, s := range alive {
 		select {
-		case <-s.done:
+		case <-s.Done():
 		case <-ctx.Done():
 			return stillRunning(alive[i:], ctx.Err())
 		}
@@ -222,10 +231,8 @@ func (f *Fanout[T]) Stop(ctx context.Context) error {
 func stillRunning[T any](subs []*Subscription[T], cause error) error {
 	var names []string
 	for _, s := range subs {
-		select {
-		case <-s.done:
+		if s.done.happened.Load() {
 			continue
-		default:
 		}
 		name := fmt.Sprintf("%q", s.Name())
 		if st := s.Stats(); st.Running > 0 || st.RunningKey != "" {

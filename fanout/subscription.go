@@ -70,7 +70,8 @@ const (
 type Subscription[T any] struct {
 	fan        *Fanout[T]
 	opts       HandlerOptions[T]
-	runFn      func() // s.run, made once so that starting it allocates nothing
+	runFn      func()           // s.run, for Options.Go
+	behind     *Subscription[T] // in a line: the next
 	maxBacklog int64
 
 	activity   atomic.Int32
@@ -108,8 +109,33 @@ type Subscription[T any] struct {
 	unclocked int             // callbacks to come that do not read the clock
 	crashing  bool
 
-	synced chan struct{}
-	done   chan struct{}
+	synced latch
+	done   latch
+}
+
+// latch is an event that happens once. The channel that tells of it is made when somebody
+// asks for it: most handlers are asked neither whether they have synced nor whether they
+// have ended. mu of the subscription guards it.
+type latch struct {
+	happened atomic.Bool
+	told     chan struct{}
+}
+
+func (l *latch) happen() {
+	l.happened.Store(true)
+	if l.told != nil {
+		close(l.told)
+	}
+}
+
+func (l *latch) channel() <-chan struct{} {
+	if l.told == nil {
+		l.told = make(chan struct{})
+		if l.happened.Load() {
+			close(l.told)
+		}
+	}
+	return l.told
 }
 
 func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], seq uint64) *Subscription[T] {
@@ -118,10 +144,10 @@ func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], s
 		opts:    opts,
 		cursor:  at,
 		lastSeq: seq,
-		synced:  make(chan struct{}),
-		done:    make(chan struct{}),
 	}
-	s.runFn = s.run
+	if f.opts.Go != nil {
+		s.runFn = s.run
+	}
 	s.position.Store(at.start)
 	switch {
 	case opts.MaxBacklog < 0:
@@ -142,21 +168,22 @@ func (s *Subscription[T]) Name() string { return s.opts.Name }
 
 // Synced is closed when the initial state is complete and this handler has been
 // given all of it. It stays open where the handler was removed before.
-func (s *Subscription[T]) Synced() <-chan struct{} { return s.synced }
+func (s *Subscription[T]) Synced() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.synced.channel()
+}
 
 // HasSynced reports whether Synced is closed.
-func (s *Subscription[T]) HasSynced() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Subscription[T]) HasSynced() bool { return s.synced.happened.Load() }
 
 // Done is closed when the handler was removed, or the Fanout stopped, and its
 // last callback has returned.
-func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
+func (s *Subscription[T]) Done() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done.channel()
+}
 
 // Remove takes the handler out of the stream and drops what waits for it. A
 // callback that is running goes on; no other begins. Remove does not wait, so
@@ -197,7 +224,9 @@ func (s *Subscription[T]) finish() {
 	s.target.Store(s.delivered.Load())
 	s.mu.Unlock()
 	s.fan.leave(s, true)
-	close(s.done)
+	s.mu.Lock()
+	s.done.happen()
+	s.mu.Unlock()
 }
 
 // SetResync changes how often the handler is given the whole state; 0 ends it.

@@ -86,7 +86,7 @@ func (s *Subscription[T]) advance() {
 func (s *Subscription[T]) checkSynced() {
 	mark := s.fan.mark.Load()
 	if mark > 0 && s.lastSeq+1 >= mark && s.replay == replayNone && !s.HasSynced() {
-		close(s.synced)
+		s.synced.happen()
 	}
 }
 

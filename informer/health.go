@@ -60,7 +60,8 @@ func (i *Informer[T]) Health() Health {
 	h.Stale = i.stale.Load() + h.Reflector.Stale
 	h.QueueDeltas, h.QueueBytes = q.Depth()
 	i.countsMu.Lock()
-	h.Problems = maps.Clone(i.counts)
+	h.Problems = make(map[string]uint64, len(i.counts))
+	maps.Copy(h.Problems, i.counts)
 	i.countsMu.Unlock()
 	for _, s := range fan.Subscriptions() {
 		h.Handlers = append(h.Handlers, HandlerHealth{Name: s.Name(), Synced: s.HasSynced(), Stats: s.Stats()})

@@ -69,7 +69,7 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Informer[T]{src: src, cfg: cfg, logContext: context.Background(), counts: map[string]uint64{}}
+	i := &Informer[T]{src: src, cfg: cfg, logContext: context.Background()}
 	i.transform, _ = cfg.transform.(func(T) (T, error))
 	if s, ok := cfg.start.(State[T]); ok {
 		i.start = &s

@@ -271,6 +271,7 @@ func configure[T any](src source.Source[T], opts []Option) (*settings, map[strin
 		}
 		indexes[name] = fn
 	}
+	s.indexes = nil // the store has them
 	if _, ok := s.transform.(func(T) (T, error)); s.transform != nil && !ok {
 		return nil, nil, mismatch[T]("the transform", s.transform)
 	}

@@ -41,6 +41,9 @@ func (i *Informer[T]) problemWait(doing string, key object.Key, err error, wait 
 
 func (i *Informer[T]) count(doing string) {
 	i.countsMu.Lock()
+	if i.counts == nil {
+		i.counts = map[string]uint64{}
+	}
 	i.counts[doing]++
 	i.countsMu.Unlock()
 }

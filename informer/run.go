@@ -167,9 +167,10 @@ func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 	for ctx.Err() == nil && q.Wait(ctx) == nil {
 		buf = q.Take(buf[:0])
 		i.apply(buf)
+		last := buf[len(buf)-1].Type
 		clear(buf)
-		if cap(buf) > keptBuffer && len(buf) <= keptBuffer {
-			buf = nil // a burst is over, and most informers are quiet for most of the time
+		if last == object.ReplaceEnd || last == object.ReplaceAbort || cap(buf) > keptBuffer && len(buf) <= keptBuffer {
+			buf = nil // a list or a burst is over, and most informers are quiet for most of the time
 		}
 	}
 }

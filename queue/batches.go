@@ -64,11 +64,7 @@ func NewBatches[T any](opts BatchOptions) *Batches[T] {
 	if opts.MaxBatch <= 0 {
 		opts.MaxBatch = defaultMaxBatch
 	}
-	return &Batches[T]{
-		opts:    opts,
-		filled:  make(chan struct{}, 1),
-		drained: make(chan struct{}, 1),
-	}
+	return &Batches[T]{opts: opts, filled: make(chan struct{}, 1)}
 }
 
 // Push queues deltas, in order. It copies them; the slice stays the caller's.
@@ -110,10 +106,14 @@ func (q *Batches[T]) awaitRoom(ctx context.Context) error {
 	for q.full() && !q.closed {
 		q.wakeConsumer()
 		q.producerWaits = true
+		if q.drained == nil { // few producers ever wait
+			q.drained = make(chan struct{}, 1)
+		}
+		drained := q.drained
 		q.mu.Unlock()
 		var err error
 		select {
-		case <-q.drained:
+		case <-drained:
 		case <-ctx.Done():
 			err = fmt.Errorf("push a list into a full queue: %w", ctx.Err())
 		}
@@ -173,6 +173,9 @@ func (q *Batches[T]) Take(buf []object.Delta[T]) []object.Delta[T] {
 		}
 		q.ring.dropFront()
 	}
+	if q.deltas == 0 && len(buf) > 0 && endsList(buf[len(buf)-1].Type) {
+		q.ring.release() // after a list most queues are quiet for long
+	}
 	// The index is let go late, so that a queue which stays near its bound does
 	// not build it again and again.
 	if q.bytes < q.opts.MaxBytes/2 {
@@ -221,6 +224,9 @@ func (q *Batches[T]) wakeConsumer() {
 		token(q.filled)
 	}
 }
+
+// endsList reports whether a delta is the last of a list.
+func endsList(t object.DeltaType) bool { return t == object.ReplaceEnd || t == object.ReplaceAbort }
 
 func token(c chan struct{}) {
 	select {

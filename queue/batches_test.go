@@ -279,3 +279,20 @@ func TestProducerAndConsumerRunSideBySide(t *testing.T) {
 	same(t, "state", got.state, want.state)
 	same(t, "bookmark", got.version, want.version)
 }
+
+// A list leaves no memory behind, and what comes after it is in order.
+func TestTheQueueGoesOnAfterAList(t *testing.T) {
+	q := queue.NewBatches[int](queue.BatchOptions{})
+	for round := range 7 { // of lengths that end anywhere in a chunk
+		in := []delta{mark(object.ReplaceBegin, 0)}
+		for v := range round {
+			in = append(in, change(object.Replaced, "a", v+1))
+		}
+		in = append(in, mark(object.ReplaceEnd, 9))
+		ok(t, q.Push(t.Context(), in))
+		same(t, "the list", lines(q.Take(nil)), lines(in))
+		in = []delta{change(object.Added, "b", 1), change(object.Updated, "b", 2), change(object.Updated, "b", 3)}
+		ok(t, q.Push(t.Context(), in))
+		same(t, "what came after it", lines(q.Take(nil)), lines(in))
+	}
+}

@@ -76,6 +76,13 @@ func (c *chunks[T]) dropFront() {
 	}
 }
 
+// release lets go of all memory; there must be no delta. Positions go on, from where a
+// chunk starts.
+func (c *chunks[T]) release() {
+	start := (c.tail + chunkLen - 1) / chunkLen * chunkLen
+	*c = chunks[T]{head: start, tail: start}
+}
+
 // from visits the deltas at position pos and later.
 func (c *chunks[T]) from(pos uint64) iter.Seq[place[T]] {
 	return func(yield func(place[T]) bool) {

@@ -85,7 +85,8 @@ func (b *board) read() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.h
-	h.Errors = maps.Clone(h.Errors)
+	h.Errors = make(map[source.Reason]uint64, len(b.h.Errors))
+	maps.Copy(h.Errors, b.h.Errors)
 	return h
 }
 

@@ -116,7 +116,9 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 	} else {
 		r.phase = connecting
 	}
-	return 0, r.push(ctx)
+	err := r.push(ctx)
+	r.items, r.changes, r.deltas = nil, nil, nil // most sources are quiet from here on
+	return 0, err
 }
 
 // listFailed decides what a failed list means for the next one.

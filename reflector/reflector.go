@@ -55,7 +55,7 @@ func New[T any](opts Options[T]) (*Reflector[T], error) {
 		return nil, err
 	}
 	r := &Reflector[T]{opts: opts, version: opts.StartAt}
-	r.board.h = Health{Since: time.Now(), Version: opts.StartAt, Errors: map[source.Reason]uint64{}}
+	r.board.h = Health{Since: time.Now(), Version: opts.StartAt}
 	switch {
 	case opts.Unsure && !opts.TrustOrder:
 		r.fresh, r.setBack = true, true
@@ -187,6 +187,9 @@ func (r *Reflector[T]) report(doing string, key object.Key, err error, wait time
 	r.trouble = true
 	r.board.update(func(h *Health) {
 		h.Err = err
+		if h.Errors == nil {
+			h.Errors = map[source.Reason]uint64{}
+		}
 		h.Errors[source.ReasonOf(err)]++
 	})
 	if r.opts.OnProblem != nil {

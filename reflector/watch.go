@@ -260,23 +260,35 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			r.advance(c.Item.Version)
 			continue
 		}
-		if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
+		if !r.advance(c.Item.Version) {
 			// The stream is in order and complete from its start, so this was told before,
 			// or comes from a replica that lags: believing it would bring back the past.
 			r.board.update(func(h *Health) { h.Stale++ })
 			continue
 		}
-		r.advance(c.Item.Version)
 		r.deltas = append(r.deltas, d)
 	}
 	r.heard()
 	return nil, r.push(ctx)
 }
 
-func (r *Reflector[T]) advance(v object.Version) {
-	if r.opts.TrustOrder && v != "" || !v.Before(r.version) && v.Ordered() {
+// advance notes a version that the stream has reached. It reports false for one that lies
+// behind what was reached before.
+func (r *Reflector[T]) advance(v object.Version) bool {
+	if r.opts.TrustOrder {
+		if v != "" {
+			r.version = v
+		}
+		return true
+	}
+	order, ok := v.Compare(r.version) // once: it takes longer than all else here
+	if ok && order < 0 {
+		return false
+	}
+	if ok || v.Ordered() {
 		r.version = v
 	}
+	return true
 }
 
 func (r *Reflector[T]) undecodable(c *source.Change[T]) {

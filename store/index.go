@@ -20,9 +20,8 @@ var ErrUnknownIndex = errors.New("no such index")
 
 // indexSet is the indexes that there are. It never changes: adding makes a new one.
 type indexSet[T any] struct {
-	names []string // by number
+	names []string // by number; a store has few, and looks for one among them
 	funcs []IndexFunc[T]
-	known map[string]int
 }
 
 // with returns the set grown by further indexes, in the order of their names.
@@ -30,7 +29,6 @@ func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 	grown := &indexSet[T]{
 		names: slices.Clone(s.names),
 		funcs: slices.Clone(s.funcs),
-		known: maps.Clone(s.known),
 	}
 	for _, name := range slices.Sorted(maps.Keys(add)) {
 		if name == "" {
@@ -39,10 +37,9 @@ func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 		if add[name] == nil {
 			return nil, fmt.Errorf("add index %q: its function is nil", name)
 		}
-		if _, exists := s.known[name]; exists {
+		if slices.Contains(s.names, name) {
 			return nil, fmt.Errorf("add index %q: an index of this name exists; choose another name", name)
 		}
-		grown.known[name] = len(grown.names)
 		grown.names = append(grown.names, name)
 		grown.funcs = append(grown.funcs, add[name])
 	}

@@ -207,8 +207,8 @@ func (s *Snapshot[T]) bucketOf(index, value string) *bucket {
 // Index returns an index of the snapshot. The error for one that does not exist
 // wraps ErrUnknownIndex and lists those that do.
 func (s *Snapshot[T]) Index(name string) (Index[T], error) {
-	i, ok := s.set.known[name]
-	if !ok {
+	i := slices.Index(s.set.names, name)
+	if i < 0 {
 		return Index[T]{}, s.set.unknown(name)
 	}
 	return Index[T]{snap: s, root: s.roots[i]}, nil

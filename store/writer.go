@@ -86,7 +86,7 @@ type change[T any] struct {
 
 // New makes an empty store.
 func New[T any](opts Options[T]) (*Writer[T], error) {
-	set, err := (&indexSet[T]{known: map[string]int{}}).with(opts.Indexes)
+	set, err := (&indexSet[T]{}).with(opts.Indexes)
 	if err != nil {
 		return nil, err
 	}

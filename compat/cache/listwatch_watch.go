@@ -169,11 +169,12 @@ func (s *lwSource) unexpected(event watch.Event) error {
 	if event.Object == nil {
 		return errors.New("a watch event has no object")
 	}
-	gvk := event.Object.GetObjectKind().GroupVersionKind()
-	if s.expectedGVK != nil && gvk != *s.expectedGVK {
-		return fmt.Errorf("a watch event is about %s; expected %s", gvk, *s.expectedGVK)
+	if s.expectedGVK != nil {
+		if gvk := event.Object.GetObjectKind().GroupVersionKind(); gvk != *s.expectedGVK {
+			return fmt.Errorf("a watch event is about %s; expected %s", gvk, *s.expectedGVK)
+		}
 	}
-	if _, table := isTable(event.Object); table {
+	if gvk, table := isTable(event.Object); table {
 		return fmt.Errorf("a watch event is a table (%s), which has no object in it; do not ask for tables", gvk)
 	}
 	return nil
