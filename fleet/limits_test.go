@@ -46,7 +46,7 @@ func (f *flood) Read(b []byte) (int, error) {
 	}
 	n := copy(b, f.left)
 	f.left = f.left[n:]
-	if f.read += n; f.read > 2<<20 && f.peak != nil {
+	if f.read += n; f.read > 512<<10 && f.peak != nil {
 		f.read = 0
 		runtime.GC()
 		f.peak.Store(max(f.peak.Load(), heap()))
@@ -123,8 +123,10 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const most = 4 << 20
-			limits := fleet.Limits{Objects: 5_000, Bytes: most}
+			// Packing noise is slow under the race detector, so little has to be too much. What is there beside the
+			// objects, such as the buffers of streams, is some.
+			const most, some = 1 << 20, 8 << 20
+			limits := fleet.Limits{Objects: 1_250, Bytes: most}
 			inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: limits}, func(w *world) {
 				var peak atomic.Uint64
 				var tries atomic.Int64
@@ -159,7 +161,7 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 				if nodes := w.resource(c, nodesGVR); !nodes.Synced() {
 					t.Error("another resource of the cluster suffers")
 				}
-				if got := int64(peak.Load()) - int64(before); got > 6*most {
+				if got := int64(peak.Load()) - int64(before); got > 6*most+some {
 					t.Errorf("it took %d MiB, with a limit of %d", got>>20, most>>20)
 				}
 				if state := good.Health().State; state != fleet.Ready {
@@ -173,7 +175,7 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 				for range 3 {
 					runtime.GC()
 				}
-				if got := int64(heap()) - int64(before); got > 3*most {
+				if got := int64(heap()) - int64(before); got > 3*most+some {
 					t.Errorf("after an hour of tries %d MiB are held", got>>20)
 				}
 				tame.Store(true)
