@@ -9,7 +9,7 @@ import (
 const (
 	// restBuffer is what a stream holds that has little to say: most watches are silent
 	// for most of their time, and a program may have a thousand.
-	restBuffer = 1 << 9
+	restBuffer = 1 << 10
 	// firstBuffer is what a stream holds while its objects are small.
 	firstBuffer = 32 << 10
 	// calm is after how many small reads in a row a stream counts as silent.
