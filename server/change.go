@@ -28,15 +28,13 @@ type change struct {
 }
 
 // size is about what the change keeps in memory once it was told.
-func (c *change) size() int {
-	n := 0
-	if c.old != nil {
-		n += c.old.Size
+func (c *change) size() int { return sizeOf(c.old) + sizeOf(c.now) }
+
+func sizeOf(e *fleet.Entry) int {
+	if e == nil {
+		return 0
 	}
-	if c.now != nil {
-		n += c.now.Size
-	}
-	return n
+	return e.Size
 }
 
 // sight is an object made ready to be selected. What one watch with a selector has read of a change is there

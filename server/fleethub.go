@@ -76,6 +76,8 @@ type past struct {
 	seq      uint64
 }
 
+func (p *past) size() int { return sizeOf(p.old) + sizeOf(p.now) }
+
 func (p *past) change() *change {
 	v := strconv.FormatUint(p.seq, 10)
 	return &change{cluster: p.cluster, key: p.key, old: p.old, now: p.now, version: v, order: object.Version(v)}
@@ -190,7 +192,7 @@ func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 		h.changed[where{cluster, e.Key}] = p.seq
 	}
 	c := p.change()
-	h.remember(p, c.size())
+	h.remember(p)
 	for f, of := range h.feeds {
 		if of.concerns(cluster, e.Key) {
 			f.push(c)
@@ -199,16 +201,17 @@ func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 }
 
 // remember keeps a change, and of those before as many as may be kept.
-func (h *fleetHub) remember(p past, size int) {
+func (h *fleetHub) remember(p past) {
 	h.ring = append(h.ring, p)
-	h.bytes += size
+	h.bytes += p.size()
 	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
 		return
 	}
 	drop := 0 // some more than has to be, so that it is not done each time
 	for ; drop < len(h.ring)-1 && (len(h.ring)-drop > ringLen/2 || h.bytes > ringBytes/2); drop++ {
-		h.bytes -= h.ring[drop].change().size()
-		h.dropped = h.ring[drop].seq
+		p := &h.ring[drop]
+		h.bytes -= p.size()
+		h.dropped = p.seq
 	}
 	kept := copy(h.ring, h.ring[drop:])
 	clear(h.ring[kept:])

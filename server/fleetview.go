@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -173,11 +174,9 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 
 // fleetRenderer prints all clusters' objects as the first cluster would: a table has one head.
 func (s *Server) fleetRenderer(f form, places []place, p *params) *renderer {
-	r := &renderer{form: f, fleet: true, now: s.now(), include: p.include}
-	if f == asTable && len(places) > 0 {
+	r := &renderer{form: f, fleet: true, now: time.Now(), include: p.include}
+	if f == asTable {
 		r.printer, r.own = s.printer(places[0].cluster, places[0].res)
-	} else if f == asTable {
-		r.printer = noPrinter
 	}
 	return r
 }

@@ -127,10 +127,8 @@ func (s *Server) listing(f form, t *target, places []place, moment fleetMoment, 
 		n := int64(found.Remaining)
 		l.meta.RemainingItemCount = &n
 	}
-	if len(places) > 0 {
-		l.gvk = places[0].res.GVK()
-		l.custom = s.definition(places[0].cluster, places[0].res) != nil
-	}
+	l.gvk = places[0].res.GVK()
+	l.custom = s.definition(places[0].cluster, places[0].res) != nil
 	if !t.fleet {
 		l.render = s.renderer(f, t, places[0].res, p)
 		for i, it := range found.Items {

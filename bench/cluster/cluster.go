@@ -5,15 +5,14 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/mirador-k8s/mirador/bench/program"
 )
 
 // Cluster is a running control plane without controllers: nothing changes in it but
@@ -25,7 +24,7 @@ type Cluster struct {
 	etcd  string // socket
 	stdin *os.File
 	cmd   *exec.Cmd
-	said  *output
+	said  *program.Output
 }
 
 const (
@@ -37,7 +36,7 @@ const (
 // Start starts one whose sockets are in a folder. It ends with Stop, and in any case
 // with this process: it lives as long as a pipe that only this process holds open.
 func Start(ctx context.Context, dir string) (*Cluster, error) {
-	binary, err := findBinary()
+	binary, err := program.Find("DEVCLUSTER", "devcluster")
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func Start(ctx context.Context, dir string) (*Cluster, error) {
 		return nil, fmt.Errorf("make the cluster's standard input: %w", err)
 	}
 	defer read.Close()
-	c := &Cluster{stdin: write, etcd: filepath.Join(dir, "mirador-devcluster", name+".etcd.sock"), said: &output{}}
+	c := &Cluster{stdin: write, etcd: filepath.Join(dir, "mirador-devcluster", name+".etcd.sock"), said: &program.Output{}}
 	c.cmd = exec.Command(binary, "up", "--name", name, "--no-controllers", "--until-stdin-closes")
 	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = read, c.said, c.said
@@ -82,45 +81,4 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 func (c *Cluster) Stop() {
 	c.stdin.Close()
 	_ = c.cmd.Wait() // however it ended, it has
-}
-
-// output is what the cluster printed.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// findBinary returns $DEVCLUSTER, or bin/devcluster in a folder above.
-func findBinary() (string, error) {
-	if path := os.Getenv("DEVCLUSTER"); path != "" {
-		return path, nil
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("look for the devcluster binary: %w", err)
-	}
-	for {
-		path := filepath.Join(dir, "bin", "devcluster")
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("look for the devcluster binary: %w", err)
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("there is no bin/devcluster above this folder: run `make devcluster`, or set DEVCLUSTER to its path")
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -20,11 +20,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mirador-k8s/mirador/bench/cluster"
 	"github.com/mirador-k8s/mirador/bench/feed"
+	"github.com/mirador-k8s/mirador/bench/measure"
+	"github.com/mirador-k8s/mirador/bench/program"
 )
 
 // Size says how much is mirrored.
@@ -57,7 +58,7 @@ func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
 			f.Stop()
 		}
 	}()
-	binary, err := find("MIRADOR", "mirador")
+	binary, err := program.Find("MIRADOR", "mirador")
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (f *Fleet) startDaemon(binary, configs string) error {
 	if err != nil {
 		return fmt.Errorf("read what the daemon says: %w", err)
 	}
-	var said errorLines
+	var said program.Output
 	f.cmd.Stderr = &said
 	if err := f.cmd.Start(); err != nil {
 		f.cmd = nil
@@ -159,27 +160,6 @@ func (f *Fleet) startDaemon(binary, configs string) error {
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // it ends with the daemon
 	return nil
-}
-
-// errorLines keeps the beginning of what a program complains about.
-type errorLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (e *errorLines) Write(p []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.text.Len() < 8<<10 {
-		e.text.Write(p)
-	}
-	return len(p), nil
-}
-
-func (e *errorLines) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.String()
 }
 
 // waitSynced waits until every pod is there and the daemon says that it is ready.
@@ -249,36 +229,8 @@ func (f *Fleet) Stop() {
 
 // RSS is the daemon's resident memory in bytes.
 func (f *Fleet) RSS() (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the daemon's memory: %w", err)
-	}
-	for l := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(l, "VmRSS:"); ok {
-			kib, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kib * 1024, err
-		}
+	if rss := measure.RSS(f.cmd.Process.Pid); rss > 0 {
+		return rss, nil
 	}
 	return 0, errors.New("read the daemon's memory: the system does not tell")
-}
-
-// find returns what an environment variable names, or a program in bin/ in a folder above.
-func find(variable, program string) (string, error) {
-	if path := os.Getenv(variable); path != "" {
-		return path, nil
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("look for %s: %w", program, err)
-	}
-	for {
-		path := filepath.Join(dir, "bin", program)
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("there is no bin/%s above this folder: run `make bin/%s`, or set %s to its path", program, program, variable)
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -44,13 +44,19 @@ func Allocated() (bytes, objects float64) {
 
 // PeakRSS is the largest resident memory so far, in bytes; 0 where the system does
 // not tell.
-func PeakRSS() float64 {
-	data, err := os.ReadFile("/proc/self/status")
+func PeakRSS() float64 { return status("self", "VmHWM:") }
+
+// RSS is the resident memory of a process, in bytes; 0 where the system does not tell.
+func RSS(pid int) float64 { return status(strconv.Itoa(pid), "VmRSS:") }
+
+// status reads an amount of memory that the system tells of a process.
+func status(process, field string) float64 {
+	data, err := os.ReadFile("/proc/" + process + "/status")
 	if err != nil {
 		return 0
 	}
 	for l := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(l, "VmHWM:"); ok {
+		if value, ok := strings.CutPrefix(l, field); ok {
 			kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
 			return kib * 1024
 		}
