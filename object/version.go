@@ -1,7 +1,5 @@
 package object
 
-import "strings"
-
 // Version is the point in a source's history at which a state was current: a
 // Kubernetes resourceVersion. "" means that it is not known.
 type Version string
@@ -11,16 +9,28 @@ type Version string
 // without sign or leading zeros have an order; where either side is anything
 // else, ok is false unless both are the same text.
 func (v Version) Compare(other Version) (order int, ok bool) {
-	if v == other {
+	switch {
+	case v == other:
 		return 0, v != ""
-	}
-	if !v.Ordered() || !other.Ordered() {
+	case len(v) != len(other):
+		if !v.Ordered() || !other.Ordered() {
+			return 0, false
+		}
+		return len(v) - len(other), true
+	case v[0] == '0' || other[0] == '0':
 		return 0, false
 	}
-	if len(v) != len(other) {
-		return len(v) - len(other), true
+	// In one pass: an event is compared with four others on its way.
+	for i := range len(v) {
+		a, b := v[i], other[i]
+		if a-'0' > 9 || b-'0' > 9 {
+			return 0, false
+		}
+		if order == 0 {
+			order = int(a) - int(b)
+		}
 	}
-	return strings.Compare(string(v), string(other)), true
+	return order, true
 }
 
 // Before reports whether v is known to be older than other.

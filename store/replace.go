@@ -169,7 +169,7 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	for i := range list.order {
 		if s := &list.order[i]; s.rec != nil {
 			w.ready(s)
-			olds[i] = w.apply(s.rec)
+			olds[i] = w.apply(s.rec.Key, s.rec)
 			w.keeper.drop(olds[i])
 		}
 	}

@@ -69,6 +69,7 @@ type Writer[T any] struct {
 	keeper *keeper[T]
 	values [][]string // scratch: what the index functions gave, by index
 	visits uint64     // scratch of reindex
+	looked looked     // scratch of locate
 
 	torn bool // EndHistory was called in the open batch
 
@@ -120,10 +121,15 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 // Reader returns the reading side of the store.
 func (w *Writer[T]) Reader() *Reader[T] { return &Reader[T]{sh: w.sh} }
 
-// Get returns the entry of a key, as the open batch left it.
+// Get returns the entry of a key, as the open batch left it. A Put or Delete of the same key
+// after it does not search again.
 func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
-	rec := w.stored(key)
-	return rec.entry(), rec != nil
+	t := w.sh.table.Load()
+	_, at, found := w.locate(t, key)
+	if !found {
+		return nil, false
+	}
+	return t.cells[at].rec.Load().entry(), true
 }
 
 // Len is the number of objects, as the open batch left it.
@@ -145,7 +151,7 @@ func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	w.must("Put", batching)
 	w.evaluate(it.Key, it.Value, 0)
 	rec := w.keeper.keep(&it)
-	was := w.apply(rec)
+	was := w.apply(it.Key, rec)
 	w.keeper.drop(was)
 	w.advance(it.Version)
 	w.note(was, rec)
