@@ -27,7 +27,7 @@ func (s *Subscription[T]) notify() (start bool) {
 
 // start puts the handler into the line of those that have something to do.
 func (s *Subscription[T]) start() {
-	s.fan.call(line[T]{s, s})
+	s.fan.call(line[T]{s, s}, false)
 }
 
 // run delivers until there is nothing left. It declares itself running before it

@@ -6,7 +6,8 @@
 // it and reads at its own pace. A batch is garbage when the last handler has
 // passed it. Handlers that have something to do stand in a line, and runners,
 // goroutines that are there only while somebody stands in it, call one after the
-// other.
+// other. A publisher that lets Attend call it is a runner too, and calls the handlers
+// of what it has published itself.
 //
 // What it promises:
 //
@@ -37,6 +38,7 @@
 //
 // What it costs: Publish allocates one small node for a batch, whatever the
 // number of handlers, does a few atomic operations for each handler, and starts at
-// most one goroutine. That one starts at most one more while callbacks are quick.
+// most one goroutine. That one starts at most one more while callbacks are quick. PublishHere
+// starts none, and its caller then one, which stands by.
 // An idle handler holds no goroutine and pins no batch.
 package fanout

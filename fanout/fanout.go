@@ -46,6 +46,9 @@ type Fanout[T any] struct {
 	turns turns[T]
 	runFn func() // f.runner, made once so that starting it allocates nothing
 
+	work func() bool // of Attend
+	over func()      // to be called at its end
+
 	mu      sync.Mutex
 	tail    *node[T]           // the empty end of the chain
 	linked  uint64             // the sequence number of the last batch in the chain
@@ -87,17 +90,23 @@ func (f *Fanout[T]) now() int64 { return int64(time.Since(f.born)) + 1 }
 // events has a number too: publish it, so that handlers know that there is
 // nothing in it to wait for. After Stop it does nothing.
 func (f *Fanout[T]) Publish(seq uint64, events []object.Event[T]) {
-	f.publish(seq, events, nil)
+	f.publish(seq, events, nil, false)
+}
+
+// PublishHere is Publish for the work that Attend was given, and nobody else: the handlers are
+// called when the work has returned.
+func (f *Fanout[T]) PublishHere(seq uint64, events []object.Event[T]) {
+	f.publish(seq, events, nil, true)
 }
 
 // PublishState is Publish for a batch that is a whole state, every object of it new: each
 // handler reads it at its own pace, as Adds marked Initial, and nobody holds it as
 // events. The state counts as one event where a backlog is bounded.
 func (f *Fanout[T]) PublishState(seq uint64, state iter.Seq[object.Event[T]]) {
-	f.publish(seq, nil, state)
+	f.publish(seq, nil, state, false)
 }
 
-func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq[object.Event[T]]) {
+func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq[object.Event[T]], here bool) {
 	size := len(events)
 	if state != nil {
 		size = 1
@@ -130,7 +139,7 @@ func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq
 			woken.add(s)
 		}
 	}
-	f.call(woken)
+	f.call(woken, here)
 }
 
 // MarkSynced says that the initial state was complete with batch seq. Call it
@@ -146,7 +155,7 @@ func (f *Fanout[T]) MarkSynced(seq uint64) {
 			woken.add(s)
 		}
 	}
-	f.call(woken)
+	f.call(woken, false)
 }
 
 // Join adds a handler. What is published from now on is delivered to it, after

@@ -10,10 +10,18 @@ import "sync"
 // other. It does not know how long a callback will last: so whenever somebody is
 // in the line, a runner is on its way there that is in no callback. A handler that
 // blocks has its runner to itself.
+//
+// The publisher's own work, where Attend was given some, is done by a runner too: it is
+// what comes when nobody is in the line. Who publishes in the course of it calls the
+// handlers himself, at once; the work waits for that, unless a callback takes
+// its time: then the runner that is on its way goes on with it.
 type turns[T any] struct {
 	mu      sync.Mutex
 	line    line[T]
 	looking int // runners that look at the line before they call anybody
+
+	free   bool // there is work, and nobody does it
+	coming bool // who does it is one of those that look: he has only to come back
 }
 
 // line is a list of handlers, linked through themselves. A handler is in one line at
@@ -40,8 +48,8 @@ func (l *line[T]) take() *Subscription[T] {
 	return s
 }
 
-// call lets handlers run, in this order.
-func (f *Fanout[T]) call(woken line[T]) {
+// call lets handlers run, in this order; here is as in join.
+func (f *Fanout[T]) call(woken line[T], here bool) {
 	if woken.first == nil {
 		return
 	}
@@ -51,14 +59,15 @@ func (f *Fanout[T]) call(woken line[T]) {
 		}
 		return
 	}
-	if f.turns.join(woken) {
+	if f.turns.join(woken, here) {
 		go f.runFn()
 	}
 }
 
 // join puts handlers at the end of the line, and reports whether a runner is to be
-// started for them.
-func (t *turns[T]) join(woken line[T]) bool {
+// started for them. here says that the caller is doing the work, and comes to the line
+// when he returns from it.
+func (t *turns[T]) join(woken line[T], here bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.line.first == nil {
@@ -69,38 +78,105 @@ func (t *turns[T]) join(woken line[T]) bool {
 	if t.looking > 0 {
 		return false
 	}
+	t.looking, t.coming = 1, here
+	return !here
+}
+
+// back is what a runner comes from when it looks at the line.
+type back uint8
+
+const (
+	fromStart back = iota
+	fromCallback
+	fromWork
+)
+
+// next gives a runner the first of the line, or the work, or neither if it may end. Where
+// something is left to do and nobody else is on the way to it, relief is true: the
+// runner must start one before it calls its handler.
+func (t *turns[T]) next(from back) (s *Subscription[T], work, relief bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case from == fromCallback:
+		t.looking++
+	case from == fromWork && !t.coming:
+		return nil, true, false // whoever is in the line is not his business
+	case from == fromWork:
+		t.free, t.coming = true, false
+	}
+	s = t.line.take()
+	if s == nil {
+		work, t.free = t.free, false
+	} else if (t.line.first != nil || t.free) && t.looking == 1 {
+		return s, false, true // the one that is started looks in place of this one
+	}
+	t.looking--
+	return s, work, false
+}
+
+// runner calls handlers while any wait, and does the work while nobody does. A callback that
+// ends its goroutine ends a runner that counts for nothing: its handler comes back
+// to the line by itself.
+func (f *Fanout[T]) runner() {
+	for from := fromStart; ; {
+		s, work, relief := f.turns.next(from)
+		if relief {
+			go f.runFn()
+		}
+		switch {
+		case s != nil:
+			s.run()
+			from = fromCallback
+		case work && f.worked():
+			from = fromWork
+		default:
+			return
+		}
+	}
+}
+
+// Attend lets work be called until it returns false, one call at a time, and over when that
+// has happened. It does not wait. Between two calls the goroutine that does so calls handlers:
+// those that PublishHere found idle are called as soon as the call in which that was done has returned,
+// with no other goroutine to wait for. If one of them does not return at once, the next
+// call of work is on another goroutine. There can be one at a time.
+func (f *Fanout[T]) Attend(work func() (more bool), over func()) {
+	f.work, f.over = work, over
+	if f.turns.offer() {
+		go f.runFn()
+	}
+}
+
+// offer says that there is work, and reports whether a runner is to be started for it.
+func (t *turns[T]) offer() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = true
+	if t.looking > 0 {
+		return false
+	}
 	t.looking = 1
 	return true
 }
 
-// next gives a runner the first of the line, or nil if it may end. back says that it
-// comes from a callback. Where others wait and nobody else is on the way to them, relief is
-// true: the runner must start one before it calls its handler.
-func (t *turns[T]) next(back bool) (s *Subscription[T], relief bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if back {
-		t.looking++
-	}
-	s = t.line.take()
-	if s != nil && t.line.first != nil && t.looking == 1 {
-		return s, true // the one that is started looks in place of this one
-	}
-	t.looking--
-	return s, false
-}
-
-// runner calls handlers while any wait. A callback that ends its goroutine ends a runner
-// that counts for nothing: its handler comes back to the line by itself.
-func (f *Fanout[T]) runner() {
-	for back := false; ; back = true {
-		s, relief := f.turns.next(back)
-		if s == nil {
+// worked does the work once, and reports whether there is more. Work that ends its goroutine is
+// over, as it is when it panics, with the program.
+func (f *Fanout[T]) worked() (more bool) {
+	defer func() {
+		if more {
 			return
 		}
-		if relief {
+		f.turns.mu.Lock()
+		coming := f.turns.coming
+		f.turns.coming = false
+		f.turns.mu.Unlock()
+		if coming { // he was on his way to the line, and will not come
 			go f.runFn()
 		}
-		s.run()
-	}
+		over := f.over
+		f.work, f.over = nil, nil
+		over()
+	}()
+	return f.work()
 }

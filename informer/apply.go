@@ -32,6 +32,10 @@ type batch[T any] struct {
 func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 	i.write.Lock()
 	defer i.write.Unlock()
+	i.applyLocked(deltas)
+}
+
+func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	for n := range deltas {
 		d := &deltas[n]
 		i.batch.ahead = len(deltas) - n
@@ -110,7 +114,11 @@ func (i *Informer[T]) commit() {
 // for its number.
 func (i *Informer[T]) publish() {
 	i.events.Add(uint64(len(i.batch.events)))
-	i.fan.Publish(i.batch.seq, i.batch.events)
+	if i.here {
+		i.fan.PublishHere(i.batch.seq, i.batch.events)
+	} else {
+		i.fan.Publish(i.batch.seq, i.batch.events)
+	}
 	i.batch.events = nil // the handlers own it now
 }
 

@@ -47,6 +47,7 @@ type Informer[T any] struct {
 	write   sync.Mutex
 	writer  *store.Writer[T]
 	batch   batch[T]
+	here    bool          // it is held by the goroutine that reads the source
 	listEnd chan struct{} // made by an Amend that waits for the open list
 
 	mu     sync.Mutex
@@ -106,10 +107,10 @@ func (i *Informer[T]) prepare() error {
 		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
 	}
 	q := queue.NewBatches[T](waiting)
-	var sink reflector.Sink[T] = q
+	sink := direct[T]{i: i, queue: q, idle: q.Idle}
 	steps, _ := i.cfg.steps.(*steps[T])
 	if steps != nil {
-		sink = steps.sink(q)
+		sink.queue, sink.idle = steps.sink(q)
 	}
 	var at object.Version
 	unsure := false

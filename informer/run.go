@@ -30,17 +30,26 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	i.load()
 
 	var producer sync.WaitGroup
-	producer.Go(func() {
-		err := refl.Run(ctx)
-		if err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
-			i.problem("reflect", "", err)
-		}
-	})
+	producer.Add(1)
+	fan.Attend(func() bool { return i.reflect(ctx, refl) }, producer.Done)
 	i.consume(ctx, q)
 	cancel()
 	q.Close()
 	producer.Wait()
 	return i.finish(fan, q)
+}
+
+// reflect lets the reflector have its next turn, and reports whether there is another. It is
+// called where the handlers are: see direct.
+func (i *Informer[T]) reflect(ctx context.Context, refl *reflector.Reflector[T]) (more bool) {
+	more, err := refl.Turn(ctx)
+	if err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
+		i.problem("reflect", "", err)
+	}
+	if !more {
+		refl.Close()
+	}
+	return more
 }
 
 // finish is the end of a Run whose reflector has ended.

@@ -153,6 +153,15 @@ func (q *Batches[T]) Wait(ctx context.Context) error {
 	}
 }
 
+// Idle reports whether the consumer waits and there is nothing to take. To the producer,
+// and to nobody else, that is good until its next Push: meanwhile it may do what the
+// consumer would.
+func (q *Batches[T]) Idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.consumerWaits && q.deltas == 0 && !q.closed
+}
+
 // Take moves up to MaxBatch deltas out of the queue and appends them to buf, in
 // the order of their arrival. It never waits; where there is nothing, buf comes
 // back as it was.

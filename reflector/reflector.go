@@ -74,17 +74,24 @@ func (r *Reflector[T]) Health() Health { return r.board.read() }
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	defer r.Close()
 	for {
-		wait, err := r.Step(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if more, err := r.Turn(ctx); !more {
 			return err
 		}
-		if wait > 0 && !sleep(ctx, wait) {
-			return nil
-		}
 	}
+}
+
+// Turn is one round of Run, for callers that do something else between two of them: a Step and the
+// wait after it. Where there is no more, err is what Run would return, and the caller
+// is to call Close.
+func (r *Reflector[T]) Turn(ctx context.Context) (more bool, err error) {
+	wait, err := r.Step(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return wait <= 0 || sleep(ctx, wait), nil
 }
 
 // Step does the next thing there is to do and returns how long to wait before

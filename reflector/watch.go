@@ -156,8 +156,7 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 		return wait, err
 	}
 	// The same stream goes on with the changes. It has its own, longer, patience.
-	r.watch.dog.limit = r.beat.limit(2 * r.opts.WatchTimeout)
-	r.watch.dog.heard()
+	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 	r.watch.opened = time.Now()
 	r.board.enter(Streaming)
 	lost, err := r.take(ctx, rest)
@@ -214,9 +213,9 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 		if r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
 		}
-		r.watch.dog.limit = r.beat.limit(2 * r.opts.WatchTimeout)
-		r.watch.dog.heard()
+		r.watch.dog.rest() // the sink may take its time
 		lost, terr := r.take(ctx, changes)
+		r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 		clear(changes)
 		if terr != nil {
 			return 0, terr

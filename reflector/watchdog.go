@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -12,26 +13,70 @@ var errSilent = errors.New("the source said nothing for too long")
 
 // watchdog ends an operation on the source that goes silent: a half-open
 // connection gives no error, it just never says anything again.
+//
+// It is told of every word, and looks when its timer rings whether the last one was long
+// ago: setting a timer anew is dearer than noting the time.
 type watchdog struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	limit  time.Duration
+
+	mu      sync.Mutex
+	limit   time.Duration
+	timer   *time.Timer
+	set     time.Duration // the limit that the timer was set for; 0: it has rung
+	last    time.Time     // when there was a word
+	resting bool
 }
 
 func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
 	ctx, cancel := context.WithCancelCause(parent)
-	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit}
-	w.timer = time.AfterFunc(limit, func() { cancel(errSilent) })
+	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, set: limit, last: time.Now()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(limit, w.ring)
 	return w
 }
 
 // heard starts the wait anew.
-func (w *watchdog) heard() { w.timer.Reset(w.limit) }
+func (w *watchdog) heard() { w.expect(0) }
+
+// expect is heard, with another limit from now on; 0 is the one before.
+func (w *watchdog) expect(limit time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if limit > 0 {
+		w.limit = limit
+	}
+	w.last, w.resting = time.Now(), false
+	if w.set == 0 || w.limit < w.set {
+		w.set = w.limit
+		w.timer.Reset(w.limit)
+	}
+}
 
 // rest holds the wait until heard is called: what the sink takes its time for is
 // not the source's silence.
-func (w *watchdog) rest() { w.timer.Stop() }
+func (w *watchdog) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resting = true
+}
+
+// ring is called by the timer. If it rings while the watchdog rests, heard sets it again.
+func (w *watchdog) ring() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set = 0
+	if w.resting {
+		return
+	}
+	if left := w.limit - time.Since(w.last); left > 0 {
+		w.set = w.limit
+		w.timer.Reset(left)
+		return
+	}
+	w.cancel(errSilent)
+}
 
 // explain turns the cancelled context that a read failed with into the reason
 // for which it was cancelled.
@@ -43,6 +88,7 @@ func (w *watchdog) explain(err error) error {
 }
 
 func (w *watchdog) stop() {
+	w.rest()
 	w.timer.Stop()
 	w.cancel(nil)
 }

@@ -29,7 +29,7 @@ type lwSource struct {
 	description source.Description
 	expected    reflect.Type             // nil: any
 	expectedGVK *schema.GroupVersionKind // of unstructured objects; nil: any
-	key         KeyFunc
+	key         KeyFunc                  // of what has no metadata of its own
 	// transform gives what is applied to each object, or nil. It may be nil itself.
 	transform func() TransformFunc
 	// pageSize is what the caller asked for; 0 leaves it to the rules below.
@@ -110,14 +110,19 @@ func (s *lwSource) item(obj runtime.Object) object.Item[any] {
 		}
 	}
 	it := object.Item[any]{Value: value}
-	key, err := s.key(value)
-	if err != nil && failed == nil {
-		failed = KeyError{Obj: value, Err: err}
-		key, _ = s.key(obj)
-	}
-	it.Key = object.Key(key)
-	if m, err := meta.Accessor(value); err == nil {
+	if m, ok := value.(metav1.Object); ok { // the way of nearly everything: one look at what it is, for all four
+		it.Key = object.NewKey(m.GetNamespace(), m.GetName())
 		it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
+	} else {
+		key, err := s.key(value)
+		if err != nil && failed == nil {
+			failed = KeyError{Obj: value, Err: err}
+			key, _ = s.key(obj)
+		}
+		it.Key = object.Key(key)
+		if m, err := meta.Accessor(value); err == nil {
+			it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
+		}
 	}
 	if failed != nil {
 		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, failed }

@@ -1,0 +1,145 @@
+package informer_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+)
+
+// Single changes, which whoever reads them stores, and bursts, which go through the
+// queue, are told in the order in which they came.
+func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{1, nil}))
+		rec := &recorder{}
+		subscribe(t, r, rec)
+		r.run(t)
+		var want []string
+		for v, round := 2, 0; round < 200; round++ {
+			var burst []source.Change[*thing]
+			for range 1 + round*round%13 {
+				burst = append(burst, put("a", v, "u"))
+				if v == 2 {
+					want = append(want, "Add a new=2")
+				} else {
+					want = append(want, fmt.Sprintf("Update a old=%d new=%d", v-1, v))
+				}
+				v++
+			}
+			r.say(burst...) // the one before may still be under way
+		}
+		synctest.Wait()
+		same(t, "events", rec.lines(), want)
+	})
+}
+
+// While somebody holds the store, a change waits in the queue and not with who reads, and
+// he goes on reading.
+func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
+		rec := &recorder{}
+		subscribe(t, r, rec)
+		r.run(t)
+		entered, leave := make(chan struct{}), make(chan struct{})
+		indexed := make(chan error)
+		go func() {
+			indexed <- r.AddIndex("slow", func(*thing) ([]string, error) {
+				select {
+				case <-entered: // of the objects to come
+				default:
+					close(entered)
+					<-leave
+				}
+				return nil, nil
+			})
+		}()
+		<-entered
+		for v := 2; v < 6; v++ {
+			r.say(put("a", v, "u"))
+		}
+		r.say(bookmark(5)) // it was read, or this would wait
+		if h := r.Health(); h.Reflector.Version != "5" || r.Reader().Version() != "1" {
+			t.Errorf("read up to %s, stored up to %s", h.Reflector.Version, r.Reader().Version())
+		}
+		close(leave)
+		if err := <-indexed; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=2", "Update a old=2 new=3", "Update a old=3 new=4", "Update a old=4 new=5"})
+	})
+}
+
+// An index function that takes long is not the source's silence.
+func TestP11_ASlowStoreIsNotTakenForASilentSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leave := make(chan struct{})
+		r := make1(t, newFeed(state{1, nil}), informer.Index("slow", func(*thing) []string { <-leave; return nil }))
+		r.run(t)
+		r.say(put("a", 2, "u"))
+		time.Sleep(3 * time.Hour)
+		close(leave)
+		synctest.Wait()
+		same(t, "store", contents(r), []string{"a=2"})
+		r.say(put("a", 3, "u")) // on the same stream
+		synctest.Wait()
+		same(t, "store", contents(r), []string{"a=3"})
+		if h := r.Health().Reflector; h.Watches != 1 || h.Err != nil {
+			t.Errorf("%d watches were opened; error: %v", h.Watches, h.Err)
+		}
+	})
+}
+
+// A handler that blocks has the goroutine to itself that read the event: another goes on reading.
+func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{1, nil}))
+		leave := make(chan struct{})
+		stuck := &recorder{on: func(object.Event[*thing]) { <-leave }}
+		quick := &recorder{}
+		for range 3 {
+			subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-leave }})
+		}
+		subscribe(t, r, stuck)
+		subscribe(t, r, quick)
+		r.run(t)
+		want := []string{"Add a new=2"}
+		for v := 2; v < 10; v++ {
+			r.say(put("a", v, "u"))
+			synctest.Wait()
+			if v > 2 {
+				want = append(want, fmt.Sprintf("Update a old=%d new=%d", v-1, v))
+			}
+			same(t, "seen by the quick one", quick.lines(), want)
+			same(t, "seen by the stuck one", stuck.lines(), want[:1])
+		}
+		close(leave)
+		synctest.Wait()
+		same(t, "seen by the stuck one in the end", stuck.lines(), want)
+	})
+}
+
+// An informer that has nothing to do has two goroutines: one reads, and that of Run is
+// there to store what comes fast.
+func TestBudget_GoroutinesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
+		subscribe(t, r, &recorder{})
+		synctest.Wait() // the handler has been told that there is nothing yet
+		before := runtime.NumGoroutine()
+		r.run(t)
+		r.say(put("a", 2, "u"))
+		r.say(put("a", 3, "u"), put("b", 4, "u"), put("c", 5, "u"), put("d", 6, "u"))
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n != 2 {
+			t.Errorf("%d goroutines at rest, not 2", n)
+		}
+	})
+}
