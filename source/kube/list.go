@@ -31,7 +31,8 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.attempt("list"), s.opts.buffers), src: s, req: s.opts.request(), encoded: opts.Encoded}
+	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(), encoded: opts.Encoded}
+	l.ownRequests()
 	switch opts.Match {
 	case source.Consistent:
 	case source.Any:
@@ -43,7 +44,7 @@ func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.L
 		}
 	default:
 		l.Close()
-		return nil, fmt.Errorf("%s: unknown match %d; use Consistent, Any or NotOlderThan", l.what, opts.Match)
+		return nil, fmt.Errorf("%s: unknown match %d; use Consistent, Any or NotOlderThan", l.what(), opts.Match)
 	}
 	l.req.Limit = int64(s.opts.pageSize)
 	if opts.PageSize > 0 {
@@ -128,7 +129,7 @@ func (l *lister[T]) next(block bool) (item object.Item[T], ok bool, err error) {
 		return item, false, garbled(err)
 	}
 	if err != nil {
-		return undecodable(item, fmt.Errorf("%s: decode %q: %w", l.what, item.Key, err)), true, nil
+		return undecodable(item, fmt.Errorf("%s: decode %q: %w", l.what(), item.Key, err)), true, nil
 	}
 	return item, true, nil
 }

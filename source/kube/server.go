@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
@@ -109,37 +110,45 @@ func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions, ac
 // stream is what an open list and an open watch have in common: a context, the
 // response that is being read, and the error that ended it.
 type stream struct {
-	parent context.Context
-	ctx    context.Context
-	cancel context.CancelFunc
-	what   string
+	srv    *server
+	verb   string
+	ctx    context.Context // of its requests
+	parent context.Context // of its reader
+	cancel func()          // ends ctx; nil where it is the reader's
 	in     inbox
 
 	allowed *Allowance // nil for no bound but that of each object
 
 	mu     sync.Mutex
 	body   io.Closer
-	held   int // of what is allowed
-	closed bool
+	held   int         // of what is allowed
+	closed atomic.Bool // set under mu
 }
 
 var errClosed = errors.New("it was closed by its reader")
 
-func newStream(ctx context.Context, what string, allowed *Allowance) *stream {
-	s := &stream{parent: ctx, what: what, allowed: allowed}
+func newStream(ctx context.Context, srv *server, verb string, allowed *Allowance) *stream {
+	s := &stream{srv: srv, verb: verb, ctx: ctx, parent: ctx, allowed: allowed}
 	if allowed != nil {
 		s.in.hold = s.hold
 	}
-	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
+
+// ownRequests gives the stream a context of its own, which Close ends: for one that sends requests
+// when it is open already. Who has a response only needs none, and a context that
+// waits for another is half a kilobyte.
+func (s *stream) ownRequests() { s.ctx, s.cancel = context.WithCancel(s.parent) }
+
+// what says what is being attempted.
+func (s *stream) what() string { return s.srv.attempt(s.verb) }
 
 // hold changes how much of the allowance the stream has. A closed one has nothing.
 func (s *stream) hold(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed:
+	case s.closed.Load():
 		return errClosed
 	case n > s.held:
 		if err := s.allowed.take(int64(n - s.held)); err != nil {
@@ -157,7 +166,7 @@ func (s *stream) hold(n int) error {
 func (s *stream) attach(body io.ReadCloser) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		body.Close()
 		return errClosed
 	}
@@ -182,36 +191,39 @@ func (s *stream) release() {
 // which it does not when the context has ended.
 func (s *stream) Close() error {
 	s.mu.Lock()
-	s.closed = true
+	s.closed.Store(true)
 	if s.held > 0 {
 		s.allowed.give(int64(s.held))
 		s.held = 0
 	}
 	s.mu.Unlock()
 	s.release()
-	s.cancel()
+	if s.cancel != nil {
+		s.cancel()
+	}
 	return nil
 }
 
 // alive fails when the reader's context has ended or the stream was closed.
 func (s *stream) alive() error {
-	return s.ctx.Err()
+	if s.closed.Load() {
+		return errClosed
+	}
+	return s.parent.Err()
 }
 
 // failure says why the stream ended, and ends what is left of it. Whatever the
 // transport makes of a cancelled context, the context's own error is reported.
 func (s *stream) failure(err error) error {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
+	closed := s.closed.Load()
 	s.Close()
 	switch {
 	case err == io.EOF:
 		return io.EOF
 	case s.parent.Err() != nil:
-		return fmt.Errorf("%s: %w", s.what, s.parent.Err())
+		return fmt.Errorf("%s: %w", s.what(), s.parent.Err())
 	case closed:
-		return fmt.Errorf("%s: %w", s.what, errClosed)
+		return fmt.Errorf("%s: %w", s.what(), errClosed)
 	}
-	return broken(s.what, err)
+	return broken(s.what(), err)
 }
