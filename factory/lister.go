@@ -180,12 +180,8 @@ func (s *shared[T]) byNamespace() (x store.Index[T], err error) {
 	if x, err := snap.Index(namespaceIndex); err == nil {
 		return x, nil
 	}
-	values := func(obj T) ([]string, error) {
-		namespace, _, err := metadata(obj)
-		return []string{namespace}, err
-	}
 	s.mu.Lock()
-	err = s.addIndex(namespaceIndex, index[T]{values: values})
+	err = s.addIndex(namespaceIndex, index[T]{values: store.ByNamespace[T]()})
 	s.mu.Unlock()
 	if err != nil {
 		return x, err
@@ -201,7 +197,7 @@ func choose[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
 	if selector == nil || selector.Empty() {
 		return append(to, obj), nil
 	}
-	_, set, err := metadata(obj)
+	set, err := labelsOf(obj)
 	if err != nil {
 		return to, err
 	}
@@ -211,21 +207,20 @@ func choose[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
 	return to, nil
 }
 
-// metadata reads what listers ask about. Of raw JSON it has to be decoded, each
+// labelsOf reads what listers ask about. Of raw JSON it has to be decoded, each
 // time: an index is the better way to select there.
-func metadata(obj any) (namespace string, set map[string]string, err error) {
+func labelsOf(obj any) (labels map[string]string, err error) {
 	switch o := obj.(type) {
 	case metav1.Object:
-		return o.GetNamespace(), o.GetLabels(), nil
+		return o.GetLabels(), nil
 	case *kube.RawObject:
 		var head struct {
 			Metadata struct {
-				Namespace string            `json:"namespace"`
-				Labels    map[string]string `json:"labels"`
+				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
 		}
 		err := json.Unmarshal(o.Bytes, &head)
-		return head.Metadata.Namespace, head.Metadata.Labels, err
+		return head.Metadata.Labels, err
 	}
-	return "", nil, fmt.Errorf("a %T has no metadata", obj)
+	return nil, fmt.Errorf("a %T has no metadata", obj)
 }

@@ -61,7 +61,8 @@ func Index[T any](name string, values func(obj T) []string) Option {
 }
 
 // IndexFunc adds an index whose function may fail. An object for which it fails
-// is kept, is not found by this index, and is reported.
+// is kept, is not found by this index, and is reported. For an index by namespace give
+// store.ByNamespace, for which the objects need not be looked at.
 func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
 	return optionFunc(func(s *settings) error {
 		switch {

@@ -149,16 +149,30 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	for base := 0; base < w.objects.n; base += width {
 		for _, seat := range w.objects.chunk(base) {
 			rec := seat.rec
-			w.evaluate(rec.Key, rec.Object(), from)
+			w.evaluateStored(rec, from)
 			rec.refs = w.enterBuckets(rec, rec.refs, from)
 		}
 	}
 	return nil
 }
 
+// evaluateStored is evaluate for an object that may have to be decoded first.
+func (w *Writer[T]) evaluateStored(rec *record[T], from int) {
+	var obj T
+	if w.set.needsObjects(from) {
+		obj = rec.Object()
+	}
+	w.evaluate(rec.Key, obj, from)
+}
+
 // evaluate runs the index functions, from a number on, into w.values.
 func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 	for i := from; i < len(w.set.funcs); i++ {
+		if w.set.keyed[i] {
+			w.namespace[0], _ = key.Split()
+			w.values[i] = w.namespace[:]
+			continue
+		}
 		values, err := callIndex(w.set.funcs[i], obj)
 		if err != nil {
 			w.sh.cfg.report(key, w.set.names[i], err)

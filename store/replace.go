@@ -119,7 +119,7 @@ func (w *Writer[T]) ready(s *staged[T]) {
 		w.values[v.index] = append(w.values[v.index], v.value)
 	}
 	if s.ready < len(w.values) {
-		w.evaluate(s.rec.Key, s.rec.Object(), s.ready)
+		w.evaluateStored(s.rec, s.ready)
 	}
 	s.values = nil
 }

@@ -69,7 +69,9 @@ type Writer[T any] struct {
 	keeper *keeper[T]
 	values [][]string // scratch: what the index functions gave, by index
 	visits uint64     // scratch of reindex
-	looked looked     // scratch of locate
+
+	namespace [1]string // scratch of evaluate
+	looked    looked    // scratch of locate
 
 	torn bool // EndHistory was called in the open batch
 

@@ -94,8 +94,8 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		s.written = func(w store.Written) { mutated(describe, w) }
 		opts = append(opts, informer.DetectWrites(s.written))
 	}
-	for name, f := range indexers {
-		opts = append(opts, informer.IndexFunc(name, engineIndexes(Indexers{name: f})[name]))
+	for name, f := range engineIndexes(indexers, true) {
+		opts = append(opts, informer.IndexFunc(name, f))
 	}
 	engine, err := informer.New[any](src, opts...)
 	if err != nil {
@@ -103,7 +103,7 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 	}
 	s.engine = engine
 	s.indexer = &keyedStore{key: DeletionHandlingMetaNamespaceKeyFunc, shelf: &shelf{
-		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, indexers: indexers,
+		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, indexers: indexers, named: true,
 		sourceVersion: engine.Reader().Version, metric: storeGauge(o.Identifier, o.InformerMetricsProvider),
 	}}
 	return s

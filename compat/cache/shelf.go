@@ -3,12 +3,14 @@ package cache
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgo "k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -28,6 +30,9 @@ type shelf struct {
 	sourceVersion func() object.Version
 	metric        GaugeMetric
 
+	// named: the keys are those of MetaNamespaceKeyFunc, whatever is stored.
+	named bool
+
 	mu       sync.Mutex
 	indexers Indexers
 	// addIndexes adds index functions to the engine store.
@@ -37,7 +42,7 @@ type shelf struct {
 // newShelf makes a shelf with a store of its own.
 func newShelf(indexers Indexers) *shelf {
 	indexers = usable(indexers)
-	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers), OnError: reportIndex})
+	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers, false), OnError: reportIndex})
 	if err != nil {
 		// usable has left out whatever New refuses.
 		panic(fmt.Errorf("making a store: %w", err))
@@ -71,12 +76,23 @@ func usable(indexers Indexers) Indexers {
 	return out
 }
 
-func engineIndexes(indexers Indexers) map[string]store.IndexFunc[any] {
+// engineIndexes gives the engine's form of index functions. Where the objects are named by their
+// metadata, client-go's own index by namespace, which nearly every informer has, is taken
+// from the keys.
+func engineIndexes(indexers Indexers, named bool) map[string]store.IndexFunc[any] {
 	out := make(map[string]store.IndexFunc[any], len(indexers))
 	for name, f := range indexers {
 		out[name] = store.IndexFunc[any](f)
+		if named && (sameFunc(f, clientgo.MetaNamespaceIndexFunc) || sameFunc(f, MetaNamespaceIndexFunc)) {
+			out[name] = store.ByNamespace[any]()
+		}
 	}
 	return out
+}
+
+// sameFunc reports whether f is a function that is declared somewhere.
+func sameFunc(f, declared IndexFunc) bool {
+	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(declared).Pointer()
 }
 
 func reportIndex(key object.Key, index string, err error) {
@@ -189,7 +205,7 @@ func (s *shelf) AddIndexers(add Indexers) error {
 			return fmt.Errorf("adding index %q: its function is nil", name)
 		}
 	}
-	if err := s.addIndexes(engineIndexes(add)); err != nil {
+	if err := s.addIndexes(engineIndexes(add, s.named)); err != nil {
 		return err
 	}
 	maps.Copy(s.indexers, add)
