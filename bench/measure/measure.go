@@ -5,6 +5,7 @@ package measure
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"strconv"
@@ -117,4 +118,26 @@ func PerOp(n int, budget time.Duration, f func()) float64 {
 		rounds = append(rounds, time.Since(t))
 	}
 	return float64(Percentile(rounds, 0.5)) / float64(n)
+}
+
+// PerOpCollected is the nanoseconds of a call of f that leaves garbage, with its share of the
+// collections that it causes: a mean over two of them, after a first one. From there on
+// what is allocated is memory that was used before; in a new process most of a large
+// allocation's time is the kernel's.
+func PerOpCollected(f func()) float64 {
+	until := func(collections int64) (calls int, took time.Duration) {
+		var before, now debug.GCStats
+		debug.ReadGCStats(&before)
+		for began := time.Now(); ; {
+			f()
+			calls++
+			took = time.Since(began)
+			if debug.ReadGCStats(&now); now.NumGC >= before.NumGC+collections || took > 10*time.Second {
+				return calls, took
+			}
+		}
+	}
+	until(1)
+	calls, took := until(2)
+	return float64(took) / float64(calls)
 }

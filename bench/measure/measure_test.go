@@ -2,6 +2,7 @@ package measure
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -67,3 +68,18 @@ func TestCountersGrow(t *testing.T) {
 		t.Errorf("CPU %v, resident %v", CPU()-cpu, PeakRSS())
 	}
 }
+
+// A call is charged with the collections that it causes, and the collector has run before the
+// first that counts.
+func TestACallIsMeasuredWithItsCollections(t *testing.T) {
+	var before, after debug.GCStats
+	debug.ReadGCStats(&before)
+	calls := 0
+	took := PerOpCollected(func() { calls++; garbage = make([]byte, 4<<20) })
+	debug.ReadGCStats(&after)
+	if n := after.NumGC - before.NumGC; n < 3 || took <= 0 {
+		t.Errorf("%d collections over %d calls, %v ns a call", n, calls, took)
+	}
+}
+
+var garbage []byte
