@@ -332,7 +332,9 @@ func total(m map[string]uint64) (n uint64) {
 // consumed is called when a batch went into the store.
 func (j *judge) consumed() {
 	s := j.s
-	if j.mended > 0 && s.stepper.Waiting() == 0 {
+	// While the subject does not know that history was set back, it has not read the list,
+	// though its store may look like the new history by chance.
+	if j.mended > 0 && !s.unsettled && s.stepper.Waiting() == 0 {
 		snap := s.subject.Snapshot()
 		v, _ := versionOf(string(snap.Version()))
 		if v >= j.mendedAt && s.model.compare(snap, s.subject.Health().Coalesced == 0, s.plan.transform) == "" {
