@@ -132,5 +132,8 @@ func (g generic[T]) AddIndex(name string, values store.IndexFunc[runtime.Object]
 	if values == nil {
 		return g.Handle.AddIndex(name, nil)
 	}
+	if store.IsByNamespace(values) {
+		return g.Handle.AddIndex(name, store.ByNamespace[T]())
+	}
 	return g.addIndex(name, index[T]{id: identity(values), values: func(obj T) ([]string, error) { return values(obj) }})
 }

@@ -45,7 +45,11 @@ func (h *Handle[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	if values == nil {
 		return fmt.Errorf("add index %q to %s: it has no function; give one that returns the values of an object", name, fullName(h.gvr))
 	}
-	return h.addIndex(name, index[T]{id: identity(values), values: values})
+	id := identity(values)
+	if store.IsByNamespace(values) {
+		id = "by namespace" // no declared function has a name with spaces
+	}
+	return h.addIndex(name, index[T]{id: id, values: values})
 }
 
 func (h *Handle[T]) addIndex(name string, x index[T]) error {

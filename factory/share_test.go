@@ -20,6 +20,7 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
@@ -465,6 +466,34 @@ func TestWaitSyncedOfAHandleSaysWhy(t *testing.T) {
 		says(t, h.WaitSynced(ctx), "pods", "may list and watch")
 		if h.HasSynced() {
 			t.Error("it says that it is synced")
+		}
+	})
+}
+
+// The index by namespace is the same whoever adds it, by whichever handle, and has what is there.
+func TestTheIndexByNamespaceIsSharedByTypedAndGenericHandles(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(pod("a", "one"), pod("a", "two"), pod("b", "three"))
+		typed := pods(w)
+		byName, err := w.f.ForResource(podsGVR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := typed.AddIndex("ns", store.ByNamespace[*corev1.Pod]()); err != nil {
+				t.Fatal(err)
+			}
+			if err := byName.AddIndex("ns", store.ByNamespace[kruntime.Object]()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.start()
+		w.sync()
+		if got, err := typed.Lister().ByIndex("ns", "a"); err != nil || len(got) != 2 {
+			t.Errorf("%d pods of a, %v", len(got), err)
+		}
+		if err := typed.AddIndex("ns", func(*corev1.Pod) ([]string, error) { return nil, nil }); !errors.Is(err, factory.ErrIndexTaken) {
+			t.Errorf("another function under its name: %v", err)
 		}
 	})
 }

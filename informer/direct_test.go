@@ -1,14 +1,19 @@
 package informer_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source"
 )
 
@@ -123,6 +128,66 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 		close(leave)
 		synctest.Wait()
 		same(t, "seen by the stuck one in the end", stuck.lines(), want)
+	})
+}
+
+// What came along with the end of a stream is told before anything is done about that end: neither the pause
+// before the next watch nor somebody who is told of the problem, and waits for a handler, holds the handlers.
+func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
+	for name, end := range map[string]frame{
+		"ended at once":    {[]source.Change[*thing]{put("a", 2, "u")}, io.EOF},
+		"failed":           {[]source.Change[*thing]{put("a", 2, "u")}, &source.Error{Reason: source.Unavailable, RetryAfter: time.Hour, Err: errors.New("busy")}},
+		"expired":          {[]source.Change[*thing]{put("a", 2, "u")}, &source.Error{Reason: source.Expired, Err: errors.New("too old")}},
+		"a bookmark later": {[]source.Change[*thing]{put("a", 2, "u"), bookmark(1)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := make(chan struct{})
+				rec := &recorder{on: func(object.Event[*thing]) { close(told) }}
+				r := make1(t, newFeed(state{1, nil}), informer.OnProblem(func(informer.Problem) { <-told }))
+				subscribe(t, r, rec)
+				r.run(t)
+				r.frames <- end
+				synctest.Wait() // no time passes
+				same(t, "events", rec.lines(), []string{"Add a new=2"})
+			})
+		})
+	}
+}
+
+// leaving is a source whose watches end the goroutine that reads them.
+type leaving struct {
+	*feed
+	closed atomic.Bool
+}
+
+func (l *leaving) Watch(context.Context, source.WatchOptions) (source.Watcher[*thing], error) {
+	return l, nil
+}
+func (l *leaving) Read([]source.Change[*thing]) ([]source.Change[*thing], error) {
+	runtime.Goexit()
+	return nil, nil
+}
+func (l *leaving) Close() error { l.closed.Store(true); return nil }
+
+// A source that ends the goroutine that reads it ends the reading, and no more: what it has opened is
+// closed, the store can be read, and the informer be stopped.
+func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &leaving{feed: newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}})}
+		inf, err := informer.New[*thing](src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &running{feed: src.feed, Informer: inf, problems: &problems{}}
+		r.run(t)
+		same(t, "store", contents(r), []string{"a=1"})
+		if !src.closed.Load() || r.Health().Reflector.State != reflector.Stopped {
+			t.Errorf("closed: %t, %s", src.closed.Load(), r.Health().Reflector.State)
+		}
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -31,10 +31,13 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 
 	var producer sync.WaitGroup
 	producer.Add(1)
-	fan.Attend(func() bool { return i.reflect(ctx, refl) }, producer.Done)
+	fan.Attend(func() bool { return i.reflect(ctx, refl) }, func() {
+		defer producer.Done()
+		refl.Close()
+		q.Close() // which tells the consumer
+	})
 	i.consume(ctx, q)
-	cancel()
-	q.Close()
+	<-ctx.Done() // should reading have ended before: what is in the store stays there until then
 	producer.Wait()
 	return i.finish(fan, q)
 }
@@ -45,9 +48,6 @@ func (i *Informer[T]) reflect(ctx context.Context, refl *reflector.Reflector[T])
 	more, err := refl.Turn(ctx)
 	if err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
 		i.problem("reflect", "", err)
-	}
-	if !more {
-		refl.Close()
 	}
 	return more
 }
@@ -170,10 +170,11 @@ func (i *Informer[T]) load() {
 // keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
 const keptBuffer = 4
 
-// consume takes batches off the queue until ctx ends.
+// consume takes batches off the queue until it is closed. When ctx has ended, what waits there is
+// left alone.
 func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 	var buf []object.Delta[T]
-	for ctx.Err() == nil && q.Wait(ctx) == nil {
+	for ctx.Err() == nil && q.Wait(context.Background()) == nil {
 		buf = q.Take(buf[:0])
 		i.apply(buf)
 		last := buf[len(buf)-1].Type

@@ -246,8 +246,12 @@ func (s *simulation) step() bool {
 		s.letFrame(c.ex)
 		s.mu.Unlock()
 	case doReflect:
+		before := s.subject.Snapshot().Version()
 		s.resume(c.task)
 		s.judge.reflected()
+		if s.subject.Snapshot().Version() != before {
+			s.judge.consumed() // it went past the queue
+		}
 	case doConsume:
 		s.judge.maxBatch = max(s.judge.maxBatch, s.stepper.Waiting())
 		s.stepper.Consume()

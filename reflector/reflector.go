@@ -28,20 +28,24 @@ type Reflector[T any] struct {
 	opts  Options[T]
 	board board
 
-	phase   phase
-	version object.Version // how far history has been read; "" before the first state
-	fresh   bool           // the next list must be the newest there is
-	setBack bool           // history was set back, and its state is not read yet
-	failed  int            // failures in a row, until a stream lives
-	stateAt time.Time      // when the last state was complete
-	lost    int            // how often in a row the place in history was lost soon after
-	trouble bool           // something was reported since a stream last lived
-	readAt  time.Time      // when the source was last read from
-
-	noInitial bool // the source did not keep what it promised about initial state
+	phase     phase
+	fresh     bool           // the next list must be the newest there is
+	setBack   bool           // history was set back, and its state is not read yet
+	trouble   bool           // something was reported since a stream last lived
+	noInitial bool           // the source did not keep what it promised about initial state
+	version   object.Version // how far history has been read; "" before the first state
+	failed    int            // failures in a row, until a stream lives
+	lost      int            // how often in a row the place in history was lost soon after
+	stateAt   time.Time      // when the last state was complete
+	readAt    time.Time      // when the source was last read from
 
 	list  *listing[T]
 	watch *watching[T]
+
+	// left is what a step that has handed on changes left to the next one: what becomes of a
+	// stream that is over can take its time, and the sink's own handlers may be called by
+	// who steps, between two steps.
+	left func(ctx context.Context) (time.Duration, error)
 
 	items   []object.Item[T]
 	changes []source.Change[T]
@@ -95,11 +99,16 @@ func (r *Reflector[T]) Turn(ctx context.Context) (more bool, err error) {
 }
 
 // Step does the next thing there is to do and returns how long to wait before
-// the next step. It blocks only in the source and the sink. Its error is the
+// the next step. It blocks only in the source and the sink. A step that has handed on
+// changes of a stream returns then, without a wait. Its error is the
 // sink's, or that ctx has ended; what the source does wrong is not an error here.
 func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
+	}
+	if left := r.left; left != nil {
+		r.left = nil
+		return left(ctx)
 	}
 	switch r.phase {
 	case choosing:
@@ -139,6 +148,7 @@ func (r *Reflector[T]) Relist() {
 }
 
 func (r *Reflector[T]) closeStreams() {
+	r.left = nil
 	if r.list != nil {
 		r.list.close()
 		r.list = nil

@@ -156,14 +156,21 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 		return wait, err
 	}
 	// The same stream goes on with the changes. It has its own, longer, patience.
-	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 	r.watch.opened = time.Now()
 	r.board.enter(Streaming)
+	r.watch.dog.rest()
 	lost, err := r.take(ctx, rest)
+	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 	if lost != nil && err == nil {
-		return r.relist(ctx, "stream", lost)
+		r.losePlace(lost)
 	}
 	return wait, err
+}
+
+// losePlace lets the next step get a new state.
+func (r *Reflector[T]) losePlace(why error) {
+	r.phase = choosing
+	r.left = func(ctx context.Context) (time.Duration, error) { return r.relist(ctx, "stream", why) }
 }
 
 // initialFailed decides what a failed initial state means: listed instead where
@@ -217,17 +224,29 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 		lost, terr := r.take(ctx, changes)
 		r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 		clear(changes)
-		if terr != nil {
+		switch {
+		case terr != nil:
 			return 0, terr
+		case lost != nil:
+			r.losePlace(lost)
+		case err != nil:
+			r.endLater(r.watch.dog.explain(err))
 		}
-		if lost != nil {
-			return r.relist(ctx, "stream", lost)
-		}
+		return 0, nil
 	}
 	if err == nil {
 		return 0, nil
 	}
-	err = r.watch.dog.explain(err)
+	return r.streamOver(ctx, r.watch.dog.explain(err))
+}
+
+// endLater lets the next step deal with the end of a stream.
+func (r *Reflector[T]) endLater(err error) {
+	r.left = func(ctx context.Context) (time.Duration, error) { return r.streamOver(ctx, err) }
+}
+
+// streamOver goes on after a stream that gives no more.
+func (r *Reflector[T]) streamOver(ctx context.Context, err error) (time.Duration, error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
 		return r.watchEnded(ctx, err)
 	}

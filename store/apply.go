@@ -12,7 +12,7 @@ import (
 type looked struct {
 	key   object.Key // "": nothing
 	hash  uint64
-	at    int
+	at    uint32
 	found bool
 }
 
@@ -20,9 +20,10 @@ type looked struct {
 func (w *Writer[T]) locate(t *table[T], key object.Key) (hash uint64, at int, found bool) {
 	if l := &w.looked; key == "" || len(l.key) != len(key) || unsafe.StringData(string(l.key)) != unsafe.StringData(string(key)) {
 		*l = looked{key: key, hash: hashKey(w.sh.cfg.seed, key)}
-		l.at, l.found = t.find(l.hash, key)
+		at, l.found = t.find(l.hash, key)
+		l.at = uint32(at)
 	}
-	return w.looked.hash, w.looked.at, w.looked.found
+	return w.looked.hash, int(w.looked.at), w.looked.found
 }
 
 // apply stores a record, under the index values in w.values, and returns the one
@@ -168,7 +169,7 @@ func (w *Writer[T]) evaluateStored(rec *record[T], from int) {
 // evaluate runs the index functions, from a number on, into w.values.
 func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 	for i := from; i < len(w.set.funcs); i++ {
-		if w.set.keyed[i] {
+		if w.set.funcs[i] == nil {
 			w.namespace[0], _ = key.Split()
 			w.values[i] = w.namespace[:]
 			continue

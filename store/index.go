@@ -22,8 +22,7 @@ var ErrUnknownIndex = errors.New("no such index")
 // indexSet is the indexes that there are. It never changes: adding makes a new one.
 type indexSet[T any] struct {
 	names []string // by number; a store has few, and looks for one among them
-	funcs []IndexFunc[T]
-	keyed []bool // it is ByNamespace
+	funcs []IndexFunc[T] // nil for ByNamespace
 }
 
 // ByNamespace gives the function of an index by namespace, which the store takes from the
@@ -38,19 +37,22 @@ func ByNamespace[T any]() IndexFunc[T] { // not inlined, so that there is one fu
 	}
 }
 
-func isByNamespace[T any](f IndexFunc[T]) bool {
+// IsByNamespace reports whether an index function is that of ByNamespace: for who wraps functions, and
+// would have nothing to wrap.
+func IsByNamespace[T any](f IndexFunc[T]) bool {
 	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(ByNamespace[T]()).Pointer()
 }
 
 // needsObjects reports whether an index, from a number on, looks at the objects.
-func (s *indexSet[T]) needsObjects(from int) bool { return slices.Contains(s.keyed[from:], false) }
+func (s *indexSet[T]) needsObjects(from int) bool {
+	return slices.ContainsFunc(s.funcs[from:], func(f IndexFunc[T]) bool { return f != nil })
+}
 
 // with returns the set grown by further indexes, in the order of their names.
 func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 	grown := &indexSet[T]{
 		names: slices.Clone(s.names),
 		funcs: slices.Clone(s.funcs),
-		keyed: slices.Clone(s.keyed),
 	}
 	for _, name := range slices.Sorted(maps.Keys(add)) {
 		if name == "" {
@@ -63,8 +65,11 @@ func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 			return nil, fmt.Errorf("add index %q: an index of this name exists; choose another name", name)
 		}
 		grown.names = append(grown.names, name)
-		grown.funcs = append(grown.funcs, add[name])
-		grown.keyed = append(grown.keyed, isByNamespace(add[name]))
+		values := add[name]
+		if IsByNamespace(values) {
+			values = nil
+		}
+		grown.funcs = append(grown.funcs, values)
 	}
 	return grown, nil
 }

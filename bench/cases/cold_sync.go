@@ -27,7 +27,7 @@ func coldPods(p *harness.Params) int {
 // coldSync measures a client that starts and reads all pods of a real API server,
 // both sides on protobuf and by the streaming form of a watch.
 func coldSync() harness.Case {
-	c := harness.Case{Name: "cold-sync", Repeat: 3, Prepare: prepareCluster}
+	c := harness.Case{Name: "cold-sync", Repeat: 2, Prepare: prepareCluster}
 	variant := func(name string, sync func(ctx context.Context, cfg *rest.Config) (held any, n func() int, err error)) {
 		c.Variants = append(c.Variants, harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 			cfg, err := clientConfig(p)

@@ -30,7 +30,7 @@ var growthCosts = []struct{ figure, name, unit string }{
 
 // growth measures how the costs of a store grow with its size.
 func growth() harness.Case {
-	c := harness.Case{Name: "growth", Repeat: 2}
+	c := harness.Case{Name: "growth", Repeat: 1}
 	for _, n := range growthSizes {
 		c.Variants = append(c.Variants, growthVariant(peer, n, func(pods []*corev1.Pod) (grown, error) {
 			in, err := peerStore(pods)

@@ -20,7 +20,7 @@ const manyTemplates = 10_000
 // objects, and with ten thousand templates whose pods change in random order.
 func growthOfEvents() harness.Case {
 	const handlers = 10
-	c := harness.Case{Name: "growth-events", Repeat: 2}
+	c := harness.Case{Name: "growth-events", Repeat: 1}
 	measured := func(s side, n, templates int) func(context.Context, *harness.Params) (harness.Figures, error) {
 		return func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 			templates, n := min(templates, p.Size(templates, 500)), p.Size(n, n/50)

@@ -31,7 +31,7 @@ func heapDynamic() harness.Case {
 		}}
 	}
 	c := harness.Case{
-		Name: "heap-dynamic", Repeat: 2,
+		Name: "heap-dynamic", Repeat: 1,
 		Prepare: func(_ context.Context, p *harness.Params) (func(), error) {
 			return nil, feed.WriteFile(p.Scratch, feed.JSON, dynamicPods(p))
 		},

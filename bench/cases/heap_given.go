@@ -26,7 +26,7 @@ func heapGiven() harness.Case {
 			}, func(inf any) int { return len(inf.(sharedStore).GetStore().ListKeys()) })
 		}}
 	}
-	c := harness.Case{Name: "heap-given", Repeat: 2, Variants: []harness.Variant{variant(peer, peerInformer)}}
+	c := harness.Case{Name: "heap-given", Repeat: 1, Variants: []harness.Variant{variant(peer, peerInformer)}}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, variant(l.String(), func(lw *feed.ListWatch) clientgo.SharedIndexInformer { return compatInformer(lw, l) }))
 		row := harness.Row{Name: "heap per pod, objects given to compat", Layout: l.String(), Unit: "B", Ours: l.String(), Peer: peer, Figure: "heap"}

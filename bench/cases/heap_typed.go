@@ -26,7 +26,7 @@ func heapPods(p *harness.Params) int { return p.Size(100_000, 2_000) }
 // while it syncs. Both sides decode the same protobuf.
 func heapTyped() harness.Case {
 	c := harness.Case{
-		Name: "heap", Repeat: 2,
+		Name: "heap", Repeat: 1,
 		Prepare: func(_ context.Context, p *harness.Params) (func(), error) {
 			return nil, feed.WriteFile(p.Scratch, feed.Protobuf, heapPods(p))
 		},

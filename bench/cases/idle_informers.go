@@ -40,7 +40,7 @@ func idleInformers() harness.Case {
 		}}
 	}
 	c := harness.Case{
-		Name: "idle-informers", Repeat: 3,
+		Name: "idle-informers", Repeat: 1,
 		Prepare: func(_ context.Context, p *harness.Params) (func(), error) {
 			return nil, feed.WriteFile(p.Scratch, feed.Protobuf, 0)
 		},

@@ -129,6 +129,21 @@ func (c *Case) repeat() int {
 	return c.Repeat
 }
 
+// judged reports whether a variant has a part in a goal; in a case without goals, or
+// with figures that are about several variants at once, all have.
+func (c *Case) judged(variant string) bool {
+	goals := false
+	for _, r := range c.Rows {
+		if r.Goal.Of == NoGoal {
+			continue
+		}
+		if goals = true; len(r.Growth) > 0 || r.Ours == variant || r.Peer == variant {
+			return true
+		}
+	}
+	return !goals
+}
+
 func (c *Case) variant(name string) (Variant, error) {
 	for _, v := range c.Variants {
 		if v.Name == name {

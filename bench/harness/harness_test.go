@@ -75,6 +75,10 @@ func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
 	if want := "ax ay bz ax ay"; strings.Join(got, " ") != want {
 		t.Errorf("the plan is %v, want %s", got, want)
 	}
+	cases[0].Rows = []Row{{Ours: "x"}, {Ours: "y", Goal: AtMost(1)}}
+	if got := plan(cases, Options{}); len(got) != 4 || got[3].variant != "y" {
+		t.Errorf("the plan is %v; what has no goal is measured once", got)
+	}
 	if got := plan(cases, Options{Repeat: 1}); len(got) != 3 {
 		t.Errorf("one repetition makes %d trials", len(got))
 	}
