@@ -21,7 +21,7 @@ var ErrUnknownIndex = errors.New("no such index")
 
 // indexSet is the indexes that there are. It never changes: adding makes a new one.
 type indexSet[T any] struct {
-	names []string // by number; a store has few, and looks for one among them
+	names []string       // by number; a store has few, and looks for one among them
 	funcs []IndexFunc[T] // nil for ByNamespace
 }
 
