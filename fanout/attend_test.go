@@ -206,24 +206,14 @@ func TestP3_WorkAndOthersPublishInOneOrder(t *testing.T) {
 // publishes calls the handlers: the one that stands by.
 func TestBudget_GoroutinesOfAttendedWork(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const handlers, rounds = 10, 200
+	const handlers = 10
 	f := fanout.New[int](fanout.Options{})
 	var told sync.WaitGroup
 	for range handlers {
 		join(t, f, opts{Handle: func(event) { told.Done() }})
 	}
 	a := attend(f)
-	before := started()
-	for round := range rounds {
-		told.Add(handlers)
-		a.batches <- []event{add("a", round)}
-		told.Wait()
-		for range 100 {
-			runtime.Gosched() // until all of them are idle again
-		}
-	}
-	each := float64(started()-before) / rounds
-	t.Logf("%.2f goroutines an event with %d handlers", each, handlers)
+	each := goroutinesAnEvent(t, &told, handlers, func(round int) { a.batches <- []event{add("a", round)} })
 	if each > 1.1 {
 		t.Errorf("%.2f goroutines an event with %d handlers, at most 1.1", each, handlers)
 	}

@@ -40,7 +40,9 @@
 //   - A consumer that has stalled costs at most the bound, one delta beyond it,
 //     and one delta for each key that changed since.
 //   - Filling and emptying the queue allocates nothing once it has its size, and
-//     after a burst the memory is given back.
+//     after a burst or a list the memory is given back.
+//   - While nothing waits and the consumer is not busy, Idle says so, and the producer may do
+//     the consumer's work itself.
 //
 // All methods of both may be called from any goroutine, except that Batches has
 // one producer and one consumer.

@@ -214,9 +214,12 @@ func (r *Reflector[T]) report(doing string, key object.Key, err error, wait time
 	}
 }
 
+// troubled reports whether something went wrong since a stream last lived.
+func (r *Reflector[T]) troubled() bool { return r.failed > 0 || r.trouble }
+
 // alive notes that the source keeps up a stream: what failed before is over.
 func (r *Reflector[T]) alive() {
-	if r.failed == 0 && !r.trouble {
+	if !r.troubled() {
 		return
 	}
 	r.failed, r.trouble = 0, false

@@ -217,7 +217,7 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
-		if (r.failed > 0 || r.trouble) && r.watch.lived(r.opts.Backoff.First) {
+		if r.troubled() && r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
 		}
 		r.watch.dog.rest() // the sink may take its time

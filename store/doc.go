@@ -51,7 +51,8 @@
 // the object did. Packed keeps each object encoded, as its difference to one like it
 // (store/internal/pack), in one allocation with its key, uid and version, and decodes it
 // when it is read, unless it was read or written a moment ago. Index values are kept beside it
-// in any layout, so that finding objects decodes none.
+// in any layout, so that finding objects decodes none. An index by namespace is made of the
+// keys (ByNamespace), so that adding one decodes none either.
 //
 // Versions order the log. Objects without a version, or with one that is older than
 // the store's, are stored all the same, but such a change counts to the version
