@@ -35,12 +35,12 @@ func (w *Writer[T]) apply(key object.Key, rec *record[T]) (old *record[T]) {
 	if found {
 		old = t.cells[at].rec.Load()
 		rec.slot, rec.mark = old.slot, old.mark
-		if rec.home == nil || rec.home.codec == nil {
-			rec.Key = old.Key // one string for all states of an object
+		if w.sh.cfg.keysStay() {
+			rec.Key = old.Key // one string for all states of an object: w.keys relies on it
 		}
 		w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
 		w.reindex(rec, old)
-		t.cells[at].put(rec)
+		t.put(at, rec)
 		return old
 	}
 	if t.full() {
@@ -50,6 +50,9 @@ func (w *Writer[T]) apply(key object.Key, rec *record[T]) (old *record[T]) {
 	}
 	rec.slot = uint32(w.objects.n)
 	w.objects.push(w.epoch, seatOf(rec))
+	if w.sh.cfg.keysStay() {
+		w.keys.push(w.epoch, unsafe.StringData(string(rec.Key)))
+	}
 	w.reindex(rec, nil)
 	t.insert(at, hash, rec)
 	w.words.set(w.epoch, at, word(rec.slot, hash))
@@ -66,16 +69,20 @@ func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 		return nil
 	}
 	old = t.cells[at].rec.Load()
-	for _, r := range old.refs {
-		w.leaveBucket(r)
+	for i := range old.refs.len() {
+		w.leaveBucket(old.refs.at(i))
 	}
-	old.refs = nil
-	w.words.set(w.epoch, at, t.remove(at))
+	old.refs = refs{}
+	t.remove(at)
+	w.words.set(w.epoch, at, goneCell)
 
 	if last := w.objects.at(w.objects.n - 1).rec; last != old {
 		w.move(last, old.slot, t)
 	}
 	w.objects.pop(w.epoch)
+	if w.sh.cfg.keysStay() {
+		w.keys.pop(w.epoch)
+	}
 	if t.sparse() {
 		w.rebuild(t.live)
 	}
@@ -86,7 +93,11 @@ func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
 	rec.slot = slot
 	w.objects.set(w.epoch, int(slot), seatOf(rec))
-	for _, r := range rec.refs {
+	if w.sh.cfg.keysStay() {
+		w.keys.set(w.epoch, int(slot), unsafe.StringData(string(rec.Key)))
+	}
+	for i := range rec.refs.len() {
+		r := rec.refs.at(i)
 		w.own(r.index, r.h).slots.set(w.epoch, int(r.pos), slot)
 	}
 	hash := hashKey(w.sh.cfg.seed, rec.Key)
@@ -151,7 +162,7 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 		for _, seat := range w.objects.chunk(base) {
 			rec := seat.rec
 			w.evaluateStored(rec, from)
-			rec.refs = w.enterBuckets(rec, rec.refs, from)
+			w.enterBuckets(rec, from)
 		}
 	}
 	return nil
@@ -187,12 +198,12 @@ func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 // that changes no value, which is nearly every one, touches no bucket.
 func (w *Writer[T]) reindex(rec, old *record[T]) {
 	if old == nil {
-		rec.refs = w.enterBuckets(rec, nil, 0)
+		w.enterBuckets(rec, 0)
 		return
 	}
 	was := old.refs
-	old.refs = nil
-	if sameValues(was, w.values) {
+	old.refs = refs{}
+	if sameValues(&was, w.values) {
 		rec.refs = was
 		clear(w.values)
 		return
@@ -200,51 +211,42 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 	// Mark the handles of the old values, so that enterBuckets knows them, and
 	// leave those that it did not want.
 	w.visits += 2
-	for i, r := range was {
+	for i := range was.len() {
+		r := was.at(i)
 		r.h.visit, r.h.at = w.visits, i
 	}
-	rec.refs = w.enterMarked(rec, make([]ref, 0, len(was)), was, 0)
-	for _, r := range was {
-		if r.h.visit == w.visits {
+	w.enterMarked(rec, &was, 0)
+	for i := range was.len() {
+		if r := was.at(i); r.h.visit == w.visits {
 			w.leaveBucket(r)
 		}
 	}
 }
 
-func sameValues(was []ref, values [][]string) bool {
-	i := 0
+func sameValues(was *refs, values [][]string) bool {
+	i, n := 0, was.len()
 	for x, vs := range values {
 		for _, v := range vs {
-			if i == len(was) || was[i].index != uint32(x) || was[i].h.value != v {
+			if i == n || was.at(i).index != uint32(x) || was.at(i).h.value != v {
 				return false
 			}
 			i++
 		}
 	}
-	return i == len(was)
+	return i == n
 }
 
 // enterBuckets puts an object that is in none of them into the buckets of w.values,
-// from an index on, and appends where it stands.
-func (w *Writer[T]) enterBuckets(rec *record[T], refs []ref, from int) []ref {
+// from an index on, and notes where it stands.
+func (w *Writer[T]) enterBuckets(rec *record[T], from int) {
 	w.visits += 2
-	if refs == nil {
-		n := 0
-		for _, vs := range w.values[from:] {
-			n += len(vs)
-		}
-		if n == 0 {
-			return nil
-		}
-		refs = make([]ref, 0, n)
-	}
-	return w.enterMarked(rec, refs, nil, from)
+	w.enterMarked(rec, nil, from)
 }
 
 // enterMarked is enterBuckets for an object that may be in some: a handle with
 // visit w.visits is one that it was in, at its place in was; w.visits+1 means that
 // the value was met already.
-func (w *Writer[T]) enterMarked(rec *record[T], refs, was []ref, from int) []ref {
+func (w *Writer[T]) enterMarked(rec *record[T], was *refs, from int) {
 	for x := from; x < len(w.values); x++ {
 		for _, v := range w.values[x] {
 			h := w.handleOf(x, v)
@@ -252,17 +254,16 @@ func (w *Writer[T]) enterMarked(rec *record[T], refs, was []ref, from int) []ref
 			case w.visits + 1:
 				continue
 			case w.visits:
-				refs = append(refs, was[h.at])
+				rec.refs.add(*was.at(h.at))
 			default:
 				b := w.own(uint32(x), h)
-				refs = append(refs, ref{h: h, pos: uint32(b.slots.n), index: uint32(x)})
+				rec.refs.add(ref{h: h, pos: uint32(b.slots.n), index: uint32(x)})
 				b.slots.push(w.epoch, rec.slot)
 			}
 			h.visit = w.visits + 1
 		}
 	}
 	clear(w.values)
-	return refs
 }
 
 // handleOf finds the bucket of a value or makes one. It keeps a copy of the value,
@@ -288,15 +289,15 @@ func (w *Writer[T]) own(index uint32, h *handle) *bucket {
 }
 
 // leaveBucket takes an object out of a bucket; the bucket's last moves to its place.
-func (w *Writer[T]) leaveBucket(r ref) {
+func (w *Writer[T]) leaveBucket(r *ref) {
 	b := w.own(r.index, r.h)
 	if last := b.slots.n - 1; int(r.pos) != last {
 		slot := b.slots.get(last)
 		b.slots.set(w.epoch, int(r.pos), slot)
-		moved := w.objects.at(int(slot)).rec.refs
-		for i := range moved {
-			if moved[i].h == r.h {
-				moved[i].pos = r.pos
+		moved := &w.objects.at(int(slot)).rec.refs
+		for i := range moved.len() {
+			if m := moved.at(i); m.h == r.h {
+				m.pos = r.pos
 				break
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -34,14 +35,14 @@ func checkVec[V any](v *vec[V]) error {
 				return fmt.Errorf("leaf %d of page %d of a vector of %d: present %v", j, i, v.n, l != nil)
 			}
 			if l == nil {
+				if p.own>>j&1 != 0 {
+					return fmt.Errorf("page %d owns a leaf %d that is not there", i, j)
+				}
 				continue
-			}
-			if l.owner > p.owner {
-				return fmt.Errorf("leaf %d of page %d is newer than the page", j, i)
 			}
 			var zero V
 			for k := max(0, left-j*width); k < width; k++ {
-				if any(l.vals[k]) != any(zero) {
+				if any(l[k]) != any(zero) {
 					return fmt.Errorf("a value is left behind the end, at %d of %d", i<<pageShift+j*width+k, v.n)
 				}
 			}
@@ -113,7 +114,7 @@ func (w *Writer[T]) check(t testing.TB) {
 		hash, rec, wd := c.hash.Load(), c.rec.Load(), w.words.get(i)
 		switch {
 		case hash == emptyCell || hash == goneCell:
-			if rec != nil || wd != hash {
+			if rec != nil || c.obj != nil || c.key.Load() != nil || wd != hash {
 				fail("cell %d is not in use and has record %v, word %x", i, rec != nil, wd)
 			}
 		case rec == nil || hash != hashKey(w.sh.cfg.seed, rec.Key):
@@ -126,8 +127,11 @@ func (w *Writer[T]) check(t testing.TB) {
 			if int(rec.slot) >= w.objects.n || w.objects.get(int(rec.slot)).rec != rec {
 				fail("%q is not in its slot %d", rec.Key, rec.slot)
 			}
-			if tab.get(hash, rec.Key) != rec {
-				fail("%q is not found from its hash", rec.Key)
+			if w.keys.n > 0 && w.keys.get(int(rec.slot)) != unsafe.StringData(string(rec.Key)) {
+				fail("the key of %q is not where its slot says", rec.Key)
+			}
+			if tab.get(hash, rec.Key) != rec || c.obj != tab.thin.pointer(rec) {
+				fail("%q is not found from its hash, or not its object", rec.Key)
 			}
 		}
 		if hash != emptyCell {
@@ -140,7 +144,7 @@ func (w *Writer[T]) check(t testing.TB) {
 	if w.words.n != len(tab.cells) {
 		fail("%d words for %d cells", w.words.n, len(tab.cells))
 	}
-	for _, err := range []error{checkVec(&w.objects), checkVec(&w.words)} {
+	for _, err := range []error{checkVec(&w.objects), checkVec(&w.words), checkVec(&w.keys)} {
 		if err != nil {
 			fail("%v", err)
 		}
@@ -148,15 +152,18 @@ func (w *Writer[T]) check(t testing.TB) {
 	refs := 0
 	for i := range w.objects.n {
 		rec := w.objects.get(i).rec
-		for _, r := range rec.refs {
+		var last uint32
+		for i := range rec.refs.len() {
+			r := rec.refs.at(i)
 			refs++
 			b := w.roots[r.index].find(r.h.hash, r.h.value)
-			if b == nil || b != r.h.cur || b.slots.get(int(r.pos)) != uint32(i) {
+			if b == nil || b != r.h.cur || b.slots.get(int(r.pos)) != rec.slot {
 				fail("%q is not where it should be in index %s, value %q", rec.Key, w.set.names[r.index], r.h.value)
 			}
-		}
-		if !slices.IsSortedFunc(rec.refs, func(a, b ref) int { return int(a.index) - int(b.index) }) {
-			fail("the values of %q are not in the order of the indexes", rec.Key)
+			if r.index < last {
+				fail("the values of %q are not in the order of the indexes", rec.Key)
+			}
+			last = r.index
 		}
 	}
 	for i, root := range w.roots {

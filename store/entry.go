@@ -13,17 +13,24 @@ type Entry[T any] struct {
 	Key object.Key
 
 	// What a Get reads lies beside the key: one line of the processor's cache.
-	obj  T        // unless it is packed
-	home *home[T] // where it is packed or under guard: who reads it
+	obj   T         // unless it is packed
+	extra *extra[T] // where it is packed or under guard
 
 	Version object.Version
 	// UID tells the object from a later one of the same key; "" means unknown.
 	UID string
 	// Size is the object's encoded length or an estimate. The log is bounded by it.
 	Size int
+}
 
+// extra is what an entry has that is packed or under guard.
+type extra[T any] struct {
+	home   *home[T] // who reads it
 	packed pack.Packed
 }
+
+// packed reports whether the object is.
+func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.home.codec != nil }
 
 // NewEntry makes an entry that is in no store, such as the last state of an object
 // that is gone.
@@ -34,19 +41,19 @@ func NewEntry[T any](it object.Item[T]) *Entry[T] {
 // Object gives the object. In the packed layout it is decoded first, unless it was
 // read, or written, a moment ago.
 func (e *Entry[T]) Object() T {
-	if e.home == nil {
+	if e.extra == nil {
 		return e.obj
 	}
-	return e.home.object(e, "")
+	return e.extra.home.object(e, "")
 }
 
 // AppendEncoded appends the object's encoded bytes to dst where the store has them,
 // as the packed layout does; ok is false where it has not.
 func (e *Entry[T]) AppendEncoded(dst []byte) (encoded []byte, ok bool) {
-	if e.home == nil {
+	if e.extra == nil {
 		return dst, false
 	}
-	return e.home.encoded(e, dst)
+	return e.extra.home.encoded(e, dst)
 }
 
 // Item gives the entry as what it was made from, to be put into another store.
@@ -60,7 +67,13 @@ type record[T any] struct {
 	Entry[T]
 	slot uint32 // its place in the vector of objects; while staged, in the list
 	mark uint32 // the last replace that saw it
-	refs []ref  // its index values, in the order of the indexes; moved on by an update
+	refs refs   // its index values, in the order of the indexes; moved on by an update
+}
+
+// packedRecord is a record with what a packed one needs besides, in one allocation.
+type packedRecord[T any] struct {
+	record[T]
+	inside extra[T]
 }
 
 // seat is a record's place in the vector of objects. The object is there too, if it can
@@ -72,7 +85,7 @@ type seat[T any] struct {
 }
 
 func seatOf[T any](rec *record[T]) seat[T] {
-	if rec.home != nil {
+	if rec.extra != nil {
 		return seat[T]{rec: rec}
 	}
 	return seat[T]{rec, rec.obj}
@@ -83,6 +96,44 @@ type ref struct {
 	h     *handle
 	pos   uint32
 	index uint32
+}
+
+// refs are the places of one object. Most objects have two at most, a namespace and a node: these lie in the record,
+// and an update finds them without fetching anything else.
+type refs struct {
+	few  [2]ref // without a handle: not used
+	more *[]ref
+}
+
+func (r *refs) len() int {
+	switch {
+	case r.few[0].h == nil:
+		return 0
+	case r.few[1].h == nil:
+		return 1
+	case r.more == nil:
+		return 2
+	}
+	return 2 + len(*r.more)
+}
+
+func (r *refs) at(i int) *ref {
+	if i < len(r.few) {
+		return &r.few[i]
+	}
+	return &(*r.more)[i-len(r.few)]
+}
+
+func (r *refs) add(x ref) {
+	n := r.len()
+	if n >= len(r.few) {
+		if r.more == nil {
+			r.more = new([]ref)
+		}
+		*r.more = append(*r.more, x)
+		return
+	}
+	r.few[n] = x
 }
 
 // handle is a bucket's identity, which stays while snapshots make the writer copy

@@ -59,10 +59,13 @@ func (k *keeper[T]) watch(rec *record[T], it *object.Item[T]) {
 		}
 	}
 	h := &home[T]{cfg: k.cfg, guard: g}
-	if rec.home != nil {
-		h.codec, h.recent, h.turn = rec.home.codec, rec.home.recent, rec.home.turn
+	x := &extra[T]{home: h}
+	if rec.extra != nil {
+		was := rec.extra.home
+		h.codec, h.recent, h.turn = was.codec, was.recent, was.turn
+		x.packed = rec.extra.packed
 	}
-	rec.home = h
+	rec.extra = x
 }
 
 // lend notes who is given the object, after a look at whether those before them left
@@ -134,19 +137,21 @@ func (e *Entry[T]) ObjectFor(name string) (obj T) {
 	if e == nil {
 		return obj
 	}
-	if e.home == nil {
+	if e.extra == nil {
 		return e.obj
 	}
-	return e.home.object(e, name)
+	return e.extra.home.object(e, name)
 }
 
 // Verify looks at whether the object is as it was stored, where Options.OnWritten asks
 // for that.
 func (e *Entry[T]) Verify() {
-	if e == nil || e.home == nil || e.home.guard == nil {
+	if e == nil || e.extra == nil {
 		return
 	}
-	if obj, ok := e.home.held(e); ok {
-		e.home.guard.verify(e.home.cfg, e, obj)
+	if h := e.extra.home; h.guard != nil {
+		if obj, ok := h.held(e); ok {
+			h.guard.verify(h.cfg, e, obj)
+		}
 	}
 }

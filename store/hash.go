@@ -2,6 +2,7 @@ package store
 
 import (
 	"hash/maphash"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -14,59 +15,67 @@ const (
 	goneCell  = 1
 )
 
+// A hash is 48 bits of the key and, below them, its length. Equal hashes mean equal lengths, unless both are longer
+// than can be said.
+const (
+	lengthBits = 16
+	longKey    = 1<<lengthBits - 1
+)
+
 func hashKey(seed maphash.Seed, key object.Key) uint64 {
-	return max(maphash.String(seed, string(key)), goneCell+1)
+	own := max(maphash.String(seed, string(key))>>lengthBits, 1)
+	return own<<lengthBits | uint64(min(len(key), longKey))
 }
 
 // table finds the newest record of a key: open addressing with linear probing,
-// one writer, any number of readers that take no lock. A reader may meet a cell
-// in the middle of a change; what it returns is right because it compares the
-// key of the record that it loaded, and because a key that stays never moves
-// within one table. Hash and record lie side by side: in separate arrays a Get
-// would wait for two cache lines.
+// one writer, any number of readers that take no lock.
+//
+// In the life of a table a cell is empty, then one key's, then gone: no other key ever moves in. So a
+// reader that has seen whose cell it is takes the object from it in one step, whatever the writer does
+// meanwhile. What is gone is swept out by making a new table.
 type table[T any] struct {
 	cells []cell[T]
+	thin  thin[T]
 	live  int // cells with a record
 	used  int // cells that are not empty: a quarter is always empty, so probing ends
 }
 
+// cell is half a line of the processor's cache. Key and object are in the record too; but from here a Get
+// of one in 50,000 fetches two lines, the cell and the key's bytes, and with the record three or four.
 type cell[T any] struct {
 	hash atomic.Uint64
+	key  atomic.Pointer[byte]
 	rec  atomic.Pointer[record[T]]
-	// key is where the bytes of the record's key are. It is in the record too, but
-	// from here both are fetched at once: a Get of one in 50,000 waits for memory twice
-	// and not three times.
-	key atomic.Pointer[byte]
+	obj  unsafe.Pointer // of thin; nil: ask the record
 }
 
-// holds gives the record of a cell if it is a key's.
-func (c *cell[T]) holds(key object.Key) *record[T] {
-	at, r := c.key.Load(), c.rec.Load()
-	if r == nil {
-		return nil
+// belongs reports whether a cell with the hash of a key is that key's.
+func (c *cell[T]) belongs(key object.Key) bool {
+	if unsaid(key) {
+		rec := c.rec.Load()
+		return rec != nil && rec.Key == key
 	}
-	if len(r.Key) == len(key) && unsafe.StringData(string(r.Key)) == at {
-		if unsafe.String(at, len(key)) == string(key) {
-			return r
-		}
-		return nil
-	}
-	if r.Key == key { // the cell was being changed
-		return r
-	}
-	return nil
+	at := c.key.Load()
+	return at != nil && unsafe.String(at, len(key)) == string(key)
 }
 
-func (c *cell[T]) put(r *record[T]) {
-	c.rec.Store(r)
-	c.key.Store(unsafe.StringData(string(r.Key)))
+// unsaid reports whether a key must be compared as a string, because its hash does not say its length or it has no bytes.
+func unsaid(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
+
+// put gives a cell a new state of its key's object. The object goes first: entry relies on it.
+func (t *table[T]) put(at int, rec *record[T]) {
+	c := &t.cells[at]
+	t.thin.learn(rec)
+	atomic.StorePointer(&c.obj, t.thin.pointer(rec))
+	c.rec.Store(rec)
+	c.key.Store(unsafe.StringData(string(rec.Key)))
 }
 
 const minCells = 4
 
-// newTable makes a table with room for n records and n/2 changes more.
+// newTable makes a table with room for n records and n/2 more.
 func newTable[T any](n int) *table[T] {
-	return &table[T]{cells: make([]cell[T], max(minCells, 2*n))}
+	return &table[T]{cells: make([]cell[T], max(minCells, 2*n)), thin: newThin[T]()}
 }
 
 // start is where the search for a hash begins among so many cells.
@@ -82,14 +91,14 @@ func next(i, cells int) int {
 	return i
 }
 
-// get is the readers' side.
-func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
+// seek finds the cell of a key, or nil.
+func (t *table[T]) seek(hash uint64, key object.Key) *cell[T] {
 	for i := start(hash, len(t.cells)); ; i = next(i, len(t.cells)) {
 		c := &t.cells[i]
 		switch c.hash.Load() {
 		case hash:
-			if r := c.holds(key); r != nil {
-				return r
+			if c.belongs(key) {
+				return c
 			}
 		case emptyCell:
 			return nil
@@ -97,24 +106,47 @@ func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
 	}
 }
 
+// object gives the object of a key.
+func (t *table[T]) object(hash uint64, key object.Key) (obj T, ok bool) {
+	c := t.seek(hash, key)
+	if c == nil {
+		return obj, false
+	}
+	if p := atomic.LoadPointer(&c.obj); p != nil {
+		return t.thin.object(p), true
+	}
+	if rec := c.rec.Load(); rec != nil {
+		return rec.Object(), true
+	}
+	return obj, false
+}
+
+// get gives the record of a key, or nil. Whoever was given an object is given no older record after it: in
+// the middle of a put, get waits for the other half.
+func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
+	c := t.seek(hash, key)
+	if c == nil {
+		return nil
+	}
+	for {
+		obj, rec := atomic.LoadPointer(&c.obj), c.rec.Load()
+		if rec == nil || obj == t.thin.pointer(rec) {
+			return rec
+		}
+		runtime.Gosched()
+	}
+}
+
 // find gives the cell of a key or, where there is none, the cell to put it in.
 func (t *table[T]) find(hash uint64, key object.Key) (at int, found bool) {
-	free, haveFree := 0, false
 	for i := start(hash, len(t.cells)); ; i = next(i, len(t.cells)) {
 		c := &t.cells[i]
 		switch c.hash.Load() {
 		case hash:
-			if c.holds(key) != nil {
+			if c.belongs(key) {
 				return i, true
 			}
-		case goneCell:
-			if !haveFree {
-				free, haveFree = i, true
-			}
 		case emptyCell:
-			if haveFree {
-				return free, false
-			}
 			return i, false
 		}
 	}
@@ -126,52 +158,49 @@ func (t *table[T]) full() bool { return t.used+1 > len(t.cells)/4*3 }
 // sparse reports whether the table is far larger than its content.
 func (t *table[T]) sparse() bool { return len(t.cells) > minCells && t.live < len(t.cells)/8 }
 
-// insert fills a cell that find gave. The record goes in before the hash, so that
-// whoever sees the hash sees the record.
-func (t *table[T]) insert(at int, hash uint64, r *record[T]) {
-	c := &t.cells[at]
-	if c.hash.Load() == emptyCell {
-		t.used++
-	}
-	c.put(r)
-	c.hash.Store(hash)
+// insert fills an empty cell that find gave. The hash goes in last: whoever sees it sees the rest.
+func (t *table[T]) insert(at int, hash uint64, rec *record[T]) {
+	t.put(at, rec)
+	t.cells[at].hash.Store(hash)
+	t.used++
 	t.live++
 }
 
-// remove empties a cell and says what it is now: empty where no probe can need to
-// pass it, gone otherwise.
-func (t *table[T]) remove(at int) (state uint64) {
+// remove takes the record out of a cell.
+func (t *table[T]) remove(at int) {
 	c := &t.cells[at]
-	state = goneCell
-	if t.cells[next(at, len(t.cells))].hash.Load() == emptyCell {
-		state = emptyCell
-		t.used--
-	}
-	c.hash.Store(state)
+	atomic.StorePointer(&c.obj, nil)
 	c.rec.Store(nil)
 	c.key.Store(nil)
+	c.hash.Store(goneCell)
 	t.live--
-	return state
 }
 
 // A snapshot cannot use the table, which moves on. It has the same cells as a
 // persistent vector of words: slot and half of the hash. An update keeps an object's
 // slot and so touches no word.
-func word(slot uint32, hash uint64) uint64 {
-	return (uint64(slot)+1)<<32 | hash&(1<<32-1)
-}
+//
+// The half is the lower one: what start does not look at, and the length.
+func word(slot uint32, hash uint64) uint64 { return (uint64(slot)+1)<<32 | uint64(uint32(hash)) }
 
-// lookup finds the slot of a key in the words of a snapshot.
-func lookup[T any](words *vec[uint64], objects *vec[seat[T]], hash uint64, key object.Key) *record[T] {
-	for i := start(hash, words.n); ; i = next(i, words.n) {
-		w := words.get(i)
+// find gives the seat of a key, or nil.
+func (s *Snapshot[T]) find(key object.Key) *seat[T] {
+	hash := hashKey(s.cfg.seed, key)
+	for i := start(hash, s.words.n); ; i = next(i, s.words.n) {
+		w := s.words.get(i)
 		if w == emptyCell {
 			return nil
 		}
-		if slot := w >> 32; slot != 0 && uint32(w) == uint32(hash) {
-			if r := objects.at(int(slot - 1)).rec; r.Key == key {
-				return r
-			}
+		if slot := int(w>>32) - 1; slot >= 0 && uint32(w) == uint32(hash) && s.seats(slot, key) {
+			return s.objects.at(slot)
 		}
 	}
+}
+
+// seats reports whether a slot, found by the hash of a key, is that key's.
+func (s *Snapshot[T]) seats(slot int, key object.Key) bool {
+	if s.keys.n == 0 || unsaid(key) {
+		return s.objects.at(slot).rec.Key == key
+	}
+	return unsafe.String(s.keys.get(slot), len(key)) == string(key)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func mustNew(t testing.TB, opts Options[thing]) *Writer[thing] {
+func mustNew[T any](t testing.TB, opts Options[T]) *Writer[T] {
 	t.Helper()
 	w, err := New(opts)
 	if err != nil {

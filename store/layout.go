@@ -91,22 +91,23 @@ func (k *keeper[T]) count() {
 
 // keep makes the record of an item.
 func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
-	rec := &record[T]{Entry: Entry[T]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size}}
+	var rec *record[T]
 	switch k.cfg.layout {
+	case Packed:
+		p := &packedRecord[T]{record: record[T]{Entry: *NewEntry(*it)}}
+		rec = &p.record
+		if err := k.pack(p, it); err != nil {
+			k.cfg.keptLive.Add(1)
+			k.cfg.complain(it.Key, err)
+		}
 	case Shared:
-		rec.obj = it.Value
+		rec = &record[T]{Entry: *NewEntry(*it)}
 		// An object that nobody owns but us is changed in place, any other is copied.
 		if obj, ok := k.table.Share(it.Value, it.Owned).(T); ok {
 			rec.obj = obj
 		}
-	case Packed:
-		if err := k.pack(rec, it); err != nil {
-			rec.obj = it.Value
-			k.cfg.keptLive.Add(1)
-			k.cfg.complain(it.Key, err)
-		}
 	default:
-		rec.obj = it.Value
+		rec = &record[T]{Entry: *NewEntry(*it)}
 	}
 	if k.cfg.onWritten != nil {
 		k.watch(rec, it)
@@ -124,8 +125,8 @@ func (k *keeper[T]) drop(rec *record[T]) {
 	switch {
 	case k.cfg.layout == Shared:
 		k.table.Release(rec.obj)
-	case rec.home != nil && rec.home.codec != nil:
-		k.packer.Release(rec.packed)
+	case rec.packed():
+		k.packer.Release(rec.extra.packed)
 	}
 }
 
@@ -136,7 +137,7 @@ var (
 )
 
 // pack keeps an item packed: key, uid, version and bytes in one allocation.
-func (k *keeper[T]) pack(rec *record[T], it *object.Item[T]) error {
+func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	codec := it.Codec
 	if codec == nil {
 		codec = k.codec
@@ -163,9 +164,10 @@ func (k *keeper[T]) pack(rec *record[T], it *object.Item[T]) error {
 	line := string(k.line)
 	nk, nu := len(it.Key), len(it.UID)
 	rec.Key, rec.UID, rec.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
-	rec.packed = ref.Packed(line[names:])
-	rec.home = k.homeOf(codec)
-	rec.home.remember(&rec.Entry, it.Value)
+	rec.inside = extra[T]{k.homeOf(codec), ref.Packed(line[names:])}
+	var zero T
+	rec.obj, rec.extra = zero, &rec.inside
+	rec.extra.home.remember(&rec.Entry, it.Value)
 	return nil
 }
 

@@ -41,13 +41,17 @@ func (o *once[T]) remember(r *recent[T]) {
 // only the read cache, still has it: for those who read one entry many times and soon
 // let go of it.
 func (e *Entry[T]) Once() *Entry[T] {
-	if e == nil || e.home == nil || e.home.codec == nil {
+	if e == nil || !e.packed() {
 		return e
 	}
-	copied, h := *e, *e.home
-	h.once = &once[T]{of: e}
-	copied.home = &h
-	return &copied
+	c := &struct {
+		entry Entry[T]
+		extra extra[T]
+		home  home[T]
+		once  once[T]
+	}{*e, *e.extra, *e.extra.home, once[T]{of: e}}
+	c.entry.extra, c.extra.home, c.home.once = &c.extra, &c.home, &c.once
+	return &c.entry
 }
 
 // place holds what is remembered of the entries with one address modulo the places.
@@ -133,12 +137,12 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 	var err error
 	if h.codec.Lends {
 		var encoded []byte
-		if encoded, err = e.packed.Append(make([]byte, 0, e.packed.Len()), e.names()); err == nil {
+		if encoded, err = e.extra.packed.Append(make([]byte, 0, e.extra.packed.Len()), e.names()); err == nil {
 			obj, err = tryDecode(h.codec, encoded)
 		}
 	} else {
 		buf := buffers.Get().(*[]byte)
-		if *buf, err = e.packed.Append((*buf)[:0], e.names()); err == nil {
+		if *buf, err = e.extra.packed.Append((*buf)[:0], e.names()); err == nil {
 			obj, err = tryDecode(h.codec, *buf)
 		}
 		if cap(*buf) <= maxBuffer {
@@ -166,7 +170,7 @@ func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	if h.codec == nil {
 		return dst, false
 	}
-	out, err := e.packed.Append(dst, e.names())
+	out, err := e.extra.packed.Append(dst, e.names())
 	if err != nil {
 		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
 		return dst, false

@@ -24,7 +24,7 @@ func (w *Writer[T]) publish() {
 		s = &Snapshot[T]{}
 	}
 	s.cfg, s.seq, s.version, s.set = w.sh.cfg, w.seq, w.version, w.set
-	s.objects, s.words = w.objects, w.words
+	s.objects, s.keys, s.words = w.objects, w.keys, w.words
 	s.roots = append(s.roots[:0], w.roots...)
 	if w.sh.waiting.Load() > 0 {
 		s.state.Store(taken)

@@ -39,6 +39,10 @@ func (c *config[T]) report(key object.Key, index string, err error) {
 // none under guard.
 func (c *config[T]) plain() bool { return c.layout != Packed && c.onWritten == nil }
 
+// keysStay reports whether all states of an object have one string for its key. Where it is packed, its bytes lie
+// with those of the object.
+func (c *config[T]) keysStay() bool { return c.layout != Packed }
+
 // complain reports an object that could not be kept or read in the store's layout.
 // That there is no codec is said once: it holds for all objects.
 func (c *config[T]) complain(key object.Key, err error) {
@@ -71,21 +75,13 @@ type Reader[T any] struct{ sh *shared[T] }
 // without allocating. Unlike a snapshot it shows each write at once, not first at
 // the end of its batch.
 func (r *Reader[T]) Get(key object.Key) (T, bool) {
-	if rec := r.find(key); rec != nil {
-		return rec.Object(), true
-	}
-	var zero T
-	return zero, false
+	return r.sh.table.Load().object(hashKey(r.sh.cfg.seed, key), key)
 }
 
 // Entry is Get with all that is known of the object.
 func (r *Reader[T]) Entry(key object.Key) (*Entry[T], bool) {
-	rec := r.find(key)
+	rec := r.sh.table.Load().get(hashKey(r.sh.cfg.seed, key), key)
 	return rec.entry(), rec != nil
-}
-
-func (r *Reader[T]) find(key object.Key) *record[T] {
-	return r.sh.table.Load().get(hashKey(r.sh.cfg.seed, key), key)
 }
 
 // Verify looks at whether every object is as it was stored, where Options.OnWritten asks

@@ -84,7 +84,7 @@ func (w *Writer[T]) Stage(it object.Item[T]) {
 		w.replace.added++
 	}
 	s := staged[T]{rec: w.keeper.keep(&it)}
-	if s.rec.home != nil && s.rec.home.codec != nil {
+	if s.rec.packed() {
 		w.evaluate(it.Key, it.Value, 0)
 		s.values, s.ready = w.replace.hold(w.values), len(w.values)
 		clear(w.values)
@@ -244,7 +244,7 @@ func (p *replacement[T]) stage(hash uint64, s staged[T]) (old *record[T]) {
 		old = p.table.cells[at].rec.Load()
 		rec.slot = old.slot
 		p.order[rec.slot] = s
-		p.table.cells[at].put(rec)
+		p.table.put(at, rec)
 		return old
 	}
 	if p.table.full() {

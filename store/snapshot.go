@@ -31,7 +31,8 @@ type Snapshot[T any] struct {
 	seq     uint64
 	version object.Version
 	objects vec[seat[T]]
-	words   vec[uint64] // key -> slot, see lookup
+	keys    vec[*byte]  // where the key of each object begins; none where updates move it
+	words   vec[uint64] // key -> slot, see find
 	set     *indexSet[T]
 	roots   []*trieNode // by number of the index
 
@@ -50,21 +51,24 @@ func (s *Snapshot[T]) Len() int { return s.objects.n }
 
 // Get returns the object of a key.
 func (s *Snapshot[T]) Get(key object.Key) (T, bool) {
-	if r := s.find(key); r != nil {
-		return r.Object(), true
-	}
 	var zero T
-	return zero, false
+	switch at := s.find(key); {
+	case at == nil:
+		return zero, false
+	case s.cfg.plain():
+		return at.obj, true
+	default:
+		return at.rec.Object(), true
+	}
 }
 
 // Entry is Get with all that is known of the object.
 func (s *Snapshot[T]) Entry(key object.Key) (*Entry[T], bool) {
-	r := s.find(key)
-	return r.entry(), r != nil
-}
-
-func (s *Snapshot[T]) find(key object.Key) *record[T] {
-	return lookup(&s.words, &s.objects, hashKey(s.cfg.seed, key), key)
+	at := s.find(key)
+	if at == nil {
+		return nil, false
+	}
+	return &at.rec.Entry, true
 }
 
 // The iterators below have their loop in the function that they return, and call yield in

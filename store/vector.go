@@ -3,7 +3,7 @@ package store
 import "slices"
 
 // A vector is a tree of three levels: a slice of pages, each with up to 64 leaves of 32
-// values. Leaves and pages carry the epoch in which they were made. A node of the
+// values. A page carries the epoch in which it was made, and a bit for each leaf that was made with it. A node of the
 // current epoch is in no snapshot and is edited in place; any other is copied first.
 // Copying the header (a vec value) and moving to the next epoch therefore is a
 // snapshot, at a cost that does not depend on the size; the first edit after it
@@ -21,13 +21,12 @@ const (
 	pageShift = leafBits + pageBits
 )
 
-type leaf[V any] struct {
-	owner uint64
-	vals  [width]V
-}
+// leaf is its values and nothing else, so that it fills the memory that it is given: with an epoch in it, it took an eighth more.
+type leaf[V any] [width]V
 
 type page[V any] struct {
 	owner  uint64
+	own    uint64              // the leaves of the same owner, a bit each
 	leaves [pageWidth]*leaf[V] // those behind the last are nil
 }
 
@@ -44,7 +43,7 @@ func (v *vec[V]) get(i int) V {
 	if v.pages == nil {
 		return v.few[i]
 	}
-	return v.pages[i>>pageShift].leaves[i>>leafBits&pageLow].vals[i&low]
+	return v.pages[i>>pageShift].leaves[i>>leafBits&pageLow][i&low]
 }
 
 // at is get without a copy of the value.
@@ -52,7 +51,7 @@ func (v *vec[V]) at(i int) *V {
 	if v.pages == nil {
 		return &v.few[i]
 	}
-	return &v.pages[i>>pageShift].leaves[i>>leafBits&pageLow].vals[i&low]
+	return &v.pages[i>>pageShift].leaves[i>>leafBits&pageLow][i&low]
 }
 
 // chunk returns the values from base, a multiple of 32, to the next multiple.
@@ -60,7 +59,7 @@ func (v *vec[V]) chunk(base int) []V {
 	if v.pages == nil {
 		return v.few
 	}
-	return v.pages[base>>pageShift].leaves[base>>leafBits&pageLow].vals[:min(width, v.n-base)]
+	return v.pages[base>>pageShift].leaves[base>>leafBits&pageLow][:min(width, v.n-base)]
 }
 
 func (v *vec[V]) set(owner uint64, i int, val V) { *v.edit(owner, i) = val }
@@ -74,16 +73,18 @@ func (v *vec[V]) push(owner uint64, val V) {
 		v.n++
 		return
 	case v.pages == nil:
-		first := &leaf[V]{owner: owner}
-		copy(first.vals[:], v.few)
-		v.pages = []*page[V]{{owner: owner, leaves: [pageWidth]*leaf[V]{first}}}
+		first := new(leaf[V])
+		copy(first[:], v.few)
+		v.pages = []*page[V]{{owner: owner, own: 1, leaves: [pageWidth]*leaf[V]{first}}}
 		v.few = nil
 	}
 	if i>>pageShift == len(v.pages) {
 		v.pages = append(v.pages, &page[V]{owner: owner})
 	}
 	if i&low == 0 {
-		v.ownPage(owner, i>>pageShift).leaves[i>>leafBits&pageLow] = &leaf[V]{owner: owner}
+		p, at := v.ownPage(owner, i>>pageShift), i>>leafBits&pageLow
+		p.leaves[at] = new(leaf[V])
+		p.own |= 1 << at
 	}
 	v.n++
 	*v.edit(owner, i) = val
@@ -100,17 +101,18 @@ func (v *vec[V]) pop(owner uint64) {
 		return
 	}
 	if i <= width/2 {
-		v.few = slices.Clone(v.pages[0].leaves[0].vals[:i])
+		v.few = slices.Clone(v.pages[0].leaves[0][:i])
 		v.pages = nil
 		return
 	}
 	at, page := i>>leafBits&pageLow, v.ownPage(owner, i>>pageShift)
 	if i&low > 0 {
 		var zero V
-		page.ownLeaf(owner, at).vals[i&low] = zero
+		page.ownLeaf(at)[i&low] = zero
 		return
 	}
 	page.leaves[at] = nil
+	page.own &^= 1 << at
 	if at == 0 {
 		last := len(v.pages) - 1
 		v.pages[last] = nil
@@ -124,7 +126,7 @@ func (v *vec[V]) edit(owner uint64, i int) *V {
 	if v.pages == nil {
 		return &v.few[i]
 	}
-	return &v.ownPage(owner, i>>pageShift).ownLeaf(owner, i>>leafBits&pageLow).vals[i&low]
+	return &v.ownPage(owner, i>>pageShift).ownLeaf(i >> leafBits & pageLow)[i&low]
 }
 
 // own makes the slice at the top one that no snapshot shares.
@@ -149,11 +151,12 @@ func (v *vec[V]) ownPage(owner uint64, i int) *page[V] {
 	return p
 }
 
-func (p *page[V]) ownLeaf(owner uint64, i int) *leaf[V] {
-	l := p.leaves[i]
-	if l.owner != owner {
-		l = &leaf[V]{owner: owner, vals: l.vals}
-		p.leaves[i] = l
+// ownLeaf is for a page that is owned.
+func (p *page[V]) ownLeaf(i int) *leaf[V] {
+	if p.own>>i&1 == 0 {
+		copied := *p.leaves[i]
+		p.leaves[i] = &copied
+		p.own |= 1 << i
 	}
-	return l
+	return p.leaves[i]
 }

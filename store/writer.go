@@ -57,6 +57,7 @@ type Writer[T any] struct {
 	epoch   uint64
 	seq     uint64
 	objects vec[seat[T]]
+	keys    vec[*byte]
 	words   vec[uint64]
 	set     *indexSet[T]
 	roots   []*trieNode
@@ -151,6 +152,8 @@ func (w *Writer[T]) Begin() {
 // must not be changed.
 func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	w.must("Put", batching)
+	// Searched for before the object is looked at: both wait for memory, and so they wait together.
+	w.locate(w.sh.table.Load(), it.Key)
 	w.evaluate(it.Key, it.Value, 0)
 	rec := w.keeper.keep(&it)
 	was := w.apply(it.Key, rec)
@@ -209,7 +212,7 @@ func (w *Writer[T]) Reset() {
 	}
 	w.enter("Reset", idle, applying)
 	w.withdraw()
-	w.objects = vec[seat[T]]{}
+	w.objects, w.keys = vec[seat[T]]{}, vec[*byte]{}
 	clear(w.roots)
 	w.rebuild(0)
 	w.keeper.reset()

@@ -44,7 +44,7 @@ func podItem(p *corev1.Pod) object.Item[*corev1.Pod] {
 
 func podIndexes() map[string]store.IndexFunc[*corev1.Pod] {
 	return map[string]store.IndexFunc[*corev1.Pod]{
-		byNamespace: func(p *corev1.Pod) ([]string, error) { return []string{p.Namespace}, nil },
+		byNamespace: store.ByNamespace[*corev1.Pod](),
 		byApp:       func(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil },
 	}
 }
