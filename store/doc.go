@@ -66,5 +66,7 @@
 // nodes of the current epoch in place. At the end of a batch the writer offers a
 // snapshot, which is little more than the roots. If a reader takes it, one atomic swap,
 // the next batch begins a new epoch; if none does, the writer withdraws the offer and
-// goes on in place. Beside that, a hash table with atomic cells answers point reads.
+// goes on in place. Beside that, a hash table answers point reads: its cells have the
+// objects in them where T is a pointer or any, and each belongs to one key for as long as
+// the table lives.
 package store

@@ -45,9 +45,11 @@ func podItem(p *corev1.Pod) object.Item[*corev1.Pod] {
 func podIndexes() map[string]store.IndexFunc[*corev1.Pod] {
 	return map[string]store.IndexFunc[*corev1.Pod]{
 		byNamespace: store.ByNamespace[*corev1.Pod](),
-		byApp:       func(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil },
+		byApp:       podsByApp,
 	}
 }
+
+func podsByApp(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil }
 
 // openStore makes our store of pods with two indexes. readCache is as in
 // store.Options.

@@ -36,6 +36,7 @@ func storeUpdate() harness.Case {
 	c := harness.Case{Name: "store-update", Variants: []harness.Variant{
 		variant(peer, func(pods []*corev1.Pod) (writer, error) { in, err := peerStore(pods); return indexWriter{in}, err }),
 		variant(compat, func(pods []*corev1.Pod) (writer, error) { in, err := compatStore(pods); return indexWriter{in}, err }),
+		variant(noStore, func([]*corev1.Pod) (writer, error) { return &nowhere{}, nil }),
 	}}
 	row := func(name, layout, ours, figure string, goal harness.Goal) {
 		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "ns", Ours: ours, Peer: peer, Figure: figure, Goal: goal})
@@ -54,6 +55,7 @@ func storeUpdate() harness.Case {
 	}
 	row("update of one object, one at a time, through compat", store.Live.String(), compat, "one", harness.Goal{})
 	row("update of one object, in batches of 100, through compat", store.Live.String(), compat, "batch", harness.Goal{})
+	row("key, version and index values of a changed object and no store", "", noStore, "one", harness.Goal{})
 	return c
 }
 
@@ -105,6 +107,28 @@ func (w indexWriter) updateAll(pods []*corev1.Pod) error {
 	}
 	if err := in.Transaction(transactions...); err != nil {
 		return err
+	}
+	return nil
+}
+
+// noStore is the variant with nowhere to write to.
+const noStore = "no store"
+
+// nowhere does what no store can spare: it makes the item of an object and asks for its index values.
+type nowhere struct{ read int }
+
+func (w *nowhere) update(p *corev1.Pod) error {
+	it := podItem(p)
+	values, err := podsByApp(p)
+	w.read += len(it.Key) + len(it.Version) + len(values)
+	return err
+}
+
+func (w *nowhere) updateAll(pods []*corev1.Pod) error {
+	for _, p := range pods {
+		if err := w.update(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -43,15 +43,7 @@ func writerBesideReaders() harness.Case {
 	}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, variant(l.String(), func(pods []*corev1.Pod) (writer, func(), error) {
-			w, err := ourStore(l, 0, pods)
-			if err != nil {
-				return nil, nil, err
-			}
-			r := w.Reader()
-			return ownWriter{w}, func() {
-				for range r.Snapshot().Objects() {
-				}
-			}, nil
+			return besideIterators(l, pods)
 		}))
 		goal := harness.Goal{}
 		if l == store.Live {
@@ -60,7 +52,25 @@ func writerBesideReaders() harness.Case {
 		row("writer while 8 readers list without pause", l.String(), l.String(), goal)
 	}
 	row("writer while 8 readers list without pause, through compat", store.Live.String(), compat, harness.Goal{})
+	c.Variants = append(c.Variants, variant(noStore, func(pods []*corev1.Pod) (writer, func(), error) {
+		_, list, err := besideIterators(store.Live, pods)
+		return &nowhere{}, list, err
+	}))
+	row("the same readers, the writer has no store: key, version and index values", store.Live.String(), noStore, harness.Goal{})
 	return c
+}
+
+// besideIterators is a store of ours and what its readers do.
+func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, func(), error) {
+	w, err := ourStore(l, 0, pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := w.Reader()
+	return ownWriter{w}, func() {
+		for range r.Snapshot().Objects() {
+		}
+	}, nil
 }
 
 func iterateList(in clientgo.Indexer) {
