@@ -7,7 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// looked is what the last Get found. Nearly every Put comes after a Get of its key, to see whether
+// looked is what the last search found. Nearly every Put comes after a Get of its key, to see whether
 // it is news, and searching twice took a tenth of the time of an event.
 type looked struct {
 	key   object.Key // "": nothing
@@ -110,13 +110,12 @@ func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
 func (w *Writer[T]) rebuild(n int) {
 	t := newTable[T](n)
 	words := make([]uint64, len(t.cells))
-	for base := 0; base < w.objects.n; base += width {
-		for _, seat := range w.objects.chunk(base) {
-			rec := seat.rec
-			hash := hashKey(w.sh.cfg.seed, rec.Key)
-			at, _ := t.find(hash, rec.Key)
-			t.insert(at, hash, rec)
-			words[at] = word(rec.slot, hash)
+	if old := w.sh.table.Load(); old != nil && w.objects.n > 0 {
+		t.thin = old.thin
+		for i := range old.cells {
+			if c := &old.cells[i]; c.hash.Load() > goneCell {
+				words[t.adopt(c)] = w.words.get(i)
+			}
 		}
 	}
 	w.words = vec[uint64]{}
@@ -208,7 +207,7 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 		clear(w.values)
 		return
 	}
-	// Mark the handles of the old values, so that enterBuckets knows them, and
+	// Mark the handles of the old values, so that enterMarked knows them, and
 	// leave those that it did not want.
 	w.visits += 2
 	for i := range was.len() {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -103,6 +104,30 @@ func BenchmarkPut(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkChurn puts a new object and deletes the oldest. Now and then the table is made anew, and the batch
+// in which that happens is the longest.
+func BenchmarkChurn(b *testing.B) {
+	s := newBenchStore(b).fill()
+	keys := make([]object.Key, 2*benchObjects)
+	copy(keys, s.keys)
+	for i := range benchObjects {
+		keys[benchObjects+i] = s.keys[i] + "-new"
+	}
+	var longest time.Duration
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		it := s.entries[i%benchObjects]
+		it.Key = keys[(i+benchObjects)%len(keys)]
+		began := time.Now()
+		s.w.Begin()
+		s.w.Put(it)
+		s.w.Delete(keys[i%len(keys)], "")
+		s.w.Commit()
+		longest = max(longest, time.Since(began))
+	}
+	b.ReportMetric(float64(longest.Microseconds()), "longest-us")
 }
 
 func BenchmarkByIndex500Of50k(b *testing.B) {

@@ -127,7 +127,7 @@ func (w *Writer[T]) check(t testing.TB) {
 			if int(rec.slot) >= w.objects.n || w.objects.get(int(rec.slot)).rec != rec {
 				fail("%q is not in its slot %d", rec.Key, rec.slot)
 			}
-			if w.keys.n > 0 && w.keys.get(int(rec.slot)) != unsafe.StringData(string(rec.Key)) {
+			if w.sh.cfg.keysStay() && w.keys.get(int(rec.slot)) != unsafe.StringData(string(rec.Key)) {
 				fail("the key of %q is not where its slot says", rec.Key)
 			}
 			if tab.get(hash, rec.Key) != rec || c.obj != tab.thin.pointer(rec) {
@@ -140,6 +140,9 @@ func (w *Writer[T]) check(t testing.TB) {
 	}
 	if used != tab.used || live != tab.live || used > len(tab.cells)/4*3 || tab.sparse() {
 		fail("table of %d: %d/%d used, %d/%d live", len(tab.cells), used, tab.used, live, tab.live)
+	}
+	if keys := w.keys.n; keys != w.objects.n && (keys != 0 || w.sh.cfg.keysStay()) {
+		fail("%d keys for %d objects", keys, w.objects.n)
 	}
 	if w.words.n != len(tab.cells) {
 		fail("%d words for %d cells", w.words.n, len(tab.cells))
@@ -232,7 +235,7 @@ func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
 	if s.Seq() != m.seq || s.Version() != m.version || s.Len() != len(m.objects) {
 		t.Fatalf("snapshot is seq %d version %q len %d, want %d %q %d", s.Seq(), s.Version(), s.Len(), m.seq, m.version, len(m.objects))
 	}
-	for _, err := range []error{checkVec(&s.objects), checkVec(&s.words)} {
+	for _, err := range []error{checkVec(&s.objects), checkVec(&s.words), checkVec(&s.keys)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@
 //
 // Objects lie in slots without holes. The slots, and the set of slots under each value
 // of an index, are persistent vectors; the values of an index are a persistent
-// hash trie. Every node carries the epoch in which it was made, and the writer edits
+// hash trie. Every node is known to be of the epoch in which it was made, and the writer edits
 // nodes of the current epoch in place. At the end of a batch the writer offers a
 // snapshot, which is little more than the roots. If a reader takes it, one atomic swap,
 // the next batch begins a new epoch; if none does, the writer withdraws the offer and

@@ -12,7 +12,7 @@ import (
 type Entry[T any] struct {
 	Key object.Key
 
-	// What a Get reads lies beside the key: one line of the processor's cache.
+	// What is read of an entry lies beside the key: one line of the processor's cache.
 	obj   T         // unless it is packed
 	extra *extra[T] // where it is packed or under guard
 

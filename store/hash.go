@@ -62,7 +62,7 @@ func (c *cell[T]) belongs(key object.Key) bool {
 // unsaid reports whether a key must be compared as a string, because its hash does not say its length or it has no bytes.
 func unsaid(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
 
-// put gives a cell a new state of its key's object. The object goes first: entry relies on it.
+// put gives a cell a new state of its key's object. The object goes first: get relies on it.
 func (t *table[T]) put(at int, rec *record[T]) {
 	c := &t.cells[at]
 	t.thin.learn(rec)
@@ -73,9 +73,14 @@ func (t *table[T]) put(at int, rec *record[T]) {
 
 const minCells = 4
 
-// newTable makes a table with room for n records and n/2 more.
+// newTable makes a table with room for n records and about n/2 more. One for none has no room, and a cell that says so:
+// many stores stay empty.
 func newTable[T any](n int) *table[T] {
-	return &table[T]{cells: make([]cell[T], max(minCells, 2*n)), thin: newThin[T]()}
+	cells := 1
+	if n > 0 {
+		cells = max(minCells, 2*n)
+	}
+	return &table[T]{cells: make([]cell[T], cells), thin: newThin[T]()}
 }
 
 // start is where the search for a hash begins among so many cells.
@@ -164,6 +169,23 @@ func (t *table[T]) insert(at int, hash uint64, rec *record[T]) {
 	t.cells[at].hash.Store(hash)
 	t.used++
 	t.live++
+}
+
+// adopt puts what is in a cell of an older table into this one, which does not have it, and says where. It looks at
+// nothing but the cell: to fetch each record and key took most of the time of making a large table anew.
+func (t *table[T]) adopt(c *cell[T]) (at int) {
+	hash := c.hash.Load()
+	for at = start(hash, len(t.cells)); t.cells[at].hash.Load() != emptyCell; {
+		at = next(at, len(t.cells))
+	}
+	n := &t.cells[at]
+	n.obj = atomic.LoadPointer(&c.obj)
+	n.rec.Store(c.rec.Load())
+	n.key.Store(c.key.Load())
+	n.hash.Store(hash)
+	t.used++
+	t.live++
+	return at
 }
 
 // remove takes the record out of a cell.

@@ -2,6 +2,9 @@ package store
 
 import (
 	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,13 +71,98 @@ func TestTableShrinksAndForgetsDeletions(t *testing.T) {
 	}
 }
 
+func TestKeysThatAreTooLongForTheirHash(t *testing.T) {
+	tab := newTable[int](4)
+	const hash = 1<<40 + longKey
+	long := strings.Repeat("x", longKey)
+	for i, key := range []object.Key{object.Key(long), object.Key(long + "x"), object.Key(long + "y")} {
+		at, found := tab.find(hash, key)
+		if found {
+			t.Fatalf("key %d is found before it was put", i)
+		}
+		tab.insert(at, hash, &record[int]{Entry: Entry[int]{Key: key, obj: i}})
+		if got, ok := tab.object(hash, key); !ok || got != i {
+			t.Errorf("key %d is %v, %v", i, got, ok)
+		}
+	}
+}
+
+func TestSnapshotTellsKeysOfOneWordApart(t *testing.T) {
+	for _, layout := range []Layout{Live, Packed} {
+		w := mustNew(t, Options[thing]{Layout: layout, Codec: thingCodec})
+		w.Begin()
+		put(w, 1, "a", "red")
+		put(w, 2, "b", "red")
+		w.Commit()
+		s := w.Reader().Snapshot()
+		hash := hashKey(s.cfg.seed, "a")
+		twin := Snapshot[thing]{cfg: s.cfg, objects: s.objects, keys: s.keys}
+		const cells = 8
+		for range cells {
+			twin.words.push(1, emptyCell)
+		}
+		first := start(hash, cells)
+		twin.words.set(1, first, word(1, hash)) // of b
+		twin.words.set(1, next(first, cells), word(0, hash))
+		if o, ok := twin.Get("a"); !ok || o.Name != "a" {
+			t.Errorf("%v: Get(a) = %v, %v", layout, o, ok)
+		}
+	}
+}
+
+// A reader that comes between the two halves of a put waits for the second.
+func TestNoRecordIsOlderThanItsObject(t *testing.T) {
+	tab := newTable[*thing](4)
+	const hash = 1<<40 + 1
+	was, now := &record[*thing]{Entry: Entry[*thing]{Key: "a", obj: &thing{}}}, &record[*thing]{Entry: Entry[*thing]{Key: "a", obj: &thing{}}}
+	at, _ := tab.find(hash, "a")
+	tab.insert(at, hash, was)
+	c := &tab.cells[at]
+	atomic.StorePointer(&c.obj, tab.thin.pointer(now))
+	if o, _ := tab.object(hash, "a"); o != now.obj {
+		t.Fatal("the object of the first half is not read")
+	}
+	started, got := make(chan struct{}), make(chan *record[*thing], 1)
+	go func() {
+		close(started)
+		got <- tab.get(hash, "a")
+	}()
+	<-started
+	for range 1000 {
+		runtime.Gosched()
+	}
+	c.rec.Store(now)
+	if rec := <-got; rec != now {
+		t.Error("the record of the state before was given")
+	}
+}
+
 func TestPointReadsFindAKeyThatStaysWhileOthersComeAndGo(t *testing.T) {
-	w := mustNew(t, Options[thing]{})
+	point := func(name, color string) *thing { return &thing{Name: name, Color: color} }
+	t.Run("structs", func(t *testing.T) {
+		comeAndGo(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
+	})
+	t.Run("packed", func(t *testing.T) {
+		comeAndGo(t, Options[thing]{Layout: Packed, Codec: thingCodec}, func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
+	})
+	t.Run("pointers", func(t *testing.T) {
+		comeAndGo(t, Options[*thing]{}, point, func(o *thing) string { return o.Name })
+	})
+	t.Run("any", func(t *testing.T) {
+		comeAndGo(t, Options[any]{}, func(name, color string) any { return point(name, color) }, func(o any) string { return o.(*thing).Name })
+	})
+}
+
+func comeAndGo[T any](t *testing.T, opts Options[T], point func(name, color string) T, nameOf func(T) string) {
+	w := mustNew(t, opts)
 	r := w.Reader()
+	put := func(v int, name, color string) {
+		w.Put(object.Item[T]{Key: object.Key(name), Version: object.Version(strconv.Itoa(v)), Value: point(name, color)})
+	}
 	const stay = 20
 	w.Begin()
 	for i := range stay {
-		put(w, 1, fmt.Sprintf("s%d", i), "red")
+		put(1, fmt.Sprintf("s%d", i), "red")
 	}
 	w.Commit()
 	var done atomic.Bool
@@ -83,11 +171,15 @@ func TestPointReadsFindAKeyThatStaysWhileOthersComeAndGo(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; !done.Load(); i++ {
 				key := object.Key(fmt.Sprintf("s%d", i%stay))
-				if o, ok := r.Get(key); !ok || o.Name != string(key) {
+				if o, ok := r.Get(key); !ok || nameOf(o) != string(key) {
 					t.Errorf("Get(%q) = %v, %v", key, o, ok)
 					return
 				}
-				if o, ok := r.Get("x7"); ok && o.Name != "x7" {
+				if e, ok := r.Entry(key); !ok || e.Key != key || nameOf(e.Object()) != string(key) {
+					t.Errorf("Entry(%q) = %v, %v", key, e, ok)
+					return
+				}
+				if o, ok := r.Get("x7"); ok && nameOf(o) != "x7" {
 					t.Errorf("Get(x7) = %v", o)
 					return
 				}
@@ -95,12 +187,12 @@ func TestPointReadsFindAKeyThatStaysWhileOthersComeAndGo(t *testing.T) {
 		})
 	}
 	rnd := seedOf(t)
-	for i := range 6000 {
+	for i := range 3000 {
 		w.Begin()
 		n := rnd.IntN(1 + i%500) // so that the table grows and shrinks
-		put(w, i+2, fmt.Sprintf("x%d", n), "red")
+		put(i+2, fmt.Sprintf("x%d", n), "red")
 		w.Delete(object.Key(fmt.Sprintf("x%d", rnd.IntN(500))), "")
-		put(w, i+2, fmt.Sprintf("s%d", i%stay), "blue")
+		put(i+2, fmt.Sprintf("s%d", i%stay), "blue")
 		if i%1000 == 999 {
 			for x := range 500 {
 				w.Delete(object.Key(fmt.Sprintf("x%d", x)), "")

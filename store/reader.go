@@ -78,7 +78,8 @@ func (r *Reader[T]) Get(key object.Key) (T, bool) {
 	return r.sh.table.Load().object(hashKey(r.sh.cfg.seed, key), key)
 }
 
-// Entry is Get with all that is known of the object.
+// Entry is Get with all that is known of the object. In the middle of a write of this
+// very key it waits for the end of that, which is a few instructions away.
 func (r *Reader[T]) Entry(key object.Key) (*Entry[T], bool) {
 	rec := r.sh.table.Load().get(hashKey(r.sh.cfg.seed, key), key)
 	return rec.entry(), rec != nil

@@ -78,10 +78,9 @@ func (w *Writer[T]) Keep(key object.Key) bool {
 // It takes the item as Put does.
 func (w *Writer[T]) Stage(it object.Item[T]) {
 	w.must("Stage", replacing)
-	if rec := w.stored(it.Key); rec != nil {
-		rec.mark = w.replace.mark
-	} else {
-		w.replace.added++
+	known := w.stored(it.Key)
+	if known != nil {
+		known.mark = w.replace.mark
 	}
 	s := staged[T]{rec: w.keeper.keep(&it)}
 	if s.rec.packed() {
@@ -89,7 +88,11 @@ func (w *Writer[T]) Stage(it object.Item[T]) {
 		s.values, s.ready = w.replace.hold(w.values), len(w.values)
 		clear(w.values)
 	}
-	w.keeper.drop(w.replace.stage(hashKey(w.sh.cfg.seed, it.Key), s))
+	before := w.replace.stage(hashKey(w.sh.cfg.seed, it.Key), s)
+	if known == nil && before == nil {
+		w.replace.added++
+	}
+	w.keeper.drop(before)
 }
 
 // hold copies index values that wait for the end of the list; equal ones are one
@@ -128,10 +131,14 @@ func (w *Writer[T]) ready(s *staged[T]) {
 // while the list was still being read.
 func (w *Writer[T]) Unstage(key object.Key) {
 	w.must("Unstage", replacing)
-	if rec := w.stored(key); rec != nil {
-		rec.mark = w.replace.mark - 1
+	known, before := w.stored(key), w.replace.unstage(hashKey(w.sh.cfg.seed, key), key)
+	switch {
+	case known != nil:
+		known.mark = w.replace.mark - 1
+	case before != nil:
+		w.replace.added--
 	}
-	w.keeper.drop(w.replace.unstage(hashKey(w.sh.cfg.seed, key), key))
+	w.keeper.drop(before)
 }
 
 // AbortReplace drops the open list, as if nothing of it had been seen.
@@ -162,8 +169,8 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	for _, rec := range gone {
 		w.keeper.drop(w.remove(rec.Key))
 	}
-	if n := w.objects.n + list.added; n > len(w.sh.table.Load().cells)/4*3 {
-		w.rebuild(n)
+	if t := w.sh.table.Load(); t.used+list.added > len(t.cells)/4*3 {
+		w.rebuild(t.live + list.added)
 	}
 	olds := make([]*record[T], len(list.order))
 	for i := range list.order {

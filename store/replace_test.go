@@ -201,3 +201,21 @@ func TestAnObjectThatAListHasTwiceIsKnownToBeStaged(t *testing.T) {
 	}
 	w.AbortReplace()
 }
+
+func TestAListThatSaysAKeyOftenMakesNoLargeTable(t *testing.T) {
+	w := mustNew(t, Options[thing]{})
+	item := func(key object.Key) object.Item[thing] {
+		return object.Item[thing]{Key: key, Version: "1", Value: thing{Name: string(key)}}
+	}
+	w.BeginReplace()
+	for range 100 {
+		w.Stage(item("a"))
+		w.Stage(item("b"))
+		w.Unstage("b")
+	}
+	w.CommitReplace("1", nil)
+	w.check(t)
+	if n := len(w.sh.table.Load().cells); w.Len() != 1 || n > 2*minCells {
+		t.Errorf("%d cells for %d objects", n, w.Len())
+	}
+}

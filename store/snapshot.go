@@ -27,6 +27,7 @@ const (
 // it when done. Any number of goroutines may read it.
 type Snapshot[T any] struct {
 	state   atomic.Uint32
+	order   sync.Once
 	cfg     *config[T]
 	seq     uint64
 	version object.Version
@@ -36,8 +37,7 @@ type Snapshot[T any] struct {
 	set     *indexSet[T]
 	roots   []*trieNode // by number of the index
 
-	order  sync.Once
-	sorted []*Entry[T]
+	sorted *[]*Entry[T] // once order is done
 }
 
 // Seq is the number of the batch that made this state.
@@ -169,13 +169,14 @@ func (s *Snapshot[T]) Page(after object.Key, limit int) (page []*Entry[T], more 
 
 func (s *Snapshot[T]) inOrder() []*Entry[T] {
 	s.order.Do(func() {
-		s.sorted = make([]*Entry[T], 0, s.objects.n)
+		all := make([]*Entry[T], 0, s.objects.n)
 		for e := range s.Entries() {
-			s.sorted = append(s.sorted, e)
+			all = append(all, e)
 		}
-		slices.SortFunc(s.sorted, func(a, b *Entry[T]) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		slices.SortFunc(all, func(a, b *Entry[T]) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		s.sorted = &all
 	})
-	return s.sorted
+	return *s.sorted
 }
 
 // ByIndex yields the objects under a value of an index, in no particular order. An

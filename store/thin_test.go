@@ -31,7 +31,7 @@ func TestObjectsOfAnyTypeAreReadAsTheyWerePut(t *testing.T) {
 				e, known := r.Entry(key)
 				held, there := r.Snapshot().Get(key)
 				if !ok || !known || !there || got != want || e.Object() != want || held != want {
-					t.Errorf("%s is %v, by entry %v, in the snapshot %v; want %v", key, got, e.Object(), held, want)
+					t.Errorf("%s is %v (%v), in the snapshot %v (%v), by entry %v; want %v", key, got, ok, held, there, e, want)
 				}
 			}
 			for i, obj := range objects {
@@ -44,6 +44,12 @@ func TestObjectsOfAnyTypeAreReadAsTheyWerePut(t *testing.T) {
 			}
 			for i, obj := range objects {
 				read(object.Key(fmt.Sprint("each/", i)), obj)
+			}
+			if name == "of one type" {
+				c := w.sh.table.Load().seek(hashKey(w.sh.cfg.seed, "each/0"), "each/0")
+				if atomic.LoadPointer(&c.obj) == nil {
+					t.Error("the object is not in its cell")
+				}
 			}
 		})
 	}
@@ -164,7 +170,7 @@ func orZero[T any](number func(T) int, o T, ok bool) int {
 func TestPointersAgainstAMap(t *testing.T) {
 	rnd := seedOf(t)
 	w := mustNew(t, Options[*thing]{Indexes: map[string]IndexFunc[*thing]{
-		"tags": func(o *thing) ([]string, error) { return strings.Split(o.Name, "-"), nil }, // none to four
+		"digits": func(o *thing) ([]string, error) { return strings.Split(o.Name, ""), nil }, // none to five
 	}})
 	r, want := w.Reader(), map[object.Key]*thing{}
 	for round := range 300 {
@@ -176,7 +182,10 @@ func TestPointersAgainstAMap(t *testing.T) {
 				delete(want, key)
 				continue
 			}
-			o := &thing{Name: strings.Repeat(fmt.Sprint(rnd.IntN(5), "-"), rnd.IntN(4)), Tags: round}
+			o := &thing{Tags: round}
+			for range rnd.IntN(6) {
+				o.Name += strconv.Itoa(rnd.IntN(10))
+			}
 			w.Put(object.Item[*thing]{Key: key, Value: o})
 			want[key] = o
 		}
@@ -189,6 +198,20 @@ func TestPointersAgainstAMap(t *testing.T) {
 			if o != want[key] || held != want[key] || ok != (want[key] != nil) || there != ok {
 				t.Fatalf("round %d: %s is %p, in a snapshot %p, want %p", round, key, o, held, want[key])
 			}
+		}
+		digit, n := strconv.Itoa(round%10), 0
+		for o := range r.Snapshot().ByIndex("digits", digit) {
+			if n++; !strings.Contains(o.Name, digit) {
+				t.Fatalf("round %d: %q is found under %s", round, o.Name, digit)
+			}
+		}
+		for _, o := range want {
+			if strings.Contains(o.Name, digit) {
+				n--
+			}
+		}
+		if n != 0 {
+			t.Fatalf("round %d: %d too many under %s", round, n, digit)
 		}
 	}
 }

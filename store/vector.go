@@ -3,7 +3,7 @@ package store
 import "slices"
 
 // A vector is a tree of three levels: a slice of pages, each with up to 64 leaves of 32
-// values. A page carries the epoch in which it was made, and a bit for each leaf that was made with it. A node of the
+// values. A page carries the epoch in which it was made, and a bit for each of its leaves that was made in it. A node of the
 // current epoch is in no snapshot and is edited in place; any other is copied first.
 // Copying the header (a vec value) and moving to the next epoch therefore is a
 // snapshot, at a cost that does not depend on the size; the first edit after it
