@@ -98,17 +98,10 @@ func next(i, cells int) int {
 
 // seek finds the cell of a key, or nil.
 func (t *table[T]) seek(hash uint64, key object.Key) *cell[T] {
-	for i := start(hash, len(t.cells)); ; i = next(i, len(t.cells)) {
-		c := &t.cells[i]
-		switch c.hash.Load() {
-		case hash:
-			if c.belongs(key) {
-				return c
-			}
-		case emptyCell:
-			return nil
-		}
+	if at, found := t.find(hash, key); found {
+		return &t.cells[at]
 	}
+	return nil
 }
 
 // object gives the object of a key.
