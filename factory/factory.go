@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -40,6 +41,8 @@ type Factory struct {
 	// included; stuck is what those said that ended with callbacks still running.
 	active map[*running]struct{}
 	stuck  []error
+	// late closes what Stop could not, a moment after it; nil when there was no Stop.
+	late *time.Timer
 }
 
 // form is how objects are represented.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -36,6 +37,7 @@ func (f *Factory) Start(ctx context.Context) error {
 	if f.cancel != nil {
 		f.cancel()
 	}
+	f.stayOpen()
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	var failed []error
 	for _, s := range f.shares {
@@ -125,7 +127,25 @@ func (f *Factory) Stop(ctx context.Context) error {
 
 	err := errors.Join(append(stuck, f.end(ctx, runs))...)
 	closeIdle(f.client.Transport)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stayOpen(); !f.started() {
+		f.late = time.AfterFunc(letGo, func() { closeIdle(f.client.Transport) })
+	}
 	return err
+}
+
+// letGo is how long Stop gives the transport: a watch that its context has ended is let go
+// of by a goroutine of the transport, after the reader has been told, and until then
+// its connection is in use.
+const letGo = 100 * time.Millisecond
+
+// stayOpen takes back that connections are to be closed. The lock is held.
+func (f *Factory) stayOpen() {
+	if f.late != nil {
+		f.late.Stop()
+		f.late = nil
+	}
 }
 
 // closeIdle closes the connections that nobody uses: each is a goroutine, too. Others

@@ -3,6 +3,7 @@ package factory_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -462,6 +463,48 @@ func TestUsersComeAndGoWhileTheFactoryStopsAndStarts(t *testing.T) {
 		synctest.Wait()
 		if hs := w.f.Health(); len(hs) != 1 || w.OpenWatches() != 1 {
 			t.Errorf("%d informers and %d watches are left, want 1 of each", len(hs), w.OpenWatches())
+		}
+	})
+}
+
+// closer is a transport that knows how often it was told to close what is idle.
+type closer struct {
+	http.RoundTripper
+	closed atomic.Int32
+}
+
+func (c *closer) CloseIdleConnections() { c.closed.Add(1) }
+
+func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, stop := informertest.Pipe(informertest.NewServer())
+		defer stop()
+		transport := &closer{RoundTripper: cfg.Transport}
+		cfg.Transport = transport
+		f, err := factory.New(cfg, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closedAfterStop := func() int32 {
+			t.Helper()
+			if err := f.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			before := transport.closed.Load()
+			if err := f.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return transport.closed.Load() - before
+		}
+		if n := closedAfterStop(); n != 1 {
+			t.Errorf("Stop closed what is idle %d times", n)
+		}
+		if n := closedAfterStop(); n != 1 { // the Start took the first Stop's second time back
+			t.Errorf("the second Stop closed what is idle %d times", n)
+		}
+		time.Sleep(time.Second)
+		if n := transport.closed.Load(); n != 3 {
+			t.Errorf("closed %d times by two Stops and a moment later, want 3", n)
 		}
 	})
 }
