@@ -39,6 +39,9 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	for n := range deltas {
 		d := &deltas[n]
 		i.batch.ahead = len(deltas) - n
+		if n%store.Together == 0 {
+			i.fetch(deltas[n:min(n+store.Together, len(deltas))])
+		}
 		switch d.Type {
 		case object.ReplaceBegin:
 			i.commit()
@@ -74,6 +77,18 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 		}
 	}
 	i.commit()
+}
+
+// fetch lets the store look for what is about to change, of all deltas at the same time.
+func (i *Informer[T]) fetch(deltas []object.Delta[T]) {
+	if len(deltas) < 2 || i.writer.Len() == 0 {
+		return
+	}
+	var keys [store.Together]object.Key
+	for n := range deltas {
+		keys[n] = deltas[n].Item.Key
+	}
+	i.writer.Fetch(keys[:len(deltas)])
 }
 
 func (i *Informer[T]) openBatch() {

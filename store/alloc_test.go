@@ -62,6 +62,7 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 			w.Commit()
 			i += 7
 		}},
+		{"Fetch", 0, func() { w.Fetch([]object.Key{"ns/k77", "ns/none", "ns/k78"}) }},
 		{"an empty batch", 0, func() { w.Begin(); w.Commit() }},
 	} {
 		c.do()

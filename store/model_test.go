@@ -105,6 +105,9 @@ func (m *model) note(v object.Version, key object.Key, old, now known) {
 func (m *model) batch() {
 	m.w.Begin()
 	for range m.rnd.IntN(20) {
+		if m.rnd.IntN(5) == 0 {
+			m.fetch()
+		}
 		key := m.key()
 		old, had := m.want.objects[key]
 		if m.rnd.IntN(3) > 0 {
@@ -137,6 +140,15 @@ func (m *model) batch() {
 		m.want.version = v
 	}
 	m.committed(m.w.Commit())
+}
+
+// fetch asks for some keys, of which some are there; nothing must come of it.
+func (m *model) fetch() {
+	keys := make([]object.Key, m.rnd.IntN(2*Together))
+	for i := range keys {
+		keys[i] = m.key()
+	}
+	m.w.Fetch(keys)
 }
 
 func hasKey(o map[object.Key]known, k object.Key) bool { _, ok := o[k]; return ok }

@@ -73,6 +73,7 @@ type Writer[T any] struct {
 
 	namespace [1]string // scratch of evaluate
 	looked    looked    // scratch of locate
+	fetched   uint32    // of Fetch; nobody reads it
 
 	torn bool // EndHistory was called in the open batch
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/bench/harness"
 	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
 
@@ -144,8 +146,17 @@ func (w ownWriter) update(p *corev1.Pod) error {
 
 func (w ownWriter) updateAll(pods []*corev1.Pod) error {
 	w.Begin()
-	for _, p := range pods {
-		w.Put(podItem(p))
+	for some := range slices.Chunk(pods, store.Together) {
+		var items [store.Together]object.Item[*corev1.Pod]
+		var keys [store.Together]object.Key
+		for i, p := range some {
+			items[i] = podItem(p)
+			keys[i] = items[i].Key
+		}
+		w.Fetch(keys[:len(some)])
+		for i := range some {
+			w.Put(items[i])
+		}
 	}
 	w.Commit()
 	return nil

@@ -60,6 +60,8 @@ type watcher struct {
 	source *Source
 	ctx    context.Context
 	events <-chan watch.Event
+
+	fetched byte // nobody reads it
 }
 
 // Read waits for an event, then takes all that are there.
@@ -70,19 +72,42 @@ func (w *watcher) Read(buf []source.Change[*corev1.Pod]) ([]source.Change[*corev
 	case <-w.ctx.Done():
 		return buf, context.Cause(w.ctx)
 	}
+	start := len(buf)
 	for n := 1; ; n++ {
 		if e.Type == watch.Error {
+			w.name(buf[start:])
 			return buf, &source.Error{Reason: source.Expired, Err: apierrors.FromObject(e.Object)}
 		}
-		buf = append(buf, source.Change[*corev1.Pod]{Type: source.Put, Item: w.source.Item(e.Object.(*corev1.Pod))})
+		buf = append(buf, source.Change[*corev1.Pod]{Type: source.Put, Item: object.Item[*corev1.Pod]{Value: e.Object.(*corev1.Pod)}})
+		if n%together == 0 {
+			w.name(buf[start:])
+			start = len(buf)
+		}
 		if n == readAtOnce {
-			return buf, nil
+			break
 		}
 		select {
 		case e = <-w.events:
+			continue
 		default:
-			return buf, nil
 		}
+		break
+	}
+	w.name(buf[start:])
+	return buf, nil
+}
+
+// together is how many pods are fetched from memory at the same time, as compat does it.
+const together = 16
+
+// name makes the items of changes that have nothing but a pod.
+func (w *watcher) name(changes []source.Change[*corev1.Pod]) {
+	for i := range changes {
+		p := changes[i].Item.Value
+		w.fetched += p.Namespace[0] + p.Name[0] + byte(len(p.ResourceVersion))
+	}
+	for i := range changes {
+		changes[i].Item = w.source.Item(changes[i].Item.Value)
 	}
 }
 

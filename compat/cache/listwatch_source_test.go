@@ -3,6 +3,7 @@ package cache_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -243,6 +244,61 @@ func TestP12_WhatIsNotWhatWasAskedForIsReportedAndDropped(t *testing.T) {
 			t.Errorf("%d objects were reported, want 2", n)
 		}
 	})
+}
+
+// Events that wait for their reader are taken many at a time; each counts as if it had come alone.
+func TestAllEventsOfABurstAreToldInOrderUpToItsEnd(t *testing.T) {
+	const burst = 45
+	ends := map[string]struct {
+		end  func(w *watch.FakeWatcher)
+		next string
+	}{
+		"closed":   {func(w *watch.FakeWatcher) { w.Stop() }, `watch rv="145"`},
+		"expired":  {func(w *watch.FakeWatcher) { w.Error(expired()) }, `list rv="145" limit=0 continue=""`},
+		"bookmark": {func(w *watch.FakeWatcher) { w.Action(watch.Bookmark, pod("", "200")); w.Stop() }, `watch rv="200"`},
+	}
+	for name, c := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := holding("10", pod("a", "5"))
+				var once sync.Once
+				f.watch = func(metav1.ListOptions) (watch.Interface, error) {
+					w := watch.NewFakeWithChanSize(100, false)
+					once.Do(func() {
+						for n := range burst {
+							w.Modify(pod("a", fmt.Sprint(101+n)))
+						}
+						c.end(w)
+					})
+					return w, nil
+				}
+				i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+				r := &record{}
+				if _, err := i.AddEventHandler(r); err != nil {
+					t.Fatal(err)
+				}
+				started(t, i)
+				time.Sleep(10 * time.Second) // fake time: past the first pause
+				synctest.Wait()
+				want, before := []string{"add a@5 initial=true"}, 5
+				for n := range burst {
+					want = append(want, fmt.Sprintf("update a@%d->%d", before, 101+n))
+					before = 101 + n
+				}
+				if got := r.take(); !slices.Equal(got[:min(len(got), len(want))], want) {
+					t.Errorf("told %q\nwant %q", got, want)
+				}
+				if got := f.requests(); len(got) < 3 || got[2] != c.next {
+					t.Errorf("asked %q, the third should be %q", got, c.next)
+				}
+			})
+		})
+	}
+}
+
+func expired() *metav1.Status {
+	s := apierrors.NewResourceExpired("too old").Status()
+	return &s
 }
 
 func TestTheErrorHandlerHearsOfListsAndWatchesThatFailAndGetsAReflector(t *testing.T) {

@@ -170,7 +170,10 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 	}
 	s.write(func(w *store.Writer[any]) {
 		w.Begin()
-		for _, t := range writes {
+		for i, t := range writes {
+			if i%store.Together == 0 {
+				fetch(w, writes[i:min(i+store.Together, len(writes))])
+			}
 			switch t.Type {
 			case TransactionTypeAdd, TransactionTypeUpdate:
 				w.Put(item(t.Key, t.Object))
@@ -183,6 +186,14 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 			s.reached(rv)
 		}
 	})
+}
+
+func fetch(w *store.Writer[any], writes []ThreadSafeStoreTransaction) {
+	var keys [store.Together]object.Key
+	for i := range writes {
+		keys[i] = object.Key(writes[i].Key)
+	}
+	w.Fetch(keys[:len(writes)])
 }
 
 // GetIndexers gives the index functions by name.
