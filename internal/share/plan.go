@@ -44,8 +44,9 @@ type plan struct {
 	slice  reflect.Type // []typ
 
 	// For maps.
-	key, val *plan
-	form     mapForm
+	key, val   *plan
+	form       mapForm
+	quantities bool // to what lies in memory as a quantity does
 }
 
 type mapForm uint8
@@ -111,6 +112,7 @@ func (c compiler) plan(t reflect.Type) *plan {
 			p.form = mapStringAny
 		case t.Elem().Align() == 8 && wordsFit(t.Elem().Size()):
 			p.form = mapWords
+			p.quantities = likeQuantity(t.Elem())
 		}
 	}
 	p.ops = c.ops(nil, t, 0)

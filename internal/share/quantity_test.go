@@ -1,0 +1,110 @@
+package share
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestOnlyWhatLiesInMemoryAsAQuantityIsTakenForOne(t *testing.T) {
+	type named string
+	type number struct {
+		n int64
+		m int32
+	}
+	for want, values := range map[bool][]any{
+		true: {
+			resource.Quantity{},
+			struct {
+				number
+				p    *int
+				a, b named
+			}{},
+		},
+		false: {
+			[7]uint64{},
+			struct { // a number where the pointer is
+				n    [3]uint64
+				a, b string
+			}{},
+			struct { // a number that is the pointer
+				n    [2]uint64
+				p    uintptr
+				a, b string
+			}{},
+			struct { // a pointer among the numbers
+				q    *int
+				n    uint64
+				p    *int
+				a, b string
+			}{},
+			struct { // something else behind the pointer's word
+				n    [2]uint64
+				p    map[string]int
+				a, b string
+			}{},
+			struct { // bytes in place of a string
+				n [2]uint64
+				p *int
+				a []byte
+				b [2]uint64
+			}{},
+			struct { // larger
+				number
+				p       *int
+				a, b, c string
+			}{},
+		},
+	} {
+		for _, v := range values {
+			if got := likeQuantity(reflect.TypeOf(v)); got != want {
+				t.Errorf("%T: %v, want %v", v, got, want)
+			}
+		}
+	}
+}
+
+func TestStringsOfResourceListsBecomeOne(t *testing.T) {
+	s := NewStrings(1 << 10)
+	const many = 12 // more than a small map has room for
+	list := func() corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for i := range many {
+			q := resource.MustParse("1500m")
+			if i%3 == 0 {
+				q = resource.MustParse("123456789012345678901234567890") // has an exact part
+			}
+			_ = q.String() // which it remembers
+			l[corev1.ResourceName(strings.Clone("example.com/device-"+string(rune('a'+i))))] = q
+		}
+		return l
+	}
+	one, two, untouched := list(), list(), list()
+	s.Share(&corev1.Container{Resources: corev1.ResourceRequirements{Limits: one}})
+	s.Share(&corev1.Container{Resources: corev1.ResourceRequirements{Limits: two}})
+	if !reflect.DeepEqual(one, untouched) || !reflect.DeepEqual(two, untouched) {
+		t.Fatalf("sharing changed a list: %v and %v, not %v", one, two, untouched)
+	}
+	at := map[string]unsafe.Pointer{}
+	for k := range one {
+		at[string(k)] = unsafe.Pointer(unsafe.StringData(string(k)))
+	}
+	same := 0
+	for k := range two {
+		if at[string(k)] == unsafe.Pointer(unsafe.StringData(string(k))) {
+			same++
+		}
+	}
+	if same < many-2 { // two strings may fall on one place of the cache
+		t.Errorf("%d of %d keys are one string", same, many)
+	}
+	for k, q := range two {
+		if other := one[k]; q.Cmp(other) != 0 || q.String() != other.String() {
+			t.Errorf("%s is %s, not %s", k, q.String(), other.String())
+		}
+	}
+}
