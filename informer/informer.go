@@ -121,6 +121,7 @@ func (i *Informer[T]) prepare() error {
 		Source: i.src, Sink: sink, StartAt: at, Unsure: unsure,
 		PageSize: i.cfg.pageSize, FirstList: i.cfg.firstList, WatchTimeout: i.cfg.watchTimeout, Silence: i.cfg.silence,
 		Encoded:    i.cfg.layout == store.Packed && i.transform == nil,
+		Shares:     i.cfg.layout == store.Shared,
 		TrustOrder: i.cfg.verbatim, Backoff: i.cfg.backoff, OnProblem: i.fromReflector,
 	})
 	if err != nil {

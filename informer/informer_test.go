@@ -650,6 +650,44 @@ func (deadSource) Watch(context.Context, source.WatchOptions) (source.Watcher[*t
 	return nil, errors.New("nobody home")
 }
 
+// askedSource notes what it is asked, and refuses it.
+type askedSource struct {
+	deadSource
+	list chan source.ListOptions
+}
+
+func (s askedSource) List(_ context.Context, o source.ListOptions) (source.Lister[*thing], error) {
+	s.list <- o
+	return nil, &source.Error{Reason: source.Refused, Err: errors.New("nobody home")}
+}
+
+func TestASourceIsToldWhatTheLayoutDoesWithObjects(t *testing.T) {
+	for layout, want := range map[store.Layout]source.ListOptions{
+		store.Live:   {},
+		store.Shared: {Shares: true},
+		store.Packed: {Encoded: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			src := askedSource{list: make(chan source.ListOptions, 1)}
+			inf, err := informer.New[*thing](src, informer.Layout(layout))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- inf.Run(ctx) }()
+			got := <-src.list
+			if got.Encoded != want.Encoded || got.Shares != want.Shares {
+				t.Errorf("%v: asked with %+v", layout, got)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
 	byApp := func(x *thing) []string { return []string{x.app} }
 	for name, c := range map[string]struct {

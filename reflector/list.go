@@ -25,7 +25,7 @@ func (l *listing[T]) close() {
 }
 
 func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
-	opts := source.ListOptions{Match: r.opts.FirstList, PageSize: r.opts.PageSize, Encoded: r.opts.Encoded}
+	opts := source.ListOptions{Match: r.opts.FirstList, PageSize: r.opts.PageSize, Encoded: r.opts.Encoded, Shares: r.opts.Shares}
 	switch {
 	case r.fresh:
 		opts.Match = source.Consistent

@@ -32,6 +32,8 @@ type Options[T any] struct {
 	PageSize int
 	// Encoded asks the source for the encoded bytes of objects, where it has them.
 	Encoded bool
+	// Shares tells the source that the sink finds equal parts of objects itself.
+	Shares bool
 	// FirstList says how fresh the first list must be; later ones are never older
 	// than what was seen. The default is source.Consistent.
 	FirstList source.Match

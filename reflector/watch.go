@@ -63,7 +63,7 @@ func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
 	if r.fresh {
 		at = ""
 	}
-	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true, Encoded: r.opts.Encoded}, r.opts.Silence)
+	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true, Encoded: r.opts.Encoded, Shares: r.opts.Shares}, r.opts.Silence)
 	if err != nil {
 		return r.initialFailed(ctx, err)
 	}
@@ -204,7 +204,7 @@ func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Durat
 }
 
 func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
-	if err := r.openWatch(ctx, source.WatchOptions{Version: r.version, Encoded: r.opts.Encoded}, 0); err != nil {
+	if err := r.openWatch(ctx, source.WatchOptions{Version: r.version, Encoded: r.opts.Encoded, Shares: r.opts.Shares}, 0); err != nil {
 		return r.watchFailed(ctx, "watch", err)
 	}
 	r.phase = following

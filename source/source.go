@@ -64,6 +64,9 @@ type ListOptions struct {
 	// Encoded says that the reader keeps objects encoded: a source that has their
 	// bytes delivers them as Item.Encoded.
 	Encoded bool
+	// Shares says that the reader finds equal parts of objects itself, so that a source need not
+	// make equal strings one.
+	Shares bool
 }
 
 // WatchOptions choose what Watch follows.
@@ -77,8 +80,8 @@ type WatchOptions struct {
 	// Timeout is when the source should end the stream by itself; 0 leaves it to
 	// the source.
 	Timeout time.Duration
-	// Encoded is as in ListOptions.
-	Encoded bool
+	// Encoded and Shares are as in ListOptions.
+	Encoded, Shares bool
 }
 
 // Lister is an open list.

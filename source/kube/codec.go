@@ -25,9 +25,28 @@ type codec[T any] struct {
 	json     func(kind typeMeta, raw []byte) (object.Item[T], error)
 }
 
+// keeps is what the reader of a stream does with objects.
+type keeps uint8
+
+const (
+	asTheyAre keeps = iota
+	encoded
+	inParts // of which equal ones are one
+)
+
+func keepsOf(inBytes, shares bool) keeps {
+	switch {
+	case inBytes:
+		return encoded
+	case shares:
+		return inParts
+	}
+	return asTheyAre
+}
+
 // decoder is what the objects of one stream are decoded with. Where the reader keeps
-// them encoded they come with their bytes, otherwise equal strings of theirs are one.
-func (s *Source[T]) decoder(w wire, encoded bool) (func(typeMeta, []byte) (object.Item[T], error), error) {
+// them encoded they come with their bytes; where it does nothing of the kind equal strings of theirs are one.
+func (s *Source[T]) decoder(w wire, keeps keeps) (func(typeMeta, []byte) (object.Item[T], error), error) {
 	c := &s.codec
 	decode := c.json
 	_, isProtobuf := w.(protobufWire)
@@ -45,9 +64,9 @@ func (s *Source[T]) decoder(w wire, encoded bool) (func(typeMeta, []byte) (objec
 		item.Codec, item.Owned = c.kept, true
 		switch {
 		case item.Decode != nil: // nothing was decoded
-		case !encoded:
+		case keeps == asTheyAre:
 			s.strings.share(item.Value)
-		case c.bytes != nil:
+		case keeps == encoded && c.bytes != nil:
 			if !isProtobuf {
 				raw = bytes.TrimLeft(raw, " \t\r\n") // so that its brace tells it from a message
 			}

@@ -31,7 +31,7 @@ func fuzzList(f *testing.F, enc encoding) {
 			pages := w.list(in)
 			d := &typed[*corev1.Pod]{elem: podType, kind: typeMeta{"v1", "Pod"}}
 			src := &Source[*corev1.Pod]{codec: d.codec(false)}
-			decode, _ := src.decoder(w, true)
+			decode, _ := src.decoder(w, encoded)
 			var got string
 			for {
 				raw, ok, err := pages.next(true)

@@ -75,7 +75,7 @@ func wireItem(t *testing.T, kind *typed[runtime.Object], obj runtime.Object, asJ
 	}
 	src := &Source[runtime.Object]{codec: codec}
 	for _, into := range []any{&item, &want} {
-		decode, err := src.decoder(wire, true)
+		decode, err := src.decoder(wire, encoded)
 		if err != nil {
 			t.Fatal(err)
 		}

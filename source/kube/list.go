@@ -15,14 +15,14 @@ import (
 // lister is an open list. It holds one response's buffer and no items.
 type lister[T any] struct {
 	*stream
-	src     *Source[T]
-	req     metav1.ListOptions
-	page    pageReader
-	decode  func(typeMeta, []byte) (object.Item[T], error)
-	encoded bool
-	paged   bool // the first page is through, so the version stands
-	turns   int
-	marked  string // a continue token that was given before
+	src    *Source[T]
+	req    metav1.ListOptions
+	page   pageReader
+	decode func(typeMeta, []byte) (object.Item[T], error)
+	keeps  keeps
+	paged  bool // the first page is through, so the version stands
+	turns  int
+	marked string // a continue token that was given before
 
 	version object.Version
 	err     error
@@ -31,7 +31,7 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(), encoded: opts.Encoded}
+	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(), keeps: keepsOf(opts.Encoded, opts.Shares)}
 	l.ownRequests()
 	switch opts.Match {
 	case source.Consistent:
@@ -65,7 +65,7 @@ func (l *lister[T]) open() error {
 	if err := l.attach(body); err != nil {
 		return err
 	}
-	if l.decode, err = l.src.decoder(w, l.encoded); err != nil {
+	if l.decode, err = l.src.decoder(w, l.keeps); err != nil {
 		return garbled(err)
 	}
 	l.page = w.list(&l.in)

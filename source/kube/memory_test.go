@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -231,5 +232,36 @@ func TestLargeObjectDoesNotLeaveItsBufferBehind(t *testing.T) {
 	}
 	if left := len(w.(*watcher[*corev1.Pod]).in.buf); left > keptBuffer {
 		t.Errorf("%d bytes are still held", left)
+	}
+}
+
+func TestEqualStringsAreOneUnlessTheReaderFindsThemItself(t *testing.T) {
+	a, b := pod("a", "7"), pod("b", "8")
+	for _, p := range []*corev1.Pod{a, b} {
+		p.Spec.NodeName = "node-of-both"
+	}
+	body := encodeProtobuf(t, podList("42", "", a, b))
+	for _, c := range []struct {
+		opts           source.ListOptions
+		one, withBytes bool
+	}{
+		{opts: source.ListOptions{}, one: true},
+		{opts: source.ListOptions{Shares: true}},
+		{opts: source.ListOptions{Encoded: true}, withBytes: true},
+	} {
+		items, _, err := listAll(t, typedPods(t, canned(protobufType, body)), c.opts)
+		if err != nil || len(items) != 2 {
+			t.Fatalf("%d items, %v", len(items), err)
+		}
+		first, second := items[0].Value.Spec.NodeName, items[1].Value.Spec.NodeName
+		if first != "node-of-both" || second != first {
+			t.Fatalf("the nodes are %q and %q", first, second)
+		}
+		if one := unsafe.StringData(first) == unsafe.StringData(second); one != c.one {
+			t.Errorf("%+v: equal strings are one: %v", c.opts, one)
+		}
+		if withBytes := items[0].Encoded != nil; withBytes != c.withBytes {
+			t.Errorf("%+v: with bytes: %v", c.opts, withBytes)
+		}
 	}
 }

@@ -20,7 +20,7 @@ type watcher[T any] struct {
 	frames  framer
 	decode  func(typeMeta, []byte) (object.Item[T], error)
 	initial bool
-	encoded bool
+	keeps   keeps
 	err     error
 }
 
@@ -42,7 +42,7 @@ func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source
 		seconds := int64((opts.Timeout + time.Second - 1) / time.Second)
 		req.TimeoutSeconds = &seconds
 	}
-	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.buffers), initial: opts.InitialState, encoded: opts.Encoded}
+	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.buffers), initial: opts.InitialState, keeps: keepsOf(opts.Encoded, opts.Shares)}
 	if err := w.open(s, req); err != nil {
 		return nil, w.failure(err)
 	}
@@ -57,7 +57,7 @@ func (w *watcher[T]) open(s *Source[T], req metav1.ListOptions) error {
 	if err := w.attach(body); err != nil {
 		return err
 	}
-	if w.decode, err = s.decoder(wire, w.encoded); err != nil {
+	if w.decode, err = s.decoder(wire, w.keeps); err != nil {
 		return garbled(err)
 	}
 	w.wire, w.frames = wire, wire.frames(&w.in)
