@@ -121,7 +121,7 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 			}
 			at, rest := c.Item.Version, append([]source.Change[T](nil), changes[i+1:]...)
 			clear(changes)
-			return r.endInitial(ctx, at, rest)
+			return r.endInitial(ctx, at, rest, err)
 		}
 	}
 	clear(changes)
@@ -149,8 +149,8 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 }
 
 // endInitial closes the initial state; rest are the changes that were read along
-// with its bookmark.
-func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []source.Change[T]) (time.Duration, error) {
+// with its bookmark, and ended, if the stream is over, says why.
+func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []source.Change[T], ended error) (time.Duration, error) {
 	wait, err := r.finish(ctx, v, r.watch.newest)
 	if err != nil || r.phase != following {
 		return wait, err
@@ -161,8 +161,12 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 	r.watch.dog.rest()
 	lost, err := r.take(ctx, rest)
 	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
-	if lost != nil && err == nil {
+	switch {
+	case err != nil:
+	case lost != nil:
 		r.losePlace(lost)
+	case ended != nil:
+		r.endLater(r.watch.dog.explain(ended))
 	}
 	return wait, err
 }

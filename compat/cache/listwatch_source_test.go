@@ -88,6 +88,36 @@ func TestAListWatchThatSaysItCanStreamIsStreamed(t *testing.T) {
 	})
 }
 
+func TestAnErrorRightBehindTheInitialStateIsNotOverlooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10")
+		var once sync.Once
+		f.watch = func(metav1.ListOptions) (watch.Interface, error) {
+			w := watch.NewFakeWithChanSize(100, false)
+			once.Do(func() {
+				w.Add(pod("a", "5"))
+				w.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+				w.Modify(pod("a", "11"))
+				w.Error(expired())
+				w.Modify(pod("a", "12")) // nobody vouches for what comes behind an error
+			})
+			return w, nil
+		}
+		h := &record{}
+		i := cache.NewSharedInformer(streaming{f}, &corev1.Pod{}, 0)
+		if _, err := i.AddEventHandler(h); err != nil {
+			t.Fatal(err)
+		}
+		started(t, i)
+		time.Sleep(10 * time.Second) // fake time: past the first pause
+		synctest.Wait()
+		same(t, "told", h.take(), "add a@5 initial=true", "update a@5->11")
+		if got := f.requests(); len(got) < 2 {
+			t.Errorf("asked %q; the state was to be read again", got)
+		}
+	})
+}
+
 func TestAServerThatRefusesToStreamIsListed(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"invalid":   apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil),

@@ -38,7 +38,8 @@ type events struct {
 	// unordered: the watch began at no version, so it opens with the objects there
 	// are in any order, and their versions say nothing about how far it has come.
 	unordered bool
-	fetched   byte // of fetch; nobody reads it
+	failed    error // what an event said; nothing behind it counts
+	fetched   byte  // of fetch; nobody reads it
 }
 
 // Watch opens a watch.
@@ -70,6 +71,9 @@ func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (source.
 
 // Read waits for an event, then takes all that are there.
 func (e *events) Read(buf []source.Change[any]) ([]source.Change[any], error) {
+	if e.failed != nil {
+		return buf, e.failed
+	}
 	var event watch.Event
 	var open bool
 	select {
@@ -116,7 +120,8 @@ func (e *events) take(first watch.Event, buf []source.Change[any]) ([]source.Cha
 	}
 	for i := range group[:n] {
 		if group[i].Type == watch.Error {
-			return buf, e.src.streamError(apierrors.FromObject(group[i].Object))
+			e.failed = e.src.streamError(apierrors.FromObject(group[i].Object))
+			return buf, e.failed
 		}
 		e.heard++
 		buf = append(buf, e.change(group[i]))
@@ -132,6 +137,9 @@ func (e *events) take(first watch.Event, buf []source.Change[any]) ([]source.Cha
 func (e *events) fetch(group []watch.Event) {
 	var sum byte
 	for i := range group {
+		if group[i].Type == watch.Error {
+			break // the stream ends here
+		}
 		if e.src.expected != nil && reflect.TypeOf(group[i].Object) != e.src.expected {
 			continue
 		}

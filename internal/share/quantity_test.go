@@ -13,8 +13,8 @@ import (
 func TestOnlyWhatLiesInMemoryAsAQuantityIsTakenForOne(t *testing.T) {
 	type named string
 	type number struct {
-		n int64
-		m int32
+		_ int64
+		_ int32
 	}
 	for want, values := range map[bool][]any{
 		true: {

@@ -184,7 +184,8 @@ func likeQuantity(t reflect.Type) bool {
 		unsafe.Offsetof(q.exact): reflect.Pointer,
 		unsafe.Offsetof(q.texts): reflect.String, unsafe.Offsetof(q.texts) + unsafe.Sizeof(q.texts[0]): reflect.String,
 	}
-	return t.Size() == unsafe.Sizeof(q) && fits(t, 0, wanted) && len(wanted) == 0
+	size := unsafe.Sizeof(q.number) + unsafe.Sizeof(q.exact) + unsafe.Sizeof(q.texts)
+	return t.Size() == size && fits(t, 0, wanted) && len(wanted) == 0
 }
 
 // fits takes what a type has besides numbers out of wanted. It reports false if there is something else.
