@@ -69,7 +69,7 @@ func TestOnlyWhatLiesInMemoryAsAQuantityIsTakenForOne(t *testing.T) {
 }
 
 func TestStringsOfResourceListsBecomeOne(t *testing.T) {
-	s := NewStrings(1 << 10)
+	s := NewStrings(1 << 16)
 	const many = 12 // more than a small map has room for
 	list := func() corev1.ResourceList {
 		l := corev1.ResourceList{}
