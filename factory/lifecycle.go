@@ -110,7 +110,8 @@ func orNone(names []string) string {
 
 // Stop stops every informer and waits until all that ran has ended, those that
 // were released before included. When ctx ends first, its error names the handlers
-// that are still running. A factory that does not run needs no stop.
+// that are still running. A factory that does not run needs no stop. Connections that nobody uses are
+// closed, a moment after it too.
 func (f *Factory) Stop(ctx context.Context) error {
 	f.mu.Lock()
 	if f.cancel != nil {

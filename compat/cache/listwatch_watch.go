@@ -15,6 +15,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // readAtOnce bounds how many events one Read takes.
@@ -97,15 +98,13 @@ func (e *events) Read(buf []source.Change[any]) ([]source.Change[any], error) {
 	}
 }
 
-// together is how many events are taken before the first of them is looked at.
-const together = 16
-
-// take makes changes of an event and of those behind it that are there, up to together.
+// take makes changes of an event and of those behind it that are there, as many as the store fetches at once: all of them are
+// taken before the first is looked at.
 func (e *events) take(first watch.Event, buf []source.Change[any]) ([]source.Change[any], error) {
-	var group [together]watch.Event
+	var group [store.Together]watch.Event
 	group[0] = first
 	n, open := 1, true
-	for more := true; more && open && n < together; {
+	for more := true; more && open && n < len(group); {
 		select {
 		case group[n], open = <-e.w.ResultChan():
 			if open {

@@ -188,6 +188,7 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 	})
 }
 
+// fetch lets the store look for what is about to change.
 func fetch(w *store.Writer[any], writes []ThreadSafeStoreTransaction) {
 	var keys [store.Together]object.Key
 	for i := range writes {
