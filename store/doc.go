@@ -16,6 +16,8 @@
 //     hold a snapshot. A reader waits in one case only: it asks for a snapshot
 //     inside a batch while nobody has the state before that batch, and then until
 //     that batch's Commit. Nobody waits for a CommitReplace or an AddIndexes outside a batch.
+//     Beside a batch that is open, asking for a snapshot yields the processor once, so that readers
+//     who never pause do not leave the writer the smallest share of it.
 //
 //   - Get of a Reader takes no lock and allocates nothing. It shows each write at
 //     once: it may be ahead of the newest snapshot, never behind it.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -191,6 +192,29 @@ func TestP8_WhileABatchIsOpenTheStateBeforeItIsReadIfSomebodyHasIt(t *testing.T)
 	}
 	if _, ok := before.Get("new"); ok {
 		t.Error("the snapshot shows a later object")
+	}
+}
+
+// On one processor, a writer in the middle of a batch goes on only if the reader lets it. Now and then the scheduler
+// chooses the reader again, so one of some tries must do.
+func TestAReaderGivesWayToAWriterInABatch(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	w := mustNew(t, Options[thing]{})
+	r := w.Reader()
+	gave := 0
+	for i := range 4 {
+		r.Snapshot()
+		w.Begin()
+		put(w, i+1, "k", "red")
+		var wg sync.WaitGroup
+		wg.Go(func() { w.Commit() })
+		if s := r.Snapshot(); s.Seq() == uint64(i+1) {
+			gave++
+		}
+		wg.Wait()
+	}
+	if gave == 0 {
+		t.Error("a reader that never pauses leaves the writer where it is")
 	}
 }
 

@@ -1,9 +1,11 @@
 package store
 
 // withdraw takes back the snapshot of the last batch if no reader has it. If one
-// has, all nodes are shared from now on: the next epoch copies before it edits.
+// has, all nodes are shared from now on: the next epoch copies before it edits. Readers go on with that
+// state, and know by it that the writer is at work.
 func (w *Writer[T]) withdraw() {
-	if !w.sh.offer.Load().state.CompareAndSwap(offered, withdrawn) {
+	if s := w.sh.offer.Load(); !s.state.CompareAndSwap(offered, withdrawn) {
+		s.state.Store(passing)
 		w.epoch++
 	}
 }

@@ -109,15 +109,25 @@ func (r *Reader[T]) Indexes() []string { return r.sh.set.Load().sorted() }
 
 // Snapshot returns the newest committed state: of the last batch whose Commit
 // returned, or of a later one. Usually this costs a few atomic operations. While a
-// batch is open and nobody took the state before it, Snapshot waits for that batch's
-// Commit; so it must not be called by the writer's goroutine inside a batch.
+// batch is open it gives way to the writer once, as runtime.Gosched does, and if nobody took the state before
+// that batch, it waits for its Commit; so it must not be called by the writer's goroutine inside a batch.
 func (r *Reader[T]) Snapshot() *Snapshot[T] {
-	// A batch is mostly over sooner than a goroutine is parked and woken.
-	for range 4 {
-		if s := r.sh.take(); s != nil {
-			return s
-		}
+	s := r.sh.take()
+	if s != nil && s.state.Load() == passing {
+		// Where processors are scarce, the writer may be waiting for this very one. Beside eight readers on two of them it got
+		// through 89,000 updates a second as one of nine; if they give way, through 280,000.
 		runtime.Gosched()
+		if newer := r.sh.take(); newer != nil {
+			s = newer
+		}
+	}
+	// A batch is mostly over sooner than a goroutine is parked and woken.
+	for try := 0; s == nil && try < 4; try++ {
+		runtime.Gosched()
+		s = r.sh.take()
+	}
+	if s != nil {
+		return s
 	}
 	return r.sh.await()
 }
@@ -128,7 +138,7 @@ func (sh *shared[T]) take() *Snapshot[T] {
 	// The swap fails if another reader took it, which is as good, or if the writer
 	// withdrew it. It may succeed on a later state than the one loaded, because
 	// the writer fills a withdrawn snapshot again.
-	if s.state.Load() == taken || s.state.CompareAndSwap(offered, taken) || s.state.Load() == taken {
+	if s.state.Load() >= taken || s.state.CompareAndSwap(offered, taken) || s.state.Load() >= taken {
 		return s
 	}
 	return nil

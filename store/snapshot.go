@@ -15,11 +15,12 @@ import (
 // offers it; the first reader that wants it takes it, and from then on nobody
 // changes it nor a node below it. If no reader came, the writer withdraws it at
 // the next batch and goes on editing in place: so a snapshot that nobody asks for
-// costs no copy, and the writer waits for nobody.
+// costs no copy, and the writer waits for nobody. From taken on, it can be read.
 const (
 	withdrawn uint32 = iota
 	offered
 	taken
+	passing // and the batch after it is open
 )
 
 // Snapshot is the store at one moment: objects, all indexes and version belong
