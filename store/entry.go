@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -27,6 +28,7 @@ type Entry[T any] struct {
 type extra[T any] struct {
 	home   *home[T] // who reads it
 	packed pack.Packed
+	recent atomic.Pointer[recent[T]] // what was decoded a moment ago, as long as the read cache knows it
 }
 
 // packed reports whether the object is.

@@ -62,7 +62,7 @@ func (k *keeper[T]) watch(rec *record[T], it *object.Item[T]) {
 	x := &extra[T]{home: h}
 	if rec.extra != nil {
 		was := rec.extra.home
-		h.codec, h.recent, h.turn = was.codec, was.recent, was.turn
+		h.codec, h.cache = was.codec, was.cache
 		x.packed = rec.extra.packed
 	}
 	rec.extra = x

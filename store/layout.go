@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/mirador-k8s/mirador/internal/share"
 	"github.com/mirador-k8s/mirador/object"
@@ -70,11 +69,7 @@ func (k *keeper[T]) reset() {
 		k.table = share.NewTable()
 	case Packed:
 		for _, h := range k.homes { // whoever keeps an entry keeps its home
-			for i := range h.recent {
-				for j := range h.recent[i] {
-					h.recent[i][j].Store(nil)
-				}
-			}
+			h.cache.clear()
 		}
 		k.packer = pack.New()
 		k.homes = make(map[*object.Codec[T]]*home[T])
@@ -111,6 +106,9 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 	}
 	if k.cfg.onWritten != nil {
 		k.watch(rec, it)
+	}
+	if rec.packed() { // at last: from here on others know the record
+		rec.extra.home.cache.add(&rec.Entry, it.Value)
 	}
 	return rec
 }
@@ -164,10 +162,9 @@ func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	line := string(k.line)
 	nk, nu := len(it.Key), len(it.UID)
 	rec.Key, rec.UID, rec.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
-	rec.inside = extra[T]{k.homeOf(codec), ref.Packed(line[names:])}
+	rec.inside.home, rec.inside.packed = k.homeOf(codec), ref.Packed(line[names:])
 	var zero T
 	rec.obj, rec.extra = zero, &rec.inside
-	rec.extra.home.remember(&rec.Entry, it.Value)
 	return nil
 }
 
@@ -216,7 +213,7 @@ func tryDecode[T any](codec *object.Codec[T], encoded []byte) (obj T, err error)
 func (k *keeper[T]) homeOf(codec *object.Codec[T]) *home[T] {
 	h := k.homes[codec]
 	if h == nil {
-		h = &home[T]{codec: codec, cfg: k.cfg, recent: make([]place[T], (k.cfg.readCache+placeWidth-1)/placeWidth), turn: new(atomic.Uint32)}
+		h = &home[T]{codec: codec, cfg: k.cfg, cache: newReadCache[T](k.cfg.readCache)}
 		k.homes[codec] = h
 	}
 	return h

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"weak"
 
@@ -72,12 +74,68 @@ func TestOnceHoldsNoDecodedObject(t *testing.T) {
 			held++
 		}
 	}
-	if held > 4*cached { // what the read cache holds, rounded up to its places
+	if held > cached { // what the read cache holds
 		t.Errorf("%d decoded objects are held by %d entries that wait", held, len(waiting))
 	}
 	for i, e := range waiting {
 		if got := e.Object(); got.Name != fmt.Sprintf("object-%d", i) {
 			t.Errorf("%s is now %q", e.Key, got.Name)
+		}
+	}
+}
+
+// An entry has its object as long as the read cache knows of it and no longer, whoever reads what meanwhile.
+func TestTheReadCacheKnowsOfEveryDecodedObject(t *testing.T) {
+	const objects, cached = 100, 8
+	for _, guarded := range []bool{false, true} {
+		opts := Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached}
+		if guarded {
+			opts.OnWritten = func(w Written) { t.Error(w) }
+		}
+		w := mustNew(t, opts)
+		r := w.Reader()
+		held := func() (n int) {
+			for e := range r.Snapshot().Entries() {
+				if e.extra.recent.Load() != nil {
+					n++
+				}
+			}
+			return n
+		}
+		var wg sync.WaitGroup
+		for reader := range 4 {
+			wg.Go(func() {
+				for i := range 20 * objects {
+					name := fmt.Sprintf("object-%d", (i*(reader+1)+i/objects)%objects)
+					if o, ok := r.Get(object.Key(name)); ok && o.Name != name {
+						t.Errorf("%s is %q", name, o.Name)
+					}
+				}
+			})
+		}
+		for version := range 5 {
+			w.Begin()
+			for i := range objects {
+				name := fmt.Sprintf("object-%d", i)
+				w.Put(object.Item[*thing]{Key: object.Key(name), Version: object.Version(strconv.Itoa(version + 1)), UID: name, Value: &thing{Name: name}})
+			}
+			w.Commit()
+		}
+		wg.Wait()
+		if n := held(); n > cached {
+			t.Errorf("guarded %v: %d objects are held, and the cache has room for %d", guarded, n, cached)
+		}
+		last := object.Key(fmt.Sprintf("object-%d", objects-1))
+		first, _ := r.Get(last)
+		if again, _ := r.Get(last); again != first || held() == 0 {
+			t.Errorf("guarded %v: an object that was just read is decoded again", guarded)
+		}
+		before := r.Snapshot()
+		w.Reset()
+		for e := range before.Entries() {
+			if e.extra.recent.Load() != nil {
+				t.Errorf("guarded %v: after Reset %s still has its object", guarded, e.Key)
+			}
 		}
 	}
 }

@@ -17,12 +17,8 @@ type home[T any] struct {
 	guard *guard[T]
 	// once is, for an entry that Once made, the entry it is of, and once it is decoded
 	// the object.
-	once *once[T]
-	// recent are objects that were read or written a moment ago, each in one of the few
-	// places that its entry's address gives: looking costs some nanoseconds, and
-	// what is held is bounded.
-	recent []place[T]
-	turn   *atomic.Uint32 // whose place is taken when all are
+	once  *once[T]
+	cache *readCache[T] // nil: none
 }
 
 type once[T any] struct {
@@ -49,46 +45,64 @@ func (e *Entry[T]) Once() *Entry[T] {
 		extra extra[T]
 		home  home[T]
 		once  once[T]
-	}{*e, *e.extra, *e.extra.home, once[T]{of: e}}
+	}{*e, extra[T]{packed: e.extra.packed}, *e.extra.home, once[T]{of: e}}
 	c.entry.extra, c.extra.home, c.home.once = &c.extra, &c.home, &c.once
 	return &c.entry
 }
 
-// place holds what is remembered of the entries with one address modulo the places.
-type place[T any] [placeWidth]atomic.Pointer[recent[T]]
-
-const placeWidth = 4
+// readCache is what the entries have decoded that were read or written a moment ago. Each of them knows its own, so looking costs
+// nothing; the cache only knows them all, in turn, so that what they hold is bounded.
+type readCache[T any] struct {
+	places []atomic.Pointer[recent[T]]
+	turn   atomic.Uint32
+}
 
 type recent[T any] struct {
 	entry *Entry[T]
 	obj   T
 }
 
-func (h *home[T]) place(e *Entry[T]) *place[T] {
-	if len(h.recent) == 0 {
+func newReadCache[T any](size int) *readCache[T] {
+	if size <= 0 {
 		return nil
 	}
-	// A record takes 128 bytes or more, so the lowest bits of its address say nothing.
-	return &h.recent[uintptr(unsafe.Pointer(e))>>7%uintptr(len(h.recent))]
+	return &readCache[T]{places: make([]atomic.Pointer[recent[T]], size)}
 }
 
 // maxRemembered is how large an object may be to be remembered: a cache of a few hundred objects must not hold hundreds of
 // megabytes because they are large.
 const maxRemembered = 64 << 10
 
-func (h *home[T]) remember(e *Entry[T], obj T) *recent[T] {
+// add lets an entry have its object. If it has one by now, that stays, so that all readers have the same.
+func (c *readCache[T]) add(e *Entry[T], obj T) *recent[T] {
 	r := &recent[T]{e, obj}
-	at := h.place(e)
-	if at == nil || e.Size > maxRemembered {
+	if c == nil || e.Size > maxRemembered {
 		return r
 	}
-	for i := range at {
-		if at[i].CompareAndSwap(nil, r) {
-			return r
+	for !e.extra.recent.CompareAndSwap(nil, r) {
+		if first := e.extra.recent.Load(); first != nil {
+			return first
 		}
 	}
-	at[h.turn.Add(1)%placeWidth].Store(r)
+	// The entry has it before the cache knows it: so whatever is taken out of the cache is taken from its entry too.
+	c.swap(int(c.turn.Add(1)%uint32(len(c.places))), r)
 	return r
+}
+
+// swap gives a place to another and takes from an entry what was there.
+func (c *readCache[T]) swap(place int, r *recent[T]) {
+	if was := c.places[place].Swap(r); was != nil {
+		was.entry.extra.recent.CompareAndSwap(was, nil)
+	}
+}
+
+func (c *readCache[T]) clear() {
+	if c == nil {
+		return
+	}
+	for i := range c.places {
+		c.swap(i, nil)
+	}
 }
 
 // buffers are lent to codecs that do not hold on to what they decode.
@@ -96,6 +110,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // object gives an entry's object to whoever is named, or to the caller.
 func (h *home[T]) object(e *Entry[T], to string) T {
+	if r := e.extra.recent.Load(); r != nil && h.guard == nil {
+		return r.obj
+	}
 	obj, ok := h.held(e)
 	if !ok {
 		obj = h.unpack(e)
@@ -119,17 +136,14 @@ func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
 		}
 		e = h.once.of
 	}
-	if at := h.place(e); at != nil {
-		for i := range at {
-			if r := at[i].Load(); r != nil && r.entry == e {
-				if h.once != nil {
-					h.once.remember(r)
-				}
-				return r.obj, true
-			}
-		}
+	r := e.extra.recent.Load()
+	if r == nil {
+		return obj, false
 	}
-	return obj, false
+	if h.once != nil {
+		h.once.remember(r)
+	}
+	return r.obj, true
 }
 
 func (h *home[T]) unpack(e *Entry[T]) T {
@@ -156,11 +170,11 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 	if h.once != nil {
 		e = h.once.of
 	}
-	r := h.remember(e, obj)
+	r := h.cache.add(e, obj)
 	if h.once != nil {
 		h.once.remember(r)
 	}
-	return obj
+	return r.obj
 }
 
 // maxBuffer is the largest buffer that is kept for the next read.
