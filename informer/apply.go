@@ -145,14 +145,18 @@ func (i *Informer[T]) publishState() {
 	i.fan.PublishState(i.batch.seq, state.Events)
 }
 
-func (i *Informer[T]) tell(e object.Event[*store.Entry[T]]) {
-	e.Epoch = i.epoch.Load()
-	if i.batch.events == nil && !i.batch.replacing {
+// news gives the next event of the batch, to be filled in.
+func (i *Informer[T]) news(at object.Version) *object.Event[*store.Entry[T]] {
+	b := &i.batch
+	if b.events == nil && !b.replacing {
 		// One event for each delta, and seldom more. Grown bit by bit, the events of a
 		// batch cost a fifth of its time.
-		i.batch.events = make([]object.Event[*store.Entry[T]], 0, i.batch.ahead)
+		b.events = make([]object.Event[*store.Entry[T]], 0, b.ahead)
 	}
-	i.batch.events = append(i.batch.events, e)
+	b.events = append(b.events, object.Event[*store.Entry[T]]{})
+	e := &b.events[len(b.events)-1]
+	e.Version, e.Epoch = at, i.epoch.Load()
+	return e
 }
 
 // known decides whether a change says nothing new: the store has this version of
@@ -161,10 +165,11 @@ func (i *Informer[T]) known(d *object.Delta[T], have *store.Entry[T]) bool {
 	if have == nil || i.batch.isPast(d.Item.Key) {
 		return false
 	}
-	if have.Version == d.Item.Version && have.Version != "" && object.SameObject(have.UID, d.Item.UID) {
-		return d.Type != object.Deleted
+	order, ok := d.Item.Version.Compare(have.Version)
+	if ok && order == 0 {
+		return d.Type != object.Deleted && object.SameObject(have.UID, d.Item.UID)
 	}
-	return d.Item.Version.Before(have.Version)
+	return ok && order < 0
 }
 
 func (b *batch[T]) isPast(key object.Key) bool {
@@ -173,6 +178,13 @@ func (b *batch[T]) isPast(key object.Key) bool {
 	}
 	_, ok := b.past[key]
 	return ok
+}
+
+// anew notes that an object has a state of the history that counts.
+func (b *batch[T]) anew(key object.Key) {
+	if len(b.past) > 0 {
+		delete(b.past, key)
+	}
 }
 
 // outlive notes, at the end of a list, which objects stay from a history that was
@@ -215,7 +227,7 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 	}
 	i.openBatch()
 	i.batch.reach(d)
-	delete(i.batch.past, d.Item.Key)
+	i.batch.anew(d.Item.Key)
 	now, old := i.writer.Put(d.Item)
 	i.changed(old, now, d.Item.Version, false)
 }
@@ -242,32 +254,36 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	if exists && have.UID != "" {
 		uid = have.UID
 	}
-	delete(i.batch.past, d.Item.Key)
+	i.batch.anew(d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	i.tell(object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Old: last, OldUID: uid, Missed: missed})
+	e := i.news(d.Item.Version)
+	e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, d.Item.Key, last, uid, missed
 }
 
 // changed tells what became of one object: added, updated, deleted unseen, or
 // replaced unseen by another of its name (P6).
 func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
-	e := object.Event[*store.Entry[T]]{Version: at}
-	switch {
-	case now == nil:
-		e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, old.Key, old, old.UID, true
-	case old == nil:
-		e.Type, e.Key, e.New, e.NewUID, e.Initial = object.Add, now.Key, now, now.UID, initial
-	case !i.cfg.verbatim && !object.SameObject(old.UID, now.UID):
+	if old != nil && now != nil && !i.cfg.verbatim && !object.SameObject(old.UID, now.UID) {
 		i.changed(old, nil, at, false)
 		i.changed(nil, now, at, false)
 		return
+	}
+	e := i.news(at)
+	switch {
+	case now == nil:
+		e.Type, e.Key, e.Missed = object.Delete, old.Key, true
+	case old == nil:
+		e.Type, e.Key, e.Initial = object.Add, now.Key, initial
 	default:
-		e.Type, e.Key = object.Update, now.Key
-		e.Old, e.OldUID, e.New, e.NewUID = old, old.UID, now, now.UID
-		e.Unchanged = old.Version == now.Version
+		e.Type, e.Key, e.Unchanged = object.Update, now.Key, old.Version == now.Version
 	}
 	// The handlers of an event share one decoding of a packed object, while anybody has it.
-	e.Old, e.New = e.Old.Once(), e.New.Once()
-	i.tell(e)
+	if old != nil {
+		e.Old, e.OldUID = old.Once(), old.UID
+	}
+	if now != nil {
+		e.New, e.NewUID = now.Once(), now.UID
+	}
 }
 
 // stage takes one item of a list.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -64,6 +65,31 @@ func TestVersionsThatAreNoNumbersHaveNoOrder(t *testing.T) {
 	}
 	if _, ok := object.Version("").Compare(""); ok {
 		t.Error("two unknown versions are not known to be the same point")
+	}
+}
+
+// Every length is compared by its own way; of each, every byte at every place.
+func TestVersionsOfEveryLengthAreComparedByTheirDigits(t *testing.T) {
+	for n := 1; n <= 20; n++ {
+		base := strings.Repeat("5", n)
+		for at := range n {
+			for c := range 256 {
+				other := base[:at] + string([]byte{byte(c)}) + base[at+1:]
+				want, comparable := c-'5', c >= '0' && c <= '9' && (at > 0 || c != '0')
+				if order, ok := object.Version(other).Compare(object.Version(base)); ok != comparable || ok && (order < 0 != (want < 0) || order > 0 != (want > 0)) {
+					t.Fatalf("Compare(%q, %q) = %d, %v", other, base, order, ok)
+				}
+				if order, ok := object.Version(base).Compare(object.Version(other)); ok != comparable || ok && (order < 0 != (want > 0) || order > 0 != (want < 0)) {
+					t.Fatalf("Compare(%q, %q) = %d, %v", base, other, order, ok)
+				}
+				if at+1 < n && comparable && want != 0 { // what comes first counts
+					later := base[:at+1] + "9" + base[at+2:]
+					if order, ok := object.Version(other).Compare(object.Version(later)); !ok || order < 0 != (want < 0) {
+						t.Fatalf("Compare(%q, %q) = %d, %v", other, later, order, ok)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -37,7 +37,13 @@ func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.home.codec !
 // NewEntry makes an entry that is in no store, such as the last state of an object
 // that is gone.
 func NewEntry[T any](it object.Item[T]) *Entry[T] {
-	return &Entry[T]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size, obj: it.Value}
+	e := new(Entry[T])
+	e.fill(&it)
+	return e
+}
+
+func (e *Entry[T]) fill(it *object.Item[T]) {
+	e.Key, e.Version, e.UID, e.Size, e.obj = it.Key, it.Version, it.UID, it.Size, it.Value
 }
 
 // Object gives the object. In the packed layout it is decoded first, unless it was

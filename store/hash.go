@@ -68,7 +68,9 @@ func (t *table[T]) put(at int, rec *record[T]) {
 	t.thin.learn(rec)
 	atomic.StorePointer(&c.obj, t.thin.pointer(rec))
 	c.rec.Store(rec)
-	c.key.Store(unsafe.StringData(string(rec.Key)))
+	if key := unsafe.StringData(string(rec.Key)); c.key.Load() != key {
+		c.key.Store(key)
+	}
 }
 
 const minCells = 4

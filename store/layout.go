@@ -89,20 +89,23 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 	var rec *record[T]
 	switch k.cfg.layout {
 	case Packed:
-		p := &packedRecord[T]{record: record[T]{Entry: *NewEntry(*it)}}
+		p := new(packedRecord[T])
 		rec = &p.record
+		rec.fill(it)
 		if err := k.pack(p, it); err != nil {
 			k.cfg.keptLive.Add(1)
 			k.cfg.complain(it.Key, err)
 		}
 	case Shared:
-		rec = &record[T]{Entry: *NewEntry(*it)}
+		rec = new(record[T])
+		rec.fill(it)
 		// An object that nobody owns but us is changed in place, any other is copied.
 		if obj, ok := k.table.Share(it.Value, it.Owned).(T); ok {
 			rec.obj = obj
 		}
 	default:
-		rec = &record[T]{Entry: *NewEntry(*it)}
+		rec = new(record[T])
+		rec.fill(it)
 	}
 	if k.cfg.onWritten != nil {
 		k.watch(rec, it)

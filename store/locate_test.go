@@ -57,3 +57,21 @@ func TestAGetIsNotRememberedBeyondTheNextChange(t *testing.T) {
 		break
 	}
 }
+
+// Two keys may begin at the same byte.
+func TestAKeyThatIsTheBeginningOfAnotherIsNotTheOther(t *testing.T) {
+	w := mustNew(t, Options[string]{})
+	long := object.Key("namespace/name")
+	short := long[:len("namespace")]
+	w.Begin()
+	w.Put(object.Item[string]{Key: long, Version: "1", Value: "long"})
+	w.Get(long)
+	if e, ok := w.Get(short); ok {
+		t.Errorf("after a Get of %s, %s is %v", long, short, e)
+	}
+	w.Fetch([]object.Key{long})
+	if e, ok := w.Get(short); ok {
+		t.Errorf("after a Fetch of %s, %s is %v", long, short, e)
+	}
+	w.Commit()
+}

@@ -68,6 +68,8 @@ type model struct {
 	want want
 	log  []knownChange // since the store's log was last ended
 	held []heldSnapshot
+
+	fetched []object.Key // and not asked for since
 }
 
 // knownChange is a change as the model has it; the zero known stands for no object.
@@ -103,12 +105,19 @@ func (m *model) note(v object.Version, key object.Key, old, now known) {
 }
 
 func (m *model) batch() {
+	if m.rnd.IntN(10) == 0 {
+		m.fetch()
+	}
 	m.w.Begin()
 	for range m.rnd.IntN(20) {
-		if m.rnd.IntN(5) == 0 {
+		if m.rnd.IntN(8) == 0 {
 			m.fetch()
 		}
 		key := m.key()
+		if n := len(m.fetched); n > 0 && m.rnd.IntN(4) > 0 { // this very string, and perhaps some before it never
+			skip := m.rnd.IntN(min(n, 2))
+			key, m.fetched = m.fetched[skip], m.fetched[skip+1:]
+		}
 		old, had := m.want.objects[key]
 		if m.rnd.IntN(3) > 0 {
 			e := m.entry(key)
@@ -142,13 +151,14 @@ func (m *model) batch() {
 	m.committed(m.w.Commit())
 }
 
-// fetch asks for some keys, of which some are there; nothing must come of it.
+// fetch asks for some keys, of which some are there. What is done with them then must not depend on it.
 func (m *model) fetch() {
 	keys := make([]object.Key, m.rnd.IntN(2*Together))
 	for i := range keys {
 		keys[i] = m.key()
 	}
 	m.w.Fetch(keys)
+	m.fetched = keys
 }
 
 func hasKey(o map[object.Key]known, k object.Key) bool { _, ok := o[k]; return ok }

@@ -71,9 +71,9 @@ type Writer[T any] struct {
 	values [][]string // scratch: what the index functions gave, by index
 	visits uint64     // scratch of reindex
 
-	namespace [1]string // scratch of evaluate
+	namespace [1]string // scratch of valuesOf
 	looked    looked    // scratch of locate
-	fetched   uint32    // of Fetch; nobody reads it
+	fetched   *fetched  // nil: nothing, as between batches
 
 	torn bool // EndHistory was called in the open batch
 
@@ -200,6 +200,7 @@ func (w *Writer[T]) Commit() (seq uint64) {
 	w.settle(len(w.pending) > 0)
 	w.seq++
 	w.publish()
+	w.fetched = nil
 	w.leave(idle)
 	return w.seq
 }
