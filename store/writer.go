@@ -51,8 +51,9 @@ const (
 // order, such as a Begin while a batch is open or a Put outside of one, are mistakes
 // of the program and panic with a text that says so.
 type Writer[T any] struct {
-	sh    *shared[T]
-	phase atomic.Uint32
+	sh       *shared[T]
+	phase    atomic.Uint32
+	replaces uint32 // how many lists were begun
 	// epoch is the owner of the nodes that no snapshot shares.
 	epoch   uint64
 	seq     uint64
@@ -75,11 +76,9 @@ type Writer[T any] struct {
 	looked    looked    // scratch of locate
 	fetched   *fetched  // nil: nothing, as between batches
 
-	torn bool // EndHistory was called in the open batch
-
-	replace  *replacement[T]
-	replaces uint32 // how many were begun
-	listed   bool   // one was committed
+	replace *replacement[T]
+	listed  bool // one was committed
+	torn    bool // EndHistory was called in the open batch
 }
 
 // change is a change of the open batch.

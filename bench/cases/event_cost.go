@@ -32,6 +32,7 @@ func eventCost() harness.Case {
 	for _, s := range sides() {
 		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 			pods, changed := eventObjects(p)
+			measure.Settle(p.Size(256<<20, 16<<20))
 			figures := harness.Figures{}
 			if s.layout == store.Packed.String() {
 				changed = changed[:len(changed)/20] // many times slower: as long as the others

@@ -31,6 +31,20 @@ func LiveHeap() float64 {
 	return float64(read(liveHeap))
 }
 
+// Settle makes the process one that has run for a while: it has been given so much memory by the system, and has it free. In one that has just begun
+// and does not collect, a fifth of the time of what allocates is the kernel handing out pages, and less of it where more was thrown away before.
+func Settle(bytes int) {
+	const page = 4096
+	room := make([]byte, bytes)
+	for i := 0; i < len(room); i += page {
+		room[i] = 1
+	}
+	runtime.KeepAlive(room)
+	room = nil
+	runtime.GC()
+	runtime.GC()
+}
+
 // CPU is the processor time that this process has used.
 func CPU() time.Duration {
 	var u syscall.Rusage
