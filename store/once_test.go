@@ -139,3 +139,35 @@ func TestTheReadCacheKnowsOfEveryDecodedObject(t *testing.T) {
 		}
 	}
 }
+
+// Entries are plain values: who copies one, and gives the copy another content, takes nothing from the cache.
+func TestACopyOfAnEntryMayBeReused(t *testing.T) {
+	const objects, cached = 40, 4
+	w := mustNew(t, Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached})
+	w.Begin()
+	for i := range objects {
+		name := fmt.Sprintf("object-%d", i)
+		w.Put(object.Item[*thing]{Key: object.Key(name), Version: "1", UID: name, Value: &thing{Name: name}})
+	}
+	w.Commit()
+	var current Entry[*thing]
+	held := 0
+	for range 3 {
+		for e := range w.Reader().Snapshot().Entries() {
+			current = *e
+			if got := current.Object(); got.Name != string(e.Key) {
+				t.Errorf("the copy of %s has %s", e.Key, got.Name)
+			}
+		}
+	}
+	current = Entry[*thing]{}
+	for e := range w.Reader().Snapshot().Entries() {
+		if e.extra.recent.Load() != nil {
+			held++
+		}
+	}
+	if held > cached {
+		t.Errorf("%d objects are held, and the cache has room for %d", held, cached)
+	}
+	w.Reset()
+}

@@ -57,9 +57,10 @@ type readCache[T any] struct {
 	turn   atomic.Uint32
 }
 
+// recent is what was decoded of an entry. It knows that by what all copies of the entry have in common.
 type recent[T any] struct {
-	entry *Entry[T]
-	obj   T
+	of  *extra[T]
+	obj T
 }
 
 func newReadCache[T any](size int) *readCache[T] {
@@ -75,12 +76,12 @@ const maxRemembered = 64 << 10
 
 // add lets an entry have its object. If it has one by now, that stays, so that all readers have the same.
 func (c *readCache[T]) add(e *Entry[T], obj T) *recent[T] {
-	r := &recent[T]{e, obj}
+	r := &recent[T]{e.extra, obj}
 	if c == nil || e.Size > maxRemembered {
 		return r
 	}
-	for !e.extra.recent.CompareAndSwap(nil, r) {
-		if first := e.extra.recent.Load(); first != nil {
+	for !r.of.recent.CompareAndSwap(nil, r) {
+		if first := r.of.recent.Load(); first != nil {
 			return first
 		}
 	}
@@ -92,7 +93,7 @@ func (c *readCache[T]) add(e *Entry[T], obj T) *recent[T] {
 // swap gives a place to another and takes from an entry what was there.
 func (c *readCache[T]) swap(place int, r *recent[T]) {
 	if was := c.places[place].Swap(r); was != nil {
-		was.entry.extra.recent.CompareAndSwap(was, nil)
+		was.of.recent.CompareAndSwap(was, nil)
 	}
 }
 

@@ -147,7 +147,7 @@ func (w *Writer[T]) AbortReplace() {
 	for _, s := range w.replace.order {
 		w.keeper.drop(s.rec)
 	}
-	w.replace = nil
+	w.replace, w.fetched = nil, nil
 }
 
 // CommitReplace makes the list the store's state at version v, as one batch, and
@@ -162,7 +162,7 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	w.enter("CommitReplace", replacing, applying)
 	w.hold()
 	list := w.replace
-	w.replace = nil
+	w.replace, w.fetched = nil, nil
 	list.table, list.known = nil, nil // no longer needed, and the store's own may have to grow
 
 	gone := w.unmarked(list.mark)

@@ -74,7 +74,7 @@ type Writer[T any] struct {
 
 	namespace [1]string // scratch of valuesOf
 	looked    looked    // scratch of locate
-	fetched   *fetched  // nil: nothing, as between batches
+	fetched   *fetched  // until the end of the batch; nil: nothing
 
 	replace *replacement[T]
 	listed  bool // one was committed
