@@ -24,6 +24,13 @@ func TestSampleIsTheMedianWithItsRange(t *testing.T) {
 	}
 }
 
+func TestMediansAreThoseOfEachFigure(t *testing.T) {
+	got := Medians([]Figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 3}})
+	if len(got) != 2 || got["a"] != 2 || got["b"] != 2 {
+		t.Errorf("the medians are %v", got)
+	}
+}
+
 func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 	by := trials{}
 	for _, v := range []float64{10, 20, 30} {

@@ -25,6 +25,22 @@ func sampleOf(values []float64) (Sample, bool) {
 	return Sample{Median: median, Min: sorted[0], Max: sorted[n-1], Runs: n}, true
 }
 
+// Medians gives the median of each figure over several measurements of one trial.
+func Medians(runs []Figures) Figures {
+	all := map[string][]float64{}
+	for _, f := range runs {
+		for name, value := range f {
+			all[name] = append(all[name], value)
+		}
+	}
+	medians := Figures{}
+	for name, values := range all {
+		s, _ := sampleOf(values)
+		medians[name] = s.Median
+	}
+	return medians
+}
+
 // Spread is half the way from the smallest to the largest value, as a share of the median.
 func (s Sample) Spread() float64 {
 	if s.Median == 0 {
