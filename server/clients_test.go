@@ -31,6 +31,7 @@ func TestKubectlCannotTellTheMirrorFromTheCluster(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t, "real", cluster)
 	p.caughtUp(t, "real")
+	p.described(t, "real")
 	for _, args := range []string{
 		"get pods -n web -o wide", "get pods -A", "get pods -n web -o yaml", "get pods -n web a -o jsonpath={.spec.containers[0].image}",
 		"get pods -A -l app=web", "get pods -A --field-selector spec.nodeName=node-1", "get pods -A --sort-by .metadata.name", "get pod -n web a -o json",

@@ -88,20 +88,38 @@ func mirror(t *testing.T, name string, cluster *testcluster.Cluster) *pair {
 // caughtUp waits until the mirror has everything that the server had when the mirror was started.
 func (p *pair) caughtUp(t *testing.T, name string) []*fleet.Resource {
 	t.Helper()
+	return p.until(t, name, "catch up", func(c *fleet.Cluster) bool {
+		return c.Health().State == fleet.Ready && slices.ContainsFunc(c.Resources(), func(r *fleet.Resource) bool { return r.GVR().Resource == "sails" })
+	}).Resources()
+}
+
+// described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version is the last.
+func (p *pair) described(t *testing.T, name string) {
+	t.Helper()
+	p.until(t, name, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
+		_, _, third := c.OpenAPI("/openapi/v3")
+		_, _, second := c.OpenAPI("/openapi/v2")
+		return third && second
+	})
+}
+
+// until waits for something of a cluster.
+func (p *pair) until(t *testing.T, name, what string, is func(*fleet.Cluster) bool) *fleet.Cluster {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		changed := p.fleet.Changed()
 		c, _ := p.fleet.Cluster(name)
-		if h := c.Health(); h.State == fleet.Ready && slices.ContainsFunc(c.Resources(), func(r *fleet.Resource) bool { return r.GVR().Resource == "sails" }) {
-			return c.Resources()
+		if is(c) {
+			return c
 		}
 		tick := time.NewTimer(100 * time.Millisecond)
 		select {
 		case <-changed:
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("it does not catch up: %+v", c.Health())
+			t.Fatalf("it does not %s: %+v", what, c.Health())
 		}
 		tick.Stop()
 	}

@@ -224,6 +224,7 @@ func TestKubectlFindsTheSameResourcesExplanationsAndErrors(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t, "real", cluster)
 	p.caughtUp(t, "real")
+	p.described(t, "real")
 	for _, args := range []string{
 		"api-resources --verbs=get,list,watch", "api-resources --verbs=get,list,watch -o name --sort-by=name", "api-resources --verbs=get,list,watch --namespaced=false --sort-by=kind",
 		"api-resources --api-group=server.test", "api-resources --verbs=get,list,watch --categories=all",
