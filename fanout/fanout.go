@@ -23,6 +23,9 @@ type Options struct {
 	// Crash, where it returns true, lets a panic go on after OnPanic has heard of
 	// it, and end the program.
 	Crash func() bool
+	// Together lets handlers that are being given a state take small turns, so that they come to an object at about the
+	// same time: for objects that have to be made for the first and are kept a moment for the next.
+	Together bool
 	// Go runs a handler until there is nothing left for it; nil starts a goroutine for
 	// that. A simulation puts its own scheduler here. It must not run it before it
 	// returns.

@@ -2,6 +2,9 @@ package fanout_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -111,5 +114,40 @@ func TestAPublishedStateIsNotHeldAsEvents(t *testing.T) {
 		synctest.Wait()
 		stop(t, f)
 		g.shut()
+	})
+}
+
+// What one had to make for an object of the state, the others find while it is kept.
+func TestHandlersTogetherComeToAnObjectAtAboutTheSameTime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that no other processor lets one of them fall behind
+	synctest.Test(t, func(t *testing.T) {
+		const objects, handlers = 5_000, 10
+		f := fanout.New[int](fanout.Options{Together: true})
+		var state []event
+		for i := range objects {
+			state = append(state, add(fmt.Sprint(i), i))
+		}
+		var mu sync.Mutex
+		at, apart := make([]int, handlers), 0
+		for h := range handlers {
+			join(t, f, opts{Handle: func(event) {
+				mu.Lock()
+				defer mu.Unlock()
+				at[h]++
+				if last := slices.Min(at); last > 0 { // all have begun
+					apart = max(apart, at[h]-last)
+				}
+			}})
+		}
+		f.PublishState(1, events(state...))
+		synctest.Wait()
+		if slices.Min(at) != objects || slices.Max(at) != objects {
+			t.Errorf("the handlers were given %v objects of %d", at, objects)
+		}
+		// A few pieces; with the scheduler of the race detector, which shuffles, some twenty. Otherwise it is the whole state.
+		if apart > objects/3 {
+			t.Errorf("one was %d objects ahead of another", apart)
+		}
+		stop(t, f)
 	})
 }

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"iter"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -20,7 +21,14 @@ type stateReader[T any] struct {
 	failed   bool
 }
 
-const maxPiece = 128
+// How much of a state is read at a time. Handlers that keep together yield after each piece. Ten that were given 10,000
+// packed objects, of which the store keeps 256 decoded, had 97,000 decoded without yielding, up to 80,000 with pieces of 128
+// and 13,000 to 40,000 with pieces of 32: those who are not too far behind find what the first had to decode, and catch up.
+const (
+	firstPiece    = 8
+	maxPiece      = 128
+	togetherPiece = 32
+)
 
 // takeReplay asks for the state of a late join.
 func (s *Subscription[T]) takeReplay() {
@@ -64,7 +72,7 @@ func (s *Subscription[T]) ask(state func() Replay[T]) (r *stateReader[T]) {
 	if got.Events == nil {
 		got.Events = func(func(object.Event[T]) bool) {}
 	}
-	return &stateReader[T]{seq: got.Seq, events: got.Events, piece: 8}
+	return &stateReader[T]{seq: got.Seq, events: got.Events, piece: firstPiece}
 }
 
 // catch reports the panic of a function that is not the handler.
@@ -83,6 +91,9 @@ func (s *Subscription[T]) catch() {
 // it closes it and reports false.
 func (s *Subscription[T]) readState() bool {
 	r := s.reader
+	if s.fan.opts.Together {
+		runtime.Gosched()
+	}
 	work := s.read(r)
 	if len(work) > 0 {
 		s.mu.Lock()
@@ -118,7 +129,11 @@ func (s *Subscription[T]) read(r *stateReader[T]) (work []object.Event[T]) {
 	}
 	// A new slice each time: Stats may look at an event after it was delivered.
 	work = make([]object.Event[T], 0, r.piece)
-	r.piece = min(2*r.piece, maxPiece)
+	most := maxPiece
+	if s.fan.opts.Together {
+		most = togetherPiece
+	}
+	r.piece = min(2*r.piece, most)
 	for len(work) < cap(work) {
 		ev, ok := r.pull()
 		if !ok {

@@ -111,7 +111,7 @@ func (s *Subscription[T]) followChain() task {
 			continue
 		}
 		if n.state != nil {
-			s.reader = &stateReader[T]{seq: n.seq, events: n.state, piece: 8}
+			s.reader = &stateReader[T]{seq: n.seq, events: n.state, piece: firstPiece}
 			s.busy, s.busySince = true, n.at
 			return readEvents
 		}

@@ -132,7 +132,8 @@ func (i *Informer[T]) prepare() error {
 		OnPanic: func(handler string, key object.Key, recovered any, stack []byte) {
 			i.problem("handle", key, fmt.Errorf("handler %s panicked: %v\n%s", handler, recovered, stack))
 		},
-		Crash: i.cfg.crash,
+		Crash:    i.cfg.crash,
+		Together: i.cfg.layout == store.Packed,
 	}
 	if steps != nil {
 		opts.Go = steps.handlers
