@@ -43,7 +43,7 @@ func eventLatency() harness.Case {
 			c.Rows = append(c.Rows, row)
 		}
 	}
-	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Floor: true, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
 		n := p.Size(2_500, 300)
 		figures := harness.Figures{}
 		for name, handlers := range map[string]int{"one": 1, "ten": latencyHandlers} {

@@ -30,7 +30,8 @@ type side struct {
 	open   func(lw *feed.ListWatch) (target, error)
 }
 
-// sides are client-go's, ours through compat and ours in the typed API.
+// sides are client-go's, ours through compat and ours in the typed API: next to each other what is compared,
+// because the machine is another one some minutes later.
 func sides() []side {
 	all := []side{{peer, "", func(lw *feed.ListWatch) (target, error) {
 		return &shared{SharedIndexInformer: clientgo.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
@@ -38,10 +39,7 @@ func sides() []side {
 	for _, l := range layouts {
 		all = append(all, side{compat + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
 			return &shared{SharedIndexInformer: cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
-		}})
-	}
-	for _, l := range layouts {
-		all = append(all, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
+		}}, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
 			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, informer.Layout(l), informer.IndexFunc(byNamespace, store.ByNamespace[*corev1.Pod]()))
 			return &own{Informer: inf}, err
 		}})

@@ -34,13 +34,16 @@ func (p *Params) Size(full, quick int) int {
 type Variant struct {
 	Name string
 	Run  func(ctx context.Context, p *Params) (Figures, error)
+	// Floor says that this is what a goal of the case is held against, though no row with a
+	// goal names it: it is measured as often.
+	Floor bool
 }
 
 // Case is one measurement.
 type Case struct {
 	// Name is short and stands in progress lines and -only.
 	Name string
-	// Repeat is how often each variant is run; 0 means 5.
+	// Repeat is how often each variant is run at most; 0 means 9.
 	Repeat   int
 	Variants []Variant
 	Rows     []Row
@@ -109,6 +112,21 @@ func (g Goal) met(ours, ratio float64) *bool {
 	return &met
 }
 
+// far is by how much a goal is met or missed where noise cannot be the reason.
+const far = 1.5
+
+// near reports whether the noise may decide about the goal.
+func (g Goal) near(r *Result) bool {
+	value := r.Ours
+	if g.Of != OursAtMost {
+		if r.Ratio == nil {
+			return true // the other side was not measured
+		}
+		value = *r.Ratio
+	}
+	return value > g.Value/far && value < g.Value*far
+}
+
 // String gives the goal as the table shows it.
 func (g Goal) String() string {
 	switch g.Of {
@@ -124,24 +142,28 @@ func (g Goal) String() string {
 
 func (c *Case) repeat() int {
 	if c.Repeat == 0 {
-		return 5
+		return 9
 	}
 	return c.Repeat
 }
 
-// judged reports whether a variant has a part in a goal; in a case without goals, or
-// with figures that are about several variants at once, all have.
-func (c *Case) judged(variant string) bool {
-	goals := false
+// open reports whether another repetition of a variant may tell something: it has a part in a goal that
+// is neither met nor missed by far, or in a case without goals in anything.
+func (c *Case) open(variant string, by map[string]map[string][]float64) bool {
+	goals, near := false, false
+	floor := slices.ContainsFunc(c.Variants, func(v Variant) bool { return v.Floor && v.Name == variant })
 	for _, r := range c.Rows {
 		if r.Goal.Of == NoGoal {
 			continue
 		}
-		if goals = true; len(r.Growth) > 0 || r.Ours == variant || r.Peer == variant {
-			return true
+		goals = true
+		if !floor && !slices.Contains(r.variants(), variant) {
+			continue
 		}
+		res, measured := r.result(by)
+		near = near || !measured || r.Goal.near(&res)
 	}
-	return !goals
+	return near || !goals
 }
 
 func (c *Case) variant(name string) (Variant, error) {

@@ -82,12 +82,38 @@ func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
 	if want := "ax ay bz ax ay"; strings.Join(got, " ") != want {
 		t.Errorf("the plan is %v, want %s", got, want)
 	}
-	cases[0].Rows = []Row{{Ours: "x"}, {Ours: "y", Goal: AtMost(1)}}
-	if got := plan(cases, Options{}); len(got) != 4 || got[3].variant != "y" {
-		t.Errorf("the plan is %v; what has no goal is measured once", got)
-	}
 	if got := plan(cases, Options{Repeat: 1}); len(got) != 3 {
 		t.Errorf("one repetition makes %d trials", len(got))
+	}
+}
+
+func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
+	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "least", Floor: true}}}
+	by := trials{}
+	for _, v := range c.Variants {
+		by.add("c", v.Name, Figures{"ns": 10})
+	}
+	if !c.open("other", by["c"]) {
+		t.Error("without goals everything is repeated")
+	}
+	for _, test := range []struct {
+		goal Goal
+		open bool
+	}{
+		{Ratio(1), true}, {Ratio(0.9), true}, {Ratio(1.4), true}, {Ratio(2), false}, {Ratio(0.5), false},
+		{Times(1), true}, {Times(0.5), false}, {Times(2), false},
+		{AtMost(10), true}, {AtMost(20), false}, {AtMost(5), false},
+	} {
+		c.Rows = []Row{{Ours: "other", Figure: "ns"}, {Ours: "ours", Peer: "peer", Figure: "ns", Goal: test.goal}}
+		for variant, open := range map[string]bool{"ours": test.open, "peer": test.open, "least": test.open, "other": false} {
+			if got := c.open(variant, by["c"]); got != open {
+				t.Errorf("with the goal %v, to repeat %s is %v", test.goal, variant, got)
+			}
+		}
+	}
+	c.Rows = []Row{{Ours: "ours", Peer: "absent", Figure: "ns", Goal: Ratio(5)}}
+	if !c.open("ours", by["c"]) {
+		t.Error("what has nothing to be compared with yet is decided already")
 	}
 }
 

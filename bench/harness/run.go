@@ -71,8 +71,7 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 }
 
 // plan orders the trials: round by round over all cases, within a case the
-// variants in turn, so that the sides alternate. From the second round on only what a
-// goal is about is measured again: the time is short, and the noise matters there.
+// variants in turn, so that the sides alternate.
 func plan(cases []Case, o Options) []step {
 	var all []step
 	for round := 0; ; round++ {
@@ -86,9 +85,6 @@ func plan(cases []Case, o Options) []step {
 				continue
 			}
 			for _, v := range cases[i].Variants {
-				if round > 0 && !cases[i].judged(v.Name) {
-					continue
-				}
 				all = append(all, step{&cases[i], v.Name, round})
 			}
 		}
@@ -113,8 +109,8 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	if r.broken[s.c.Name] || r.broken[name] {
 		return
 	}
-	if s.round > 0 && time.Since(r.began)+r.took[name] > r.o.Budget {
-		return
+	if s.round > 0 && (time.Since(r.began)+r.took[name] > r.o.Budget || !s.c.open(s.variant, r.trials[s.c.Name])) {
+		return // the time is short: it is for what the noise may decide
 	}
 	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
 		time.Since(r.began).Round(time.Second), r.left(rest))

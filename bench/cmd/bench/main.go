@@ -62,7 +62,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.DurationVar(&s.budget, "budget", 18*time.Minute, "begin no further repetition after this time")
+	flags.DurationVar(&s.budget, "budget", 19*time.Minute, "begin no further repetition after this time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
