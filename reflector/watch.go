@@ -218,15 +218,15 @@ func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
 
 // follow reads the changes that can be had.
 func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
+	r.watch.dog.resume(r.beat.limit(2 * r.opts.WatchTimeout))
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
 		if r.troubled() && r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
 		}
-		r.watch.dog.rest() // the sink may take its time
+		r.watch.dog.rest() // the sink may take its time, and so may those who hear of it before the next turn
 		lost, terr := r.take(ctx, changes)
-		r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 		clear(changes)
 		switch {
 		case terr != nil:

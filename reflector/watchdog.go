@@ -54,6 +54,16 @@ func (w *watchdog) expect(limit time.Duration) {
 	}
 }
 
+// resume is expect, if the watchdog rests.
+func (w *watchdog) resume(limit time.Duration) {
+	w.mu.Lock()
+	resting := w.resting
+	w.mu.Unlock()
+	if resting {
+		w.expect(limit)
+	}
+}
+
 // rest holds the wait until heard is called: what the sink takes its time for is
 // not the source's silence.
 func (w *watchdog) rest() {
