@@ -104,10 +104,13 @@ func (c *Cluster) Groups() []metav1.APIGroup {
 
 // OpenAPI gives a document of the cluster's description of its API, as the cluster gave
 // it: "/openapi/v3", each "/openapi/v3/…" that it lists, both JSON, and "/openapi/v2", as
-// protobuf. ok is false for what is not there, or not yet.
+// protobuf. ok is false for what is not there, or not yet: see Described.
 func (c *Cluster) OpenAPI(path string) (body []byte, contentType string, ok bool) {
 	return c.docs.get(path)
 }
+
+// Described reports whether the cluster was asked for its OpenAPI documents. Until then any of them may still come.
+func (c *Cluster) Described() bool { return c.docs.asked.Load() || c.fleet.opts.WithoutOpenAPI }
 
 // Version is the body of /version as the cluster gave it, nil before it did.
 func (c *Cluster) Version() []byte {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,6 +42,7 @@ type documents struct {
 	link    *link
 	cluster string
 	wake    chan struct{}
+	asked   atomic.Bool // all that the cluster lists was asked for once
 
 	mu     sync.RWMutex
 	byPath map[string]*document
@@ -82,6 +84,7 @@ func (d *documents) follow(ctx context.Context) {
 		if err != nil {
 			failed = append(failed, err)
 		}
+		d.asked.Store(true)
 		if len(failed) == 0 || ctx.Err() != nil {
 			continue
 		}

@@ -146,3 +146,32 @@ func TestDocumentsOfAHostileServerCostTheOthersNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestADocumentThatMayStillComeIsToldFromOneThatDoesNotExist(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
+		o := &openAPI{index: indexOf(link("api/v1", "1")), docs: map[string]string{"/openapi/v3/api/v1": `{"core":1}`}}
+		hold := make(chan struct{})
+		_, cfg := w.server()
+		c := w.join("eu", wrapped(cfg, func(r *http.Request) *http.Response {
+			if strings.HasPrefix(r.URL.Path, "/openapi") {
+				<-hold
+			}
+			return o.answer(r)
+		}))
+		synctest.Wait()
+		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); ok || c.Described() {
+			t.Errorf("nothing was answered, and there is a document (%v), described %v", ok, c.Described())
+		}
+		close(hold)
+		synctest.Wait()
+		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); !ok || !c.Described() {
+			t.Errorf("all was answered, and there is a document %v, described %v", ok, c.Described())
+		}
+	})
+	inWorld(t, fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true}, func(w *world) {
+		_, cfg := w.server()
+		if c := w.join("eu", cfg); !c.Described() {
+			t.Error("documents that nobody asks for may still come")
+		}
+	})
+}

@@ -163,12 +163,15 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluste
 	case t.rest == "/healthz", t.rest == "/livez", t.rest == "/readyz":
 		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
 	case strings.HasPrefix(t.rest, "/openapi/"):
-		body, contentType, ok := cluster.OpenAPI(t.rest)
-		if !ok {
+		described := cluster.Described() // before it is asked: what comes in between is there
+		switch body, contentType, ok := cluster.OpenAPI(t.rest); {
+		case ok:
+			writeBody(w, http.StatusOK, contentType, body)
+		case described:
 			http.NotFound(w, r)
-			return
+		default:
+			fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", cluster.Name())), t)
 		}
-		writeBody(w, http.StatusOK, contentType, body)
 	default:
 		http.NotFound(w, r)
 	}
