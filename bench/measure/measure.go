@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -83,7 +84,7 @@ func status(process, field string) float64 {
 type Peak struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
-	max     uint64
+	max     atomic.Uint64
 }
 
 // WatchPeak begins. The value is that of each collection; whoever wants to see more
@@ -94,7 +95,7 @@ func WatchPeak() *Peak {
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			p.max = max(p.max, read(liveHeap))
+			p.max.Store(max(p.max.Load(), read(liveHeap)))
 			select {
 			case <-p.stop:
 				return
@@ -109,7 +110,7 @@ func WatchPeak() *Peak {
 func (p *Peak) Stop() float64 {
 	close(p.stop)
 	p.stopped.Wait()
-	return float64(p.max)
+	return float64(p.max.Load())
 }
 
 // Percentile sorts the values and returns the one below which a share of them lies.
