@@ -112,8 +112,12 @@ func (g Goal) met(ours, ratio float64) *bool {
 	return &met
 }
 
-// far is by how much a goal is met or missed where noise cannot be the reason.
-const far = 1.5
+// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and never nothing.
+const (
+	enoughRuns   = 3
+	unknownNoise = 0.5
+	leastSpread  = 0.05
+)
 
 // near reports whether the noise may decide about the goal.
 func (g Goal) near(r *Result) bool {
@@ -124,7 +128,11 @@ func (g Goal) near(r *Result) bool {
 		}
 		value = *r.Ratio
 	}
-	return value > g.Value/far && value < g.Value*far
+	noise := unknownNoise
+	if r.Runs >= enoughRuns {
+		noise = min(max(r.Spread.Ours+r.Spread.Peer, leastSpread), unknownNoise)
+	}
+	return value > g.Value/(1+noise) && value < g.Value*(1+noise)
 }
 
 // String gives the goal as the table shows it.

@@ -111,6 +111,20 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 			}
 		}
 	}
+	for range enoughRuns {
+		by.add("c", "ours", Figures{"ns": 10})
+		by.add("c", "peer", Figures{"ns": 10})
+	}
+	for goal, open := range map[float64]bool{1: true, 1.04: true, 1.1: false, 0.9: false} {
+		c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(goal)}}
+		if c.open("ours", by["c"]) != open {
+			t.Errorf("after runs that agree, with the goal %v, to repeat is %v", goal, !open)
+		}
+	}
+	by.add("c", "ours", Figures{"ns": 6})
+	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !c.open("peer", by["c"]) {
+		t.Error("runs that do not agree have decided")
+	}
 	c.Rows = []Row{{Ours: "ours", Peer: "absent", Figure: "ns", Goal: Ratio(5)}}
 	if !c.open("ours", by["c"]) {
 		t.Error("what has nothing to be compared with yet is decided already")
