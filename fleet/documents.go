@@ -42,7 +42,7 @@ type documents struct {
 	link    *link
 	cluster string
 	wake    chan struct{}
-	asked   atomic.Bool // all that the cluster lists was asked for once
+	settled atomic.Bool // the cluster has said what there is, at least once
 
 	mu     sync.RWMutex
 	byPath map[string]*document
@@ -84,7 +84,6 @@ func (d *documents) follow(ctx context.Context) {
 		if err != nil {
 			failed = append(failed, err)
 		}
-		d.asked.Store(true)
 		if len(failed) == 0 || ctx.Err() != nil {
 			continue
 		}
@@ -124,17 +123,24 @@ func (d *documents) get(path string) (body []byte, contentType string, ok bool) 
 // refresh fetches what is new or changed, and drops what is gone. What cannot be had
 // keeps its last state, and costs the others nothing.
 func (d *documents) refresh(ctx context.Context) (failed []error) {
-	index, err := d.fetch(ctx, openAPIIndex, acceptJSON, "")
-	if err != nil {
-		failed = append(failed, err)
+	index, first := d.fetch(ctx, openAPIIndex, acceptJSON, "")
+	if first != nil {
+		failed = append(failed, first)
 	} else {
 		failed = d.parts(ctx, index)
 	}
-	if err := d.second(ctx); err != nil {
-		failed = append(failed, err)
+	second := d.second(ctx)
+	if second != nil {
+		failed = append(failed, second)
+	}
+	if answered(first) && answered(second) {
+		d.settled.Store(true)
 	}
 	return failed
 }
+
+// answered reports whether a server has given what it was asked for, or its word that it will not.
+func answered(err error) bool { return err == nil || !mayPass(err) }
 
 // mayPass reports whether a failure is worth another try before the next look: a server
 // that refuses a document, or does not know it, has said its word.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,13 +152,24 @@ func TestADocumentThatMayStillComeIsToldFromOneThatDoesNotExist(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		o := &openAPI{index: indexOf(link("api/v1", "1")), docs: map[string]string{"/openapi/v3/api/v1": `{"core":1}`}}
 		hold := make(chan struct{})
+		var overloaded atomic.Bool
+		overloaded.Store(true)
 		_, cfg := w.server()
 		c := w.join("eu", wrapped(cfg, func(r *http.Request) *http.Response {
 			if strings.HasPrefix(r.URL.Path, "/openapi") {
+				if overloaded.Load() {
+					return reply(503, "text/plain", strings.NewReader("later"))
+				}
 				<-hold
 			}
 			return o.answer(r)
 		}))
+		synctest.Wait()
+		if c.Described() {
+			t.Error("what a server could not say for now is taken for its word")
+		}
+		overloaded.Store(false)
+		<-time.After(2 * time.Minute) // it is asked again
 		synctest.Wait()
 		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); ok || c.Described() {
 			t.Errorf("nothing was answered, and there is a document (%v), described %v", ok, c.Described())

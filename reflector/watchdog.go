@@ -64,7 +64,7 @@ func (w *watchdog) resume(limit time.Duration) {
 	}
 }
 
-// rest holds the wait until heard is called: what the sink takes its time for is
+// rest holds the wait until heard, expect or resume is called: what the sink takes its time for is
 // not the source's silence.
 func (w *watchdog) rest() {
 	w.mu.Lock()
@@ -72,7 +72,7 @@ func (w *watchdog) rest() {
 	w.resting = true
 }
 
-// ring is called by the timer. If it rings while the watchdog rests, heard sets it again.
+// ring is called by the timer. If it rings while the watchdog rests, who ends the rest sets it again.
 func (w *watchdog) ring() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -207,7 +207,7 @@ func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
 // An empty list would make informers believe that everything was deleted.
 func TestWhatIsNotMirroredYetIsUnavailableAndNotEmpty(t *testing.T) {
 	s := newSmall(t, map[string]http.Handler{"eu": informertest.NewServer()})
-	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods", "/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2"} {
+	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods", "/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {
 		resp := s.open(t, path, "application/json")
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {

@@ -143,38 +143,52 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 
 // about answers what is no object: discovery, the version, OpenAPI, health.
 func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+	clusters := []*fleet.Cluster{cluster}
+	var served *catalog
 	if t.fleet {
-		clusters := s.fleet.Clusters()
-		if fleetCatalog(clusters).discover(w, r, t.rest) {
-			return
-		}
+		clusters = s.fleet.Clusters()
+		served = fleetCatalog(clusters)
+	} else {
+		served = clusterCatalog(cluster)
+	}
+	if served.discover(w, r, t.rest) {
+		return
+	}
+	switch {
+	case t.rest == "/version":
 		i := slices.IndexFunc(clusters, func(c *fleet.Cluster) bool { return c.Version() != nil })
 		if i < 0 {
 			http.NotFound(w, r)
 			return
 		}
-		cluster = clusters[i] // kinds are explained by the first cluster that can
-	} else if clusterCatalog(cluster).discover(w, r, t.rest) {
-		return
-	}
-	switch {
-	case t.rest == "/version" && cluster.Version() != nil:
-		writeBody(w, http.StatusOK, jsonType, cluster.Version())
+		writeBody(w, http.StatusOK, jsonType, clusters[i].Version())
 	case t.rest == "/healthz", t.rest == "/livez", t.rest == "/readyz":
 		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
 	case strings.HasPrefix(t.rest, "/openapi/"):
-		described := cluster.Described() // before it is asked: what comes in between is there
-		switch body, contentType, ok := cluster.OpenAPI(t.rest); {
-		case ok:
-			writeBody(w, http.StatusOK, contentType, body)
-		case described:
-			http.NotFound(w, r)
-		default:
-			fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", cluster.Name())), t)
-		}
+		describe(w, r, t, clusters)
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// describe answers with an OpenAPI document, of the first cluster that has it.
+func describe(w http.ResponseWriter, r *http.Request, t *target, clusters []*fleet.Cluster) {
+	var awaited *fleet.Cluster
+	for _, c := range clusters {
+		described := c.Described() // before it is asked: what comes in between is there
+		if body, contentType, ok := c.OpenAPI(t.rest); ok {
+			writeBody(w, http.StatusOK, contentType, body)
+			return
+		}
+		if !described {
+			awaited = c
+		}
+	}
+	if awaited == nil {
+		http.NotFound(w, r)
+		return
+	}
+	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", awaited.Name())), t)
 }
 
 // objects answers a GET, a LIST or a WATCH.

@@ -115,7 +115,7 @@ func (g Goal) met(ours, ratio float64) *bool {
 // Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and never nothing.
 const (
 	enoughRuns   = 3
-	unknownNoise = 0.5
+	unknownNoise = 1.0
 	leastSpread  = 0.05
 )
 
@@ -155,23 +155,27 @@ func (c *Case) repeat() int {
 	return c.Repeat
 }
 
-// open reports whether another repetition of a variant may tell something: it has a part in a goal that
-// is neither met nor missed by far, or in a case without goals in anything.
-func (c *Case) open(variant string, by map[string]map[string][]float64) bool {
-	goals, near := false, false
-	floor := slices.ContainsFunc(c.Variants, func(v Variant) bool { return v.Floor && v.Name == variant })
+// undecided are the variants whose repetition may tell something: they have a part in a goal that the noise may decide, and
+// the floors have with them. Both sides of a row are among them, or neither. In a case without goals all are.
+func (c *Case) undecided(by map[string]map[string][]float64) []string {
+	var names []string
+	goals := false
 	for _, r := range c.Rows {
 		if r.Goal.Of == NoGoal {
 			continue
 		}
 		goals = true
-		if !floor && !slices.Contains(r.variants(), variant) {
-			continue
+		if res, measured := r.result(by); !measured || r.Goal.near(&res) {
+			names = append(names, r.variants()...)
 		}
-		res, measured := r.result(by)
-		near = near || !measured || r.Goal.near(&res)
 	}
-	return near || !goals
+	for _, v := range c.Variants {
+		if !goals || v.Floor && len(names) > 0 {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (c *Case) variant(name string) (Variant, error) {

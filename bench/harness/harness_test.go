@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,20 +94,21 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	for _, v := range c.Variants {
 		by.add("c", v.Name, Figures{"ns": 10})
 	}
-	if !c.open("other", by["c"]) {
+	repeated := func(variant string) bool { return slices.Contains(c.undecided(by["c"]), variant) }
+	if !repeated("other") {
 		t.Error("without goals everything is repeated")
 	}
 	for _, test := range []struct {
 		goal Goal
 		open bool
 	}{
-		{Ratio(1), true}, {Ratio(0.9), true}, {Ratio(1.4), true}, {Ratio(2), false}, {Ratio(0.5), false},
+		{Ratio(1), true}, {Ratio(0.6), true}, {Ratio(1.9), true}, {Ratio(2), false}, {Ratio(0.5), false},
 		{Times(1), true}, {Times(0.5), false}, {Times(2), false},
 		{AtMost(10), true}, {AtMost(20), false}, {AtMost(5), false},
 	} {
 		c.Rows = []Row{{Ours: "other", Figure: "ns"}, {Ours: "ours", Peer: "peer", Figure: "ns", Goal: test.goal}}
 		for variant, open := range map[string]bool{"ours": test.open, "peer": test.open, "least": test.open, "other": false} {
-			if got := c.open(variant, by["c"]); got != open {
+			if got := repeated(variant); got != open {
 				t.Errorf("with the goal %v, to repeat %s is %v", test.goal, variant, got)
 			}
 		}
@@ -117,17 +119,37 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	}
 	for goal, open := range map[float64]bool{1: true, 1.04: true, 1.1: false, 0.9: false} {
 		c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(goal)}}
-		if c.open("ours", by["c"]) != open {
+		if repeated("ours") != open {
 			t.Errorf("after runs that agree, with the goal %v, to repeat is %v", goal, !open)
 		}
 	}
 	by.add("c", "ours", Figures{"ns": 6})
-	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !c.open("peer", by["c"]) {
+	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !repeated("peer") {
 		t.Error("runs that do not agree have decided")
 	}
 	c.Rows = []Row{{Ours: "ours", Peer: "absent", Figure: "ns", Goal: Ratio(5)}}
-	if !c.open("ours", by["c"]) {
+	if !repeated("ours") {
 		t.Error("what has nothing to be compared with yet is decided already")
+	}
+}
+
+// Where both do not fit into the time that is left, neither runs: medians of different minutes are no ratio.
+func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
+	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}}, Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
+	for budget, want := range map[time.Duration]int{time.Hour: 2, 90 * time.Second: 0} {
+		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
+		r.trials.add("c", "ours", Figures{"ns": 1})
+		r.trials.add("c", "peer", Figures{"ns": 1})
+		if got := r.again(step{c, "ours", 1}); len(got) != want {
+			t.Errorf("with %v, %v are repeated", budget, got)
+		}
+		r.trials.add("c", "ours", Figures{"ns": 1000}) // which decides about the next round, and not about this one
+		if got := r.again(step{c, "peer", 1}); len(got) != want {
+			t.Errorf("with %v, %v are repeated in the middle of a round", budget, got)
+		}
+		if got := r.again(step{c, "ours", 2}); len(got) != 0 {
+			t.Errorf("with %v, %v are repeated that are decided", budget, got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -102,6 +103,12 @@ type runner struct {
 	trials trials
 	failed []error
 	broken map[string]bool // case, or case and variant, that failed: not tried again
+
+	round struct { // what the round under way runs of the case it has come to
+		c        *Case
+		number   int
+		variants []string
+	}
 }
 
 func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
@@ -109,8 +116,8 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	if r.broken[s.c.Name] || r.broken[name] {
 		return
 	}
-	if s.round > 0 && (time.Since(r.began)+r.took[name] > r.o.Budget || !s.c.open(s.variant, r.trials[s.c.Name])) {
-		return // the time is short: it is for what the noise may decide
+	if s.round > 0 && !slices.Contains(r.again(s), s.variant) {
+		return
 	}
 	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
 		time.Since(r.began).Round(time.Second), r.left(rest))
@@ -126,6 +133,24 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	r.trials.add(s.c.Name, s.variant, figures)
 }
 
+// again is what of a case is run in a further round. That is decided when the round comes to the case, for all variants
+// at once: the time is short, so it is for what the noise may decide, and what is compared runs together or not at all.
+func (r *runner) again(s step) []string {
+	if r.round.c == s.c && r.round.number == s.round {
+		return r.round.variants
+	}
+	chosen := s.c.undecided(r.trials[s.c.Name])
+	needs := time.Since(r.began)
+	for _, v := range chosen {
+		needs += r.took[s.c.Name+" "+v]
+	}
+	if needs > r.o.Budget {
+		chosen = nil
+	}
+	r.round.c, r.round.number, r.round.variants = s.c, s.round, chosen
+	return chosen
+}
+
 // left estimates what is still to come, by how long the same trial took before or,
 // where it was not run yet, by the average of all.
 func (r *runner) left(rest []step) string {
@@ -139,6 +164,9 @@ func (r *runner) left(rest []step) string {
 	average := sum / time.Duration(len(r.took))
 	var left time.Duration
 	for _, s := range rest {
+		if s.round > 0 && !slices.Contains(s.c.undecided(r.trials[s.c.Name]), s.variant) {
+			continue
+		}
 		if d, known := r.took[s.c.Name+" "+s.variant]; known {
 			left += d
 		} else {
