@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -16,6 +17,10 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	var entries []object.Item[*thing]
+	var versions []object.Version
+	for v := range 2000 {
+		versions = append(versions, object.Version(strconv.Itoa(2+v)))
+	}
 	w.Begin()
 	for i := range 2000 {
 		e := object.Item[*thing]{Key: object.Key(fmt.Sprint("ns/k", i)), Version: "1", Value: &thing{Tags: i}}
@@ -57,8 +62,10 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 			}
 		}},
 		{"Put of an existing key, while nobody takes snapshots", 1, func() {
+			it := entries[i%len(entries)]
+			it.Version = versions[i%len(versions)] // later ones: they are published with each batch
 			w.Begin()
-			w.Put(entries[i%len(entries)])
+			w.Put(it)
 			w.Commit()
 			i += 7
 		}},

@@ -49,15 +49,13 @@ type logChunk[T any] struct {
 
 func (c *logChunk[T]) last() *logged[T] { return &c.entries[c.n-1] }
 
-// history is the log and the store's version as readers see them, replaced as a
-// whole at each batch that moves either.
+// history is the log as readers see it, replaced as a whole at each batch that moves it.
 type history[T any] struct {
-	version object.Version
-	start   object.Version // the log is complete after this version; "": there is none
-	vague   bool           // start stands for more than one state: complete only after a later one
-	first   *logChunk[T]
-	last    *logChunk[T]
-	lastN   int // entries of last that count
+	start object.Version // the log is complete after this version; "": there is none
+	vague bool           // start stands for more than one state: complete only after a later one
+	first *logChunk[T]
+	last  *logChunk[T]
+	lastN int // entries of last that count
 }
 
 // changeLog is the writer's side of it.
@@ -127,8 +125,8 @@ func (l *changeLog[T]) trim(now time.Duration) {
 
 func (c *config[T]) expired(at, now time.Duration) bool { return c.logAge > 0 && now-at > c.logAge }
 
-func (l *changeLog[T]) view(version object.Version) history[T] {
-	h := history[T]{version: version, start: l.start, vague: l.vague, first: l.first, last: l.last}
+func (l *changeLog[T]) view() history[T] {
+	h := history[T]{start: l.start, vague: l.vague, first: l.first, last: l.last}
 	if l.last != nil {
 		h.lastN = l.last.n
 	}
@@ -142,10 +140,11 @@ func (l *changeLog[T]) view(version object.Version) history[T] {
 //
 // What is yielded was fixed when Since was called; it may be read at leisure.
 func (r *Reader[T]) Since(v object.Version) (iter.Seq[LogEntry[T]], error) {
+	version := r.Version() // before the log, which is then at least as new
 	h, cfg := r.sh.history.Load(), r.sh.cfg
 	order, ok := v.Compare(h.start)
 	gone := order < 0 || order == 0 && h.vague
-	if order, ok := v.Compare(h.version); ok && order >= 0 && !gone {
+	if order, ok := v.Compare(version); ok && order >= 0 && !gone {
 		return func(func(LogEntry[T]) bool) {}, nil
 	}
 	if cfg.logBytes <= 0 || !v.Ordered() || !ok || gone {

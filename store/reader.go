@@ -60,6 +60,7 @@ type shared[T any] struct {
 	table   atomic.Pointer[table[T]]
 	set     atomic.Pointer[indexSet[T]]
 	history atomic.Pointer[history[T]]
+	version atomic.Pointer[object.Version]
 	length  atomic.Int64
 	offer   atomic.Pointer[Snapshot[T]]
 
@@ -97,7 +98,7 @@ func (r *Reader[T]) Verify() {
 func (r *Reader[T]) Len() int { return int(r.sh.length.Load()) }
 
 // Version is the source's version after the last batch; "" before the first.
-func (r *Reader[T]) Version() object.Version { return r.sh.history.Load().version }
+func (r *Reader[T]) Version() object.Version { return *r.sh.version.Load() }
 
 // Layout says how the objects are kept.
 func (r *Reader[T]) Layout() LayoutStats {

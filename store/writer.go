@@ -64,6 +64,7 @@ type Writer[T any] struct {
 	roots   []*trieNode
 
 	version  object.Version // the store's, with what the open batch moved it to
+	bearer   *record[T]     // the record that moved it there, if one did
 	explicit object.Version // what SetVersion asked for in the open batch
 	log      changeLog[T]
 	pending  []change[T] // for the log
@@ -116,6 +117,7 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 	w.useIndexes(set)
 	w.rebuild(0)
 	w.sh.history.Store(&history[T]{})
+	w.sh.version.Store(new(object.Version))
 	w.sh.offer.Store(&Snapshot[T]{})
 	w.publish()
 	return w, nil
@@ -158,7 +160,9 @@ func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	rec := w.keeper.keep(&it)
 	was := w.apply(it.Key, rec)
 	w.keeper.drop(was)
-	w.advance(it.Version)
+	if w.advance(it.Version) {
+		w.bearer = rec
+	}
 	w.note(was, rec)
 	return &rec.Entry, was.entry()
 }
@@ -225,11 +229,13 @@ func (w *Writer[T]) Reset() {
 	w.leave(idle)
 }
 
-// advance moves the store's version on, if v is newer.
-func (w *Writer[T]) advance(v object.Version) {
-	if v != "" && (w.version == "" || w.version.Before(v)) {
-		w.version = v
+// advance moves the store's version on, if v is newer, and reports that.
+func (w *Writer[T]) advance(v object.Version) bool {
+	if v == "" || w.version != "" && !w.version.Before(v) {
+		return false
 	}
+	w.version = v
+	return true
 }
 
 func (w *Writer[T]) note(old, now *record[T]) {
@@ -252,7 +258,7 @@ func (r *record[T]) keyOr(other *record[T]) object.Key {
 // version that they know is never missing in the log. changed says whether the batch has
 // changes.
 func (w *Writer[T]) settle(changed bool) {
-	before, now := w.sh.history.Load().version, time.Duration(0)
+	before, now := *w.sh.version.Load(), time.Duration(0)
 	if w.sh.cfg.logBytes > 0 {
 		now = time.Since(w.sh.cfg.born)
 	}
@@ -294,8 +300,19 @@ func (w *Writer[T]) settle(changed bool) {
 }
 
 func (w *Writer[T]) publishHistory() {
-	if h := w.log.view(w.version); h != *w.sh.history.Load() {
+	if h := w.log.view(); h != *w.sh.history.Load() {
 		w.sh.history.Store(new(h))
+	}
+	rec := w.bearer
+	w.bearer = nil
+	switch {
+	case w.version == *w.sh.version.Load():
+	case rec != nil && rec.Version == w.version:
+		// Where it stands already: to allocate it was a tenth of the update of one object. If the record is replaced
+		// or deleted and the version does not move, one object stays that is no longer stored.
+		w.sh.version.Store(&rec.Version)
+	default:
+		w.sh.version.Store(new(w.version))
 	}
 }
 
