@@ -30,29 +30,45 @@ func (s *Subscription[T]) start() {
 	s.fan.call(line[T]{s, s}, false)
 }
 
-// run delivers until there is nothing left. It declares itself running before it
-// looks, and idle only if nobody notified it since: so either it sees what was
-// published, or the publisher sees that it is idle and starts another.
+// run delivers until there is nothing left.
 func (s *Subscription[T]) run() {
+	for s.turn() {
+	}
+}
+
+// turn delivers a batch, or a piece of a state, and reports whether there is another in hand: the
+// subscription is then to be given a further turn, and others may have theirs before it. With each handler
+// going on to the end of the chain, what the first had brought into the processor's cache was gone when the
+// last came to it: a tenth of the cost of an event for 50 handlers.
+//
+// It declares itself running before it looks, and idle only if nobody notified it since: so either it sees
+// what was published, or the publisher sees that it is idle and starts another.
+func (s *Subscription[T]) turn() (more bool) {
 	ended := false
 	defer func() {
 		if !ended && !s.crashing {
 			s.start() // a callback ended the goroutine: go on with the next event
 		}
 	}()
-	for {
+	for delivered := false; ; {
 		s.activity.Store(running)
 		for s.take() {
+			if delivered {
+				ended = true
+				s.activity.Store(notified)
+				return true
+			}
 			s.deliver()
+			delivered = true
 		}
 		if s.removed.Load() {
 			ended = true
 			s.finish()
-			return
+			return false
 		}
 		if s.activity.CompareAndSwap(running, idle) {
 			ended = true
-			return // from here on another goroutine may own the subscription
+			return false // from here on another goroutine may own the subscription
 		}
 	}
 }

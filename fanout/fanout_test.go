@@ -149,7 +149,7 @@ func TestAThousandHandlersGetEverything(t *testing.T) {
 func deliverers() int {
 	buf := make([]byte, 4<<20)
 	buf = buf[:runtime.Stack(buf, true)]
-	return strings.Count(string(buf), "Subscription[...]).run(")
+	return strings.Count(string(buf), "Subscription[...]).turn(")
 }
 
 func TestIdleHandlersHaveNoGoroutine(t *testing.T) {

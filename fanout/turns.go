@@ -91,12 +91,16 @@ const (
 	fromWork
 )
 
-// next gives a runner the first of the line, or the work, or neither if it may end. Where
+// next gives a runner the first of the line, or the work, or neither if it may end. The handler that it has
+// called, if that has more to do, goes to the end of the line. Where
 // something is left to do and nobody else is on the way to it, relief is true: the
 // runner must start one before it calls its handler.
-func (t *turns[T]) next(from back) (s *Subscription[T], work, relief bool) {
+func (t *turns[T]) next(from back, again *Subscription[T]) (s *Subscription[T], work, relief bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if again != nil {
+		t.line.add(again)
+	}
 	switch {
 	case from == fromCallback:
 		t.looking++
@@ -119,14 +123,18 @@ func (t *turns[T]) next(from back) (s *Subscription[T], work, relief bool) {
 // ends its goroutine ends a runner that counts for nothing: its handler comes back
 // to the line by itself.
 func (f *Fanout[T]) runner() {
+	var again *Subscription[T]
 	for from := fromStart; ; {
-		s, work, relief := f.turns.next(from)
+		s, work, relief := f.turns.next(from, again)
+		again = nil
 		if relief {
 			go f.runFn()
 		}
 		switch {
 		case s != nil:
-			s.run()
+			if s.turn() {
+				again = s
+			}
 			from = fromCallback
 		case work && f.worked():
 			from = fromWork

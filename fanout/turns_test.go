@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,4 +151,36 @@ func started() uint64 {
 	s := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
+}
+
+// What one handler has brought into the processor's cache, the next finds there: nobody goes on to the end of the
+// chain while others wait.
+func TestHandlersTakeTurnsBatchByBatch(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one runner goes round
+	synctest.Test(t, func(t *testing.T) {
+		const batches, handlers = 50, 5
+		f := fanout.New[int](fanout.Options{})
+		var mu sync.Mutex
+		at, apart := make([]int, handlers), 0
+		for h := range handlers {
+			join(t, f, opts{Handle: func(event) {
+				mu.Lock()
+				defer mu.Unlock()
+				at[h]++
+				apart = max(apart, at[h]-slices.Min(at))
+			}})
+		}
+		synctest.Wait()
+		for i := range batches {
+			f.Publish(uint64(i+1), []event{add("a", i)})
+		}
+		synctest.Wait()
+		if slices.Min(at) != batches || slices.Max(at) != batches {
+			t.Errorf("the handlers were given %v batches of %d", at, batches)
+		}
+		if apart > 2 {
+			t.Errorf("one was %d batches ahead of another", apart)
+		}
+		stop(t, f)
+	})
 }
