@@ -16,8 +16,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// fineGC has the collector run whenever the heap has grown by a quarter, so that
-// the live heap is seen often on its way.
+// fineGC has the collector run whenever the heap has grown by a quarter.
 const fineGC = 25
 
 func heapPods(p *harness.Params) int { return p.Size(100_000, 2_000) }
@@ -31,7 +30,7 @@ func heapTyped() harness.Case {
 			return nil, feed.WriteFile(p.Scratch, feed.Protobuf, heapPods(p))
 		},
 		Variants: []harness.Variant{{Name: peer, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return heapOf(heapPods(p), func() (any, error) {
+			return peakOf(heapPods(p), func() (any, error) {
 				inf, err := peerTyped(feed.FromFiles(p.Scratch, heapPods(p)).Config())
 				if err != nil {
 					return nil, err
@@ -44,7 +43,7 @@ func heapTyped() harness.Case {
 	goals := map[store.Layout]float64{store.Live: 0.9, store.Shared: 0.4, store.Packed: 0.04}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, harness.Variant{Name: l.String(), Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return heapOf(heapPods(p), func() (any, error) {
+			return peakOf(heapPods(p), func() (any, error) {
 				src, err := kube.Typed[*corev1.Pod](feed.FromFiles(p.Scratch, heapPods(p)).Config())
 				if err != nil {
 					return nil, err
@@ -71,9 +70,14 @@ func heapTyped() harness.Case {
 // sharedStore is the part of client-go's informers that heapOf counts with.
 type sharedStore interface{ GetStore() clientgo.Store }
 
+// peakOf is heapOf with a live heap that is seen often on its way.
+func peakOf(n int, open func() (any, error), count func(any) int) (harness.Figures, error) {
+	debug.SetGCPercent(fineGC)
+	return heapOf(n, open, count)
+}
+
 // heapOf opens something that holds n objects and measures it.
 func heapOf(n int, open func() (any, error), count func(any) int) (harness.Figures, error) {
-	debug.SetGCPercent(fineGC)
 	before := measure.LiveHeap()
 	peak := measure.WatchPeak()
 	held, err := open()

@@ -122,13 +122,16 @@ func Percentile(values []time.Duration, share float64) time.Duration {
 	return values[min(len(values)-1, int(share*float64(len(values))))]
 }
 
+// enough is how long a measurement lasts at most whose rounds are so long that the noise of a moment does not count.
+const enough = 2 * time.Second
+
 // PerOp runs f, which does n operations, until the time is up, and returns the
-// nanoseconds of one operation in the median round.
+// nanoseconds of one operation in the median round. There are five at least, unless they take longer than is enough.
 func PerOp(n int, budget time.Duration, f func()) float64 {
 	runtime.GC() // or the collection of what the input was made of runs beside the first measurement of a process, and not beside the others
 	f()          // warm-up
 	var rounds []time.Duration
-	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5; {
+	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5 && time.Since(began) < enough; {
 		t := time.Now()
 		f()
 		rounds = append(rounds, time.Since(t))

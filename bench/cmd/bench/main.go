@@ -103,8 +103,10 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 		return errors.Join(failed, verdict(out, harness.Compare(recorded, rows)))
 	case s.out == "" || s.only != "" && !s.quick:
 		return failed // part of the rows would replace all that are recorded
+	case failed != nil:
+		return fmt.Errorf("%w\nnothing is recorded: rows are missing, and they would replace a whole table", failed)
 	}
-	return errors.Join(failed, harness.Save(s.out, rows, harness.ThisMachine()))
+	return harness.Save(s.out, rows, harness.ThisMachine())
 }
 
 func choose(all []harness.Case, only string) ([]harness.Case, error) {

@@ -105,3 +105,16 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInterruptedRunRecordsNothing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	err := bench(ctx, []string{"-quick", "-out", dir, "-only", "^(heap|store-get)$"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "nothing is recorded") {
+		t.Errorf("an interrupted run says %v", err)
+	}
+	if made, _ := filepath.Glob(filepath.Join(dir, "*")); len(made) > 0 {
+		t.Errorf("an interrupted run left %v", made)
+	}
+}
