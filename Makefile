@@ -58,7 +58,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /internal/chaos) # chaos counts requests, so it runs alone
+	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos) # chaos counts requests, so it runs alone
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos
@@ -69,7 +69,7 @@ chaos: bin/devcluster needed ## break a real cluster and the way to it under inf
 .PHONY: chaos-test
 chaos-test: bin/devcluster needed ## every fault of chaos once, in at most 90 seconds
 	$(call say,chaos on a real cluster, every fault once)
-	$(GO) test -race -count=1 -v -timeout 10m ./internal/chaos
+	$(GO) test -race -count=1 -v -timeout 30m ./internal/chaos
 
 .PHONY: simulate
 SEEDS ?= 10000
@@ -92,12 +92,12 @@ web-test: bin/devcluster needed ## the page in a real Chromium: against the daem
 	$(call say,the page in Chromium)
 	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
 		{ echo "could not install it; install chromium, and run this again"; exit 1; }
-	cd server/web/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 15m ./... # tabs wait for frames more than for a core
+	cd server/web/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
 	$(call say,compat in other people's machinery)
-	cd compat/integration && $(GO) test -race -timeout 10m ./...
+	cd compat/integration && $(GO) test -race -timeout 30m ./...
 
 .PHONY: conformance
 conformance: ## client-go's own black-box tests, taken from the module cache, run on compat
@@ -107,7 +107,7 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 .PHONY: e2e
 e2e: bin/devcluster needed ## tests of devcluster itself
 	$(call say,tests of devcluster)
-	cd devcluster && $(GO) test -timeout 15m ./...
+	cd devcluster && $(GO) test -timeout 30m ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for MINUTES=10 each; ONLY=regexp picks some, PARALLEL=1 leaves a core to others
@@ -139,7 +139,7 @@ bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio
 .PHONY: bench-test
 bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)
-	cd bench && $(GO) test -timeout 10m ./...
+	cd bench && $(GO) test -timeout 30m ./...
 
 .PHONY: devcluster
 devcluster: bin/devcluster ## build the local Kubernetes (minutes the first time)
