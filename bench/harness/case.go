@@ -129,7 +129,7 @@ func (g Goal) near(r *Result) bool {
 		value = *r.Ratio
 	}
 	noise := unknownNoise
-	if r.Runs >= enoughRuns {
+	if r.Runs >= enoughRuns && !disturbed(r.Stolen) {
 		noise = min(max(r.Spread.Ours+r.Spread.Peer, leastSpread), unknownNoise)
 	}
 	return value > g.Value/(1+noise) && value < g.Value*(1+noise)
@@ -157,7 +157,7 @@ func (c *Case) repeat() int {
 
 // undecided are the variants whose repetition may tell something: they have a part in a goal that the noise may decide, and
 // the floors have with them. Both sides of a row are among them, or neither. In a case without goals all are.
-func (c *Case) undecided(by map[string]map[string][]float64) []string {
+func (c *Case) undecided(by sides) []string {
 	var names []string
 	goals := false
 	for _, r := range c.Rows {

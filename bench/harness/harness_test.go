@@ -35,8 +35,8 @@ func TestMediansAreThoseOfEachFigure(t *testing.T) {
 func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 	by := trials{}
 	for _, v := range []float64{10, 20, 30} {
-		by.add("c", "ours", Figures{"ns": v})
-		by.add("c", "peer", Figures{"ns": v * 10})
+		by.add("c", "ours", measured{figures: Figures{"ns": v}})
+		by.add("c", "peer", measured{figures: Figures{"ns": v * 10}})
 	}
 	for _, test := range []struct {
 		goal Goal
@@ -61,8 +61,8 @@ func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 func TestGrowthIsTheExponentOfTheSize(t *testing.T) {
 	by := trials{}
 	for _, n := range []int{10, 100, 1000} {
-		by.add("c", At("ours", n), Figures{"cost": 3 * float64(n)})
-		by.add("c", At("peer", n), Figures{"cost": float64(n) * float64(n)})
+		by.add("c", At("ours", n), measured{figures: Figures{"cost": 3 * float64(n)}})
+		by.add("c", At("peer", n), measured{figures: Figures{"cost": float64(n) * float64(n)}})
 	}
 	row := Row{Ours: "ours", Peer: "peer", Figure: "cost", Growth: []int{10, 100, 1000}, Goal: AtMost(1.1)}
 	res, ok := row.result(by["c"])
@@ -92,7 +92,7 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "least", Floor: true}}}
 	by := trials{}
 	for _, v := range c.Variants {
-		by.add("c", v.Name, Figures{"ns": 10})
+		by.add("c", v.Name, measured{figures: Figures{"ns": 10}})
 	}
 	repeated := func(variant string) bool { return slices.Contains(c.undecided(by["c"]), variant) }
 	if !repeated("other") {
@@ -113,9 +113,19 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 			}
 		}
 	}
+	disturbance := measured{figures: Figures{"ns": 10}, stolen: 2 * calmShare}
+	c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}
+	busy := trials{}
 	for range enoughRuns {
-		by.add("c", "ours", Figures{"ns": 10})
-		by.add("c", "peer", Figures{"ns": 10})
+		busy.add("c", "ours", disturbance)
+		busy.add("c", "peer", disturbance)
+	}
+	if len(c.undecided(busy["c"])) == 0 {
+		t.Error("runs that were all disturbed have decided")
+	}
+	for range enoughRuns {
+		by.add("c", "ours", measured{figures: Figures{"ns": 10}})
+		by.add("c", "peer", measured{figures: Figures{"ns": 10}})
 	}
 	for goal, open := range map[float64]bool{1: true, 1.04: true, 1.1: false, 0.9: false} {
 		c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(goal)}}
@@ -123,7 +133,7 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 			t.Errorf("after runs that agree, with the goal %v, to repeat is %v", goal, !open)
 		}
 	}
-	by.add("c", "ours", Figures{"ns": 6})
+	by.add("c", "ours", measured{figures: Figures{"ns": 6}})
 	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !repeated("peer") {
 		t.Error("runs that do not agree have decided")
 	}
@@ -138,12 +148,12 @@ func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
 	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}}, Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
 	for budget, want := range map[time.Duration]int{time.Hour: 2, 90 * time.Second: 0} {
 		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
-		r.trials.add("c", "ours", Figures{"ns": 1})
-		r.trials.add("c", "peer", Figures{"ns": 1})
+		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1}})
+		r.trials.add("c", "peer", measured{figures: Figures{"ns": 1}})
 		if got := r.again(step{c, "ours", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated", budget, got)
 		}
-		r.trials.add("c", "ours", Figures{"ns": 1000}) // which decides about the next round, and not about this one
+		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1000}}) // which decides about the next round, and not about this one
 		if got := r.again(step{c, "peer", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated in the middle of a round", budget, got)
 		}

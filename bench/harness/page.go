@@ -37,7 +37,7 @@ repetitions. A ratio is ours over client-go's, so less is better, except where t
 	}
 	b.WriteString(".\n\n![ratios against goals](ratios.svg)\n\n")
 	table(&b, rows, func(r *Result) bool { return r.Objects == 0 })
-	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of the median, of ours and of client-go's.\n")
+	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of the median, of ours and of client-go's. Stolen is the share of the processors that the host gave to others during a trial; trials above " + percent(calmShare) + " count only where there are no others.\n")
 	if plots := growthPlots(rows); len(plots) > 0 {
 		b.WriteString("\n## How costs grow\n\n")
 		for _, p := range plots {
@@ -50,7 +50,7 @@ repetitions. A ratio is ours over client-go's, so less is better, except where t
 }
 
 func table(b *strings.Builder, rows []Result, which func(*Result) bool) {
-	b.WriteString("| case | layout | ours | client-go | ratio | goal | met | spread | runs |\n|---|---|---:|---:|---:|---:|---|---:|---:|\n")
+	b.WriteString("| case | layout | ours | client-go | ratio | goal | met | spread | runs | stolen |\n|---|---|---:|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, r := range rows {
 		if which(&r) {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(r.cells(), " | "))

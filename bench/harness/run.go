@@ -18,6 +18,8 @@ type Options struct {
 	Budget time.Duration
 	// Repeat, where it is set, is how often every variant is run at most.
 	Repeat int
+	// Patience is how long to wait in all for others to leave the processors alone.
+	Patience time.Duration
 	// Progress is where the progress line goes; Terminal says whether it can be rewritten.
 	Progress io.Writer
 	Terminal bool
@@ -45,7 +47,7 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 		params[cases[i].Name] = &p
 	}
 
-	r := &runner{o: o, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
+	r := &runner{o: o, stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
 	plan := plan(cases, o)
 	prepared := map[string]bool{}
 	for i, s := range plan {
@@ -97,6 +99,8 @@ func plan(cases []Case, o Options) []step {
 
 type runner struct {
 	o      Options
+	stolen func() float64 // what others take at the moment
+	waited time.Duration  // of the patience
 	began  time.Time
 	took   map[string]time.Duration // case and variant: how long its last trial took
 	spent  map[string]time.Duration // by case, over all its trials
@@ -119,9 +123,10 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	if s.round > 0 && !slices.Contains(r.again(s), s.variant) {
 		return
 	}
+	r.waitForCalm(ctx)
 	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
 		time.Since(r.began).Round(time.Second), r.left(rest))
-	began := time.Now()
+	began, before := time.Now(), readTicks()
 	figures, err := trial(ctx, order{s.c.Name, s.variant, p})
 	if err != nil {
 		r.failed = append(r.failed, err)
@@ -130,7 +135,7 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	}
 	r.took[name] = time.Since(began)
 	r.spent[s.c.Name] += r.took[name]
-	r.trials.add(s.c.Name, s.variant, figures)
+	r.trials.add(s.c.Name, s.variant, measured{figures, readTicks().stolenSince(before)})
 }
 
 // again is what of a case is run in a further round. That is decided when the round comes to the case, for all variants

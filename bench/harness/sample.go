@@ -10,6 +10,8 @@ import (
 type Sample struct {
 	Median, Min, Max float64
 	Runs             int
+	// Stolen is how much others took from the trial that they took most from.
+	Stolen float64
 }
 
 func sampleOf(values []float64) (Sample, bool) {
@@ -49,19 +51,39 @@ func (s Sample) Spread() float64 {
 	return (s.Max - s.Min) / 2 / math.Abs(s.Median)
 }
 
-// trials are the figures of a run: case, variant, figure, repetitions.
-type trials map[string]map[string]map[string][]float64
+// measured is one trial: its figures, and the share of the processor time it asked for that others took.
+type measured struct {
+	figures Figures
+	stolen  float64
+}
 
-func (t trials) add(c, v string, f Figures) {
+// sides are the trials of a case, by variant.
+type sides map[string][]measured
+
+// trials are those of a run, by case.
+type trials map[string]sides
+
+func (t trials) add(c, v string, m measured) {
 	if t[c] == nil {
-		t[c] = map[string]map[string][]float64{}
+		t[c] = sides{}
 	}
-	if t[c][v] == nil {
-		t[c][v] = map[string][]float64{}
+	t[c][v] = append(t[c][v], m)
+}
+
+// sample is one figure of one variant. Trials that were disturbed count where there are no others: a processor that was
+// taken away says nothing about the code that waited for it.
+func (s sides) sample(variant, figure string) (Sample, bool) {
+	calm := slices.ContainsFunc(s[variant], func(m measured) bool { return !disturbed(m.stolen) })
+	var values []float64
+	var stolen float64
+	for _, m := range s[variant] {
+		if value, known := m.figures[figure]; known && !(calm && disturbed(m.stolen)) {
+			values, stolen = append(values, value), max(stolen, m.stolen)
+		}
 	}
-	for name, value := range f {
-		t[c][v][name] = append(t[c][v][name], value)
-	}
+	sample, ok := sampleOf(values)
+	sample.Stolen = stolen
+	return sample, ok
 }
 
 // Result is a row with its figures, as results.json has it.
@@ -79,6 +101,8 @@ type Result struct {
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
 	Runs    int      `json:"runs"`
+	// Stolen is the share of the processors that others took from a trial that counts, where they took most.
+	Stolen float64 `json:"stolen"`
 }
 
 // Spread is how far the repetitions of each side lay apart.
@@ -105,13 +129,13 @@ func results(cases []Case, t trials) []Result {
 	return all
 }
 
-func (r *Row) result(by map[string]map[string][]float64) (Result, bool) {
+func (r *Row) result(by sides) (Result, bool) {
 	ours, ok := r.sample(by, r.Ours, r.Figure)
 	if !ok {
 		return Result{}, false
 	}
 	res := Result{
-		Case: r.Name, Layout: r.Layout, Unit: r.Unit, Objects: r.N, Ours: ours.Median, Runs: ours.Runs,
+		Case: r.Name, Layout: r.Layout, Unit: r.Unit, Objects: r.N, Ours: ours.Median, Runs: ours.Runs, Stolen: ours.Stolen,
 		Spread: Spread{Ours: ours.Spread(), OursRange: [2]float64{ours.Min, ours.Max}}, GoalOf: r.Goal.Of,
 	}
 	if r.Growth != nil {
@@ -123,6 +147,7 @@ func (r *Row) result(by map[string]map[string][]float64) (Result, bool) {
 	ratio := math.NaN()
 	if peer, ok := r.sample(by, r.Peer, cmp.Or(r.PeerFigure, r.Figure)); ok {
 		res.Peer = &peer.Median
+		res.Stolen = max(res.Stolen, peer.Stolen)
 		res.Spread.Peer, res.Spread.PeerRange = peer.Spread(), &[2]float64{peer.Min, peer.Max}
 		if peer.Median != 0 && r.Growth == nil {
 			ratio = ours.Median / peer.Median
@@ -135,26 +160,28 @@ func (r *Row) result(by map[string]map[string][]float64) (Result, bool) {
 	return res, true
 }
 
-func (r *Row) sample(by map[string]map[string][]float64, side, figure string) (Sample, bool) {
+func (r *Row) sample(by sides, side, figure string) (Sample, bool) {
 	if side == "" {
 		return Sample{}, false
 	}
 	if r.Growth == nil {
-		return sampleOf(by[side][figure])
+		return by.sample(side, figure)
 	}
 	return r.exponent(by, side, figure)
 }
 
 // exponent fits cost = a * n^e through the medians of the sizes; 1 is linear.
-func (r *Row) exponent(by map[string]map[string][]float64, side, figure string) (Sample, bool) {
+func (r *Row) exponent(by sides, side, figure string) (Sample, bool) {
 	var xs, ys []float64
-	runs := 0
+	var runs int
+	var stolen float64
 	for _, n := range r.Growth {
-		s, ok := sampleOf(by[At(side, n)][figure])
+		s, ok := by.sample(At(side, n), figure)
 		if !ok || s.Median <= 0 {
 			continue
 		}
-		xs, ys, runs = append(xs, math.Log(float64(n))), append(ys, math.Log(s.Median)), s.Runs
+		xs, ys = append(xs, math.Log(float64(n))), append(ys, math.Log(s.Median))
+		runs, stolen = s.Runs, max(stolen, s.Stolen)
 	}
 	if len(xs) < 2 {
 		return Sample{}, false
@@ -165,5 +192,5 @@ func (r *Row) exponent(by map[string]map[string][]float64, side, figure string) 
 	}
 	n := float64(len(xs))
 	e := (n*sxy - sx*sy) / (n*sxx - sx*sx)
-	return Sample{Median: e, Min: e, Max: e, Runs: runs}, true
+	return Sample{Median: e, Min: e, Max: e, Runs: runs, Stolen: stolen}, true
 }

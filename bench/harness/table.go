@@ -11,7 +11,7 @@ import (
 // WriteTable prints the rows for a terminal.
 func WriteTable(w io.Writer, rows []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CASE\tLAYOUT\tOURS\tCLIENT-GO\tRATIO\tGOAL\tMET\tSPREAD\tRUNS")
+	fmt.Fprintln(t, "CASE\tLAYOUT\tOURS\tCLIENT-GO\tRATIO\tGOAL\tMET\tSPREAD\tRUNS\tSTOLEN")
 	for _, r := range rows {
 		fmt.Fprintln(t, strings.Join(r.cells(), "\t"))
 	}
@@ -39,7 +39,7 @@ func (r *Result) cells() []string {
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "not met"}[*r.Met]
 	}
-	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, fmt.Sprint(r.Runs)}
+	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, fmt.Sprint(r.Runs), percent(r.Stolen)}
 }
 
 func (r *Result) goal() Goal {

@@ -1,0 +1,74 @@
+package harness
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestStolenIsTheShareOfWhatWasAskedFor(t *testing.T) {
+	before := parseTicks("cpu  100 10 20 5000 30 1 2 7 0 0")
+	for line, want := range map[string]float64{
+		"cpu  100 10 20 6000 99 1 2 7 0 0":    0, // idle, and waiting for a disk
+		"cpu  160 15 50 6000 30 3 5 7 0 0":    0,
+		"cpu  160 15 50 6000 30 3 5 107 50 0": 0.5, // time of guests is part of the user's
+		"cpu  100 10 20 5000 30 1 2 8":        1,
+		"cpu  160 15 50 6000 30 3 5":          0, // a kernel that does not count it
+		"":                                    0,
+	} {
+		if got := parseTicks(line).stolenSince(before); got != want {
+			t.Errorf("%q: %v were stolen, want %v", line, got, want)
+		}
+	}
+}
+
+func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
+	by := sides{}
+	add := func(value, stolen float64) {
+		by["v"] = append(by["v"], measured{Figures{"ns": value}, stolen})
+	}
+	add(900, 0.5)
+	add(700, 0.3)
+	if s, ok := by.sample("v", "ns"); !ok || s.Median != 800 || s.Runs != 2 || s.Stolen != 0.5 {
+		t.Errorf("with nothing else: %+v", s)
+	}
+	add(100, calmShare)
+	add(120, 0)
+	if s, ok := by.sample("v", "ns"); !ok || s.Median != 110 || s.Runs != 2 || s.Stolen != calmShare {
+		t.Errorf("beside calm ones: %+v", s)
+	}
+	if _, ok := by.sample("v", "bytes"); ok {
+		t.Error("a figure that nobody measured is there")
+	}
+}
+
+func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		shares []float64 // one after the other, the last for ever
+		want   time.Duration
+	}{
+		{"nobody else", []float64{0}, 0},
+		{"a little", []float64{tooMuch}, 0},
+		{"a burst", []float64{0.9, 0.9, 0.1}, 10 * time.Second},
+		{"for ever", []float64{0.9}, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &runner{o: Options{Patience: time.Minute, Progress: io.Discard}, stolen: func() float64 {
+				share := test.shares[0]
+				if len(test.shares) > 1 {
+					test.shares = test.shares[1:]
+				}
+				return share
+			}}
+			began := time.Now()
+			for range 3 { // trials: the patience is for all of them together
+				r.waitForCalm(t.Context())
+			}
+			if got := time.Since(began); got != test.want {
+				t.Errorf("%s: it waited %v, want %v", test.name, got, test.want)
+			}
+		})
+	}
+}
