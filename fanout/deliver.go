@@ -125,6 +125,9 @@ var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit"
 // was ended by runtime.Goexit, for a panic always has one.
 func (s *Subscription[T]) failed(key object.Key, recovered any) {
 	s.panics.Add(1)
+	if own := s.opts.OnPanic; own != nil {
+		s.telling(key, func() { own(recovered) })
+	}
 	exited := recovered == nil
 	if exited {
 		recovered = errGoexit
@@ -137,14 +140,19 @@ func (s *Subscription[T]) failed(key object.Key, recovered any) {
 }
 
 func (s *Subscription[T]) report(key object.Key, recovered any, stack []byte) {
+	if onPanic := s.fan.opts.OnPanic; onPanic != nil {
+		s.telling(key, func() { onPanic(s.Name(), key, recovered, stack) })
+		return
+	}
+	slog.Error("a handler panicked", "handler", s.Name(), "key", string(key), "panic", recovered, "stack", string(stack))
+}
+
+// telling calls who is told of a panic, and survives one of his own.
+func (s *Subscription[T]) telling(key object.Key, tell func()) {
 	defer func() {
 		if again := recover(); again != nil {
 			slog.Error("the report of a panicking handler panicked", "handler", s.Name(), "key", string(key), "panic", again)
 		}
 	}()
-	if s.fan.opts.OnPanic != nil {
-		s.fan.opts.OnPanic(s.Name(), key, recovered, stack)
-		return
-	}
-	slog.Error("a handler panicked", "handler", s.Name(), "key", string(key), "panic", recovered, "stack", string(stack))
+	tell()
 }

@@ -23,7 +23,11 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 			reports = append(reports, fmt.Sprint(handler, " ", key, " ", recovered))
 		}})
 		r, other := &recorder{}, &recorder{}
-		s := join(t, f, opts{Name: "wild", Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
+		var first []any
+		s := join(t, f, opts{Name: "wild", OnPanic: func(recovered any) {
+			first = append(first, recovered, len(reports))
+			panic("in the report too")
+		}, Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
 			if e.New%2 == 1 {
 				panic(fmt.Sprint("odd ", e.New))
 			}
@@ -37,6 +41,7 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 		same(t, "seen", r.all(), []string{"+q 2!", "+b 4"})
 		same(t, "seen by the other", other.all(), []string{"+a 3", "+b 4"})
 		same(t, "reported", reports, []string{"wild r odd 1", "wild a odd 3"})
+		same(t, "told first", first, []any{"odd 1", 0, "odd 3", 1})
 		if st := s.Stats(); st.Panics != 2 || st.Delivered != 4 {
 			t.Errorf("%+v", st)
 		}
@@ -51,7 +56,11 @@ func TestP7_GoexitInAHandlerWedgesNothing(t *testing.T) {
 			reports = append(reports, fmt.Sprint(key, ": ", recovered))
 		}})
 		r := &recorder{}
-		s := join(t, f, opts{Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
+		s := join(t, f, opts{OnPanic: func(recovered any) {
+			if recovered != nil {
+				t.Errorf("the end of a goroutine is told as the panic %v", recovered)
+			}
+		}, Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
 			r.handle(e)
 			if e.New%2 == 1 {
 				runtime.Goexit()

@@ -34,6 +34,9 @@ type HandlerOptions[T any] struct {
 	// HandleShared is Handle for who can do without a copy of the event: it is the one that
 	// all handlers see, and is good for the time of the call. One of both is required.
 	HandleShared func(*object.Event[T])
+	// OnPanic is told before Options.OnPanic of a callback that panicked, while the stack is still that of the
+	// panic, or of one that ended its goroutine: recovered is nil then. It runs on the handler's goroutine.
+	OnPanic func(recovered any)
 	// Replay gives the state for a handler that joins late. It is called once, by
 	// Join, and should be quick: what is published meanwhile is not bounded. Its
 	// events are read later, at the handler's pace. It may be nil where nothing

@@ -53,7 +53,11 @@ func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
 		f.OnUpdate(e.Old.ObjectFor(name), e.New.ObjectFor(name))
 	case e.Type == object.Delete && f.OnDelete != nil:
-		f.OnDelete(e.Old.ObjectFor(name))
+		var last T
+		if e.Old != nil {
+			last = e.Old.ObjectFor(name)
+		}
+		f.OnDelete(last)
 	}
 }
 
@@ -89,6 +93,7 @@ type subscribeSettings struct {
 	resync  time.Duration
 	backlog int
 	fromNow bool
+	onPanic func(recovered any)
 }
 
 // HandlerName is how the handler is called in logs, metrics and in the error of
@@ -113,6 +118,12 @@ func MaxBacklog(n int) SubscribeOption {
 // happens from now on.
 func FromNow() SubscribeOption {
 	return func(s *subscribeSettings) { s.fromNow = true }
+}
+
+// OnPanic is told of a callback that panicked, on the handler's goroutine and while the stack is still that of the
+// panic, before the informer reports a problem. It is told nil of a callback that ended its goroutine.
+func OnPanic(tell func(recovered any)) SubscribeOption {
+	return func(s *subscribeSettings) { s.onPanic = tell }
 }
 
 // ErrStopped is returned for a subscription to an informer that has stopped.
@@ -177,6 +188,7 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []S
 	return fan.Join(fanout.HandlerOptions[*store.Entry[T]]{
 		Name:         s.name,
 		HandleShared: handle,
+		OnPanic:      s.onPanic,
 		Replay:       replay,
 		State:        func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Resynced) },
 		Resync:       s.resync,

@@ -132,15 +132,13 @@ func engine(function string) bool {
 }
 
 // ObjectFor is Object for somebody with a name, who is named if the object turns out to
-// have been written to. No entry has the zero object.
-func (e *Entry[T]) ObjectFor(name string) (obj T) {
-	if e == nil {
-		return obj
+// have been written to. It is short enough to be inlined: 50 handlers ask 50 times for the old state of
+// an event and for the new one, and it was a tenth of what that cost.
+func (e *Entry[T]) ObjectFor(name string) T {
+	if x := e.extra; x != nil {
+		return x.home.object(e, name)
 	}
-	if e.extra == nil {
-		return e.obj
-	}
-	return e.extra.home.object(e, name)
+	return e.obj
 }
 
 // Verify looks at whether the object is as it was stored, where Options.OnWritten asks

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -262,10 +262,11 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { problems = append(problems, p.Doing) }}).NewSharedInformer(f, &corev1.Pod{}, 0)
 		h, bad := &record{}, &record{}
 		added(t, i, h)
-		quiet := logr.Discard()
+		var logged []string
+		log := funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{LogCaller: funcr.All})
 		if _, err := i.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) { bad.OnAdd(obj, true); panic("on purpose") },
-		}, cache.HandlerOptions{Logger: &quiet}); err != nil {
+		}, cache.HandlerOptions{Logger: &log}); err != nil {
 			t.Fatal(err)
 		}
 		started(t, i)
@@ -277,6 +278,9 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 		synctest.Wait()
 		same(t, "and goes on", bad.take(), "add b@2 initial=true")
 		same(t, "reported", problems, "handle", "handle")
+		if len(logged) != 2 || !strings.Contains(logged[0], "on purpose") || !strings.Contains(logged[0], `"caller"={"file"="shared_informer_test.go"`) {
+			t.Errorf("the log does not name the place of each panic: %.300q", logged)
+		}
 	})
 }
 
