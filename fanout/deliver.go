@@ -98,7 +98,7 @@ func (s *Subscription[T]) deliver() {
 			s.readClock()
 		}
 		returned = false
-		s.opts.HandleShared(ev)
+		s.handle(ev)
 		returned = true
 		s.delivered.Add(1)
 	}
@@ -125,7 +125,7 @@ var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit"
 // was ended by runtime.Goexit, for a panic always has one.
 func (s *Subscription[T]) failed(key object.Key, recovered any) {
 	s.panics.Add(1)
-	if own := s.opts.OnPanic; own != nil {
+	if own := s.onPanic; own != nil {
 		s.telling(key, func() { own(recovered) })
 	}
 	exited := recovered == nil

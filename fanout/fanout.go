@@ -187,9 +187,11 @@ func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 	// The place in the chain comes first, the state second: so the state has
 	// everything before that place, and perhaps more, which is skipped later.
 	if opts.Replay != nil {
-		s.takeReplay()
+		s.takeReplay(opts.Replay)
 	}
-	s.startResync()
+	if opts.Resync > 0 {
+		_ = s.SetResync(opts.Resync) // what could be wrong with it was checked
+	}
 	s.start()
 	return s, nil
 }

@@ -31,8 +31,8 @@ const (
 )
 
 // takeReplay asks for the state of a late join.
-func (s *Subscription[T]) takeReplay() {
-	r := s.ask(s.opts.Replay)
+func (s *Subscription[T]) takeReplay(state func() Replay[T]) {
+	r := s.ask(state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r == nil {
@@ -48,7 +48,7 @@ func (s *Subscription[T]) takeResync() {
 	s.mu.Lock()
 	s.due, s.resyncing = false, true
 	s.mu.Unlock()
-	r := s.ask(s.opts.State)
+	r := s.ask(s.state)
 	if r == nil {
 		return
 	}

@@ -72,9 +72,11 @@ const (
 // Subscription is a handler's place in the stream.
 type Subscription[T any] struct {
 	fan        *Fanout[T]
-	opts       HandlerOptions[T]
-	runFn      func()           // s.run, for Options.Go
-	behind     *Subscription[T] // in a line: the next
+	name       string
+	handle     func(*object.Event[T])
+	onPanic    func(recovered any) // may be nil
+	state      func() Replay[T]    // for resyncs; may be nil
+	behind     *Subscription[T]    // in a line: the next
 	maxBacklog int64
 
 	activity   atomic.Int32
@@ -144,12 +146,12 @@ func (l *latch) channel() <-chan struct{} {
 func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], seq uint64) *Subscription[T] {
 	s := &Subscription[T]{
 		fan:     f,
-		opts:    opts,
+		name:    opts.Name,
+		handle:  opts.HandleShared,
+		onPanic: opts.OnPanic,
+		state:   opts.State,
 		cursor:  at,
 		lastSeq: seq,
-	}
-	if f.opts.Go != nil {
-		s.runFn = s.run
 	}
 	s.position.Store(at.start)
 	switch {
@@ -167,7 +169,7 @@ func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], s
 }
 
 // Name is the handler's name.
-func (s *Subscription[T]) Name() string { return s.opts.Name }
+func (s *Subscription[T]) Name() string { return s.name }
 
 // Synced is closed when the initial state is complete and this handler has been
 // given all of it. It stays open where the handler was removed before.
@@ -238,7 +240,7 @@ func (s *Subscription[T]) SetResync(period time.Duration) error {
 	if period < 0 {
 		return fmt.Errorf("set the resync of handler %q to %s: it must not be negative", s.Name(), period)
 	}
-	if period > 0 && s.opts.State == nil {
+	if period > 0 && s.state == nil {
 		return fmt.Errorf("set the resync of handler %q to %s: %w", s.Name(), period, errResyncWithoutState)
 	}
 	s.mu.Lock()
@@ -256,12 +258,6 @@ func (s *Subscription[T]) SetResync(period time.Duration) error {
 		s.timer.Reset(period)
 	}
 	return nil
-}
-
-func (s *Subscription[T]) startResync() {
-	if s.opts.Resync > 0 {
-		_ = s.SetResync(s.opts.Resync) // Join has checked what could be wrong
-	}
 }
 
 // resyncDue is called by the timer. The state itself is taken by the handler's

@@ -55,7 +55,7 @@ func (f *Fanout[T]) call(woken line[T], here bool) {
 	}
 	if run := f.opts.Go; run != nil {
 		for s := woken.take(); s != nil; s = woken.take() {
-			run(s.Name(), s.runFn)
+			run(s.Name(), s.run)
 		}
 		return
 	}

@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-const liveHeap = "/gc/heap/live:bytes"
+const (
+	liveHeap       = "/gc/heap/live:bytes"
+	allocatedBytes = "/gc/heap/allocs:bytes"
+)
 
 func read(name string) uint64 {
 	s := []metrics.Sample{{Name: name}}
@@ -55,7 +58,7 @@ func CPU() time.Duration {
 
 // Allocated is how many bytes and objects were allocated so far.
 func Allocated() (bytes, objects float64) {
-	return float64(read("/gc/heap/allocs:bytes")), float64(read("/gc/heap/allocs:objects"))
+	return float64(read(allocatedBytes)), float64(read("/gc/heap/allocs:objects"))
 }
 
 // PeakRSS is the largest resident memory so far, in bytes; 0 where the system does
@@ -125,11 +128,24 @@ func Percentile(values []time.Duration, share float64) time.Duration {
 // enough is how long a measurement lasts at most whose rounds are so long that the noise of a moment does not count.
 const enough = 2 * time.Second
 
+// collect collects, unless next to nothing was allocated since it last did. A collection of two gigabytes takes a second, and half
+// of the time of a trial that reads went into collecting what had just been collected.
+func collect() {
+	if read(allocatedBytes)-collectedAt.Load() < 1<<20 {
+		return
+	}
+	runtime.GC()
+	collectedAt.Store(read(allocatedBytes))
+}
+
+// collectedAt is how much had been allocated when collect last did something.
+var collectedAt atomic.Uint64
+
 // PerOp runs f, which does n operations, until the time is up, and returns the
 // nanoseconds of one operation in the median round. There are five at least, unless they take longer than is enough.
 func PerOp(n int, budget time.Duration, f func()) float64 {
-	runtime.GC() // or the collection of what the input was made of runs beside the first measurement of a process, and not beside the others
-	f()          // warm-up
+	collect() // or the collection of what the input was made of runs beside the first measurement of a process, and not beside the others
+	f()       // warm-up
 	var rounds []time.Duration
 	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5 && time.Since(began) < enough; {
 		t := time.Now()

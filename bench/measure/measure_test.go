@@ -33,6 +33,29 @@ func TestLiveHeapAndItsPeakSeeWhatIsHeld(t *testing.T) {
 	}
 }
 
+func TestWhatWasJustCollectedIsNotCollectedAgain(t *testing.T) {
+	collections := func() int64 {
+		var s debug.GCStats
+		debug.ReadGCStats(&s)
+		return s.NumGC
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or there are others
+	sink = make([]byte, 2<<20)
+	collect()
+	before := collections()
+	collect()
+	if got := collections() - before; got != 0 {
+		t.Errorf("%d collections though nothing was allocated", got)
+	}
+	sink = make([]byte, 2<<20)
+	collect()
+	if got := collections() - before; got != 1 {
+		t.Errorf("%d collections after an allocation", got)
+	}
+}
+
+var sink []byte
+
 func TestPercentiles(t *testing.T) {
 	var v []time.Duration
 	for i := range 100 {
