@@ -250,6 +250,43 @@ func TestTheDetailIsTheObjectAsYAML(t *testing.T) {
 	p.until("Back closes it", `!document.getElementById('detail').open`)
 }
 
+// The page reads an object again a moment after it changed. Where it is deleted within that moment, or while it is
+// being read, there is nothing to read: what counts is that it is gone.
+func TestADeletionEndsTheReadingOfTheDetail(t *testing.T) {
+	p := open(t, "#/objects", fakeapi.Options{Pods: map[string]int{"eu": 10}})
+	p.until("the rows", rowOf(p.api.At("eu", 0).Name))
+	var got string
+	p.eval(`(async () => {
+		const { Detail } = await import(document.querySelector('script[src$="main.js"]').src.replace('main.js', 'detail.js'));
+		const timers = new Map(), reads = [], real = { fetch, setTimeout, clearTimeout };
+		let last = 0;
+		window.setTimeout = (f) => { timers.set(++last, f); return last; };
+		window.clearTimeout = (id) => timers.delete(id);
+		window.fetch = (path, { signal }) => new Promise((_, fail) => {
+			reads.push(path);
+			signal.addEventListener('abort', () => fail(signal.reason));
+		});
+		try {
+			const detail = new Detail({ onclose() {} });
+			detail.open({ key: 'k', path: '/gone', name: 'one', place: 'eu' });
+			detail.changed('k', 'MODIFIED');
+			const due = timers.size;
+			detail.changed('k', 'DELETED');
+			const left = timers.size;
+			for (const f of timers.values()) f();
+			await new Promise((done) => real.setTimeout.call(window, done)); // what failed has said so
+			const state = document.getElementById('detail-state').textContent, error = document.getElementById('detail-error').hidden;
+			detail.close();
+			return [due, left, reads.length, state, error].join();
+		} finally {
+			Object.assign(window, real);
+		}
+	})()`, &got)
+	if want := "1,0,1,deleted,true"; got != want {
+		t.Errorf("readings due before and after the deletion, readings begun, state, no error: %s, want %s", got, want)
+	}
+}
+
 func sameYAML(t *testing.T, text string, want []byte) {
 	t.Helper()
 	got, err := yaml.YAMLToJSON([]byte(text))

@@ -59,6 +59,8 @@ export class Detail {
   changed(key, type) {
     if (key !== this.#target?.key) return;
     if (type === 'DELETED') {
+      this.#leaveOff(); // a reading under way, or due after a change just before, would find nothing
+      this.error.hidden = true;
       say(byId('detail-state'), 'deleted');
       return;
     }
@@ -68,11 +70,16 @@ export class Detail {
     }, AGAIN);
   }
 
-  #forget() {
+  // leaveOff ends the reading that is under way and the one that is due.
+  #leaveOff() {
     this.#stop.abort();
     this.#stop = new AbortController();
     clearTimeout(this.#timer);
     this.#timer = 0;
+  }
+
+  #forget() {
+    this.#leaveOff();
     this.#target = null;
     this.#object = null;
     this.#lines = new Set();
