@@ -51,7 +51,11 @@ func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	case e.Type == object.Add && f.OnAdd != nil:
 		f.OnAdd(e.New.ObjectFor(name))
 	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
-		f.OnUpdate(e.Old.ObjectFor(name), e.New.ObjectFor(name))
+		var old T
+		if e.Old != nil { // of what was deleted unseen and came back in a backlog there may be none
+			old = e.Old.ObjectFor(name)
+		}
+		f.OnUpdate(old, e.New.ObjectFor(name))
 	case e.Type == object.Delete && f.OnDelete != nil:
 		var last T
 		if e.Old != nil {

@@ -133,7 +133,7 @@ func engine(function string) bool {
 
 // ObjectFor is Object for somebody with a name, who is named if the object turns out to
 // have been written to. It is short enough to be inlined: 50 handlers ask 50 times for the old state of
-// an event and for the new one, and it was a tenth of what that cost.
+// an event and for the new one, and it was a tenth of what that cost. There has to be an entry.
 func (e *Entry[T]) ObjectFor(name string) T {
 	if x := e.extra; x != nil {
 		return x.home.object(e, name)

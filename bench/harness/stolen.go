@@ -1,11 +1,11 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -27,14 +27,14 @@ func readTicks() ticks {
 	if err != nil {
 		return ticks{}
 	}
-	line, _, _ := bytes.Cut(data, []byte("\n"))
-	return parseTicks(string(line))
+	line, _, _ := strings.Cut(string(data), "\n")
+	return parseTicks(line)
 }
 
 // parseTicks reads the line that sums up all processors: cpu user nice system idle iowait irq softirq steal …
 func parseTicks(line string) (t ticks) {
-	for i, field := range bytes.Fields([]byte(line)) {
-		n, _ := strconv.ParseFloat(string(field), 64)
+	for i, field := range strings.Fields(line) {
+		n, _ := strconv.ParseFloat(field, 64)
 		switch i {
 		case 1, 2, 3, 6, 7:
 			t.busy += n

@@ -159,7 +159,11 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		r.handler.OnAdd(e.New.ObjectFor(r.name), e.Initial)
 	case object.Update:
 		if !e.Unchanged || changed(e) || r.syncing() {
-			r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
+			var old any
+			if e.Old != nil { // of what was deleted unseen and came back in a backlog there may be none
+				old = e.Old.ObjectFor(r.name)
+			}
+			r.handler.OnUpdate(old, e.New.ObjectFor(r.name))
 		}
 	case object.Resynced:
 		r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))

@@ -1,0 +1,21 @@
+package informer
+
+import (
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// What was deleted before anybody saw it, and came back while the handler had a backlog, is an update of nothing.
+func TestAnUpdateOrDeletionOfWhatNobodySawHasNoOldState(t *testing.T) {
+	now := "now"
+	var got []*string
+	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) }, OnDelete: func(last *string) { got = append(got, last) }}
+	entry := store.NewEntry(object.Item[*string]{Key: "a", Value: &now})
+	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Update, Key: "a", New: entry}, "h")
+	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Delete, Key: "a"}, "h")
+	if len(got) != 3 || got[0] != nil || got[1] != &now || got[2] != nil {
+		t.Errorf("the handler was told %v", got)
+	}
+}
