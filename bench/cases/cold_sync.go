@@ -3,10 +3,12 @@ package cases
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -87,7 +89,31 @@ func prepareCluster(ctx context.Context, p *harness.Params) (func(), error) {
 		return nil, err
 	}
 	p.Cluster = c.Kubeconfig
-	return c.Stop, c.Fill(ctx, coldPods(p))
+	if err := c.Fill(ctx, coldPods(p)); err != nil {
+		return c.Stop, err
+	}
+	return c.Stop, readOnce(ctx, p)
+}
+
+// readOnce reads everything from the server, so that no trial is the first to do so.
+func readOnce(ctx context.Context, p *harness.Params) error {
+	cfg, err := clientConfig(p)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	all, err := client.CoreV1().RESTClient().Get().Resource("pods").Stream(ctx)
+	if err != nil {
+		return fmt.Errorf("read all pods once: %w", err)
+	}
+	defer all.Close()
+	if _, err := io.Copy(io.Discard, all); err != nil {
+		return fmt.Errorf("read all pods once: %w", err)
+	}
+	return nil
 }
 
 // clientConfig is that of a client of the real server, on protobuf and without a

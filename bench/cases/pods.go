@@ -51,6 +51,13 @@ func spread(pods []*corev1.Pod, namespaces int) {
 	}
 }
 
+// copies has nothing in common with the pods.
+func copies(pods []*corev1.Pod) []*corev1.Pod {
+	all := make([]*corev1.Pod, len(pods))
+	parallel(len(pods), func(i int) { all[i] = pods[i].DeepCopy() })
+	return all
+}
+
 // smallPods makes pods with little more than metadata, for cases in which the size
 // of an object has no part.
 func smallPods(n int) []*corev1.Pod {

@@ -19,6 +19,8 @@ import (
 type target interface {
 	// handle adds a handler that is given the new state of each update.
 	handle(update func(*corev1.Pod)) error
+	// join adds a handler that is given each object that is there.
+	join(add func(*corev1.Pod)) error
 	// run starts it and waits until it has synced, and its handlers with it.
 	run(ctx context.Context) (stop func(), err error)
 }
@@ -66,6 +68,11 @@ func (s *shared) handle(update func(*corev1.Pod)) error {
 	return err
 }
 
+func (s *shared) join(add func(*corev1.Pod)) error {
+	_, err := s.AddEventHandler(clientgo.ResourceEventHandlerFuncs{AddFunc: func(obj any) { add(obj.(*corev1.Pod)) }})
+	return err
+}
+
 func (s *shared) run(ctx context.Context) (func(), error) {
 	stop, err := runShared(ctx, s)
 	if err != nil {
@@ -98,6 +105,15 @@ func (o *own) handle(update func(*corev1.Pod)) error {
 	if err == nil {
 		o.handlers = append(o.handlers, h.Synced())
 	}
+	return err
+}
+
+func (o *own) join(add func(*corev1.Pod)) error {
+	_, err := o.SubscribeEntries(func(e *object.Event[*store.Entry[*corev1.Pod]]) {
+		if e.Type == object.Add {
+			add(e.New.Object())
+		}
+	}, informer.MaxBacklog(-1))
 	return err
 }
 

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 const listingReaders = 8
 
 // writerBesideReaders measures how many updates a second one writer gets through
-// while eight readers list everything without pause.
+// while eight readers list everything without pause. Each update has a state that is
+// not the stored one, and a later version.
 func writerBesideReaders() harness.Case {
 	variant := func(name string, open func([]*corev1.Pod) (writer, lister, error)) harness.Variant {
 		return harness.Variant{Name: name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
@@ -27,7 +29,7 @@ func writerBesideReaders() harness.Case {
 			if err != nil {
 				return nil, err
 			}
-			return contend(w, list, changed, time.Duration(p.Size(2000, 300))*time.Millisecond)
+			return contend(w, list, [][]*corev1.Pod{changed, pods[:len(changed)]}, time.Duration(p.Size(2000, 300))*time.Millisecond)
 		}}
 	}
 	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func([]*corev1.Pod) (writer, lister, error) {
@@ -50,6 +52,8 @@ func writerBesideReaders() harness.Case {
 			goal = harness.Times(2000)
 		}
 		row("writer while 8 readers list without pause", l.String(), l.String(), goal)
+		c.Rows = append(c.Rows, harness.Row{Name: "writer while 8 readers list without pause: what they read", Layout: l.String(), Unit: "lists/s",
+			Ours: l.String(), Peer: peer, Figure: "lists"})
 	}
 	row("writer while 8 readers list without pause, through compat", store.Live.String(), compat, harness.Goal{})
 	floor := variant(noStore, func(pods []*corev1.Pod) (writer, lister, error) {
@@ -72,7 +76,7 @@ func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, lister, error)
 		return nil, nil, err
 	}
 	r := w.Reader()
-	return ownWriter{w}, func(stop *atomic.Bool) {
+	return lentWriter{ownWriter{w}}, func(stop *atomic.Bool) {
 		n := 0
 		for range r.Snapshot().Objects() {
 			// Now and then: a packed list takes seconds, and all others less than it takes to look.
@@ -83,12 +87,26 @@ func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, lister, error)
 	}, nil
 }
 
+// lentWriter writes objects whose parts others have too.
+type lentWriter struct{ ownWriter }
+
+func (w lentWriter) update(p *corev1.Pod) error {
+	it := podItem(p)
+	it.Owned = false
+	w.Begin()
+	w.Put(it)
+	w.Commit()
+	return nil
+}
+
 func iterateList(in clientgo.Indexer) {
 	for range in.List() {
 	}
 }
 
-func contend(w writer, list lister, changed []*corev1.Pod, during time.Duration) (harness.Figures, error) {
+// contend writes one state of the objects after the other, as long as it lasts. Making the next version of an object is part of
+// every update, on both sides.
+func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration) (harness.Figures, error) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	var begun, lists atomic.Int64
@@ -107,7 +125,10 @@ func contend(w writer, list lister, changed []*corev1.Pod, during time.Duration)
 	n, before := 0, lists.Load()
 	began := time.Now()
 	for time.Since(began) < during {
-		if err := w.update(changed[n%len(changed)]); err != nil {
+		state := states[n/len(states[0])%len(states)]
+		next := *state[n%len(state)]
+		next.ResourceVersion = strconv.Itoa(firstChange + len(state) + n)
+		if err := w.update(&next); err != nil {
 			return nil, err
 		}
 		n++

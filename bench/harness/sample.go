@@ -100,7 +100,9 @@ type Result struct {
 	GoalOf  GoalOf   `json:"goalOf,omitempty"`
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
-	Runs    int      `json:"runs"`
+	// Runs and PeerRuns are how many trials of each side count.
+	Runs     int `json:"runs"`
+	PeerRuns int `json:"peerRuns,omitempty"`
 	// Stolen is the share of the processors that others took from a trial that counts, where they took most.
 	Stolen float64 `json:"stolen"`
 }
@@ -146,7 +148,7 @@ func (r *Row) result(by sides) (Result, bool) {
 	}
 	ratio := math.NaN()
 	if peer, ok := r.sample(by, r.Peer, cmp.Or(r.PeerFigure, r.Figure)); ok {
-		res.Peer = &peer.Median
+		res.Peer, res.PeerRuns = &peer.Median, peer.Runs
 		res.Stolen = max(res.Stolen, peer.Stolen)
 		res.Spread.Peer, res.Spread.PeerRange = peer.Spread(), &[2]float64{peer.Min, peer.Max}
 		if peer.Median != 0 && r.Growth == nil {

@@ -28,10 +28,13 @@ func (r *Result) Title() string {
 
 func (r *Result) cells() []string {
 	peer, ratio, met := "–", "–", ""
-	spread := "±" + percent(r.Spread.Ours)
+	spread, runs := spreadOf(r.Spread.Ours, r.Runs), fmt.Sprint(r.Runs)
 	if r.Peer != nil {
 		peer = quantity(*r.Peer, r.Unit)
-		spread += " / ±" + percent(r.Spread.Peer)
+		spread += " / " + spreadOf(r.Spread.Peer, r.PeerRuns)
+		if r.PeerRuns != r.Runs {
+			runs += fmt.Sprintf(" / %d", r.PeerRuns)
+		}
 	}
 	if r.Ratio != nil {
 		ratio = Number(*r.Ratio) + "x"
@@ -39,7 +42,15 @@ func (r *Result) cells() []string {
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "not met"}[*r.Met]
 	}
-	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, fmt.Sprint(r.Runs), percent(r.Stolen)}
+	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, runs, percent(r.Stolen)}
+}
+
+// spreadOf has nothing to say of what was measured once.
+func spreadOf(share float64, runs int) string {
+	if runs < 2 {
+		return "–"
+	}
+	return "±" + percent(share)
 }
 
 func (r *Result) goal() Goal {

@@ -48,6 +48,13 @@ func New(seed uint64, templates int) *Set {
 	return s
 }
 
+// Key returns the key of the i-th pod, without making it.
+func (s *Set) Key(i int) string {
+	n := len(s.templates)
+	t := s.templates[i%n]
+	return t.namespace + "/" + t.generateName + suffix(i/n)
+}
+
 // Pod returns the i-th pod, running and ready. Neighbours are of different
 // templates: i and j are siblings if they are equal modulo their number.
 func (s *Set) Pod(i int) *corev1.Pod {

@@ -19,6 +19,7 @@ const (
 
 // template is one workload: what its pods have in common.
 type template struct {
+	namespace    string
 	generateName string
 	encoded      []byte // a pod without what differs from pod to pod
 	statusFields string // the kubelet's managedFields, with ipPlaceholder
@@ -53,7 +54,7 @@ func newTemplate(seed uint64, index int) *template {
 		Spec: podSpec(r, name),
 	}
 	pod.Status = podStatus(r, &pod.Spec)
-	t := &template{generateName: pod.GenerateName}
+	t := &template{namespace: pod.Namespace, generateName: pod.GenerateName}
 	pod.ManagedFields, t.statusFields = managedFields(pod)
 	// After managedFields: what admission adds belongs to no manager.
 	addDefaults(pod)

@@ -39,6 +39,9 @@ func TestEveryPodHasItsOwnIdentity(t *testing.T) {
 	namespaces := map[string]bool{}
 	for i := range 4000 {
 		p := set.Pod(i)
+		if key := p.Namespace + "/" + p.Name; set.Key(i) != key {
+			t.Fatalf("the key of pod %d is said to be %s and not %s", i, set.Key(i), key)
+		}
 		once(i, "key", p.Namespace+"/"+p.Name)
 		once(i, "uid", string(p.UID))
 		once(i, "version", p.ResourceVersion)
