@@ -129,7 +129,7 @@ bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 min
 	cd bench && $(GO) run ./cmd/bench
 
 .PHONY: bench-structures
-bench-structures: ## measure the structures that a store could be made of, ours among them (4 minutes)
+bench-structures: ## measure the structures that a store could be made of, ours among them (5 minutes)
 	cd bench && $(GO) run ./cmd/structures
 
 .PHONY: bench-check

@@ -1,6 +1,7 @@
 package structures
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/tidwall/btree"
@@ -12,33 +13,17 @@ type bTree struct {
 	published atomic.Pointer[trees]
 }
 
-type trees struct{ objects, namespaces, apps *btree.Map[string, *Object] }
-
 func newBTree() Candidate {
-	b := &bTree{writing: trees{new(btree.Map[string, *Object]), new(btree.Map[string, *Object]), new(btree.Map[string, *Object])}}
-	b.publish()
+	b := &bTree{writing: newTrees()}
+	b.Update(nil)
 	return b
 }
 
-// under is the key of an object under a value of an index.
-func under(value, key string) string { return value + "\x00" + key }
-
 func (b *bTree) Update(batch []*Object) {
-	w := &b.writing
 	for _, o := range batch {
-		old, had := w.objects.Set(o.Key, o)
-		if had && old.App != o.App {
-			w.apps.Delete(under(old.App, o.Key))
-		}
-		w.namespaces.Set(under(o.Namespace, o.Key), o)
-		w.apps.Set(under(o.App, o.Key), o)
+		b.writing.set(o)
 	}
-	b.publish()
-}
-
-func (b *bTree) publish() {
-	w := &b.writing
-	b.published.Store(&trees{w.objects.Copy(), w.namespaces.Copy(), w.apps.Copy()})
+	b.published.Store(new(b.writing.copy()))
 }
 
 func (b *bTree) Get(key string) *Object {
@@ -46,9 +31,37 @@ func (b *bTree) Get(key string) *Object {
 	return o
 }
 
-func (b *bTree) InNamespace(namespace string, yield func(*Object)) {
-	b.published.Load().namespaces.Ascend(under(namespace, ""), func(_ string, o *Object) bool {
-		if o.Namespace != namespace {
+func (b *bTree) By(index, value string, yield func(*Object)) {
+	b.published.Load().by(index, value, yield)
+}
+
+func (b *bTree) All(yield func(*Object)) { b.published.Load().all(yield) }
+
+type trees struct{ objects, namespaces, apps *btree.Map[string, *Object] }
+
+func newTrees() trees {
+	return trees{new(btree.Map[string, *Object]), new(btree.Map[string, *Object]), new(btree.Map[string, *Object])}
+}
+
+// copy gives trees that may be edited while others read these.
+func (t *trees) copy() trees { return trees{t.objects.Copy(), t.namespaces.Copy(), t.apps.Copy()} }
+
+// under is the key of an object under a value of an index.
+func under(value, key string) string { return value + "\x00" + key }
+
+func (t *trees) set(o *Object) {
+	old, had := t.objects.Set(o.Key, o)
+	if had && old.App != o.App {
+		t.apps.Delete(under(old.App, o.Key))
+	}
+	t.namespaces.Set(under(o.Namespace, o.Key), o)
+	t.apps.Set(under(o.App, o.Key), o)
+}
+
+func (t *trees) by(index, value string, yield func(*Object)) {
+	first := under(value, "")
+	pick(index, t.namespaces, t.apps).Ascend(first, func(k string, o *Object) bool {
+		if !strings.HasPrefix(k, first) {
 			return false
 		}
 		yield(o)
@@ -56,8 +69,8 @@ func (b *bTree) InNamespace(namespace string, yield func(*Object)) {
 	})
 }
 
-func (b *bTree) All(yield func(*Object)) {
-	b.published.Load().objects.Scan(func(_ string, o *Object) bool {
+func (t *trees) all(yield func(*Object)) {
+	t.objects.Scan(func(_ string, o *Object) bool {
 		yield(o)
 		return true
 	})

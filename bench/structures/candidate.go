@@ -1,12 +1,14 @@
 package structures
 
-import "fmt"
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
 
 // Object is what the candidates hold. It never changes once it is stored.
-type Object struct {
-	Key, Namespace, App string
-	Version             int
-}
+type Object struct{ Key, Namespace, App, Version string }
 
 // Candidate is a structure under test. One goroutine writes, any number read.
 type Candidate interface {
@@ -14,10 +16,24 @@ type Candidate interface {
 	Update(batch []*Object)
 	// Get reads one object.
 	Get(key string) *Object
-	// InNamespace reads all objects of a namespace through an index.
-	InNamespace(namespace string, yield func(*Object))
+	// By reads all objects under a value of an index.
+	By(index, value string, yield func(*Object))
 	// All reads everything.
 	All(yield func(*Object))
+}
+
+// The indexes.
+const (
+	byNamespace = "namespace"
+	byApp       = "app"
+)
+
+// pick gives the index that is asked for.
+func pick[I any](index string, namespaces, apps I) I {
+	if index == byApp {
+		return apps
+	}
+	return namespaces
 }
 
 // Candidates are all there are, by name, in the order of the table.
@@ -31,7 +47,9 @@ var Candidates = []struct {
 	{"tidwall/btree, copied per batch", newBTree},
 	{"go-immutable-radix", newRadix},
 	{"persistent hash trie", newTrie},
-	{"our store", newOurs},
+	{"hash + tidwall/btree, copied when a reader asked", newHashBTree},
+	{"hash + persistent vectors, published per batch (our store, asked after each)", newOursPerBatch},
+	{"hash + persistent vectors, cut when a reader asks (our store)", newOurs},
 }
 
 const (
@@ -39,26 +57,47 @@ const (
 	apps       = 200
 )
 
+func app(i int) string { return "app-" + strconv.Itoa(i%apps) }
+
 // objects makes n objects.
 func objects(n int) []*Object {
 	all := make([]*Object, n)
 	for i := range all {
 		ns := fmt.Sprintf("ns-%d", i%namespaces)
-		all[i] = &Object{Key: fmt.Sprintf("%s/pod-%07d", ns, i), Namespace: ns, App: fmt.Sprintf("app-%d", i%apps)}
+		all[i] = &Object{fmt.Sprintf("%s/pod-%07d", ns, i), ns, app(i), strconv.Itoa(i + 1)}
 	}
 	return all
 }
 
-// updates makes n new states of the objects; every tenth has another app.
-func updates(of []*Object, n int) []*Object {
+// updates makes new states of objects without end, the same for every candidate. Each
+// has a later version than all before it, and one in ten another app than its object had.
+type updates struct {
+	newest []*Object
+	made   int
+	random *rand.Rand
+}
+
+func updatesOf(objects []*Object) *updates {
+	return &updates{slices.Clone(objects), len(objects), rand.New(rand.NewPCG(1, 2))}
+}
+
+func (u *updates) next() *Object {
+	at := u.random.IntN(len(u.newest))
+	old := u.newest[at]
+	o := *old
+	for u.made%10 == 0 && o.App == old.App {
+		o.App = app(u.random.IntN(apps))
+	}
+	u.made++
+	o.Version = strconv.Itoa(u.made)
+	u.newest[at] = &o
+	return &o
+}
+
+func (u *updates) some(n int) []*Object {
 	all := make([]*Object, n)
 	for i := range all {
-		o := *of[(i*7919)%len(of)]
-		o.Version = i + 1
-		if i%10 == 0 {
-			o.App = fmt.Sprintf("app-%d", i%apps)
-		}
-		all[i] = &o
+		all[i] = u.next()
 	}
 	return all
 }

@@ -6,8 +6,8 @@ type clientGo struct{ cache.Indexer }
 
 func newClientGo() Candidate {
 	return clientGo{cache.NewIndexer(func(obj any) (string, error) { return obj.(*Object).Key, nil }, cache.Indexers{
-		"namespace": func(obj any) ([]string, error) { return []string{obj.(*Object).Namespace}, nil },
-		"app":       func(obj any) ([]string, error) { return []string{obj.(*Object).App}, nil },
+		byNamespace: func(obj any) ([]string, error) { return []string{obj.(*Object).Namespace}, nil },
+		byApp:       func(obj any) ([]string, error) { return []string{obj.(*Object).App}, nil },
 	})}
 }
 
@@ -31,8 +31,8 @@ func (c clientGo) Get(key string) *Object {
 	return obj.(*Object)
 }
 
-func (c clientGo) InNamespace(namespace string, yield func(*Object)) {
-	found, _ := c.ByIndex("namespace", namespace)
+func (c clientGo) By(index, value string, yield func(*Object)) {
+	found, _ := c.ByIndex(index, value)
 	for _, obj := range found {
 		yield(obj.(*Object))
 	}

@@ -75,10 +75,10 @@ func (m *lockedMap) Get(key string) *Object {
 	return nil
 }
 
-func (m *lockedMap) InNamespace(namespace string, yield func(*Object)) {
+func (m *lockedMap) By(index, value string, yield func(*Object)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if b := m.namespaces[namespace]; b != nil {
+	if b := pick(index, m.namespaces, m.apps)[value]; b != nil {
 		for _, c := range b.cells {
 			yield(c.object)
 		}

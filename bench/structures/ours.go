@@ -13,10 +13,12 @@ type ours struct {
 	r *store.Reader[*Object]
 }
 
-func newOurs() Candidate {
+func newOurs() Candidate { return makeOurs() }
+
+func makeOurs() *ours {
 	w, err := store.New(store.Options[*Object]{Indexes: map[string]store.IndexFunc[*Object]{
-		"namespace": func(o *Object) ([]string, error) { return []string{o.Namespace}, nil },
-		"app":       func(o *Object) ([]string, error) { return []string{o.App}, nil },
+		byNamespace: func(o *Object) ([]string, error) { return []string{o.Namespace}, nil },
+		byApp:       func(o *Object) ([]string, error) { return []string{o.App}, nil },
 	}})
 	if err != nil {
 		panic(fmt.Sprintf("make a store with two indexes: %v", err))
@@ -27,7 +29,7 @@ func newOurs() Candidate {
 func (s *ours) Update(batch []*Object) {
 	s.w.Begin()
 	for _, o := range batch {
-		s.w.Put(object.Item[*Object]{Key: object.Key(o.Key), Value: o})
+		s.w.Put(object.Item[*Object]{Key: object.Key(o.Key), Version: object.Version(o.Version), Value: o})
 	}
 	s.w.Commit()
 }
@@ -37,8 +39,8 @@ func (s *ours) Get(key string) *Object {
 	return o
 }
 
-func (s *ours) InNamespace(namespace string, yield func(*Object)) {
-	for o := range s.r.Snapshot().ByIndex("namespace", namespace) {
+func (s *ours) By(index, value string, yield func(*Object)) {
+	for o := range s.r.Snapshot().ByIndex(index, value) {
 		yield(o)
 	}
 }
@@ -47,4 +49,14 @@ func (s *ours) All(yield func(*Object)) {
 	for o := range s.r.Snapshot().Objects() {
 		yield(o)
 	}
+}
+
+// oursPerBatch is the same hash and vectors, but with a snapshot after each batch.
+type oursPerBatch struct{ *ours }
+
+func newOursPerBatch() Candidate { return oursPerBatch{makeOurs()} }
+
+func (s oursPerBatch) Update(batch []*Object) {
+	s.ours.Update(batch)
+	s.r.Snapshot()
 }

@@ -36,8 +36,9 @@ func (r *radix) Get(key string) *Object {
 	return o
 }
 
-func (r *radix) InNamespace(namespace string, yield func(*Object)) {
-	r.published.Load().namespaces.Root().WalkPrefix([]byte(under(namespace, "")), func(_ []byte, o *Object) bool {
+func (r *radix) By(index, value string, yield func(*Object)) {
+	now := r.published.Load()
+	pick(index, now.namespaces, now.apps).Root().WalkPrefix([]byte(under(value, "")), func(_ []byte, o *Object) bool {
 		yield(o)
 		return false
 	})

@@ -2,7 +2,13 @@ package structures
 
 import (
 	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/object"
 )
 
 func TestEveryCandidateReadsWhatWasWritten(t *testing.T) {
@@ -21,7 +27,7 @@ func TestEveryCandidateReadsWhatWasWritten(t *testing.T) {
 			for i := 0; i < n; i += 100 {
 				write(all[i : i+100])
 			}
-			changed := updates(all, 2000)
+			changed := updatesOf(all).some(2000)
 			for i, o := range changed[:1000] {
 				write(changed[i : i+1])
 				if got := c.Get(o.Key); got != o {
@@ -35,17 +41,23 @@ func TestEveryCandidateReadsWhatWasWritten(t *testing.T) {
 			if err := same(got, want); err != nil {
 				t.Errorf("everything: %v", err)
 			}
-			for i := range namespaces {
-				ns := fmt.Sprintf("ns-%d", i)
-				got, inside := map[string]*Object{}, map[string]*Object{}
-				c.InNamespace(ns, func(o *Object) { got[o.Key] = o })
-				for k, o := range want {
-					if o.Namespace == ns {
-						inside[k] = o
-					}
+			indexes := map[[2]string]map[string]*Object{{byApp, "no such"}: nil}
+			put := func(index, value string, o *Object) {
+				under := [2]string{index, value}
+				if indexes[under] == nil {
+					indexes[under] = map[string]*Object{}
 				}
+				indexes[under][o.Key] = o
+			}
+			for _, o := range want {
+				put(byNamespace, o.Namespace, o)
+				put(byApp, o.App, o)
+			}
+			for under, inside := range indexes {
+				got := map[string]*Object{}
+				c.By(under[0], under[1], func(o *Object) { got[o.Key] = o })
 				if err := same(got, inside); err != nil {
-					t.Errorf("%s: %v", ns, err)
+					t.Errorf("%s: %v", under, err)
 				}
 			}
 			if o := c.Get("no/such"); o != nil {
@@ -65,6 +77,77 @@ func same(got, want map[string]*Object) error {
 		}
 	}
 	return nil
+}
+
+// witness looks at what is written to a candidate.
+type witness struct {
+	Candidate
+	newest                 map[string]*Object
+	updates, moved, repeat int
+}
+
+func (w *witness) Update(batch []*Object) {
+	for _, o := range batch {
+		old := w.newest[o.Key]
+		w.newest[o.Key] = o
+		if old == nil {
+			continue
+		}
+		w.updates++
+		if old.App != o.App {
+			w.moved++
+		}
+		if !object.Version(old.Version).Before(object.Version(o.Version)) {
+			w.repeat++
+		}
+	}
+	w.Candidate.Update(batch)
+}
+
+func TestEveryMeasuredUpdateIsNewAndOneInTenMoves(t *testing.T) {
+	w := &witness{Candidate: newTrie(), newest: map[string]*Object{}}
+	work(w, &harness.Params{Quick: true})
+	if w.repeat > 0 {
+		t.Errorf("%d of %d updates have no later version than the object that they replace", w.repeat, w.updates)
+	}
+	if tenth := w.updates / 10; w.moved < tenth || w.moved > tenth+1 {
+		t.Errorf("%d of %d updates move their object to another app, want a tenth", w.moved, w.updates)
+	}
+}
+
+func TestReadersOfEverythingSeeWholeBatches(t *testing.T) {
+	for _, candidate := range Candidates {
+		if candidate.Name == "sync.Map" {
+			continue // promises nothing of the kind
+		}
+		t.Run(candidate.Name, func(t *testing.T) {
+			c, batch := candidate.New(), objects(200)
+			var stop atomic.Bool
+			var reading sync.WaitGroup
+			for range 2 {
+				reading.Go(func() {
+					for !stop.Load() {
+						seen := map[string]int{}
+						c.All(func(o *Object) { seen[o.Version]++ })
+						if len(seen) > 1 {
+							t.Errorf("one read found states of several batches: %v", seen)
+							return
+						}
+					}
+				})
+			}
+			for version := range 300 {
+				for i, o := range batch {
+					later := *o
+					later.Version = strconv.Itoa(version)
+					batch[i] = &later
+				}
+				c.Update(batch)
+			}
+			stop.Store(true)
+			reading.Wait()
+		})
+	}
 }
 
 func TestTheTrieKeepsEarlierStates(t *testing.T) {

@@ -47,8 +47,8 @@ func (m *syncMap) Get(key string) *Object {
 	return nil
 }
 
-func (m *syncMap) InNamespace(namespace string, yield func(*Object)) {
-	if b, ok := m.namespaces.Load(namespace); ok {
+func (m *syncMap) By(index, value string, yield func(*Object)) {
+	if b, ok := pick(index, &m.namespaces, &m.apps).Load(value); ok {
 		each(b.(*sync.Map), yield)
 	}
 }

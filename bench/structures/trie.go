@@ -50,8 +50,9 @@ func (t *trie) Get(key string) *Object {
 	return o
 }
 
-func (t *trie) InNamespace(namespace string, yield func(*Object)) {
-	b, _ := t.published.Load().namespaces.get(namespace)
+func (t *trie) By(index, value string, yield func(*Object)) {
+	now := t.published.Load()
+	b, _ := pick(index, now.namespaces, now.apps).get(value)
 	b.each(yield)
 }
 
