@@ -104,8 +104,8 @@ func iterateList(in clientgo.Indexer) {
 	}
 }
 
-// contend writes one state of the objects after the other, as long as it lasts. Making the next version of an object is part of
-// every update, on both sides.
+// contend writes one state of the objects after the other, as long as it lasts. The clock stands still while their next versions are made;
+// the readers go on.
 func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration) (harness.Figures, error) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
@@ -122,20 +122,35 @@ func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration
 	for begun.Load() < listingReaders { // all of them are at it
 		time.Sleep(time.Millisecond)
 	}
-	n, before := 0, lists.Load()
-	began := time.Now()
-	for time.Since(began) < during {
-		state := states[n/len(states[0])%len(states)]
-		next := *state[n%len(state)]
-		next.ResourceVersion = strconv.Itoa(firstChange + len(state) + n)
-		if err := w.update(&next); err != nil {
-			return nil, err
+	defer readers.Wait()
+	defer stop.Store(true)
+	var took time.Duration
+	var written, read int64
+	for round := 0; took < during; round++ {
+		next := laterVersions(states[round%len(states)], round)
+		before, began := lists.Load(), time.Now()
+		for _, p := range next {
+			if took+time.Since(began) >= during {
+				break
+			}
+			if err := w.update(p); err != nil {
+				return nil, err
+			}
+			written++
 		}
-		n++
+		took += time.Since(began)
+		read += lists.Load() - before
 	}
-	took := time.Since(began)
-	read := lists.Load() - before
-	stop.Store(true)
-	readers.Wait()
-	return harness.Figures{"rate": float64(n) / took.Seconds(), "lists": float64(read) / took.Seconds()}, nil
+	return harness.Figures{"rate": float64(written) / took.Seconds(), "lists": float64(read) / took.Seconds()}, nil
+}
+
+// laterVersions makes objects of a later version than those of the rounds before. What is below their first level they share.
+func laterVersions(of []*corev1.Pod, round int) []*corev1.Pod {
+	all := make([]*corev1.Pod, len(of))
+	for i := range of {
+		next := *of[i]
+		next.ResourceVersion = strconv.Itoa(firstChange + (round+1)*len(of) + i)
+		all[i] = &next
+	}
+	return all
 }

@@ -94,8 +94,8 @@ func perUpdate(c Candidate, u *updates, n, together int) float64 {
 	return float64(measure.Percentile(rounds[1:], 0.5)) / float64(n)
 }
 
-// besideReaders gives the updates in a second. The new states are made as they are
-// written, which takes as long for all candidates.
+// besideReaders gives the updates in a second. The clock stands still while new states
+// are made; the readers go on.
 func besideReaders(c Candidate, u *updates, during time.Duration) float64 {
 	var stop atomic.Bool
 	var reading sync.WaitGroup
@@ -107,14 +107,21 @@ func besideReaders(c Candidate, u *updates, during time.Duration) float64 {
 			}
 		})
 	}
-	n, one := 0, make([]*Object, 1)
-	began := time.Now()
-	for ; time.Since(began) < during; n++ {
-		one[0] = u.next()
-		c.Update(one)
+	defer reading.Wait()
+	defer stop.Store(true)
+	n := 0
+	var took time.Duration
+	for took < during {
+		changed := u.some(10_000)
+		began := time.Now()
+		for one := range slices.Chunk(changed, 1) {
+			if took+time.Since(began) >= during {
+				break
+			}
+			c.Update(one)
+			n++
+		}
+		took += time.Since(began)
 	}
-	rate := float64(n) / time.Since(began).Seconds()
-	stop.Store(true)
-	reading.Wait()
-	return rate
+	return float64(n) / took.Seconds()
 }
