@@ -180,7 +180,7 @@ func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &running{feed: src.feed, Informer: inf, problems: &problems{}}
+		r := &running{feedOf: src.feed, Informer: inf, problems: &problems{}}
 		r.run(t)
 		same(t, "store", contents(r), []string{"a=1"})
 		if !src.closed.Load() || r.Health().Reflector.State != reflector.Stopped {

@@ -42,87 +42,96 @@ func bookmark(v int) source.Change[*thing] {
 	return source.Change[*thing]{Type: source.Bookmark, Item: object.Item[*thing]{Version: object.Version(fmt.Sprint(v))}}
 }
 
-// state is what a list gives.
-type state struct {
+// stateOf is what a list gives.
+type stateOf[T any] struct {
 	version int
-	items   []object.Item[*thing]
+	items   []object.Item[T]
 }
 
-// frame is what one Read of a watch gives.
-type frame struct {
-	changes []source.Change[*thing]
+// frameOf is what one Read of a watch gives.
+type frameOf[T any] struct {
+	changes []source.Change[T]
 	err     error
 }
 
-// feed is a source that says what a test tells it to: each list takes the next
+// feedOf is a source that says what a test tells it to: each list takes the next
 // state, and all watches read the same frames.
-type feed struct {
-	states chan state
-	frames chan frame
+type feedOf[T any] struct {
+	states chan stateOf[T]
+	frames chan frameOf[T]
 
 	mu      sync.Mutex
 	lists   int
 	watches []source.WatchOptions
 }
 
-func newFeed(states ...state) *feed {
-	f := &feed{states: make(chan state, 16), frames: make(chan frame)}
+// Most tests feed things.
+type (
+	state = stateOf[*thing]
+	frame = frameOf[*thing]
+	feed  = feedOf[*thing]
+)
+
+func newFeed(states ...state) *feed { return newFeedOf(states...) }
+
+func newFeedOf[T any](states ...stateOf[T]) *feedOf[T] {
+	f := &feedOf[T]{states: make(chan stateOf[T], 16), frames: make(chan frameOf[T])}
 	for _, s := range states {
 		f.states <- s
 	}
 	return f
 }
 
-func (f *feed) Describe() source.Description { return source.Description{Resource: "things"} }
+func (f *feedOf[T]) Describe() source.Description { return source.Description{Resource: "things"} }
 
-func (f *feed) List(ctx context.Context, _ source.ListOptions) (source.Lister[*thing], error) {
+func (f *feedOf[T]) List(ctx context.Context, _ source.ListOptions) (source.Lister[T], error) {
 	f.mu.Lock()
 	f.lists++
 	f.mu.Unlock()
 	select {
 	case s := <-f.states:
-		return &feedList{s: s}, nil
+		return &feedList[T]{s: s}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (f *feed) Watch(ctx context.Context, o source.WatchOptions) (source.Watcher[*thing], error) {
+func (f *feedOf[T]) Watch(ctx context.Context, o source.WatchOptions) (source.Watcher[T], error) {
 	f.mu.Lock()
 	f.watches = append(f.watches, o)
 	f.mu.Unlock()
-	return &feedWatch{f: f, ctx: ctx}, nil
+	return &feedWatch[T]{f: f, ctx: ctx}, nil
 }
 
 // say hands over one frame and returns when it was taken.
-func (f *feed) say(changes ...source.Change[*thing]) { f.frames <- frame{changes: changes} }
+func (f *feedOf[T]) say(changes ...source.Change[T]) { f.frames <- frameOf[T]{changes: changes} }
 
 // expire ends the watch as a server does that has forgotten its version.
-func (f *feed) expire() {
-	f.frames <- frame{err: &source.Error{Reason: source.Expired, Err: errors.New("too old")}}
+func (f *feedOf[T]) expire() {
+	f.frames <- frameOf[T]{err: &source.Error{Reason: source.Expired, Err: errors.New("too old")}}
 }
 
-type feedList struct {
-	s    state
+type feedList[T any] struct {
+	s    stateOf[T]
 	read bool
 }
 
-func (l *feedList) Read(buf []object.Item[*thing]) ([]object.Item[*thing], error) {
+func (l *feedList[T]) Read(buf []object.Item[T]) ([]object.Item[T], error) {
 	if l.read || len(l.s.items) == 0 {
 		return buf, io.EOF
 	}
 	l.read = true
 	return append(buf, l.s.items...), nil
 }
-func (l *feedList) Version() object.Version { return object.Version(fmt.Sprint(l.s.version)) }
-func (l *feedList) Close() error            { return nil }
+func (l *feedList[T]) Version() object.Version { return object.Version(fmt.Sprint(l.s.version)) }
+func (l *feedList[T]) Close() error            { return nil }
 
-type feedWatch struct {
-	f   *feed
+type feedWatch[T any] struct {
+	f   *feedOf[T]
 	ctx context.Context
 }
 
-func (w *feedWatch) Read(buf []source.Change[*thing]) ([]source.Change[*thing], error) {
+func (w *feedWatch[T]) Read(buf []source.Change[T]) ([]source.Change[T], error) {
 	select {
 	case fr := <-w.f.frames:
 		return append(buf, fr.changes...), fr.err
@@ -130,7 +139,7 @@ func (w *feedWatch) Read(buf []source.Change[*thing]) ([]source.Change[*thing], 
 		return buf, w.ctx.Err()
 	}
 }
-func (w *feedWatch) Close() error { return nil }
+func (w *feedWatch[T]) Close() error { return nil }
 
 // recorder writes down what a handler is told.
 type recorder struct {
@@ -170,13 +179,15 @@ func (r *recorder) lines() []string {
 	return append([]string(nil), r.got...)
 }
 
-// running is an informer under test.
-type running struct {
-	*informer.Informer[*thing]
-	*feed
+// runningOf is an informer under test.
+type runningOf[T any] struct {
+	*informer.Informer[T]
+	*feedOf[T]
 	problems *problems
 	stop     func() error
 }
+
+type running = runningOf[*thing]
 
 type problems struct {
 	mu  sync.Mutex
@@ -201,9 +212,14 @@ func (p *problems) doing() []string {
 
 func make1(t *testing.T, f *feed, opts ...informer.Option) *running {
 	t.Helper()
-	r := &running{feed: f, problems: &problems{}}
+	return makeOf(t, f, opts...)
+}
+
+func makeOf[T any](t *testing.T, f *feedOf[T], opts ...informer.Option) *runningOf[T] {
+	t.Helper()
+	r := &runningOf[T]{feedOf: f, problems: &problems{}}
 	opts = append([]informer.Option{informer.OnProblem(r.problems.add), informer.Logger(slog.New(slog.DiscardHandler))}, opts...)
-	inf, err := informer.New[*thing](f, opts...)
+	inf, err := informer.New[T](f, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +228,7 @@ func make1(t *testing.T, f *feed, opts ...informer.Option) *running {
 }
 
 // run starts the informer, waits until it has synced, and stops it at the end.
-func (r *running) run(t *testing.T) {
+func (r *runningOf[T]) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

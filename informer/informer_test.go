@@ -35,7 +35,7 @@ func contents(r *running) []string {
 	return out
 }
 
-func subscribe(t *testing.T, r *running, h informer.Handler[*thing], opts ...informer.SubscribeOption) *informer.Subscription[*thing] {
+func subscribe[T any](t *testing.T, r *runningOf[T], h informer.Handler[T], opts ...informer.SubscribeOption) *informer.Subscription[T] {
 	t.Helper()
 	sub, err := r.Subscribe(h, opts...)
 	if err != nil {

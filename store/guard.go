@@ -20,8 +20,8 @@ type Written struct {
 	// Path is the first place that differs, such as "Spec.Containers[0].Image"; "" where no
 	// codec could keep a copy to compare with.
 	Path string
-	// By are those who were given the object since it was last seen as it was: a
-	// handler's name, or the place in the program that read it.
+	// By are all who were given the object until then: a handler's name, or the place in
+	// the program that read it.
 	By []string
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"sync"
@@ -17,33 +18,60 @@ import (
 func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 	f.Add([]byte("\x00red\x08green\x05\x10blue\x03\x05\x04\xff\x05"))
 	f.Add([]byte("\x00live\x05\x00error\x05\x00panic\x05\x04\x01\x0b\x05"))
+	f.Add([]byte("\x06\x00\x16\x08\x26\x10\x05\x06\x60\x16\x68\x05\x03\x13\x23\x05\x0e\x01\x1e\x02\x04\x3f\x05")) // siblings: a base, another, none
 	f.Add([]byte("\x01\xff\xfe\x05\x09\x00\x00\x05\x11aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x05\x04\x0f\x0b\x13\x1b"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		var stores []*fuzzedStore
 		for _, l := range []Layout{Live, Shared, Packed} {
 			stores = append(stores, newFuzzedStore(t, l))
 		}
-		var readers sync.WaitGroup
-		var stop atomic.Bool
-		for _, s := range stores {
-			readers.Go(func() {
-				for !stop.Load() && !s.readOnce() {
-					runtime.Gosched()
-				}
-			})
-		}
+		stop := readBeside(stores...)
+		defer stop()
 		for _, s := range stores {
 			s.play(script)
 		}
-		stop.Store(true)
-		readers.Wait()
+		stop()
 		for _, s := range stores {
-			if s.torn.Load() != nil {
-				t.Fatalf("%s: %s", s.layout, *s.torn.Load())
-			}
-			s.check()
+			s.end()
 		}
 	})
+}
+
+// TestP15_BasesComeAndGoBeneathReaders plays scripts at random on a packed store and makes sure that they do what they
+// are for: objects are told from a base, bases are made anew and dropped, all beside readers.
+func TestP15_BasesComeAndGoBeneathReaders(t *testing.T) {
+	rnd := seedOf(t)
+	s := newFuzzedStore(t, Packed)
+	stop := readBeside(s, s)
+	defer stop()
+	script := make([]byte, 300)
+	for range 20 {
+		for i := range script {
+			script[i] = byte(rnd.Uint32())
+		}
+		s.play(script)
+	}
+	stop()
+	s.end()
+	saw := fmt.Sprintf("readers saw %d objects; there were up to %d bases, %d made anew, and fewer %d times", s.looked.Load(), s.most, s.refreshed, s.fewer)
+	t.Log(saw)
+	if s.looked.Load() == 0 || s.most < 2 || s.refreshed == 0 || s.fewer < 2 {
+		t.Error(saw)
+	}
+}
+
+// readBeside has a reader look at each of the stores until the returned function is called.
+func readBeside(stores ...*fuzzedStore) (stop func()) {
+	var readers sync.WaitGroup
+	var done atomic.Bool
+	for _, s := range stores {
+		readers.Go(func() {
+			for !done.Load() && !s.readOnce() {
+				runtime.Gosched()
+			}
+		})
+	}
+	return sync.OnceFunc(func() { done.Store(true); readers.Wait() })
 }
 
 // fuzzedStore is a store and a map that says what it must hold.
@@ -54,7 +82,13 @@ type fuzzedStore struct {
 	want   want
 	rv     int
 	open   bool
+	held   []heldSnapshot
 	torn   atomic.Pointer[string]
+	looked atomic.Int64
+
+	// What became of the bases that objects are packed against.
+	bases, most, fewer int
+	refreshed          int64
 }
 
 func newFuzzedStore(t *testing.T, layout Layout) *fuzzedStore {
@@ -82,6 +116,21 @@ func sum(key object.Key, version object.Version, color string) int {
 	return n & 0xff
 }
 
+// large is a color that makes an object long enough for a base: the words of a family, the first
+// of them replaced by others, fewer or more as strange says.
+func large(family, strange byte) string {
+	own, other := rand.New(rand.NewPCG(uint64(family), 1)), rand.New(rand.NewPCG(uint64(strange), 2))
+	var text []byte
+	for i := range 64 {
+		word := own.Uint32()
+		if i < int(strange)/4 {
+			word = other.Uint32()
+		}
+		text = fmt.Appendf(text, "w%d-g ", word)
+	}
+	return string(text)
+}
+
 // play does what the script says: a byte for what to do with which key, and for a
 // Put a few more for the object.
 func (s *fuzzedStore) play(script []byte) {
@@ -96,6 +145,16 @@ func (s *fuzzedStore) play(script []byte) {
 			s.w.Put(e.item())
 			s.want.objects[key], s.want.version = e, e.Version
 			script = script[n:]
+		case 6:
+			strange := byte(0)
+			if len(script) > 0 {
+				strange = script[0]
+				script = script[1:]
+			}
+			s.begin()
+			e := made(key, s.next(), large(key[1]%2, strange))
+			s.w.Put(e.item())
+			s.want.objects[key], s.want.version = e, e.Version
 		case 3:
 			s.begin()
 			v := s.next()
@@ -112,6 +171,11 @@ func (s *fuzzedStore) play(script []byte) {
 		default:
 			s.commit()
 			s.check()
+			if len(s.held) < 4 {
+				now := s.want
+				now.objects = maps.Clone(now.objects)
+				s.held = append(s.held, heldSnapshot{s.w.Reader().Snapshot(), now})
+			}
 		}
 	}
 	s.commit()
@@ -134,6 +198,50 @@ func (s *fuzzedStore) commit() {
 		s.w.Commit()
 		s.open = false
 		s.want.seq++
+		s.countBases()
+	}
+}
+
+// countBases looks at what large objects are packed against: whatever the script, they are.
+func (s *fuzzedStore) countBases() {
+	s.t.Helper()
+	if s.layout != Packed {
+		return
+	}
+	stats := s.w.keeper.packer.Stats()
+	if stats.Bases < s.bases {
+		s.fewer++
+	}
+	s.bases, s.most, s.refreshed = stats.Bases, max(s.most, stats.Bases), stats.Refreshed
+	for _, e := range s.want.objects {
+		if len(e.Object.Color) > 500 && stats.Bases == 0 {
+			s.t.Fatalf("%s is large, and packed against nothing: %+v", e.Key, stats)
+		}
+	}
+}
+
+// end deletes everything: no base is left then, and who has an old snapshot can read it still.
+func (s *fuzzedStore) end() {
+	s.t.Helper()
+	if torn := s.torn.Load(); torn != nil {
+		s.t.Fatalf("%s: %s", s.layout, *torn)
+	}
+	s.check()
+	s.begin()
+	for key := range s.want.objects {
+		s.want.version = s.next()
+		s.w.Delete(key, s.want.version)
+	}
+	clear(s.want.objects)
+	s.commit()
+	s.check()
+	for _, h := range s.held {
+		checkSnapshot(s.t, h.s, h.want)
+	}
+	if s.layout == Packed {
+		if stats := s.w.keeper.packer.Stats(); stats.Objects != 0 || stats.Bases != 0 {
+			s.t.Fatalf("all is deleted, and there is %+v", stats)
+		}
 	}
 }
 
@@ -151,6 +259,9 @@ func (s *fuzzedStore) list(mask byte) {
 		e, had := s.want.objects[key]
 		if !had || !s.w.Seen(key, e.Version, e.UID) {
 			e = made(key, s.next(), "listed")
+			if i > 2 {
+				e = made(key, e.Version, large(byte(i%2), mask))
+			}
 			s.w.Stage(e.item())
 		}
 		after[key] = e
@@ -163,6 +274,7 @@ func (s *fuzzedStore) list(mask byte) {
 	s.w.CommitReplace(v, func(old, now *Entry[thing]) {})
 	s.want.objects, s.want.version = after, v
 	s.want.seq++
+	s.countBases()
 }
 
 func (s *fuzzedStore) check() {
@@ -181,6 +293,7 @@ func (s *fuzzedStore) readOnce() (torn bool) {
 			s.torn.Store(&text)
 			torn = true
 		}
+		s.looked.Add(1)
 	}
 	for e := range r.Snapshot().Entries() {
 		look(e)

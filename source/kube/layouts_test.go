@@ -3,16 +3,14 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/randfill"
@@ -21,10 +19,18 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// everyKind gives each kind of the client-go scheme that is an object of its own, with
-// its codec, and a function that makes one at random as it would come off the wire.
-func everyKind(t *testing.T) map[string]*typed[runtime.Object] {
-	kinds := map[string]*typed[runtime.Object]{}
+// kindOfScheme is a kind of the client-go scheme that is an object of its own, with its codec.
+type kindOfScheme struct {
+	name string
+	*typed[runtime.Object]
+	codec    codec[runtime.Object]
+	unpacked *atomic.Int64 // how often a store had to decode one
+}
+
+// everyKind gives all of them, always in the same order.
+func everyKind(t testing.TB) []kindOfScheme {
+	t.Helper()
+	var kinds []kindOfScheme
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
 		zero := reflect.New(typ).Interface()
 		if _, ok := zero.(metav1.ObjectMetaAccessor); !ok || gvk.Version == runtime.APIVersionInternal {
@@ -32,18 +38,25 @@ func everyKind(t *testing.T) map[string]*typed[runtime.Object] {
 		}
 		kind := &typed[runtime.Object]{elem: typ}
 		kind.kind.apiVersion, kind.kind.kind = gvk.ToAPIVersionAndKind()
-		kinds[gvk.String()] = kind
+		k := kindOfScheme{gvk.String(), kind, kind.codec(false), new(atomic.Int64)}
+		decode := k.codec.kept.Decode
+		k.codec.kept.Decode = func(encoded []byte) (runtime.Object, error) {
+			k.unpacked.Add(1)
+			return decode(encoded)
+		}
+		kinds = append(kinds, k)
 	}
 	if len(kinds) < 80 {
 		t.Fatalf("the scheme has %d kinds only", len(kinds))
 	}
+	slices.SortFunc(kinds, func(a, b kindOfScheme) int { return strings.Compare(a.name, b.name) })
 	return kinds
 }
 
-func randomObject(t *testing.T, kind *typed[runtime.Object], seed int64) runtime.Object {
-	t.Helper()
-	obj := reflect.New(kind.elem).Interface().(runtime.Object)
-	randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(
+// randomObject makes one at random.
+func (k kindOfScheme) randomObject(seed int64) runtime.Object {
+	obj := reflect.New(k.elem).Interface().(runtime.Object)
+	randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 2).MaxDepth(12).Funcs(
 		func(s *string, c randfill.Continue) { *s = strings.Repeat("text ", c.Intn(4)) + fmt.Sprint(c.Intn(30)) },
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse([]string{"100m", "1Gi", "1.5", "12345678901234567890123", "0"}[c.Intn(5)])
@@ -52,19 +65,20 @@ func randomObject(t *testing.T, kind *typed[runtime.Object], seed int64) runtime
 		func(r *runtime.RawExtension, c randfill.Continue) { r.Raw = []byte(fmt.Sprintf(`{"n":%d}`, c.Intn(9))) },
 		func(o *runtime.Object, _ randfill.Continue) { *o = nil },
 	).Fill(obj)
-	obj.GetObjectKind().SetGroupVersionKind(kind.kind.gvk())
-	meta := obj.(metav1.ObjectMetaAccessor).GetObjectMeta()
-	meta.SetName(fmt.Sprint("object-", seed))
-	meta.SetNamespace("default")
-	meta.SetResourceVersion(fmt.Sprint(seed + 1))
+	obj.GetObjectKind().SetGroupVersionKind(k.kind.gvk())
+	metaOf(obj).SetNamespace("default")
 	return obj
+}
+
+func metaOf(obj runtime.Object) metav1.Object {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta()
 }
 
 // wireItem is an object as a source delivers it, and another decoding of the same bytes to
 // compare with.
-func wireItem(t *testing.T, kind *typed[runtime.Object], obj runtime.Object, asJSON bool) (item object.Item[runtime.Object], want runtime.Object) {
+func wireItem(t testing.TB, codec codec[runtime.Object], obj runtime.Object, asJSON bool) (item object.Item[runtime.Object], want runtime.Object) {
 	t.Helper()
-	codec, wire := kind.codec(false), wire(protobufWire{})
+	wire := wire(protobufWire{})
 	raw, err := appendObject(nil, obj)
 	if asJSON || codec.protobuf == nil {
 		wire = jsonWire{}
@@ -73,178 +87,138 @@ func wireItem(t *testing.T, kind *typed[runtime.Object], obj runtime.Object, asJ
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := &Source[runtime.Object]{codec: codec}
-	for _, into := range []any{&item, &want} {
-		decode, err := src.decoder(wire, encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decode(kind.kind, raw)
-		if err != nil {
-			t.Fatalf("%s does not decode from its own encoding: %v", kind.kind.kind, err)
-		}
-		switch into := into.(type) {
-		case *object.Item[runtime.Object]:
-			*into = got
-		case *runtime.Object:
-			*into = got.Value
-		}
+	item, want, err = decodedTwice(t, codec, wire, typeMeta{}, raw)
+	if err != nil {
+		t.Fatalf("%T does not decode from its own encoding: %v", obj, err)
 	}
 	return item, want
 }
 
-// TestP15_EveryKindComesBackFromEveryLayout puts objects of every kind into one store of
-// each layout, as they come off both wires, replaces and deletes some while readers look,
-// and compares each that is read with its own decoding.
+// decodedTwice gives what a source makes of an object, and the object once more.
+func decodedTwice[T any](t testing.TB, codec codec[T], w wire, kind typeMeta, raw []byte) (item object.Item[T], again T, err error) {
+	t.Helper()
+	src := &Source[T]{codec: codec}
+	decode, err := src.decoder(w, encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if item, err = decode(kind, raw); err != nil {
+		return item, again, err
+	}
+	other, err := decode(kind, raw)
+	return item, other.Value, err
+}
+
+// A step of a script says what happens to which object, and how it comes.
+const (
+	stepObject  = 3 << 0
+	stepDo      = 3 << 2
+	stepChange  = 1 << 2 // an annotation of what is there
+	stepReplace = 2 << 2 // by another at random
+	stepRemove  = 3 << 2
+	stepJSON    = 1 << 4 // comes as JSON
+	stepBare    = 1 << 5 // comes without its bytes, as after a transform
+	stepCommit  = 1 << 6 // ends the batch
+)
+
+// aLife is a script in which objects of a kind come, change and go, in each form.
+var aLife = []byte{
+	stepReplace | 1, stepReplace | 2 | stepJSON, stepReplace | 3 | stepBare | stepCommit,
+	stepChange | 1, stepReplace | 2, stepRemove | 3 | stepCommit,
+	stepChange | 1 | stepBare, stepRemove | 2, stepReplace | 3 | stepJSON | stepCommit,
+}
+
+// anEnd is one in which the rest of them go.
+var anEnd = []byte{stepRemove | 1, stepRemove | 3 | stepCommit}
+
+// play does what a script says with objects of a kind.
+func (k kindOfScheme) play(m *modelled[runtime.Object], seed int64, script []byte) {
+	m.t.Helper()
+	var random [4]runtime.Object // making one takes longer than all else
+	for n, step := range script {
+		name := fmt.Sprint("object-", step&stepObject)
+		key := object.Key(k.name + "/" + name)
+		if step&stepDo == stepRemove {
+			m.delete(key)
+		} else {
+			if random[n%4] == nil {
+				random[n%4] = k.randomObject(seed + int64(n))
+			}
+			obj := random[n%4].DeepCopyObject()
+			metaOf(obj).SetName(name)
+			if was, had := m.states.Load(state{key, m.now[key]}); had && step&stepDo == stepChange {
+				obj = was.(runtime.Object).DeepCopyObject()
+				metaOf(obj).SetAnnotations(map[string]string{"step": fmt.Sprint(n)})
+			}
+			metaOf(obj).SetResourceVersion(string(m.next()))
+			item, want := wireItem(m.t, k.codec, obj, step&stepJSON != 0)
+			item.Key = key
+			if step&stepBare != 0 {
+				item.Encoded, item.Owned = nil, false
+			}
+			m.put(item, want)
+		}
+		if step&stepCommit != 0 {
+			m.commit()
+		}
+	}
+	m.commit()
+}
+
+// TestP15_EveryKindComesBackFromEveryLayout puts objects of every kind into stores of each
+// layout, a few kinds into each, as they come off both wires, replaces and deletes some, and compares each that anybody
+// reads meanwhile with another decoding of what was stored at its version.
 func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 	for _, layout := range []store.Layout{store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
-			bare := map[object.Key]bool{}
-			w, err := store.New(store.Options[runtime.Object]{Layout: layout, ReadCache: 8,
-				OnError: func(key object.Key, _ string, err error) {
-					if !bare[key] { // what came with its bytes can be packed
-						t.Errorf("%s: %v", key, err)
+			seed, read := int64(0), int64(0)
+			for kinds := range slices.Chunk(everyKind(t), 12) {
+				m := newModelled(t, store.Options[runtime.Object]{Layout: layout, ReadCache: -1})
+				stopReaders := m.readAlong()
+				defer stopReaders()
+				for n, kind := range kinds {
+					replaced, deleted, bare := m.replaced, m.deleted, m.bare
+					kind.play(m, seed, aLife)
+					seed += 100
+					if m.replaced == replaced || m.deleted == deleted {
+						t.Fatalf("%s: %d were replaced and %d deleted", kind.name, m.replaced-replaced, m.deleted-deleted)
 					}
-				}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			stopReaders := keepReading(w.Reader())
-			want := map[object.Key]runtime.Object{}
-			seed := int64(0)
-			rnd := rand.New(rand.NewPCG(1, 2))
-			for name, kind := range everyKind(t) {
-				w.Begin()
-				for range 4 {
-					item, decoded := wireItem(t, kind, randomObject(t, kind, seed), seed%3 == 0)
-					item.Key = object.Key(name + "/" + string(item.Key))
-					if seed%4 == 3 { // not with its bytes, as after a transform
-						item.Encoded, item.Owned = nil, false
-						bare[item.Key] = true
+					if tried := int64(m.bare - bare); layout == store.Packed && kind.unpacked.Load() <= tried { // when they were encoded
+						t.Fatalf("%s: none was ever unpacked", kind.name)
 					}
-					w.Put(item)
-					want[item.Key] = decoded
-					seed++
+					if n%3 == 0 { // and what others were told from goes with them
+						kind.play(m, 0, anEnd)
+					}
 				}
-				for key := range want { // some go, and what others were told from with them
-					if rnd.IntN(8) == 0 {
-						w.Delete(key, "")
-						delete(want, key)
-					}
-					break
-				}
-				w.Commit()
+				stopReaders()
+				m.end()
+				read += m.read.Load()
 			}
+			t.Logf("readers compared %d states", read)
+			if read == 0 {
+				t.Error("nobody read anything")
+			}
+		})
+	}
+}
+
+// FuzzP15_EveryKindComesBackFromEveryLayout does the same with other objects and other histories.
+func FuzzP15_EveryKindComesBackFromEveryLayout(f *testing.F) {
+	kinds := everyKind(f)
+	for n := range 4 {
+		f.Add(uint16(n*len(kinds)/4), int64(n), aLife)
+	}
+	f.Add(uint16(7), int64(7), append(slices.Clone(aLife), anEnd...))
+	f.Fuzz(func(t *testing.T, which uint16, seed int64, script []byte) {
+		for _, layout := range []store.Layout{store.Shared, store.Packed} {
+			m := newModelled(t, store.Options[runtime.Object]{Layout: layout, ReadCache: 2})
+			stopReaders := m.readAlong()
+			defer stopReaders()
+			kinds[int(which)%len(kinds)].play(m, seed, script[:min(len(script), 40)])
 			stopReaders()
-			snap := w.Reader().Snapshot()
-			if snap.Len() != len(want) {
-				t.Fatalf("%d objects, want %d", snap.Len(), len(want))
-			}
-			for key, obj := range want {
-				got, ok := snap.Get(key)
-				if !ok || !reflect.DeepEqual(got, obj) {
-					t.Errorf("%s came back as %+v, want %+v", key, got, obj)
-				}
-			}
-		})
-	}
-}
-
-// keepReading reads whatever there is, from three goroutines, until the returned function is called.
-func keepReading[T any](r *store.Reader[T]) (stop func()) {
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 3 {
-		readers.Go(func() {
-			for {
-				for e := range r.Snapshot().Entries() {
-					_ = reflect.DeepEqual(e.Object(), nil)
-					select {
-					case <-done:
-						return
-					default:
-					}
-				}
-				select {
-				case <-done:
-					return
-				default:
-				}
-			}
-		})
-	}
-	return sync.OnceFunc(func() { close(done); readers.Wait() })
-}
-
-// randomValue is a JSON value of any shape.
-func randomValue(rnd *rand.Rand, depth int) any {
-	switch n := rnd.IntN(9); {
-	case n < 2 && depth > 0:
-		m := map[string]any{}
-		for range rnd.IntN(5) {
-			m[fmt.Sprint("key", rnd.IntN(12))] = randomValue(rnd, depth-1)
+			m.end()
 		}
-		return m
-	case n < 4 && depth > 0:
-		list := make([]any, rnd.IntN(4))
-		for i := range list {
-			list[i] = randomValue(rnd, depth-1)
-		}
-		return list
-	case n == 4:
-		return rnd.Int64() - rnd.Int64()
-	case n == 5:
-		return []float64{0.5, -1e300, 1, 1e21, 3.25}[rnd.IntN(5)]
-	case n == 6:
-		return rnd.IntN(2) == 0
-	case n == 7:
-		return nil
-	}
-	return []string{"", "text", "ünï\u2028code", strings.Repeat("long ", 50), fmt.Sprint(rnd.IntN(1000))}[rnd.IntN(5)]
-}
-
-// TestP15_UnstructuredObjectsOfAnyShapeComeBack does the same for objects that are maps,
-// floats with no fraction among them, which JSON cannot tell from integers.
-func TestP15_UnstructuredObjectsOfAnyShapeComeBack(t *testing.T) {
-	for _, layout := range []store.Layout{store.Shared, store.Packed} {
-		t.Run(layout.String(), func(t *testing.T) {
-			var kept []object.Key
-			w, err := store.New(store.Options[*unstructured.Unstructured]{Layout: layout, ReadCache: -1, Codec: dynamicCodec,
-				OnError: func(key object.Key, _ string, _ error) { kept = append(kept, key) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer keepReading(w.Reader())()
-			rnd := rand.New(rand.NewPCG(3, 4))
-			want := map[object.Key]map[string]any{}
-			for i := range 600 {
-				key := object.Key(fmt.Sprint("object-", rnd.IntN(150)))
-				w.Begin()
-				if rnd.IntN(5) == 0 {
-					w.Delete(key, "")
-					delete(want, key)
-				} else {
-					obj := map[string]any{"apiVersion": "v1", "kind": "Thing", "spec": randomValue(rnd, 5), "status": randomValue(rnd, 4)}
-					want[key] = runtime.DeepCopyJSON(obj)
-					w.Put(object.Item[*unstructured.Unstructured]{Key: key, Version: object.Version(fmt.Sprint(i + 1)),
-						Value: &unstructured.Unstructured{Object: obj}, Owned: i%2 == 0})
-				}
-				w.Commit()
-			}
-			for key, obj := range want {
-				got, ok := w.Reader().Get(key)
-				if !ok || !reflect.DeepEqual(got.Object, obj) {
-					t.Errorf("%s came back as %v, want %v", key, got, obj)
-				}
-			}
-			if layout == store.Packed && len(kept) == 0 {
-				t.Error("a float without a fraction cannot be packed, and none was reported")
-			}
-			if slices.Contains(kept, "") {
-				t.Error("an object that is kept live was reported without its key")
-			}
-		})
-	}
+	})
 }
 
 // TestP15_AMessageThatLooksLikeJSONIsAMessage: the first byte of a message is a line feed
@@ -258,7 +232,7 @@ func TestP15_AMessageThatLooksLikeJSONIsAMessage(t *testing.T) {
 	if p.ObjectMeta.Size() != '{' {
 		t.Fatalf("the metadata takes %d bytes", p.ObjectMeta.Size())
 	}
-	item, want := wireItem(t, kind, p, false)
+	item, want := wireItem(t, kind.codec(false), p, false)
 	got, err := item.Codec.Decode(item.Encoded)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("came back as %+v, %v", got, err)

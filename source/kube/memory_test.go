@@ -102,16 +102,18 @@ func answering(enc encoding, body io.Reader) Option {
 	return via(func(r *http.Request) (*http.Response, error) { return answer(r, 200, enc.contentType, body), nil })
 }
 
+// heapNow is what lives on the heap.
+func heapNow() uint64 {
+	var m runtime.MemStats
+	runtime.GC() // twice: what finalizers and pools let go of is collected by the second
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
 func peak[T any](t *testing.T, s *Source[T], n, size int) {
 	t.Helper()
-	live := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC() // twice: what finalizers and pools let go of is collected by the second
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	base := live()
+	base := heapNow()
 	l, err := s.List(t.Context(), source.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +131,7 @@ func peak[T any](t *testing.T, s *Source[T], n, size int) {
 			t.Fatal(err)
 		}
 		if seen += len(batch); seen >= next {
-			most, next = max(most, live()), next+n/20
+			most, next = max(most, heapNow()), next+n/20
 		}
 	}
 	if seen != n {

@@ -1,0 +1,67 @@
+package cache_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/compat/cache"
+	"github.com/mirador-k8s/mirador/internal/testpods"
+)
+
+// TestBudget_AllocationsAnEvent holds what a change of a pod allocates from the watch to the last of the handlers. How
+// many there are makes no difference.
+func TestBudget_AllocationsAnEvent(t *testing.T) {
+	const pods, rounds, budget = 50, 20, 2.4
+	for _, handlers := range []int{1, 10} {
+		t.Run(fmt.Sprintf("%d handlers", handlers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := testpods.New(1, 10)
+				states := make([][]*corev1.Pod, 1+rounds) // of all pods, one after the other
+				for i := range pods {
+					p := set.Pod(i)
+					states[0] = append(states[0], p)
+					for round := 1; round <= rounds; round++ {
+						p = set.Changed(p, round*pods+i)
+						states[round] = append(states[round], p)
+					}
+				}
+				f := holding("1", states[0]...)
+				i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+				var seen atomic.Int64
+				all := make(chan struct{}, 1)
+				for range handlers {
+					added(t, i, cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
+						if seen.Add(1)%int64(pods*handlers) == 0 {
+							all <- struct{}{}
+						}
+					}})
+				}
+				started(t, i)
+				w := f.current()
+				change := func(to []*corev1.Pod) {
+					for _, p := range to {
+						w.Modify(p)
+					}
+					<-all
+				}
+				change(states[1]) // buffers grow
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				for _, s := range states[2:] {
+					change(s)
+				}
+				runtime.ReadMemStats(&after)
+				each := float64(after.Mallocs-before.Mallocs) / (pods * (rounds - 1))
+				t.Logf("%.2f allocations an event", each)
+				if each > budget {
+					t.Errorf("%.2f allocations an event, at most %.2f", each, budget)
+				}
+			})
+		})
+	}
+}

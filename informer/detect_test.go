@@ -1,0 +1,136 @@
+package informer_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// labelled is a pod that has a label in common with all others.
+func labelled(t *testing.T, name, version string) object.Item[*corev1.Pod] {
+	return podItem(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: name, ResourceVersion: version,
+		Labels: map[string]string{"app": "shop"}}})
+}
+
+// guarded gives a handler of its name an informer of three pods, and gives what the detector has found. In the shared
+// layout a and b have one map: what was seen once before, here in first, is shared from then on.
+func guarded(t *testing.T, layout store.Layout, name string, h informer.Funcs[*corev1.Pod]) (r *runningOf[*corev1.Pod], found func() []store.Written) {
+	first, a, b := labelled(t, "first", "1"), labelled(t, "a", "2"), labelled(t, "b", "3")
+	var mu sync.Mutex
+	var all []store.Written
+	r = makeOf(t, newFeedOf(stateOf[*corev1.Pod]{3, []object.Item[*corev1.Pod]{first, a, b}},
+		stateOf[*corev1.Pod]{5, []object.Item[*corev1.Pod]{first, b}}), // if it lists again
+		informer.Layout(layout), informer.DetectWrites(func(w store.Written) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, w)
+		}))
+	subscribe(t, r, h, informer.HandlerName(name))
+	r.run(t)
+	return r, func() []store.Written {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// goOn lets a change and then be gone.
+func goOn(t *testing.T, r *runningOf[*corev1.Pod]) {
+	r.say(source.Change[*corev1.Pod]{Type: source.Put, Item: labelled(t, "a", "4")})
+	synctest.Wait()
+	r.expire()
+	synctest.Wait()
+}
+
+func scribble(p *corev1.Pod) { p.Labels["app"] = "other" }
+
+func inEachLayout(t *testing.T, test func(t *testing.T, layout store.Layout)) {
+	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
+		t.Run(layout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, layout) })
+		})
+	}
+}
+
+func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
+	onlyA := func(p *corev1.Pod) {
+		if p.Name == "a" {
+			scribble(p)
+		}
+	}
+	for what, h := range map[string]struct {
+		version object.Version // of the state that is written to
+		funcs   informer.Funcs[*corev1.Pod]
+	}{
+		"added":        {"2", informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
+		"before":       {"2", informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
+		"after":        {"4", informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
+		"deleted":      {"4", informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"and panicked": {"2", informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inEachLayout(t, func(t *testing.T, layout store.Layout) {
+				r, found := guarded(t, layout, "the culprit", h.funcs)
+				goOn(t, r)
+				got := found()
+				n := slices.IndexFunc(got, func(w store.Written) bool { return w.Key == "web/a" && w.Version == h.version })
+				if n < 0 {
+					t.Fatalf("found %v", got)
+				}
+				if w := got[n]; w.Path != `ObjectMeta.Labels["app"]` || !slices.Equal(w.By, []string{"the culprit"}) {
+					t.Errorf("found %+v", w)
+				}
+			})
+		})
+	}
+}
+
+func TestAReaderThatWritesIsNamedByItsPlace(t *testing.T) {
+	inEachLayout(t, func(t *testing.T, layout store.Layout) {
+		r, found := guarded(t, layout, "who takes nothing", informer.Funcs[*corev1.Pod]{})
+		p, _ := r.Snapshot().Get("web/a")
+		scribble(p)
+		r.Reader().Verify()
+		got := found()
+		named := func(w store.Written) bool {
+			return w.Key == "web/a" && len(w.By) == 1 && strings.Contains(w.By[0], "TestAReaderThatWritesIsNamedByItsPlace")
+		}
+		if !slices.ContainsFunc(got, named) {
+			t.Fatalf("found %v", got)
+		}
+		// What is shared is changed for all, and that is found too.
+		if n := len(got); n != 1 && layout != store.Shared || n != 2 && layout == store.Shared {
+			t.Errorf("%d objects were changed: %v", n, got)
+		}
+	})
+}
+
+func TestWhoOnlyReadsIsNotSuspected(t *testing.T) {
+	inEachLayout(t, func(t *testing.T, layout store.Layout) {
+		read := 0
+		count := func(p *corev1.Pod) { read += len(p.Labels) }
+		r, found := guarded(t, layout, "a reader", informer.Funcs[*corev1.Pod]{OnAdd: count,
+			OnUpdate: func(old, now *corev1.Pod) { count(old); scribble(now.DeepCopy()) }, OnDelete: count})
+		goOn(t, r)
+		if got := found(); len(got) > 0 || read != 5 {
+			t.Errorf("%d labels were read, and found was %v", read, got)
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := found(); len(got) > 0 {
+			t.Errorf("at the stop: %v", got)
+		}
+	})
+}
