@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -31,9 +32,10 @@ func (r *Result) cells() []string {
 	spread, runs := spreadOf(r.Spread.Ours, r.Runs), fmt.Sprint(r.Runs)
 	if r.Peer != nil {
 		peer = quantity(*r.Peer, r.Unit)
-		spread += " / " + spreadOf(r.Spread.Peer, r.PeerRuns)
-		if r.PeerRuns != r.Runs {
-			runs += fmt.Sprintf(" / %d", r.PeerRuns)
+		theirs := cmp.Or(r.PeerRuns, r.Runs) // an older record does not tell
+		spread += " / " + spreadOf(r.Spread.Peer, theirs)
+		if theirs != r.Runs {
+			runs += fmt.Sprintf(" / %d", theirs)
 		}
 	}
 	if r.Ratio != nil {
