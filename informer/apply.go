@@ -249,7 +249,7 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 		// know is gone, and of its end nothing was seen.
 		missed = true
 	} else if i.decode(&d.Item) {
-		last = store.NewEntry(d.Item)
+		last = i.writer.Last(d.Item)
 	}
 	if exists && have.UID != "" {
 		uid = have.UID

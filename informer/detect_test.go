@@ -45,11 +45,15 @@ func guarded(t *testing.T, layout store.Layout, name string, h informer.Funcs[*c
 	}
 }
 
-// goOn lets a change and then be gone.
-func goOn(t *testing.T, r *runningOf[*corev1.Pod]) {
+// goOn lets a change and then be gone, which is seen or found out by a list.
+func goOn(t *testing.T, r *runningOf[*corev1.Pod], seen bool) {
 	r.say(source.Change[*corev1.Pod]{Type: source.Put, Item: labelled(t, "a", "4")})
 	synctest.Wait()
-	r.expire()
+	if seen {
+		r.say(source.Change[*corev1.Pod]{Type: source.Gone, Item: labelled(t, "a", "5")})
+	} else {
+		r.expire()
+	}
 	synctest.Wait()
 }
 
@@ -71,18 +75,20 @@ func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
 	}
 	for what, h := range map[string]struct {
 		version object.Version // of the state that is written to
+		seen    bool           // was the end
 		funcs   informer.Funcs[*corev1.Pod]
 	}{
-		"added":        {"2", informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
-		"before":       {"2", informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
-		"after":        {"4", informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
-		"deleted":      {"4", informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
-		"and panicked": {"2", informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
+		"added":        {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
+		"before":       {"2", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
+		"after":        {"4", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
+		"gone":         {"4", false, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"deleted":      {"5", true, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"and panicked": {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inEachLayout(t, func(t *testing.T, layout store.Layout) {
 				r, found := guarded(t, layout, "the culprit", h.funcs)
-				goOn(t, r)
+				goOn(t, r, h.seen)
 				got := found()
 				n := slices.IndexFunc(got, func(w store.Written) bool { return w.Key == "web/a" && w.Version == h.version })
 				if n < 0 {
@@ -122,7 +128,7 @@ func TestWhoOnlyReadsIsNotSuspected(t *testing.T) {
 		count := func(p *corev1.Pod) { read += len(p.Labels) }
 		r, found := guarded(t, layout, "a reader", informer.Funcs[*corev1.Pod]{OnAdd: count,
 			OnUpdate: func(old, now *corev1.Pod) { count(old); scribble(now.DeepCopy()) }, OnDelete: count})
-		goOn(t, r)
+		goOn(t, r, true)
 		if got := found(); len(got) > 0 || read != 5 {
 			t.Errorf("%d labels were read, and found was %v", read, got)
 		}

@@ -34,8 +34,7 @@ type extra[T any] struct {
 // packed reports whether the object is.
 func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.home.codec != nil }
 
-// NewEntry makes an entry that is in no store, such as the last state of an object
-// that is gone.
+// NewEntry makes an entry that is in no store.
 func NewEntry[T any](it object.Item[T]) *Entry[T] {
 	e := new(Entry[T])
 	e.fill(&it)

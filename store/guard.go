@@ -46,9 +46,9 @@ type guard[T any] struct {
 	told     bool
 }
 
-// watch puts a record under guard. Only where Options.OnWritten asks for it: every
+// watch puts an entry under guard. Only where Options.OnWritten asks for it: every
 // read then costs a hash of the object, and the name of the reader.
-func (k *keeper[T]) watch(rec *record[T], it *object.Item[T]) {
+func (k *keeper[T]) watch(e *Entry[T], it *object.Item[T]) {
 	g := &guard[T]{codec: it.Codec, hash: share.Hash(it.Value)}
 	if g.codec == nil {
 		g.codec = k.codec
@@ -60,12 +60,12 @@ func (k *keeper[T]) watch(rec *record[T], it *object.Item[T]) {
 	}
 	h := &home[T]{cfg: k.cfg, guard: g}
 	x := &extra[T]{home: h}
-	if rec.extra != nil {
-		was := rec.extra.home
+	if e.extra != nil {
+		was := e.extra.home
 		h.codec, h.cache = was.codec, was.cache
-		x.packed = rec.extra.packed
+		x.packed = e.extra.packed
 	}
-	rec.extra = x
+	e.extra = x
 }
 
 // lend notes who is given the object, after a look at whether those before them left

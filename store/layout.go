@@ -108,7 +108,7 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 		rec.fill(it)
 	}
 	if k.cfg.onWritten != nil {
-		k.watch(rec, it)
+		k.watch(&rec.Entry, it)
 	}
 	if rec.packed() { // at last: from here on others know the record
 		rec.extra.home.cache.add(&rec.Entry, it.Value)

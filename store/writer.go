@@ -180,6 +180,16 @@ func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 	return was.entry()
 }
 
+// Last makes an entry of an object's last state, which is never stored but is handed out like what is: where
+// Options.OnWritten asks for it, it is under guard.
+func (w *Writer[T]) Last(it object.Item[T]) *Entry[T] {
+	e := NewEntry(it)
+	if w.keeper.cfg.onWritten != nil {
+		w.keeper.watch(e, &it)
+	}
+	return e
+}
+
 // SetVersion says which version of the source the store is at when this batch ends,
 // whatever the versions of its objects. "" says nothing.
 func (w *Writer[T]) SetVersion(v object.Version) {
