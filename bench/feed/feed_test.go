@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 	"github.com/mirador-k8s/mirador/source/kube"
 )
@@ -94,6 +95,41 @@ func readState(t *testing.T, src source.Source[*corev1.Pod]) (pods int) {
 			}
 			pods++
 		}
+	}
+}
+
+func TestChangesComeAfterTheState(t *testing.T) {
+	set := testpods.New(Seed, 2)
+	wire, err := AppendChange(nil, Protobuf, set.Changed(set.Pod(1), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := make(chan []byte, 1)
+	after <- wire
+	server := Generated(3, 2)
+	server.After = after
+	src, err := kube.Typed[*corev1.Pod](server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := src.Watch(t.Context(), source.WatchOptions{InitialState: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var versions []object.Version // of three pods, the end of the state and the change
+	var last source.Change[*corev1.Pod]
+	for len(versions) < 5 {
+		changes, err := w.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			versions, last = append(versions, c.Item.Version), c
+		}
+	}
+	if last.Type != source.Put || last.Item.Key != object.Key(set.Key(1)) || !versions[2].Before(versions[3]) || !versions[3].Before(versions[4]) {
+		t.Errorf("the last of %v is a %v of %s", versions, last.Type, last.Item.Key)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 type Server struct {
 	// Open gives the response to a watch that starts with the state, in a form.
 	Open func(form Form) (io.ReadCloser, error)
+	// After is what a watch says after the state, piece by piece. nil is silence.
+	After <-chan []byte
 }
 
 // FromFiles serves the files of n pods in a folder.
@@ -52,7 +54,7 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	if strings.Contains(req.Header.Get("Accept"), "protobuf") {
 		form, media = Protobuf, "application/vnd.kubernetes.protobuf;stream=watch"
 	}
-	b := &body{ctx: req.Context(), closed: make(chan struct{}), read: true}
+	b := &body{ctx: req.Context(), after: s.After, closed: make(chan struct{}), read: true}
 	if query.Get("sendInitialEvents") == "true" {
 		state, err := s.Open(form)
 		if err != nil {
@@ -66,11 +68,13 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// body is the state, and then silence until the client goes away.
+// body is the state, what comes after it, and then silence until the client goes away.
 type body struct {
 	ctx    context.Context
 	state  io.ReadCloser // may be nil
 	read   bool          // all of the state was read
+	after  <-chan []byte
+	piece  []byte // of what comes after, not read yet
 	once   sync.Once
 	closed chan struct{}
 }
@@ -85,12 +89,18 @@ func (b *body) Read(p []byte) (int, error) {
 			return n, err
 		}
 	}
-	select {
-	case <-b.closed:
-		return 0, io.EOF
-	case <-b.ctx.Done():
-		return 0, b.ctx.Err()
+	for len(b.piece) == 0 {
+		select {
+		case b.piece = <-b.after:
+		case <-b.closed:
+			return 0, io.EOF
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
 	}
+	n := copy(p, b.piece)
+	b.piece = b.piece[n:]
+	return n, nil
 }
 
 func (b *body) Close() error {

@@ -19,6 +19,9 @@ import (
 // Seed is that of all pods that are measured with.
 const Seed = 1
 
+// latest is the version of the state: after every pod's and before every change's.
+const latest = "999000000"
+
 // Form is how objects are encoded.
 type Form string
 
@@ -45,7 +48,7 @@ func NewStream(form Form, n, templates int) io.Reader {
 	if templates < 1 {
 		templates = testpods.DefaultTemplates
 	}
-	return &stream{form: form, set: testpods.New(Seed, templates), order: listed(n, templates), last: "2000000000"}
+	return &stream{form: form, set: testpods.New(Seed, templates), order: listed(n, templates), last: latest}
 }
 
 // listed gives the numbers of n pods in the order of a list: one template after the
@@ -97,6 +100,11 @@ func (s *stream) next() (err error) {
 	}
 	s.buffer, err = appendEvent(s.buffer, s.form, watch.Added, s.set.Pod(i))
 	return err
+}
+
+// AppendChange appends the event of a watch that says that a pod has changed.
+func AppendChange(dst []byte, form Form, pod *corev1.Pod) ([]byte, error) {
+	return appendEvent(dst, form, watch.Modified, pod)
 }
 
 func appendEvent(dst []byte, form Form, kind watch.EventType, pod *corev1.Pod) ([]byte, error) {
