@@ -110,6 +110,7 @@ type limitedWatch[T any] struct {
 	// Since the mirror was last looked at:
 	bytes   int64
 	changes int
+	quiet   bool // a bookmark or the end came: what was read is in the mirror by now
 }
 
 // Read hands changes on unless they are too many.
@@ -119,6 +120,7 @@ func (w *limitedWatch[T]) Read(buf []source.Change[T]) ([]source.Change[T], erro
 	for i := range buf[start:] {
 		w.note(&buf[start+i])
 	}
+	w.quiet = w.quiet || err != nil
 	if over := w.check(len(buf) - start); over != nil {
 		clear(buf[start:])
 		return buf[:start], over
@@ -130,6 +132,7 @@ func (w *limitedWatch[T]) note(c *source.Change[T]) {
 	switch {
 	case w.state == nil:
 		w.bytes += int64(c.Item.Size)
+		w.quiet = w.quiet || c.Type == source.Bookmark
 	case c.Type == source.Bookmark && c.InitialEnd:
 		w.state = nil
 	case c.Type == source.Put, c.Type == source.Undecodable:
@@ -137,7 +140,8 @@ func (w *limitedWatch[T]) note(c *source.Change[T]) {
 	}
 }
 
-// check looks at the mirror, now and then: what is read in between is little.
+// check looks at the mirror, now and then: what is read in between is little. It is looked at between the last changes and a
+// long silence, too: after many changes at once the mirror may not have them all when they have been read.
 func (w *limitedWatch[T]) check(changes int) error {
 	if w.state != nil {
 		if changes == 0 {
@@ -145,10 +149,10 @@ func (w *limitedWatch[T]) check(changes int) error {
 		}
 		return w.state.check()
 	}
-	if w.changes += changes; w.bytes < lookBytes && w.changes < lookChanges {
+	if w.changes += changes; w.bytes < lookBytes && w.changes < lookChanges && !w.quiet {
 		return nil
 	}
-	w.bytes, w.changes = 0, 0
+	w.bytes, w.changes, w.quiet = 0, 0, false
 	objects, bytes := w.of.held()
 	return w.of.gauge.set(objects, bytes, true)
 }

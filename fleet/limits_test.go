@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 var nodesGVR = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -218,7 +220,7 @@ func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		<-pods.Done()
+		w.untilGivenUp(pods)
 		h := w.untilState(c, fleet.Degraded)
 		if !strings.Contains(h.Err, "--max-cluster-objects") {
 			t.Errorf("Err = %q", h.Err)
@@ -227,6 +229,45 @@ func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
 			t.Errorf("%d nodes are left", r.Snapshot().Len())
 		}
 	})
+}
+
+// A mirror that lags behind the watch has little when it is looked at, and when it has everything nothing may come any more.
+func TestWhatIsTooLargeIsFoundInAQuietCluster(t *testing.T) {
+	for name, then := range map[string]func(*informertest.Server){
+		"by a bookmark":            func(s *informertest.Server) { s.Bookmark(podsGVR); s.Bookmark(nodesGVR) },
+		"when the watch has ended": func(*informertest.Server) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}}, func(w *world) {
+				s, c := w.joined("eu")
+				pods := w.resource(c, podsGVR)
+				w.untilState(c, fleet.Ready)
+				for i := range 90 {
+					create(t, s, pod("a", fmt.Sprintf("p%d", i)))
+				}
+				for i := range 70 {
+					create(t, s, node(fmt.Sprintf("n%d", i), ""))
+				}
+				synctest.Wait()
+				began := time.Now()
+				then(s)
+				w.untilGivenUp(pods)
+				if took := time.Since(began); name == "by a bookmark" && took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// untilGivenUp waits for the end of a resource.
+func (w *world) untilGivenUp(r *fleet.Resource) {
+	w.Helper()
+	select {
+	case <-r.Done():
+	case <-time.After(time.Hour): // of the bubble's time
+		w.Fatal("it was not given up")
+	}
 }
 
 func TestLimitsAreChecked(t *testing.T) {
