@@ -364,6 +364,57 @@ func differs(got, want objects) string {
 	return strings.Join(out[:min(len(out), 3)], "; ")
 }
 
+// converging compares two states again and again while other tests write to the cluster: what is there at the first look
+// counts until the states have agreed on it once.
+type converging struct {
+	open map[string]bool // nil before the first look
+}
+
+func (c *converging) differs(got, want objects) string {
+	if c.open == nil {
+		c.open = map[string]bool{}
+		for _, all := range []objects{got, want} {
+			for k := range all {
+				c.open[k] = true
+			}
+		}
+	}
+	gotOpen, wantOpen := objects{}, objects{}
+	for k := range c.open {
+		g, inGot := got[k]
+		w, inWant := want[k]
+		if inGot == inWant && g == w {
+			delete(c.open, k)
+			continue
+		}
+		if inGot {
+			gotOpen[k] = g
+		}
+		if inWant {
+			wantOpen[k] = w
+		}
+	}
+	return differs(gotOpen, wantOpen)
+}
+
+func TestWhatConvergesIsToldFromWhatDoesNot(t *testing.T) {
+	var c converging
+	for i, look := range []struct {
+		got, want objects
+		diff      string
+	}{
+		{objects{"a": "1", "b": "1", "gone": "1", "stale": "1"}, objects{"a": "1", "b": "2", "new": "1", "stale": "2"},
+			"b is\n1\nand should be\n2; gone is there and should not be; new is missing"},
+		{objects{"b": "2", "stale": "1"}, objects{"a": "2", "b": "2", "new": "1", "stale": "2"}, "new is missing; stale is\n1\nand should be\n2"},
+		{objects{"new": "1", "stale": "1"}, objects{"b": "3", "new": "1", "newer": "1", "stale": "3"}, "stale is\n1\nand should be\n3"},
+		{objects{"stale": "3"}, objects{"stale": "3", "newer": "1"}, ""},
+	} {
+		if diff := c.differs(look.got, look.want); diff != look.diff {
+			t.Errorf("look %d finds %q, and should find %q", i, diff, look.diff)
+		}
+	}
+}
+
 // equals waits until everything that the daemon mirrors of a cluster is as the cluster says, to the byte.
 func (d *daemon) equals(t *testing.T, name string, real *http.Client, host string) {
 	t.Helper()
@@ -377,6 +428,7 @@ func (d *daemon) equals(t *testing.T, name string, real *http.Client, host strin
 		if res.Group == "" {
 			path = "/api/" + res.Version + "/" + res.Resource
 		}
+		var all converging
 		until(t, func() string {
 			want, _, err := list(real, host+path)
 			if err != nil {
@@ -386,7 +438,7 @@ func (d *daemon) equals(t *testing.T, name string, real *http.Client, host strin
 			if err != nil {
 				return err.Error()
 			}
-			return differs(got, want)
+			return all.differs(got, want)
 		})
 	}
 }

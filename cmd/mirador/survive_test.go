@@ -299,8 +299,9 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 	ready := time.Since(killed)
 	again.equals(t, "eu", real, cluster.Config().Host)
 	for _, f := range followers {
+		var all converging
 		until(t, func() string {
-			if diff := differs(f.knows(t), truth(t, k, f.base, members)); diff != "" {
+			if diff := all.differs(f.knows(t), truth(t, k, f.base, members)); diff != "" {
 				return "the informer on " + f.base + ": " + diff
 			}
 			return ""
