@@ -130,7 +130,7 @@ func (g Goal) near(r *Result) bool {
 	}
 	noise := unknownNoise
 	if r.Runs >= enoughRuns && !disturbed(r.Stolen) {
-		noise = min(max(r.Spread.Ours+r.Spread.Peer, leastSpread), unknownNoise)
+		noise = min(max(r.Spread.noise(), leastSpread), unknownNoise)
 	}
 	return value > g.Value/(1+noise) && value < g.Value*(1+noise)
 }

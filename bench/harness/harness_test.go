@@ -25,6 +25,35 @@ func TestSampleIsTheMedianWithItsRange(t *testing.T) {
 	}
 }
 
+// A machine that is half as fast for two of three rounds, and a side that has no trial in one of them.
+func TestARatioIsThatOfItsRounds(t *testing.T) {
+	by := trials{}
+	for round, slow := range []float64{1, 2, 2} {
+		if round != 1 {
+			by.add("c", "ours", measured{round: round, figures: Figures{"ns": 10 * slow}})
+		}
+		by.add("c", "peer", measured{round: round, figures: Figures{"ns": 20 * slow}})
+	}
+	row := Row{Name: "r", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(0.5)}
+	res, ok := row.result(by["c"])
+	if !ok || *res.Ratio != 0.5 || !*res.Met || res.Ours != 15 || *res.Peer != 40 || *res.Spread.Ratio != 0 || res.Spread.noise() != 0 {
+		t.Errorf("%+v", res)
+	}
+	// What others took from one side of a round tells nothing about it.
+	by.add("c", "ours", measured{round: 3, figures: Figures{"ns": 1000}, stolen: 2 * calmShare})
+	by.add("c", "peer", measured{round: 3, figures: Figures{"ns": 20}})
+	if res, _ := row.result(by["c"]); *res.Ratio != 0.5 {
+		t.Errorf("the ratio is %v", *res.Ratio)
+	}
+	// Without a round in common the medians are all there is.
+	apart := trials{}
+	apart.add("c", "ours", measured{round: 0, figures: Figures{"ns": 10}})
+	apart.add("c", "peer", measured{round: 1, figures: Figures{"ns": 20}})
+	if res, _ := row.result(apart["c"]); *res.Ratio != 0.5 || res.Spread.Ratio != nil {
+		t.Errorf("%+v", res)
+	}
+}
+
 func TestMediansAreThoseOfEachFigure(t *testing.T) {
 	got := Medians([]Figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 3}})
 	if len(got) != 2 || got["a"] != 2 || got["b"] != 2 {
@@ -34,9 +63,9 @@ func TestMediansAreThoseOfEachFigure(t *testing.T) {
 
 func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 	by := trials{}
-	for _, v := range []float64{10, 20, 30} {
-		by.add("c", "ours", measured{figures: Figures{"ns": v}})
-		by.add("c", "peer", measured{figures: Figures{"ns": v * 10}})
+	for i, v := range []float64{10, 20, 30} {
+		by.add("c", "ours", measured{round: i, figures: Figures{"ns": v}})
+		by.add("c", "peer", measured{round: i, figures: Figures{"ns": v * 10}})
 	}
 	for _, test := range []struct {
 		goal Goal

@@ -56,7 +56,7 @@ func Load(dir string) ([]Result, error) {
 const leastNoise = 0.15
 
 // Compare says which rows are worse than recorded by more than the noise, which is
-// what the repetitions of both sides spread, then and now, and twice what others took of the processors. Rows that were not
+// what the ratios of the rounds or the repetitions of both sides spread, then and now, and twice what others took of the processors. Rows that were not
 // measured now, or not recorded, are not compared.
 func Compare(recorded, now []Result) (worse []string) {
 	type id struct {
@@ -79,7 +79,7 @@ func Compare(recorded, now []Result) (worse []string) {
 		case r.GoalOf != OursAtMost:
 			continue
 		}
-		noise := max(leastNoise, was.Spread.Ours+was.Spread.Peer, r.Spread.Ours+r.Spread.Peer, 2*was.Stolen, 2*r.Stolen)
+		noise := max(leastNoise, was.Spread.noise(), r.Spread.noise(), 2*was.Stolen, 2*r.Stolen)
 		bad := value > before*(1+noise)
 		if r.Unit == Exponent {
 			bad = value > before+noise

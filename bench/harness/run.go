@@ -135,7 +135,7 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	}
 	r.took[name] = time.Since(began)
 	r.spent[s.c.Name] += r.took[name]
-	r.trials.add(s.c.Name, s.variant, measured{figures, readTicks().stolenSince(before)})
+	r.trials.add(s.c.Name, s.variant, measured{s.round, figures, readTicks().stolenSince(before)})
 }
 
 // again is what of a case is run in a further round. That is decided when the round comes to the case, for all variants

@@ -51,8 +51,9 @@ func (s Sample) Spread() float64 {
 	return (s.Max - s.Min) / 2 / math.Abs(s.Median)
 }
 
-// measured is one trial: its figures, and the share of the processor time it asked for that others took.
+// measured is one trial: the round it was run in, its figures, and the share of the processor time it asked for that others took.
 type measured struct {
+	round   int
 	figures Figures
 	stolen  float64
 }
@@ -73,17 +74,42 @@ func (t trials) add(c, v string, m measured) {
 // sample is one figure of one variant. Trials that were disturbed count where there are no others: a processor that was
 // taken away says nothing about the code that waited for it.
 func (s sides) sample(variant, figure string) (Sample, bool) {
-	calm := slices.ContainsFunc(s[variant], func(m measured) bool { return !disturbed(m.stolen) })
 	var values []float64
 	var stolen float64
-	for _, m := range s[variant] {
-		if value, known := m.figures[figure]; known && !(calm && disturbed(m.stolen)) {
-			values, stolen = append(values, value), max(stolen, m.stolen)
-		}
+	for _, m := range s.counted(variant, figure) {
+		values, stolen = append(values, m.figures[figure]), max(stolen, m.stolen)
 	}
 	sample, ok := sampleOf(values)
 	sample.Stolen = stolen
 	return sample, ok
+}
+
+// counted are the trials of a variant that count and have a figure.
+func (s sides) counted(variant, figure string) (all []measured) {
+	calm := slices.ContainsFunc(s[variant], func(m measured) bool { return !disturbed(m.stolen) })
+	for _, m := range s[variant] {
+		if _, known := m.figures[figure]; known && !(calm && disturbed(m.stolen)) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// ratios are those of each round in which both sides have a trial that counts. They ran within a minute: a machine that is half
+// as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over all rounds would
+// compare a fast minute of one with a slow one of the other.
+func (s sides) ratios(ours, figure, peer, peerFigure string) (Sample, bool) {
+	theirs := map[int]float64{}
+	for _, m := range s.counted(peer, peerFigure) {
+		theirs[m.round] = m.figures[peerFigure]
+	}
+	var values []float64
+	for _, m := range s.counted(ours, figure) {
+		if of := theirs[m.round]; of != 0 {
+			values = append(values, m.figures[figure]/of)
+		}
+	}
+	return sampleOf(values)
 }
 
 // Result is a row with its figures, as results.json has it.
@@ -113,9 +139,19 @@ type Spread struct {
 	// of the median.
 	Ours float64 `json:"ours"`
 	Peer float64 `json:"peer"`
+	// Ratio is the same of the ratios of the rounds; none where there is one round or less.
+	Ratio *float64 `json:"ratio,omitempty"`
 	// OursRange and PeerRange are the smallest and the largest.
 	OursRange [2]float64  `json:"oursRange"`
 	PeerRange *[2]float64 `json:"peerRange,omitempty"`
+}
+
+// noise is how far what is compared with a goal or a record may be off.
+func (s *Spread) noise() float64 {
+	if s.Ratio != nil {
+		return *s.Ratio
+	}
+	return s.Ours + s.Peer
 }
 
 // results makes the rows of a run. A row whose figures were not measured is left out.
@@ -147,12 +183,19 @@ func (r *Row) result(by sides) (Result, bool) {
 		res.Goal = &r.Goal.Value
 	}
 	ratio := math.NaN()
-	if peer, ok := r.sample(by, r.Peer, cmp.Or(r.PeerFigure, r.Figure)); ok {
+	peerFigure := cmp.Or(r.PeerFigure, r.Figure)
+	if peer, ok := r.sample(by, r.Peer, peerFigure); ok {
 		res.Peer, res.PeerRuns = &peer.Median, peer.Runs
 		res.Stolen = max(res.Stolen, peer.Stolen)
 		res.Spread.Peer, res.Spread.PeerRange = peer.Spread(), &[2]float64{peer.Min, peer.Max}
 		if peer.Median != 0 && r.Growth == nil {
 			ratio = ours.Median / peer.Median
+			if rounds, ok := by.ratios(r.Ours, r.Figure, r.Peer, peerFigure); ok {
+				ratio = rounds.Median
+				if spread := rounds.Spread(); rounds.Runs > 1 {
+					res.Spread.Ratio = &spread
+				}
+			}
 			res.Ratio = &ratio
 		}
 	}

@@ -26,7 +26,7 @@ func TestStolenIsTheShareOfWhatWasAskedFor(t *testing.T) {
 func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
 	by := sides{}
 	add := func(value, stolen float64) {
-		by["v"] = append(by["v"], measured{Figures{"ns": value}, stolen})
+		by["v"] = append(by["v"], measured{figures: Figures{"ns": value}, stolen: stolen})
 	}
 	add(900, 0.5)
 	add(700, 0.3)

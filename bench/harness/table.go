@@ -40,6 +40,9 @@ func (r *Result) cells() []string {
 	}
 	if r.Ratio != nil {
 		ratio = Number(*r.Ratio) + "x"
+		if s := r.Spread.Ratio; s != nil {
+			ratio += " ±" + percent(*s)
+		}
 	}
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "not met"}[*r.Met]
