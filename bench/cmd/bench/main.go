@@ -1,7 +1,7 @@
 // Bench measures this project against client-go, side by side in one run, and says
 // which goals are met.
 //
-//	go run ./cmd/bench                 everything, at most 20 minutes
+//	go run ./cmd/bench                 everything, some 20 minutes
 //	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
 //	go run ./cmd/bench -only heap      the cases whose name matches
 //	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
