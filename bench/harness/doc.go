@@ -1,6 +1,6 @@
 // Package harness runs measurements side by side: each trial in a process of its
 // own so that heaps do not mix, the sides alternating, repeated, and summed up as
-// medians with their spread.
+// medians with their spread; a ratio is the median of those of the rounds.
 //
 // A [Case] has variants, one for each side or layout, and rows that compare two of
 // them. The parent process starts itself again for each trial with the case and
