@@ -196,6 +196,9 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 	row := func(ratio, spread float64, of GoalOf) Result {
 		return Result{Case: "c", Layout: "live", Ratio: &ratio, GoalOf: of, Spread: Spread{Ours: spread}}
 	}
+	rate := func(ratio float64) Result {
+		return Result{Case: "c", Layout: "live", Unit: "updates/s", Ratio: &ratio}
+	}
 	for _, test := range []struct {
 		name     string
 		was, now Result
@@ -208,6 +211,8 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"better", row(1, 0, RatioAtMost), row(0.1, 0, RatioAtMost), false},
 		{"fewer where more is better", row(2000, 0, RatioAbove), row(1000, 0, RatioAbove), true},
 		{"more where more is better", row(2000, 0, RatioAbove), row(9000, 0, RatioAbove), false},
+		{"a lower rate without a goal", rate(474), rate(300), true},
+		{"a higher rate without a goal", rate(474), rate(817), false},
 	} {
 		if worse := Compare([]Result{test.was}, []Result{test.now}); (len(worse) > 0) != test.worse {
 			t.Errorf("%s: %v", test.name, worse)

@@ -27,7 +27,7 @@ func ratioPlot(rows []Result) string {
 		if r.Goal != nil && r.GoalOf != OursAtMost {
 			b.goal = *r.Goal
 		}
-		if r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s") { // more is better
+		if r.moreIsBetter() {
 			b.ratio = 1 / b.ratio
 			if b.goal > 0 {
 				b.goal = 1 / b.goal

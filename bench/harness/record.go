@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // File is the name of the recorded results inside their folder.
@@ -52,6 +53,11 @@ func Load(dir string) ([]Result, error) {
 	return rows, nil
 }
 
+// moreIsBetter reports whether a larger ratio is the better one: by its goal, or because it is a rate.
+func (r *Result) moreIsBetter() bool {
+	return r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s")
+}
+
 // leastNoise is the change that is taken for noise however close the repetitions were.
 const leastNoise = 0.15
 
@@ -84,7 +90,7 @@ func Compare(recorded, now []Result) (worse []string) {
 		if r.Unit == Exponent {
 			bad = value > before+noise
 		}
-		if r.GoalOf == RatioAbove {
+		if r.moreIsBetter() {
 			bad = value < before/(1+noise)
 		}
 		if bad {
