@@ -168,6 +168,15 @@ func TestLoadWorksWithoutControllers(t *testing.T) {
 			t.Errorf("pod %s/%s waits for a kubelet that is not there", p.Namespace, p.Name)
 		}
 	}
+	// What a run that was killed leaves behind: a deletion that nobody ends.
+	churned := loaded(t, c)
+	left := churned[0]
+	if err := c.client(t).CoreV1().Pods(left.Namespace).Delete(t.Context(), left.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(loaded(t, c)); n != len(churned) {
+		t.Fatalf("the server has %d pods, want %d and one of them being deleted", n, len(churned))
+	}
 	must(t, "load", "--name", c.name, "--pods", "33", "--templates", "3", "--namespaces", "3")
 	pods := loaded(t, c)
 	if len(pods) != 33 {

@@ -95,7 +95,6 @@ func (l *loader) churn(ctx context.Context) error {
 	for range workers {
 		wg.Go(func() {
 			for limiter.Wait(run) == nil {
-				// A change that has begun is finished; only its retries end with run.
 				if err := l.change(run, pool); err != nil && run.Err() == nil {
 					failed <- err
 					cancel()
@@ -188,7 +187,7 @@ func (l *loader) patch(ctx context.Context, ref podRef, manager string, kind typ
 	if err != nil {
 		return err
 	}
-	err = retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().Pods(ref.template.namespace).Patch(ctx, ref.name, kind, data,
 			metav1.PatchOptions{FieldManager: manager}, subresources...)
 		return err
@@ -206,7 +205,7 @@ func (l *loader) delete(ctx context.Context, ref podRef) error {
 	if !l.Controllers {
 		options.GracePeriodSeconds = new(int64(0))
 	}
-	err := retry(ctx, func() error {
+	err := retry(ctx, func(ctx context.Context) error {
 		return l.client.CoreV1().Pods(ref.template.namespace).Delete(ctx, ref.name, options)
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +23,20 @@ func (l *loader) findExisting(ctx context.Context) error {
 	return nil
 }
 
+// endDeletions ends the deletions that nobody else will end: there is no kubelet to do
+// so where no controllers run, and the run that began them may have been killed.
+func (l *loader) endDeletions(ctx context.Context) error {
+	if l.Controllers {
+		return nil
+	}
+	return parallel(ctx, len(l.leaving), func(ctx context.Context, i int) error {
+		if err := l.delete(ctx, l.leaving[i]); !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+}
+
 func (l *loader) list(ctx context.Context, namespace, fields string, into *[]podRef) error {
 	byName := map[string]*template{}
 	for _, t := range l.templates {
@@ -32,7 +47,7 @@ func (l *loader) list(ctx context.Context, namespace, fields string, into *[]pod
 	options := metav1.ListOptions{LabelSelector: Label, FieldSelector: fields, Limit: 5000}
 	for {
 		var page *metav1.PartialObjectMetadataList
-		err := retry(ctx, func() (err error) {
+		err := retry(ctx, func(ctx context.Context) (err error) {
 			page, err = l.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx, options)
 			return err
 		})
@@ -41,8 +56,13 @@ func (l *loader) list(ctx context.Context, namespace, fields string, into *[]pod
 		}
 		for _, p := range page.Items {
 			l.names[namespace+"/"+p.Name] = true
-			if t := byName[p.Labels[Label]]; t != nil && p.DeletionTimestamp == nil {
+			t := byName[p.Labels[Label]]
+			switch {
+			case t == nil:
+			case p.DeletionTimestamp == nil:
 				*into = append(*into, podRef{t, p.Name})
+			case fields == "":
+				l.leaving = append(l.leaving, podRef{t, p.Name})
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {

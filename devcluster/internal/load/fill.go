@@ -34,6 +34,7 @@ type loader struct {
 
 	existing []podRef
 	pending  []podRef        // created by an earlier run that did not come to their status
+	leaving  []podRef        // being deleted
 	names    map[string]bool // namespace/name of every pod seen or made
 }
 
@@ -59,6 +60,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	if err := l.findExisting(ctx); err != nil {
+		return err
+	}
+	if err := l.endDeletions(ctx); err != nil {
 		return err
 	}
 	if err := l.fill(ctx); err != nil {
@@ -174,7 +178,7 @@ func (l *loader) create(ctx context.Context, ref podRef) error {
 	want := ref.template.newPod(ref.name, on, l.Controllers)
 	pods := l.client.CoreV1().Pods(want.Namespace)
 	var pod *corev1.Pod
-	err := retry(ctx, func() (err error) {
+	err := retry(ctx, func(ctx context.Context) (err error) {
 		pod, err = pods.Create(ctx, want, metav1.CreateOptions{FieldManager: controllerManager})
 		if apierrors.IsAlreadyExists(err) {
 			// An earlier attempt got through and only its answer was lost.
@@ -193,7 +197,7 @@ func (l *loader) create(ctx context.Context, ref podRef) error {
 func (l *loader) writeStatus(ctx context.Context, ref podRef, pod *corev1.Pod) error {
 	pods := l.client.CoreV1().Pods(ref.template.namespace)
 	for {
-		err := retry(ctx, func() (err error) {
+		err := retry(ctx, func(ctx context.Context) (err error) {
 			if pod == nil {
 				if pod, err = pods.Get(ctx, ref.name, metav1.GetOptions{}); err != nil {
 					return err

@@ -105,12 +105,12 @@ func TestServerTroubleIsRetriedABoundedNumberOfTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		trouble := apierrors.NewInternalError(errors.New("trouble"))
-		err := retry(t.Context(), func() error { calls++; return trouble })
+		err := retry(t.Context(), func(context.Context) error { calls++; return trouble })
 		if !errors.Is(err, trouble) || calls != attempts {
 			t.Errorf("%d calls, %v", calls, err)
 		}
 		calls = 0
-		if err := retry(t.Context(), func() error {
+		if err := retry(t.Context(), func(context.Context) error {
 			if calls++; calls < 3 {
 				return errors.New("connection refused")
 			}
@@ -124,7 +124,7 @@ func TestServerTroubleIsRetriedABoundedNumberOfTimes(t *testing.T) {
 func TestRefusalIsNotRetried(t *testing.T) {
 	calls := 0
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no"))
-	if err := retry(t.Context(), func() error { calls++; return refusal }); !errors.Is(err, refusal) || calls != 1 {
+	if err := retry(t.Context(), func(context.Context) error { calls++; return refusal }); !errors.Is(err, refusal) || calls != 1 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	if worthRetrying(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "get", schema.GroupResource{}, "", "", 0, true)) == false {
@@ -134,10 +134,34 @@ func TestRefusalIsNotRetried(t *testing.T) {
 
 func TestRetryEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	err := retry(ctx, func() error { cancel(); return errors.New("connection refused") })
+	err := retry(ctx, func(context.Context) error { cancel(); return errors.New("connection refused") })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestRequestUnderWayIsLetFinishWithinGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := func(after time.Duration) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			return retry(ctx, func(ctx context.Context) error {
+				cancel()
+				select {
+				case <-time.After(after):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		}
+		if err := answered(grace - time.Millisecond); err != nil {
+			t.Errorf("an answer within grace is given up: %v", err)
+		}
+		begun := time.Now()
+		if err := answered(time.Hour); !errors.Is(err, context.Canceled) || time.Since(begun) != grace {
+			t.Errorf("a server that hangs is waited for %v: %v", time.Since(begun), err)
+		}
+	})
 }
 
 func TestParallelDoesEverythingOnceAndStopsAtTheFirstError(t *testing.T) {

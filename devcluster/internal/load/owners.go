@@ -23,7 +23,7 @@ func (l *loader) findMachines(ctx context.Context) error {
 		}
 		return nil
 	}
-	return retry(ctx, func() error {
+	return retry(ctx, func(ctx context.Context) error {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list nodes: %w", err)
@@ -61,7 +61,7 @@ func (l *loader) ensureOwners(ctx context.Context) error {
 
 func (l *loader) ensureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}}
-	err := retry(ctx, func() error {
+	err := retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 		return ignoreExists(err)
 	})
@@ -91,7 +91,7 @@ func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 	meta := func(suffix string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: t.name + suffix, Namespace: t.namespace, Labels: map[string]string{Label: t.name, "app": t.name}}
 	}
-	err := retry(ctx, func() error {
+	err := retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().ConfigMaps(t.namespace).Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: meta("-config"), Data: map[string]string{"config.yaml": "service: " + t.name + "\n"}}, metav1.CreateOptions{})
 		return ignoreExists(err)
@@ -99,7 +99,7 @@ func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 	if err != nil {
 		return fmt.Errorf("create ConfigMap %s/%s-config: %w", t.namespace, t.name, err)
 	}
-	err = retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().Secrets(t.namespace).Create(ctx, &corev1.Secret{
 			ObjectMeta: meta("-tls"), StringData: map[string]string{"token": shortHash(l.Seed, t.name, "token")}}, metav1.CreateOptions{})
 		return ignoreExists(err)
@@ -107,7 +107,7 @@ func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 	if err != nil {
 		return fmt.Errorf("create Secret %s/%s-tls: %w", t.namespace, t.name, err)
 	}
-	err = retry(ctx, func() error {
+	err = retry(ctx, func(ctx context.Context) error {
 		var err error
 		t.job, err = l.client.BatchV1().Jobs(t.namespace).Create(ctx, t.newJob(), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

@@ -10,6 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// grace is how long a request may go on after the context that it was made for
+// has ended: long for an answer, short for who pressed Ctrl-C.
+const grace = 5 * time.Second
+
 // A request is tried this often, with pauses that double from firstPause: about
 // a quarter of a minute in all, longer than the API server takes to restart.
 const (
@@ -18,11 +22,19 @@ const (
 )
 
 // retry calls f until it succeeds, fails for good, has been tried often enough
-// or ctx ends.
-func retry(ctx context.Context, f func() error) error {
+// or ctx ends. A request that is under way then is let finish, within grace: the
+// server may have done half of it. A forced deletion, for one, is two writes,
+// and a pod between them waits for a kubelet for ever where there is none.
+func retry(ctx context.Context, f func(context.Context) error) error {
+	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, cancel)
+		context.AfterFunc(request, func() { timer.Stop() })
+	})()
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
-		err := f()
+		err := f(request)
 		if err == nil || attempt == attempts || !worthRetrying(err) {
 			return err
 		}
