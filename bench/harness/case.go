@@ -178,6 +178,18 @@ func (c *Case) undecided(by sides) []string {
 	return slices.Compact(names)
 }
 
+// inexact are the variants that have a part in a figure which comes out otherwise every time.
+func (c *Case) inexact() []string {
+	var names []string
+	for _, r := range c.Rows {
+		if !exact(r.Unit) {
+			names = append(names, r.variants()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (c *Case) variant(name string) (Variant, error) {
 	for _, v := range c.Variants {
 		if v.Name == name {

@@ -192,34 +192,6 @@ func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
-	row := func(ratio, spread float64, of GoalOf) Result {
-		return Result{Case: "c", Layout: "live", Ratio: &ratio, GoalOf: of, Spread: Spread{Ours: spread}}
-	}
-	rate := func(ratio float64) Result {
-		return Result{Case: "c", Layout: "live", Unit: "updates/s", Ratio: &ratio}
-	}
-	for _, test := range []struct {
-		name     string
-		was, now Result
-		worse    bool
-	}{
-		{"the same", row(1, 0, RatioAtMost), row(1, 0, RatioAtMost), false},
-		{"below the least noise", row(1, 0, RatioAtMost), row(1.14, 0, RatioAtMost), false},
-		{"above it", row(1, 0, RatioAtMost), row(1.16, 0, RatioAtMost), true},
-		{"within the recorded spread", row(1, 0.5, RatioAtMost), row(1.4, 0, RatioAtMost), false},
-		{"better", row(1, 0, RatioAtMost), row(0.1, 0, RatioAtMost), false},
-		{"fewer where more is better", row(2000, 0, RatioAbove), row(1000, 0, RatioAbove), true},
-		{"more where more is better", row(2000, 0, RatioAbove), row(9000, 0, RatioAbove), false},
-		{"a lower rate without a goal", rate(474), rate(300), true},
-		{"a higher rate without a goal", rate(474), rate(817), false},
-	} {
-		if worse := Compare([]Result{test.was}, []Result{test.now}); (len(worse) > 0) != test.worse {
-			t.Errorf("%s: %v", test.name, worse)
-		}
-	}
-}
-
 func TestRowsThatNameNoVariantAreFound(t *testing.T) {
 	c := Case{Name: "c", Variants: []Variant{{Name: "x"}}, Rows: []Row{{Name: "r", Ours: "x", Peer: "y"}}}
 	if err := Validate([]Case{c}); err == nil || !strings.Contains(err.Error(), `"y"`) {

@@ -18,6 +18,10 @@ type Options struct {
 	Budget time.Duration
 	// Repeat, where it is set, is how often every variant is run at most.
 	Repeat int
+	// Rounds is how often everything is run at least, within the budget, but for what comes out the same every time.
+	Rounds int
+	// Recorded, where it is set, makes the run a check: what is repeated is what looks worse than this.
+	Recorded []Result
 	// Patience is how long to wait in all for others to leave the processors alone.
 	Patience time.Duration
 	// Progress is where the progress line goes; Terminal says whether it can be rewritten.
@@ -47,7 +51,7 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 		params[cases[i].Name] = &p
 	}
 
-	r := &runner{o: o, stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
+	r := &runner{o: o, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
 	plan := plan(cases, o)
 	prepared := map[string]bool{}
 	for i, s := range plan {
@@ -99,6 +103,7 @@ func plan(cases []Case, o Options) []step {
 
 type runner struct {
 	o      Options
+	before record
 	stolen func() float64 // what others take at the moment
 	waited time.Duration  // of the patience
 	began  time.Time
@@ -113,6 +118,10 @@ type runner struct {
 		number   int
 		variants []string
 	}
+	latest struct { // the latest round of which something was run
+		number int
+		began  time.Time
+	}
 }
 
 func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
@@ -123,6 +132,7 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	if s.round > 0 && !slices.Contains(r.again(s), s.variant) {
 		return
 	}
+	r.waitForRound(ctx, s.round)
 	r.waitForCalm(ctx)
 	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
 		time.Since(r.began).Round(time.Second), r.left(rest))
@@ -144,7 +154,7 @@ func (r *runner) again(s step) []string {
 	if r.round.c == s.c && r.round.number == s.round {
 		return r.round.variants
 	}
-	chosen := s.c.undecided(r.trials[s.c.Name])
+	chosen := r.open(s.c, s.round)
 	needs := time.Since(r.began)
 	for _, v := range chosen {
 		needs += r.took[s.c.Name+" "+v]
@@ -154,6 +164,36 @@ func (r *runner) again(s step) []string {
 	}
 	r.round.c, r.round.number, r.round.variants = s.c, s.round, chosen
 	return chosen
+}
+
+// open are the variants of a case about which another round may tell something.
+func (r *runner) open(c *Case, round int) []string {
+	by := r.trials[c.Name]
+	switch {
+	case r.o.Recorded != nil:
+		return c.suspected(by, r.before)
+	case round < r.o.Rounds:
+		return c.inexact()
+	}
+	return c.undecided(by)
+}
+
+// apart is how long after another the rounds of a check begin at least: they are to tell a slow minute of the machine from slow code.
+const apart = time.Minute
+
+// waitForRound waits until a round of a check may begin.
+func (r *runner) waitForRound(ctx context.Context, round int) {
+	if r.latest.number == round && !r.latest.began.IsZero() {
+		return
+	}
+	if wait := apart - time.Since(r.latest.began); wait > 0 && r.o.Recorded != nil {
+		r.say("waiting %s: the rounds of what looks worse than recorded lie a minute apart", wait.Round(time.Second))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	r.latest.number, r.latest.began = round, time.Now()
 }
 
 // left estimates what is still to come, by how long the same trial took before or,
@@ -169,7 +209,7 @@ func (r *runner) left(rest []step) string {
 	average := sum / time.Duration(len(r.took))
 	var left time.Duration
 	for _, s := range rest {
-		if s.round > 0 && !slices.Contains(s.c.undecided(r.trials[s.c.Name]), s.variant) {
+		if s.round > 0 && !slices.Contains(r.open(s.c, s.round), s.variant) {
 			continue
 		}
 		if d, known := r.took[s.c.Name+" "+s.variant]; known {

@@ -141,6 +141,8 @@ type Spread struct {
 	Peer float64 `json:"peer"`
 	// Ratio is the same of the ratios of the rounds; none where there is one round or less.
 	Ratio *float64 `json:"ratio,omitempty"`
+	// RatioRange has the smallest and the largest of them.
+	RatioRange *[2]float64 `json:"ratioRange,omitempty"`
 	// OursRange and PeerRange are the smallest and the largest.
 	OursRange [2]float64  `json:"oursRange"`
 	PeerRange *[2]float64 `json:"peerRange,omitempty"`
@@ -193,7 +195,7 @@ func (r *Row) result(by sides) (Result, bool) {
 			if rounds, ok := by.ratios(r.Ours, r.Figure, r.Peer, peerFigure); ok {
 				ratio = rounds.Median
 				if spread := rounds.Spread(); rounds.Runs > 1 {
-					res.Spread.Ratio = &spread
+					res.Spread.Ratio, res.Spread.RatioRange = &spread, &[2]float64{rounds.Min, rounds.Max}
 				}
 			}
 			res.Ratio = &ratio

@@ -5,6 +5,8 @@
 //	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
 //	go run ./cmd/bench -only heap      the cases whose name matches
 //	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
+//	go run ./cmd/bench -rounds 3 -budget 2h
+//	                                   a record with three rounds of everything, for checks to compare with
 package main
 
 import (
@@ -49,6 +51,7 @@ type settings struct {
 	quick, check bool
 	only, out    string
 	repeat, pods int
+	rounds       int
 	budget       time.Duration
 	patience     time.Duration
 }
@@ -63,7 +66,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.DurationVar(&s.budget, "budget", 19*time.Minute, "begin no further repetition after this time")
+	flags.IntVar(&s.rounds, "rounds", 1, "run everything at least so often, within the budget: three tell a later check how far rounds lie apart")
+	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -check, which repeats only what looks worse")
 	flags.DurationVar(&s.patience, "patience", 3*time.Minute, "wait so long in all while others take much of the machine's processors")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -90,8 +94,13 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	if s.quick && s.repeat == 0 {
 		s.repeat = 1
 	}
+	if s.budget == 0 {
+		if s.budget = 19 * time.Minute; s.check {
+			s.budget = 45 * time.Minute
+		}
+	}
 	rows, failed := harness.Run(ctx, chosen, harness.Options{
-		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat,
+		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat, Rounds: s.rounds, Recorded: recorded,
 		Progress: progress, Terminal: isTerminal(progress),
 	})
 	if s.quick {

@@ -1,0 +1,143 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A check measures everything once and what then looks worse than recorded again, until it does not or has been worse in
+// every one of sureRounds. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
+// The other way, to allow for as much as runs of the same code lie apart, would have to let everything grow by a half.
+
+// sureRounds is how many rounds have to agree that a row is worse.
+const sureRounds = 5
+
+// What is taken for noise however close the rounds of the record were. Heaps come out the same.
+const (
+	leastNoise = 0.15
+	exactNoise = 0.05
+)
+
+// id is what a row is recognised by in another run.
+type id struct {
+	name, layout, unit string
+	objects            int
+}
+
+func (r *Result) id() id { return id{r.Case, r.Layout, r.Unit, r.Objects} }
+
+// record is what was measured before.
+type record map[id]Result
+
+func recordOf(rows []Result) record {
+	all := record{}
+	for _, r := range rows {
+		all[r.id()] = r
+	}
+	return all
+}
+
+// Compare says which rows are worse than recorded by more than the noise in every round. Rows that were not measured now, or
+// not recorded, are not compared.
+func Compare(recorded, now []Result) (worse []string) {
+	before := recordOf(recorded)
+	for _, r := range now {
+		if was, known := before[r.id()]; known {
+			if what, bad := r.worseThan(&was); bad {
+				worse = append(worse, fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what))
+			}
+		}
+	}
+	return worse
+}
+
+// worseThan says by what a row is worse than it was, if it is: by its best round.
+func (r *Result) worseThan(was *Result) (what string, worse bool) {
+	in := fmt.Sprintf("in the best of %d rounds", r.rounds())
+	if r.rounds() == 1 {
+		in = "in one round"
+	}
+	noise := was.noise(r)
+	switch {
+	case r.Ratio != nil && was.Ratio != nil:
+		best := r.best(*r.Ratio, r.Spread.RatioRange)
+		worse = best > *was.Ratio*(1+noise)
+		if r.moreIsBetter() {
+			worse = best < *was.Ratio/(1+noise)
+		}
+		return fmt.Sprintf("the ratio is %s %s, recorded %s, noise %s", Number(best), in, Number(*was.Ratio), percent(noise)), worse
+	case r.GoalOf != OursAtMost:
+		return "", false
+	case r.dependsOnTheMachine():
+		// Nothing beside it tells a slower machine from slower code, so the goal is what it is held to.
+		best := r.best(r.Ours, &r.Spread.OursRange)
+		worse = was.Met != nil && *was.Met && best > *r.Goal
+		return fmt.Sprintf("it is %s %s and misses its goal of %s, recorded %s", Number(best), in, Number(*r.Goal), Number(was.Ours)), worse
+	default:
+		best := r.best(r.Ours, &r.Spread.OursRange)
+		return fmt.Sprintf("it is %s %s, recorded %s, noise %s", Number(best), in, Number(was.Ours), percent(noise)), best > was.Ours*(1+noise)
+	}
+}
+
+// noise is how far a run of the same code may lie from a recorded row.
+func (r *Result) noise(now *Result) float64 {
+	switch {
+	case exact(r.Unit):
+		return exactNoise
+	case r.rounds() < enoughRuns:
+		return unknownNoise
+	}
+	return max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
+}
+
+// rounds is how many there are of what is compared.
+func (r *Result) rounds() int {
+	if r.Peer == nil || r.PeerRuns == 0 {
+		return r.Runs
+	}
+	return min(r.Runs, r.PeerRuns)
+}
+
+func (r *Result) best(one float64, all *[2]float64) float64 {
+	switch {
+	case all == nil || r.Unit == Exponent:
+		return one
+	case r.moreIsBetter():
+		return all[1]
+	}
+	return all[0]
+}
+
+// moreIsBetter reports whether a larger ratio is the better one: by its goal, or because it is a rate.
+func (r *Result) moreIsBetter() bool {
+	return r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s")
+}
+
+// exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in the heap.
+func exact(unit string) bool { return unit == "B" || unit == "KiB" }
+
+// dependsOnTheMachine reports whether a figure is a time or made of times.
+func (r *Result) dependsOnTheMachine() bool {
+	return slices.Contains([]string{"ns", "us", "ms", "s", Exponent}, r.Unit)
+}
+
+// suspected are the variants of a case that have a part in a row which looks worse than recorded, and may yet turn out not to be.
+func (c *Case) suspected(by sides, before record) []string {
+	var names []string
+	for _, row := range c.Rows {
+		res, measured := row.result(by)
+		if !measured || res.rounds() >= sureRounds {
+			continue
+		}
+		was, known := before[res.id()]
+		if !known {
+			continue
+		}
+		if _, worse := res.worseThan(&was); worse {
+			names = append(names, row.variants()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

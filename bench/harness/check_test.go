@@ -1,0 +1,170 @@
+package harness
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// rounds is a row of the ratios of several rounds.
+func rounds(unit string, goal Goal, ratios ...float64) Result {
+	by := trials{}
+	for i, v := range ratios {
+		by.add("c", "ours", measured{round: i, figures: Figures{"f": v}})
+		by.add("c", "peer", measured{round: i, figures: Figures{"f": 1}})
+	}
+	row := Row{Name: "c", Layout: "live", Unit: unit, Ours: "ours", Peer: "peer", Figure: "f", Goal: goal}
+	res, _ := row.result(by["c"])
+	return res
+}
+
+// alone is a row without a peer.
+func alone(unit string, goal Goal, values ...float64) Result {
+	by := trials{}
+	for i, v := range values {
+		by.add("c", "ours", measured{round: i, figures: Figures{"f": v}})
+	}
+	row := Row{Name: "c", Layout: "live", Unit: unit, Ours: "ours", Figure: "f", Goal: goal}
+	res, _ := row.result(by["c"])
+	return res
+}
+
+func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
+	none := Goal{}
+	disturbance := rounds("ns", none, 1.35, 1.35, 1.35)
+	disturbance.Stolen = 0.2
+	for _, test := range []struct {
+		name     string
+		was, now Result
+		worse    bool
+	}{
+		{"the same", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1), false},
+		{"below the least noise", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1.14), false},
+		{"above it", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1.16), true},
+		{"above it, and others took a fifth of the processors", rounds("ns", none, 1, 1, 1), disturbance, false},
+		{"within the recorded spread", rounds("ns", none, 0.5, 1, 1.5), rounds("ns", none, 1.4), false},
+		{"above the recorded spread", rounds("ns", none, 0.5, 1, 1.5), rounds("ns", none, 1.6), true},
+		{"one round of several is as good", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.1, 2), false},
+		{"no round of several is", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.2, 2), true},
+		{"twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 1.9, 1.9), false},
+		{"more than twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 2.1, 2.1), true},
+		{"better", rounds("ns", none, 1, 1, 1), rounds("ns", none, 0.1), false},
+		{"a heap that came out the same", rounds("B", none, 1), rounds("B", none, 1.04), false},
+		{"a heap that grew", rounds("B", none, 1), rounds("B", none, 1.06), true},
+		{"fewer where more is better", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 1000), true},
+		{"fewer in one round of two", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 1000, 1900), false},
+		{"more where more is better", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 9000), false},
+		{"a lower rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 300), true},
+		{"a higher rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 817), false},
+		{"a time without a peer that still meets its goal", alone("ms", AtMost(2), 0.5, 0.5, 0.5), alone("ms", AtMost(2), 1.9), false},
+		{"and one that does not", alone("ms", AtMost(2), 0.5, 0.5, 0.5), alone("ms", AtMost(2), 2.1), true},
+		{"nor did before", alone("ms", AtMost(2), 2.5, 2.5, 2.5), alone("ms", AtMost(2), 4), false},
+		{"memory without a peer that grew below its goal", alone("MiB", AtMost(768), 500, 500, 500), alone("MiB", AtMost(768), 600), true},
+		{"a time with neither peer nor goal", alone("ms", none, 1, 1, 1), alone("ms", none, 100), false},
+		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
+	} {
+		if worse := Compare([]Result{test.was}, []Result{test.now}); (len(worse) > 0) != test.worse {
+			t.Errorf("%s: %v", test.name, worse)
+		}
+	}
+	said := Compare([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 3, 2, 4)})
+	if want := "c (live): the ratio is 2 in the best of 3 rounds, recorded 1, noise 15%"; len(said) != 1 || said[0] != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+// checked is a case with a row that is worse than recorded and one that is not.
+func checked() (*Case, []Result) {
+	c := &Case{
+		Name:     "c",
+		Variants: []Variant{{Name: "slow"}, {Name: "same"}, {Name: "peer"}},
+		Rows: []Row{
+			{Name: "slow", Unit: "ns", Ours: "slow", Peer: "peer", Figure: "f"},
+			{Name: "same", Unit: "ns", Ours: "same", Peer: "peer", Figure: "f", Goal: Ratio(1)},
+			{Name: "new", Unit: "ns", Ours: "slow", Peer: "same", Figure: "f"},
+		},
+	}
+	by := sides{}
+	for i := range 3 {
+		for _, v := range c.Variants {
+			by[v.Name] = append(by[v.Name], measured{round: i, figures: Figures{"f": 1}})
+		}
+	}
+	return c, results([]Case{{Name: "c", Rows: c.Rows[:2]}}, trials{"c": by})
+}
+
+func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
+	c, recorded := checked()
+	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
+	round := func(i int, slow float64) {
+		for variant, value := range map[string]float64{"slow": slow, "same": 1, "peer": 1} {
+			r.trials.add("c", variant, measured{round: i, figures: Figures{"f": value}})
+		}
+	}
+	for i := range sureRounds {
+		round(i, 2)
+		got := r.again(step{c, "slow", i + 1})
+		if want := []string{"peer", "slow"}; i+1 < sureRounds && !slices.Equal(got, want) {
+			t.Errorf("after %d rounds %v are repeated, want %v", i+1, got, want)
+		}
+	}
+	if got := r.again(step{c, "slow", sureRounds + 1}); len(got) != 0 {
+		t.Errorf("after %d rounds that agree %v are repeated", sureRounds, got)
+	}
+	if worse := Compare(recorded, results([]Case{*c}, r.trials)); len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
+		t.Errorf("worse are %v", worse)
+	}
+	r.trials = trials{}
+	round(0, 2)
+	round(1, 1.1)
+	if got := r.again(step{c, "slow", 2}); len(got) != 0 {
+		t.Errorf("after a round that is as good as recorded %v are repeated", got)
+	}
+}
+
+func TestARecordRunsEverythingInexactAsOftenAsAsked(t *testing.T) {
+	c, _ := checked()
+	c.Variants = append(c.Variants, Variant{Name: "heap"})
+	c.Rows = append(c.Rows, Row{Name: "heap", Unit: "B", Ours: "heap", Figure: "f"})
+	r := &runner{o: Options{Budget: time.Hour, Rounds: 3}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
+	for _, v := range c.Variants {
+		r.trials.add("c", v.Name, measured{figures: Figures{"f": 0.1}})
+	}
+	if got, want := r.again(step{c, "slow", 2}), []string{"peer", "same", "slow"}; !slices.Equal(got, want) {
+		t.Errorf("%v are repeated, want %v", got, want)
+	}
+	r.trials["c"]["peer"][0].figures["f"] = 9 // so that no noise decides about the goal
+	if got := r.again(step{c, "slow", 3}); len(got) != 0 {
+		t.Errorf("after the rounds that were asked for %v are repeated", got)
+	}
+}
+
+func TestRoundsOfACheckLieApart(t *testing.T) {
+	for _, test := range []struct {
+		recorded []Result
+		round    int
+		want     time.Duration
+	}{{[]Result{}, 1, apart - 20*time.Second}, {[]Result{}, 0, 0}, {nil, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &runner{o: Options{Recorded: test.recorded, Progress: io.Discard}}
+			r.waitForRound(t.Context(), 0)
+			time.Sleep(20 * time.Second)
+			began := time.Now()
+			r.waitForRound(t.Context(), test.round)
+			r.waitForRound(t.Context(), test.round)
+			if waited := time.Since(began); waited != test.want {
+				t.Errorf("round %d began after %v, want %v", test.round, waited, test.want)
+			}
+			interrupted, cancel := context.WithCancel(t.Context())
+			cancel()
+			r.waitForRound(interrupted, test.round+1)
+			if waited := time.Since(began); waited != test.want {
+				t.Error("an interrupted run waits for its round")
+			}
+		})
+	}
+}
