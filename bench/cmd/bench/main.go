@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -68,7 +69,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
 	flags.IntVar(&s.rounds, "rounds", 1, "run everything at least so often, within the budget: three tell a later check how far rounds lie apart")
 	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -check, which repeats only what looks worse")
-	flags.DurationVar(&s.patience, "patience", 3*time.Minute, "wait so long in all while others take much of the machine's processors")
+	flags.DurationVar(&s.patience, "patience", 3*time.Minute, "wait so long in all while others take much of the machine's processors; a quick run does not")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -91,8 +92,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 			return err
 		}
 	}
-	if s.quick && s.repeat == 0 {
-		s.repeat = 1
+	if s.quick {
+		s.repeat, s.patience = cmp.Or(s.repeat, 1), 0
 	}
 	if s.budget == 0 {
 		if s.budget = 19 * time.Minute; s.check {
