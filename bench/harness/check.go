@@ -8,7 +8,7 @@ import (
 
 // A check measures everything once and what then looks worse than recorded again, until it does not or has been worse in
 // every one of sureRounds. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
-// The other way, to allow for as much as runs of the same code lie apart, would have to let everything grow by a half.
+// Runs of the same code lie further apart than rounds of one run: the record says how far, where a later run noted that.
 
 // sureRounds is how many rounds have to agree that a row is worse.
 const sureRounds = 5
@@ -38,22 +38,54 @@ func recordOf(rows []Result) record {
 	return all
 }
 
-// Compare says which rows are worse than recorded by more than the noise in every round. Rows that were not measured now, or
-// not recorded, are not compared.
-func Compare(recorded, now []Result) (worse []string) {
-	before := recordOf(recorded)
+// slower is how many times as slow as then the machine is now, by the times of the peers, whose code is the same: the median over all rows that
+// have one. A faster one counts as the same.
+func slower(before record, now []Result) float64 {
+	var all []float64
 	for _, r := range now {
-		if was, known := before[r.id()]; known {
-			if what, bad := r.worseThan(&was); bad {
-				worse = append(worse, fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what))
+		was, known := before[r.id()]
+		if known && r.dependsOnTheMachine() && r.Unit != Exponent && r.Peer != nil && was.Peer != nil && *was.Peer > 0 && !disturbed(r.Stolen) {
+			all = append(all, *r.Peer / *was.Peer)
+		}
+	}
+	s, _ := sampleOf(all)
+	return max(s.Median, 1)
+}
+
+// Verdict is what a check found.
+type Verdict struct {
+	// Worse says which rows are worse than recorded by more than the noise in every round.
+	Worse []string
+	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were recorded in too
+	// few rounds, these lay far apart, or others took much of the processors, then or now.
+	Compared, Blind int
+}
+
+// Compare holds what was measured against the record. Rows that were not measured now, or not recorded, are not compared.
+func Compare(recorded, now []Result) (v Verdict) {
+	before := recordOf(recorded)
+	machine := slower(before, now)
+	for _, r := range now {
+		was, known := before[r.id()]
+		if !known {
+			continue
+		}
+		what, bad := r.worseThan(&was, machine)
+		if bad {
+			v.Worse = append(v.Worse, fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what))
+		}
+		if what != "" {
+			v.Compared++
+			if was.noise(&r) > 0.5 {
+				v.Blind++
 			}
 		}
 	}
-	return worse
+	return v
 }
 
-// worseThan says by what a row is worse than it was, if it is: by its best round.
-func (r *Result) worseThan(was *Result) (what string, worse bool) {
+// worseThan says by what a row is worse than it was, if it is: by its best round, on a machine that is so many times as slow.
+func (r *Result) worseThan(was *Result, machine float64) (what string, worse bool) {
 	in := fmt.Sprintf("in the best of %d rounds", r.rounds())
 	if r.rounds() == 1 {
 		in = "in one round"
@@ -71,9 +103,12 @@ func (r *Result) worseThan(was *Result) (what string, worse bool) {
 		return "", false
 	case r.dependsOnTheMachine():
 		// Nothing beside it tells a slower machine from slower code, so the goal is what it is held to.
-		best := r.best(r.Ours, &r.Spread.OursRange)
-		worse = was.Met != nil && *was.Met && best > *r.Goal
-		return fmt.Sprintf("it is %s %s and misses its goal of %s, recorded %s", Number(best), in, Number(*r.Goal), Number(was.Ours)), worse
+		best, goal := r.best(r.Ours, &r.Spread.OursRange), *r.Goal
+		if r.Unit != Exponent {
+			goal *= machine
+		}
+		worse = was.Met != nil && *was.Met && best > goal
+		return fmt.Sprintf("it is %s %s and misses its goal, which is %s on this machine now, recorded %s", Number(best), in, Number(goal), Number(was.Ours)), worse
 	default:
 		best := r.best(r.Ours, &r.Spread.OursRange)
 		return fmt.Sprintf("it is %s %s, recorded %s, noise %s", Number(best), in, Number(was.Ours), percent(noise)), best > was.Ours*(1+noise)
@@ -88,7 +123,36 @@ func (r *Result) noise(now *Result) float64 {
 	case r.rounds() < enoughRuns:
 		return unknownNoise
 	}
-	return max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
+	noise := max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
+	if r.Peer != nil && now.Peer != nil {
+		// The peer is the same code both times: what it changed by is the machine's doing, and ours may depend on it where the peer does not, or the other way round.
+		noise = max(noise, factor(*r.Peer, *now.Peer)-1)
+	}
+	for _, ratio := range r.Again {
+		noise = max(noise, factor(*r.Ratio, ratio)-1)
+	}
+	return noise
+}
+
+// factor is how many times one is the other, the larger the smaller.
+func factor(a, b float64) float64 {
+	if a <= 0 || b <= 0 {
+		return 1
+	}
+	return max(a/b, b/a)
+}
+
+// Noted is the record with the ratios that the same code had now beside those that it had then. Rows that were disturbed tell nothing.
+func Noted(recorded, now []Result) []Result {
+	measured := recordOf(now)
+	noted := slices.Clone(recorded)
+	for i := range noted {
+		r, known := measured[noted[i].id()]
+		if known && r.Ratio != nil && noted[i].Ratio != nil && !disturbed(r.Stolen) {
+			noted[i].Again = append(slices.Clip(noted[i].Again), *r.Ratio)
+		}
+	}
+	return noted
 }
 
 // rounds is how many there are of what is compared.
@@ -123,7 +187,7 @@ func (r *Result) dependsOnTheMachine() bool {
 }
 
 // suspected are the variants of a case that have a part in a row which looks worse than recorded, and may yet turn out not to be.
-func (c *Case) suspected(by sides, before record) []string {
+func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {
 		res, measured := row.result(by)
@@ -134,7 +198,7 @@ func (c *Case) suspected(by sides, before record) []string {
 		if !known {
 			continue
 		}
-		if _, worse := res.worseThan(&was); worse {
+		if _, worse := res.worseThan(&was, machine); worse {
 			names = append(names, row.variants()...)
 		}
 	}

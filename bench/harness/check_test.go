@@ -35,6 +35,9 @@ func alone(unit string, goal Goal, values ...float64) Result {
 
 func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 	none := Goal{}
+	noted := Noted([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 1.8)})[0]
+	slow := rounds("ns", none, 1.35, 1.35, 1.35)
+	*slow.Peer = 1.4
 	disturbance := rounds("ns", none, 1.35, 1.35, 1.35)
 	disturbance.Stolen = 0.2
 	for _, test := range []struct {
@@ -52,6 +55,9 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"no round of several is", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.2, 2), true},
 		{"twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 1.9, 1.9), false},
 		{"more than twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 2.1, 2.1), true},
+		{"as far off as the same code was in another run", noted, rounds("ns", none, 1.7), false},
+		{"further off than the same code was", noted, rounds("ns", none, 1.9), true},
+		{"no further off than the peer is", rounds("ns", none, 1, 1, 1), slow, false},
 		{"better", rounds("ns", none, 1, 1, 1), rounds("ns", none, 0.1), false},
 		{"a heap that came out the same", rounds("B", none, 1), rounds("B", none, 1.04), false},
 		{"a heap that grew", rounds("B", none, 1), rounds("B", none, 1.06), true},
@@ -67,13 +73,65 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"a time with neither peer nor goal", alone("ms", none, 1, 1, 1), alone("ms", none, 100), false},
 		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
 	} {
-		if worse := Compare([]Result{test.was}, []Result{test.now}); (len(worse) > 0) != test.worse {
-			t.Errorf("%s: %v", test.name, worse)
+		if v := Compare([]Result{test.was}, []Result{test.now}); (len(v.Worse) > 0) != test.worse {
+			t.Errorf("%s: %v", test.name, v.Worse)
 		}
 	}
-	said := Compare([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 3, 2, 4)})
+	said := Compare([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 3, 2, 4)}).Worse
 	if want := "c (live): the ratio is 2 in the best of 3 rounds, recorded 1, noise 15%"; len(said) != 1 || said[0] != want {
 		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+func TestATimeWithoutAPeerIsHeldToItsGoalOnThisMachine(t *testing.T) {
+	goal := AtMost(2)
+	beside := rounds("us", Goal{}, 1, 1, 1)
+	slow := beside
+	slow.Peer = new(1.5 * *beside.Peer)
+	for value, worse := range map[float64]bool{2.9: false, 3.1: true} {
+		v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, value), slow})
+		if (len(v.Worse) > 0) != worse {
+			t.Errorf("%v ms on a machine that takes half as long again, with a goal of 2: %v", value, v.Worse)
+		}
+	}
+	slow.Stolen = 2 * calmShare // which tells nothing about how fast the machine is
+	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, 2.9), slow}); len(v.Worse) != 1 {
+		t.Errorf("worse are %v", v.Worse)
+	}
+}
+
+func TestWhatWasDisturbedIsNotNoted(t *testing.T) {
+	was, now := rounds("ns", Goal{}, 1, 1, 1), rounds("ns", Goal{}, 2)
+	now.Stolen = 2 * calmShare
+	if noted := Noted([]Result{was}, []Result{now}); noted[0].Again != nil {
+		t.Errorf("%v was noted", noted[0].Again)
+	}
+	now.Stolen = 0
+	noted := Noted([]Result{was, alone("ms", Goal{}, 1)}, []Result{now, alone("ms", Goal{}, 1)})
+	if len(noted) != 2 || !slices.Equal(noted[0].Again, []float64{2}) || noted[1].Again != nil || was.Again != nil {
+		t.Errorf("noted is %+v", noted)
+	}
+}
+
+func TestACheckTellsWhatItCouldNotSee(t *testing.T) {
+	none, taken := Goal{}, rounds("ns", Goal{}, 1, 1, 1)
+	taken.Stolen = 0.4
+	for _, test := range []struct {
+		name            string
+		was, now        Result
+		compared, blind int
+	}{
+		{"close rounds", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1), 1, 0},
+		{"one round", rounds("ns", none, 1), rounds("ns", none, 1), 1, 1},
+		{"one round of a heap", rounds("B", none, 1), rounds("B", none, 1), 1, 0},
+		{"rounds that lay far apart", rounds("ns", none, 0.4, 1, 1.6), rounds("ns", none, 1), 1, 1},
+		{"processors that were taken", rounds("ns", none, 1, 1, 1), taken, 1, 1},
+		{"neither peer nor goal", alone("ms", none, 1), alone("ms", none, 1), 0, 0},
+		{"not recorded", rounds("us", none, 1), rounds("ns", none, 1), 0, 0},
+	} {
+		if v := Compare([]Result{test.was}, []Result{test.now}); v.Compared != test.compared || v.Blind != test.blind {
+			t.Errorf("%s: %+v", test.name, v)
+		}
 	}
 }
 
@@ -99,7 +157,7 @@ func checked() (*Case, []Result) {
 
 func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	c, recorded := checked()
-	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
+	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
 	round := func(i int, slow float64) {
 		for variant, value := range map[string]float64{"slow": slow, "same": 1, "peer": 1} {
 			r.trials.add("c", variant, measured{round: i, figures: Figures{"f": value}})
@@ -115,7 +173,7 @@ func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	if got := r.again(step{c, "slow", sureRounds + 1}); len(got) != 0 {
 		t.Errorf("after %d rounds that agree %v are repeated", sureRounds, got)
 	}
-	if worse := Compare(recorded, results([]Case{*c}, r.trials)); len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
+	if worse := Compare(recorded, results([]Case{*c}, r.trials)).Worse; len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
 		t.Errorf("worse are %v", worse)
 	}
 	r.trials = trials{}

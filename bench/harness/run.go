@@ -51,7 +51,7 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 		params[cases[i].Name] = &p
 	}
 
-	r := &runner{o: o, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
+	r := &runner{o: o, cases: cases, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
 	plan := plan(cases, o)
 	prepared := map[string]bool{}
 	for i, s := range plan {
@@ -85,6 +85,9 @@ func plan(cases []Case, o Options) []step {
 		before := len(all)
 		for i := range cases {
 			times := cases[i].repeat()
+			if o.Recorded != nil {
+				times = max(times, sureRounds)
+			}
 			if o.Repeat > 0 {
 				times = min(times, o.Repeat)
 			}
@@ -103,6 +106,7 @@ func plan(cases []Case, o Options) []step {
 
 type runner struct {
 	o      Options
+	cases  []Case
 	before record
 	stolen func() float64 // what others take at the moment
 	waited time.Duration  // of the patience
@@ -171,7 +175,7 @@ func (r *runner) open(c *Case, round int) []string {
 	by := r.trials[c.Name]
 	switch {
 	case r.o.Recorded != nil:
-		return c.suspected(by, r.before)
+		return c.suspected(by, r.before, slower(r.before, results(r.cases, r.trials)))
 	case round < r.o.Rounds:
 		return c.inexact()
 	}

@@ -126,6 +126,8 @@ type Result struct {
 	GoalOf  GoalOf   `json:"goalOf,omitempty"`
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
+	// Again has the ratios of later runs of the same code.
+	Again []float64 `json:"again,omitempty"`
 	// Runs and PeerRuns are how many trials of each side count.
 	Runs     int `json:"runs"`
 	PeerRuns int `json:"peerRuns,omitempty"`

@@ -5,6 +5,7 @@
 //	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
 //	go run ./cmd/bench -only heap      the cases whose name matches
 //	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
+//	go run ./cmd/bench -check -same    note how far the same code lies from what is recorded
 //	go run ./cmd/bench -rounds 3 -budget 2h
 //	                                   a record with three rounds of everything, for checks to compare with
 package main
@@ -50,6 +51,7 @@ func main() {
 
 type settings struct {
 	quick, check bool
+	same         bool
 	only, out    string
 	repeat, pods int
 	rounds       int
@@ -63,6 +65,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.SetOutput(progress)
 	flags.BoolVar(&s.quick, "quick", false, "small sizes and one repetition: a smoke run")
 	flags.BoolVar(&s.check, "check", false, "compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
+	flags.BoolVar(&s.same, "same", false, "with -check: the code is the recorded one, so whatever differs is noise; note it in the record for later checks to allow for")
 	flags.StringVar(&s.only, "only", "", "run the cases whose name matches this regular expression")
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
@@ -78,6 +81,9 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	if s.out == "" && !s.quick {
 		s.out = "results"
+	}
+	if s.same && !s.check {
+		return errors.New("-same is about the record that -check compares with: give -check as well")
 	}
 	if s.check && s.out == "" {
 		return errors.New("-check of a quick run needs -out, the folder that another quick run recorded")
@@ -111,6 +117,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	switch {
+	case s.same:
+		return errors.Join(failed, harness.SaveRows(s.out, harness.Noted(recorded, rows)))
 	case s.check:
 		return errors.Join(failed, verdict(out, harness.Compare(recorded, rows)))
 	case s.out == "" || s.only != "" && !s.quick:
@@ -136,16 +144,17 @@ func choose(all []harness.Case, only string) ([]harness.Case, error) {
 	return chosen, nil
 }
 
-func verdict(out io.Writer, worse []string) error {
-	if len(worse) == 0 {
-		fmt.Fprintln(out, "\nNothing is worse than recorded.")
-		return nil
-	}
+func verdict(out io.Writer, v harness.Verdict) error {
 	fmt.Fprintln(out)
-	for _, w := range worse {
+	for _, w := range v.Worse {
 		fmt.Fprintln(out, "worse:", w)
 	}
-	return fmt.Errorf("%d rows are worse than recorded", len(worse))
+	fmt.Fprintf(out, "%d rows compared with the record, %d worse. In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
+		v.Compared, len(v.Worse), v.Blind)
+	if len(v.Worse) > 0 {
+		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check measures the case of one again", len(v.Worse))
+	}
+	return nil
 }
 
 // isTerminal says whether a progress line can be rewritten.

@@ -99,7 +99,7 @@ func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-check", "-out", "no/such/folder"}} {
+	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-same"}, {"-check", "-out", "no/such/folder"}} {
 		if err := bench(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("bench %v did not fail", args)
 		}
