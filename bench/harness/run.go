@@ -212,9 +212,16 @@ func (r *runner) left(rest []step) string {
 	}
 	average := sum / time.Duration(len(r.took))
 	var left time.Duration
+	open := map[step][]string{} // by case and round: a look at every row each
 	for _, s := range rest {
-		if s.round > 0 && !slices.Contains(r.open(s.c, s.round), s.variant) {
-			continue
+		if s.round > 0 {
+			round := step{c: s.c, round: min(s.round, max(r.o.Rounds, 1))} // all later ones are alike
+			if _, known := open[round]; !known {
+				open[round] = r.open(round.c, round.round)
+			}
+			if !slices.Contains(open[round], s.variant) {
+				continue
+			}
 		}
 		if d, known := r.took[s.c.Name+" "+s.variant]; known {
 			left += d
