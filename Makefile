@@ -128,6 +128,11 @@ bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 min
 	$(call say,measuring beside client-go: let the machine do nothing else)
 	cd bench && $(GO) run ./cmd/bench
 
+.PHONY: bench-record
+bench-record: bin/devcluster bin/mirador ## the same three times over (an hour and more), for bench-check to know how far rounds lie apart
+	$(call say,measuring beside client-go: let the machine do nothing else)
+	cd bench && $(GO) run ./cmd/bench -rounds 3 -budget 2h
+
 .PHONY: bench-structures
 bench-structures: ## measure the structures that a store could be made of, ours among them (5 minutes)
 	cd bench && $(GO) run ./cmd/structures

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -98,9 +97,7 @@ func growthVariant(name string, n int, open func([]*corev1.Pod) (grown, error)) 
 
 		keys, some := drawnKeys(set, n), drawnPods(set, n, p.Size(growthSample, 500))
 		if g.decodes {
-			began := time.Now()
-			g.iterate()
-			f["iterate"], f["get"] = float64(time.Since(began))/1000, getEach(keys[:len(some)], g.get)
+			f["iterate"], f["get"] = float64(measure.Work(g.iterate))/1000, getEach(keys[:len(some)], g.get)
 		} else {
 			maps.Copy(f, thrice(func() harness.Figures {
 				return harness.Figures{"get": getEach(keys, g.get), "iterate": measure.PerOp(1, readFor, g.iterate) / 1000}
@@ -108,14 +105,13 @@ func growthVariant(name string, n int, open func([]*corev1.Pod) (grown, error)) 
 		}
 		changed := changes(set, some, p.Size(growthSample, 500))
 		runtime.GC()
-		began := time.Now()
-		for _, p := range changed {
-			if err := g.update(p); err != nil {
-				return nil, err
+		update := measure.Work(func() {
+			for i := 0; i < len(changed) && err == nil; i++ {
+				err = g.update(changed[i])
 			}
-		}
-		f["update"] = float64(time.Since(began)) / float64(len(changed))
-		return f, nil
+		})
+		f["update"] = float64(update) / float64(len(changed))
+		return f, err
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	clientgo "k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/bench/harness"
+	"github.com/mirador-k8s/mirador/bench/measure"
 	"github.com/mirador-k8s/mirador/internal/testpods"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -100,21 +101,20 @@ const updateRounds = 5
 // writeRound writes one half one at a time, the other in batches.
 func writeRound(w writer, pods []*corev1.Pod) (harness.Figures, error) {
 	half := len(pods) / 2
-	began := time.Now()
-	for _, p := range pods[:half] {
-		if err := w.update(p); err != nil {
-			return nil, err
+	var err error
+	one := measure.Work(func() {
+		for i := 0; i < half && err == nil; i++ {
+			err = w.update(pods[i])
 		}
-	}
-	one := time.Since(began)
-	began = time.Now()
-	for batch := range slices.Chunk(pods[half:], updateBatch) {
-		if err := w.updateAll(batch); err != nil {
-			return nil, err
+	})
+	batch := measure.Work(func() {
+		for some := range slices.Chunk(pods[half:], updateBatch) {
+			if err == nil {
+				err = w.updateAll(some)
+			}
 		}
-	}
-	batch := time.Since(began)
-	return harness.Figures{"one": float64(one) / float64(half), "batch": float64(batch) / float64(half)}, nil
+	})
+	return harness.Figures{"one": float64(one) / float64(half), "batch": float64(batch) / float64(half)}, err
 }
 
 // indexWriter writes to a store of client-go's interface, in batches by its

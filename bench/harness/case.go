@@ -178,11 +178,11 @@ func (c *Case) undecided(by sides) []string {
 	return slices.Compact(names)
 }
 
-// inexact are the variants that have a part in a figure which comes out otherwise every time.
-func (c *Case) inexact() []string {
+// measuredIn are the variants that have a part in a row of fewer rounds than that, unless its figure comes out the same every time.
+func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	var names []string
 	for _, r := range c.Rows {
-		if !exact(r.Unit) {
+		if res, _ := r.result(by); !exact(r.Unit) && res.rounds() < fewerThan {
 			names = append(names, r.variants()...)
 		}
 	}

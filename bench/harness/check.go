@@ -7,11 +7,14 @@ import (
 )
 
 // A check measures everything once and what then looks worse than recorded again, until it does not or has been worse in
-// every one of sureRounds. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
+// so many rounds that it is sure. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
 // Runs of the same code lie further apart than rounds of one run: the record says how far, where a later run noted that.
 
-// sureRounds is how many rounds have to agree that a row is worse.
-const sureRounds = 5
+// How many rounds have to agree that a row is worse: a time, and a heap, which comes out the same.
+const (
+	sureRounds  = 5
+	exactRounds = 2
+)
 
 // What is taken for noise however close the rounds of the record were. Heaps come out the same.
 const (
@@ -54,8 +57,10 @@ func slower(before record, now []Result) float64 {
 
 // Verdict is what a check found.
 type Verdict struct {
-	// Worse says which rows are worse than recorded by more than the noise in every round.
+	// Worse says which rows are worse than recorded by more than the noise, in as many rounds as it takes to be sure.
 	Worse []string
+	// Unsure says which look so in fewer: the time was over.
+	Unsure []string
 	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were recorded in too
 	// few rounds, these lay far apart, or others took much of the processors, then or now.
 	Compared, Blind int
@@ -71,8 +76,10 @@ func Compare(recorded, now []Result) (v Verdict) {
 			continue
 		}
 		what, bad := r.worseThan(&was, machine)
-		if bad {
-			v.Worse = append(v.Worse, fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what))
+		if said := fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what); bad && r.sure() {
+			v.Worse = append(v.Worse, said)
+		} else if bad {
+			v.Unsure = append(v.Unsure, said)
 		}
 		if what != "" {
 			v.Compared++
@@ -163,6 +170,14 @@ func (r *Result) rounds() int {
 	return min(r.Runs, r.PeerRuns)
 }
 
+// sure reports whether there are rounds enough to call a row worse.
+func (r *Result) sure() bool {
+	if exact(r.Unit) {
+		return r.rounds() >= exactRounds
+	}
+	return r.rounds() >= sureRounds
+}
+
 func (r *Result) best(one float64, all *[2]float64) float64 {
 	switch {
 	case all == nil || r.Unit == Exponent:
@@ -191,7 +206,7 @@ func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {
 		res, measured := row.result(by)
-		if !measured || res.rounds() >= sureRounds {
+		if !measured || res.sure() {
 			continue
 		}
 		was, known := before[res.id()]

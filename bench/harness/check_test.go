@@ -73,13 +73,26 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"a time with neither peer nor goal", alone("ms", none, 1, 1, 1), alone("ms", none, 100), false},
 		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
 	} {
-		if v := Compare([]Result{test.was}, []Result{test.now}); (len(v.Worse) > 0) != test.worse {
-			t.Errorf("%s: %v", test.name, v.Worse)
+		if v := Compare([]Result{test.was}, []Result{test.now}); looksWorse(v) != test.worse {
+			t.Errorf("%s: %+v", test.name, v)
 		}
 	}
-	said := Compare([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 3, 2, 4)}).Worse
-	if want := "c (live): the ratio is 2 in the best of 3 rounds, recorded 1, noise 15%"; len(said) != 1 || said[0] != want {
-		t.Errorf("it says %q, want %q", said, want)
+}
+
+func looksWorse(v Verdict) bool { return len(v.Worse)+len(v.Unsure) > 0 }
+
+func TestACheckIsSureWhenEnoughRoundsAgree(t *testing.T) {
+	was := rounds("ns", Goal{}, 1, 1, 1)
+	said := "c (live): the ratio is 2 in the best of 4 rounds, recorded 1, noise 15%"
+	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2)}); len(v.Worse) > 0 || !slices.Equal(v.Unsure, []string{said}) {
+		t.Errorf("after four rounds: %+v, want that it is not sure of %q", v, said)
+	}
+	said = "c (live): the ratio is 2 in the best of 5 rounds, recorded 1, noise 15%"
+	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2, 9)}); len(v.Unsure) > 0 || !slices.Equal(v.Worse, []string{said}) {
+		t.Errorf("after five rounds: %+v, want %q", v, said)
+	}
+	if v := Compare([]Result{rounds("B", Goal{}, 1)}, []Result{rounds("B", Goal{}, 2, 2)}); len(v.Worse) != 1 {
+		t.Errorf("after two rounds of a heap: %+v", v)
 	}
 }
 
@@ -90,13 +103,13 @@ func TestATimeWithoutAPeerIsHeldToItsGoalOnThisMachine(t *testing.T) {
 	slow.Peer = new(1.5 * *beside.Peer)
 	for value, worse := range map[float64]bool{2.9: false, 3.1: true} {
 		v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, value), slow})
-		if (len(v.Worse) > 0) != worse {
-			t.Errorf("%v ms on a machine that takes half as long again, with a goal of 2: %v", value, v.Worse)
+		if looksWorse(v) != worse {
+			t.Errorf("%v ms on a machine that takes half as long again, with a goal of 2: %+v", value, v)
 		}
 	}
 	slow.Stolen = 2 * calmShare // which tells nothing about how fast the machine is
-	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, 2.9), slow}); len(v.Worse) != 1 {
-		t.Errorf("worse are %v", v.Worse)
+	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, 2.9), slow}); len(v.Unsure) != 1 {
+		t.Errorf("the check says %+v", v)
 	}
 }
 
@@ -189,14 +202,24 @@ func TestARecordRunsEverythingInexactAsOftenAsAsked(t *testing.T) {
 	c.Variants = append(c.Variants, Variant{Name: "heap"})
 	c.Rows = append(c.Rows, Row{Name: "heap", Unit: "B", Ours: "heap", Figure: "f"})
 	r := &runner{o: Options{Budget: time.Hour, Rounds: 3}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
-	for _, v := range c.Variants {
-		r.trials.add("c", v.Name, measured{figures: Figures{"f": 0.1}})
+	r.trials.add("c", "heap", measured{figures: Figures{"f": 0.1}})
+	round := func(i int, stolen float64) {
+		for _, v := range []string{"slow", "same", "peer"} {
+			value := 0.1
+			if v == "peer" {
+				value = 9 // so that no noise decides about the goal
+			}
+			r.trials.add("c", v, measured{round: i, figures: Figures{"f": value}, stolen: stolen})
+		}
 	}
-	if got, want := r.again(step{c, "slow", 2}), []string{"peer", "same", "slow"}; !slices.Equal(got, want) {
-		t.Errorf("%v are repeated, want %v", got, want)
+	for i, stolen := range []float64{0, 2 * calmShare, 0} { // the second does not count
+		round(i, stolen)
+		if got, want := r.again(step{c, "slow", i + 1}), []string{"peer", "same", "slow"}; !slices.Equal(got, want) {
+			t.Errorf("after %d rounds %v are repeated, want %v", i+1, got, want)
+		}
 	}
-	r.trials["c"]["peer"][0].figures["f"] = 9 // so that no noise decides about the goal
-	if got := r.again(step{c, "slow", 3}); len(got) != 0 {
+	round(3, 0)
+	if got := r.again(step{c, "slow", 4}); len(got) != 0 {
 		t.Errorf("after the rounds that were asked for %v are repeated", got)
 	}
 }

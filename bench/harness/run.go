@@ -18,7 +18,7 @@ type Options struct {
 	Budget time.Duration
 	// Repeat, where it is set, is how often every variant is run at most.
 	Repeat int
-	// Rounds is how often everything is run at least, within the budget, but for what comes out the same every time.
+	// Rounds is in how many rounds that count everything is measured at least, within the budget, but for what comes out the same every time.
 	Rounds int
 	// Recorded, where it is set, makes the run a check: what is repeated is what looks worse than this.
 	Recorded []Result
@@ -86,7 +86,10 @@ func plan(cases []Case, o Options) []step {
 		for i := range cases {
 			times := cases[i].repeat()
 			if o.Recorded != nil {
-				times = max(times, sureRounds)
+				times = max(times, 2*sureRounds) // some of which will be disturbed
+			}
+			if o.Rounds > 1 {
+				times = max(times, 2*o.Rounds)
 			}
 			if o.Repeat > 0 {
 				times = min(times, o.Repeat)
@@ -158,7 +161,7 @@ func (r *runner) again(s step) []string {
 	if r.round.c == s.c && r.round.number == s.round {
 		return r.round.variants
 	}
-	chosen := r.open(s.c, s.round)
+	chosen := r.open(s.c)
 	needs := time.Since(r.began)
 	for _, v := range chosen {
 		needs += r.took[s.c.Name+" "+v]
@@ -171,13 +174,15 @@ func (r *runner) again(s step) []string {
 }
 
 // open are the variants of a case about which another round may tell something.
-func (r *runner) open(c *Case, round int) []string {
+func (r *runner) open(c *Case) []string {
 	by := r.trials[c.Name]
 	switch {
 	case r.o.Recorded != nil:
 		return c.suspected(by, r.before, slower(r.before, results(r.cases, r.trials)))
-	case round < r.o.Rounds:
-		return c.inexact()
+	case r.o.Rounds > 1:
+		if few := c.measuredIn(by, r.o.Rounds); len(few) > 0 {
+			return few
+		}
 	}
 	return c.undecided(by)
 }
@@ -212,14 +217,13 @@ func (r *runner) left(rest []step) string {
 	}
 	average := sum / time.Duration(len(r.took))
 	var left time.Duration
-	open := map[step][]string{} // by case and round: a look at every row each
+	open := map[*Case][]string{} // which takes a look at every row
 	for _, s := range rest {
 		if s.round > 0 {
-			round := step{c: s.c, round: min(s.round, max(r.o.Rounds, 1))} // all later ones are alike
-			if _, known := open[round]; !known {
-				open[round] = r.open(round.c, round.round)
+			if _, known := open[s.c]; !known {
+				open[s.c] = r.open(s.c)
 			}
-			if !slices.Contains(open[round], s.variant) {
+			if !slices.Contains(open[s.c], s.variant) {
 				continue
 			}
 		}

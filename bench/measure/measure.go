@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -54,6 +56,24 @@ func CPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for a bad argument only
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Work is how long the processor works on f, which does everything on the goroutine that calls it. Unlike a clock on the wall it stands still while the host
+// gives the processor to others: with 3% of it taken, the slowest of 3,000 loops of 13 ms took 2.5 times the median by that clock and 1.4 by this one.
+// What the collector does meanwhile on other threads is in neither.
+func Work(f func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	f()
+	return threadTime() - before
+}
+
+// threadTime is the processor time that this thread has used.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails for a bad argument only
+	return time.Duration(t.Nano())
 }
 
 // Allocated is how many bytes and objects were allocated so far.
@@ -141,16 +161,14 @@ func collect() {
 // collectedAt is how much had been allocated when collect last did something.
 var collectedAt atomic.Uint64
 
-// PerOp runs f, which does n operations, until the time is up, and returns the
-// nanoseconds of one operation in the median round. There are five at least, unless they take longer than is enough.
+// PerOp runs f, which does n operations and all of them itself, until the time is up, and returns the
+// nanoseconds of work of one operation in the median round. There are five at least, unless they take longer than is enough.
 func PerOp(n int, budget time.Duration, f func()) float64 {
 	collect() // or the collection of what the input was made of runs beside the first measurement of a process, and not beside the others
 	f()       // warm-up
 	var rounds []time.Duration
 	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5 && time.Since(began) < enough; {
-		t := time.Now()
-		f()
-		rounds = append(rounds, time.Since(t))
+		rounds = append(rounds, Work(f))
 	}
 	return float64(Percentile(rounds, 0.5)) / float64(n)
 }

@@ -56,6 +56,28 @@ func TestWhatWasJustCollectedIsNotCollectedAgain(t *testing.T) {
 
 var sink []byte
 
+func TestWorkIsThatOfTheCallerAlone(t *testing.T) {
+	var sum int
+	spin := func() {
+		for i := range 50_000_000 {
+			sum += i
+		}
+	}
+	began := time.Now()
+	work := Work(spin)
+	if wall := time.Since(began); work <= 0 || work > wall {
+		t.Errorf("a loop of %v is %v of work", wall, work)
+	}
+	waited := Work(func() {
+		done := make(chan struct{})
+		go func() { defer close(done); spin() }()
+		<-done
+	})
+	if waited > work/2 {
+		t.Errorf("to wait for %v of work elsewhere is %v of work", work, waited)
+	}
+}
+
 func TestPercentiles(t *testing.T) {
 	var v []time.Duration
 	for i := range 100 {

@@ -59,6 +59,18 @@ type settings struct {
 	patience     time.Duration
 }
 
+// defaults sets what was not given. A check takes longer: the time is for what looks worse, until that is sure.
+func (s *settings) defaults() {
+	budget, patience := 19*time.Minute, 3*time.Minute
+	if s.check {
+		budget, patience = 45*time.Minute, 10*time.Minute
+	}
+	s.budget, s.patience = cmp.Or(s.budget, budget), cmp.Or(s.patience, patience)
+	if s.quick {
+		s.repeat, s.patience = cmp.Or(s.repeat, 1), 0
+	}
+}
+
 func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -70,9 +82,9 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.IntVar(&s.rounds, "rounds", 1, "run everything at least so often, within the budget: three tell a later check how far rounds lie apart")
+	flags.IntVar(&s.rounds, "rounds", 1, "measure everything in so many rounds at least that nobody disturbed, within the budget: three tell a later check how far rounds lie apart")
 	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -check, which repeats only what looks worse")
-	flags.DurationVar(&s.patience, "patience", 3*time.Minute, "wait so long in all while others take much of the machine's processors; a quick run does not")
+	flags.DurationVar(&s.patience, "patience", 0, "wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -check; a quick run does not wait")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -98,14 +110,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 			return err
 		}
 	}
-	if s.quick {
-		s.repeat, s.patience = cmp.Or(s.repeat, 1), 0
-	}
-	if s.budget == 0 {
-		if s.budget = 19 * time.Minute; s.check {
-			s.budget = 45 * time.Minute
-		}
-	}
+	s.defaults()
 	rows, failed := harness.Run(ctx, chosen, harness.Options{
 		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat, Rounds: s.rounds, Recorded: recorded,
 		Progress: progress, Terminal: isTerminal(progress),
@@ -149,10 +154,16 @@ func verdict(out io.Writer, v harness.Verdict) error {
 	for _, w := range v.Worse {
 		fmt.Fprintln(out, "worse:", w)
 	}
-	fmt.Fprintf(out, "%d rows compared with the record, %d worse. In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
-		v.Compared, len(v.Worse), v.Blind)
-	if len(v.Worse) > 0 {
+	for _, u := range v.Unsure {
+		fmt.Fprintln(out, "not sure:", u)
+	}
+	fmt.Fprintf(out, "%d rows compared with the record, %d worse, %d not sure. In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
+		v.Compared, len(v.Worse), len(v.Unsure), v.Blind)
+	switch {
+	case len(v.Worse) > 0:
 		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check measures the case of one again", len(v.Worse))
+	case len(v.Unsure) > 0:
+		return fmt.Errorf("the time was over with %d rows that look worse in too few rounds to be sure: -budget 2h gives it more, -only REGEX -check measures the case of one alone", len(v.Unsure))
 	}
 	return nil
 }

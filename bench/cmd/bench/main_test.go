@@ -93,7 +93,7 @@ func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 	}
 	var out bytes.Buffer
 	err = bench(t.Context(), []string{"-quick", "-check", "-out", dir, "-only", "^heap$"}, &out, io.Discard)
-	if err == nil || !strings.Contains(out.String(), "worse: heap per pod, decoded here (live)") {
+	if err == nil || !strings.Contains(out.String(), "not sure: heap per pod, decoded here (live)") {
 		t.Errorf("a check against figures a hundred times better says %v and prints:\n%s", err, &out)
 	}
 }
