@@ -190,6 +190,11 @@ func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	return slices.Compact(names)
 }
 
+// isTimed reports whether a variant has a part in a row that others can disturb.
+func (c *Case) isTimed(variant string) bool {
+	return slices.ContainsFunc(c.Rows, func(r Row) bool { return !isMemory(r.Unit) && slices.Contains(r.variants(), variant) })
+}
+
 func (c *Case) variant(name string) (Variant, error) {
 	for _, v := range c.Variants {
 		if v.Name == name {

@@ -61,6 +61,8 @@ type Verdict struct {
 	Worse []string
 	// Unsure says which look so in fewer: the time was over.
 	Unsure []string
+	// Disturbed says which look so and tell nothing: others took the processors from every trial.
+	Disturbed []string
 	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were recorded in too
 	// few rounds, these lay far apart, or others took much of the processors, then or now.
 	Compared, Blind int
@@ -76,9 +78,13 @@ func Compare(recorded, now []Result) (v Verdict) {
 			continue
 		}
 		what, bad := r.worseThan(&was, machine)
-		if said := fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what); bad && r.sure() {
+		switch said := fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what); {
+		case !bad:
+		case r.Stolen > tooMuch && !isMemory(r.Unit):
+			v.Disturbed = append(v.Disturbed, fmt.Sprintf("%s; others took %s of the processors", said, percent(r.Stolen)))
+		case r.sure():
 			v.Worse = append(v.Worse, said)
-		} else if bad {
+		default:
 			v.Unsure = append(v.Unsure, said)
 		}
 		if what != "" {
@@ -196,6 +202,9 @@ func (r *Result) moreIsBetter() bool {
 // exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in the heap.
 func exact(unit string) bool { return unit == "B" || unit == "KiB" }
 
+// isMemory reports whether figures of a unit are amounts of memory, which do not depend on who has the processors.
+func isMemory(unit string) bool { return exact(unit) || unit == "MiB" }
+
 // dependsOnTheMachine reports whether a figure is a time or made of times.
 func (r *Result) dependsOnTheMachine() bool {
 	return slices.Contains([]string{"ns", "us", "ms", "s", Exponent}, r.Unit)
@@ -206,7 +215,7 @@ func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {
 		res, measured := row.result(by)
-		if !measured || res.sure() {
+		if !measured || res.sure() && res.Stolen <= tooMuch {
 			continue
 		}
 		was, known := before[res.id()]

@@ -79,6 +79,21 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 	}
 }
 
+func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
+	taken := func(r Result) Result { r.Stolen = 2 * tooMuch; return r }
+	far := []float64{9, 9, 9, 9, 9}
+	v := Compare([]Result{rounds("ns", Goal{}, 1, 1, 1)}, []Result{taken(rounds("ns", Goal{}, far...))})
+	if len(v.Worse)+len(v.Unsure) > 0 || len(v.Disturbed) != 1 || !strings.Contains(v.Disturbed[0], "others took 50%") {
+		t.Errorf("a time: %+v", v)
+	}
+	for _, unit := range []string{"B", "MiB"} {
+		v := Compare([]Result{rounds(unit, Goal{}, 1, 1, 1)}, []Result{taken(rounds(unit, Goal{}, far...))})
+		if len(v.Worse) != 1 || len(v.Disturbed) > 0 {
+			t.Errorf("an amount of memory in %s: %+v", unit, v)
+		}
+	}
+}
+
 func looksWorse(v Verdict) bool { return len(v.Worse)+len(v.Unsure) > 0 }
 
 func TestACheckIsSureWhenEnoughRoundsAgree(t *testing.T) {

@@ -140,7 +140,9 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 		return
 	}
 	r.waitForRound(ctx, s.round)
-	r.waitForCalm(ctx)
+	if s.c.isTimed(s.variant) {
+		r.waitForCalm(ctx)
+	}
 	r.say("%s, %s, repetition %d: %s elapsed, %s left", s.c.Name, s.variant, s.round+1,
 		time.Since(r.began).Round(time.Second), r.left(rest))
 	began, before := time.Now(), readTicks()

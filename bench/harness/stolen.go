@@ -69,7 +69,7 @@ func stolenNow() float64 {
 	return readTicks().stolenSince(before)
 }
 
-// tooMuch is what others take when it is better to wait: a trial would take longer than the wait, and would not count.
+// tooMuch is what others take when it is better to wait: a trial would take longer than the wait, and would tell nothing.
 const tooMuch = 0.25
 
 // waitForCalm waits while others take much of the processors, as long as the run's patience lasts.

@@ -72,3 +72,15 @@ func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyWhatIsTimedWaitsForCalm(t *testing.T) {
+	c := Case{Rows: []Row{
+		{Unit: "B", Ours: "heap", Peer: "peer"}, {Unit: "MiB", Ours: "heap"}, {Unit: "ns", Ours: "get", Peer: "peer"},
+		{Ours: "curve", Growth: []int{10}},
+	}}
+	for variant, want := range map[string]bool{"heap": false, "peer": true, "get": true, At("curve", 10): true} {
+		if c.isTimed(variant) != want {
+			t.Errorf("%s: timed is %v", variant, !want)
+		}
+	}
+}

@@ -7,7 +7,7 @@
 //	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
 //	go run ./cmd/bench -check -same    note how far the same code lies from what is recorded
 //	go run ./cmd/bench -rounds 3 -budget 2h
-//	                                   a record with three rounds of everything, for checks to compare with
+//	                                   a record with three rounds of everything that nobody disturbed, for checks to compare with
 package main
 
 import (
@@ -157,8 +157,11 @@ func verdict(out io.Writer, v harness.Verdict) error {
 	for _, u := range v.Unsure {
 		fmt.Fprintln(out, "not sure:", u)
 	}
-	fmt.Fprintf(out, "%d rows compared with the record, %d worse, %d not sure. In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
-		v.Compared, len(v.Worse), len(v.Unsure), v.Blind)
+	for _, d := range v.Disturbed {
+		fmt.Fprintln(out, "too disturbed to tell:", d)
+	}
+	fmt.Fprintf(out, "%d rows compared with the record, %d worse, %d not sure, %d too disturbed to tell (run it again, or -only their case). In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
+		v.Compared, len(v.Worse), len(v.Unsure), len(v.Disturbed), v.Blind)
 	switch {
 	case len(v.Worse) > 0:
 		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check measures the case of one again", len(v.Worse))
