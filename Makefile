@@ -128,10 +128,10 @@ bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 min
 	$(call say,measuring beside client-go: let the machine do nothing else)
 	cd bench && $(GO) run ./cmd/bench
 
-.PHONY: bench-record
-bench-record: bin/devcluster bin/mirador ## the same three times over (an hour and more), for bench-check to know how far rounds lie apart
+.PHONY: bench-more
+bench-more: bin/devcluster bin/mirador ## add rounds to what make bench recorded (45 minutes at most), for bench-check to know how far they lie apart
 	$(call say,measuring beside client-go: let the machine do nothing else)
-	cd bench && $(GO) run ./cmd/bench -rounds 3 -budget 2h
+	cd bench && $(GO) run ./cmd/bench -add
 
 .PHONY: bench-structures
 bench-structures: ## measure the structures that a store could be made of, ours among them (5 minutes)

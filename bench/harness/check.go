@@ -8,7 +8,7 @@ import (
 
 // A check measures everything once and what then looks worse than recorded again, until it does not or has been worse in
 // so many rounds that it is sure. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
-// Runs of the same code lie further apart than rounds of one run: the record says how far, where a later run noted that.
+// Runs of the same code lie further apart than rounds of one run: a record of several says how far.
 
 // How many rounds have to agree that a row is worse: a time, and a heap, which comes out the same.
 const (
@@ -141,9 +141,6 @@ func (r *Result) noise(now *Result) float64 {
 		// The peer is the same code both times: what it changed by is the machine's doing, and ours may depend on it where the peer does not, or the other way round.
 		noise = max(noise, factor(*r.Peer, *now.Peer)-1)
 	}
-	for _, ratio := range r.Again {
-		noise = max(noise, factor(*r.Ratio, ratio)-1)
-	}
 	return noise
 }
 
@@ -153,19 +150,6 @@ func factor(a, b float64) float64 {
 		return 1
 	}
 	return max(a/b, b/a)
-}
-
-// Noted is the record with the ratios that the same code had now beside those that it had then. Rows that were disturbed tell nothing.
-func Noted(recorded, now []Result) []Result {
-	measured := recordOf(now)
-	noted := slices.Clone(recorded)
-	for i := range noted {
-		r, known := measured[noted[i].id()]
-		if known && r.Ratio != nil && noted[i].Ratio != nil && !disturbed(r.Stolen) {
-			noted[i].Again = append(slices.Clip(noted[i].Again), *r.Ratio)
-		}
-	}
-	return noted
 }
 
 // rounds is how many there are of what is compared.

@@ -12,7 +12,7 @@ import (
 
 // rounds is a row of the ratios of several rounds.
 func rounds(unit string, goal Goal, ratios ...float64) Result {
-	by := trials{}
+	by := Trials{}
 	for i, v := range ratios {
 		by.add("c", "ours", measured{round: i, figures: Figures{"f": v}})
 		by.add("c", "peer", measured{round: i, figures: Figures{"f": 1}})
@@ -24,7 +24,7 @@ func rounds(unit string, goal Goal, ratios ...float64) Result {
 
 // alone is a row without a peer.
 func alone(unit string, goal Goal, values ...float64) Result {
-	by := trials{}
+	by := Trials{}
 	for i, v := range values {
 		by.add("c", "ours", measured{round: i, figures: Figures{"f": v}})
 	}
@@ -35,7 +35,6 @@ func alone(unit string, goal Goal, values ...float64) Result {
 
 func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 	none := Goal{}
-	noted := Noted([]Result{rounds("ns", none, 1, 1, 1)}, []Result{rounds("ns", none, 1.8)})[0]
 	slow := rounds("ns", none, 1.35, 1.35, 1.35)
 	*slow.Peer = 1.4
 	disturbance := rounds("ns", none, 1.35, 1.35, 1.35)
@@ -55,8 +54,6 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"no round of several is", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.2, 2), true},
 		{"twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 1.9, 1.9), false},
 		{"more than twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 2.1, 2.1), true},
-		{"as far off as the same code was in another run", noted, rounds("ns", none, 1.7), false},
-		{"further off than the same code was", noted, rounds("ns", none, 1.9), true},
 		{"no further off than the peer is", rounds("ns", none, 1, 1, 1), slow, false},
 		{"better", rounds("ns", none, 1, 1, 1), rounds("ns", none, 0.1), false},
 		{"a heap that came out the same", rounds("B", none, 1), rounds("B", none, 1.04), false},
@@ -128,19 +125,6 @@ func TestATimeWithoutAPeerIsHeldToItsGoalOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestWhatWasDisturbedIsNotNoted(t *testing.T) {
-	was, now := rounds("ns", Goal{}, 1, 1, 1), rounds("ns", Goal{}, 2)
-	now.Stolen = 2 * calmShare
-	if noted := Noted([]Result{was}, []Result{now}); noted[0].Again != nil {
-		t.Errorf("%v was noted", noted[0].Again)
-	}
-	now.Stolen = 0
-	noted := Noted([]Result{was, alone("ms", Goal{}, 1)}, []Result{now, alone("ms", Goal{}, 1)})
-	if len(noted) != 2 || !slices.Equal(noted[0].Again, []float64{2}) || noted[1].Again != nil || was.Again != nil {
-		t.Errorf("noted is %+v", noted)
-	}
-}
-
 func TestACheckTellsWhatItCouldNotSee(t *testing.T) {
 	none, taken := Goal{}, rounds("ns", Goal{}, 1, 1, 1)
 	taken.Stolen = 0.4
@@ -180,12 +164,12 @@ func checked() (*Case, []Result) {
 			by[v.Name] = append(by[v.Name], measured{round: i, figures: Figures{"f": 1}})
 		}
 	}
-	return c, results([]Case{{Name: "c", Rows: c.Rows[:2]}}, trials{"c": by})
+	return c, Rows([]Case{{Name: "c", Rows: c.Rows[:2]}}, Trials{"c": by})
 }
 
 func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	c, recorded := checked()
-	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
+	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
 	round := func(i int, slow float64) {
 		for variant, value := range map[string]float64{"slow": slow, "same": 1, "peer": 1} {
 			r.trials.add("c", variant, measured{round: i, figures: Figures{"f": value}})
@@ -201,10 +185,10 @@ func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	if got := r.again(step{c, "slow", sureRounds + 1}); len(got) != 0 {
 		t.Errorf("after %d rounds that agree %v are repeated", sureRounds, got)
 	}
-	if worse := Compare(recorded, results([]Case{*c}, r.trials)).Worse; len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
+	if worse := Compare(recorded, Rows([]Case{*c}, r.trials)).Worse; len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
 		t.Errorf("worse are %v", worse)
 	}
-	r.trials = trials{}
+	r.trials = Trials{}
 	round(0, 2)
 	round(1, 1.1)
 	if got := r.again(step{c, "slow", 2}); len(got) != 0 {
@@ -212,11 +196,11 @@ func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	}
 }
 
-func TestARecordRunsEverythingInexactAsOftenAsAsked(t *testing.T) {
+func TestARecordIsAddedToUntilItTellsHowFarRoundsLieApart(t *testing.T) {
 	c, _ := checked()
 	c.Variants = append(c.Variants, Variant{Name: "heap"})
 	c.Rows = append(c.Rows, Row{Name: "heap", Unit: "B", Ours: "heap", Figure: "f"})
-	r := &runner{o: Options{Budget: time.Hour, Rounds: 3}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{}}
+	r := &runner{o: Options{Budget: time.Hour, Add: true}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
 	r.trials.add("c", "heap", measured{figures: Figures{"f": 0.1}})
 	round := func(i int, stolen float64) {
 		for _, v := range []string{"slow", "same", "peer"} {
@@ -235,7 +219,7 @@ func TestARecordRunsEverythingInexactAsOftenAsAsked(t *testing.T) {
 	}
 	round(3, 0)
 	if got := r.again(step{c, "slow", 4}); len(got) != 0 {
-		t.Errorf("after the rounds that were asked for %v are repeated", got)
+		t.Errorf("after three rounds that count %v are repeated", got)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestSampleIsTheMedianWithItsRange(t *testing.T) {
 
 // A machine that is half as fast for two of three rounds, and a side that has no trial in one of them.
 func TestARatioIsThatOfItsRounds(t *testing.T) {
-	by := trials{}
+	by := Trials{}
 	for round, slow := range []float64{1, 2, 2} {
 		if round != 1 {
 			by.add("c", "ours", measured{round: round, figures: Figures{"ns": 10 * slow}})
@@ -46,7 +46,7 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 		t.Errorf("the ratio is %v", *res.Ratio)
 	}
 	// Without a round in common the medians are all there is.
-	apart := trials{}
+	apart := Trials{}
 	apart.add("c", "ours", measured{round: 0, figures: Figures{"ns": 10}})
 	apart.add("c", "peer", measured{round: 1, figures: Figures{"ns": 20}})
 	if res, _ := row.result(apart["c"]); *res.Ratio != 0.5 || res.Spread.Ratio != nil {
@@ -62,7 +62,7 @@ func TestMediansAreThoseOfEachFigure(t *testing.T) {
 }
 
 func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
-	by := trials{}
+	by := Trials{}
 	for i, v := range []float64{10, 20, 30} {
 		by.add("c", "ours", measured{round: i, figures: Figures{"ns": v}})
 		by.add("c", "peer", measured{round: i, figures: Figures{"ns": v * 10}})
@@ -88,7 +88,7 @@ func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 }
 
 func TestGrowthIsTheExponentOfTheSize(t *testing.T) {
-	by := trials{}
+	by := Trials{}
 	for _, n := range []int{10, 100, 1000} {
 		by.add("c", At("ours", n), measured{figures: Figures{"cost": 3 * float64(n)}})
 		by.add("c", At("peer", n), measured{figures: Figures{"cost": float64(n) * float64(n)}})
@@ -119,7 +119,7 @@ func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
 
 func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "least", Floor: true}}}
-	by := trials{}
+	by := Trials{}
 	for _, v := range c.Variants {
 		by.add("c", v.Name, measured{figures: Figures{"ns": 10}})
 	}
@@ -144,7 +144,7 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	}
 	disturbance := measured{figures: Figures{"ns": 10}, stolen: 2 * calmShare}
 	c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}
-	busy := trials{}
+	busy := Trials{}
 	for range enoughRuns {
 		busy.add("c", "ours", disturbance)
 		busy.add("c", "peer", disturbance)
@@ -176,7 +176,7 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
 	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}}, Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
 	for budget, want := range map[time.Duration]int{time.Hour: 2, 90 * time.Second: 0} {
-		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: trials{}, took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
+		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
 		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1}})
 		r.trials.add("c", "peer", measured{figures: Figures{"ns": 1}})
 		if got := r.again(step{c, "ours", 1}); len(got) != want {

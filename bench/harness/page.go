@@ -24,7 +24,7 @@ func page(rows []Result, m Machine) string {
 Both sides on the same inputs in one run, each trial in a process of its own, the sides in turn; medians of the
 repetitions. A ratio is ours over client-go's, so less is better, except where the goal says "≥"; it is the median of the
 ratios of the rounds, in which both sides ran within a minute, and not that of the two medians. Written by
-`+"`make bench`"+`, the same rows are in [results.json](results.json).
+`+"`make bench`"+`, the same rows are in [results.json](results.json), and the trials they are made of in [trials.jsonl](trials.jsonl).
 
 %d goals met, %d not met, %d rows without a goal.
 

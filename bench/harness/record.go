@@ -16,10 +16,12 @@ func Save(dir string, rows []Result, m Machine) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder for the results: %w", err)
 	}
-	if err := SaveRows(dir, rows); err != nil {
-		return err
+	data, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the results as JSON: %w", err)
 	}
 	files := map[string][]byte{
+		File:         append(data, '\n'),
 		"README.md":  []byte(page(rows, m)),
 		"ratios.svg": []byte(ratioPlot(rows)),
 	}
@@ -30,18 +32,6 @@ func Save(dir string, rows []Result, m Machine) error {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return fmt.Errorf("write the results: %w", err)
 		}
-	}
-	return nil
-}
-
-// SaveRows writes the rows alone.
-func SaveRows(dir string, rows []Result) error {
-	data, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the results as JSON: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, File), append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil
 }

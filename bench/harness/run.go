@@ -18,8 +18,11 @@ type Options struct {
 	Budget time.Duration
 	// Repeat, where it is set, is how often every variant is run at most.
 	Repeat int
-	// Rounds is in how many rounds that count everything is measured at least, within the budget, but for what comes out the same every time.
-	Rounds int
+	// Trials is where what is measured goes; where it is not set it is only in the rows.
+	Trials Trials
+	// Add makes the run one that adds rounds to the Trials of earlier ones: of what has fewer than tell how far they lie apart, and then of what
+	// the noise may decide.
+	Add bool
 	// Recorded, where it is set, makes the run a check: what is repeated is what looks worse than this.
 	Recorded []Result
 	// Patience is how long to wait in all for others to leave the processors alone.
@@ -51,12 +54,15 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 		params[cases[i].Name] = &p
 	}
 
-	r := &runner{o: o, cases: cases, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: trials{}, broken: map[string]bool{}}
+	r := &runner{o: o, cases: cases, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: o.Trials, broken: map[string]bool{}}
+	if r.trials == nil {
+		r.trials = Trials{}
+	}
 	plan := plan(cases, o)
 	prepared := map[string]bool{}
 	for i, s := range plan {
 		if err := ctx.Err(); err != nil {
-			return results(cases, r.trials), errors.Join(append(r.failed, err)...)
+			return Rows(cases, r.trials), errors.Join(append(r.failed, err)...)
 		}
 		if !prepared[s.c.Name] && s.c.Prepare != nil {
 			r.say("preparing %s", s.c.Name)
@@ -74,27 +80,28 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 	}
 	r.clear()
 	r.summary(cases)
-	return results(cases, r.trials), errors.Join(r.failed...)
+	return Rows(cases, r.trials), errors.Join(r.failed...)
 }
 
 // plan orders the trials: round by round over all cases, within a case the
 // variants in turn, so that the sides alternate.
 func plan(cases []Case, o Options) []step {
 	var all []step
-	for round := 0; ; round++ {
+	first := o.Trials.nextRound()
+	for round := first; ; round++ {
 		before := len(all)
 		for i := range cases {
 			times := cases[i].repeat()
-			if o.Recorded != nil {
-				times = max(times, 2*sureRounds) // some of which will be disturbed
-			}
-			if o.Rounds > 1 {
-				times = max(times, 2*o.Rounds)
+			switch { // some of them will be disturbed
+			case o.Recorded != nil:
+				times = max(times, 2*sureRounds)
+			case o.Add:
+				times = max(times, 2*enoughRuns)
 			}
 			if o.Repeat > 0 {
 				times = min(times, o.Repeat)
 			}
-			if round >= times {
+			if round-first >= times {
 				continue
 			}
 			for _, v := range cases[i].Variants {
@@ -116,7 +123,7 @@ type runner struct {
 	began  time.Time
 	took   map[string]time.Duration // case and variant: how long its last trial took
 	spent  map[string]time.Duration // by case, over all its trials
-	trials trials
+	trials Trials
 	failed []error
 	broken map[string]bool // case, or case and variant, that failed: not tried again
 
@@ -180,9 +187,9 @@ func (r *runner) open(c *Case) []string {
 	by := r.trials[c.Name]
 	switch {
 	case r.o.Recorded != nil:
-		return c.suspected(by, r.before, slower(r.before, results(r.cases, r.trials)))
-	case r.o.Rounds > 1:
-		if few := c.measuredIn(by, r.o.Rounds); len(few) > 0 {
+		return c.suspected(by, r.before, slower(r.before, Rows(r.cases, r.trials)))
+	case r.o.Add:
+		if few := c.measuredIn(by, enoughRuns); len(few) > 0 {
 			return few
 		}
 	}

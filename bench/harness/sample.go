@@ -61,16 +61,6 @@ type measured struct {
 // sides are the trials of a case, by variant.
 type sides map[string][]measured
 
-// trials are those of a run, by case.
-type trials map[string]sides
-
-func (t trials) add(c, v string, m measured) {
-	if t[c] == nil {
-		t[c] = sides{}
-	}
-	t[c][v] = append(t[c][v], m)
-}
-
 // sample is one figure of one variant. Trials that were disturbed count where there are no others: a processor that was
 // taken away says nothing about the code that waited for it.
 func (s sides) sample(variant, figure string) (Sample, bool) {
@@ -126,8 +116,6 @@ type Result struct {
 	GoalOf  GoalOf   `json:"goalOf,omitempty"`
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
-	// Again has the ratios of later runs of the same code.
-	Again []float64 `json:"again,omitempty"`
 	// Runs and PeerRuns are how many trials of each side count.
 	Runs     int `json:"runs"`
 	PeerRuns int `json:"peerRuns,omitempty"`
@@ -158,8 +146,8 @@ func (s *Spread) noise() float64 {
 	return s.Ours + s.Peer
 }
 
-// results makes the rows of a run. A row whose figures were not measured is left out.
-func results(cases []Case, t trials) []Result {
+// Rows makes the rows of what was measured. A row whose figures were not is left out.
+func Rows(cases []Case, t Trials) []Result {
 	var all []Result
 	for _, c := range cases {
 		for _, r := range c.Rows {

@@ -5,9 +5,7 @@
 //	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
 //	go run ./cmd/bench -only heap      the cases whose name matches
 //	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
-//	go run ./cmd/bench -check -same    note how far the same code lies from what is recorded
-//	go run ./cmd/bench -rounds 3 -budget 2h
-//	                                   a record with three rounds of everything that nobody disturbed, for checks to compare with
+//	go run ./cmd/bench -add            add rounds to the record, until each row has three that nobody disturbed
 package main
 
 import (
@@ -51,18 +49,17 @@ func main() {
 
 type settings struct {
 	quick, check bool
-	same         bool
+	add          bool
 	only, out    string
 	repeat, pods int
-	rounds       int
 	budget       time.Duration
 	patience     time.Duration
 }
 
-// defaults sets what was not given. A check takes longer: the time is for what looks worse, until that is sure.
+// defaults sets what was not given. A check takes longer, for what looks worse until that is sure, and so does what adds to a record.
 func (s *settings) defaults() {
 	budget, patience := 19*time.Minute, 3*time.Minute
-	if s.check {
+	if s.check || s.add {
 		budget, patience = 45*time.Minute, 10*time.Minute
 	}
 	s.budget, s.patience = cmp.Or(s.budget, budget), cmp.Or(s.patience, patience)
@@ -77,14 +74,13 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.SetOutput(progress)
 	flags.BoolVar(&s.quick, "quick", false, "small sizes and one repetition: a smoke run")
 	flags.BoolVar(&s.check, "check", false, "compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
-	flags.BoolVar(&s.same, "same", false, "with -check: the code is the recorded one, so whatever differs is noise; note it in the record for later checks to allow for")
+	flags.BoolVar(&s.add, "add", false, "add rounds to those recorded, of the same code, until each row has three that nobody disturbed: they tell a check how far rounds lie apart")
 	flags.StringVar(&s.only, "only", "", "run the cases whose name matches this regular expression")
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.IntVar(&s.rounds, "rounds", 1, "measure everything in so many rounds at least that nobody disturbed, within the budget: three tell a later check how far rounds lie apart")
-	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -check, which repeats only what looks worse")
-	flags.DurationVar(&s.patience, "patience", 0, "wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -check; a quick run does not wait")
+	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -add and for -check, which repeats only what looks worse")
+	flags.DurationVar(&s.patience, "patience", 0, "wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -add and -check; a quick run does not wait")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -94,26 +90,31 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	if s.out == "" && !s.quick {
 		s.out = "results"
 	}
-	if s.same && !s.check {
-		return errors.New("-same is about the record that -check compares with: give -check as well")
+	if s.add && s.check {
+		return errors.New("-check compares with the record and -add adds to it: give one of them")
 	}
-	if s.check && s.out == "" {
-		return errors.New("-check of a quick run needs -out, the folder that another quick run recorded")
+	if (s.check || s.add) && s.out == "" {
+		return errors.New("-check or -add of a quick run needs -out, the folder that another quick run recorded")
 	}
 	chosen, err := choose(cases.All(), s.only)
 	if err != nil {
 		return err
 	}
 	var recorded []harness.Result
-	if s.check {
-		if recorded, err = harness.Load(s.out); err != nil {
-			return err
-		}
+	trials := harness.Trials{}
+	switch {
+	case s.check:
+		recorded, err = harness.Load(s.out)
+	case s.add:
+		trials, err = harness.LoadTrials(s.out)
+	}
+	if err != nil {
+		return err
 	}
 	s.defaults()
 	rows, failed := harness.Run(ctx, chosen, harness.Options{
-		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat, Rounds: s.rounds, Recorded: recorded,
-		Progress: progress, Terminal: isTerminal(progress),
+		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat, Recorded: recorded,
+		Trials: trials, Add: s.add, Progress: progress, Terminal: isTerminal(progress),
 	})
 	if s.quick {
 		fmt.Fprintln(out, "A quick run: sizes are a fraction of what the rows say, and nothing is repeated.")
@@ -122,16 +123,32 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	switch {
-	case s.same:
-		return errors.Join(failed, harness.SaveRows(s.out, harness.Noted(recorded, rows)))
 	case s.check:
 		return errors.Join(failed, verdict(out, harness.Compare(recorded, rows)))
+	case s.add:
+		return errors.Join(failed, added(s.out, trials))
 	case s.out == "" || s.only != "" && !s.quick:
 		return failed // part of the rows would replace all that are recorded
 	case failed != nil:
 		return fmt.Errorf("%w\nnothing is recorded: rows are missing, and they would replace a whole table", failed)
 	}
-	return harness.Save(s.out, rows, harness.ThisMachine())
+	return errors.Join(trials.Save(s.out), harness.Save(s.out, rows, harness.ThisMachine()))
+}
+
+// added records trials beside those of earlier runs, also those of a run that was interrupted, and the table once it is whole.
+func added(dir string, trials harness.Trials) error {
+	if err := trials.Save(dir); err != nil {
+		return err
+	}
+	all, whole := cases.All(), 0
+	for _, c := range all {
+		whole += len(c.Rows)
+	}
+	rows := harness.Rows(all, trials)
+	if missing := whole - len(rows); missing > 0 {
+		return fmt.Errorf("the trials are recorded, the table is not: %d of its rows have not been measured yet; -add once more goes on", missing)
+	}
+	return harness.Save(dir, rows, harness.ThisMachine())
 }
 
 func choose(all []harness.Case, only string) ([]harness.Case, error) {

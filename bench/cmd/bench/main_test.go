@@ -72,7 +72,46 @@ func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
 			t.Errorf("the output does not have %q", want)
 		}
 	}
+	aRunAddsToTheRecord(t, dir)
 	checkFindsWhatGotWorse(t, dir, rows)
+}
+
+// aRunAddsToTheRecord adds a round of one case, and finds the first one of each still there.
+func aRunAddsToTheRecord(t *testing.T, dir string) {
+	t.Helper()
+	before := trialsIn(t, dir)
+	err := bench(t.Context(), []string{"-quick", "-add", "-out", dir, "-only", "^store-get$"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "rows have not been measured yet") {
+		t.Errorf("adding to a table that has some cases only says %v", err)
+	}
+	after := trialsIn(t, dir)
+	for trial, n := range before {
+		want := n
+		if strings.HasPrefix(trial, "store-get ") {
+			want++
+		}
+		if after[trial] != want {
+			t.Errorf("%s was recorded %d times and then %d", trial, n, after[trial])
+		}
+	}
+}
+
+// trialsIn counts the recorded trials by case and variant.
+func trialsIn(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, harness.TrialsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for l := range strings.Lines(string(data)) {
+		var trial struct{ Case, Variant string }
+		if err := json.Unmarshal([]byte(l), &trial); err != nil {
+			t.Fatal(err)
+		}
+		counts[trial.Case+" "+trial.Variant]++
+	}
+	return counts
 }
 
 // checkFindsWhatGotWorse records better figures than there were and has a check
@@ -99,7 +138,7 @@ func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-same"}, {"-check", "-out", "no/such/folder"}} {
+	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-quick", "-add"}, {"-add", "-check"}, {"-check", "-out", "no/such/folder"}} {
 		if err := bench(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("bench %v did not fail", args)
 		}

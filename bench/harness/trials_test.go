@@ -1,0 +1,47 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	empty, err := LoadTrials(dir)
+	if err != nil || len(empty) > 0 || empty.nextRound() != 0 {
+		t.Fatalf("where nothing was recorded there is %v, %v", empty, err)
+	}
+	all := Trials{}
+	all.add("c", "ours", measured{0, Figures{"f": 1, "g": 2}, 0.25})
+	all.add("c", "ours", measured{4, Figures{"f": 3}, 0})
+	all.add("d", "peer", measured{1, Figures{}, 0})
+	if err := all.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	read, err := LoadTrials(dir)
+	if err != nil || !reflect.DeepEqual(read, all) {
+		t.Errorf("read %v, %v; written was %v", read, err, all)
+	}
+	if next := read.nextRound(); next != 5 {
+		t.Errorf("the next round is %d", next)
+	}
+	file := filepath.Join(dir, TrialsFile)
+	if err := os.WriteFile(file, []byte("{}\nno trial\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadTrials(dir); err == nil || !strings.Contains(err.Error(), "line 2 of "+file) {
+		t.Errorf("a file with something else says %v", err)
+	}
+}
+
+func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
+	before := Trials{}
+	before.add("c", "ours", measured{round: 2})
+	got := plan([]Case{{Name: "c", Repeat: 1, Variants: []Variant{{Name: "ours"}}}}, Options{Trials: before, Add: true, Repeat: 2})
+	if len(got) != 2 || got[0].round != 3 || got[1].round != 4 {
+		t.Errorf("the plan is %v", got)
+	}
+}
