@@ -80,7 +80,7 @@ func Compare(recorded, now []Result) (v Verdict) {
 		what, bad := r.worseThan(&was, machine)
 		switch said := fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what); {
 		case !bad:
-		case r.Stolen > tooMuch && !isMemory(r.Unit):
+		case r.tellsNothing():
 			v.Disturbed = append(v.Disturbed, fmt.Sprintf("%s; others took %s of the processors", said, percent(r.Stolen)))
 		case r.sure():
 			v.Worse = append(v.Worse, said)
@@ -189,6 +189,9 @@ func exact(unit string) bool { return unit == "B" || unit == "KiB" }
 // isMemory reports whether figures of a unit are amounts of memory, which do not depend on who has the processors.
 func isMemory(unit string) bool { return exact(unit) || unit == "MiB" }
 
+// tellsNothing reports whether others took so much of the processors that a figure is theirs.
+func (r *Result) tellsNothing() bool { return r.Stolen > tooMuch && !isMemory(r.Unit) }
+
 // dependsOnTheMachine reports whether a figure is a time or made of times.
 func (r *Result) dependsOnTheMachine() bool {
 	return slices.Contains([]string{"ns", "us", "ms", "s", Exponent}, r.Unit)
@@ -199,7 +202,7 @@ func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {
 		res, measured := row.result(by)
-		if !measured || res.sure() && res.Stolen <= tooMuch {
+		if !measured || res.sure() && !res.tellsNothing() {
 			continue
 		}
 		was, known := before[res.id()]

@@ -248,3 +248,17 @@ func TestRoundsOfACheckLieApart(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatTellsNothingIsRepeatedUnlessItIsMemory(t *testing.T) {
+	for unit, again := range map[string]bool{"B": false, "ns": true} {
+		c := Case{Rows: []Row{{Name: "c", Layout: "live", Unit: unit, Ours: "ours", Peer: "peer", Figure: "f"}}}
+		by := sides{}
+		for i := range sureRounds {
+			by["ours"] = append(by["ours"], measured{i, Figures{"f": 9}, 2 * tooMuch})
+			by["peer"] = append(by["peer"], measured{i, Figures{"f": 1}, 2 * tooMuch})
+		}
+		if got := c.suspected(by, recordOf([]Result{rounds(unit, Goal{}, 1, 1, 1)}), 1); (len(got) > 0) != again {
+			t.Errorf("in %s %v are repeated", unit, got)
+		}
+	}
+}
