@@ -5,6 +5,7 @@ import (
 	"go/importer"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,5 +113,24 @@ func TestResultsAreJudgedByTheList(t *testing.T) {
 	if len(complaints) != 3 || !strings.HasPrefix(complaints[0], "TestCured passes") ||
 		!strings.HasPrefix(complaints[1], "TestHangs") || !strings.HasPrefix(complaints[2], "TestNew") {
 		t.Errorf("complaints: %q", complaints)
+	}
+}
+
+func TestWhatFailedIsRunAgain(t *testing.T) {
+	s := suite{fail: map[string]string{"TestKnown": "because"},
+		timed: map[string]string{"TestTimed": "a little", "TestTooLong": "a little"}}
+	results := map[string]string{"TestFine": "pass", "TestKnown": "fail", "TestBroken": "fail", "TestTimed": "fail", "TestTooLong": "fail"}
+	runs := map[string]int{}
+	err := s.again(results, func(name string) error {
+		if runs[name]++; name == "TestTimed" && runs[name] == 3 {
+			results[name] = "pass"
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]int{"TestBroken": 1, "TestTimed": 3, "TestTooLong": repeats}; !maps.Equal(runs, want) {
+		t.Errorf("runs: %v, want %v", runs, want)
 	}
 }
