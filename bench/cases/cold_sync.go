@@ -73,7 +73,7 @@ func coldSync() harness.Case {
 		})
 		for _, row := range []harness.Row{
 			{Name: "wall time", Figure: "wall", Unit: "s", Goal: harness.Ratio(0.9)},
-			{Name: "CPU of the client", Figure: "cpu", Unit: "s", Goal: harness.Ratio(0.8)},
+			{Name: "CPU of the client", Figure: "cpu", Unit: "s", Sheltered: true, Goal: harness.Ratio(0.8)},
 			{Name: "peak memory", Figure: "rss", Unit: "MiB", Goal: harness.Ratio(0.6)},
 		} {
 			row.Name, row.Layout, row.Ours, row.Peer = "cold sync of 50k pods from the real API server, "+row.Name, l.String(), l.String(), peer

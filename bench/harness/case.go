@@ -63,6 +63,9 @@ type Row struct {
 	// Figure is the figure of Ours, PeerFigure that of Peer where it has another name.
 	Figure, PeerFigure string
 	Goal               Goal
+	// Sheltered says that the figure does not change when others take the processors: it is time that a thread or the process was given, by its own
+	// clock. Amounts of memory and numbers of things are so without saying.
+	Sheltered bool
 	// N is the number of objects, for the points of a growth curve.
 	N int
 	// Growth, where it is set, makes this row the exponent with which a cost grows
@@ -178,11 +181,12 @@ func (c *Case) undecided(by sides) []string {
 	return slices.Compact(names)
 }
 
-// measuredIn are the variants that have a part in a row of fewer rounds than that, unless its figure comes out the same every time.
+// measuredIn are the variants that have a part in a row of fewer rounds than that which nobody disturbed, unless its figure comes out the same every time.
 func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	var names []string
 	for _, r := range c.Rows {
-		if res, _ := r.result(by); !exact(r.Unit) && res.rounds() < fewerThan {
+		res, _ := r.result(by)
+		if !exact(r.Unit) && (res.Runs < fewerThan || disturbed(res.Stolen)) {
 			names = append(names, r.variants()...)
 		}
 	}
@@ -190,9 +194,15 @@ func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	return slices.Compact(names)
 }
 
+// sheltered reports whether the figure of a row is the same whoever has the processors.
+func (r *Row) sheltered() bool {
+	number := r.Unit == "" && r.Growth == nil
+	return r.Sheltered || number || exact(r.Unit) || r.Unit == "MiB"
+}
+
 // isTimed reports whether a variant has a part in a row that others can disturb.
 func (c *Case) isTimed(variant string) bool {
-	return slices.ContainsFunc(c.Rows, func(r Row) bool { return !isMemory(r.Unit) && slices.Contains(r.variants(), variant) })
+	return slices.ContainsFunc(c.Rows, func(r Row) bool { return !r.sheltered() && slices.Contains(r.variants(), variant) })
 }
 
 func (c *Case) variant(name string) (Variant, error) {

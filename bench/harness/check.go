@@ -99,8 +99,8 @@ func Compare(recorded, now []Result) (v Verdict) {
 
 // worseThan says by what a row is worse than it was, if it is: by its best round, on a machine that is so many times as slow.
 func (r *Result) worseThan(was *Result, machine float64) (what string, worse bool) {
-	in := fmt.Sprintf("in the best of %d rounds", r.rounds())
-	if r.rounds() == 1 {
+	in := fmt.Sprintf("in the best of %d rounds", r.Runs)
+	if r.Runs == 1 {
 		in = "in one round"
 	}
 	noise := was.noise(r)
@@ -133,7 +133,7 @@ func (r *Result) noise(now *Result) float64 {
 	switch {
 	case exact(r.Unit):
 		return exactNoise
-	case r.rounds() < enoughRuns:
+	case r.Runs < enoughRuns:
 		return unknownNoise
 	}
 	noise := max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
@@ -152,20 +152,12 @@ func factor(a, b float64) float64 {
 	return max(a/b, b/a)
 }
 
-// rounds is how many there are of what is compared.
-func (r *Result) rounds() int {
-	if r.Peer == nil || r.PeerRuns == 0 {
-		return r.Runs
-	}
-	return min(r.Runs, r.PeerRuns)
-}
-
 // sure reports whether there are rounds enough to call a row worse.
 func (r *Result) sure() bool {
 	if exact(r.Unit) {
-		return r.rounds() >= exactRounds
+		return r.Runs >= exactRounds
 	}
-	return r.rounds() >= sureRounds
+	return r.Runs >= sureRounds
 }
 
 func (r *Result) best(one float64, all *[2]float64) float64 {
@@ -186,11 +178,8 @@ func (r *Result) moreIsBetter() bool {
 // exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in the heap.
 func exact(unit string) bool { return unit == "B" || unit == "KiB" }
 
-// isMemory reports whether figures of a unit are amounts of memory, which do not depend on who has the processors.
-func isMemory(unit string) bool { return exact(unit) || unit == "MiB" }
-
 // tellsNothing reports whether others took so much of the processors that a figure is theirs.
-func (r *Result) tellsNothing() bool { return r.Stolen > tooMuch && !isMemory(r.Unit) }
+func (r *Result) tellsNothing() bool { return r.Stolen > tooMuch }
 
 // dependsOnTheMachine reports whether a figure is a time or made of times.
 func (r *Result) dependsOnTheMachine() bool {

@@ -83,10 +83,20 @@ func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
 	if len(v.Worse)+len(v.Unsure) > 0 || len(v.Disturbed) != 1 || !strings.Contains(v.Disturbed[0], "others took 50%") {
 		t.Errorf("a time: %+v", v)
 	}
-	for _, unit := range []string{"B", "MiB"} {
-		v := Compare([]Result{rounds(unit, Goal{}, 1, 1, 1)}, []Result{taken(rounds(unit, Goal{}, far...))})
-		if len(v.Worse) != 1 || len(v.Disturbed) > 0 {
-			t.Errorf("an amount of memory in %s: %+v", unit, v)
+	for _, row := range []Row{{Unit: "ns", Sheltered: true}, {Unit: "B"}, {Unit: "MiB"}, {}, {Unit: "us"}, {Unit: "s", Goal: Ratio(1)}} {
+		row.Name, row.Ours, row.Peer, row.Figure = "c", "ours", "peer", "f"
+		was, now := sides{}, sides{}
+		for i, value := range far {
+			for v, by := range map[string]float64{"ours": value, "peer": 1} {
+				was[v] = append(was[v], measured{i, Figures{"f": 1}, 0})
+				now[v] = append(now[v], measured{i, Figures{"f": by}, 2 * tooMuch})
+			}
+		}
+		before, _ := row.result(was)
+		after, _ := row.result(now)
+		v := Compare([]Result{before}, []Result{after})
+		if dependsOnOthers := row.Unit == "us" || row.Unit == "s"; len(v.Worse) == 1 == dependsOnOthers || len(v.Disturbed) == 1 != dependsOnOthers {
+			t.Errorf("a figure in %q, sheltered: %v: %+v", row.Unit, row.Sheltered, v)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 	}
 	row := Row{Name: "r", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(0.5)}
 	res, ok := row.result(by["c"])
-	if !ok || *res.Ratio != 0.5 || !*res.Met || res.Ours != 15 || *res.Peer != 40 || *res.Spread.Ratio != 0 || res.Spread.noise() != 0 {
+	if !ok || *res.Ratio != 0.5 || !*res.Met || res.Ours != 15 || *res.Peer != 30 || *res.Spread.Ratio != 0 || res.Spread.noise() != 0 {
 		t.Errorf("%+v", res)
 	}
 	// What others took from one side of a round tells nothing about it.
@@ -45,11 +45,11 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 	if res, _ := row.result(by["c"]); *res.Ratio != 0.5 {
 		t.Errorf("the ratio is %v", *res.Ratio)
 	}
-	// Without a round in common the medians are all there is.
+	// Without a round in common there is nothing to compare.
 	apart := Trials{}
 	apart.add("c", "ours", measured{round: 0, figures: Figures{"ns": 10}})
 	apart.add("c", "peer", measured{round: 1, figures: Figures{"ns": 20}})
-	if res, _ := row.result(apart["c"]); *res.Ratio != 0.5 || res.Spread.Ratio != nil {
+	if res, _ := row.result(apart["c"]); res.Ours != 10 || res.Peer != nil || res.Ratio != nil || res.Met != nil {
 		t.Errorf("%+v", res)
 	}
 }
@@ -143,7 +143,7 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 		}
 	}
 	disturbance := measured{figures: Figures{"ns": 10}, stolen: 2 * calmShare}
-	c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}
+	c.Rows = []Row{{Unit: "ns", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}
 	busy := Trials{}
 	for range enoughRuns {
 		busy.add("c", "ours", disturbance)
@@ -151,6 +151,12 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	}
 	if len(c.undecided(busy["c"])) == 0 {
 		t.Error("runs that were all disturbed have decided")
+	}
+	if got := c.measuredIn(busy["c"], enoughRuns); len(got) != 2 {
+		t.Errorf("of runs that were all disturbed, a record lacks those of %v", got)
+	}
+	if c.Rows[0].Unit = "MiB"; len(c.measuredIn(busy["c"], enoughRuns)) != 0 {
+		t.Error("memory is measured again because others took the processors")
 	}
 	for range enoughRuns {
 		by.add("c", "ours", measured{figures: Figures{"ns": 10}})

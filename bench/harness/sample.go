@@ -61,45 +61,69 @@ type measured struct {
 // sides are the trials of a case, by variant.
 type sides map[string][]measured
 
-// sample is one figure of one variant. Trials that were disturbed count where there are no others: a processor that was
-// taken away says nothing about the code that waited for it.
+// sample is one figure of one variant.
 func (s sides) sample(variant, figure string) (Sample, bool) {
+	var all []point
+	for _, m := range s[variant] {
+		if value, known := m.figures[figure]; known {
+			all = append(all, point{ours: value, stolen: m.stolen})
+		}
+	}
+	return sampleOfPoints(calmest(all), func(p point) float64 { return p.ours })
+}
+
+// leftAlone are the same trials for a figure that what others took is no part of.
+func (s sides) leftAlone() sides {
+	alone := sides{}
+	for v, all := range s {
+		alone[v] = slices.Clone(all)
+		for i := range alone[v] {
+			alone[v][i].stolen = 0
+		}
+	}
+	return alone
+}
+
+// point is what one round has of a row.
+type point struct{ ours, peer, stolen float64 }
+
+// calmest are the points that count: a processor that was taken away says nothing about the code that waited for it. Those that were disturbed count where
+// there are no others, and those that were so much that they tell nothing where there is nothing else.
+func calmest(all []point) []point {
+	for _, most := range []float64{calmShare, tooMuch} {
+		if calm := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return p.stolen > most }); len(calm) > 0 {
+			return calm
+		}
+	}
+	return all
+}
+
+func sampleOfPoints(all []point, figure func(point) float64) (Sample, bool) {
 	var values []float64
 	var stolen float64
-	for _, m := range s.counted(variant, figure) {
-		values, stolen = append(values, m.figures[figure]), max(stolen, m.stolen)
+	for _, p := range all {
+		values, stolen = append(values, figure(p)), max(stolen, p.stolen)
 	}
 	sample, ok := sampleOf(values)
 	sample.Stolen = stolen
 	return sample, ok
 }
 
-// counted are the trials of a variant that count and have a figure.
-func (s sides) counted(variant, figure string) (all []measured) {
-	calm := slices.ContainsFunc(s[variant], func(m measured) bool { return !disturbed(m.stolen) })
-	for _, m := range s[variant] {
-		if _, known := m.figures[figure]; known && !(calm && disturbed(m.stolen)) {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-// ratios are those of each round in which both sides have a trial that counts. They ran within a minute: a machine that is half
-// as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over all rounds would
+// pairs are the rounds in which both sides have a trial, those that count. The two ran within a minute: a machine that is half
+// as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over all of its trials would
 // compare a fast minute of one with a slow one of the other.
-func (s sides) ratios(ours, figure, peer, peerFigure string) (Sample, bool) {
-	theirs := map[int]float64{}
-	for _, m := range s.counted(peer, peerFigure) {
-		theirs[m.round] = m.figures[peerFigure]
+func (s sides) pairs(ours, figure, peer, peerFigure string) (all []point) {
+	theirs := map[int]measured{}
+	for _, m := range s[peer] {
+		theirs[m.round] = m
 	}
-	var values []float64
-	for _, m := range s.counted(ours, figure) {
-		if of := theirs[m.round]; of != 0 {
-			values = append(values, m.figures[figure]/of)
+	for _, m := range s[ours] {
+		of := theirs[m.round]
+		if value, known := m.figures[figure]; known && of.figures[peerFigure] != 0 {
+			all = append(all, point{value, of.figures[peerFigure], max(m.stolen, of.stolen)})
 		}
 	}
-	return sampleOf(values)
+	return calmest(all)
 }
 
 // Result is a row with its figures, as results.json has it.
@@ -116,10 +140,9 @@ type Result struct {
 	GoalOf  GoalOf   `json:"goalOf,omitempty"`
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
-	// Runs and PeerRuns are how many trials of each side count.
-	Runs     int `json:"runs"`
-	PeerRuns int `json:"peerRuns,omitempty"`
-	// Stolen is the share of the processors that others took from a trial that counts, where they took most.
+	// Runs is how many rounds count, where there is a peer those of both.
+	Runs int `json:"runs"`
+	// Stolen is the share of the processors that others took from a trial that counts, where they took most; none where the figure does not depend on it.
 	Stolen float64 `json:"stolen"`
 }
 
@@ -160,14 +183,15 @@ func Rows(cases []Case, t Trials) []Result {
 }
 
 func (r *Row) result(by sides) (Result, bool) {
+	if r.sheltered() {
+		by = by.leftAlone()
+	}
 	ours, ok := r.sample(by, r.Ours, r.Figure)
 	if !ok {
 		return Result{}, false
 	}
-	res := Result{
-		Case: r.Name, Layout: r.Layout, Unit: r.Unit, Objects: r.N, Ours: ours.Median, Runs: ours.Runs, Stolen: ours.Stolen,
-		Spread: Spread{Ours: ours.Spread(), OursRange: [2]float64{ours.Min, ours.Max}}, GoalOf: r.Goal.Of,
-	}
+	res := Result{Case: r.Name, Layout: r.Layout, Unit: r.Unit, Objects: r.N, GoalOf: r.Goal.Of}
+	res.ofOurs(ours)
 	if r.Growth != nil {
 		res.Unit = Exponent
 	}
@@ -176,25 +200,36 @@ func (r *Row) result(by sides) (Result, bool) {
 	}
 	ratio := math.NaN()
 	peerFigure := cmp.Or(r.PeerFigure, r.Figure)
-	if peer, ok := r.sample(by, r.Peer, peerFigure); ok {
-		res.Peer, res.PeerRuns = &peer.Median, peer.Runs
-		res.Stolen = max(res.Stolen, peer.Stolen)
-		res.Spread.Peer, res.Spread.PeerRange = peer.Spread(), &[2]float64{peer.Min, peer.Max}
-		if peer.Median != 0 && r.Growth == nil {
-			ratio = ours.Median / peer.Median
-			if rounds, ok := by.ratios(r.Ours, r.Figure, r.Peer, peerFigure); ok {
-				ratio = rounds.Median
-				if spread := rounds.Spread(); rounds.Runs > 1 {
-					res.Spread.Ratio, res.Spread.RatioRange = &spread, &[2]float64{rounds.Min, rounds.Max}
-				}
-			}
-			res.Ratio = &ratio
+	if r.Growth != nil {
+		if peer, ok := r.sample(by, r.Peer, peerFigure); ok {
+			res.ofPeer(peer)
 		}
+	} else if pairs := by.pairs(r.Ours, r.Figure, r.Peer, peerFigure); len(pairs) > 0 {
+		ours, _ = sampleOfPoints(pairs, func(p point) float64 { return p.ours })
+		res.ofOurs(ours)
+		peer, _ := sampleOfPoints(pairs, func(p point) float64 { return p.peer })
+		res.ofPeer(peer)
+		rounds, _ := sampleOfPoints(pairs, func(p point) float64 { return p.ours / p.peer })
+		if spread := rounds.Spread(); rounds.Runs > 1 {
+			res.Spread.Ratio, res.Spread.RatioRange = &spread, &[2]float64{rounds.Min, rounds.Max}
+		}
+		ratio = rounds.Median
+		res.Ratio = &ratio
 	}
 	if res.Ratio != nil || r.Goal.Of == OursAtMost {
 		res.Met = r.Goal.met(ours.Median, ratio)
 	}
 	return res, true
+}
+
+func (r *Result) ofOurs(s Sample) {
+	r.Ours, r.Runs, r.Stolen = s.Median, s.Runs, s.Stolen
+	r.Spread.Ours, r.Spread.OursRange = s.Spread(), [2]float64{s.Min, s.Max}
+}
+
+func (r *Result) ofPeer(s Sample) {
+	r.Peer, r.Stolen = &s.Median, max(r.Stolen, s.Stolen)
+	r.Spread.Peer, r.Spread.PeerRange = s.Spread(), &[2]float64{s.Min, s.Max}
 }
 
 func (r *Row) sample(by sides, side, figure string) (Sample, bool) {

@@ -33,6 +33,10 @@ func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
 	if s, ok := by.sample("v", "ns"); !ok || s.Median != 800 || s.Runs != 2 || s.Stolen != 0.5 {
 		t.Errorf("with nothing else: %+v", s)
 	}
+	add(200, tooMuch)
+	if s, ok := by.sample("v", "ns"); !ok || s.Median != 200 || s.Runs != 1 || s.Stolen != tooMuch {
+		t.Errorf("beside one that tells something: %+v", s)
+	}
 	add(100, calmShare)
 	add(120, 0)
 	if s, ok := by.sample("v", "ns"); !ok || s.Median != 110 || s.Runs != 2 || s.Stolen != calmShare {
@@ -40,6 +44,30 @@ func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
 	}
 	if _, ok := by.sample("v", "bytes"); ok {
 		t.Error("a figure that nobody measured is there")
+	}
+}
+
+func TestARatioIsOfRoundsThatLeftBothSidesAlone(t *testing.T) {
+	row := Row{Name: "row", Unit: "ns", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(0.5)}
+	trial := func(round int, value, stolen float64) measured {
+		return measured{round, Figures{"ns": value}, stolen}
+	}
+	by := sides{
+		"ours": {trial(0, 10, 0), trial(1, 30, 0), trial(2, 20, 0.1), trial(3, 50, 0)},
+		"peer": {trial(0, 90, 0.9), trial(1, 100, 0.2), trial(2, 100, 0)},
+	}
+	res, _ := row.result(by)
+	if res.Runs != 2 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 25 || *res.Peer != 100 || res.Stolen != 0.2 {
+		t.Errorf("no round left both alone, two disturbed them a little: %+v", res)
+	}
+	by["peer"] = append(by["peer"], trial(3, 200, 0))
+	res, _ = row.result(by)
+	if res.Runs != 1 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 50 || *res.Peer != 200 || res.Stolen != 0 {
+		t.Errorf("one round left both alone: %+v", res)
+	}
+	delete(by, "peer")
+	if res, ok := row.result(by); !ok || res.Ratio != nil || res.Peer != nil || res.Met != nil || res.Runs != 3 {
+		t.Errorf("without the other side: %+v", res)
 	}
 }
 

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -29,14 +28,10 @@ func (r *Result) Title() string {
 
 func (r *Result) cells() []string {
 	peer, ratio, met := "–", "–", ""
-	spread, runs := spreadOf(r.Spread.Ours, r.Runs), fmt.Sprint(r.Runs)
+	spread := spreadOf(r.Spread.Ours, r.Runs)
 	if r.Peer != nil {
 		peer = quantity(*r.Peer, r.Unit)
-		theirs := cmp.Or(r.PeerRuns, r.Runs) // an older record does not tell
-		spread += " / " + spreadOf(r.Spread.Peer, theirs)
-		if theirs != r.Runs {
-			runs += fmt.Sprintf(" / %d", theirs)
-		}
+		spread += " / " + spreadOf(r.Spread.Peer, r.Runs)
 	}
 	if r.Ratio != nil {
 		ratio = Number(*r.Ratio) + "x"
@@ -47,7 +42,7 @@ func (r *Result) cells() []string {
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "not met"}[*r.Met]
 	}
-	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, runs, percent(r.Stolen)}
+	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, fmt.Sprint(r.Runs), percent(r.Stolen)}
 }
 
 // spreadOf has nothing to say of what was measured once.

@@ -38,7 +38,7 @@ const (
 	// limit bounds one run of "go test".
 	limit = 6 * time.Minute
 	// repeats is how often a test of real time is run again until it passes.
-	repeats = 15
+	repeats = 40
 	// watchListSwitch is client-go's switch for asking for the state by a watch.
 	watchListSwitch = "KUBE_FEATURE_WatchListClient=true"
 )
