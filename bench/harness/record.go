@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // File is the name of the recorded results inside their folder.
@@ -50,4 +51,24 @@ func Load(dir string) ([]Result, error) {
 		return nil, fmt.Errorf("read the recorded results in %s: %w", dir, err)
 	}
 	return rows, nil
+}
+
+// Improve gives the rows of a record to which rounds were added: of each the one that is made of more rounds which nobody disturbed.
+func Improve(recorded, now []Result) []Result {
+	before := recordOf(recorded)
+	rows := slices.Clone(now)
+	for i, r := range rows {
+		if was, known := before[r.id()]; known && was.leftAlone() > r.leftAlone() {
+			rows[i] = was
+		}
+	}
+	return rows
+}
+
+// leftAlone is how many rounds of a row nobody disturbed.
+func (r *Result) leftAlone() int {
+	if disturbed(r.Stolen) {
+		return 0
+	}
+	return r.Runs
 }

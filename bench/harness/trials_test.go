@@ -45,3 +45,15 @@ func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
 		t.Errorf("the plan is %v", got)
 	}
 }
+
+func TestARecordIsMadeOfMoreRoundsThatNobodyDisturbed(t *testing.T) {
+	row := func(name string, runs int, stolen float64) Result { return Result{Case: name, Runs: runs, Stolen: stolen} }
+	const much = 2 * calmShare
+	got := Improve(
+		[]Result{row("calm then", 1, 0), row("calm both times", 1, 0), row("more then", 3, 0), row("calm now", 3, much), row("never", 2, much), row("gone", 1, 0)},
+		[]Result{row("calm then", 2, much), row("calm both times", 1, 0.01), row("more then", 2, 0), row("calm now", 1, 0), row("never", 1, much), row("new", 2, much)})
+	want := []Result{row("calm then", 1, 0), row("calm both times", 1, 0.01), row("more then", 3, 0), row("calm now", 1, 0), row("never", 1, much), row("new", 2, much)}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the record has %+v", got)
+	}
+}

@@ -148,7 +148,11 @@ func added(dir string, trials harness.Trials) error {
 	if missing := whole - len(rows); missing > 0 {
 		return fmt.Errorf("the trials are recorded, the table is not: %d of its rows have not been measured yet; -add once more goes on", missing)
 	}
-	return harness.Save(dir, rows, harness.ThisMachine())
+	recorded, err := harness.Load(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return harness.Save(dir, harness.Improve(recorded, rows), harness.ThisMachine())
 }
 
 func choose(all []harness.Case, only string) ([]harness.Case, error) {
