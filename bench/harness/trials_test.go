@@ -47,7 +47,9 @@ func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
 }
 
 func TestARecordIsMadeOfMoreRoundsThatNobodyDisturbed(t *testing.T) {
-	row := func(name string, runs int, stolen float64) Result { return Result{Case: name, Runs: runs, Stolen: stolen} }
+	row := func(name string, runs int, stolen float64) Result {
+		return Result{Case: name, Runs: runs, Stolen: stolen}
+	}
 	const much = 2 * calmShare
 	got := Improve(
 		[]Result{row("calm then", 1, 0), row("calm both times", 1, 0), row("more then", 3, 0), row("calm now", 3, much), row("never", 2, much), row("gone", 1, 0)},

@@ -59,7 +59,10 @@ type settings struct {
 // defaults sets what was not given. A check takes longer, for what looks worse until that is sure, and so does what adds to a record.
 func (s *settings) defaults() {
 	budget, patience := 19*time.Minute, 3*time.Minute
-	if s.check || s.add {
+	switch {
+	case s.check:
+		budget, patience = 75*time.Minute, 10*time.Minute
+	case s.add:
 		budget, patience = 45*time.Minute, 10*time.Minute
 	}
 	s.budget, s.patience = cmp.Or(s.budget, budget), cmp.Or(s.patience, patience)
@@ -79,7 +82,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, and 45m for -add and for -check, which repeats only what looks worse")
+	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, 45m for -add and 75m for -check, which repeats only what looks worse")
 	flags.DurationVar(&s.patience, "patience", 0, "wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -add and -check; a quick run does not wait")
 	if err := flags.Parse(args); err != nil {
 		return err
