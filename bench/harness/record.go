@@ -58,15 +58,15 @@ func Improve(recorded, now []Result) []Result {
 	before := recordOf(recorded)
 	rows := slices.Clone(now)
 	for i, r := range rows {
-		if was, known := before[r.id()]; known && was.leftAlone() > r.leftAlone() {
+		if was, known := before[r.id()]; known && was.calmRounds() > r.calmRounds() {
 			rows[i] = was
 		}
 	}
 	return rows
 }
 
-// leftAlone is how many rounds of a row nobody disturbed.
-func (r *Result) leftAlone() int {
+// calmRounds is how many rounds of a row nobody disturbed.
+func (r *Result) calmRounds() int {
 	if disturbed(r.Stolen) {
 		return 0
 	}
