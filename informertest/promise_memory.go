@@ -36,20 +36,36 @@ func (k *kit) checkPeak() {
 		}
 	}
 	k.warm()
+	var grown, most int64
+	for range peakTries {
+		grown, most = k.syncMeasured()
+		if grown < count*size/2 {
+			k.fatalf("%d pods of %d bytes made the heap grow by %d bytes only: this measures nothing", count, size, grown)
+		}
+		if most <= grown*3/2 {
+			return
+		}
+	}
+	k.errorf("the heap grew by %d MiB while syncing and by %d MiB in all", most>>20, grown>>20)
+}
+
+// peakTries is how often a sync is measured until one stays within its bound. What is allocated while the collector runs counts as live
+// until its next run; where others have the processor that it runs on, that is as much as was held. Whoever holds
+// a list does so each time.
+const peakTries = 6
+
+// syncMeasured lets a subject sync, and gives by how much the live heap has grown with it and meanwhile.
+func (k *kit) syncMeasured() (grown, most int64) {
 	peak := watchHeap()
 	base := liveHeap()
 	s := k.subject()
-	k.startSynced(s)
+	r := k.startSynced(s)
 	highest := peak()
 	final := liveHeap()
 	runtime.KeepAlive(s)
-	grown, most := int64(final)-int64(base), int64(highest)-int64(base)
-	if grown < count*size/2 {
-		k.fatalf("%d pods of %d bytes made the heap grow by %d bytes only: this measures nothing", count, size, grown)
-	}
-	if most > grown*3/2 {
-		k.errorf("the heap grew by %d MiB while syncing and by %d MiB in all", most>>20, grown>>20)
-	}
+	r.cancel()
+	<-r.done
+	return int64(final) - int64(base), int64(highest) - int64(base)
 }
 
 // warm makes the server encode everything once, so that its own memory no
