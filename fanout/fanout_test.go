@@ -69,7 +69,7 @@ func TestP5_InitialEventsComeBeforeSynced(t *testing.T) {
 func TestP5_SyncedNeedsTheMarkAndNothingElseWhereThereIsNoState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
-		s := join(t, f, opts{Handle: func(event) {}, Replay: state(0)})
+		s := joinEarly(t, f, opts{Handle: func(event) {}, Replay: state(0)})
 		synctest.Wait()
 		if s.HasSynced() {
 			t.Error("synced before anybody said so")
@@ -87,7 +87,7 @@ func TestP5_AnObjectThatCameAndWentDoesNotHoldUpSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
-		s := join(t, f, opts{Handle: g.handle, MaxBacklog: 1})
+		s := joinEarly(t, f, opts{Handle: g.handle, MaxBacklog: 1})
 		f.Publish(1, []event{initial(add("a", 1))})
 		<-g.entered
 		f.Publish(2, []event{initial(add("b", 1)), initial(add("c", 1))})

@@ -114,7 +114,16 @@ func (g *gate) open() {
 
 func (g *gate) shut() { close(g.entered) }
 
+// join adds a handler to a stream whose initial state is complete, as nearly all are nearly all the time.
 func join(t testing.TB, f *fan, o opts) *sub {
+	t.Helper()
+	s := joinEarly(t, f, o)
+	f.MarkSynced(0)
+	return s
+}
+
+// joinEarly adds a handler.
+func joinEarly(t testing.TB, f *fan, o opts) *sub {
 	t.Helper()
 	s, err := f.Join(o)
 	if err != nil {

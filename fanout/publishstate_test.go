@@ -30,6 +30,21 @@ func TestP5_APublishedStateIsInitialForAllAndComesBeforeWhatFollows(t *testing.T
 	})
 }
 
+func TestAStateMayBePublishedToWhoIsFollowingTheChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New[int](fanout.Options{})
+		var r recorder
+		join(t, f, opts{Handle: r.handle})
+		f.Publish(1, []event{add("x", 1)})
+		synctest.Wait()
+		f.PublishState(2, events(add("y", 2), add("z", 3)))
+		f.Publish(3, []event{update("x", 1, 4)})
+		synctest.Wait()
+		same(t, "seen", r.all(), []string{"+x 1", "+y 2!", "+z 3!", "~x 1>4"})
+		stop(t, f)
+	})
+}
+
 func TestP5_AHandlerIsNotSyncedBeforeItHasReadThePublishedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})

@@ -71,48 +71,49 @@ const (
 
 // Subscription is a handler's place in the stream.
 type Subscription[T any] struct {
-	fan        *Fanout[T]
-	name       string
-	handle     func(*object.Event[T])
-	onPanic    func(recovered any) // may be nil
-	state      func() Replay[T]    // for resyncs; may be nil
-	behind     *Subscription[T]    // in a line: the next
-	maxBacklog int64
-
+	// The first of three lines of the processor's cache is what a publisher asks each handler for. With the other two, it is
+	// what a delivery needs.
 	activity   atomic.Int32
 	removed    atomic.Bool
-	coalescing atomic.Bool   // changed under mu
-	awaitsSeq  atomic.Bool   // a resync waits for a batch that may be empty
+	coalescing atomic.Bool // changed under mu
+	plain      bool        // under mu: there is nothing to do but to follow the chain
+	busy       bool        // work is in hand
+	unclocked  uint8       // callbacks to come that do not read the clock; for the handler's goroutine, as crashing
+	crashing   bool
 	position   atomic.Uint64 // cursor.start, for the publisher
+	maxBacklog int64
+	behind     *Subscription[T] // in a line: the next
+	handle     func(*object.Event[T])
+	mu         sync.Mutex
+	cursor     *node[T] // the first batch that was neither begun nor folded; nil when removed
 
-	// For Stats, written by the handler's goroutine.
-	delivered atomic.Uint64
-	target    atomic.Uint64 // what delivered will be at the end of the work in hand
-	panics    atomic.Uint64
-	started   atomic.Int64
-
-	mu        sync.Mutex
-	cursor    *node[T] // the first batch that was neither begun nor folded; nil when removed
-	pending   pending[T]
-	coalesced uint64
-	replay    int
-	skip      uint64 // batches up to this one are part of the replay
-	lastSeq   uint64 // everything up to here was delivered
-	busy      bool   // work is in hand
-	busySince int64  // when the work in hand was published; 0 where that means nothing
-	timer     *time.Timer
-	period    time.Duration
-	due       bool            // a resync is to be taken
-	resyncing bool            // one was taken and is not delivered yet
-	resync    *stateReader[T] // it, until its turn comes
-
-	// Only for the handler's goroutine; work is changed under mu, for Stats.
+	// work, next and workSeq are for the handler's goroutine; work is changed under mu, for Stats.
 	work      []object.Event[T]
 	next      int
-	workSeq   uint64          // the last batch that was taken from the chain
-	reader    *stateReader[T] // the replay or resync that is being delivered
-	unclocked int             // callbacks to come that do not read the clock
-	crashing  bool
+	workSeq   uint64        // the last batch that was taken from the chain
+	lastSeq   uint64        // everything up to here was delivered
+	delivered atomic.Uint64 // it, target, started and panics are for Stats, written by the handler's goroutine
+	target    atomic.Uint64 // what delivered will be at the end of the work in hand
+
+	started   atomic.Int64
+	busySince int64 // when the work in hand was published; 0 where that means nothing
+	fan       *Fanout[T]
+	panics    atomic.Uint64
+	awaitsSeq atomic.Bool // a resync waits for a batch that may be empty
+	replay    uint8
+	due       bool // a resync is to be taken
+	resyncing bool // one was taken and is not delivered yet
+	name      string
+	onPanic   func(recovered any) // may be nil
+	state     func() Replay[T]    // for resyncs; may be nil
+
+	pending   pending[T]
+	coalesced uint64
+	skip      uint64 // batches up to this one are part of the replay
+	timer     *time.Timer
+	period    time.Duration
+	resync    *stateReader[T] // one that was taken, until its turn comes
+	reader    *stateReader[T] // the replay or resync that is being delivered; for the handler's goroutine
 
 	synced latch
 	done   latch
@@ -207,7 +208,7 @@ func (s *Subscription[T]) shutdown() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.cursor = nil
+	s.cursor, s.plain = nil, false
 	s.pending = pending[T]{}
 	s.coalescing.Store(false)
 	s.resync, s.due = nil, false
@@ -270,6 +271,7 @@ func (s *Subscription[T]) resyncDue() {
 	}
 	s.timer.Reset(s.period)
 	s.due = s.due || !s.resyncing
+	s.plain = s.plain && !s.due
 	s.mu.Unlock()
 	s.wake()
 }

@@ -69,17 +69,17 @@ func (f *Fanout[T]) call(woken line[T], here bool) {
 // when he returns from it.
 func (t *turns[T]) join(woken line[T], here bool) bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.line.first == nil {
 		t.line = woken
 	} else {
 		t.line.last.behind, t.line.last = woken.first, woken.last
 	}
-	if t.looking > 0 {
-		return false
+	start := false
+	if t.looking == 0 {
+		t.looking, t.coming, start = 1, here, !here
 	}
-	t.looking, t.coming = 1, here
-	return !here
+	t.mu.Unlock()
+	return start
 }
 
 // back is what a runner comes from when it looks at the line.
@@ -97,7 +97,6 @@ const (
 // runner must start one before it calls its handler.
 func (t *turns[T]) next(from back, again *Subscription[T]) (s *Subscription[T], work, relief bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if again != nil {
 		t.line.add(again)
 	}
@@ -105,18 +104,21 @@ func (t *turns[T]) next(from back, again *Subscription[T]) (s *Subscription[T], 
 	case from == fromCallback:
 		t.looking++
 	case from == fromWork && !t.coming:
+		t.mu.Unlock()
 		return nil, true, false // whoever is in the line is not his business
 	case from == fromWork:
 		t.free, t.coming = true, false
 	}
-	s = t.line.take()
-	if s == nil {
+	if s = t.line.take(); s == nil {
 		work, t.free = t.free, false
-	} else if (t.line.first != nil || t.free) && t.looking == 1 {
-		return s, false, true // the one that is started looks in place of this one
+	} else {
+		relief = t.looking == 1 && (t.line.first != nil || t.free)
 	}
-	t.looking--
-	return s, work, false
+	if !relief { // where there is one, it looks in place of this one
+		t.looking--
+	}
+	t.mu.Unlock()
+	return s, work, relief
 }
 
 // runner calls handlers while any wait, and does the work while nobody does. A callback that
@@ -172,19 +174,22 @@ func (t *turns[T]) offer() bool {
 // over, as it is when it panics, with the program.
 func (f *Fanout[T]) worked() (more bool) {
 	defer func() {
-		if more {
-			return
+		if !more {
+			f.workOver()
 		}
-		f.turns.mu.Lock()
-		coming := f.turns.coming
-		f.turns.coming = false
-		f.turns.mu.Unlock()
-		if coming { // he was on his way to the line, and will not come
-			go f.runFn()
-		}
-		over := f.over
-		f.work, f.over = nil, nil
-		over()
 	}()
 	return f.work()
+}
+
+func (f *Fanout[T]) workOver() {
+	f.turns.mu.Lock()
+	coming := f.turns.coming
+	f.turns.coming = false
+	f.turns.mu.Unlock()
+	if coming { // he was on his way to the line, and will not come
+		go f.runFn()
+	}
+	over := f.over
+	f.work, f.over = nil, nil
+	over()
 }

@@ -145,18 +145,15 @@ func (i *Informer[T]) publishState() {
 	i.fan.PublishState(i.batch.seq, state.Events)
 }
 
-// news gives the next event of the batch, to be filled in.
-func (i *Informer[T]) news(at object.Version) *object.Event[*store.Entry[T]] {
+// tell adds an event to the batch.
+func (i *Informer[T]) tell(e *object.Event[*store.Entry[T]]) {
 	b := &i.batch
 	if b.events == nil && !b.replacing {
 		// One event for each delta, and seldom more. Grown bit by bit, the events of a
 		// batch cost a fifth of its time.
 		b.events = make([]object.Event[*store.Entry[T]], 0, b.ahead)
 	}
-	b.events = append(b.events, object.Event[*store.Entry[T]]{})
-	e := &b.events[len(b.events)-1]
-	e.Version, e.Epoch = at, i.epoch.Load()
-	return e
+	b.events = append(b.events, *e)
 }
 
 // known decides whether a change says nothing new: the store has this version of
@@ -222,7 +219,7 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 			return
 		}
 	}
-	if !i.decode(&d.Item) {
+	if (d.Item.Decode != nil || i.transform != nil) && !i.decode(&d.Item) {
 		return
 	}
 	i.openBatch()
@@ -256,33 +253,29 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	}
 	i.batch.anew(d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	e := i.news(d.Item.Version)
-	e.Type, e.Key, e.Old, e.OldUID, e.Missed = object.Delete, d.Item.Key, last, uid, missed
+	i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Epoch: i.epoch.Load(),
+		Old: last, OldUID: uid, Missed: missed})
 }
 
 // changed tells what became of one object: added, updated, deleted unseen, or
 // replaced unseen by another of its name (P6).
+//
+// The handlers of an event share one decoding of a packed object, while anybody has it.
 func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
-	if old != nil && now != nil && !i.cfg.verbatim && !object.SameObject(old.UID, now.UID) {
+	epoch := i.epoch.Load()
+	switch {
+	case old == nil:
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Add, Key: now.Key, Version: at, Epoch: epoch,
+			New: now.Once(), NewUID: now.UID, Initial: initial})
+	case now == nil:
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: old.Key, Version: at, Epoch: epoch,
+			Old: old.Once(), OldUID: old.UID, Missed: true})
+	case i.cfg.verbatim || object.SameObject(old.UID, now.UID):
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Update, Key: now.Key, Version: at, Epoch: epoch,
+			Old: old.Once(), OldUID: old.UID, New: now.Once(), NewUID: now.UID, Unchanged: old.Version == now.Version})
+	default:
 		i.changed(old, nil, at, false)
 		i.changed(nil, now, at, false)
-		return
-	}
-	e := i.news(at)
-	switch {
-	case now == nil:
-		e.Type, e.Key, e.Missed = object.Delete, old.Key, true
-	case old == nil:
-		e.Type, e.Key, e.Initial = object.Add, now.Key, initial
-	default:
-		e.Type, e.Key, e.Unchanged = object.Update, now.Key, old.Version == now.Version
-	}
-	// The handlers of an event share one decoding of a packed object, while anybody has it.
-	if old != nil {
-		e.Old, e.OldUID = old.Once(), old.UID
-	}
-	if now != nil {
-		e.New, e.NewUID = now.Once(), now.UID
 	}
 }
 

@@ -23,14 +23,22 @@ type direct[T any] struct {
 const few = 2
 
 // Push stores changes, or queues them.
-func (d direct[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
+func (d *direct[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	if len(deltas) > few || d.i.transform != nil || !d.idle() || !changesOnly(deltas) || !d.i.write.TryLock() {
 		return d.queue.Push(ctx, deltas)
 	}
-	defer d.i.write.Unlock()
 	d.i.here = true
-	defer func() { d.i.here = false }()
-	d.i.applyLocked(deltas)
+	defer func() {
+		d.i.here = false
+		d.i.write.Unlock()
+	}()
+	if len(deltas) == 1 && deltas[0].Type <= object.Updated && !d.i.batch.replacing {
+		d.i.batch.ahead = 1 // the way of nearly every event, without what is there for others
+		d.i.put(&deltas[0])
+		d.i.commit()
+	} else {
+		d.i.applyLocked(deltas)
+	}
 	return nil
 }
 

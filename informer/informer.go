@@ -107,7 +107,7 @@ func (i *Informer[T]) prepare() error {
 		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
 	}
 	q := queue.NewBatches[T](waiting)
-	sink := direct[T]{i: i, queue: q, idle: q.Idle}
+	sink := &direct[T]{i: i, queue: q, idle: q.Idle}
 	steps, _ := i.cfg.steps.(*steps[T])
 	if steps != nil {
 		sink.queue, sink.idle = steps.sink(q)

@@ -158,8 +158,9 @@ func (q *Batches[T]) Wait(ctx context.Context) error {
 // consumer would.
 func (q *Batches[T]) Idle() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.consumerWaits && q.deltas == 0 && !q.closed
+	idle := q.consumerWaits && q.deltas == 0 && !q.closed
+	q.mu.Unlock()
+	return idle
 }
 
 // Take moves up to MaxBatch deltas out of the queue and appends them to buf, in

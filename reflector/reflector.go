@@ -50,6 +50,7 @@ type Reflector[T any] struct {
 	items   []object.Item[T]
 	changes []source.Change[T]
 	deltas  []object.Delta[T]
+	untidy  bool // changes of a stream were handed on: see tidy
 	beat    heartbeat
 }
 
@@ -90,12 +91,14 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 func (r *Reflector[T]) Turn(ctx context.Context) (more bool, err error) {
 	wait, err := r.Step(ctx)
 	switch {
+	case err == nil && wait <= 0:
+		return true, nil // should ctx have ended, the next Step finds that
 	case ctx.Err() != nil:
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	return wait <= 0 || sleep(ctx, wait), nil
+	return sleep(ctx, wait), nil
 }
 
 // Step does the next thing there is to do and returns how long to wait before
@@ -105,6 +108,9 @@ func (r *Reflector[T]) Turn(ctx context.Context) (more bool, err error) {
 func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
+	}
+	if r.untidy {
+		r.tidy()
 	}
 	if left := r.left; left != nil {
 		r.left = nil
@@ -129,6 +135,9 @@ func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 // Close gives up what is open and marks the reflector stopped. The position is
 // kept: a later Step goes on from there, with a new list if one was half read.
 func (r *Reflector[T]) Close() {
+	if r.untidy {
+		r.tidy()
+	}
 	r.closeStreams()
 	switch r.phase {
 	case reading, initial, opening:
@@ -231,9 +240,18 @@ func (r *Reflector[T]) alive() {
 // heard notes that the source said something when it was last read from, and how far
 // that brought us. The sink may have taken its time since.
 func (r *Reflector[T]) heard() {
-	r.board.update(func(h *Health) {
-		h.LastWord, h.Version = r.readAt, r.version
-	})
+	b := &r.board
+	b.mu.Lock() // and not update: this is on the way of every event
+	b.h.LastWord, b.h.Version = r.readAt, r.version
+	b.mu.Unlock()
+}
+
+// tidy lets go of changes that were handed on. It is called when those who hear of them have heard, which is what they
+// wait for.
+func (r *Reflector[T]) tidy() {
+	r.untidy = false
+	clear(r.changes)
+	r.forget()
 }
 
 // pushResting is push with a watchdog held meanwhile.
@@ -249,20 +267,30 @@ const keptBuffer = 1024
 // push hands over the deltas collected and forgets them. What the sink did not
 // take is lost, so a later Step begins with a new state.
 func (r *Reflector[T]) push(ctx context.Context) error {
+	err := r.hand(ctx)
+	r.forget()
+	return err
+}
+
+// hand is push without forgetting.
+func (r *Reflector[T]) hand(ctx context.Context) error {
 	if len(r.deltas) == 0 {
 		return nil
 	}
-	err := r.opts.Sink.Push(ctx, r.deltas)
-	clear(r.deltas) // the sink has its own copy; keep no object alive from here
-	r.deltas = r.deltas[:0]
-	if cap(r.deltas) > keptBuffer {
-		r.deltas = nil
-	}
-	if err != nil {
+	if err := r.opts.Sink.Push(ctx, r.deltas); err != nil {
 		r.phase = choosing
 		return fmt.Errorf("handing on %s: %w", r.opts.Source.Describe(), err)
 	}
 	return nil
+}
+
+// forget lets go of the deltas: the sink has its own copy, and no object is to be kept alive from here.
+func (r *Reflector[T]) forget() {
+	clear(r.deltas)
+	r.deltas = r.deltas[:0]
+	if cap(r.deltas) > keptBuffer {
+		r.deltas = nil
+	}
 }
 
 func (r *Reflector[T]) mark(t object.DeltaType, v object.Version) {

@@ -227,7 +227,6 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 		}
 		r.watch.dog.rest() // the sink may take its time, and so may those who hear of it before the next turn
 		lost, terr := r.take(ctx, changes)
-		clear(changes)
 		switch {
 		case terr != nil:
 			return 0, terr
@@ -259,6 +258,7 @@ func (r *Reflector[T]) streamOver(ctx context.Context, err error) (time.Duration
 
 // take hands changes on. lost says that they show a history that was set back.
 func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lost, err error) {
+	r.untidy = true
 	for i := range changes {
 		c := &changes[i]
 		d := object.Delta[T]{Type: object.Updated, Item: c.Item}
@@ -275,7 +275,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
 				r.fresh, r.setBack = true, true
-				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), r.push(ctx)
+				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), r.hand(ctx)
 			}
 		case source.Undecodable:
 			r.undecodable(c)
@@ -291,7 +291,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 		r.deltas = append(r.deltas, d)
 	}
 	r.heard()
-	return nil, r.push(ctx)
+	return nil, r.hand(ctx)
 }
 
 // advance notes a version that the stream has reached. It reports false for one that lies

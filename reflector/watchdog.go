@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type watchdog struct {
 	timer   *time.Timer
 	set     time.Duration // the limit that the timer was set for; 0: it has rung
 	last    time.Time     // when there was a word
-	resting bool
+	resting atomic.Bool
 }
 
 func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
@@ -47,7 +48,8 @@ func (w *watchdog) expect(limit time.Duration) {
 	if limit > 0 {
 		w.limit = limit
 	}
-	w.last, w.resting = time.Now(), false
+	w.last = time.Now()
+	w.resting.Store(false)
 	if w.set == 0 || w.limit < w.set {
 		w.set = w.limit
 		w.timer.Reset(w.limit)
@@ -56,28 +58,21 @@ func (w *watchdog) expect(limit time.Duration) {
 
 // resume is expect, if the watchdog rests.
 func (w *watchdog) resume(limit time.Duration) {
-	w.mu.Lock()
-	resting := w.resting
-	w.mu.Unlock()
-	if resting {
+	if w.resting.Load() {
 		w.expect(limit)
 	}
 }
 
 // rest holds the wait until heard, expect or resume is called: what the sink takes its time for is
 // not the source's silence.
-func (w *watchdog) rest() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.resting = true
-}
+func (w *watchdog) rest() { w.resting.Store(true) }
 
 // ring is called by the timer. If it rings while the watchdog rests, who ends the rest sets it again.
 func (w *watchdog) ring() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.set = 0
-	if w.resting {
+	if w.resting.Load() {
 		return
 	}
 	if left := w.limit - time.Since(w.last); left > 0 {

@@ -268,6 +268,16 @@ func (r *record[T]) keyOr(other *record[T]) object.Key {
 // version that they know is never missing in the log. changed says whether the batch has
 // changes.
 func (w *Writer[T]) settle(changed bool) {
+	if w.sh.cfg.logBytes <= 0 && !changed && !w.torn && w.log.start != "" && (w.explicit == "" || w.explicit == w.version) {
+		w.explicit = "" // there is no log, and the version is where the changes have moved it: as of nearly every event
+		w.publishVersion()
+		w.keeper.count()
+		return
+	}
+	w.settleLog(changed)
+}
+
+func (w *Writer[T]) settleLog(changed bool) {
 	before, now := *w.sh.version.Load(), time.Duration(0)
 	if w.sh.cfg.logBytes > 0 {
 		now = time.Since(w.sh.cfg.born)
@@ -313,6 +323,10 @@ func (w *Writer[T]) publishHistory() {
 	if h := w.log.view(); h != *w.sh.history.Load() {
 		w.sh.history.Store(new(h))
 	}
+	w.publishVersion()
+}
+
+func (w *Writer[T]) publishVersion() {
 	rec := w.bearer
 	w.bearer = nil
 	switch {

@@ -144,15 +144,12 @@ func inList(list runtime.Object) bool {
 // listed is item for an object of a list. One that lies in the list's own slice is copied
 // out of it when it is wanted, which one that is stored already in this version is not: so
 // a list must be left as it is until it is in the store.
-func (s *lwSource) listed(obj runtime.Object, inList bool) object.Item[any] {
-	switch {
-	case !inList:
-		return s.item(obj)
-	case s.transform() != nil:
-		return s.item(copied(obj))
+func (s *lwSource) listed(obj runtime.Object, inList bool) (it object.Item[any]) {
+	if inList && s.transform() != nil {
+		obj, inList = copied(obj), false
 	}
-	it := s.item(obj)
-	if it.Decode == nil {
+	s.item(&it, obj)
+	if inList && it.Decode == nil {
 		it.Value, it.Decode = nil, func([]byte) (any, error) { return copied(obj), nil }
 	}
 	return it

@@ -29,6 +29,7 @@ type lwSource struct {
 	description source.Description
 	expected    reflect.Type             // nil: any
 	expectedGVK *schema.GroupVersionKind // of unstructured objects; nil: any
+	plain       bool                     // what is of the expected type is what is expected
 	key         KeyFunc                  // of what has no metadata of its own
 	// transform gives what is applied to each object, or nil. It may be nil itself.
 	transform func() TransformFunc
@@ -64,6 +65,11 @@ func newSource(lw ListerWatcher, example any, describe string) *lwSource {
 	if lw == nil {
 		s.lw = nothing{}
 	}
+	switch example.(type) {
+	case nil, *unstructured.Unstructured, *unstructured.UnstructuredList:
+	default:
+		s.plain = true
+	}
 	if u, ok := example.(*unstructured.Unstructured); ok && u != nil {
 		if gvk := u.GroupVersionKind(); !gvk.Empty() {
 			s.expectedGVK = &gvk
@@ -98,10 +104,10 @@ func (nothing) ListWithContext(context.Context, metav1.ListOptions) (runtime.Obj
 // Describe names the source.
 func (s *lwSource) Describe() source.Description { return s.description }
 
-// item makes an item of an object. One that cannot be transformed becomes an item
+// item fills in the item of an object. One that cannot be transformed becomes an item
 // that cannot be decoded, under the name it came with: so what is stored of it
 // stays, and the failure is reported.
-func (s *lwSource) item(obj runtime.Object) object.Item[any] {
+func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 	var value any = obj
 	var failed error
 	if t := s.transform(); t != nil {
@@ -109,7 +115,7 @@ func (s *lwSource) item(obj runtime.Object) object.Item[any] {
 			value = obj
 		}
 	}
-	it := object.Item[any]{Value: value}
+	it.Value = value
 	if m, ok := value.(metav1.Object); ok { // the way of nearly everything: one look at what it is, for all four
 		it.Key = object.NewKey(m.GetNamespace(), m.GetName())
 		it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
@@ -127,7 +133,6 @@ func (s *lwSource) item(obj runtime.Object) object.Item[any] {
 	if failed != nil {
 		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, failed }
 	}
-	return it
 }
 
 // transformed contains a transform that panics or gives nothing.

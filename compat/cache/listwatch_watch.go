@@ -75,59 +75,71 @@ func (e *events) Read(buf []source.Change[any]) ([]source.Change[any], error) {
 	if e.failed != nil {
 		return buf, e.failed
 	}
-	var event watch.Event
+	var first, second watch.Event
 	var open bool
+	c := e.w.ResultChan()
 	select {
-	case event, open = <-e.w.ResultChan():
+	case first, open = <-c:
 	case <-e.ctx.Done():
 		return buf, context.Cause(e.ctx)
 	}
-	for limit := len(buf) + readAtOnce; ; {
+	if !open {
+		return buf, e.closed()
+	}
+	select {
+	case second, open = <-c:
+		return e.readGroups(buf, first, second, open)
+	default:
+		return e.add(buf, &first) // one that came alone, as most do: it needs no room for sixteen
+	}
+}
+
+// readGroups makes changes of two events and of those behind them that are there. They are taken in groups of as many as the store
+// fetches at once, each of them before its first is looked at.
+func (e *events) readGroups(buf []source.Change[any], first, second watch.Event, open bool) ([]source.Change[any], error) {
+	group, n := [store.Together]watch.Event{first, second}, 2
+	if !open {
+		n = 1
+	}
+	c := e.w.ResultChan()
+	for limit := len(buf) + readAtOnce; ; n = 0 {
+		for more := true; more && open && n < len(group); {
+			select {
+			case group[n], open = <-c:
+				if open {
+					n++
+				}
+			default:
+				more = false
+			}
+		}
+		if n > 1 {
+			e.fetch(group[:n])
+		}
+		for i := range group[:n] {
+			var err error
+			if buf, err = e.add(buf, &group[i]); err != nil {
+				return buf, err
+			}
+		}
 		if !open {
 			return buf, e.closed()
 		}
-		var err error
-		if buf, err = e.take(event, buf); err != nil || len(buf) >= limit {
-			return buf, err
-		}
-		select {
-		case event, open = <-e.w.ResultChan():
-		default:
+		if n < len(group) || len(buf) >= limit {
 			return buf, nil
 		}
 	}
 }
 
-// take makes changes of an event and of those behind it that are there, as many as the store fetches at once: all of them are
-// taken before the first is looked at.
-func (e *events) take(first watch.Event, buf []source.Change[any]) ([]source.Change[any], error) {
-	var group [store.Together]watch.Event
-	group[0] = first
-	n, open := 1, true
-	for more := true; more && open && n < len(group); {
-		select {
-		case group[n], open = <-e.w.ResultChan():
-			if open {
-				n++
-			}
-		default:
-			more = false
-		}
+// add makes a change of an event.
+func (e *events) add(buf []source.Change[any], event *watch.Event) ([]source.Change[any], error) {
+	if event.Type == watch.Error {
+		e.failed = e.src.streamError(apierrors.FromObject(event.Object))
+		return buf, e.failed
 	}
-	if n > 1 {
-		e.fetch(group[:n])
-	}
-	for i := range group[:n] {
-		if group[i].Type == watch.Error {
-			e.failed = e.src.streamError(apierrors.FromObject(group[i].Object))
-			return buf, e.failed
-		}
-		e.heard++
-		buf = append(buf, e.change(group[i]))
-	}
-	if !open {
-		return buf, e.closed()
-	}
+	e.heard++
+	buf = append(buf, source.Change[any]{})
+	e.change(&buf[len(buf)-1], event)
 	return buf, nil
 }
 
@@ -174,35 +186,38 @@ func (e *events) closed() error {
 	return io.EOF
 }
 
-// change makes a change of an event.
-func (e *events) change(event watch.Event) source.Change[any] {
-	if err := e.src.unexpected(event); err != nil {
-		return source.Change[any]{Type: source.Undecodable, Err: err}
-	}
-	if event.Type == watch.Bookmark {
-		return e.bookmark(event)
-	}
-	it := e.src.item(event.Object)
-	c := source.Change[any]{Item: it}
-	switch event.Type {
-	case watch.Added:
-		c.Type, c.New = source.Put, true
-		if e.unordered {
-			c.Item.Version = ""
+// change fills in a change.
+func (e *events) change(c *source.Change[any], event *watch.Event) {
+	if !e.src.plain || reflect.TypeOf(event.Object) != e.src.expected { // else it is what was asked for
+		if err := e.src.unexpected(event); err != nil {
+			*c = source.Change[any]{Type: source.Undecodable, Err: err}
+			return
 		}
-		return c
+	}
+	switch event.Type {
 	case watch.Modified:
 		c.Type = source.Put
+	case watch.Added:
+		c.Type, c.New = source.Put, true
 	case watch.Deleted:
 		c.Type = source.Gone
+	case watch.Bookmark:
+		*c = e.bookmark(event)
+		return
 	default:
-		return source.Change[any]{Type: source.Undecodable, Item: it, Err: fmt.Errorf("there is no watch event of type %q", event.Type)}
+		c.Type, c.Err = source.Undecodable, fmt.Errorf("there is no watch event of type %q", event.Type)
 	}
-	e.unordered = false
-	return c
+	e.src.item(&c.Item, event.Object)
+	switch {
+	case !e.unordered || c.Type == source.Undecodable:
+	case c.New:
+		c.Item.Version = ""
+	default:
+		e.unordered = false
+	}
 }
 
-func (e *events) bookmark(event watch.Event) source.Change[any] {
+func (e *events) bookmark(event *watch.Event) source.Change[any] {
 	e.unordered = false
 	m, err := meta.Accessor(event.Object)
 	if err != nil {
@@ -221,7 +236,7 @@ func (e *events) bookmark(event watch.Event) source.Change[any] {
 
 // unexpected says what is wrong with an event that is not about the objects that
 // were asked for.
-func (s *lwSource) unexpected(event watch.Event) error {
+func (s *lwSource) unexpected(event *watch.Event) error {
 	if s.expected != nil && reflect.TypeOf(event.Object) != s.expected {
 		return fmt.Errorf("a watch event is about a %T; expected %s", event.Object, s.expected)
 	}

@@ -18,17 +18,17 @@ import (
 
 // registration is a handler's tie to a sharedIndexInformer.
 type registration struct {
-	owner   *sharedIndexInformer
 	handler ResourceEventHandler
-	logger  klog.Logger
 	name    string
-	wanted  time.Duration // the resync period asked for, with the lower bounds applied
-	sub     *informer.Subscription[any]
+	crashed bool // the last callback did not return; only for the handler's goroutine
+
+	owner  *sharedIndexInformer
+	logger klog.Logger
+	wanted time.Duration // the resync period asked for, with the lower bounds applied
+	sub    *informer.Subscription[any]
 
 	joined time.Time
 	period atomic.Int64 // between resyncs, a multiple of the check period; 0 never
-
-	crashed bool // the last callback did not return; only for the handler's goroutine
 }
 
 // AddEventHandler adds a handler with the informer's resync period.
