@@ -53,17 +53,14 @@ func (s *Subscription[T]) turn() (more bool) {
 		if ended {
 			return
 		}
-		if calling {
-			recovered := recover()
-			s.delivered.Add(1)
-			s.failed(s.work[s.next-1].Key, recovered)
-			if more = recovered != nil; more {
-				s.activity.Store(notified)
-				return // it goes on with the next event
+		defer func() { // whatever those do who are told: they may end the goroutine too
+			if !s.crashing {
+				s.start() // go on with the next event
 			}
-		}
-		if !s.crashing {
-			s.start() // a callback ended the goroutine: go on with the next event
+		}()
+		if calling {
+			s.delivered.Add(1)
+			s.failed(s.work[s.next-1].Key, recover())
 		}
 	}()
 	for delivered := false; ; {

@@ -49,6 +49,47 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 	})
 }
 
+// Whoever is told of a panic may end the goroutine, as a test does that fails, and so may a callback that panics on its
+// way out: the handler goes on, and ends when it is stopped.
+func TestP7_TheEndOfAGoroutineInTheMiddleOfAPanicWedgesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		options fanout.Options
+		onPanic func(any)
+		fail    func()
+	}{
+		"told first":  {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, func(any) { runtime.Goexit() }, func() { panic("odd") }},
+		"told second": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) { runtime.Goexit() }}, nil, func() { panic("odd") }},
+		"on its way out": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, nil, func() {
+			defer panic("on the way out")
+			runtime.Goexit()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fanout.New[int](c.options)
+				r, other := &recorder{}, &recorder{}
+				s := join(t, f, opts{OnPanic: c.onPanic, Handle: func(e event) {
+					r.handle(e)
+					if e.New%2 == 1 {
+						c.fail()
+					}
+				}})
+				join(t, f, opts{Handle: other.handle})
+				want := []string{"+a 1", "+b 2", "+c 3", "+d 4"}
+				f.Publish(1, []event{add("a", 1), add("b", 2)})
+				f.Publish(2, []event{add("c", 3)})
+				synctest.Wait()
+				f.Publish(3, []event{add("d", 4)})
+				synctest.Wait()
+				same(t, "seen", r.all(), want)
+				same(t, "seen by the other", other.all(), want)
+				stop(t, f)
+				<-s.Done()
+			})
+		})
+	}
+}
+
 func TestP7_GoexitInAHandlerWedgesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reports []string

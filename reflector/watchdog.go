@@ -94,6 +94,8 @@ func (w *watchdog) explain(err error) error {
 
 func (w *watchdog) stop() {
 	w.rest()
+	w.mu.Lock() // not while it rings: that could set it again
 	w.timer.Stop()
+	w.mu.Unlock()
 	w.cancel(nil)
 }

@@ -271,3 +271,18 @@ func TestVersionIsTheLastSetOrTheNewestPut(t *testing.T) {
 		t.Error("a list without a version changed the version")
 	}
 }
+
+// A list that is older than the one before starts the history anew, also where there is no log and nothing changed.
+func TestSinceKnowsItsOwnVersionAfterAListThatWentBack(t *testing.T) {
+	w, err := New(Options[thing]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []object.Version{"100", "50"} {
+		w.BeginReplace()
+		w.CommitReplace(v, nil)
+		if _, err := w.Reader().Since(v); err != nil {
+			t.Errorf("since %s, which the store is at: %v", v, err)
+		}
+	}
+}

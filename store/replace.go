@@ -224,7 +224,7 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 		w.explicit = v
 	}
 	w.listed = true
-	w.settle(len(gone)+len(order) > 0)
+	w.settleLog(len(gone)+len(order) > 0)
 }
 
 func (w *Writer[T]) unmarked(mark uint32) (recs []*record[T]) {

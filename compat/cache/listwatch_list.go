@@ -146,7 +146,8 @@ func inList(list runtime.Object) bool {
 // a list must be left as it is until it is in the store.
 func (s *lwSource) listed(obj runtime.Object, inList bool) (it object.Item[any]) {
 	if inList && s.transform() != nil {
-		obj, inList = copied(obj), false
+		s.item(&it, copied(obj))
+		return it
 	}
 	s.item(&it, obj)
 	if inList && it.Decode == nil {

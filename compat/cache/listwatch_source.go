@@ -130,8 +130,8 @@ func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 			it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
 		}
 	}
-	if failed != nil {
-		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, failed }
+	if err := failed; err != nil { // a name of its own: failed would be allocated for every object
+		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, err }
 	}
 }
 
