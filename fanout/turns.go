@@ -181,6 +181,7 @@ func (f *Fanout[T]) worked() (more bool) {
 	return f.work()
 }
 
+// workOver tells that there is no more work, and sends somebody to the line where he was the one to come.
 func (f *Fanout[T]) workOver() {
 	f.turns.mu.Lock()
 	coming := f.turns.coming

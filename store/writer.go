@@ -277,6 +277,7 @@ func (w *Writer[T]) settle(changed bool) {
 	w.settleLog(changed)
 }
 
+// settleLog is settle without its short way: for a list, which may have ended the log already.
 func (w *Writer[T]) settleLog(changed bool) {
 	before, now := *w.sh.version.Load(), time.Duration(0)
 	if w.sh.cfg.logBytes > 0 {
