@@ -102,7 +102,7 @@ func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.En
 	if what == kwatch.Deleted && !r.fleet && string(e.Version) != version {
 		r.shown = withVersion(r.shown[:0], fleet.Bytes(e, r.raw[:0]), version)
 	} else {
-		r.shown = append(r.shown[:0], r.bytes(cluster, e, version)...)
+		r.shown = r.show(r.shown[:0], cluster, e, version)
 	}
 	obj := r.shown
 	switch r.form {

@@ -34,30 +34,30 @@ func (r *renderer) clone() *renderer {
 	return &c
 }
 
-// bytes gives an object whole. They are good until the next call.
-func (r *renderer) bytes(cluster string, e *fleet.Entry, version string) []byte {
-	r.raw = fleet.Bytes(e, r.raw[:0])
+// show appends an object as it is shown.
+func (r *renderer) show(dst []byte, cluster string, e *fleet.Entry, version string) []byte {
 	if !r.fleet {
-		return r.raw
+		return fleet.Bytes(e, dst)
 	}
-	r.shown = appendForFleet(r.shown[:0], r.raw, cluster, e.Key, version)
-	return r.shown
+	r.raw = fleet.Bytes(e, r.raw[:0])
+	return appendForFleet(dst, r.raw, cluster, e.Key, version)
 }
 
 // item appends one object: as it stands alone, or as an item of a list.
 func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version string, inList bool) ([]byte, error) {
-	obj := r.bytes(cluster, e, version)
-	switch r.form {
-	case metadata:
-		return appendPartial(dst, obj)
-	case asTable:
-		return r.row(dst, cluster, e.Key, obj)
+	if r.form == whole {
+		at := len(dst)
+		dst = r.show(dst, cluster, e, version)
+		if inList {
+			dst = dst[:at+cutKind(dst[at:])]
+		}
+		return dst, nil
 	}
-	if inList {
-		head, rest := withoutKind(obj)
-		return append(append(dst, head...), rest...), nil
+	r.shown = r.show(r.shown[:0], cluster, e, version)
+	if r.form == metadata {
+		return appendPartial(dst, r.shown)
 	}
-	return append(dst, obj...), nil
+	return r.row(dst, cluster, e.Key, r.shown)
 }
 
 const partialHead = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
@@ -142,19 +142,19 @@ func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]
 	return append(append(append(dst, `,"columnDefinitions":`...), d...), `,"rows":[`...), nil
 }
 
-// withoutKind cuts apiVersion and kind off the front of an object, as the items of a built-in list
-// are served. Custom resources are served whole: theirs do not stand in front, in this order.
-func withoutKind(obj []byte) (head, rest []byte) {
+// cutKind takes apiVersion and kind off the front of an object, in place, as the items of a built-in list
+// are served, and says how long it is then. Custom resources are served whole: theirs do not stand in front, in this order.
+func cutKind(obj []byte) int {
 	if !bytes.HasPrefix(obj, []byte(`{"kind":"`)) {
-		return nil, obj
+		return len(obj)
 	}
 	i, _ := jsonscan.String(obj, len(`{"kind":`))
 	if !bytes.HasPrefix(obj[i:], []byte(`,"apiVersion":"`)) {
-		return nil, obj
+		return len(obj)
 	}
 	i, _ = jsonscan.String(obj, i+len(`,"apiVersion":`))
 	if i >= len(obj) || obj[i] != ',' {
-		return nil, obj
+		return len(obj)
 	}
-	return obj[:1], obj[i+1:]
+	return 1 + copy(obj[1:], obj[i+1:])
 }

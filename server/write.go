@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +24,39 @@ type item struct {
 	version string // under which it is shown
 }
 
-// together is how many objects are encoded as one piece. Pieces are made by several goroutines
-// and written in their order.
-const together = 64
+// A list is encoded in pieces of up to together objects, or as many as reach pieceBytes. The pieces of a large one are
+// made by several goroutines, for perWorker objects at least each, and written in their order. Without regard to their size a list
+// of 100 pods was two pieces, of 640 and 360 KB, and nothing of it was written before the first was made.
+const (
+	together   = 64
+	pieceBytes = 128 << 10
+	perWorker  = 16
+)
+
+// pieceBuffers are where pieces are made. Made anew for each list, and grown to their size, a list of 100 pods
+// of 10 KB left 5 MB for the collector, and that took more of the processors than the list itself.
+var pieceBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// keepPiece lets a buffer be used again, unless one large object has made it large.
+func keepPiece(b []byte) {
+	if cap(b) <= 4*pieceBytes {
+		pieceBuffers.Put(&b)
+	}
+}
+
+// nextPiece says how many objects, from one on, are the next piece, and gives a buffer with room for them.
+func (l *listing) nextPiece(from int) (n int, buf []byte) {
+	size := 0
+	for from+n < len(l.items) && n < together && size < pieceBytes {
+		size += l.items[from+n].entry.Size
+		n++
+	}
+	buf = (*pieceBuffers.Get().(*[]byte))[:0]
+	if l.render.form == whole {
+		buf = slices.Grow(buf, size+256*n) // a comma each, and what the view of all clusters adds
+	}
+	return n, buf
+}
 
 // listing is a list that is about to be written.
 type listing struct {
@@ -111,27 +142,23 @@ func (l *listing) writeTo(w io.Writer) error {
 }
 
 func (l *listing) writeItems(w io.Writer) error {
-	workers := min(runtime.GOMAXPROCS(0), (len(l.items)+together-1)/together)
-	if workers < 2 {
-		b, err := l.piece(l.render, nil, l.items, true)
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		return err
+	if l.small() {
+		return l.writeAlone(w)
 	}
+	workers := min(runtime.GOMAXPROCS(0), (len(l.items)+perWorker-1)/perWorker)
 	type made struct {
 		bytes []byte
 		err   error
 	}
 	type order struct {
 		items []item
+		buf   []byte
 		first bool
 		done  chan made
 	}
 	var (
 		orders = make(chan order)
 		line   = make(chan chan made, 2*workers) // what is under way, in order; it bounds the memory
-		spare  = sync.Pool{New: func() any { return new([]byte) }}
 		quit   = make(chan struct{})
 		wg     sync.WaitGroup
 	)
@@ -139,8 +166,7 @@ func (l *listing) writeItems(w io.Writer) error {
 		render := l.render.clone()
 		wg.Go(func() {
 			for o := range orders {
-				buf := spare.Get().(*[]byte)
-				b, err := l.safePiece(render, (*buf)[:0], o.items, o.first)
+				b, err := l.safePiece(render, o.buf, o.items, o.first)
 				o.done <- made{b, err}
 			}
 		})
@@ -148,8 +174,10 @@ func (l *listing) writeItems(w io.Writer) error {
 	wg.Go(func() {
 		defer close(line)
 		defer close(orders)
-		for at := 0; at < len(l.items); at += together {
-			o := order{l.items[at:min(at+together, len(l.items))], at == 0, make(chan made, 1)}
+		for at := 0; at < len(l.items); {
+			n, buf := l.nextPiece(at)
+			o := order{l.items[at : at+n], buf, at == 0, make(chan made, 1)}
+			at += n
 			select {
 			case line <- o.done:
 			case <-quit:
@@ -171,7 +199,7 @@ func (l *listing) writeItems(w io.Writer) error {
 		}
 		if err = m.err; err == nil {
 			_, err = w.Write(m.bytes)
-			spare.Put(&m.bytes)
+			keepPiece(m.bytes)
 		}
 		if err != nil {
 			close(quit)
@@ -181,31 +209,56 @@ func (l *listing) writeItems(w io.Writer) error {
 	return err
 }
 
+// writeAlone is writeItems for what is not worth a second goroutine.
+func (l *listing) writeAlone(w io.Writer) error {
+	for at := 0; at < len(l.items); {
+		n, buf := l.nextPiece(at)
+		b, err := l.piece(l.render, buf, l.items[at:at+n], at == 0)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			return err
+		}
+		keepPiece(b)
+		at += n
+	}
+	return nil
+}
+
 // prettyUpTo is up to which size a list is printed for people, who would not read a longer one: it is made in memory first.
 const prettyUpTo = 16 << 20
 
-// size is how large the objects are.
-func (l *listing) size() (n int) {
-	for i := range l.items {
-		n += l.items[i].entry.Size
+// reaches reports whether the objects together are at least so large.
+func (l *listing) reaches(size int) bool {
+	for i := 0; i < len(l.items) && size > 0; i++ {
+		size -= l.items[i].entry.Size
 	}
-	return n
+	return size <= 0
+}
+
+// small reports whether the list is made in memory before any of it is sent, so that whatever goes wrong can be said.
+func (l *listing) small() bool {
+	if l.render.form == whole {
+		return !l.reaches(gzipFrom)
+	}
+	return len(l.items) <= together
 }
 
 // answer sends a list.
 func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
-	nice := pretty(r) && l.size() <= prettyUpTo
-	if nice || len(l.items) <= together {
-		var b bytes.Buffer
-		if err := l.writeTo(&b); err != nil {
-			return err
-		}
-		if b.Len() < gzipFrom || nice {
-			return writeObject(w, r, b.Bytes())
-		}
-		return l.stream(w, r, func(out io.Writer) error { _, err := out.Write(b.Bytes()); return err })
+	nice := pretty(r) && !l.reaches(prettyUpTo)
+	if !nice && !l.small() {
+		return l.stream(w, r, l.writeTo)
 	}
-	return l.stream(w, r, l.writeTo)
+	var b bytes.Buffer
+	if err := l.writeTo(&b); err != nil {
+		return err
+	}
+	if b.Len() < gzipFrom || nice {
+		return writeObject(w, r, b.Bytes())
+	}
+	return l.stream(w, r, func(out io.Writer) error { _, err := out.Write(b.Bytes()); return err })
 }
 
 func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.Writer) error) error {
