@@ -24,12 +24,13 @@ type item struct {
 	version string // under which it is shown
 }
 
-// A list is encoded in pieces of up to together objects, or as many as reach pieceBytes. The pieces of a large one are
-// made by several goroutines, for perWorker objects at least each, and written in their order. Without regard to their size a list
-// of 100 pods was two pieces, of 640 and 360 KB, and nothing of it was written before the first was made.
+// A list is encoded in pieces, by several goroutines if it is large, of perWorker objects at least for each, and written in their order.
+// A piece is up to together objects, or as many as reach pieceBytes, and an eighth of the list at most unless that is less than fewest: with
+// pieces of 64 objects, a list of 100 was two, and nothing of it was written before the first was made.
 const (
 	together   = 64
-	pieceBytes = 128 << 10
+	fewest     = 8
+	pieceBytes = 512 << 10
 	perWorker  = 16
 )
 
@@ -39,15 +40,16 @@ var pieceBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // keepPiece lets a buffer be used again, unless one large object has made it large.
 func keepPiece(b []byte) {
-	if cap(b) <= 4*pieceBytes {
+	if cap(b) <= 2*pieceBytes {
 		pieceBuffers.Put(&b)
 	}
 }
 
 // nextPiece says how many objects, from one on, are the next piece, and gives a buffer with room for them.
 func (l *listing) nextPiece(from int) (n int, buf []byte) {
+	most := from + min(max(len(l.items)/8, fewest), together)
 	size := 0
-	for from+n < len(l.items) && n < together && size < pieceBytes {
+	for from+n < min(most, len(l.items)) && size < pieceBytes {
 		size += l.items[from+n].entry.Size
 		n++
 	}
