@@ -16,43 +16,78 @@ import (
 type attended struct {
 	*fan
 	batches chan []event
+	seq     uint64
 	over    sync.WaitGroup
+	calls   chan struct{} // to who stands by
 }
 
-func attend(f *fan) *attended {
-	a := &attended{fan: f, batches: make(chan []event)}
+// attend lets somebody stand by, or nobody.
+func attend(f *fan, standsBy bool) *attended {
+	a := &attended{fan: f, batches: make(chan []event), calls: make(chan struct{})}
 	a.over.Add(1)
-	seq := uint64(0)
-	f.Attend(func() bool {
-		batch, more := <-a.batches
-		if more {
-			seq++
-			f.PublishHere(seq, batch)
-		}
-		return more
-	}, a.over.Done)
+	if standsBy {
+		a.over.Go(func() {
+			for range a.calls {
+				f.Relieve()
+			}
+		})
+	}
+	f.Attend(a)
 	return a
 }
 
+func (a *attended) Work() bool {
+	batch, more := <-a.batches
+	if more {
+		a.seq++
+		a.PublishHere(a.seq, batch)
+	}
+	return more
+}
+
+func (a *attended) StandBy() bool {
+	select {
+	case a.calls <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *attended) Over() { a.over.Done() }
+
 func (a *attended) end(t *testing.T) {
 	close(a.batches)
+	stop(t, a.fan) // nobody calls for him after that
+	close(a.calls)
 	a.over.Wait()
-	stop(t, a.fan)
 }
+
+// worker is work that nobody stands by for.
+type worker struct {
+	work func() bool
+	over func()
+}
+
+func (w worker) Work() bool    { return w.work() }
+func (w worker) StandBy() bool { return false }
+func (w worker) Over()         { w.over() }
 
 // Whichever handlers block that the worker itself calls: the others are called, and the work goes on.
 func TestP7_HandlersThatBlockHoldNoWork(t *testing.T) {
-	for _, handlers := range []int{1, 2, 6} {
-		for blocked := range 1 << handlers {
-			synctest.Test(t, func(t *testing.T) { blockSome(t, handlers, blocked) })
+	for _, standsBy := range []bool{false, true} {
+		for _, handlers := range []int{1, 2, 6} {
+			for blocked := range 1 << handlers {
+				synctest.Test(t, func(t *testing.T) { blockSome(t, standsBy, handlers, blocked) })
+			}
 		}
 	}
 }
 
 // blockSome lets those handlers block whose bit is set.
-func blockSome(t *testing.T, handlers, blocked int) {
+func blockSome(t *testing.T, standsBy bool, handlers, blocked int) {
 	const rounds = 3
-	a := attend(fanout.New[int](fanout.Options{}))
+	a := attend(fanout.New[int](fanout.Options{}), standsBy)
 	gate := make(chan struct{})
 	seen := make([]atomic.Int64, handlers)
 	for h := range handlers {
@@ -92,7 +127,7 @@ func TestP7_HandlersThatEndTheWorkersGoroutineDoNotEndTheWork(t *testing.T) {
 	const handlers = 4
 	for wild := range 1 << handlers {
 		synctest.Test(t, func(t *testing.T) {
-			a := attend(fanout.New[int](fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}))
+			a := attend(fanout.New[int](fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}), wild%2 == 0)
 			recorders := make([]recorder, handlers)
 			for h := range handlers {
 				join(t, a.fan, opts{Name: fmt.Sprint(h), Handle: func(e event) {
@@ -132,20 +167,20 @@ func TestTheLastWorkIsTold(t *testing.T) {
 			synctest.Wait()
 			var over sync.WaitGroup
 			over.Add(1)
-			f.Attend(func() bool {
+			f.Attend(worker{func() bool {
 				f.PublishHere(1, []event{add("a", 1)})
 				leave()
 				return false
-			}, over.Done)
+			}, over.Done})
 			over.Wait()
 			synctest.Wait()
 			same(t, "told by work that "+name, r.all(), []string{"+a 1"})
 			// There may be other work afterwards.
 			over.Add(1)
-			f.Attend(func() bool {
+			f.Attend(worker{func() bool {
 				f.PublishHere(2, []event{add("b", 2)})
 				return false
-			}, over.Done)
+			}, over.Done})
 			over.Wait()
 			synctest.Wait()
 			same(t, "told afterwards", r.all(), []string{"+a 1", "+b 2"})
@@ -166,14 +201,14 @@ func TestP3_WorkAndOthersPublishInOneOrder(t *testing.T) {
 		here, there, next := make(chan int), make(chan int), make(chan struct{})
 		var over sync.WaitGroup
 		over.Add(2)
-		f.Attend(func() bool {
+		f.Attend(worker{func() bool {
 			v, more := <-here
 			if more {
 				f.PublishHere(uint64(v+1), []event{add("a", v)})
 				next <- struct{}{}
 			}
 			return more
-		}, over.Done)
+		}, over.Done})
 		go func() {
 			defer over.Done()
 			for v := range there {
@@ -203,19 +238,21 @@ func TestP3_WorkAndOthersPublishInOneOrder(t *testing.T) {
 }
 
 // TestBudget_GoroutinesOfAttendedWork holds how many goroutines are started where who
-// publishes calls the handlers: the one that stands by.
+// publishes calls the handlers: one that stands by, or none where somebody does already.
 func TestBudget_GoroutinesOfAttendedWork(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const handlers = 10
-	f := fanout.New[int](fanout.Options{})
-	var told sync.WaitGroup
-	for range handlers {
-		join(t, f, opts{Handle: func(event) { told.Done() }})
+	for standsBy, most := range map[bool]float64{false: 1.1, true: 0.1} {
+		f := fanout.New[int](fanout.Options{})
+		var told sync.WaitGroup
+		for range handlers {
+			join(t, f, opts{Handle: func(event) { told.Done() }})
+		}
+		a := attend(f, standsBy)
+		each := goroutinesAnEvent(t, &told, handlers, func(round int) { a.batches <- []event{add("a", round)} })
+		if each > most {
+			t.Errorf("%.2f goroutines an event with %d handlers, somebody stands by: %t; at most %.1f", each, handlers, standsBy, most)
+		}
+		a.end(t)
 	}
-	a := attend(f)
-	each := goroutinesAnEvent(t, &told, handlers, func(round int) { a.batches <- []event{add("a", round)} })
-	if each > 1.1 {
-		t.Errorf("%.2f goroutines an event with %d handlers, at most 1.1", each, handlers)
-	}
-	a.end(t)
 }

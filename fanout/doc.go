@@ -39,6 +39,6 @@
 // What it costs: Publish allocates one small node for a batch, whatever the
 // number of handlers, does a few atomic operations for each handler, and starts at
 // most one goroutine. That one starts at most one more while callbacks are quick. PublishHere
-// starts none, and its caller then one, which stands by.
+// starts none, and its caller then one, which stands by, unless its worker knows somebody who does.
 // An idle handler holds no goroutine and pins no batch.
 package fanout

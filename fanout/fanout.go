@@ -49,8 +49,7 @@ type Fanout[T any] struct {
 	turns turns[T]
 	runFn func() // f.runner, made once so that starting it allocates nothing
 
-	work func() bool // of Attend
-	over func()      // to be called at its end
+	worker Worker // of Attend
 
 	mu      sync.Mutex
 	tail    *node[T]           // the empty end of the chain

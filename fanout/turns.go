@@ -126,10 +126,11 @@ func (t *turns[T]) next(from back, again *Subscription[T]) (s *Subscription[T], 
 // to the line by itself.
 func (f *Fanout[T]) runner() {
 	var again *Subscription[T]
+	var worker Worker
 	for from := fromStart; ; {
 		s, work, relief := f.turns.next(from, again)
 		again = nil
-		if relief {
+		if relief && (from != fromWork || !worker.StandBy()) {
 			go f.runFn()
 		}
 		switch {
@@ -138,7 +139,11 @@ func (f *Fanout[T]) runner() {
 				again = s
 			}
 			from = fromCallback
-		case work && f.worked():
+		case work:
+			worker = f.worker
+			if !f.worked() {
+				return
+			}
 			from = fromWork
 		default:
 			return
@@ -146,13 +151,24 @@ func (f *Fanout[T]) runner() {
 	}
 }
 
-// Attend lets work be called until it returns false, one call at a time, and over when that
-// has happened. It does not wait. Between two calls the goroutine that does so calls handlers:
+// Worker is what a Fanout attends to.
+type Worker interface {
+	// Work is called until it returns false, one call at a time.
+	Work() (more bool)
+	// StandBy wakes somebody who waits for something else and who calls Relieve then, soon and once. It
+	// reports false, having done nothing, where there is nobody: a goroutine is started in his place. It is
+	// called after Work, perhaps beside the next one, and must not wait.
+	StandBy() bool
+	// Over is called when Work has been called for the last time.
+	Over()
+}
+
+// Attend lets a worker work. It does not wait. Between two calls of Work the goroutine that does so calls handlers:
 // those that PublishHere found idle are called as soon as the call in which that was done has returned,
 // with no other goroutine to wait for. If one of them does not return at once, the next
-// call of work is on another goroutine. There can be one at a time.
-func (f *Fanout[T]) Attend(work func() (more bool), over func()) {
-	f.work, f.over = work, over
+// call of Work is on another goroutine. There can be one at a time.
+func (f *Fanout[T]) Attend(w Worker) {
+	f.worker = w
 	if f.turns.offer() {
 		go f.runFn()
 	}
@@ -178,7 +194,27 @@ func (f *Fanout[T]) worked() (more bool) {
 			f.workOver()
 		}
 	}()
-	return f.work()
+	return f.worker.Work()
+}
+
+// Relieve is for who was woken by StandBy. It starts a runner if there is still something to do, as there is when callbacks take
+// their time. To wake somebody takes a quarter of what it takes to start a goroutine (0.2 us, not 0.9): the processor
+// has the code for it at hand, since by the same code the worker was woken.
+func (f *Fanout[T]) Relieve() {
+	if f.turns.unattended() {
+		go f.runFn()
+	}
+}
+
+// unattended reports whether there is something to do for a runner that is on its way, or lets it turn back.
+func (t *turns[T]) unattended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.line.first != nil || t.free {
+		return true
+	}
+	t.looking--
+	return false
 }
 
 // workOver tells that there is no more work, and sends somebody to the line where he was the one to come.
@@ -190,7 +226,7 @@ func (f *Fanout[T]) workOver() {
 	if coming { // he was on his way to the line, and will not come
 		go f.runFn()
 	}
-	over := f.over
-	f.work, f.over = nil, nil
-	over()
+	w := f.worker
+	f.worker = nil
+	w.Over()
 }

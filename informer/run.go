@@ -29,27 +29,41 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	i.load()
 
-	var producer sync.WaitGroup
-	producer.Add(1)
-	fan.Attend(func() bool { return i.reflect(ctx, refl) }, func() {
-		defer producer.Done()
-		refl.Close()
-		q.Close() // which tells the consumer
-	})
-	i.consume(ctx, q)
+	p := &producer[T]{i: i, ctx: ctx, refl: refl, queue: q}
+	p.running.Add(1)
+	fan.Attend(p)
+	i.consume(ctx, q, fan)
 	<-ctx.Done() // should reading have ended before: what is in the store stays there until then
-	producer.Wait()
+	p.running.Wait()
 	return i.finish(fan, q)
 }
 
-// reflect lets the reflector have its next turn, and reports whether there is another. It is
-// called where the handlers are: see direct.
-func (i *Informer[T]) reflect(ctx context.Context, refl *reflector.Reflector[T]) (more bool) {
-	more, err := refl.Turn(ctx)
-	if err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
-		i.problem("reflect", "", err)
+// producer reads the source. Its work is done where the handlers are called: see direct.
+type producer[T any] struct {
+	i       *Informer[T]
+	ctx     context.Context
+	refl    *reflector.Reflector[T]
+	queue   *queue.Batches[T]
+	running sync.WaitGroup
+}
+
+// Work lets the reflector have its next turn, and reports whether there is another.
+func (p *producer[T]) Work() (more bool) {
+	more, err := p.refl.Turn(p.ctx)
+	if err != nil && !errors.Is(err, queue.ErrClosed) && p.ctx.Err() == nil {
+		p.i.problem("reflect", "", err)
 	}
 	return more
+}
+
+// StandBy calls the consumer in, who waits while the producer does his work.
+func (p *producer[T]) StandBy() bool { return p.queue.Nudge() }
+
+// Over ends the reflector, and tells the consumer.
+func (p *producer[T]) Over() {
+	defer p.running.Done()
+	p.refl.Close()
+	p.queue.Close()
 }
 
 // finish is the end of a Run whose reflector has ended.
@@ -170,11 +184,22 @@ func (i *Informer[T]) load() {
 // keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
 const keptBuffer = 4
 
-// consume takes batches off the queue until it is closed. When ctx has ended, what waits there is
-// left alone.
-func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
+// consume takes batches off the queue until it is closed, and stands by for who calls the handlers. When ctx has ended, what waits
+// in the queue is left alone.
+func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T], fan *fanout.Fanout[*store.Entry[T]]) {
+	defer func() {
+		if q.Retire() {
+			fan.Relieve()
+		}
+	}()
 	var buf []object.Delta[T]
-	for ctx.Err() == nil && q.Wait(context.Background()) == nil {
+	for ctx.Err() == nil {
+		if err := q.Wait(context.Background()); err == queue.ErrNudged {
+			fan.Relieve()
+			continue
+		} else if err != nil {
+			return
+		}
 		buf = q.Take(buf[:0])
 		i.apply(buf)
 		last := buf[len(buf)-1].Type

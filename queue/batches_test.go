@@ -145,6 +145,82 @@ func TestKeepAllOnlyCounts(t *testing.T) {
 	same(t, "taken", lines(takeAll(q)), lines(in))
 }
 
+// A consumer with nothing to do can be nudged. It is idle for all that, and gets what comes meanwhile.
+func TestANudgedConsumerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.NewBatches[int](queue.BatchOptions{})
+		if q.Nudge() || q.Retire() {
+			t.Error("nudged, and there is nobody")
+		}
+		waited := make(chan error)
+		go func() {
+			for {
+				err := q.Wait(t.Context())
+				waited <- err
+				if err == queue.ErrClosed {
+					return
+				}
+			}
+		}()
+		nudge := func() {
+			t.Helper()
+			if !q.Idle() || !q.Nudge() {
+				t.Error("who waits cannot be nudged")
+			}
+			synctest.Wait()
+			if !q.Idle() {
+				t.Error("who was nudged is not idle")
+			}
+		}
+		got := func(want error) {
+			t.Helper()
+			if err := <-waited; err != want {
+				t.Errorf("Wait = %v, want %v", err, want)
+			}
+			synctest.Wait()
+		}
+		synctest.Wait()
+		nudge()
+		got(queue.ErrNudged)
+		nudge()
+		nudge() // before it has waited again: it hears of it then
+		got(queue.ErrNudged)
+		got(queue.ErrNudged)
+		nudge()
+		ok(t, q.Push(t.Context(), []delta{change(object.Added, "a", 1)}))
+		if q.Idle() || q.Nudge() {
+			t.Error("there is something to take, and the consumer is idle")
+		}
+		got(queue.ErrNudged)
+		got(nil)
+		same(t, "taken", lines(q.Take(nil)), []string{"Added a/1"})
+		got(nil) // it had looked before that was taken
+		nudge()
+		q.Close()
+		if q.Nudge() {
+			t.Error("nudged, and the queue is closed")
+		}
+		got(queue.ErrNudged)
+		got(queue.ErrClosed)
+	})
+}
+
+// Who goes away with a nudge unheard hears of it then, and is not nudged after that.
+func TestARetiredConsumerIsNotNudged(t *testing.T) {
+	q := queue.NewBatches[int](queue.BatchOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := q.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait = %v", err)
+	}
+	if !q.Nudge() || !q.Retire() {
+		t.Error("the nudge of a consumer that goes away is lost")
+	}
+	if q.Nudge() || q.Idle() || q.Retire() {
+		t.Error("who went away counts as waiting")
+	}
+}
+
 func TestCloseEndsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1})
