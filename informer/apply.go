@@ -229,6 +229,24 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 	i.changed(old, now, d.Item.Version, false)
 }
 
+// alone is put and commit for a change that came past the queue and with which nothing is the matter. It reports false, having done
+// nothing, where something is.
+func (i *Informer[T]) alone(d *object.Delta[T]) bool {
+	b := &i.batch
+	if b.torn != "" || len(b.past) > 0 || d.Item.Decode != nil {
+		return false // versions do not say what is news, or the object is not at hand
+	}
+	now, old, seq := i.writer.PutAlone(&d.Item)
+	if now == nil {
+		return false
+	}
+	b.version, b.seq = now.Version, seq
+	i.changed(old, now, now.Version, false)
+	i.publish()
+	i.waiting.advance(now.Version)
+	return true
+}
+
 func (i *Informer[T]) remove(d *object.Delta[T]) {
 	have, exists := i.writer.Get(d.Item.Key)
 	if !i.cfg.verbatim && i.known(d, have) {

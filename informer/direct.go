@@ -34,8 +34,10 @@ func (d *direct[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	}()
 	if len(deltas) == 1 && deltas[0].Type <= object.Updated && !d.i.batch.replacing {
 		d.i.batch.ahead = 1 // the way of nearly every event, without what is there for others
-		d.i.put(&deltas[0])
-		d.i.commit()
+		if !d.i.alone(&deltas[0]) {
+			d.i.put(&deltas[0])
+			d.i.commit()
+		}
 	} else {
 		d.i.applyLocked(deltas)
 	}

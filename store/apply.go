@@ -103,18 +103,12 @@ func (w *Writer[T]) Fetch(keys []object.Key) {
 func (w *Writer[T]) apply(key object.Key, rec *record[T]) (old *record[T]) {
 	t := w.sh.table.Load()
 	hash, at, found := w.locate(t, key)
-	w.looked = looked{}
 	if found {
 		old = t.cells[at].rec.Load()
-		rec.slot, rec.mark = old.slot, old.mark
-		if w.sh.cfg.keysStay() {
-			rec.Key = old.Key // one string for all states of an object: w.keys relies on it
-		}
-		w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
-		w.reindex(rec, old)
-		t.put(at, rec)
+		w.update(t, at, rec, old)
 		return old
 	}
+	w.looked = looked{}
 	if t.full() {
 		w.rebuild(t.live + 1)
 		t = w.sh.table.Load()
@@ -129,6 +123,19 @@ func (w *Writer[T]) apply(key object.Key, rec *record[T]) (old *record[T]) {
 	t.insert(at, hash, rec)
 	w.words.set(w.epoch, at, word(rec.slot, hash))
 	return nil
+}
+
+// update puts a record where an older one of the same object is, and reports whether the object is in other buckets now.
+func (w *Writer[T]) update(t *table[T], at int, rec, old *record[T]) (moved bool) {
+	w.looked = looked{}
+	rec.slot, rec.mark = old.slot, old.mark
+	if w.sh.cfg.keysStay() {
+		rec.Key = old.Key // one string for all states of an object: w.keys relies on it
+	}
+	w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
+	moved = w.reindex(rec, old)
+	t.put(at, rec)
+	return moved
 }
 
 // remove takes an object out of everything. The last object moves into its slot, so
@@ -275,17 +282,17 @@ func (w *Writer[T]) valuesOf(index int, key object.Key) []string {
 
 // reindex brings the buckets from an object's old values to w.values. An update
 // that changes no value, which is nearly every one, touches no bucket.
-func (w *Writer[T]) reindex(rec, old *record[T]) {
+func (w *Writer[T]) reindex(rec, old *record[T]) (moved bool) {
 	if old == nil {
 		w.enterBuckets(rec, 0)
-		return
+		return true
 	}
 	was := old.refs
 	old.refs = refs{}
 	if w.sameValues(&was) {
 		rec.refs = was
 		clear(w.values)
-		return
+		return false
 	}
 	// Mark the handles of the old values, so that enterMarked knows them, and
 	// leave those that it did not want.
@@ -300,6 +307,7 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 			w.leaveBucket(r)
 		}
 	}
+	return true
 }
 
 // sameValues reports whether an object that was in some buckets has the same values now.

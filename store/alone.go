@@ -1,0 +1,45 @@
+package store
+
+import "github.com/mirador-k8s/mirador/object"
+
+// PutAlone is Begin, Put and Commit of one item, where there is nothing more to it than a newer state of an object that is
+// there: in the live layout, without a log, and while nobody has taken a snapshot of the last batch. Anywhere else it does nothing
+// and returns nil.
+//
+// That is the way of nearly every event that comes by itself. When it comes, the processor has done something else, and has none of
+// the store at hand: the long way is 190 lines of its cache and 1,000 instructions, this one 90 and 600.
+func (w *Writer[T]) PutAlone(it *object.Item[T]) (now, old *Entry[T], seq uint64) {
+	if !w.plain || !w.version.Before(it.Version) {
+		return nil, nil, 0
+	}
+	t := w.sh.table.Load()
+	_, at, found := w.locate(t, it.Key)
+	if !found {
+		return nil, nil, 0
+	}
+	was := t.cells[at].rec.Load()
+	if !was.Version.Before(it.Version) {
+		return nil, nil, 0
+	}
+	w.enter("PutAlone", idle, batching)
+	s := w.sh.offer.Load()
+	if !s.state.CompareAndSwap(offered, withdrawn) {
+		w.leave(idle)
+		return nil, nil, 0
+	}
+	w.evaluate(it.Key, it.Value, 0)
+	rec := new(record[T])
+	rec.fill(it)
+	moved := w.update(t, at, rec, was)
+	w.version = rec.Version
+	w.sh.version.Store(&rec.Version)
+	w.seq++
+	if moved {
+		w.publish()
+	} else { // the rest of the snapshot is as it was
+		s.seq, s.version, s.objects = w.seq, w.version, w.objects
+		w.offer(s)
+	}
+	w.leave(idle)
+	return &rec.Entry, &was.Entry, w.seq
+}

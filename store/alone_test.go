@@ -1,0 +1,114 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// PutAlone leaves everything as it is where there is more to a change than it sees to.
+func TestPutAloneTakesNothingElse(t *testing.T) {
+	item := func(key object.Key, version object.Version) *object.Item[thing] {
+		return &object.Item[thing]{Key: key, Version: version, Value: thing{Name: string(key), Color: "red"}}
+	}
+	with := func(opts Options[thing]) *Writer[thing] {
+		opts.Codec = thingCodec
+		w, err := New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Begin()
+		w.Put(*item("a", "5"))
+		w.Put(*item("b", "9"))
+		w.Commit()
+		return w
+	}
+	empty, err := New(Options[thing]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := with(Options[thing]{})
+	held := taken.Reader().Snapshot()
+	behind := with(Options[thing]{})
+	behind.Begin()
+	behind.SetVersion("7") // an object may be later than the store, where a list is
+	behind.Commit()
+	for name, c := range map[string]struct {
+		w  *Writer[thing]
+		it *object.Item[thing]
+	}{
+		"an object that is not there":                  {with(Options[thing]{}), item("c", "10")},
+		"the first object of all":                      {empty, item("a", "10")},
+		"a version that the store has":                 {with(Options[thing]{}), item("a", "9")},
+		"an older version":                             {with(Options[thing]{}), item("a", "6")},
+		"a version older than the object's":            {behind, item("b", "8")},
+		"no version":                                   {with(Options[thing]{}), item("a", "")},
+		"a version that is none":                       {with(Options[thing]{}), item("a", "x")},
+		"a store whose snapshot somebody has":          {taken, item("a", "10")},
+		"a store with a log":                           {with(Options[thing]{LogBytes: 1000}), item("a", "10")},
+		"a shared layout":                              {with(Options[thing]{Layout: Shared}), item("a", "10")},
+		"a packed layout":                              {with(Options[thing]{Layout: Packed}), item("a", "10")},
+		"a store that looks who writes to its objects": {with(Options[thing]{OnWritten: func(Written) {}}), item("a", "10")},
+	} {
+		before := c.w.Reader().Version()
+		if now, old, seq := c.w.PutAlone(c.it); now != nil || old != nil || seq != 0 {
+			t.Errorf("%s was taken: %v, %v, %d", name, now, old, seq)
+		}
+		if got := c.w.Reader().Version(); got != before {
+			t.Errorf("%s: the version went from %s to %s", name, before, got)
+		}
+		c.w.check(t)
+		c.w.Begin() // and the writer is as free as it was
+		c.w.Commit()
+	}
+	if e, _ := held.Entry("a"); e.Version != "5" {
+		t.Errorf("the snapshot that somebody has shows version %s", e.Version)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("PutAlone inside a batch went unnoticed")
+		}
+	}()
+	w := with(Options[thing]{})
+	w.Begin()
+	w.PutAlone(item("a", "10"))
+}
+
+// Who asks for a snapshot gets what was put alone, and one that was given out before stays as it is.
+func TestPutAloneIsSeenAtOnce(t *testing.T) {
+	w, err := New(Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin()
+	put(w, 1, "a", "red")
+	put(w, 2, "b", "red")
+	first := w.Commit()
+	for i, color := range []string{"red", "blue", "blue"} { // the same value, another, the same
+		it := object.Item[thing]{Key: "a", Version: object.Version("3" + string(rune('0'+i))), Value: thing{Name: "a", Color: color}}
+		now, old, seq := w.PutAlone(&it)
+		if now == nil || old == nil || seq != first+1+2*uint64(i) {
+			t.Fatalf("change %d: %v, %v, %d", i, now, old, seq)
+		}
+		w.check(t)
+		s := w.Reader().Snapshot()
+		if s.Seq() != seq || s.Version() != it.Version || w.Reader().Version() != it.Version {
+			t.Errorf("change %d: a snapshot of batch %d at %s, the reader at %s", i, s.Seq(), s.Version(), w.Reader().Version())
+		}
+		if e, _ := s.Entry("a"); e != now {
+			t.Errorf("change %d: the snapshot has %+v", i, e)
+		}
+		n := 0
+		for range s.ByIndex("color", color) {
+			n++
+		}
+		if want := map[string]int{"red": 2, "blue": 1}[color]; n != want {
+			t.Errorf("change %d: %d objects are %s, not %d", i, n, color, want)
+		}
+		w.Begin() // the snapshot is taken: the next batch copies, and what is put alone after it goes in place
+		w.Commit()
+		if e, _ := s.Entry("a"); e != now {
+			t.Errorf("change %d: the snapshot has %+v after the next batch", i, e)
+		}
+	}
+}
