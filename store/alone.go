@@ -3,8 +3,7 @@ package store
 import "github.com/mirador-k8s/mirador/object"
 
 // PutAlone is Begin, Put and Commit of one item, where there is nothing more to it than a newer state of an object that is
-// there: in the live layout, without a log, and while nobody has taken a snapshot of the last batch. Anywhere else it does nothing
-// and returns nil.
+// there, in the live layout and without a log. Anywhere else it does nothing and returns nil.
 //
 // That is the way of nearly every event that comes by itself. When it comes, the processor has done something else, and has none of
 // the store at hand: the long way is 190 lines of its cache and 1,000 instructions, this one 90 and 600.
@@ -22,11 +21,8 @@ func (w *Writer[T]) PutAlone(it *object.Item[T]) (now, old *Entry[T], seq uint64
 		return nil, nil, 0
 	}
 	w.enter("PutAlone", idle, batching)
-	s := w.sh.offer.Load()
-	if !s.state.CompareAndSwap(offered, withdrawn) {
-		w.leave(idle)
-		return nil, nil, 0
-	}
+	epoch := w.epoch
+	w.withdraw()
 	w.evaluate(it.Key, it.Value, 0)
 	rec := new(record[T])
 	rec.fill(it)
@@ -34,9 +30,10 @@ func (w *Writer[T]) PutAlone(it *object.Item[T]) (now, old *Entry[T], seq uint64
 	w.version = rec.Version
 	w.sh.version.Store(&rec.Version)
 	w.seq++
-	if moved {
+	if moved || w.epoch != epoch {
 		w.publish()
-	} else { // the rest of the snapshot is as it was
+	} else { // the rest of the snapshot, which was withdrawn, is as it was
+		s := w.sh.offer.Load()
 		s.seq, s.version, s.objects = w.seq, w.version, w.objects
 		w.offer(s)
 	}
