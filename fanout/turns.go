@@ -18,7 +18,7 @@ import "sync"
 type turns[T any] struct {
 	mu      sync.Mutex
 	line    line[T]
-	looking int // runners that look at the line before they call anybody
+	looking int // those that look at the line before they call anybody: runners, and who was woken by StandBy
 
 	free   bool // there is work, and nobody does it
 	coming bool // who does it is one of those that look: he has only to come back
@@ -94,7 +94,7 @@ const (
 // next gives a runner the first of the line, or the work, or neither if it may end. The handler that it has
 // called, if that has more to do, goes to the end of the line. Where
 // something is left to do and nobody else is on the way to it, relief is true: the
-// runner must start one before it calls its handler.
+// runner must see to it that somebody is, before it calls its handler.
 func (t *turns[T]) next(from back, again *Subscription[T]) (s *Subscription[T], work, relief bool) {
 	t.mu.Lock()
 	if again != nil {
@@ -157,7 +157,7 @@ type Worker interface {
 	Work() (more bool)
 	// StandBy wakes somebody who waits for something else and who calls Relieve then, soon and once. It
 	// reports false, having done nothing, where there is nobody: a goroutine is started in his place. It is
-	// called after Work, perhaps beside the next one, and must not wait.
+	// called after Work, perhaps beside the next one or after Over, and must not wait.
 	StandBy() bool
 	// Over is called when Work has been called for the last time.
 	Over()

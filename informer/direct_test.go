@@ -14,6 +14,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source"
 )
@@ -188,6 +189,39 @@ func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
 		}
 		if err := r.stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Who stands by and goes away when he is called has been called: Run would wait for ever for who relies on him.
+func TestP9_WhoStandsByAnswersHisLastCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := make1(t, newFeed(state{1, nil}))
+		q := queue.NewBatches[*thing](queue.BatchOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		relieved := 0
+		var called atomic.Int64
+		call := func() {
+			if q.Nudge() {
+				called.Add(1)
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.ConsumeUntil(ctx, q, func() {
+				if relieved++; relieved == 1 {
+					call()
+					cancel()
+				}
+			})
+		}()
+		synctest.Wait()
+		call()
+		<-ended
+		call() // he is gone
+		if called.Load() != 2 || relieved != 2 {
+			t.Errorf("called %d times and answered %d times, not twice", called.Load(), relieved)
 		}
 	})
 }

@@ -40,6 +40,11 @@ func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
 	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q, finish: func() error { return i.finish(fan, q) }}, nil
 }
 
+// ConsumeUntil is what Run's goroutine does.
+func (i *Informer[T]) ConsumeUntil(ctx context.Context, q *queue.Batches[T], relieve func()) {
+	i.consume(ctx, q, relieve)
+}
+
 // Reflect lets the reflector do the next thing, and says how long it then waits. Once
 // the Run was stopped it closes the reflector, and done is true.
 func (s *Stepped[T]) Reflect() (wait time.Duration, done bool) {

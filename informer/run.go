@@ -32,7 +32,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	p := &producer[T]{i: i, ctx: ctx, refl: refl, queue: q}
 	p.running.Add(1)
 	fan.Attend(p)
-	i.consume(ctx, q, fan)
+	i.consume(ctx, q, fan.Relieve)
 	<-ctx.Done() // should reading have ended before: what is in the store stays there until then
 	p.running.Wait()
 	return i.finish(fan, q)
@@ -184,18 +184,18 @@ func (i *Informer[T]) load() {
 // keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
 const keptBuffer = 4
 
-// consume takes batches off the queue until it is closed, and stands by for who calls the handlers. When ctx has ended, what waits
-// in the queue is left alone.
-func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T], fan *fanout.Fanout[*store.Entry[T]]) {
+// consume takes batches off the queue until it is closed, and stands by for who calls the handlers: whenever it was nudged it calls
+// relieve. When ctx has ended, what waits in the queue is left alone.
+func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T], relieve func()) {
 	defer func() {
-		if q.Retire() {
-			fan.Relieve()
+		if q.Retire() { // for the last time, by who did not know that the consumer goes away
+			relieve()
 		}
 	}()
 	var buf []object.Delta[T]
 	for ctx.Err() == nil {
 		if err := q.Wait(context.Background()); err == queue.ErrNudged {
-			fan.Relieve()
+			relieve()
 			continue
 		} else if err != nil {
 			return

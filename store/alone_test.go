@@ -58,14 +58,34 @@ func TestPutAloneTakesNothingElse(t *testing.T) {
 		c.w.Begin() // and the writer is as free as it was
 		c.w.Commit()
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("PutAlone inside a batch went unnoticed")
-		}
-	}()
-	w := with(Options[thing]{})
+	for _, version := range []object.Version{"10", "1"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("PutAlone of version %s inside a batch went unnoticed", version)
+				}
+			}()
+			w := with(Options[thing]{})
+			w.Begin()
+			w.PutAlone(item("a", version))
+		}()
+	}
+}
+
+// What was fetched for a batch that never came is let go of.
+func TestPutAloneEndsWhatWasFetched(t *testing.T) {
+	w, err := New(Options[thing]{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Begin()
-	w.PutAlone(item("a", "10"))
+	put(w, 1, "a", "red")
+	w.Commit()
+	w.Fetch([]object.Key{"a", "b"})
+	it := object.Item[thing]{Key: "a", Version: "2"}
+	if now, _, _ := w.PutAlone(&it); now == nil || w.fetched != nil {
+		t.Errorf("put %v, and there is still %v", now, w.fetched)
+	}
 }
 
 // Who asks for a snapshot gets what was put alone, and one that was given out before stays as it is.
