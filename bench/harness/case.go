@@ -115,11 +115,13 @@ func (g Goal) met(ours, ratio float64) *bool {
 	return &met
 }
 
-// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and never nothing.
+// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and never nothing. Where
+// they lie far apart, as many again have to tell: three runs of a machine with two moods may all have met the same one on one side.
 const (
 	enoughRuns   = 3
 	unknownNoise = 1.0
 	leastSpread  = 0.05
+	wideSpread   = 0.25
 )
 
 // near reports whether the noise may decide about the goal.
@@ -134,6 +136,9 @@ func (g Goal) near(r *Result) bool {
 	noise := unknownNoise
 	if r.Runs >= enoughRuns && !disturbed(r.Stolen) {
 		noise = min(max(r.Spread.noise(), leastSpread), unknownNoise)
+		if noise > wideSpread && r.Runs < 2*enoughRuns {
+			noise = unknownNoise
+		}
 	}
 	return value > g.Value/(1+noise) && value < g.Value*(1+noise)
 }

@@ -168,6 +168,15 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 			t.Errorf("after runs that agree, with the goal %v, to repeat is %v", goal, !open)
 		}
 	}
+	far := Trials{}
+	for runs := 1; runs <= 2*enoughRuns; runs++ {
+		far.add("c", "ours", measured{round: runs, figures: Figures{"ns": 4 + 2*float64(runs%3)}}) // 4, 6 and 8 of 10
+		far.add("c", "peer", measured{round: runs, figures: Figures{"ns": 10}})
+		c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}
+		if open := len(c.undecided(far["c"])) > 0; open != (runs < 2*enoughRuns) {
+			t.Errorf("after %d runs that lie far apart, to repeat is %v", runs, open)
+		}
+	}
 	by.add("c", "ours", measured{figures: Figures{"ns": 6}})
 	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !repeated("peer") {
 		t.Error("runs that do not agree have decided")
