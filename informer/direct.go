@@ -9,7 +9,7 @@ import (
 
 // direct is the reflector's way into the store. While there is little to do and nothing
 // waits, the goroutine that reads the source puts the changes into the store itself,
-// and goes on to call the handlers: nobody else has to be woken for it. Everything else
+// and goes on to call the handlers: the event waits for nobody else to be woken. Everything else
 // goes through the queue, so that reading and storing have a goroutine each; so does
 // what is to be transformed, for nobody knows how long that takes.
 type direct[T any] struct {
