@@ -40,8 +40,10 @@ type Server struct {
 // Option changes a Server from its default.
 type Option func(*Server)
 
-// BookmarkEvery makes the server send a bookmark to each open watch that takes
-// them, this often. Without it bookmarks come only when Server.Bookmark is called.
+// BookmarkEvery makes the server send bookmarks to each open watch that takes them, as
+// an API server does that sends them every minute: each a little late, and one or two
+// more shortly before the watch ends. Without it bookmarks come only when
+// Server.Bookmark is called.
 func BookmarkEvery(period time.Duration) Option {
 	return func(s *Server) { s.bookmarkPeriod = period }
 }

@@ -143,12 +143,8 @@ func (w *watch) start(o *internalversion.ListOptions) error {
 func (w *watch) run(timeout time.Duration, cut <-chan struct{}) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
-	var period <-chan time.Time
-	if w.s.bookmarkPeriod > 0 {
-		t := time.NewTicker(w.s.bookmarkPeriod)
-		defer t.Stop()
-		period = t.C
-	}
+	marks := newBookmarkClock(w.s.bookmarkPeriod, timeout)
+	defer marks.timer.Stop()
 	due := false
 	for {
 		changes, marked, stalled, wake := w.poll()
@@ -170,8 +166,9 @@ func (w *watch) run(timeout time.Duration, cut <-chan struct{}) error {
 			return w.tell(changes, false)
 		case <-over:
 			return nil
-		case <-period:
+		case <-marks.timer.C:
 			due = true
+			marks.next()
 		case <-wake:
 		}
 	}

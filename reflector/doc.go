@@ -22,7 +22,8 @@
 //   - P11: whatever the source does, requests are spaced by a backoff with jitter
 //     that only a living stream resets; what the source asks for with Retry-After
 //     is honoured; cancelling the context ends every wait at once; no wait is
-//     endless. A resource that is not served is asked for rarely and picked up
+//     endless. A watch is reopened when it has ended, has failed or has missed several
+//     bookmarks, and for no other reason. A resource that is not served is asked for rarely and picked up
 //     again when it is back.
 //   - P12: every failure reaches OnProblem, is counted by reason, and shows in
 //     Health until the next success.

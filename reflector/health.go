@@ -55,6 +55,9 @@ type Health struct {
 	// Lists and Watches count what was opened since the start, Retries the waits
 	// because of a failure, Epochs how often history was set back.
 	Lists, Watches, Retries, Epochs uint64
+	// Silences counts the watches that were closed because the source said nothing on
+	// them for too long.
+	Silences uint64
 	// Errors counts failures by reason.
 	Errors map[source.Reason]uint64
 	// Undecodable counts objects that could not be read.

@@ -165,6 +165,7 @@ func (r *Reflector[T]) closeStreams() {
 	if r.watch != nil {
 		r.watch.close()
 		r.watch = nil
+		r.beat.over(time.Now())
 	}
 }
 

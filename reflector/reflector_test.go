@@ -557,20 +557,20 @@ func TestP14_WhatTheSinkTakesIsNoWordOfTheSource(t *testing.T) {
 	})
 }
 
-// Where bookmarks come every minute, three minutes without one mean a dead
-// connection, and nobody waits for the watch's own timeout.
+// Where bookmarks come every minute, three that are missing mean a dead connection, and
+// nobody waits for the watch's own timeout.
 func TestP14_AStreamThatStopsSendingBookmarksIsReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []reply{{version: "10", end: io.EOF}}, watches: []reply{{}}}
 		pulse := &pulsing{script: s, every: time.Minute, beats: 3}
 		c := &collector{}
-		r, err := reflector.New(reflector.Options[string]{Source: pulse, Sink: c, Backoff: reflector.Backoff{Rand: func() float64 { return 0 }}})
+		r, err := reflector.New(reflector.Options[string]{Source: pulse, Sink: c, Backoff: reflector.Backoff{Rand: func() float64 { return 0.9 }}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		runFor(t, r, 6*time.Minute+time.Second)
-		if got := len(s.asked); got != 3 {
-			t.Errorf("asked %q; want the watch reopened once, 3 minutes after its last bookmark", s.asked)
+		runFor(t, r, 6*time.Minute+31*time.Second)
+		if got := len(s.asked); got != 3 || r.Health().Silences != 1 {
+			t.Errorf("asked %q; want the watch reopened once, 3 and a half minutes after its last bookmark", s.asked)
 		}
 	})
 }
@@ -579,18 +579,20 @@ func TestP14_AStreamThatStopsSendingBookmarksIsReopened(t *testing.T) {
 type pulsing struct {
 	*script
 	every time.Duration
-	beats int
+	beats int // of each watch
+	told  int // of all watches
 }
 
 func (p *pulsing) Watch(ctx context.Context, o source.WatchOptions) (source.Watcher[string], error) {
 	p.note("watch %q", o.Version)
-	return &pulse{ctx: ctx, p: p}, nil
+	return &pulse{ctx: ctx, p: p, end: time.After(o.Timeout)}, nil
 }
 
 type pulse struct {
 	ctx  context.Context
 	p    *pulsing
 	sent int
+	end  <-chan time.Time
 }
 
 func (w *pulse) Close() error { return nil }
@@ -602,9 +604,12 @@ func (w *pulse) Read(buf []source.Change[string]) ([]source.Change[string], erro
 	select {
 	case <-w.ctx.Done():
 		return buf, w.ctx.Err()
+	case <-w.end:
+		return buf, io.EOF
 	case <-beat:
 		w.sent++
-		return append(buf, bookmark(fmt.Sprint(10+w.sent), false)), nil
+		w.p.told++
+		return append(buf, bookmark(fmt.Sprint(10+w.p.told), false)), nil
 	}
 }
 

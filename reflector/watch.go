@@ -11,10 +11,6 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// grace is how much longer than asked for a watch may last before it counts as
-// dead.
-const grace = 30 * time.Second
-
 // watching is a watch under way.
 type watching[T any] struct {
 	watcher source.Watcher[T]
@@ -33,29 +29,6 @@ func (w *watching[T]) lived(least time.Duration) bool {
 func (w *watching[T]) close() {
 	w.watcher.Close()
 	w.dog.stop()
-}
-
-// heartbeat learns how often a source sends bookmarks, so that a stream that
-// should have sent some and did not is known to be dead long before its timeout.
-type heartbeat struct {
-	last     time.Time
-	interval time.Duration
-}
-
-func (b *heartbeat) bookmark(now time.Time) {
-	if !b.last.IsZero() {
-		b.interval = max(b.interval/2, now.Sub(b.last))
-	}
-	b.last = now
-}
-
-// limit is how long a stream may be silent.
-func (b *heartbeat) limit(timeout time.Duration) time.Duration {
-	end := timeout + grace
-	if b.interval == 0 {
-		return end
-	}
-	return min(end, max(3*b.interval, time.Minute))
 }
 
 func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
@@ -80,7 +53,6 @@ func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, 
 		silence = r.beat.limit(opts.Timeout)
 	}
 	r.board.update(func(h *Health) { h.Watches++ })
-	r.beat.last = time.Time{}
 	dog := newWatchdog(ctx, silence)
 	watcher, err := r.opts.Source.Watch(dog.ctx, opts)
 	if err != nil {
@@ -90,6 +62,9 @@ func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, 
 	}
 	dog.heard()
 	r.watch = &watching[T]{watcher: watcher, dog: dog, opened: time.Now()}
+	if !opts.InitialState {
+		r.beat.open(r.watch.opened)
+	}
 	return nil
 }
 
@@ -157,6 +132,7 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 	}
 	// The same stream goes on with the changes. It has its own, longer, patience.
 	r.watch.opened = time.Now()
+	r.beat.open(r.watch.opened)
 	r.board.enter(Streaming)
 	r.watch.dog.rest()
 	lost, err := r.take(ctx, rest)
@@ -271,7 +247,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			d.Type = object.Deleted
 		case source.Bookmark:
 			d.Type = object.Bookmark
-			r.beat.bookmark(time.Now())
+			r.beat.bookmark(r.readAt)
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
 				r.fresh, r.setBack = true, true
@@ -328,6 +304,7 @@ func (r *Reflector[T]) watchEnded(ctx context.Context, err error) (time.Duration
 	}
 	r.alive()
 	if errors.Is(err, errSilent) {
+		r.board.update(func(h *Health) { h.Silences++ })
 		r.report("stream", "", err, 0)
 	}
 	r.closeStreams()
