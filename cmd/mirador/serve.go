@@ -51,7 +51,8 @@ func newServe() *cobra.Command {
 /clusters/NAME, all of them at once below /fleet, and a page at /.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
-(MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config.
+(MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config, a line each:
+"listen: 127.0.0.1:8090", "max-objects: 500000", "context: [eu, us]", "history-age: 30m", "secrets: true".
 A flag counts before the environment, and that before the file.`,
 		Example: `  # the current context of your kubeconfig, on 127.0.0.1:8090
   mirador serve

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -10,45 +15,92 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// settle fills the flags that were not given from the environment and from a file.
+// settle fills the flags that were not given on the command line from the environment and
+// from a file. A variable that is set but empty counts as not set.
 func settle(flags *pflag.FlagSet, env func(string) (string, bool), file string) error {
 	if v, ok := env(variable("config")); ok && file == "" {
 		file = v
 	}
-	given := map[string]any{}
-	if file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("read the flags: %w", err)
-		}
-		if err := yaml.UnmarshalStrict(b, &given); err != nil {
-			return fmt.Errorf("read the flags in %s: %w", file, err)
-		}
+	given, err := readConfig(file)
+	if err != nil {
+		return err
 	}
-	var failed error
+	if err := checkKeys(flags, given, file); err != nil {
+		return err
+	}
+	var failed []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		v, inFile := given[f.Name]
-		delete(given, f.Name)
-		text, inEnv := env(variable(f.Name))
+		value, inFile := given[f.Name]
+		text, _ := env(variable(f.Name))
 		switch {
-		case failed != nil || f.Changed || !inFile && !inEnv:
-			return
-		case !inEnv:
-			text = flagText(v)
-		}
-		if err := flags.Set(f.Name, text); err != nil {
-			failed = fmt.Errorf("%s: %w", f.Name, err)
+		case f.Changed || !settable(f):
+		case text != "":
+			if err := flags.Set(f.Name, text); err != nil {
+				failed = append(failed, fmt.Errorf("the environment variable %s is %q; %s is expected", variable(f.Name), text, expected(f)))
+			}
+		case inFile:
+			if !setFromFile(flags, f, value) {
+				failed = append(failed, fmt.Errorf("the config file %s: %s is %s; %s is expected", file, f.Name, shown(value), expected(f)))
+			}
 		}
 	})
-	if failed == nil && len(given) > 0 {
-		var names []string
-		for name := range given {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		failed = fmt.Errorf("%s has no flag of ours: %s; see mirador serve --help", file, strings.Join(names, ", "))
+	return errors.Join(failed...)
+}
+
+// settable reports whether a flag may be given outside the command line. The file cannot name
+// another file, and help is for the command line alone.
+func settable(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "help" }
+
+// readConfig reads the flags in a file of YAML. "" is no file.
+func readConfig(file string) (map[string]any, error) {
+	if file == "" {
+		return nil, nil
 	}
-	return failed
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the config file: %w; --config names it", plainFileError(err))
+	}
+	var given map[string]any
+	// Numbers stay as they are written: a float64 would print 1000000 as 1e+06.
+	if err := yaml.UnmarshalStrict(b, &given, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }); err != nil {
+		text := strings.Join(strings.Fields(strings.NewReplacer("error converting YAML to JSON: ", "", "yaml: ", "", "unmarshal errors: ", "").Replace(err.Error())), " ")
+		if strings.Contains(text, "cannot unmarshal") {
+			text = "it is not a mapping"
+		}
+		return nil, fmt.Errorf("the config file %s cannot be used: %s; write a line for each flag, such as \"listen: 127.0.0.1:8090\"",
+			file, strings.TrimPrefix(text, "unmarshal errors: "))
+	}
+	return given, nil
+}
+
+// plainFileError says of a file what is wrong with it, without the name of the system call.
+func plainFileError(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
+	return err
+}
+
+// checkKeys refuses keys of a file that are no flags.
+func checkKeys(flags *pflag.FlagSet, given map[string]any, file string) error {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if f := flags.Lookup(key); f != nil && settable(f) {
+			continue
+		}
+		hint := "see mirador serve --help for the flags"
+		flags.VisitAll(func(f *pflag.Flag) {
+			if settable(f) && bareName(f.Name) == bareName(key) {
+				hint = fmt.Sprintf("did you mean %q?", f.Name)
+			}
+		})
+		return fmt.Errorf("the config file %s: there is no flag %q; %s", file, key, hint)
+	}
+	return nil
+}
+
+// bareName is a name without what people write differently: maxObjects, max_objects, --max-objects.
+func bareName(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
 // variable is a flag's name in the environment.
@@ -56,14 +108,92 @@ func variable(flag string) string {
 	return "MIRADOR_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// flagText gives a value of a YAML file as it would stand on the command line.
-func flagText(v any) string {
-	if list, ok := v.([]any); ok {
-		var parts []string
-		for _, p := range list {
-			parts = append(parts, fmt.Sprint(p))
-		}
-		return strings.Join(parts, ",")
+// expected says which values a flag takes.
+func expected(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int64":
+		return "a whole number such as 1000000"
+	case "duration":
+		return "a duration such as 30s, 10m or 1h30m"
+	case "stringSlice":
+		return "a text or a list of texts"
 	}
-	return fmt.Sprint(v)
+	return "a text"
+}
+
+// shown is a value of a file in an error.
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "empty"
+	case string:
+		return fmt.Sprintf("the text %q", v)
+	case json.Number:
+		return fmt.Sprintf("the number %s", v)
+	case bool:
+		return fmt.Sprintf("%t (put it in quotes if it is meant as a text)", v)
+	case []any:
+		return "a list"
+	}
+	return "a mapping"
+}
+
+// setFromFile sets a flag to a value of a file, and reports whether it is of the flag's type.
+func setFromFile(flags *pflag.FlagSet, f *pflag.Flag, v any) bool {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		texts, ok := textsOf(v)
+		if !ok || list.Replace(texts) != nil {
+			return false
+		}
+		f.Changed = true
+		return true
+	}
+	var text string
+	switch v := v.(type) {
+	case string:
+		if f.Value.Type() == "string" || f.Value.Type() == "duration" {
+			return flags.Set(f.Name, v) == nil
+		}
+		return false
+	case bool:
+		if f.Value.Type() != "bool" {
+			return false
+		}
+		text = fmt.Sprint(v)
+	case json.Number:
+		var whole bool
+		if text, whole = wholeNumber(v); !whole || f.Value.Type() != "int" && f.Value.Type() != "int64" {
+			return false
+		}
+	default:
+		return false
+	}
+	return flags.Set(f.Name, text) == nil
+}
+
+// wholeNumber writes out a number such as 1e6, if it is whole.
+func wholeNumber(n json.Number) (string, bool) {
+	const most = 30 // digits, more than any flag takes; a large exponent would fill the memory
+	f, _, err := big.ParseFloat(n.String(), 10, 128, big.ToNearestEven)
+	if err != nil || !f.IsInt() || f.MantExp(nil) > most*4 {
+		return "", false
+	}
+	return f.Text('f', 0), true
+}
+
+// textsOf is a text, or a list of texts.
+func textsOf(v any) ([]string, bool) {
+	if text, ok := v.(string); ok {
+		return strings.Split(text, ","), true
+	}
+	list, ok := v.([]any)
+	var out []string
+	for _, item := range list {
+		text, isText := item.(string)
+		ok = ok && isText
+		out = append(out, text)
+	}
+	return out, ok
 }

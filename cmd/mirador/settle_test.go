@@ -56,25 +56,91 @@ func TestAFlagCountsBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	}
 }
 
-func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
-	dir := t.TempDir()
-	for content, want := range map[string]string{
-		"lisen: x\n":             "lisen",
-		"history-age: never\n":   "history-age",
-		"listen: a\nlisten: b\n": "listen",
-		"- no\n":                 "read the flags",
+func noEnv(string) (string, bool) { return "", false }
+
+func written(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "flags.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestEveryFlagOfServeCanBeGivenInAFile(t *testing.T) {
+	for line, want := range map[string]string{
+		"max-objects: 1000000":                      "1000000",
+		"max-objects: 1_000_000":                    "1000000",
+		"max-objects: 2e6":                          "2000000",
+		"max-bytes: 9223372036854775807":            "9223372036854775807",
+		"max-cluster-objects: 4000000":              "4000000",
+		"history-bytes: 16777216":                   "16777216",
+		"history-age: 1h30m":                        "1h30m0s",
+		"secrets: true":                             "true",
+		"all-contexts: false":                       "false",
+		"listen: 127.0.0.1:0":                       "127.0.0.1:0",
+		`token-file: "123"`:                         "123",
+		"context: eu":                               "[eu]",
+		"context: eu,us":                            "[eu,us]",
+		"context: [eu, us]":                         "[eu,us]",
+		"context: []":                               "[]",
+		"include:\n- pods\n- deployments.apps":      "[pods,deployments.apps]",
+		"allow-host: [\"a,b\"]\n# a list is no CSV": `["a,b"]`,
 	} {
-		file := filepath.Join(dir, "flags.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
+		flags := newServe().Flags()
+		if err := settle(flags, noEnv, written(t, line+"\n")); err != nil {
+			t.Errorf("%q: %v", line, err)
+			continue
 		}
-		fs, _ := flagSet()
-		if err := settle(fs, func(string) (string, bool) { return "", false }, file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", content, err)
+		name, _, _ := strings.Cut(line, ":")
+		if got := flags.Lookup(name); got.Value.String() != want || !got.Changed {
+			t.Errorf("%q sets %s to %s, want %s", line, name, got.Value, want)
 		}
 	}
-	fs, _ := flagSet()
-	if err := settle(fs, func(string) (string, bool) { return "", false }, filepath.Join(dir, "none")); err == nil {
-		t.Error("a file that is not there passes")
+}
+
+func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
+	for content, want := range map[string]string{
+		"lisen: x":                 `there is no flag "lisen"; see mirador serve --help for the flags`,
+		"maxObjects: 3":            `there is no flag "maxObjects"; did you mean "max-objects"?`,
+		"config: other.yaml":       `there is no flag "config"`,
+		"help: true":               `there is no flag "help"`,
+		"history-age: never":       `history-age is the text "never"; a duration such as 30s, 10m or 1h30m is expected`,
+		"history-age: 600":         "history-age is the number 600; a duration such as",
+		"max-objects: many":        `max-objects is the text "many"; a whole number such as 1000000 is expected`,
+		`max-objects: "1000"`:      `max-objects is the text "1000"; a whole number`,
+		"max-objects: 1.5":         "max-objects is the number 1.5; a whole number",
+		"max-objects: 1e999999999": "a whole number",
+		"max-objects: 1e30":        "max-objects is the number 1e+30; a whole number",
+		"max-objects:":             "max-objects is empty; a whole number",
+		"max-objects: [1]":         "max-objects is a list; a whole number",
+		"secrets: 1":               "secrets is the number 1; true or false is expected",
+		`secrets: "true"`:          `secrets is the text "true"; true or false is expected`,
+		"listen: 8090":             "listen is the number 8090; a text is expected",
+		"listen: {port: 1}":        "listen is a mapping; a text is expected",
+		"folder: yes":              "folder is true (put it in quotes if it is meant as a text); a text is expected",
+		"context: [eu, 3]":         "context is a list; a text or a list of texts is expected",
+		"context: 3":               "context is the number 3; a text or a list of texts is expected",
+		"listen: a\nlisten: b":     `line 2: key "listen" already set in map`,
+		"- no":                     "it is not a mapping; write a line for each flag",
+		"listen: [":                "line 1",
+	} {
+		file := written(t, content+"\n")
+		err := settle(newServe().Flags(), noEnv, file)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v\nwant the file and %q", content, err, want)
+		}
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	if err := settle(newServe().Flags(), noEnv, none); err == nil || err.Error() != "read the config file: "+none+": no such file or directory; --config names it" {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestAVariableOfTheWrongTypeIsNamed(t *testing.T) {
+	vars := map[string]string{"MIRADOR_MAX_OBJECTS": "1e6", "MIRADOR_HISTORY_AGE": "", "MIRADOR_HELP": "true"}
+	err := settle(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
+	if want := `the environment variable MIRADOR_MAX_OBJECTS is "1e6"; a whole number such as 1000000 is expected`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
