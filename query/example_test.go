@@ -118,12 +118,7 @@ func ExampleCompileWhere() {
 	// true <nil>
 	// false <nil>
 	// false <nil>
-	// compile the expression: ERROR: <input>:1:15: Syntax error: token recognition error at: '= '
-	//  | spec.nodeName = 'n1'
-	//  | ..............^
-	// ERROR: <input>:1:17: Syntax error: extraneous input ''n1'' expecting <EOF>
-	//  | spec.nodeName = 'n1'
-	//  | ................^: invalid request
+	// the expression "spec.nodeName = 'n1'" is wrong at column 15: a single = is no operator; compare with ==
 }
 
 func ExampleRules() {

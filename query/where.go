@@ -79,7 +79,7 @@ func compile(text string) (w *Where, err error) {
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("compile the expression: %w: %w", issues.Err(), ErrInvalid)
+		return nil, mistake(text, issues)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("compile the expression %q: it gives %s, not bool; compare it with something: %w", text, cel.FormatCELType(t), ErrInvalid)

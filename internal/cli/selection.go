@@ -28,7 +28,7 @@ func (f *selectFlags) add(cmd *cobra.Command, r *readFlags) {
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "look in all namespaces")
 	flags.StringVarP(&f.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=db")
 	flags.StringVar(&f.fields, "field-selector", "", "field `selector` on any field, such as status.phase=Running")
-	flags.StringVar(&f.where, "where", "", "`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'")
+	flags.StringVar(&f.where, "where", "", "`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'; it can use object, metadata, spec, status and cluster")
 	flags.StringSliceVar(&f.clusters, "cluster", nil, "`cluster` to look in, may be repeated (default: all of the fleet)")
 	if f.sortable {
 		flags.StringVar(&f.sortBy, "sort-by", "", "`fields` to sort by, such as metadata.creationTimestamp")
@@ -181,6 +181,9 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	}
 	a.set("labelSelector", f.labels)
 	a.set("fieldSelector", strings.Join(fields, ","))
+	if len(where) == 1 && f.where != "" {
+		where[0] = f.where // as it was written: an error says at which column it is wrong
+	}
 	a.set("where", strings.Join(where, " && "))
 	a.set("orderBy", f.sortBy)
 	if fleet {

@@ -1,0 +1,46 @@
+package query
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+)
+
+// mistakeError is an expression that cannot be compiled. It wraps ErrInvalid and does not quote it.
+type mistakeError struct{ text string }
+
+// Error says where the expression is wrong, why, and what it can use.
+func (e *mistakeError) Error() string { return e.text }
+
+// Unwrap says whose fault it is.
+func (e *mistakeError) Unwrap() error { return ErrInvalid }
+
+var noOverload = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.+)'$`)
+
+// mistake describes the first error of an expression: those after it mostly follow from it.
+func mistake(text string, issues *cel.Issues) error {
+	if strings.TrimSpace(text) == "" {
+		return &mistakeError{"the expression is empty; leave it out, or write one such as status.phase != \"Running\""}
+	}
+	first := issues.Errors()[0]
+	why, _, _ := strings.Cut(first.Message, " expecting ") // of which the parser lists two dozen
+	why, _, _ = strings.Cut(why, " (in container")
+	why = strings.TrimPrefix(why, "Syntax error: ")
+	if m := noOverload.FindStringSubmatch(why); m != nil {
+		why = fmt.Sprintf("%s does not take %s", strings.Trim(m[1], "_"), m[2])
+	}
+	if strings.Contains(why, "<EOF>") {
+		why = "something is missing at its end"
+	}
+	hint := `an expression can use object, metadata, spec, status and cluster, as in object.data.x == "1" or status.phase != "Running"; texts are in quotes`
+	if strings.HasPrefix(why, "token recognition error at: '=") {
+		why, hint = "a single = is no operator", "compare with =="
+	}
+	at := fmt.Sprintf("column %d", first.Location.Column()+1)
+	if line := first.Location.Line(); line > 1 {
+		at = fmt.Sprintf("line %d, %s", line, at)
+	}
+	return &mistakeError{fmt.Sprintf("the expression %q is wrong at %s: %s; %s", text, at, why, hint)}
+}
