@@ -72,6 +72,7 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	if c.link, err = newLink(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err
 	}
+	c.link.hide.detailed = origin.Kind != FromJoin
 	c.asks = newDiscovery(c.link)
 	c.docs = newDocuments(c.link, name)
 	return c, nil

@@ -82,7 +82,7 @@ func (d *discovery) ask(ctx context.Context, path string) ([]group, error) {
 	}
 	groups, err := readAggregated(a.body)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s serves at %s: %w", d.link.base.Host, path, err)
+		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
 	d.last[path] = &said{etag: a.etag, groups: groups}
 	return groups, nil

@@ -33,7 +33,9 @@
 //     connections are closed.
 //   - Secrets are secret: the core group's secrets are mirrored only when that is asked
 //     for, a cluster's credentials appear in no error and no log, and a kubeconfig that
-//     somebody sends can neither run nor read anything on this machine.
+//     somebody sends can neither run nor read anything on this machine. What an address
+//     answers that is no Kubernetes API server is shown to nobody: health says in words of
+//     its own what kind of failure it is, and the log has the cause.
 //   - Nothing remembered is lost: the state file is replaced as a whole, before what it
 //     says is true, and one that cannot be read is left alone.
 //

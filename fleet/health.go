@@ -56,7 +56,7 @@ func (c *Cluster) Health() ClusterHealth {
 		h.ServerVersion = v.name
 	}
 	now := time.Now()
-	sum := tally{resources: c.shown.Load().sorted}
+	sum := tally{resources: c.shown.Load().sorted, hide: c.link.hide}
 	for _, r := range sum.resources {
 		ih := r.health()
 		sum.add(&ih)
@@ -89,6 +89,7 @@ func (c *Cluster) judge() { c.Health() }
 // tally counts how the resources of a cluster are doing.
 type tally struct {
 	resources []*Resource
+	hide      *hider
 	// failing have failed last; of those, cut got no useful answer at all.
 	failing, cut int
 	pending      int // not synced, and nothing has gone wrong
@@ -106,7 +107,7 @@ func (t *tally) add(h *informer.Health) {
 	case err != nil && !follows(h):
 		t.failing++
 		if t.first == nil {
-			t.first, t.name = err, h.Source.Resource
+			t.first, t.name = t.hide.fault("", err), h.Source.Resource
 		}
 		if source.ReasonOf(err) == source.Unavailable || source.ReasonOf(err) == source.Refused {
 			t.cut++

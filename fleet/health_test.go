@@ -82,7 +82,7 @@ func TestAFailureOfAResourceIsShownWithoutCredentials(t *testing.T) {
 		h := w.untilState(c, fleet.Degraded)
 		r, _ := c.Resource(podsGVR)
 		shown := h.Err + "|" + r.Health().Reflector.Err.Error() + "|" + w.logs.String()
-		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods") || !strings.Contains(h.Err, "hidden") {
+		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods: the credentials were refused (401)") || !strings.Contains(w.logs.String(), "hidden") {
 			t.Errorf("shown: %s", shown)
 		}
 	})

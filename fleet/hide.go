@@ -15,7 +15,11 @@ import (
 const maxText = 600
 
 // hider keeps a cluster's credentials out of texts. A server may well quote them.
-type hider struct{ secrets *strings.Replacer }
+type hider struct {
+	secrets *strings.Replacer
+	// detailed shows errors of no known kind as they are. It is off for clusters that joined at run time: see fault.
+	detailed bool
+}
 
 const hidden = "[hidden]"
 

@@ -22,7 +22,7 @@ const (
 func (d *discovery) oneByOne(ctx context.Context, path string, body []byte) ([]group, error) {
 	groups, err := readGroups(path, body)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s serves at %s: %w", d.link.base.Host, path, err)
+		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -38,7 +38,7 @@ func (d *discovery) oneByOne(ctx context.Context, path string, body []byte) ([]g
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("ask %s what it serves: %w", d.link.base.Host, err)
+		return nil, d.link.hide.fault(d.link.asking(path), err)
 	}
 	return groups, nil
 }
@@ -81,7 +81,7 @@ func readNamed(body []byte) ([]group, error) {
 		return nil, fmt.Errorf("the answer is malformed: %w", err)
 	}
 	if list.Kind != "APIGroupList" {
-		return nil, errors.New("the answer is no APIGroupList; check that this is a Kubernetes API server")
+		return nil, errors.New("the answer is no APIGroupList")
 	}
 	groups := make([]group, 0, len(list.Groups))
 	for _, from := range list.Groups {
@@ -115,7 +115,7 @@ func (d *discovery) resources(ctx context.Context, group, version string) ([]met
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(a.body, &list); err != nil {
-		return nil, fmt.Errorf("read what is served in %s/%s: %w", group, version, err)
+		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
 	for i := range list.APIResources {
 		list.APIResources[i].Group, list.APIResources[i].Version = group, version

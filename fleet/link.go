@@ -80,9 +80,17 @@ func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.next.RoundTrip(r)
 	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "" {
 		resp.Body.Close()
-		return nil, fmt.Errorf("the server answered %d, a redirect, which is not followed", resp.StatusCode)
+		return nil, &redirectError{resp.StatusCode}
 	}
 	return resp, err
+}
+
+// redirectError is an answer that points elsewhere.
+type redirectError struct{ code int }
+
+// Error says so.
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("the server answered %d, a redirect, which is not followed", e.code)
 }
 
 // WrappedRoundTripper gives the transport below, whose connections can be closed.
@@ -115,13 +123,18 @@ func codeOf(err error) int {
 	return 0
 }
 
-// get asks for one document. An answer larger than limit is an error.
+// get asks for one document. An answer larger than limit is an error. No error shows anything of an answer.
 func (l *link) get(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
 	a, err := l.ask(ctx, path, accept, etag, limit)
 	if err != nil {
-		return a, fmt.Errorf("get %s from %s: %w", path, l.base.Host, err)
+		return a, l.hide.fault(l.asking(path), err)
 	}
 	return a, nil
+}
+
+// asking says what was attempted.
+func (l *link) asking(path string) string {
+	return fmt.Sprintf("get %s from %s", path, l.base.Scheme+"://"+l.base.Host)
 }
 
 func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
@@ -150,7 +163,7 @@ func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (a
 		return answer{}, bare(err)
 	}
 	if len(body) > limit {
-		return answer{}, fmt.Errorf("the answer is larger than %d bytes, and was not read to its end", limit)
+		return answer{}, &tooLargeError{limit}
 	}
 	return answer{body: body, contentType: resp.Header.Get("Content-Type"), etag: resp.Header.Get("Etag")}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -112,6 +112,7 @@ func (c *Cluster) look(ctx context.Context) (err error) {
 	defer cancel()
 	groups, err := contained(func() ([]group, error) { return c.asks.groups(ctx) })
 	if err != nil {
+		err = c.link.hide.fault("", err)
 		c.mu.Lock()
 		c.book.lookErr = err
 		c.mu.Unlock()
@@ -145,7 +146,7 @@ func (c *Cluster) look(ctx context.Context) (err error) {
 func contained[T any](f func() (T, error)) (out T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("reading the answer panicked: %v", p)
+			err = fmt.Errorf("%w (reading the answer panicked: %v)", errNotKubernetes, p)
 		}
 	}()
 	return f()
@@ -219,6 +220,9 @@ type serverVersion struct {
 
 const maxVersion = 64 << 10
 
+// versionName is what a Kubernetes version looks like. The whole answer is shown to clients, so it must be one.
+var versionName = regexp.MustCompile(`^v[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,100}$`)
+
 // askVersion asks for the version.
 func (c *Cluster) askVersion(ctx context.Context) error {
 	a, err := c.link.get(ctx, "/version", acceptJSON, "", maxVersion)
@@ -231,10 +235,8 @@ func (c *Cluster) askVersion(ctx context.Context) error {
 	if err := json.Unmarshal(a.body, &info); err != nil {
 		return errors.New("the answer to /version is malformed")
 	}
-	for _, r := range info.GitVersion {
-		if !unicode.IsPrint(r) || len(info.GitVersion) > 100 {
-			return errors.New("the answer to /version names no version")
-		}
+	if !versionName.MatchString(info.GitVersion) {
+		return errors.New("the answer to /version names no version")
 	}
 	c.version.Store(&serverVersion{body: a.body, name: info.GitVersion})
 	return nil
@@ -242,5 +244,5 @@ func (c *Cluster) askVersion(ctx context.Context) error {
 
 // log tells of something that went wrong with the cluster.
 func (c *Cluster) log(what string, err error, more ...any) {
-	c.link.log.Warn("fleet: "+what+" failed", append([]any{"cluster", c.name, "error", err}, more...)...)
+	c.link.log.Warn("fleet: "+what+" failed", append([]any{"cluster", c.name, "error", err, "cause", detail(err)}, more...)...)
 }

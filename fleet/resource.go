@@ -127,10 +127,13 @@ func (r *Resource) Subscribe(handle func(*Event), opts ...informer.SubscribeOpti
 	return r.inf.SubscribeEntries(handle, opts...)
 }
 
-// Health tells how the mirror is doing.
+// Health tells how the mirror is doing. The text of its error is fit to be shown to anybody: it says what
+// kind of failure it was, and nothing that the cluster sent.
 func (r *Resource) Health() informer.Health {
 	h := r.health()
-	h.Reflector.Err = r.hide.error(h.Reflector.Err)
+	if h.Reflector.Err != nil {
+		h.Reflector.Err = r.hide.error(r.hide.fault("", h.Reflector.Err))
+	}
 	return h
 }
 
