@@ -31,7 +31,7 @@
 //
 // Label selectors are those of Kubernetes. Field selectors have its syntax and take any path, not a few: a field that is
 // absent or null compares as "", a bool or a number by its JSON text, and an object or array is an error.
-// metadata.name and metadata.namespace are answered from the key.
+// metadata.name and metadata.namespace are answered from the key. ParseFieldsWith gives labels another meaning.
 //
 // An expression (Where) is CEL on object, metadata, spec, status and cluster:
 //

@@ -18,11 +18,24 @@ type Fields struct {
 }
 
 type fieldTerm struct {
-	path  Path
+	label string // as the request has it, for errors
+	field Field
 	value string
 	not   bool
 	part  keyPart
 }
+
+// Field says how an object's value for a label of a field selector is found.
+type Field struct {
+	// Paths are tried in order; the first that leads to anything but "" and null counts. Without a path every
+	// object has the Default.
+	Paths []Path
+	// Default is the value of an object where no path leads to one.
+	Default string
+}
+
+// FieldAt gives the Field that is the value at a path.
+func FieldAt(p Path) Field { return Field{Paths: []Path{p}} }
 
 // keyPart says which part of an object's key has the value of a path.
 type keyPart uint8
@@ -40,6 +53,18 @@ const maxSelector = 16 << 10
 // path!=value with commas between them, and a backslash before a comma, an equals sign or a
 // backslash in a value. Every path that ParsePath reads is accepted.
 func ParseFields(text string) (Fields, error) {
+	return ParseFieldsWith(text, func(label string) (Field, error) {
+		path, err := ParsePath(label)
+		if err != nil {
+			return Field{}, fmt.Errorf("parse field selector %q: %w", text, err)
+		}
+		return FieldAt(path), nil
+	})
+}
+
+// ParseFieldsWith is ParseFields for labels that have a meaning of their own. An error of meaning is
+// returned as it is.
+func ParseFieldsWith(text string, meaning func(label string) (Field, error)) (Fields, error) {
 	if len(text) > maxSelector {
 		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text), maxSelector, ErrInvalid)
 	}
@@ -49,17 +74,20 @@ func ParseFields(text string) (Fields, error) {
 	}
 	f := Fields{text: parsed.String()}
 	for _, r := range parsed.Requirements() {
-		path, err := ParsePath(r.Field)
+		field, err := meaning(r.Field)
 		if err != nil {
-			return Fields{}, fmt.Errorf("parse field selector %q: %w", text, err)
+			return Fields{}, err
 		}
-		f.terms = append(f.terms, fieldTerm{path: path, value: r.Value, not: r.Operator == selection.NotEquals, part: partOf(path)})
+		f.terms = append(f.terms, fieldTerm{label: r.Field, field: field, value: r.Value, not: r.Operator == selection.NotEquals, part: partOf(field)})
 	}
 	return f, nil
 }
 
-func partOf(p Path) keyPart {
-	switch p.String() {
+func partOf(f Field) keyPart {
+	if len(f.Paths) != 1 {
+		return notInKey
+	}
+	switch f.Paths[0].String() {
 	case "metadata.namespace":
 		return namespaceInKey
 	case "metadata.name":
@@ -126,29 +154,38 @@ func (f Fields) matchObject(d *Doc) (bool, error) {
 
 // equals compares without making a string of what is there.
 func (t *fieldTerm) equals(d *Doc) (bool, error) {
-	v, ok := d.find(t.path)
-	if !ok {
-		return t.value == "", d.Err()
-	}
-	switch v[0] {
-	case '"':
-		inside := v[1 : len(v)-1]
-		if isPlain(inside) {
-			return string(inside) == t.value, nil
+	for i := range t.field.Paths {
+		v, ok := d.find(t.field.Paths[i])
+		if !ok {
+			if err := d.Err(); err != nil {
+				return false, err
+			}
+			continue
 		}
-		return decodeString(v) == t.value, nil
-	case '{':
-		return false, t.fail("an object; name a field inside it")
-	case '[':
-		return false, t.fail("an array; name one element, as in [0]")
-	case 'n':
-		return t.value == "", nil
+		switch v[0] {
+		case '"':
+			inside := v[1 : len(v)-1]
+			switch {
+			case len(inside) == 0:
+				continue
+			case isPlain(inside):
+				return string(inside) == t.value, nil
+			}
+			return decodeString(v) == t.value, nil
+		case '{':
+			return false, t.fail("an object; name a field inside it")
+		case '[':
+			return false, t.fail("an array; name one element, as in [0]")
+		case 'n':
+			continue
+		}
+		return string(v) == t.value, nil
 	}
-	return string(v) == t.value, nil
+	return t.field.Default == t.value, nil
 }
 
 func (t *fieldTerm) fail(what string) error {
-	return fmt.Errorf("select by field %s: it is %s: %w", t.path, what, ErrInvalid)
+	return fmt.Errorf("select by field %s: it is %s: %w", t.label, what, ErrInvalid)
 }
 
 // isPlain reports whether a string means what is written.

@@ -151,3 +151,48 @@ func checkFields(t *testing.T, text string, rng *rand.Rand) {
 		t.Fatalf("%q on %s gives %v, %v, want %v", text, raw, got, err, want)
 	}
 }
+
+func TestALabelMayHaveSeveralPathsAndADefault(t *testing.T) {
+	meaning := func(label string) (Field, error) {
+		switch label {
+		case "source":
+			return Field{Paths: []Path{mustPath(t, "source.component"), mustPath(t, "reporter")}}, nil
+		case "off":
+			return Field{Paths: []Path{mustPath(t, "spec.off")}, Default: "false"}, nil
+		case "none":
+			return Field{}, nil
+		}
+		return Field{}, errors.New("no such label: " + label)
+	}
+	for _, c := range []struct {
+		selector, object string
+		want             bool
+	}{
+		{"source=a", `{"source":{"component":"a"},"reporter":"b"}`, true},
+		{"source=b", `{"source":{"component":"a"},"reporter":"b"}`, false},
+		{"source=b", `{"source":{"component":""},"reporter":"b"}`, true},
+		{"source=b", `{"source":{"component":null},"reporter":"b"}`, true},
+		{"source=b", `{"reporter":"b"}`, true},
+		{"source=", `{}`, true},
+		{"source!=", `{}`, false},
+		{"off=false", `{"spec":{}}`, true},
+		{"off=", `{"spec":{}}`, false},
+		{"off=false", `{"spec":{"off":true}}`, false},
+		{"off=true", `{"spec":{"off":true}}`, true},
+		{"off!=true", `{"spec":{"off":null}}`, true},
+		{"none=", `{"none":"x"}`, true},
+		{"none=x", `{"none":"x"}`, false},
+		{"none!=x", `{"none":"x"}`, true},
+	} {
+		f, err := ParseFieldsWith(c.selector, meaning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.matchObject(NewDoc([]byte(c.object))); err != nil || got != c.want {
+			t.Errorf("%s of %s: %v, %v", c.selector, c.object, got, err)
+		}
+	}
+	if _, err := ParseFieldsWith("off=true,on=true", meaning); err == nil || err.Error() != "no such label: on" {
+		t.Errorf("%v", err)
+	}
+}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -201,4 +202,16 @@ func (p *pathParser) quoted(open int) (step, error) {
 		b.WriteByte(c)
 	}
 	return step{}, p.fail(open, "the quote is not closed")
+}
+
+// Steps gives the steps of the path in their order: the name of a member, or, where element is true, one
+// element of an array, whose name is "".
+func (p Path) Steps() iter.Seq2[string, bool] {
+	return func(yield func(name string, element bool) bool) {
+		for _, s := range p.steps {
+			if !yield(s.name, s.isIndex) {
+				return
+			}
+		}
+	}
 }

@@ -25,5 +25,8 @@
 //   - A write is 405, and the answer says where to send it.
 //
 // Beyond what an API server knows, lists and watches take where=, an expression in CEL, and clusters=; lists take
-// orderBy=; and field selectors work on any field.
+// orderBy=; and field selectors work on any field. A field label that an API server knows means what it means there,
+// computed and defaulted values included: spec.unschedulable=false finds the nodes without that field. Any other label
+// must be the path of a string, number or bool in the schema of the kind; else it is refused in the server's own words.
+// Of a kind that is neither built in nor defined by a CustomResourceDefinition, only the metadata is known.
 package server

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,21 +20,25 @@ type filter struct {
 	own      sight
 }
 
-func newFilter(p *params) (*filter, error) {
-	sel, err := p.selection()
+func (s *Server) newFilter(p *params, places []place) (*filter, error) {
+	sel, err := s.selection(p, places)
 	if err != nil {
 		return nil, err
 	}
 	return &filter{sel: sel, clusters: p.onlyClusters()}, nil
 }
 
-// selection reads the selectors of a request.
-func (p *params) selection() (query.Selection, error) {
-	sel, err := query.ParseSelection(p.labels, p.fields, p.where)
-	if err != nil {
-		return sel, apierrors.NewBadRequest(err.Error())
+// selection reads the selectors of a request for a resource.
+func (s *Server) selection(p *params, places []place) (query.Selection, error) {
+	sel, err := query.ParseSelection(p.labels, "", p.where)
+	if err == nil {
+		sel.Fields, err = query.ParseFieldsWith(p.fields, s.fieldMeaning(places))
 	}
-	return sel, nil
+	var refused apierrors.APIStatus
+	if err != nil && !errors.As(err, &refused) {
+		err = apierrors.NewBadRequest(err.Error())
+	}
+	return sel, err
 }
 
 // candidates gives the objects of a snapshot that may be selected, by key, and a filter for them.

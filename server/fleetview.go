@@ -187,7 +187,7 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	if err != nil {
 		return err
 	}
-	flt, err := newFilter(p)
+	flt, err := s.newFilter(p, places)
 	if err != nil {
 		return err
 	}

@@ -296,7 +296,7 @@ func TestChangesOutOfOrderEndWatches(t *testing.T) {
 
 func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
 	p := &params{labels: "v in (2,3)"}
-	f, err := newFilter(p)
+	f, err := new(Server).newFilter(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 	if err != nil {
 		return err
 	}
-	req, err := s.request(r, t, p)
+	req, err := s.request(r, t, places, p)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (s *Server) begin(r *http.Request) (done func(), err error) {
 }
 
 // request is what the engine is asked.
-func (s *Server) request(r *http.Request, t *target, p *params) (*query.Request, error) {
-	sel, err := p.selection()
+func (s *Server) request(r *http.Request, t *target, places []place, p *params) (*query.Request, error) {
+	sel, err := s.selection(p, places)
 	if err != nil {
 		return nil, err
 	}

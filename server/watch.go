@@ -88,7 +88,7 @@ func (s *Server) clusterStream(w http.ResponseWriter, r *http.Request, t *target
 	if err != nil {
 		return nil, err
 	}
-	flt, err := newFilter(p)
+	flt, err := s.newFilter(p, []place{{t.cluster, res}})
 	if err != nil {
 		return nil, err
 	}
