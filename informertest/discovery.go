@@ -64,7 +64,7 @@ const (
 
 func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request, served []*resource, core bool) {
 	for _, c := range accepted(r) {
-		if c.mediaType == mediaJSON && c.params["as"] == aggregatedKind && c.params["v"] == "v2" {
+		if c.mediaType == mediaJSON && c.params["as"] == aggregatedKind && c.params["g"] == "apidiscovery.k8s.io" && c.params["v"] == "v2" {
 			writeJSON(w, aggregatedV2, aggregate(served, core))
 			return
 		}

@@ -71,12 +71,15 @@ const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 // discover answers /api, /apis and what is directly below. ok is false for another path.
 func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	aggregated := strings.Contains(strings.ReplaceAll(r.Header.Get("Accept"), " ", ""), "as=APIGroupDiscoveryList") &&
-		strings.Contains(r.Header.Get("Accept"), "v=v2")
+	if parts[0] != "api" && parts[0] != "apis" {
+		return false
+	}
 	w.Header().Add("Vary", "Accept")
 	switch {
-	case len(parts) == 1 && aggregated && (parts[0] == "api" || parts[0] == "apis"):
+	case len(parts) == 1 && acceptsAggregated(r):
 		c.aggregated(w, parts[0] == "api")
+	case !acceptsPlain(r):
+		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
 	case len(parts) == 1 && parts[0] == "api":
 		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: c.coreVersions(),
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
@@ -101,8 +104,11 @@ func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) 
 			http.NotFound(w, r)
 			return true
 		}
-		writeJSON(w, http.StatusOK, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-			GroupVersion: gv.String(), APIResources: list})
+		kind := metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
+		if gv.Group == "" {
+			kind.APIVersion = "" // as an API server leaves it out
+		}
+		writeJSON(w, http.StatusOK, metav1.APIResourceList{TypeMeta: kind, GroupVersion: gv.String(), APIResources: list})
 	default:
 		return false
 	}

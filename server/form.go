@@ -1,11 +1,9 @@
 package server
 
 import (
-	"mime"
 	"net/http"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -26,32 +24,19 @@ const (
 // formOf reads what a client accepts. Of what it offers, in its order, the first that can be
 // given counts.
 func formOf(accept string) (form, error) {
-	if strings.TrimSpace(accept) == "" {
-		return whole, nil
-	}
-	for _, clause := range strings.Split(accept, ",") {
-		media, params, err := mime.ParseMediaType(strings.TrimSpace(clause))
-		if err != nil {
-			continue
-		}
-		if media != jsonType && media != "*/*" && media != "application/*" {
-			continue
-		}
-		switch as := params["as"]; {
-		case as == "":
+	for _, kind := range jsonOffers(accept) {
+		switch {
+		case kind.Empty():
 			return whole, nil
-		case params["g"] != metav1.GroupName || params["v"] != "v1":
+		case kind.Group != metav1.GroupName || kind.Version != "v1":
 			continue
-		case as == "Table":
+		case kind.Kind == "Table":
 			return asTable, nil
-		case as == "PartialObjectMetadata", as == "PartialObjectMetadataList":
+		case kind.Kind == "PartialObjectMetadata", kind.Kind == "PartialObjectMetadataList":
 			return metadata, nil
 		}
 	}
-	return whole, &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: application/json, and of it Table and PartialObjectMetadata of meta.k8s.io/v1",
-	}}
+	return whole, errNotAcceptable("application/json, and of it Table and PartialObjectMetadata of meta.k8s.io/v1")
 }
 
 // pretty reports whether a person reads the answer.

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -45,14 +43,4 @@ func (p *packer) close() error {
 	p.w.Header().Set("Content-Length", strconv.Itoa(len(p.start)))
 	_, err := p.w.Write(p.start)
 	return err
-}
-
-func acceptsGzip(r *http.Request) bool {
-	for _, enc := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(enc), ";")
-		if strings.TrimSpace(name) == "gzip" && strings.TrimSpace(q) != "q=0" {
-			return true
-		}
-	}
-	return false
 }

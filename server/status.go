@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +48,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	if code < 400 || code > 599 {
 		code = http.StatusInternalServerError
 	}
-	if !pretty(r) && !strings.Contains(r.Header.Get("Accept"), "as=") {
+	if !pretty(r) && acceptsPlain(r) {
 		writeJSON(w, code, st)
 		return
 	}

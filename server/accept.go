@@ -1,0 +1,77 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// jsonOffers returns what an Accept header asks of JSON, the most preferred first: the kind that each matching clause wants the
+// answer converted to, or the zero kind where it wants the answer as it is. Clauses for other media types, and those that want
+// something that no endpoint has, are left out. Order, weights and wildcards are read as an API server reads them.
+func jsonOffers(accept string) []schema.GroupVersionKind {
+	if accept == "" {
+		return []schema.GroupVersionKind{{}}
+	}
+	var offers []schema.GroupVersionKind
+	for _, c := range goautoneg.ParseAccept(accept) {
+		isJSON := c.Type == "application" && (c.SubType == "json" || c.SubType == "*") || c.Type == "*" && c.SubType == "*"
+		if stream := c.Params["stream"]; !isJSON || stream != "" && stream != "watch" {
+			continue
+		}
+		offers = append(offers, schema.GroupVersionKind{Group: c.Params["g"], Version: c.Params["v"], Kind: c.Params["as"]})
+	}
+	return offers
+}
+
+// acceptsPlain reports whether a request accepts JSON that is not converted to another kind.
+func acceptsPlain(r *http.Request) bool {
+	for _, kind := range jsonOffers(r.Header.Get("Accept")) {
+		if kind.Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+var aggregatedKind = schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2", Kind: "APIGroupDiscoveryList"}
+
+// acceptsAggregated reports whether a request accepts aggregated discovery. Like an API server since 1.33, this one
+// has only v2 of it: a client that knows v2beta1 alone, as those of 1.26 to 1.29, gets the plain documents.
+func acceptsAggregated(r *http.Request) bool {
+	for _, kind := range jsonOffers(r.Header.Get("Accept")) {
+		if kind == aggregatedKind {
+			return true
+		}
+	}
+	return false
+}
+
+func errNotAcceptable(have string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + have,
+	}}
+}
+
+// acceptsGzip reports whether an answer may be compressed.
+func acceptsGzip(r *http.Request) bool {
+	for _, coding := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, params, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		key, value, weighted := strings.Cut(params, "=")
+		if !weighted || !strings.EqualFold(strings.TrimSpace(key), "q") {
+			return true
+		}
+		weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		return err == nil && weight > 0
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	betaDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+	newDiscovery  = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+)
+
+// discoveryHeaders are what clients of every age send, and what nobody should.
+var discoveryHeaders = map[string]string{
+	"client-go before 0.26":     "application/json, */*",
+	"client-go 0.26 to 0.29":    betaDiscovery + ",application/json",
+	"client-go 0.30 and later":  newDiscovery + "," + betaDiscovery + ",application/json",
+	"typed client":              "application/vnd.kubernetes.protobuf;q=0.5,application/json",
+	"without peers":             newDiscovery + ";profile=nopeer," + newDiscovery + ",application/json",
+	"spaces":                    "application/json; g=apidiscovery.k8s.io; v=v2; as=APIGroupDiscoveryList , application/json",
+	"plain first":               "application/json," + newDiscovery,
+	"plain preferred by weight": newDiscovery + ";q=0.1,application/json",
+	"beta alone":                betaDiscovery,
+	"another group":             "application/json;g=example.com;v=v2;as=APIGroupDiscoveryList,application/json",
+	"another kind":              "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscovery,application/json",
+	"the name in another type":  "text/html;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
+	"a table":                   "application/json;as=Table;v=v1;g=meta.k8s.io",
+	"HTML":                      "text/html",
+	"anything":                  "*/*",
+	"nothing":                   "",
+}
+
+func TestDiscoveryIsNegotiatedAsTheRealServerDoes(t *testing.T) {
+	p := mirror(t, "real", filled(t))
+	p.caughtUp(t, "real")
+	for name, accept := range discoveryHeaders {
+		for _, path := range []string{"/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/server.test", "/apis/server.test/v1beta1"} {
+			wantHead, want := p.ask(t, http.MethodGet, p.real+path, accept)
+			for _, server := range []string{p.ours, p.all} {
+				gotHead, got := p.ask(t, http.MethodGet, server+path, accept)
+				if gotHead != wantHead || kindIn(t, got) != kindIn(t, want) {
+					t.Errorf("%s: %s%s\nreal: %s %s\nours: %s %s", name, server, path, wantHead, kindIn(t, want), gotHead, kindIn(t, got))
+				}
+			}
+		}
+	}
+}
+
+func kindIn(t *testing.T, body string) metav1.TypeMeta {
+	t.Helper()
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal([]byte(body), &kind); err != nil {
+		t.Errorf("%v: %.100s", err, body)
+	}
+	return kind
+}
+
+// What kubectl 1.27 to 1.29 does to find out what "pods" is.
+func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T) {
+	p := mirror(t, "real", filled(t))
+	p.caughtUp(t, "real")
+	for _, server := range []string{p.ours, p.all} {
+		_, body := p.ask(t, http.MethodGet, server+"/api", betaDiscovery+",application/json")
+		var versions metav1.APIVersions
+		if err := json.Unmarshal([]byte(body), &versions); err != nil || len(versions.Versions) != 1 {
+			t.Fatalf("%s/api: %v: %s", server, err, body)
+		}
+		_, body = p.ask(t, http.MethodGet, server+"/api/"+versions.Versions[0], "application/json, */*")
+		var list metav1.APIResourceList
+		if err := json.Unmarshal([]byte(body), &list); err != nil || !strings.Contains(body, `"name":"pods"`) {
+			t.Errorf("%s/api/v1 has no pods: %v: %.200s", server, err, body)
+		}
+	}
+}
+
+// An answer that cannot have the form that was asked for is printed for people, as the real server does; every other is not.
+func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
+	p := mirror(t, "real", filled(t))
+	p.caughtUp(t, "real")
+	for _, accept := range []string{tables + ",application/json", tables, metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5", "application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
+		wantHead, want := p.ask(t, http.MethodGet, p.real+"/api/v1/namespaces/web/pods/there-is-none", accept)
+		gotHead, got := p.ask(t, http.MethodGet, p.ours+"/api/v1/namespaces/web/pods/there-is-none", accept)
+		if wantHead != gotHead || strings.Contains(wantHead, "404") && strings.TrimSpace(want) != strings.TrimSpace(got) {
+			t.Errorf("%s\nreal: %s %s\nours: %s %s", accept, wantHead, want, gotHead, got)
+		}
+	}
+}
