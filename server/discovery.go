@@ -24,6 +24,7 @@ func clusterCatalog(c *fleet.Cluster) *catalog {
 	for _, r := range c.Resources() {
 		out.add(r)
 	}
+	out.addSelfReviews()
 	return out
 }
 
@@ -52,6 +53,7 @@ func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 			}
 		}
 	}
+	out.addSelfReviews()
 	slices.SortFunc(out.groups, func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
 	for _, list := range out.resources {
 		slices.SortFunc(list, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
@@ -67,6 +69,27 @@ func (c *catalog) add(r *fleet.Resource) {
 }
 
 const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// addSelfReviews adds what the server itself answers, to a catalog of clusters that have said what they serve.
+func (c *catalog) addSelfReviews() {
+	if len(c.groups) == 0 {
+		return
+	}
+	for _, info := range selfReviews {
+		gv := schema.GroupVersion{Group: info.Group, Version: info.Version}
+		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group })
+		if i < 0 {
+			i = len(c.groups)
+			c.groups = append(c.groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: version})
+		}
+		if !slices.Contains(c.groups[i].Versions, version) {
+			c.groups[i].Versions = append(c.groups[i].Versions, version)
+		}
+		info.Group, info.Version = "", ""
+		c.resources[gv] = append(c.resources[gv], info)
+	}
+}
 
 // discover answers /api, /apis and what is directly below. ok is false for another path.
 func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {

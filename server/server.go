@@ -120,7 +120,8 @@ func isClusterItself(t *target) bool { return t.rest == "/" }
 
 // kubernetes answers as an API server would.
 func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	review := selfReviewAt(t)
+	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		fail(w, r, errReadOnly(t, r.Method), t)
 		return
 	}
@@ -136,7 +137,13 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		s.about(w, r, t, cluster)
 		return
 	}
-	if err := s.objects(w, r, t, cluster); err != nil {
+	var err error
+	if review != nil {
+		err = s.selfReview(w, r, t, review)
+	} else {
+		err = s.objects(w, r, t, cluster)
+	}
+	if err != nil {
 		fail(w, r, err, t)
 	}
 }
@@ -246,7 +253,7 @@ func (s *Server) authorize(r *http.Request, t *target, verb string) error {
 // user is who asks. A token is one user; without one nobody is told from another.
 func (s *Server) user(*http.Request) query.User {
 	if s.opts.Access.Token == "" {
-		return query.User{Name: "system:anonymous"}
+		return query.User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 	}
-	return query.User{Name: "token"}
+	return query.User{Name: "token", Groups: []string{"system:authenticated"}}
 }
