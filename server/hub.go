@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/mirador-k8s/mirador/fleet"
@@ -30,13 +29,6 @@ type hub struct {
 const (
 	maxWaiting      = 1000
 	maxWaitingBytes = 64 << 20
-)
-
-var (
-	errTooSlow  = errors.New("the watch was read too slowly and has been ended; list again")
-	errSetBack  = errors.New("the history of the cluster was set back; list again")
-	errMerged   = errors.New("changes came so fast that some were merged, which no version can tell; list again")
-	errUnserved = errors.New("the resource is no longer mirrored")
 )
 
 // feed is what waits for one watch.

@@ -349,14 +349,10 @@ func (st *stream) gather(lines *[]byte, line []byte) error {
 
 // finish says why a watch ends, where a client can do something about it.
 func (st *stream) finish(err error, t *target) {
-	if err == nil || errors.Is(err, errUnserved) {
+	status := endStatus(err, t)
+	if status == nil {
 		return
 	}
-	if errors.Is(err, errTooSlow) || errors.Is(err, errSetBack) || errors.Is(err, store.ErrGone) {
-		err = apierrors.NewResourceExpired(err.Error())
-	}
-	status := statusOf(err, t)
-	status.Kind, status.APIVersion = "Status", "v1"
 	b, merr := json.Marshal(status)
 	if merr != nil {
 		return
