@@ -202,24 +202,24 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	}
 	hub, of := moment.hub, scopeOf{cluster: t.cluster, namespace: t.namespace}
 	feed, missed, err := hub.join(of, from)
-	st.begin()
 	if err != nil {
-		st.finish(err, t)
+		st.serve(ctx, r, t, func(context.Context) error { return err })
 		return nil
 	}
 	defer hub.leave(feed)
 	st.feed = feed
 	st.reached = func(object.Version) (string, bool) { return hub.reached(feed) }
-	if whole {
-		err = st.fleetState(ctx, t, places, &moment, initial)
-	}
-	if err == nil {
-		err = st.tell(missed)
-	}
-	if err == nil {
-		err = st.follow(ctx, nil, s.stopping, p.AllowWatchBookmarks)
-	}
-	st.finish(err, t)
+	st.serve(ctx, r, t, func(ctx context.Context) error {
+		if whole {
+			if err := st.fleetState(ctx, t, places, &moment, initial); err != nil {
+				return err
+			}
+		}
+		if err := st.tell(missed); err != nil {
+			return err
+		}
+		return st.follow(ctx, nil, s.stopping, p.AllowWatchBookmarks)
+	})
 	return nil
 }
 
@@ -254,7 +254,9 @@ func (st *stream) fleetState(ctx context.Context, t *target, places []place, mom
 		if err != nil {
 			return err
 		}
-		lines = append(lines, line...)
+		if err := st.gather(&lines, line); err != nil {
+			return err
+		}
 	}
 	return st.write(lines)
 }

@@ -99,7 +99,8 @@ func (g *guard) check(r *http.Request) error {
 	if g.access.Token != "" && !isOpen(r) && !g.authentic(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	// A browser lets no page read an answer of another origin, unless it comes over a WebSocket.
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
 		return g.checkOrigin(r)
 	}
 	return nil
@@ -135,6 +136,9 @@ func isOpen(r *http.Request) bool {
 
 func (g *guard) authentic(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		given, ok = subprotocolToken(r)
+	}
 	sum := sha256.Sum256([]byte(given))
 	return ok && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,7 @@ const (
 // stream is one watch that is served.
 type stream struct {
 	w        http.ResponseWriter
+	socket   *websocket.Conn // nil where the answer is plain HTTP
 	ctl      *http.ResponseController
 	render   *renderer
 	filter   *filter
@@ -69,17 +71,19 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *f
 			return err
 		}
 	}
-	st.begin()
-	switch v := object.Version(p.ResourceVersion); {
-	case v == "" || v == "0" || initial:
-		err = st.state(ctx, t, res.Snapshot(), initial)
-	default:
-		err = st.since(t, res, v)
-	}
-	if err == nil {
-		err = st.follow(ctx, res.Done(), s.stopping, p.AllowWatchBookmarks)
-	}
-	st.finish(err, t)
+	st.serve(ctx, r, t, func(ctx context.Context) error {
+		var err error
+		switch v := object.Version(p.ResourceVersion); {
+		case v == "" || v == "0" || initial:
+			err = st.state(ctx, t, res.Snapshot(), initial)
+		default:
+			err = st.since(t, res, v)
+		}
+		if err != nil {
+			return err
+		}
+		return st.follow(ctx, res.Done(), s.stopping, p.AllowWatchBookmarks)
+	})
 	return nil
 }
 
@@ -155,13 +159,19 @@ func (st *stream) begin() {
 	st.flush() //nolint:errcheck // the next write meets the same error
 }
 
-// write sends lines that belong together.
+// write sends lines that belong together; to a WebSocket, which has a frame for each event, it is one line.
 func (st *stream) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
 	if err := st.deadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
+	}
+	if st.socket != nil {
+		if _, err := st.socket.Write(b); err != nil {
+			return err
+		}
+		return st.deadline(time.Time{})
 	}
 	if _, err := st.w.Write(b); err != nil {
 		return err
@@ -173,6 +183,9 @@ func (st *stream) write(b []byte) error {
 }
 
 func (st *stream) deadline(at time.Time) error {
+	if st.socket != nil {
+		return st.socket.SetWriteDeadline(at)
+	}
 	if err := st.ctl.SetWriteDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -215,7 +228,9 @@ func (st *stream) state(ctx context.Context, t *target, snap *fleet.Snapshot, en
 		if err != nil {
 			return err
 		}
-		lines = append(lines, line...)
+		if err := st.gather(&lines, line); err != nil {
+			return err
+		}
 	}
 	return st.write(lines)
 }
@@ -334,6 +349,9 @@ var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // gather adds a line to those that wait to be sent, and sends them where they are many.
 func (st *stream) gather(lines *[]byte, line []byte) error {
+	if st.socket != nil {
+		return st.write(line)
+	}
 	if len(*lines) > 0 && len(*lines)+len(line) > linesTogether {
 		if err := st.write(*lines); err != nil {
 			return err
