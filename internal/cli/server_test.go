@@ -279,39 +279,6 @@ func TestStatusIsALineForEveryChange(t *testing.T) {
 	}
 }
 
-func TestStatusIsDrawnAsTables(t *testing.T) {
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := &server.Report{Now: now, Memory: server.Memory{HeapBytes: 3 << 20, RSSBytes: 9 << 20}, Clusters: []server.ClusterReport{
-		{Name: "eu", State: "degraded", Since: now.Add(-time.Minute), LagSeconds: 0.25, Version: "v1.36.3", Error: "1 of 2 resources fail", Resources: []server.ResourceReport{
-			{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30, Bytes: 2048, Handlers: 1, LagSeconds: 0.25},
-			{Group: "apps", Resource: "deployments", State: "retrying", Queue: 2, Error: "forbidden"},
-		}}}}
-	var b bytes.Buffer
-	if err := (&statusCommand{}).draw(&b, r); err != nil {
-		t.Fatal(err)
-	}
-	want := `
-memory: 3.0 MiB of heap, 9.0 MiB resident
-
-CLUSTER   STATE      FOR    LAG     OBJECTS   EVENTS   QUEUE   MEMORY    SYNCED   VERSION   ERROR
-eu        degraded   1m0s   250ms   12        30       2       2.0 KiB   1/2      v1.36.3   1 of 2 resources fail
-
-CLUSTER   RESOURCE           STATE       SYNCED   LAG     OBJECTS   EVENTS   QUEUE   MEMORY    HANDLERS   ERROR
-eu        pods               streaming   true     250ms   12        30       0       2.0 KiB   1          -
-eu        deployments.apps   retrying    false    0s      0         0        2       0.0 KiB   0          forbidden
-`
-	if diff := cmp.Diff(want[1:], b.String()); diff != "" {
-		t.Error(diff)
-	}
-	var drawn bytes.Buffer
-	if err := (&statusCommand{}).redraw(&drawn, r); err != nil {
-		t.Fatal(err)
-	}
-	if got := drawn.String(); !strings.HasPrefix(got, "\x1b[H") || !strings.HasSuffix(got, "\x1b[J") || strings.Count(got, "\x1b[K\n") != strings.Count(want[1:], "\n") {
-		t.Errorf("not drawn in place: %q", got)
-	}
-}
-
 func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		version, lists := 0, 0

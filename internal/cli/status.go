@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,19 +23,22 @@ type statusCommand struct {
 	outputFlags
 	clusters []string
 	watch    bool
+	all      bool
 }
 
 func newStatus() *cobra.Command {
 	c := &statusCommand{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how every cluster and every pipeline is doing",
-		Long: `Show how every cluster is doing, and the pipeline of every resource of it: its state, whether
-it is synced, how long ago the cluster said something about it, how many objects it has, in how much
-memory, how many events it has had and how many wait in its queue. With --watch it goes on: redrawn in place on a terminal, and a line for
-every change otherwise.`,
+		Short: "Show how every cluster is doing, and what is wrong",
+		Long: `Show a line for every cluster: its state and for how long, how many of its resources are synced, how many
+objects it has in how much memory. Below, what is wrong, and which resources are not well. With --all, or for the
+clusters that --cluster names, every resource is shown: what its pipeline does, how long ago the cluster last said
+something about it, its objects and their memory. -o wide adds events, queues and handlers; -o json has everything.
+With --watch it goes on: redrawn in place on a terminal, and a line for every change otherwise.`,
 		Example: `  mirador status
-  mirador status --watch --cluster eu
+  mirador status --cluster eu          # with every resource of it
+  mirador status --all --watch
   mirador status -o json`,
 		Args: takes(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +66,7 @@ every change otherwise.`,
 	c.readFlags.add(cmd)
 	c.outputFlags.add(cmd)
 	cmd.Flags().StringSliceVar(&c.clusters, "cluster", nil, "`cluster` to show, may be repeated (default: all)")
+	cmd.Flags().BoolVar(&c.all, "all", false, "show every resource, not only those that are not well")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on until Ctrl-C")
 	complete(cmd, "cluster", c.completeClusters)
 	return cmd
@@ -79,7 +82,7 @@ func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error
 		return err
 	}
 	if c.table() {
-		return c.draw(w, &r)
+		return c.draw(w, &r, isTerminal(w))
 	}
 	v, err := plain(r)
 	if err != nil {
@@ -100,36 +103,6 @@ func (c *statusCommand) narrow(r *server.Report) error {
 	}
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(cl server.ClusterReport) bool { return !slices.Contains(c.clusters, cl.Name) })
 	return nil
-}
-
-// draw writes the report for people.
-func (c *statusCommand) draw(w io.Writer, r *server.Report) error {
-	if _, err := fmt.Fprintf(w, "memory: %s of heap, %s resident\n\n", size(r.Memory.HeapBytes), size(r.Memory.RSSBytes)); err != nil {
-		return err
-	}
-	var clusters, pipelines [][]string
-	for i := range r.Clusters {
-		cl := &r.Clusters[i]
-		s := sumOf(cl)
-		clusters = append(clusters, []string{cl.Name, cl.State, since(r.Now, cl.Since), seconds(cl.LagSeconds), strconv.Itoa(s.objects), strconv.FormatUint(s.events, 10),
-			strconv.Itoa(s.queue), size(s.bytes), fmt.Sprintf("%d/%d", s.synced, len(cl.Resources)), orDash(clean(cl.Version)), orDash(clean(cl.Error))})
-		for j := range cl.Resources {
-			pipelines = append(pipelines, pipelineCells(cl.Name, &cl.Resources[j]))
-		}
-	}
-	err := writeTable(w, c.noHeaders, []string{"CLUSTER", "STATE", "FOR", "LAG", "OBJECTS", "EVENTS", "QUEUE", "MEMORY", "SYNCED", "VERSION", "ERROR"}, clusters)
-	if err != nil || len(pipelines) == 0 {
-		return err
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	return writeTable(w, c.noHeaders, []string{"CLUSTER", "RESOURCE", "STATE", "SYNCED", "LAG", "OBJECTS", "EVENTS", "QUEUE", "MEMORY", "HANDLERS", "ERROR"}, pipelines)
-}
-
-func pipelineCells(cluster string, r *server.ResourceReport) []string {
-	return []string{cluster, resourceName(r), r.State, strconv.FormatBool(r.Synced), seconds(r.LagSeconds), strconv.Itoa(r.Objects),
-		strconv.FormatUint(r.Events, 10), strconv.Itoa(r.Queue), size(uint64(max(r.Bytes, 0))), strconv.Itoa(r.Handlers), orDash(clean(r.Error))}
 }
 
 func resourceName(r *server.ResourceReport) string {

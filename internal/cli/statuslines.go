@@ -14,7 +14,7 @@ import (
 // not flicker; what was longer before is erased line by line.
 func (c *statusCommand) redraw(w io.Writer, r *server.Report) error {
 	var b bytes.Buffer
-	if err := c.draw(&b, r); err != nil {
+	if err := c.draw(&b, r, true); err != nil {
 		return err
 	}
 	const home, eraseLine, eraseRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
