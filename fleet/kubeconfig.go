@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -63,14 +64,23 @@ func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []
 	return cfg, kept, nil
 }
 
-var lineOfError = regexp.MustCompile(`line \d+`)
+var (
+	lineOfError  = regexp.MustCompile(`line \d+`)
+	fieldOfError = regexp.MustCompile(`Go struct field \w+\.([a-z-]+)`)
+)
 
 // unquoted keeps a parser's error from quoting what it read: there are keys in it.
 func unquoted(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
 	if line := lineOfError.FindString(err.Error()); line != "" {
 		return fmt.Errorf("it is no kubeconfig: malformed at %s", line)
 	}
-	return errors.New("it is no kubeconfig: neither YAML nor JSON with clusters, users and contexts")
+	if m := fieldOfError.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("it is no kubeconfig: the field %s is of the wrong type", m[1])
+	}
+	return errors.New("it is no kubeconfig: it must be YAML or JSON with the fields clusters, users and contexts")
 }
 
 // oneContext is a kubeconfig with one context of another and what that uses.
@@ -189,8 +199,12 @@ type found struct {
 
 // readContexts reads contexts of a file, all of them if none is named.
 func readContexts(path string, contexts []string) ([]found, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there is no such file")
+	} else if err != nil {
+		return nil, unquoted(err)
+	} else if info.IsDir() {
+		return nil, errors.New("it is a folder, not a file")
 	} else if info.Size() > maxKubeconfig {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxKubeconfig)
 	}
@@ -203,7 +217,7 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		contexts = slices.Sorted(maps.Keys(whole.Contexts))
 	}
 	if len(contexts) == 0 {
-		return nil, errors.New("it has no contexts; is it a kubeconfig?")
+		return nil, errors.New("it has no contexts, which a kubeconfig has; kubectl config get-contexts shows those of a file")
 	}
 	var out []found
 	for _, name := range contexts {

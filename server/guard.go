@@ -35,16 +35,16 @@ type Access struct {
 func (a Access) CheckAddress(address string, tls bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("listen on %q: %w; say host:port, such as 127.0.0.1:8080", address, err)
+		return fmt.Errorf("listen on %q: it is no address; write host:port, such as 127.0.0.1:8090", address)
 	}
 	if isLoopback(host) {
 		return nil
 	}
 	switch {
 	case a.Token == "":
-		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1", address)
 	case !tls:
-		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be read on its way; give one, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be read on its way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 	}
 	return nil
 }

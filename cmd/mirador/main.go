@@ -33,15 +33,22 @@ func main() {
 
 // run runs one command and gives its exit code.
 func run(ctx context.Context, args []string) int {
-	root := newRoot()
+	return runRoot(ctx, newRoot(), args)
+}
+
+func runRoot(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
+	unknown := strings.HasPrefix(err.Error(), "unknown command ") // which cobra says in words only
+	if unknown {
+		err = fmt.Errorf("%w; see mirador --help", err)
+	}
 	fmt.Fprintf(root.ErrOrStderr(), "mirador: %v\n", err)
 	var usage usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command ") { // which cobra says in words only
+	if errors.As(err, &usage) || unknown {
 		return exitUsage
 	}
 	return cli.ExitCode(err)
@@ -60,7 +67,7 @@ clusters' own API servers feel nothing.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(cli.WrongFlag)
 	root.AddCommand(newServe())
 	root.AddCommand(cli.Commands()...)
 	return root

@@ -113,18 +113,21 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 func (f *serveFlags) access() (server.Access, error) {
 	a := server.Access{Hosts: f.hosts}
 	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return a, usageError{errors.New("--tls-cert and --tls-key go together")}
+		return a, usageError{errors.New("--tls-cert and --tls-key go together; give both, or none to serve plain http on this machine")}
 	}
 	if f.tokenFile != "" {
 		b, err := os.ReadFile(f.tokenFile)
 		if err != nil {
-			return a, usageError{fmt.Errorf("read the token: %w", err)}
+			return a, usageError{fmt.Errorf("read the token of --token-file: %w", plainFileError(err))}
 		}
 		if a.Token = strings.TrimSpace(string(b)); len(a.Token) < 16 {
 			return a, usageError{fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | base64", f.tokenFile)}
 		}
 	}
 	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
+		return a, usageError{err}
+	}
+	if err := f.checkFiles(); err != nil {
 		return a, usageError{err}
 	}
 	return a, nil
@@ -158,17 +161,13 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; is another one running? choose another address with --listen", f.listen, err)
+		return listenError(f.listen, err)
 	}
-	scheme := "http"
-	if f.tlsCert != "" {
-		scheme = "https"
-	}
-	fmt.Fprintf(out, "the page:       %s://%s/\n", scheme, listener.Addr())
-	fmt.Fprintf(out, "all clusters:   kubectl --server %s://%s/fleet get pods -A\n", scheme, listener.Addr())
+	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert, tokenFile: f.tokenFile, folder: f.folder}
 	for _, c := range fl.Clusters() {
-		fmt.Fprintf(out, "one of them:    kubectl --server %s://%s/clusters/%s get pods -A\n", scheme, listener.Addr(), c.Name())
+		say.clusters = append(say.clusters, c.Name())
 	}
+	say.write(out)
 	return f.run(ctx, log, fl, srv, listener)
 }
 
@@ -188,9 +187,12 @@ func (f *serveFlags) members(fl *fleet.Fleet) error {
 		case err != nil && len(fl.Clusters()) > 0:
 			return nil // those that are remembered will do
 		case err != nil:
-			return fmt.Errorf("read the kubeconfig: %w; name one with --kubeconfig, or a folder with --folder", err)
+			if _, said := fleet.FromKubeconfig(path); said != nil {
+				err = said // in plain words, and without quoting the file
+			}
+			return fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
 		case cfg.CurrentContext == "":
-			return fmt.Errorf("the kubeconfig %s has no current context; name one with --context", path)
+			return fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with --all-contexts", path)
 		}
 		contexts = []string{cfg.CurrentContext}
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/mirador-k8s/mirador/internal/cli"
 )
 
 // settle fills the flags that were not given on the command line from the environment and
@@ -36,11 +38,11 @@ func settle(flags *pflag.FlagSet, env func(string) (string, bool), file string) 
 		case f.Changed || !settable(f):
 		case text != "":
 			if err := flags.Set(f.Name, text); err != nil {
-				failed = append(failed, fmt.Errorf("the environment variable %s is %q; %s is expected", variable(f.Name), text, expected(f)))
+				failed = append(failed, fmt.Errorf("the environment variable %s is %q; %s is expected", variable(f.Name), text, cli.Expected(f)))
 			}
 		case inFile:
 			if !setFromFile(flags, f, value) {
-				failed = append(failed, fmt.Errorf("the config file %s: %s is %s; %s is expected", file, f.Name, shown(value), expected(f)))
+				failed = append(failed, fmt.Errorf("the config file %s: %s is %s; %s is expected", file, f.Name, shown(value), cli.Expected(f)))
 			}
 		}
 	})
@@ -106,21 +108,6 @@ func bareName(name string) string {
 // variable is a flag's name in the environment.
 func variable(flag string) string {
 	return "MIRADOR_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// expected says which values a flag takes.
-func expected(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "bool":
-		return "true or false"
-	case "int", "int64":
-		return "a whole number such as 1000000"
-	case "duration":
-		return "a duration such as 30s, 10m or 1h30m"
-	case "stringSlice":
-		return "a text or a list of texts"
-	}
-	return "a text"
 }
 
 // shown is a value of a file in an error.

@@ -177,11 +177,18 @@ func join(ctx context.Context, s *session, name string, kubeconfig []byte, w io.
 		return fmt.Errorf("join cluster %q: %w", name, err)
 	}
 	answer, err := s.open(ctx, http.MethodPost, "/clusters", nil, acceptJSON, bytes.NewReader(body))
-	if err != nil {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("join cluster %q: %w; choose another name, or have it leave first with mirador clusters leave %s", name, err, name)
+	case apierrors.IsBadRequest(err):
+		return &coded{exitUsage, err} // the daemon says what was attempted
+	case err != nil:
 		return fmt.Errorf("join cluster %q: %w", name, err)
 	}
 	answer.Close()
-	_, err = fmt.Fprintf(w, "cluster/%s joined\n", name)
+	if _, err = fmt.Fprintf(w, "cluster/%s joined\n", name); err == nil {
+		_, err = fmt.Fprintf(s.warn, "it is read now; mirador status --cluster %s shows how far\n", name)
+	}
 	return err
 }
 

@@ -17,7 +17,7 @@ func Commands() []*cobra.Command {
 // finish gives a command and those below it what all of them have.
 func finish(c *cobra.Command) {
 	c.Long += exitHelp
-	c.SetFlagErrorFunc(wrongFlag)
+	c.SetFlagErrorFunc(WrongFlag)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	for _, below := range c.Commands() {
 		finish(below)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mirador-k8s/mirador/fleet"
 )
@@ -57,9 +56,9 @@ func (d *directFlags) choose() (context, namespace string, err error) {
 		return "", "", usagef("--context and --cluster both name a cluster; give one of the two")
 	}
 	path := (&kubeFlags{kubeconfig: d.kubeconfig}).path()
-	cfg, err := clientcmd.LoadFromFile(path)
+	cfg, err := loadKubeconfig(path)
 	if err != nil {
-		return "", "", usagef("the kubeconfig %s cannot be read; name one with --kubeconfig", path)
+		return "", "", usagef("%w; name another with --kubeconfig", err)
 	}
 	context = d.context
 	if d.cluster != "" {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,7 +24,8 @@ const (
 const exitHelp = `
 
 Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 3 a name that was asked
-for is not there, 4 the daemon or the cluster cannot be reached.`
+for is not there, 4 the daemon or the cluster cannot be reached. Of several clusters, one that was never
+reached is left out: a warning names it, and the code is that of the others.`
 
 // coded is an error that knows the exit code it stands for.
 type coded struct {
@@ -91,7 +93,25 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// wrongFlag makes a mistake in the flags a wrong call.
-func wrongFlag(cmd *cobra.Command, err error) error {
+// WrongFlag makes a mistake in the flags a wrong call, in words for people.
+func WrongFlag(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usagef("--%s is %q; %s is expected; see %s --help", e.GetFlag().Name, e.GetValue(), Expected(e.GetFlag()), cmd.CommandPath())
+	}
 	return usagef("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// Expected says which values a flag takes.
+func Expected(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int64":
+		return "a whole number such as 1000000"
+	case "duration":
+		return "a duration such as 30s, 10m or 1h30m"
+	case "stringSlice":
+		return "a text or a list of texts"
+	}
+	return "a text"
 }

@@ -13,12 +13,9 @@ import (
 // inlined reads one context of a kubeconfig, with everything in it that it names by file. No error
 // quotes what was read: there are keys in it.
 func inlined(path, context string) ([]byte, error) {
-	if _, err := readSmall(path); err != nil {
-		return nil, usagef("read the kubeconfig: %w", err)
-	}
-	cfg, err := clientcmd.LoadFromFile(path)
+	cfg, err := loadKubeconfig(path)
 	if err != nil {
-		return nil, usagef("the kubeconfig %s is malformed; kubectl config view may say where", path)
+		return nil, usagef("%w; name another with --kubeconfig", err)
 	}
 	if context != "" {
 		cfg.CurrentContext = context

@@ -58,8 +58,8 @@ func TestAKubeconfigThatCannotBeSentSaysWhy(t *testing.T) {
 		{path, "us", "service account"},
 		{path, "none", "get-contexts"},
 		{path, "", "certificates"}, // ca.crt is not there
-		{broken, "", "malformed"},
-		{filepath.Join(dir, "none"), "", "no such file"},
+		{broken, "", "it is no kubeconfig"},
+		{filepath.Join(dir, "none"), "", "there is no such file"},
 	} {
 		_, err := inlined(c.path, c.context)
 		if ExitCode(err) != exitUsage || !strings.Contains(err.Error(), c.want) {

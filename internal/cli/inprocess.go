@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mirador-k8s/mirador/fleet"
 	"github.com/mirador-k8s/mirador/server"
@@ -42,9 +41,11 @@ const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 // the first context.
 func (k *kubeFlags) configs() (map[string]*rest.Config, string, error) {
 	path, contexts := k.path(), k.contexts
-	whole, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return nil, "", unreachable(fmt.Errorf("the kubeconfig %s cannot be read; name one with --kubeconfig, or a daemon with --server", path))
+	whole, err := loadKubeconfig(path)
+	if err != nil && k.kubeconfig == "" {
+		return nil, "", unreachable(fmt.Errorf("%w; name one with --kubeconfig", err))
+	} else if err != nil {
+		return nil, "", usagef("%w; name another with --kubeconfig", err)
 	}
 	if len(contexts) == 0 {
 		if whole.CurrentContext == "" {
@@ -111,16 +112,32 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 	return s, nil
 }
 
-// findAnywhere finds resources in the first cluster that has all of them.
+// findAnywhere finds resources in the first cluster that answers and has all of them. All are asked at once: one
+// that is dead must not delay the others.
 func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resources []string) ([]*mapping, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	type answer struct {
+		found []*mapping
+		err   error
+	}
+	answers := make(chan answer, len(configs))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	for name, cfg := range configs {
+		asking.Go(func() {
+			found, err := findIn(ctx, name, cfg, resources)
+			answers <- answer{found, err}
+		})
+	}
 	var failed error
-	for _, name := range slices.Sorted(maps.Keys(configs)) {
-		m, err := findIn(ctx, name, configs[name], resources)
-		if err == nil {
-			return m, nil
+	for range configs {
+		a := <-answers
+		if a.err == nil {
+			return a.found, nil
 		}
 		if failed == nil || ExitCode(failed) == exitUnreachable {
-			failed = err // a cluster that answers knows better
+			failed = a.err // a cluster that answers knows better
 		}
 	}
 	return nil, failed
@@ -198,27 +215,33 @@ func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path st
 	}}, nil
 }
 
-// quietTime is how long a sync may take before something is said. A test has no time for it.
-var quietTime = 2 * time.Second
-
-const (
-	// faultTime is how long something may go wrong before it is given up.
-	faultTime = 3 * time.Second
-	lookEvery = 10 * time.Millisecond
+// How long a sync may take before something is said, something may go wrong before it is given up, and a cluster may say
+// nothing at all where another has answered. A test has no time for them.
+var (
+	quietTime  = 2 * time.Second
+	faultTime  = 3 * time.Second
+	silentTime = 5 * time.Second
 )
+
+const lookEvery = 10 * time.Millisecond
 
 // await waits until what is wanted is mirrored in every cluster; wanted is empty for all. A cluster
 // that fails is left out with a warning as long as there is another.
 func (p *inProcess) await(ctx context.Context, wanted []schema.GroupResource, warn io.Writer) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	said := time.Now()
+	said, began := time.Now(), time.Now()
 	faulty := map[string]time.Time{} // since when
+	answered := false                // one of them can be answered for
 	for {
 		var failed []error
 		open := 0
 		for _, c := range p.fleet.Clusters() {
 			done, err := synced(c, wanted)
+			if answered = answered || done; answered && !done && c.Health().State == fleet.Joining && time.Since(began) > silentTime {
+				failed = append(failed, unreachable(fmt.Errorf("cluster %q does not answer", c.Name())))
+				continue
+			}
 			if err == nil || done {
 				delete(faulty, c.Name())
 			} else if faulty[c.Name()].IsZero() {
@@ -250,7 +273,7 @@ func judge(failed []error, clusters int, warn io.Writer) error {
 		return errors.Join(failed...)
 	}
 	for _, err := range failed {
-		fmt.Fprintf(warn, "warning: %v\n", err)
+		fmt.Fprintf(warn, "warning: %v; it is left out\n", err)
 	}
 	return nil
 }

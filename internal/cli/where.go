@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/mirador-k8s/mirador/fleet"
 )
 
 const (
@@ -70,6 +73,18 @@ func (k *kubeFlags) path() string {
 	return clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
 }
 
+// loadKubeconfig reads a kubeconfig. No error quotes what was read: there are keys in it.
+func loadKubeconfig(path string) (*api.Config, error) {
+	cfg, err := clientcmd.LoadFromFile(path)
+	if err == nil {
+		return cfg, nil
+	}
+	if _, said := fleet.FromKubeconfig(path); said != nil {
+		return nil, said
+	}
+	return nil, fmt.Errorf("read the kubeconfig %s: it changed just now; try again", path)
+}
+
 // readFlags say where a command reads from.
 type readFlags struct {
 	daemonFlags
@@ -104,7 +119,7 @@ func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session,
 	s.close()
 	own, err := openInProcess(ctx, &r.kubeFlags, n, warn)
 	if err != nil && ExitCode(err) != exitFailed {
-		return nil, fmt.Errorf("no daemon answers at %s, and by itself: %w", defaultServer, err)
+		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one with --server", defaultServer, err)
 	}
 	return own, err
 }

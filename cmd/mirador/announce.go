@@ -1,0 +1,149 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// announced is how many clusters the start names; a fleet may have hundreds.
+const announced = 5
+
+// announcement is what the start says about how to use the daemon.
+type announcement struct {
+	address   net.Addr
+	hosts     []string
+	tlsCert   string
+	tokenFile string
+	folder    string
+	clusters  []string
+}
+
+// write prints where the page is, and commands that work as they stand.
+func (a *announcement) write(w io.Writer) {
+	at := a.url()
+	fmt.Fprintf(w, "the page:       %s/\n", at)
+	fmt.Fprintf(w, "all clusters:   %s\n", a.command(at+"/fleet"))
+	for i, name := range a.clusters {
+		if i == announced {
+			fmt.Fprintf(w, "                and %d more: mirador clusters shows all\n", len(a.clusters)-announced)
+			break
+		}
+		fmt.Fprintf(w, "one of them:    %s\n", a.command(at+"/clusters/"+name))
+	}
+	if a.tokenFile != "" && a.tlsCert == "" {
+		fmt.Fprintln(w, "kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it")
+	}
+	if len(a.clusters) == 0 && !hasFiles(a.folder) {
+		fmt.Fprintln(w, a.howToJoin(at))
+	}
+}
+
+// command is one that lists pods and works as it stands.
+func (a *announcement) command(at string) string {
+	secret := fmt.Sprintf(`"$(cat %s)"`, quoted(a.tokenFile))
+	switch {
+	case a.tokenFile != "" && a.tlsCert == "":
+		return fmt.Sprintf(`curl -H "Authorization: Bearer $(cat %s)" %s/api/v1/pods`, quoted(a.tokenFile), at)
+	case a.tokenFile != "":
+		return fmt.Sprintf("kubectl --server %s --certificate-authority %s --token %s get pods -A", at, quoted(a.tlsCert), secret)
+	case a.tlsCert != "":
+		return fmt.Sprintf("kubectl --server %s --certificate-authority %s get pods -A", at, quoted(a.tlsCert))
+	}
+	return fmt.Sprintf("kubectl --server %s get pods -A", at)
+}
+
+// quoted is a file name as a shell takes it.
+func quoted(file string) string {
+	if strings.ContainsAny(file, " \t\"'$`\\*?&;|<>()") {
+		return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
+	return file
+}
+
+// howToJoin says what to do about a daemon without clusters.
+func (a *announcement) howToJoin(at string) string {
+	join := "mirador clusters join NAME --kubeconfig FILE --server " + at
+	if a.tokenFile != "" {
+		join += " --token-file " + quoted(a.tokenFile)
+	}
+	if a.tlsCert != "" {
+		join += " --certificate-authority " + quoted(a.tlsCert)
+	}
+	if a.folder == "" {
+		return "no clusters yet: have one join with " + join
+	}
+	return fmt.Sprintf("no clusters yet: put a kubeconfig into %s and it joins within seconds, or run %s", a.folder, join)
+}
+
+// url is under which name a client on this machine reaches the daemon: an address such as 0.0.0.0 is none.
+func (a *announcement) url() string {
+	scheme, address := "http", a.address.String()
+	if a.tlsCert != "" {
+		scheme = "https"
+	}
+	if tcp, ok := a.address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host := "127.0.0.1"
+		if len(a.hosts) > 0 {
+			host = a.hosts[0]
+		}
+		address = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+	}
+	return scheme + "://" + address
+}
+
+// hasFiles reports whether a folder has something that could be a kubeconfig.
+func hasFiles(folder string) bool {
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// listenError says why an address cannot be served on.
+func listenError(address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("listen on %s: another program listens there, perhaps another mirador serve; end it, or choose another address with --listen", address)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("listen on %s: this user may not listen there; choose a port above 1023 with --listen", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("listen on %s: this machine does not have that address; choose one of its own with --listen, or 127.0.0.1:8090", address)
+	}
+	return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
+}
+
+// checkFiles looks at the files that serve needs before it says that it serves.
+func (f *serveFlags) checkFiles() error {
+	if f.tlsCert != "" {
+		if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
+			return fmt.Errorf("read the certificate of --tls-cert and the key of --tls-key: %w; both are files of PEM", plainFileError(err))
+		}
+	}
+	if f.folder == "" {
+		return nil
+	}
+	info, err := os.Stat(f.folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--folder %s: there is no such folder; make it, and put a kubeconfig into it for each cluster", f.folder)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("--folder %s: it is a file, not a folder; name the folder it is in, or give it with --kubeconfig", f.folder)
+	case err == nil:
+		_, err = os.ReadDir(f.folder)
+	}
+	if err != nil {
+		return fmt.Errorf("--folder %s: it cannot be read: %w", f.folder, errors.Unwrap(err))
+	}
+	return nil
+}
