@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // states are what an informer's connection can be doing; a test compares them with
 // the reflector's own.
-var states = []string{"starting", "listing", "streaming", "retrying", "not served", "stopped"}
+var states = []string{"starting", "listing", "streaming", "retrying", "not served", "polling", "stopped"}
 
 var descriptions []*prometheus.Desc
 

@@ -17,6 +17,10 @@
 // that, by a paged list otherwise. A source that refuses the former, ends it
 // early or never closes it with its bookmark is listed instead.
 //
+// A source that may be listed and refuses to be watched, because of rights or because it
+// cannot, is polled: listed again and again at the pace of the backoff, each time with
+// another try to watch it. Health says so.
+//
 // What it promises:
 //
 //   - P11: whatever the source does, requests are spaced by a backoff with jitter

@@ -24,11 +24,15 @@ const (
 	Retrying
 	// NotServed: the source does not have this resource now.
 	NotServed
+	// Polling: the state is known, and listed anew from time to time, because the source
+	// may be listed and refuses to be watched. Err says why; NextTry is when the next list
+	// is due.
+	Polling
 	// Stopped: Run has returned.
 	Stopped
 )
 
-var stateNames = [...]string{"starting", "listing", "streaming", "retrying", "not served", "stopped"}
+var stateNames = [...]string{"starting", "listing", "streaming", "retrying", "not served", "polling", "stopped"}
 
 // String gives the state in words.
 func (s State) String() string {

@@ -32,6 +32,7 @@ type Reflector[T any] struct {
 	fresh     bool           // the next list must be the newest there is
 	setBack   bool           // history was set back, and its state is not read yet
 	trouble   bool           // something was reported since a stream last lived
+	refused   int            // how often in a row a watch was denied or not supported
 	noInitial bool           // the source did not keep what it promised about initial state
 	version   object.Version // how far history has been read; "" before the first state
 	failed    int            // failures in a row, until a stream lives
@@ -191,6 +192,9 @@ func (r *Reflector[T]) retry(ctx context.Context, doing string, err error) (time
 	reason := source.ReasonOf(err)
 	wait := max(r.opts.Backoff.after(r.failed), r.opts.Backoff.stretch(source.RetryAfter(err)))
 	state := Retrying
+	if r.phase == opening && (doing == "watch" || doing == "stream") {
+		state = Polling
+	}
 	if reason == source.NotServed {
 		state = NotServed
 		r.phase = choosing
@@ -232,7 +236,7 @@ func (r *Reflector[T]) alive() {
 	if !r.troubled() {
 		return
 	}
-	r.failed, r.trouble = 0, false
+	r.failed, r.refused, r.trouble = 0, 0, false
 	r.board.update(func(h *Health) {
 		h.Err, h.Failures, h.NextTry = nil, 0, time.Time{}
 	})

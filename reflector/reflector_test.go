@@ -407,6 +407,8 @@ func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 		"not served, initial state":     {script{initialState: true, watches: []reply{refuse(source.NotServed)}}, 70},
 		"lists break half way":          {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Garbled)}}}, 140},
 		"lists fall silent":             {script{lists: []reply{{}}}, 140},
+		"watches are denied":            {script{lists: []reply{ok}, watches: []reply{refuse(source.Denied)}}, 280},
+		"watches are not supported":     {script{lists: []reply{ok}, watches: []reply{refuse(source.Unsupported)}}, 280},
 		"watches are refused":           {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
 		"watches expire":                {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
 		"streams expire after a word":   {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},

@@ -311,17 +311,27 @@ func (r *Reflector[T]) watchEnded(ctx context.Context, err error) (time.Duration
 	return 0, ctx.Err()
 }
 
-// watchFailed decides whether the place in history is lost.
+// quickRefusals is how often in a row a watch is refused before the state is polled:
+// listed again and again, each time with another try to watch after it. Rights that are
+// missing for a moment only, as while roles are replaced, cost no list.
+const quickRefusals = 3
+
+// watchFailed decides whether the place in history is lost, and whether the source can
+// be followed at all.
 func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error) (time.Duration, error) {
 	r.phase = connecting
 	if r.watch != nil && r.watch.lived(r.opts.Backoff.First) {
-		r.failed = 0
+		r.failed, r.refused = 0, 0
 	}
 	switch source.ReasonOf(err) {
 	case source.Expired:
 		return r.relist(ctx, doing, err)
 	case source.Ahead:
 		r.phase, r.fresh = choosing, true
+	case source.Denied, source.Unsupported:
+		if r.refused++; r.refused >= quickRefusals {
+			r.phase = opening
+		}
 	}
 	return r.retry(ctx, doing, err)
 }

@@ -155,7 +155,7 @@ func classify(verb string, status metav1.Status, initialState bool) source.Reaso
 		return source.Denied
 	case http.StatusNotFound:
 		return source.NotServed
-	case http.StatusMethodNotAllowed, http.StatusNotAcceptable:
+	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
 		return source.Unsupported
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		if verb == "watch" && initialState {
