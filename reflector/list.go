@@ -32,6 +32,9 @@ func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
 	case r.version != "":
 		opts.Match, opts.Version = source.NotOlderThan, r.version
 	}
+	if r.whole {
+		opts.PageSize = source.OnePage
+	}
 	r.board.enter(Listing)
 	r.board.update(func(h *Health) { h.Lists++; h.InitialState = false })
 	dog := newWatchdog(ctx, r.opts.Silence)
@@ -75,6 +78,14 @@ func (r *Reflector[T]) readList(ctx context.Context) (time.Duration, error) {
 	if perr := r.abort(ctx); perr != nil {
 		return 0, perr
 	}
+	if source.ReasonOf(err) == source.Expired && !r.whole {
+		// A page expired before it was asked for, and would again. A list in one piece
+		// has no pages that can expire.
+		r.phase, r.fresh, r.whole = opening, true, true
+		r.closeStreams()
+		r.report("list", "", err, 0)
+		return 0, ctx.Err()
+	}
 	return r.listFailed(ctx, err)
 }
 
@@ -105,7 +116,7 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 	if r.setBack {
 		r.board.update(func(h *Health) { h.Epochs++ })
 	}
-	r.version, r.fresh, r.setBack, r.stateAt = v, false, false, time.Now()
+	r.version, r.fresh, r.setBack, r.whole, r.stateAt = v, false, false, false, time.Now()
 	r.heard()
 	if r.list != nil {
 		r.list.close()
@@ -123,12 +134,11 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 
 // listFailed decides what a failed list means for the next one.
 func (r *Reflector[T]) listFailed(ctx context.Context, err error) (time.Duration, error) {
-	r.phase = choosing
+	r.phase, r.whole = choosing, false
 	switch source.ReasonOf(err) {
 	case source.Expired, source.Ahead:
-		// The version asked for is too old, or not there yet, or a page expired while
-		// it was read. The newest state is always to be had, so ask for that, at once
-		// the first time.
+		// The version asked for is too old, or not there yet. The newest state is
+		// always to be had, so ask for that, at once the first time.
 		r.phase = opening
 		if !r.fresh {
 			r.fresh = true

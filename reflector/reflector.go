@@ -32,6 +32,7 @@ type Reflector[T any] struct {
 	fresh     bool           // the next list must be the newest there is
 	setBack   bool           // history was set back, and its state is not read yet
 	trouble   bool           // something was reported since a stream last lived
+	whole     bool           // the next list is to come in one piece: a page of the last one expired
 	refused   int            // how often in a row a watch was denied or not supported
 	noInitial bool           // the source did not keep what it promised about initial state
 	version   object.Version // how far history has been read; "" before the first state

@@ -63,7 +63,11 @@ func (s *script) note(format string, args ...any) {
 }
 
 func (s *script) List(ctx context.Context, o source.ListOptions) (source.Lister[string], error) {
-	s.note("list %s", []string{"newest", "any", "since " + string(o.Version)}[o.Match])
+	pages := ""
+	if o.PageSize == source.OnePage {
+		pages = " in one piece"
+	}
+	s.note("list %s%s", []string{"newest", "any", "since " + string(o.Version)}[o.Match], pages)
 	r := next(&s.lists)
 	return &stream{ctx: ctx, reply: r}, r.err
 }
@@ -313,7 +317,7 @@ func TestListThatExpiresHalfWayIsGivenUpAndTakenNewest(t *testing.T) {
 		}
 		r, c, _ := start(t, s, func(o *reflector.Options[string]) { o.FirstList = source.Any })
 		runFor(t, r, time.Second)
-		same(t, "asked", s.asked, []string{"list any", "list newest", `watch "20"`})
+		same(t, "asked", s.asked, []string{"list any", "list newest in one piece", `watch "20"`})
 		same(t, "pushed", c.got, []string{"ReplaceBegin", "Replaced a@1", "ReplaceAbort", "ReplaceBegin", "Replaced a@1", "ReplaceEnd@20"})
 	})
 }
@@ -409,6 +413,7 @@ func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 		"lists fall silent":             {script{lists: []reply{{}}}, 140},
 		"watches are denied":            {script{lists: []reply{ok}, watches: []reply{refuse(source.Denied)}}, 280},
 		"watches are not supported":     {script{lists: []reply{ok}, watches: []reply{refuse(source.Unsupported)}}, 280},
+		"every page expires":            {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Expired)}}}, 280},
 		"watches are refused":           {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
 		"watches expire":                {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
 		"streams expire after a word":   {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},

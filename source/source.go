@@ -53,13 +53,16 @@ const (
 	NotOlderThan
 )
 
+// OnePage is the ListOptions.PageSize of a list that comes in one piece.
+const OnePage = -1
+
 // ListOptions choose what List reads.
 type ListOptions struct {
 	// Match says how fresh the state must be, with Version where it needs one.
 	Match   Match
 	Version object.Version
-	// PageSize bounds one page; 0 leaves it to the source. All pages arrive on
-	// the one stream.
+	// PageSize bounds one page; 0 leaves it to the source, OnePage asks for the whole
+	// list in one piece. All pages arrive on the one stream.
 	PageSize int
 	// Encoded says that the reader keeps objects encoded: a source that has their
 	// bytes delivers them as Item.Encoded.

@@ -62,7 +62,9 @@ func (s *lwSource) listOptions(opts source.ListOptions) metav1.ListOptions {
 			o.Limit = 0
 		}
 	}
-	if n := s.pageSize(); n != 0 {
+	if n := s.pageSize(); opts.PageSize == source.OnePage {
+		o.Limit = 0
+	} else if n != 0 {
 		o.Limit = n
 	} else if opts.PageSize != 0 {
 		o.Limit = int64(opts.PageSize)

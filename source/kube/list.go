@@ -47,8 +47,11 @@ func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.L
 		return nil, fmt.Errorf("%s: unknown match %d; use Consistent, Any or NotOlderThan", l.what(), opts.Match)
 	}
 	l.req.Limit = int64(s.opts.pageSize)
-	if opts.PageSize > 0 {
+	switch {
+	case opts.PageSize > 0:
 		l.req.Limit = int64(opts.PageSize)
+	case opts.PageSize == source.OnePage:
+		l.req.Limit = 0
 	}
 	if err := l.open(); err != nil {
 		return nil, l.failure(err)
