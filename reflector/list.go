@@ -123,7 +123,7 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		r.list = nil
 	}
 	if r.phase == initial {
-		r.phase = following
+		r.phase, r.initialPause = following, 0
 	} else {
 		r.phase = connecting
 	}

@@ -28,18 +28,22 @@ type Reflector[T any] struct {
 	opts  Options[T]
 	board board
 
-	phase     phase
-	fresh     bool           // the next list must be the newest there is
-	setBack   bool           // history was set back, and its state is not read yet
-	trouble   bool           // something was reported since a stream last lived
-	whole     bool           // the next list is to come in one piece: a page of the last one expired
-	refused   int            // how often in a row a watch was denied or not supported
-	noInitial bool           // the source did not keep what it promised about initial state
-	version   object.Version // how far history has been read; "" before the first state
-	failed    int            // failures in a row, until a stream lives
-	lost      int            // how often in a row the place in history was lost soon after
-	stateAt   time.Time      // when the last state was complete
-	readAt    time.Time      // when the source was last read from
+	phase   phase
+	fresh   bool           // the next list must be the newest there is
+	setBack bool           // history was set back, and its state is not read yet
+	trouble bool           // something was reported since a stream last lived
+	whole   bool           // the next list is to come in one piece: a page of the last one expired
+	refused int            // how often in a row a watch was denied or not supported
+	version object.Version // how far history has been read; "" before the first state
+	failed  int            // failures in a row, until a stream lives
+	lost    int            // how often in a row the place in history was lost soon after
+	stateAt time.Time      // when the last state was complete
+	readAt  time.Time      // when the source was last read from
+
+	// The source did not keep what it promised about initial state: it is listed until
+	// initialAt, and initialPause is how long that was the last time.
+	initialAt    time.Time
+	initialPause time.Duration
 
 	list  *listing[T]
 	watch *watching[T]
@@ -155,7 +159,7 @@ func (r *Reflector[T]) Close() {
 // promise of an initial state gets another chance.
 func (r *Reflector[T]) Relist() {
 	r.closeStreams()
-	r.phase, r.noInitial = choosing, false
+	r.phase, r.initialAt, r.initialPause = choosing, time.Time{}, 0
 }
 
 func (r *Reflector[T]) closeStreams() {
@@ -175,7 +179,7 @@ func (r *Reflector[T]) closeStreams() {
 func (r *Reflector[T]) choose(ctx context.Context) (time.Duration, error) {
 	r.closeStreams()
 	r.board.enter(Listing)
-	if r.opts.Source.Describe().InitialState && !r.noInitial {
+	if r.opts.Source.Describe().InitialState && !time.Now().Before(r.initialAt) {
 		return r.openInitial(ctx)
 	}
 	r.phase = opening

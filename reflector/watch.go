@@ -159,7 +159,7 @@ func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Durat
 	r.phase = choosing
 	switch source.ReasonOf(err) {
 	case source.Unsupported:
-		r.noInitial = true
+		r.pauseInitial()
 		r.phase = opening
 		r.closeStreams()
 		r.report("initial state", "", err, 0)
@@ -181,6 +181,21 @@ func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Durat
 		r.phase = opening // a list may come through where a stream does not
 	}
 	return r.retry(ctx, "initial state", err)
+}
+
+// How long a source is listed that did not give an initial state as promised: at first,
+// and at most where it never does.
+const (
+	firstInitialPause = 5 * time.Minute
+	mostInitialPause  = time.Hour
+)
+
+// pauseInitial lets states be listed for a while, longer each time in a row. A stream
+// that was cut, or a server that was replaced by a newer one, is no reason to list for
+// ever.
+func (r *Reflector[T]) pauseInitial() {
+	r.initialPause = min(max(2*r.initialPause, firstInitialPause), mostInitialPause)
+	r.initialAt = time.Now().Add(r.initialPause)
 }
 
 func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
