@@ -60,4 +60,3 @@ func TestP11_AnInitialStateThatNeverComesIsAskedForRarely(t *testing.T) {
 		}
 	})
 }
-

@@ -39,4 +39,3 @@ func TestP11_AListInOnePieceThatFailsIsTriedInPagesAgain(t *testing.T) {
 		}
 	})
 }
-

@@ -270,7 +270,9 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			}
 		case source.Undecodable:
 			r.undecodable(c)
-			r.advance(c.Item.Version)
+			if c.Item.Version.Ordered() { // another may be half of one
+				r.advance(c.Item.Version)
+			}
 			continue
 		}
 		if !r.advance(c.Item.Version) {
@@ -286,7 +288,8 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 }
 
 // advance notes a version that the stream has reached. It reports false for one that lies
-// behind what was reached before.
+// behind what was reached before. Versions that are no numbers have no order, but a stream
+// has: what it says last is how far it is. "0" is no place in history.
 func (r *Reflector[T]) advance(v object.Version) bool {
 	if r.opts.TrustOrder {
 		if v != "" {
@@ -298,7 +301,7 @@ func (r *Reflector[T]) advance(v object.Version) bool {
 	if ok && order < 0 {
 		return false
 	}
-	if ok || v.Ordered() {
+	if v != "" && v != "0" {
 		r.version = v
 	}
 	return true
