@@ -72,6 +72,12 @@ func (s *simulation) act(a *action) {
 		s.endless = !s.endless
 	case k == noWatchList:
 		s.noList = !s.noList
+	case k == watchDenied, k == watchUnsupported:
+		s.toggleWatches(k)
+	case k == expiringPages:
+		if s.noPages = !s.noPages; s.noPages {
+			s.relist()
+		}
 	case k == compaction:
 		s.compact()
 		s.bite(k)
@@ -176,6 +182,10 @@ func (s *simulation) answerWith(ex *exchange) {
 		defer func(at int) { s.refusals = slices.Delete(s.refusals, at, at+1) }(at)
 	}
 	f := Fault{}
+	if f.Code = s.refusal(ex); f.Code != 0 {
+		s.answer(ex, f)
+		return
+	}
 	if s.noList && ex.initial {
 		f.RefuseInitialEvents = true
 		s.bite(noWatchList)

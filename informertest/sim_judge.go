@@ -29,6 +29,7 @@ type judge struct {
 	staleReads int
 	restores   int
 	cancelled  bool
+	watchEnds  int // watches that the server ended when their time was over
 
 	// Of the run under way.
 	taint      int // the request after which a list must have come; 0 for none
@@ -300,7 +301,7 @@ func judgeHealth(h *SimHealth, reading string, now, heard time.Time, told uint64
 		fail("the state is being read, and health says %q", h.State)
 	case reading == "watch" && h.State != "streaming":
 		fail("a watch is being read, and health says %q", h.State)
-	case reading == "" && sleeps && h.State != "retrying" && h.State != "not served" && h.State != "stopped":
+	case reading == "" && sleeps && h.State != "retrying" && h.State != "not served" && h.State != "polling" && h.State != "stopped":
 		fail("it waits after a failure, and health says %q", h.State)
 	}
 	if h.LastWord.After(heard) {

@@ -48,6 +48,9 @@ const (
 	bookmarksOnly
 	noInitialEnd
 	noWatchList
+	watchDenied
+	watchUnsupported
+	expiringPages
 	compaction
 	clockJump
 	slowHandler
@@ -74,6 +77,7 @@ var kindNames = [allKinds]string{
 	"frame truncated", "frame garbled", "list cut", "watch cut", "list silent", "watch silent",
 	"410 on a page", "410 on a watch", "410 as an event", "429 with Retry-After", "500", "403", "404", "connection refused",
 	"stale list", "stale watch", "etcd restored", "no bookmarks", "bookmarks only", "initial bookmark never sent", "WatchList refused",
+	"watches denied", "watches not supported", "all pages expire",
 	"compaction", "clock jump", "slow handler", "blocked handler", "panicking handler", "handler joins", "handler leaves",
 	"stopped and restarted", "restarted from a dump", "index fails", "index panics", "transform fails", "transform panics", "undecodable object",
 }
@@ -132,6 +136,9 @@ func drawPlan(seed uint64) *plan {
 	}
 	p.transform = p.transform || slices.Contains(faults, failingTransform) || slices.Contains(faults, panickingTransform)
 	p.watchList = p.watchList || slices.Contains(faults, noInitialEnd) || slices.Contains(faults, noWatchList)
+	if slices.Contains(faults, expiringPages) { // there must be pages
+		p.watchList, p.pageSize, p.first = false, 3, p.keys
+	}
 	often := []float64{0.05, 0.15, 0.3}[r.IntN(3)]
 	quiet := false
 	for steps := 0; steps < minSteps; {

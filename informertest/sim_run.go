@@ -39,23 +39,26 @@ type simulation struct {
 	stir *sync.Cond
 	runs []*task // handlers that have something to do, by name
 
-	current   *task
-	reflector *task
-	wakeAt    time.Time // when the reflector goes on
-	exchanges []*exchange
-	requests  int
-	armed     []action // frame faults that wait for a frame
-	refusals  []action // faults that wait for a request
-	lazy      int      // how reluctant the consumer is
-	marks     bool     // the server sends bookmarks
-	endless   bool     // it never sends the one that ends the initial state
-	noList    bool     // it refuses to give the state by a watch
-	unsettled bool     // history was set back, and the subject does not know it yet
-	dump      *SimState
-	running   bool
-	run       int
-	handlers  []*handler
-	joined    int
+	current     *task
+	reflector   *task
+	wakeAt      time.Time // when the reflector goes on
+	exchanges   []*exchange
+	requests    int
+	armed       []action // frame faults that wait for a frame
+	refusals    []action // faults that wait for a request
+	lazy        int      // how reluctant the consumer is
+	marks       bool     // the server sends bookmarks
+	endless     bool     // it never sends the one that ends the initial state
+	noList      bool     // it refuses to give the state by a watch
+	noWatch     int      // it refuses all watches with this status; 0: it serves them
+	noPages     bool     // it gives the first page of a list and then says that the list has expired
+	noWatchKind kind     // why noWatch is set
+	unsettled   bool     // history was set back, and the subject does not know it yet
+	dump        *SimState
+	running     bool
+	run         int
+	handlers    []*handler
+	joined      int
 
 	steps  int
 	bites  [allKinds]int
@@ -311,6 +314,7 @@ func (s *simulation) nextTime() time.Duration {
 		consider(ex.heldUntil)
 		if ex.watch != nil && !ex.held {
 			consider(ex.deadline)
+			consider(ex.nextMark)
 		}
 	}
 	return next
@@ -338,7 +342,7 @@ func (s *simulation) letFrame(ex *exchange) {
 			ex.finish()
 			return
 		}
-		ex.pump(false)
+		ex.pump(ex.takeMark())
 	}
 	if !s.marks || s.endless {
 		ex.frames = slices.DeleteFunc(ex.frames, func(f frame) bool {
@@ -346,6 +350,7 @@ func (s *simulation) letFrame(ex *exchange) {
 			if skip && f.initialEnd {
 				s.bite(noInitialEnd)
 			}
+			ex.unmarked = ex.unmarked || skip
 			return skip
 		})
 	}
@@ -376,6 +381,7 @@ func (s *simulation) letFrame(ex *exchange) {
 func (s *simulation) deliver(ex *exchange, f frame) {
 	s.note("request %d: %s %s version %d initialEnd=%t", ex.id, f.what, f.key, f.version, f.initialEnd)
 	ex.inbox = append(ex.inbox, f.bytes...)
+	ex.spoke = time.Now()
 	ex.stated = ex.stated || f.initialEnd
 	s.judge.delivered(ex, f)
 }

@@ -173,7 +173,7 @@ func (s *simulation) settle() {
 	s.note("the quiet part begins")
 	s.armed, s.refusals, s.lazy = nil, nil, 1
 	if s.plan.patient {
-		s.marks, s.endless, s.noList = true, false, false
+		s.marks, s.endless, s.noList, s.noWatch, s.noPages = true, false, false, 0, false
 	}
 	s.mu.Unlock()
 	quietEnd := time.Now().Add(30 * time.Minute)
@@ -194,6 +194,9 @@ func (s *simulation) settle() {
 			continue
 		}
 		if mended && s.judge.quiet() {
+			if s.plan.patient && len(s.failed) == 0 {
+				s.idle(12 * time.Minute)
+			}
 			break
 		}
 		if time.Now().After(quietEnd) {

@@ -40,6 +40,39 @@ func (w *stormWatch) bad(now time.Time, retryAfter time.Duration, lived bool) {
 // lived is told that a stream has lasted: what failed before is over.
 func (w *stormWatch) lived() { w.row = 0 }
 
+// leastMissed is how many bookmarks of an API server a watch must have missed before a
+// subject may take it for dead.
+const leastMissed = 3
+
+// gaveUp judges P11 on a watch that the subject closes while it waits for the server to
+// say something.
+func (j *judge) gaveUp(ex *exchange) {
+	silent := time.Since(ex.spoke)
+	switch {
+	case ex.closed || j.cancelled || !j.steps() || ex.watch == nil || ex.initial && !ex.stated:
+	case ex.held || !ex.heldUntil.IsZero() || ex.lossy || ex.unmarked || ex.bad != "": // something was wrong with it
+	case len(ex.inbox) > 0 || len(ex.frames) > 0: // the server said something, and the simulator kept it back
+	case silent < leastMissed*apiServerPeriod:
+		j.s.fail("P11", "request %d, a watch that had said something %s before, was given up without a cause", ex.id, silent)
+	}
+}
+
+// idle lets time pass with nothing to tell but bookmarks: as many watches are opened as
+// the server has ended.
+func (s *simulation) idle(d time.Duration) {
+	requests, ends := s.requests, s.judge.watchEnds
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		for s.step() {
+		}
+		s.pass(max(s.nextTime(), time.Millisecond))
+	}
+	for s.step() {
+	}
+	if made, ended := s.requests-requests, s.judge.watchEnds-ends; made > ended && s.judge.steps() {
+		s.fail("P11", "%d requests in an idle time of %s, in which the server ended %d watches", made, d, ended)
+	}
+}
+
 // request is told of a request. A list's further pages are no attempts.
 func (w *stormWatch) request(now time.Time, more bool) (out []failure) {
 	if now.Before(w.notUntil) {

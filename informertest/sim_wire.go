@@ -66,8 +66,12 @@ type exchange struct {
 
 	watch    *watch
 	deadline time.Time
-	lossy    bool // a frame is missing in the middle
-	stated   bool // the initial state, or the whole list, was let through
+	marks    bookmarkTimes
+	nextMark time.Time // when its next bookmark is due; zero for never
+	unmarked bool      // bookmarks were kept back
+	spoke    time.Time // when a frame was last let through, or when it was opened
+	lossy    bool      // a frame is missing in the middle
+	stated   bool      // the initial state, or the whole list, was let through
 	version  uint64
 	epoch    int // the history's, when it was answered
 	writes   [][]byte
@@ -112,6 +116,9 @@ func (ex *exchange) Read(p []byte) (int, error) {
 	ctx := ex.req.Context()
 	for {
 		if err := ctx.Err(); err != nil {
+			s.mu.Lock()
+			s.judge.gaveUp(ex)
+			s.mu.Unlock()
 			return 0, err
 		}
 		s.mu.Lock()
@@ -196,6 +203,9 @@ func (ex *exchange) cut(why string) {
 func (ex *exchange) finish() {
 	ex.end = io.EOF
 	ex.s.note("request %d: end", ex.id)
+	if ex.verb == "watch" {
+		ex.s.judge.watchEnds++
+	}
 	if ex.watch != nil {
 		ex.watch.close()
 		ex.watch = nil
@@ -287,7 +297,9 @@ func (s *simulation) openStepped(ex *exchange, fault *Fault) {
 		ex.inbox, ex.writes, ex.end = bytes.Join(ex.writes, nil), nil, io.EOF
 		return
 	}
-	ex.watch, ex.deadline = opened, time.Now().Add(timeout)
+	ex.watch, ex.deadline, ex.spoke = opened, time.Now().Add(timeout), time.Now()
+	ex.marks = bookmarkTimes{period: apiServerPeriod, end: ex.deadline}
+	ex.takeMark()
 	opened.agree()
 	if failure == nil && !ex.initial && opened.cursor > s.server.history.version {
 		// A server that was restored has no history up to there. Real ones wait until
@@ -331,8 +343,19 @@ func (ex *exchange) pump(mark bool) {
 	ex.writes, ex.queued = nil, nil
 }
 
+// takeMark reports whether a bookmark is due, and sets the time of the next one.
+func (ex *exchange) takeMark() bool {
+	due := ex.markDue()
+	if now := time.Now(); due || ex.nextMark.IsZero() && ex.marks.sent == 0 {
+		ex.nextMark, _ = ex.marks.after(now)
+	}
+	return due
+}
+
+func (ex *exchange) markDue() bool { return !ex.nextMark.IsZero() && !time.Now().Before(ex.nextMark) }
+
 // talks reports whether pump would give something.
 func (ex *exchange) talks() bool {
 	w := ex.watch
-	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version || w.seen != w.res.bookmarks)
+	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version || w.seen != w.res.bookmarks || ex.markDue())
 }
