@@ -8,6 +8,7 @@
 // written down. At the end:
 //
 //   - Each mirror equals a consistent list, key by key and version by version.
+//   - No watch was reopened without a cause: its time was over, or it failed.
 //   - What each lasting handler was told, added up, equals the mirror.
 //   - Live heap, goroutines and open files were flat: see the comment of flatness.
 //   - After the stop there are no more goroutines and open files than before the start.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -74,6 +75,20 @@ func (m *mirror) firstProblems() (out []string) {
 		out = append(out, fmt.Sprintf("%s %s: %v", p.Doing, p.Key, p.Err))
 	}
 	return out
+}
+
+// shortestWatch is how long a watch lasts at least that nothing is wrong with.
+const shortestWatch = 5 * time.Minute
+
+// explained is how many watches may have been opened: the first one, another for each
+// that the server ended when its time was over, and another for each that failed. Nothing
+// here is silent for minutes, so a watch that was closed for silence explains nothing.
+func explained(h reflector.Health, ran time.Duration) uint64 {
+	n := 1 + uint64(ran/shortestWatch)
+	for _, failures := range h.Errors {
+		n += failures
+	}
+	return n - h.Silences // which are among the errors
 }
 
 // versions is what the mirror has.

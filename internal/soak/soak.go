@@ -59,6 +59,7 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	var mirrors []*mirror
+	began := time.Now()
 	for _, layout := range []store.Layout{store.Live, store.Packed} {
 		m, err := startMirror(run, p.cfg, client, layout)
 		if err != nil {
@@ -69,6 +70,12 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	err = p.follow(run, mirrors, &out)
 	if err == nil {
 		err = p.compare(run, client, mirrors, &out)
+	}
+	for _, m := range mirrors {
+		if h := m.inf.Health().Reflector; h.Watches > explained(h, time.Since(began)) {
+			out.Wrong = append(out.Wrong, fmt.Sprintf("the %s mirror opened %d watches, and the ends of watches explain %d: %d were closed for silence, errors %v",
+				m.inf.Name(), h.Watches, explained(h, time.Since(began)), h.Silences, h.Errors))
+		}
 	}
 	stop()
 	for _, m := range mirrors {
