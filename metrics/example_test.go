@@ -69,6 +69,7 @@ func Example() {
 	// Output:
 	// listing 0
 	// not served 0
+	// polling 0
 	// retrying 0
 	// starting 1
 	// stopped 0
