@@ -39,7 +39,7 @@ type Subject interface {
 
 // Health is what a subject can say of itself at any time.
 type Health struct {
-	// State is "listing", "streaming", "retrying", "not served" or "stopped".
+	// State is "listing", "streaming", "retrying", "not served", "polling" or "stopped".
 	State string
 	// Version is how far the server's history was read.
 	Version object.Version
