@@ -75,8 +75,13 @@ func ofCluster(err error) error {
 	return err
 }
 
+var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file with --token-file")
+
 // ofDaemon says the same of a request that went to a daemon.
 func ofDaemon(err error) error {
+	if apierrors.IsUnauthorized(err) {
+		return errWantsToken
+	}
 	if _, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mirador-k8s/mirador/server"
 )
 
 // readCommand is what get, watch and count have in common.
@@ -102,12 +103,8 @@ func (c *readCommand) resolve(ctx context.Context, s *session, all []wanted) (as
 
 // catalog asks what is served below a prefix.
 func (s *session) catalog(ctx context.Context, prefix string) (*catalog, error) {
-	if prefix != "/fleet" { // a cluster that is not there has a better word than "not found" for it
-		var ignored json.RawMessage
-		err := s.get(ctx, prefix, nil, acceptJSON, &ignored)
-		if apierrors.IsNotFound(err) {
-			return nil, notFound(fmt.Errorf("%w; mirador clusters shows what there is", err))
-		} else if err != nil {
+	if name, one := strings.CutPrefix(prefix, "/clusters/"); one {
+		if err := s.checkCluster(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -120,6 +117,21 @@ func (s *session) catalog(ctx context.Context, prefix string) (*catalog, error) 
 		return nil, fmt.Errorf("ask %s what it serves: %w", s.base.Host, ofDaemon(err))
 	}
 	return cat, nil
+}
+
+// checkCluster says what is wrong with a cluster that serves nothing: that it is not there, or was never reached.
+func (s *session) checkCluster(ctx context.Context, name string) error {
+	var c server.ClusterReport
+	err := s.get(ctx, "/clusters/"+name, nil, acceptJSON, &c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return notFound(fmt.Errorf("there is no cluster %q; mirador clusters shows what there is", name))
+	case err != nil:
+		return err
+	case len(c.Resources) > 0 || c.Error == "":
+		return nil
+	}
+	return unreachable(fmt.Errorf("cluster %q is %s: %s", name, c.State, clean(c.Error)))
 }
 
 // getCommand is get; with --watch it is watch.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/mirador-k8s/mirador/fleet"
 	"github.com/mirador-k8s/mirador/server"
@@ -115,7 +116,8 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 // findAnywhere finds resources in the first cluster that answers and has all of them. All are asked at once: one
 // that is dead must not delay the others.
 func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resources []string) ([]*mapping, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	// client-go would log what is given up below.
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	type answer struct {
 		found []*mapping
 		err   error

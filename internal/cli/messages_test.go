@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,9 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/server"
 )
 
 // nobody is an address where nobody listens.
@@ -76,6 +81,8 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		{"get pods -o go-template={{", exitUsage, "write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'"},
 		{"get pods -o custom-columns=A", exitUsage, `"A" is no column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName`},
 		{"get pods -o jsonpath-file=none", exitUsage, "read the template of --output jsonpath-file: open none: no such file or directory"},
+		{"get pods -l a=(b", exitUsage, `--selector "a=(b" is wrong: unable to parse requirement: found '(', expected: identifier; write it as app=web,tier!=db`},
+		{"count pods --field-selector x", exitUsage, `--field-selector "x" is wrong: invalid selector: 'x'; can't understand 'x'; write it as status.phase=Running`},
 		{"get pods --token-file none", exitUsage, "read the token: open none: no such file or directory"},
 		{"get pods --token-file text --server http://mirror.example.com", exitUsage, "a token would be readable on its way to mirror.example.com; use https"},
 		{"get pods --certificate-authority text", exitUsage, "text has no certificate in it; give a file of PEM"},
@@ -95,6 +102,33 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		if s.code != c.code || s.err == nil || !strings.Contains(s.err.Error(), c.want) || strings.Contains(s.err.Error(), "\n") ||
 			strings.Contains(s.err.Error(), "s3cr3t") || strings.Contains(s.err.Error(), "unmarshal") {
 			t.Errorf("mirador %s: exit code %d, and %v; want %d, and %s", c.args, s.code, s.err, c.code, c.want)
+		}
+	}
+}
+
+func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/clusters/dead":
+			json.NewEncoder(w).Encode(server.ClusterReport{Name: "dead", State: "unreachable", Error: "the connection was refused"}) //nolint:errcheck // the test sees it
+		case "/clusters/none":
+			refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "none"))
+		default:
+			refuse(w, apierrors.NewUnauthorized("a valid token is needed"))
+		}
+	})
+	defer s.close()
+	for prefix, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"/clusters/dead": {exitUnreachable, `cluster "dead" is unreachable: the connection was refused`},
+		"/clusters/none": {exitNotFound, `there is no cluster "none"; mirador clusters shows what there is`},
+		"/clusters/eu":   {exitFailed, "the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
+		"/fleet":         {exitFailed, "the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
+	} {
+		if _, err := s.catalog(t.Context(), prefix); ExitCode(err) != c.code || err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d, and %v; want %d, and %s", prefix, ExitCode(err), err, c.code, c.want)
 		}
 	}
 }

@@ -76,7 +76,11 @@ func (c *catalog) find(ctx context.Context, name string) (*mapping, error) {
 	}
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("there is no resource %q here; mirador api-resources shows what there is (a daemon has secrets only with serve --secrets)", name)
+		hint := ""
+		if gr.Resource == "secret" || gr.Resource == "secrets" {
+			hint = " (a daemon has secrets only with serve --secrets)"
+		}
+		return nil, fmt.Errorf("there is no resource %q here; mirador api-resources shows what there is%s", name, hint)
 	case err != nil:
 		return nil, fmt.Errorf("find the resource %q: %w; name its group too, as in deployments.apps", name, err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // selectFlags say which objects are meant.
@@ -122,6 +124,12 @@ func (f *selectFlags) check(all []wanted) error {
 	case f.limit < 0:
 		return usagef("--limit %d is below zero; leave it out for no limit", f.limit)
 	}
+	if _, err := labels.Parse(f.labels); err != nil {
+		return usagef("--selector %q is wrong: %w; write it as app=web,tier!=db or as 'env in (test, live)'", f.labels, err)
+	}
+	if _, err := fields.ParseSelector(f.fields); err != nil {
+		return usagef("--field-selector %q is wrong: %w; write it as status.phase=Running,spec.nodeName!=node-1", f.fields, err)
+	}
 	return nil
 }
 
@@ -163,24 +171,24 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	if f.where != "" {
 		where = append(where, "("+f.where+")")
 	}
-	var fields []string
+	var fieldTerms []string
 	if f.fields != "" {
-		fields = append(fields, f.fields)
+		fieldTerms = append(fieldTerms, f.fields)
 	}
 	// All clusters' namespaces are cluster.namespace. One without a cluster is meant in each of them: the
 	// server has an index for that.
 	if fleet && namespace != "" && !strings.Contains(namespace, ".") {
-		fields = append(fields, "metadata.namespace="+namespace)
+		fieldTerms = append(fieldTerms, "metadata.namespace="+namespace)
 		namespace = ""
 	}
 	a.path = resourcePath(prefix, m, namespace)
 	if len(names) == 1 && !strings.ContainsAny(names[0], `:,=\`) {
-		fields = append(fields, "metadata.name="+names[0])
+		fieldTerms = append(fieldTerms, "metadata.name="+names[0])
 	} else if len(names) > 0 {
 		where = append(where, namesWhere(names))
 	}
 	a.set("labelSelector", f.labels)
-	a.set("fieldSelector", strings.Join(fields, ","))
+	a.set("fieldSelector", strings.Join(fieldTerms, ","))
 	if len(where) == 1 && f.where != "" {
 		where[0] = f.where // as it was written: an error says at which column it is wrong
 	}

@@ -213,8 +213,7 @@ func refusal(resp *http.Response) error {
 		return fmt.Errorf("the server answers %s; is it a mirador daemon?", resp.Status)
 	}
 	if st.Code == http.StatusUnauthorized {
-		return fmt.Errorf("the daemon wants a token, and this one is none or the wrong one; name its file with --token-file: %w",
-			&apierrors.StatusError{ErrStatus: st})
+		return errWantsToken
 	}
 	return &apierrors.StatusError{ErrStatus: st}
 }
