@@ -232,6 +232,8 @@ func questions(r *fleet.Resource, object, namespace string) []question {
 		{name: "none", under: "/there-is-none"},
 		{name: "none as a table", under: "/there-is-none", accept: tables},
 		{name: "a watch", query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch without initial events", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
+		{name: "a watch without initial events from version 0", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0&timeoutSeconds=1"},
 		{name: "a watch of a table", accept: tables, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
 		{name: "a watch of metadata", accept: metas, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
 	}

@@ -29,6 +29,8 @@ type place struct {
 // answer warns of it: none waits for another.
 func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []place, err error) {
 	served, joining := false, ""
+	var denied error // by the only clusters that could be answered for, unless others follow
+	waiting := false
 	for _, c := range s.fleet.Clusters() {
 		if len(only) > 0 && !slices.Contains(only, c.Name()) {
 			continue
@@ -37,7 +39,11 @@ func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []
 		switch {
 		case !ok && c.Health().Resources > 0:
 			continue
+		case ok && apierrors.IsForbidden(res.Health().Reflector.Err) && !res.Synced():
+			denied = errUnsynced(c, res, t)
+			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s does not let the mirror list %s and is left out"`, c.Name(), res.Info().Name))
 		case !ok || !res.Synced():
+			waiting = true
 			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s is not mirrored completely yet and is left out"`, c.Name()))
 		default:
 			warnStale(w, c, res)
@@ -49,6 +55,8 @@ func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []
 		}
 	}
 	switch {
+	case denied != nil && len(out) == 0 && !waiting:
+		return nil, denied
 	case served:
 		return out, nil
 	case joining != "":
@@ -194,10 +202,9 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	st := newStream(w, s.fleetRenderer(f, places, p), flt, places[0].res.GVK())
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
-	initial := p.SendInitialEvents != nil && *p.SendInitialEvents
+	begin, end := p.initialEvents()
 	from := object.Version(p.ResourceVersion)
-	whole := from == "" || from == "0" || initial
-	if whole {
+	if begin || p.fromNow() {
 		from = object.Version(strconv.FormatUint(moment.version, 10))
 	}
 	hub, of := moment.hub, scopeOf{cluster: t.cluster, namespace: t.namespace}
@@ -210,8 +217,8 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	st.feed = feed
 	st.reached = func(object.Version) (string, bool) { return hub.reached(feed) }
 	st.serve(ctx, r, t, func(ctx context.Context) error {
-		if whole {
-			if err := st.fleetState(ctx, t, places, &moment, initial); err != nil {
+		if begin {
+			if err := st.fleetState(ctx, t, places, &moment, end); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,9 +30,19 @@ func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 		return nil, errNoResource()
 	}
 	if !res.Synced() {
-		return nil, unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource, c.Name(), state(res)))
+		return nil, errUnsynced(c, res, t)
 	}
 	return res, nil
+}
+
+// errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not come by
+// waiting for it.
+func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
+	if err := res.Health().Reflector.Err; apierrors.IsForbidden(err) {
+		return apierrors.NewForbidden(t.groupResource(), t.name,
+			fmt.Errorf("cluster %q does not let the mirror list them; allow it there, or exclude the resource: %w", c.Name(), err))
+	}
+	return unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource, c.Name(), state(res)))
 }
 
 // state says in a few words what a resource is doing.

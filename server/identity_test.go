@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -22,7 +23,12 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"labels":{"name":"n1"},"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"n1","annotations":null,"resourceVersion":"7"}}`,
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+		// A mirror of a mirror.
+		{"eu.web/a", `{"metadata":{"name":"a","namespace":"eu.web","annotations":{ "a" : "b" , "mirador.dev/cluster":"eu","x":"y","mirador.dev/resource-version":"7" },"resourceVersion":"8"}}`,
+			`{"metadata":{"annotations":{"a":"b","mirador.dev/cluster":"eu","mirador.dev/resource-version":"8","x":"y"},"name":"a","namespace":"eu.eu.web","resourceVersion":"99"}}`},
 		// What a hostile cluster may try.
+		{"n1", `{"metadata":{"name":"n1","annotations":{"mir\u0061dor.dev/cluster":"us","mirador.dev\/cluster":"us","mirador.dev/cluster":"us","mirador.dev/cluster":"us"},"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"n1","annotations":{"mirador.dev/cluster":"us","mirador.dev/resource-version":"8"},"resourceVersion":"7"}}`,
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"x","annotations":{"a":"b"},"annotations":{"mirador.dev/cluster":"us"},"name":"n1","resourceVersion":"7"}}`,
@@ -31,6 +37,9 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7\""},"name":"eu:n\",\"x\":\"1","resourceVersion":"99"}}`},
 	} {
 		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99")
+		if name := repeatedAnnotation(t, out); name != "" {
+			t.Errorf("%s has %s twice: %s", c.obj, name, out)
+		}
 		var got, want any
 		if err := json.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%s became %s: %v", c.obj, out, err)
@@ -55,5 +64,30 @@ func TestNamesOfTheFleetLeadBack(t *testing.T) {
 		if _, _, ok := ofFleetNamespace(bad); ok {
 			t.Errorf("%q passes", bad)
 		}
+	}
+}
+
+// repeatedAnnotation returns the name of an annotation that is there twice, "" if none is.
+func repeatedAnnotation(t *testing.T, obj []byte) string {
+	t.Helper()
+	from, to, ok := jsonscan.Member(obj, "metadata")
+	if !ok {
+		t.Fatalf("no metadata: %s", obj)
+	}
+	meta := obj[from:to]
+	if from, to, ok = jsonscan.Member(meta, "annotations"); !ok {
+		t.Fatalf("no annotations: %s", obj)
+	}
+	seen := map[string]bool{}
+	for i := 1; ; {
+		m, next, more := jsonscan.Next(meta[from:to], i)
+		if !more {
+			return ""
+		}
+		name := jsonscan.Unquote(m.Name, m.Escaped)
+		if seen[name] {
+			return name
+		}
+		seen[name], i = true, next
 	}
 }

@@ -48,6 +48,18 @@ func parseParams(r *http.Request) (*params, error) {
 	return p, nil
 }
 
+// initialEvents reports whether a watch begins with what there is: where that is asked for, or nothing is said of it and no
+// version from which to go on. end is true where a bookmark says that this was all.
+func (p *params) initialEvents() (begin, end bool) {
+	if p.SendInitialEvents != nil {
+		return *p.SendInitialEvents, *p.SendInitialEvents
+	}
+	return p.fromNow(), false
+}
+
+// fromNow reports whether no version is named from which a watch goes on.
+func (p *params) fromNow() bool { return p.ResourceVersion == "" || p.ResourceVersion == "0" }
+
 // timeout is how long a watch may last.
 func (p *params) timeout(otherwise time.Duration) time.Duration {
 	if p.TimeoutSeconds != nil && *p.TimeoutSeconds > 0 {

@@ -65,19 +65,21 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *f
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
-	initial := p.SendInitialEvents != nil && *p.SendInitialEvents
-	if v := object.Version(p.ResourceVersion); v != "" && v != "0" {
-		if err := waitVersion(ctx, res, v); err != nil {
+	if !p.fromNow() {
+		if err := waitVersion(ctx, res, object.Version(p.ResourceVersion)); err != nil {
 			return err
 		}
 	}
 	st.serve(ctx, r, t, func(ctx context.Context) error {
 		var err error
-		switch v := object.Version(p.ResourceVersion); {
-		case v == "" || v == "0" || initial:
-			err = st.state(ctx, t, res.Snapshot(), initial)
+		switch begin, end := p.initialEvents(); {
+		case begin:
+			err = st.state(ctx, t, res.Snapshot(), end)
+		case p.fromNow():
+			st.start = res.Snapshot().Version()
+			st.told = st.start
 		default:
-			err = st.since(t, res, v)
+			err = st.since(t, res, object.Version(p.ResourceVersion))
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,75 @@
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+func TestAWatchThatWantsNoInitialEventsGetsNone(t *testing.T) {
+	cluster := informertest.NewServer()
+	create(t, cluster, pod("web", "before", nil))
+	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s.start()
+	s.ready(t, 1)
+	names := strings.Split("abcd", "")
+	for i, path := range []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods"} {
+		for j, version := range []string{"", "0"} {
+			watch := s.open(t, path+"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion="+version, "application/json")
+			if watch.StatusCode != http.StatusOK {
+				t.Fatalf("%s from %q: %s", path, version, watch.Status)
+			}
+			name := names[2*i+j]
+			create(t, cluster, pod("web", name, nil))
+			lines := bufio.NewScanner(watch.Body)
+			if !lines.Scan() || !strings.Contains(lines.Text(), `"name":"`+name+`"`) {
+				t.Errorf("%s from %q: first it says %s, %v", path, version, lines.Text(), lines.Err())
+			}
+			watch.Body.Close()
+		}
+	}
+}
+
+func TestAResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
+	eu, us := informertest.NewServer(), informertest.NewServer()
+	create(t, us, pod("web", "a", nil))
+	eu.Inject(informertest.Fault{Resource: "pods", Code: http.StatusForbidden})
+	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s.start()
+	s.ready(t, 1)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(30 * time.Second); ; <-tick.C {
+		code, body := s.get(t, "/clusters/eu/api/v1/pods", "application/json")
+		if code == http.StatusServiceUnavailable && time.Now().Before(late) {
+			continue // it has not asked yet
+		}
+		var status metav1.Status
+		if err := json.Unmarshal([]byte(body), &status); err != nil || code != http.StatusForbidden || status.Reason != metav1.StatusReasonForbidden ||
+			!strings.Contains(status.Message, `cluster "eu" does not let the mirror list them`) {
+			t.Fatalf("it is %d, %v: %s", code, err, body)
+		}
+		break
+	}
+	for path, want := range map[string]int{
+		"/clusters/eu/api/v1/namespaces/web/pods/a": http.StatusForbidden, "/clusters/eu/api/v1/pods?watch=true": http.StatusForbidden,
+		"/fleet/api/v1/pods?clusters=eu": http.StatusForbidden, "/fleet/api/v1/namespaces/eu.web/pods": http.StatusForbidden,
+		"/fleet/api/v1/pods": http.StatusOK, "/fleet/api/v1/namespaces/us.web/pods": http.StatusOK,
+	} {
+		if code, body := s.get(t, path, "application/json"); code != want {
+			t.Errorf("%s: %d: %s", path, code, body)
+		}
+	}
+	resp := s.open(t, "/fleet/api/v1/pods", "application/json")
+	resp.Body.Close()
+	if warning := resp.Header.Get("Warning"); !strings.Contains(warning, "cluster eu does not let the mirror list pods") {
+		t.Errorf("the fleet leaves it out with the warning %q", warning)
+	}
+}
