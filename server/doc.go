@@ -7,7 +7,8 @@
 //	err = http.ListenAndServe("127.0.0.1:8090", srv)
 //
 // Below /clusters/{name} a cluster is served as it would serve itself: discovery, GET, LIST and WATCH of
-// all that is mirrored, as JSON, as Table and as PartialObjectMetadata. Below /fleet all clusters are served
+// all that is mirrored, as JSON, as Table and as PartialObjectMetadata, a watch as a WebSocket too. Of a resource with several versions
+// one is mirrored, the one that the cluster prefers; a request for another is told which. Below /fleet all clusters are served
 // at once: an object of cluster eu in namespace web is in namespace eu.web there, one without a namespace has the name
 // eu:name, and versions are the daemon's own. /clusters tells how all is doing, and lets clusters join and leave.
 //
@@ -22,7 +23,9 @@
 //   - Work is bounded: by request, by rate, and by the number of watches.
 //   - It is for this machine alone unless Access says otherwise, and then needs a token and TLS. A page of
 //     another origin, or a strange name that leads here, is refused.
-//   - A write is 405, and the answer says where to send it.
+//   - A write is 405, and the answer says where to send it. The reviews in which a user asks what it may do are answered: to
+//     get, list and watch what is mirrored, and nothing else.
+//   - Every way in which a watch ends is told such that the client misses nothing: it goes on from its version, or lists again.
 //
 // Beyond what an API server knows, lists and watches take where=, an expression in CEL, and clusters=; lists take
 // orderBy=; and field selectors work on any field. A field label that an API server knows means what it means there,
