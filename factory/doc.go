@@ -26,13 +26,13 @@
 //     one version, and their changes do not arrive in the order of their versions.
 //     A handler on such a handle is still called for one event at a time; the order
 //     holds within a namespace, and between two of them there is none.
-//   - A lister never takes "not here yet" for "not there": before the sync it
-//     answers ErrNotSynced, after that what is missing is NotFound as
-//     apierrors.IsNotFound knows it.
+//   - A lister answers from one whole state or says ErrNotSynced: before the sync,
+//     and between a stop and the sync after the next start. What is missing in a whole state is
+//     NotFound as apierrors.IsNotFound knows it, so a caller may rely on it and clean up.
 //   - Release of the last user stops that informer and frees its memory; asking
 //     for it again starts a new one.
 //   - Stop waits for running callbacks until its context ends and names those
-//     that still run then (P9). Handles outlive it: at the next Start they mirror
+//     that still run then, and drops what was mirrored (P9). Handles outlive it: at the next Start they mirror
 //     again, with their indexes and subscriptions, each handler beginning with the
 //     initial state.
 //   - Nothing is silent: what goes wrong anywhere reaches OnProblem and the log,

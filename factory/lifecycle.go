@@ -65,8 +65,8 @@ func (f *Factory) StartResource(gvr schema.GroupVersionResource) error {
 }
 
 // StopResource stops the informers of one resource, in all forms and scopes and for
-// all of its users, and waits for them as Stop does. Handles stay valid and empty
-// until StartResource or the next Start.
+// all of its users, and waits for them as Stop does. Handles stay valid; their listers
+// answer ErrNotSynced until StartResource or the next Start has brought a new state.
 func (f *Factory) StopResource(ctx context.Context, gvr schema.GroupVersionResource) error {
 	f.mu.Lock()
 	found, err := f.sharesOf("stop", gvr)
@@ -108,8 +108,8 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Stop stops every informer and waits until all that ran has ended, those that
-// were released before included. When ctx ends first, its error names the handlers
+// Stop stops every informer, drops what they have mirrored and waits until all that ran has
+// ended, those that were released before included. When ctx ends first, its error names the handlers
 // that are still running. A factory that does not run needs no stop. Connections that nobody uses are
 // closed, a moment after it too.
 func (f *Factory) Stop(ctx context.Context) error {

@@ -25,7 +25,9 @@ type share interface {
 }
 
 // shared is one informer and those who use it. An informer is run once: after a
-// stop a new one takes its place, with the same indexes and subscriptions.
+// stop a new one takes its place, with the same indexes and subscriptions. The old one is
+// never emptied: a lister that has it in hand answers from its last state, and its
+// memory goes with the last reference.
 type shared[T any] struct {
 	f    *Factory
 	key  key
@@ -42,7 +44,6 @@ type shared[T any] struct {
 	indexes map[string]index[T]
 	subs    []member[T]
 	now     *running // the run of current; nil before it was started
-	retired bool     // nobody uses it any more
 }
 
 // member is a subscription and how it joins an informer.
@@ -105,7 +106,6 @@ func (s *shared[T]) release() {
 		return
 	}
 	s.mu.Lock()
-	s.retired = true
 	r := s.now
 	s.mu.Unlock()
 	if r != nil {
@@ -195,8 +195,10 @@ func (s *shared[T]) work(inf *informer.Informer[T], r *running) {
 
 	s.mu.Lock()
 	var renewed error
-	if s.now == r && !s.retired {
-		renewed = s.renew() // so that a stopped handle takes subscriptions and indexes again
+	if s.now == r {
+		// A stopped handle takes subscriptions and indexes again, and nothing that a user still
+		// has keeps the last state. Those that read it at this moment read it to their end.
+		renewed = s.renew()
 	}
 	s.mu.Unlock()
 

@@ -18,8 +18,9 @@ type Subscription struct {
 	handle owner
 
 	mu      sync.Mutex
-	ties    map[owner]tie
+	ties    map[owner]tie // nil once removed: a tie holds on to its informer, and so to what that has mirrored
 	removed bool
+	synced  bool // what HasSynced said when it was removed
 }
 
 // tie is what a subscription to one informer can do.
@@ -39,8 +40,10 @@ type owner interface {
 // tied notes the tie to the informer that an owner has now.
 func (s *Subscription) tied(o owner, t tie) {
 	s.mu.Lock()
-	s.ties[o] = t
 	removed := s.removed
+	if !removed {
+		s.ties[o] = t
+	}
 	s.mu.Unlock()
 	if removed {
 		t.Remove()
@@ -51,11 +54,11 @@ func (s *Subscription) tied(o owner, t tie) {
 // that is under way. It may be called inside the handler.
 func (s *Subscription) Remove() {
 	s.mu.Lock()
-	s.removed = true
-	ties := make([]tie, 0, len(s.ties))
-	for _, t := range s.ties {
-		ties = append(ties, t)
+	if !s.removed {
+		s.removed, s.synced = true, s.hasSynced()
 	}
+	ties := s.ties
+	s.ties = nil
 	s.mu.Unlock()
 	for _, t := range ties {
 		t.Remove()
@@ -70,6 +73,14 @@ func (s *Subscription) Remove() {
 func (s *Subscription) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.removed {
+		return s.synced
+	}
+	return s.hasSynced()
+}
+
+// hasSynced is HasSynced of a subscription that was not removed. The lock is held.
+func (s *Subscription) hasSynced() bool {
 	for _, t := range s.ties {
 		if !t.HasSynced() {
 			return false
@@ -84,8 +95,14 @@ var errEnded = errors.New("the subscription has ended: it was removed, or its in
 func (s *Subscription) WaitSynced(ctx context.Context) error {
 	for _, o := range s.owners {
 		s.mu.Lock()
-		t := s.ties[o]
+		t, synced := s.ties[o], s.removed && s.synced
 		s.mu.Unlock()
+		switch {
+		case synced:
+			return nil
+		case t == nil:
+			return fmt.Errorf("wait for a handler of %s to sync: %w", o.title(), errEnded)
+		}
 		select {
 		case <-t.Synced():
 			continue

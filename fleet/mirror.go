@@ -60,7 +60,8 @@ func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, op
 	bounded.gauge, bounded.held, bounded.shows = m.gauge, holds(inf), inf.HasSynced
 	l.crew.run(func() error {
 		defer m.gauge.close()
-		return inf.Run(ctx)
+		err := inf.Run(ctx)
+		return errors.Join(err, inf.Release()) // whoever still has the resource shall not keep its memory
 	})
 	return m, nil
 }

@@ -23,8 +23,9 @@
 //   - P6 No lost delete: whoever was announced is announced deleted, once; an object
 //     that was replaced unseen by another of its name is a Delete and an Add.
 //   - P7 Isolation: a slow, blocked or panicking handler hurts only itself.
-//   - P9 Stop means stop: Stop waits for running callbacks or names them, memory is
-//     released, and Run may be called again.
+//   - P9 Stop means stop: Stop waits for running callbacks or names them, and nothing else
+//     is left running. The last state stays readable until Release, until the next
+//     Run, or until nothing refers to the informer any more.
 //   - P12 Nothing silent: a failing transform or index, an object that cannot be
 //     decoded, a panicking handler, a failed request: each reaches OnProblem, is
 //     counted and shows in Health; none empties or freezes the store.

@@ -176,9 +176,9 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []S
 		s.name = fmt.Sprintf("%s#%d", i.cfg.name, i.handlers.Add(1))
 	}
 	i.mu.Lock()
-	fan, stopped := i.fan, i.state == stopped || i.state == stopping
+	fan, gone := i.fan, i.state == starting || i.state == stopped || i.state == stopping
 	i.mu.Unlock()
-	if stopped {
+	if gone {
 		return nil, fmt.Errorf("subscribing %s to %s: %w", s.name, i.cfg.name, ErrStopped)
 	}
 	handle := make(s.name)

@@ -19,7 +19,8 @@ import (
 type lifecycle uint8
 
 const (
-	created lifecycle = iota
+	created  lifecycle = iota
+	starting           // again: what the last Run left is being dropped
 	running
 	stopping
 	stopped
@@ -145,7 +146,8 @@ func (i *Informer[T]) prepare() error {
 // Name is the informer's name.
 func (i *Informer[T]) Name() string { return i.cfg.name }
 
-// Reader reads the store. It stays valid over a stop and a new Run.
+// Reader reads the store. It stays valid over a stop and a new Run. After a stop it shows
+// the last state until Release or the next Run.
 func (i *Informer[T]) Reader() *store.Reader[T] { return i.reader }
 
 // Get gives one object.
@@ -163,7 +165,7 @@ func (i *Informer[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 // AddIndexes adds several indexes at once: all, or none if one of them cannot be.
 func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	i.mu.Lock()
-	gone := i.state == stopping || i.state == stopped
+	gone := i.state == starting || i.state == stopping || i.state == stopped
 	i.mu.Unlock()
 	if gone {
 		return fmt.Errorf("adding indexes to %s: %w", i.cfg.name, ErrStopped)
@@ -176,7 +178,9 @@ func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	return nil
 }
 
-// HasSynced reports whether the initial state is in the store.
+// HasSynced reports whether the initial state of this Run is in the store: what is not
+// there then does not exist. It is false before and after a Run, also while the store still
+// shows the last state.
 func (i *Informer[T]) HasSynced() bool {
 	select {
 	case <-i.syncedChan():

@@ -241,8 +241,8 @@ func CrashOnPanic(crash func() bool) Option {
 // Verbatim applies whatever arrives in the way client-go does: versions and UIDs
 // are not compared, an object listed again is an update (of what is stored, where its
 // version is that of what is stored), a delete of an unknown
-// object is told, every event is kept for every handler, and the store stays
-// readable after the stop. It is what compat is made with.
+// object is told, every event is kept for every handler, HasSynced stays true after the
+// stop, and there is one Run. It is what compat is made with.
 func Verbatim() Option {
 	return optionFunc(func(s *settings) error { s.verbatim = true; return nil })
 }

@@ -18,8 +18,12 @@ var ErrRunning = errors.New("informer: it is running already")
 
 // Run mirrors until ctx ends or Stop is called. It returns when everything it
 // started has ended; if callbacks are still running after the stop timeout, its
-// error names them. Run may be called again afterwards: the informer starts anew,
-// with an empty store and without handlers.
+// error names them.
+//
+// What the store has then stays readable, so that workers which drain a queue still
+// find their objects. Release drops it, and so does the next Run: that one starts
+// anew, with an empty store and without handlers, and until its first state is in
+// the store HasSynced is false.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,21 +83,30 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.state {
-	case running, stopping:
+	case starting, running, stopping:
 		return nil, nil, nil, fmt.Errorf("running %s: %w", i.cfg.name, ErrRunning)
 	case stopped:
-		if i.cfg.verbatim { // what it holds stays readable, so it cannot begin anew
+		if i.cfg.verbatim { // as in client-go, there is one Run
 			return nil, nil, nil, fmt.Errorf("running %s again: %w", i.cfg.name, ErrStopped)
 		}
 		if err := i.prepare(); err != nil {
 			return nil, nil, nil, err
 		}
+		// The last Run's state is dropped before a handler can join: it would be given
+		// objects whose end is never announced.
+		i.state = starting
+		i.mu.Unlock()
+		i.write.Lock()
+		i.reset()
+		i.write.Unlock()
+		i.mu.Lock()
 	}
 	i.state, i.cancel = running, cancel
 	return i.fan, i.queue, i.refl, nil
 }
 
-// end stops the handlers, frees the memory and marks the informer stopped.
+// end stops the handlers and marks the informer stopped. What is stored stays readable, a
+// list that was read in part does not.
 func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	i.mu.Lock()
 	i.state = stopping
@@ -101,12 +114,11 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	wait, cancel := context.WithTimeout(context.Background(), i.cfg.stopTimeout)
 	defer cancel()
 	err := fan.Stop(wait)
-	if i.cfg.verbatim {
-		i.write.Lock()
-		i.abandon() // what is stored stays readable, a list half read does not
-		i.write.Unlock()
-	} else {
-		i.forget()
+	i.write.Lock()
+	i.abandon()
+	i.write.Unlock()
+	if !i.cfg.verbatim {
+		i.verify()
 	}
 	i.mu.Lock()
 	i.state = stopped
@@ -122,16 +134,40 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	return nil
 }
 
-// forget drops what is stored.
-func (i *Informer[T]) forget() {
+// Release drops what a stopped informer has kept readable: the store is empty afterwards,
+// also for those that read it meanwhile. Snapshots that were taken before stay as they are.
+// While the informer runs, Release does nothing and returns ErrRunning. An informer
+// that nothing refers to any more needs no Release.
+func (i *Informer[T]) Release() error {
 	i.write.Lock()
 	defer i.write.Unlock()
+	i.mu.Lock()
+	state := i.state
+	i.mu.Unlock()
+	switch state {
+	case created:
+		return nil
+	case starting, running, stopping:
+		return fmt.Errorf("releasing what %s holds: %w; stop it first", i.cfg.name, ErrRunning)
+	}
+	// A Run that begins now waits for the write lock before it stores anything.
+	i.reset()
+	return nil
+}
+
+// reset empties the store. The write lock is held.
+func (i *Informer[T]) reset() {
 	i.abandon()
+	i.verify()
+	i.writer.Reset()
+	i.batch = batch[T]{}
+}
+
+// verify looks for objects that were written to, where DetectWrites asks for it.
+func (i *Informer[T]) verify() {
 	if i.cfg.onWritten != nil {
 		i.reader.Verify()
 	}
-	i.writer.Reset()
-	i.batch = batch[T]{}
 }
 
 // Stop ends Run and waits for it and for running callbacks until ctx ends; its

@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,23 @@ func stopping() []promise {
 			}
 			if took := time.Since(start); took > 2*time.Second {
 				k.errorf("Stop returned after %v, its context ended after 1s", took)
+			}
+		}},
+		{"P9_StateStaysReadableAfterRunHasReturned", func(k *kit) {
+			k.createMany(5)
+			s := k.subject()
+			r := k.startSynced(s)
+			before := s.Versions()
+			r.cancel()
+			<-r.done
+			k.update("pod-0001")
+			k.delete("pod-0002")
+			synctest.Wait()
+			if after := s.Versions(); !maps.Equal(before, after) {
+				k.errorf("before the stop the store had %v, and after it %v", before, after)
+			}
+			if p, ok := s.Get(keyOf("pod-0002")); !ok || versionIn(p) != before[keyOf("pod-0002")] {
+				k.errorf("a pod that the store had at the stop is read as %v after it", p)
 			}
 		}},
 		{"P9_SubjectCanStartAgain", func(k *kit) {

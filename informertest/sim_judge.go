@@ -374,6 +374,7 @@ func (j *judge) look() {
 			j.taint, j.mended = 0, 0
 		}
 	}
+	j.checkSynced()
 	j.checkHandlers()
 }
 

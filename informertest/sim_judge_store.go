@@ -27,6 +27,30 @@ func (j *judge) checkLog() {
 	j.stretch = heldSnapshot{snap, now, epoch}
 }
 
+// keptState is what a store shows, to be compared with what it shows later.
+type keptState struct {
+	version object.Version
+	shows   map[object.Key]string
+}
+
+// keep notes what the store shows.
+func (j *judge) keep() keptState {
+	snap := j.s.subject.Snapshot()
+	return keptState{snap.Version(), shown(snap)}
+}
+
+// checkSynced judges what a reader relies on that asks whether the subject has synced: if so,
+// the store is a whole state, and what is missing there does not exist.
+func (j *judge) checkSynced() {
+	s := j.s
+	if !j.steps() || !s.running || !s.subject.Synced() {
+		return
+	}
+	if snap := s.subject.Snapshot(); snap.Version() == "" {
+		s.fail("P9", "run %d counts as synced, and its store has no state", s.run)
+	}
+}
+
 // contents gives the keys that the store has.
 func (j *judge) contents() map[object.Key]string {
 	out := map[object.Key]string{}

@@ -391,17 +391,56 @@ func TestP9_AStopThatNamesNobodyIsNoticed(t *testing.T) {
 		expectPromise(t, "it does not return", s.failed, "P9")
 		s.failed = nil
 		sub.pods = map[object.Key]*corev1.Pod{aKey: shown(0)}
+		s.kept = s.judge.keep()
 		s.judgeStop(closed, closed, nil, nil, time.Now())
-		expectPromise(t, "objects are left", s.failed, "P9")
+		expectPromise(t, "the state stays readable", s.failed, "")
+		sub.pods = nil
+		s.judgeStop(closed, closed, nil, nil, time.Now())
+		expectPromise(t, "the state is gone", s.failed, "P9")
 	})
 }
+
+func TestP9_ARunThatCountsAsSyncedWithoutAStateIsNoticed(t *testing.T) {
+	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
+		sub := &still{synced: true}
+		s.subject, s.stepper, s.running = sub, sub, true
+		s.judge.checkSynced()
+		expectPromise(t, "synced and empty", s.failed, "P9")
+		s.failed = nil
+		sub.synced = false
+		s.judge.checkSynced()
+		expectPromise(t, "not synced", s.failed, "")
+	})
+}
+
+func TestP9_AReleaseThatDoesNothingOrTooMuchIsNoticed(t *testing.T) {
+	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
+		sub := &still{pods: map[object.Key]*corev1.Pod{aKey: shown(0)}}
+		s.subject = sub
+		s.releaseKept(releases(func() error { return nil }))
+		expectPromise(t, "nothing is released", s.failed, "P9")
+		s.failed = nil
+		s.releaseEarly(releases(func() error { return errCut }))
+		expectPromise(t, "refused", s.failed, "")
+		s.releaseEarly(releases(func() error { sub.pods = nil; return errCut }))
+		expectPromise(t, "refused, and emptied", s.failed, "P9")
+	})
+}
+
+type releases func() error
+
+func (r releases) Release() error { return r() }
 
 // still is a subject that does nothing.
 type still struct {
 	Simulated
+	Stepper
 	health SimHealth
 	pods   map[object.Key]*corev1.Pod
+	synced bool
 }
+
+func (s *still) Synced() bool { return s.synced }
 
 func (s *still) Health() SimHealth     { return s.health }
 func (s *still) Snapshot() SimSnapshot { return &shelf{pods: s.pods} }

@@ -55,6 +55,7 @@ type simulation struct {
 	noWatchKind kind     // why noWatch is set
 	unsettled   bool     // history was set back, and the subject does not know it yet
 	dump        *SimState
+	kept        keptState // what the store had at the last stop
 	running     bool
 	run         int
 	handlers    []*handler
@@ -413,6 +414,10 @@ func (s *simulation) startSubject(from *SimState) {
 		return
 	}
 	s.running, s.wakeAt = true, time.Time{}
+	s.judge.checkSynced()
+	if n := s.subject.Snapshot().Len(); s.stepper != nil && from == nil && n > 0 {
+		s.fail("P9", "a run that starts from nothing begins with %d objects", n)
+	}
 	if s.stepper != nil {
 		s.reflector = newTask("reflector", s.reflect)
 	}

@@ -3,6 +3,7 @@ package informertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,11 +20,21 @@ func (s *simulation) restart(a *action) {
 		s.dump = s.judge.dump()
 	}
 	from := s.dump
+	keeps, _ := s.subject.(Releaser)
+	if keeps != nil && a.n%7 == 0 {
+		s.releaseEarly(keeps)
+	}
 	s.stop(time.Duration(1+a.n%5) * time.Second)
 	if a.n%2 == 0 {
 		s.mu.Lock()
 		s.write(&action{kind: burst, n: a.n})
 		s.mu.Unlock()
+	}
+	if keeps != nil {
+		s.judgeKept()
+		if a.n%5 == 0 {
+			s.releaseKept(keeps)
+		}
 	}
 	if a.kind != restartedFromDump || from == nil || s.unsettled {
 		from = nil
@@ -55,6 +66,7 @@ func (s *simulation) stop(patience time.Duration) {
 		if !s.reflector.done {
 			s.fail("P11", "the reflector goes on after it was cancelled")
 		}
+		s.kept = s.judge.keep()
 		go func() {
 			defer close(ended)
 			s.stepper.End()
@@ -146,13 +158,41 @@ func (s *simulation) judgeStop(stopped, ended <-chan struct{}, err error, stuck 
 			s.fail("P9", "handler %s is not running, and Stop says: %v", h.spec.Name, err)
 		}
 	}
+	s.judgeKept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.subject.Snapshot().Len(); n > 0 {
-		s.fail("P9", "%d objects are left in the store after the stop", n)
-	}
 	if h := s.subject.Health(); h.State != "stopped" {
 		s.fail("P14", "after the stop the state is %q", h.State)
+	}
+}
+
+// judgeKept judges P9: after a stop the store shows what it showed last.
+func (s *simulation) judgeKept() {
+	if now := s.judge.keep(); now.version != s.kept.version || !maps.Equal(now.shows, s.kept.shows) {
+		s.fail("P9", "at the stop the store had %d objects of version %q, and after it %d of version %q",
+			len(s.kept.shows), s.kept.version, len(now.shows), now.version)
+	}
+}
+
+// releaseEarly asks a run for its memory, which is refused and changes nothing.
+func (s *simulation) releaseEarly(r Releaser) {
+	before := s.judge.keep()
+	if err := r.Release(); err == nil {
+		s.fail("P9", "Release while it runs is not refused")
+	}
+	if now := s.judge.keep(); now.version != before.version || !maps.Equal(now.shows, before.shows) {
+		s.fail("P9", "Release while it runs changed the store")
+	}
+}
+
+// releaseKept gives up what the stopped subject keeps.
+func (s *simulation) releaseKept(r Releaser) {
+	s.note("release")
+	if err := r.Release(); err != nil {
+		s.fail("P9", "Release after the stop: %v", err)
+	}
+	if n := s.subject.Snapshot().Len(); n > 0 {
+		s.fail("P9", "%d objects are left in the store after Release", n)
 	}
 }
 

@@ -18,7 +18,8 @@ type Simulated interface {
 	// Start begins a run: from nothing, or from a state that is known already.
 	Start(from *SimState) error
 	// Stop ends the run and waits for it and for callbacks until ctx ends; its error
-	// names the handlers that still run.
+	// names the handlers that still run. A subject that is a Stepper stays readable: its
+	// store shows what it showed last until the next Start.
 	Stop(ctx context.Context) error
 	// Handle adds a handler.
 	Handle(h SimHandler, handle func(Event)) (SimSubscription, error)
@@ -51,6 +52,12 @@ type Historian interface {
 	// Since gives what happened after a version, oldest first: the object then, or nil
 	// where it went. ok is false where the log does not reach back so far.
 	Since(v object.Version) (changes iter.Seq2[object.Key, *corev1.Pod], ok bool)
+}
+
+// Releaser is a subject that keeps its last state readable after a stop.
+type Releaser interface {
+	// Release drops that state. While the subject runs it fails and changes nothing.
+	Release() error
 }
 
 // SimSetup is how a subject for the simulator is to be made.

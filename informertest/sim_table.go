@@ -17,7 +17,7 @@ var judged = []struct{ promise, what, free string }{
 	{"P6", "who was announced is announced deleted, once, by UID; missed is marked", ""},
 	{"P7", "slow, blocked and panicking handlers hurt only themselves; the backlog is bounded", "without panics, which end its process, and without a bound, which is not offered"},
 	{"P8", "every snapshot equals the model at its version, with its indexes, and never changes", "indexes alone; there are no snapshots"},
-	{"P9", "a stop names who still runs, leaves nothing, and can be followed by a start", "not offered: nothing is told after the end"},
+	{"P9", "a stop names who still runs and leaves nothing running, its state stays readable, and a start can follow", "not offered: nothing is told after the end"},
 	{"P10", "objects carry their kind", ""},
 	{"P11", "requests are spaced by backoff and Retry-After; cancel is immediate", "by the bounds of our backoff; without cancel"},
 	{"P12", "every failure is reported, counted and visible", "at least one report where answers were bad"},

@@ -14,9 +14,10 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed has the pit filled in: an informer that was stopped has let go of its
-// objects, although we hold the informer, and it can be run again. In a factory
-// the same happens when the last user releases a resource.
+// Typed has the way out: a stopped informer keeps its last state readable, for workers
+// that drain their queue, until Release drops it, although we hold the informer, and
+// it can be run again. In a factory the same happens when the last user
+// releases a resource.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) (err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -48,6 +49,10 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 			return err
 		}
 		m.show("stopped", configMaps.Reader().Len())
+		if err := configMaps.Release(); err != nil {
+			return err
+		}
+		m.show("released", configMaps.Reader().Len())
 	}
 	return released(ctx, config, namespace, m)
 }
