@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/mirador-k8s/mirador/internal/share"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store/internal/pack"
 )
@@ -82,6 +83,19 @@ type packedRecord[T any] struct {
 	record[T]
 	inside extra[T]
 }
+
+// sharedRecord is a record of the shared layout, with what its object has in common with
+// others. The object is not asked for that again: handlers have it by then.
+type sharedRecord[T any] struct {
+	record[T]
+	uses share.Uses
+}
+
+// shared gives the whole of a record of the shared layout.
+func (r *record[T]) shared() *sharedRecord[T] { return (*sharedRecord[T])(unsafe.Pointer(r)) }
+
+// The record must be where its sharedRecord is.
+const _ = -unsafe.Offsetof(sharedRecord[int]{}.record)
 
 // seat is a record's place in the vector of objects. The object is there too, if it can
 // be read from the entry as it is: to walk over all objects of a store without it meant to

@@ -97,10 +97,13 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 			k.cfg.complain(it.Key, err)
 		}
 	case Shared:
-		rec = new(record[T])
+		s := new(sharedRecord[T])
+		rec = &s.record
 		rec.fill(it)
 		// An object that nobody owns but us is changed in place, any other is copied.
-		if obj, ok := k.table.Share(it.Value, it.Owned).(T); ok {
+		var obj any
+		obj, s.uses = k.table.Share(it.Value, it.Owned)
+		if obj, ok := obj.(T); ok {
 			rec.obj = obj
 		}
 	default:
@@ -125,7 +128,7 @@ func (k *keeper[T]) drop(rec *record[T]) {
 	rec.Verify()
 	switch {
 	case k.cfg.layout == Shared:
-		k.table.Release(rec.obj)
+		k.table.Release(rec.shared().uses)
 	case rec.packed():
 		k.packer.Release(rec.extra.packed)
 	}

@@ -49,13 +49,14 @@ func BenchmarkStoreAPod(b *testing.B) {
 			table := share.NewTable()
 			wires := make([][]byte, 4000)
 			stored := make([]any, len(wires))
+			uses := make([]share.Uses, len(wires))
 			for i := range wires {
 				wire, err := set.Pod(i).Marshal()
 				if err != nil {
 					b.Fatal(err)
 				}
 				wires[i] = wire
-				stored[i] = table.Share(decodePod(b, wire), c.owned)
+				stored[i], uses[i] = table.Share(decodePod(b, wire), c.owned)
 			}
 			var decode, shareTime, release time.Duration
 			b.ResetTimer()
@@ -63,11 +64,11 @@ func BenchmarkStoreAPod(b *testing.B) {
 				start := time.Now()
 				pod := decodePod(b, wires[i%len(wires)])
 				decoded := time.Now()
-				shared := table.Share(pod, c.owned)
+				shared, used := table.Share(pod, c.owned)
 				done := time.Now()
 				at := (i * 7919) % len(stored)
-				table.Release(stored[at])
-				stored[at] = shared
+				table.Release(uses[at])
+				stored[at], uses[at] = shared, used
 				release += time.Since(done)
 				shareTime += done.Sub(decoded)
 				decode += decoded.Sub(start)
@@ -98,11 +99,20 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
+// held is what a store keeps of a shared object.
+type held struct {
+	obj  any
+	uses share.Uses
+}
+
 // heapPerPod returns bytes a pod, as decoded and shared, the table included.
 func heapPerPod(tb testing.TB, pods, templates int) (plain, shared float64) {
 	plain = heapOf(tb, pods, templates, func(p *corev1.Pod) any { return p })
 	table := share.NewTable()
-	shared = heapOf(tb, pods, templates, func(p *corev1.Pod) any { return table.Share(p, true) })
+	shared = heapOf(tb, pods, templates, func(p *corev1.Pod) any {
+		obj, uses := table.Share(p, true)
+		return &held{obj, uses}
+	})
 	runtime.KeepAlive(table)
 	return plain, shared
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"unsafe"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/mirador-k8s/mirador/internal/share"
 	"github.com/mirador-k8s/mirador/internal/testpods"
 )
@@ -70,13 +68,14 @@ func TestStringsOfDifferentObjectsAreOne(t *testing.T) {
 func TestATableWithoutObjectsTakesLittle(t *testing.T) {
 	table := share.NewTable()
 	set := testpods.New(1, 20)
-	var stored []any
+	var stored []share.Uses
 	for i := range 2000 {
-		stored = append(stored, table.Share(set.Pod(i), true))
+		_, uses := table.Share(set.Pod(i), true)
+		stored = append(stored, uses)
 	}
 	full := table.Stats().Bytes
-	for _, obj := range stored {
-		table.Release(obj.(*corev1.Pod))
+	for _, uses := range stored {
+		table.Release(uses)
 	}
 	if s := table.Stats(); s.Bytes > full/4 || s.Bytes > 64<<10 {
 		t.Errorf("the empty table takes %d bytes, the full one %d", s.Bytes, full)

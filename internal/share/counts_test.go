@@ -3,7 +3,6 @@ package share
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"unsafe"
 
@@ -12,77 +11,19 @@ import (
 	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
-// audit counts all uses anew, from the stored objects and from the entries, and compares.
-func (t *Table) audit(tb testing.TB, stored []any) {
+// stored is an object in a store.
+type stored struct {
+	obj  any
+	uses Uses
+}
+
+// audit counts all uses anew, of the stored objects and of the entries, and compares. It also looks at
+// whether every part that the table hands out is still what it compares with.
+func (t *Table) audit(tb testing.TB, all []stored) {
 	tb.Helper()
 	counts := make([]int, len(t.entries))
-	var mem func(nodes []op, at unsafe.Pointer)
-	block := func(p *plan, at unsafe.Pointer, n int) {
-		if id := t.locate(p, at, n); id != 0 {
-			counts[id]++
-			return
-		}
-		for i := range n {
-			mem(p.nodes, unsafe.Add(at, uintptr(i)*p.size))
-		}
-	}
-	mapping := func(p *plan, slot unsafe.Pointer) {
-		m := reflect.NewAt(p.typ, slot).Elem()
-		for it := m.MapRange(); it.Next(); {
-			k, v := reflect.New(p.key.typ), reflect.New(p.val.typ)
-			k.Elem().Set(it.Key())
-			v.Elem().Set(it.Value())
-			if p.key.kind == reflect.String {
-				mem(p.key.nodes, k.UnsafePointer())
-			}
-			mem(p.val.nodes, v.UnsafePointer())
-		}
-	}
-	mem = func(nodes []op, at unsafe.Pointer) {
-		for _, o := range nodes {
-			slot := unsafe.Add(at, o.off)
-			switch o.kind {
-			case opString:
-				if s := *(*str)(slot); s.len >= minText {
-					block(text, s.data, s.len)
-				}
-			case opPointer:
-				if to := *(*unsafe.Pointer)(slot); to != nil {
-					block(o.elem, to, 1)
-				}
-			case opSlice:
-				block(o.elem, (*slice)(slot).data, (*slice)(slot).len)
-			case opMap:
-				if m := *(*unsafe.Pointer)(slot); m == nil {
-				} else if id := t.locate(o.elem, m, 0); id != 0 {
-					counts[id]++
-				} else {
-					mapping(o.elem, slot)
-				}
-			case opArray:
-				for i := range o.size {
-					mem(o.elem.nodes, unsafe.Add(slot, i*o.elem.size))
-				}
-			case opEface, opIface:
-				e := (*eface)(slot)
-				if e.typ == nil {
-					continue
-				}
-				if p := dynamic(&o, slot); p.direct {
-					mem(p.nodes, unsafe.Pointer(&e.data))
-				} else if p.kind == reflect.String {
-					if id := t.locate(p, e.data, 1); id != 0 {
-						counts[id]++
-					}
-				} else {
-					block(p, e.data, 1)
-				}
-			}
-		}
-	}
-	for _, obj := range stored {
-		p := planOf(reflect.TypeOf(obj))
-		mem(p.ops[0].elem.nodes, reflect.ValueOf(obj).UnsafePointer())
+	for _, s := range all {
+		s.uses.each(func(id uint32) { counts[id]++ })
 	}
 	used := 0
 	for _, e := range t.entries {
@@ -90,21 +31,28 @@ func (t *Table) audit(tb testing.TB, stored []any) {
 			continue
 		}
 		used++
-		if e.n > 0 {
-			for i := range int(e.n) {
-				mem(e.plan.nodes, unsafe.Add(e.at, uintptr(i)*e.plan.size))
-			}
-		} else {
-			mapping(e.plan, unsafe.Pointer(&e.at))
-		}
+		e.uses.each(func(id uint32) { counts[id]++ })
 	}
+	var w walker
 	for id, e := range t.entries {
-		if e.plan != nil && int(e.refs) != counts[id] {
+		if e.plan == nil {
+			continue
+		}
+		if int(e.refs) != counts[id] {
 			tb.Fatalf("an entry of %v says %d uses and has %d", e.plan.typ, e.refs, counts[id])
 		}
+		same := false
+		if e.n > 0 {
+			same = w.equalBlock(e.plan, e.at, e.own, int(e.n))
+		} else {
+			same = w.equalMap(e.plan, unsafe.Pointer(&e.at), unsafe.Pointer(&e.own))
+		}
+		if !same {
+			tb.Fatalf("an entry of %v hands out something else than it compares with", e.plan.typ)
+		}
 	}
-	if used != t.used || len(stored) != t.objects {
-		tb.Fatalf("the table says %d entries and %d objects, and has %d and %d", t.used, t.objects, used, len(stored))
+	if used != t.used || len(all) != t.objects {
+		tb.Fatalf("the table says %d entries and %d objects, and has %d and %d", t.used, t.objects, used, len(all))
 	}
 }
 
@@ -154,35 +102,36 @@ func TestUsesAreCountedExactlyWhateverComesAndGoes(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		table := NewTable()
-		var stored []any
+		var all []stored
+		keep := func(obj any, uses Uses) stored { return stored{obj, uses} }
 		for step := range 1500 {
 			switch k := r.IntN(10); {
-			case k < 5 || len(stored) == 0:
+			case k < 5 || len(all) == 0:
 				x := randomTree(r, 2)
-				stored = append(stored, table.Share(&x, r.IntN(2) == 0))
+				all = append(all, keep(table.Share(&x, r.IntN(2) == 0)))
 			case k < 6: // the same object again
-				stored = append(stored, table.Share(stored[r.IntN(len(stored))], false))
+				all = append(all, keep(table.Share(all[r.IntN(len(all))].obj, false)))
 			case k < 7: // a changed copy that still points at the table's parts
-				x := *stored[r.IntN(len(stored))].(*tree)
+				x := *all[r.IntN(len(all))].obj.(*tree)
 				x.Name = "changed"
-				at := r.IntN(len(stored))
-				stored[at] = table.Update(stored[at], &x, false)
+				at := r.IntN(len(all))
+				all[at] = keep(table.Update(all[at].uses, &x, false))
 			default:
-				at := r.IntN(len(stored))
-				table.Release(stored[at])
-				stored[at] = stored[len(stored)-1]
-				stored = stored[:len(stored)-1]
+				at := r.IntN(len(all))
+				table.Release(all[at].uses)
+				all[at] = all[len(all)-1]
+				all = all[:len(all)-1]
 			}
 			if step%50 == 0 {
-				table.audit(t, stored)
+				table.audit(t, all)
 			}
 		}
 		if table.used == 0 {
 			t.Fatal("nothing was shared")
 		}
-		for len(stored) > 0 {
-			table.Release(stored[len(stored)-1])
-			stored = stored[:len(stored)-1]
+		for len(all) > 0 {
+			table.Release(all[len(all)-1].uses)
+			all = all[:len(all)-1]
 		}
 		table.audit(t, nil)
 		if table.used != 0 {
@@ -194,14 +143,16 @@ func TestUsesAreCountedExactlyWhateverComesAndGoes(t *testing.T) {
 func TestUsesOfPodsAreCountedExactly(t *testing.T) {
 	set := testpods.New(3, 10)
 	table := NewTable()
-	var stored []any
+	var all []stored
 	for i := range 300 {
-		stored = append(stored, table.Share(set.Pod(i), true))
+		obj, uses := table.Share(set.Pod(i), true)
+		all = append(all, stored{obj, uses})
 	}
-	for i, obj := range stored {
-		stored[i] = table.Update(obj, set.Changed(obj.(*corev1.Pod), 1), true)
+	for i, s := range all {
+		obj, uses := table.Update(s.uses, set.Changed(s.obj.(*corev1.Pod), 1), true)
+		all[i] = stored{obj, uses}
 	}
-	table.audit(t, stored)
+	table.audit(t, all)
 }
 
 func TestCollidingHashesAreHarmless(t *testing.T) {
@@ -223,11 +174,11 @@ func TestCollidingHashesAreHarmless(t *testing.T) {
 			t.Fatalf("text %d: found %v, stored %v", i, id != 0, kept[i] != nil)
 		}
 		if id == 0 {
-			x.add(hash, text, p, size)
+			x.add(hash, text, p, p, size, "")
 			kept[i] = p
 			continue
 		}
-		if x.entries[id].at != kept[i] || x.locate(text, kept[i], size) != id {
+		if x.entries[id].at != kept[i] {
 			t.Fatalf("text %d: found another one", i)
 		}
 		x.remove(id)

@@ -14,7 +14,8 @@
 //     its contents (channels, functions, locks, time zones, handles) is kept as it is. An
 //     object whose pointers run in circles is kept whole, and counted.
 //   - An object that others hold is never written to, nor is anything that Share returned
-//     before: readers need no lock and never meet the writer.
+//     before: readers need no lock and never meet the writer. What Share returned is not read either: a reader
+//     that writes to it by mistake spoils that object, and perhaps others that share the part, and nothing else.
 //   - Slices have no room beyond their length, so an append by a reader cannot touch a neighbour.
 //   - An entry leaves the table with the last stored object that uses it. After the
 //     last Release the table is empty.
@@ -33,11 +34,10 @@
 // part, what hangs below it is tried. So the containers of a pod, made unique by the name
 // of one volume, are its own, while their environment, probes and resources are shared.
 //
-// Entries count the places that point at them, in stored objects and in other entries.
-// Release needs no hashes: it walks the object and knows entries by their address. That is
-// exact since entries are always fresh memory, which nobody can point at who did not
-// get it from Share.
+// An entry is two: the part that objects point at, and a copy of the table's own, with which new
+// parts are compared. Entries count the places that point at them, in stored objects and in other
+// entries. Share returns the numbers of those that an object uses, and Release takes them back.
 //
-// Realistic pods of 200 templates take 0.30 of their heap, table included. What is left is the pod
+// Realistic pods of 40 templates take 0.32 of their heap, table included. What is left is the pod
 // itself, its arrays of containers, volumes, conditions and statuses, and one set of managed fields.
 package share

@@ -17,15 +17,16 @@ func Example() {
 
 	table := share.NewTable()
 	table.Share(decode("first"), true)
-	second := table.Share(decode("second"), true).(*job)
-	third := table.Share(decode("third"), true).(*job)
+	two, ofTwo := table.Share(decode("second"), true)
+	three, ofThree := table.Share(decode("third"), true)
 
+	second, third := two.(*job), three.(*job)
 	fmt.Println(third.Name, third.Args)
 	fmt.Println("one slice:", unsafe.SliceData(second.Args) == unsafe.SliceData(third.Args))
 	fmt.Println("differ at", share.Diff(second, third))
 
-	table.Release(second)
-	table.Release(third)
+	table.Release(ofTwo)
+	table.Release(ofThree)
 	fmt.Println("entries:", table.Stats().Entries)
 	// Output:
 	// third [--quiet --retry=3]

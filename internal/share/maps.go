@@ -16,7 +16,11 @@ func (t *Table) shareMap(p *plan, slot unsafe.Pointer) unsafe.Pointer {
 		return part
 	}
 	t.next++
-	enters := t.enters(node.hash)
+	enters, first := t.enters(node.hash), len(t.uses)
+	var mine unsafe.Pointer
+	if enters {
+		mine = t.ownMap(p, slot) // as in shareBlock
+	}
 	t.inEntry = t.inEntry || enters
 	switch p.form {
 	case mapStrings:
@@ -31,7 +35,7 @@ func (t *Table) shareMap(p *plan, slot unsafe.Pointer) unsafe.Pointer {
 	}
 	if enters {
 		t.inEntry = false
-		t.add(node.hash, p, m, 0)
+		t.addPart(node.hash, p, m, mine, 0, first)
 	}
 	return m
 }

@@ -62,7 +62,10 @@ func kinds(t *testing.T) []reflect.Type {
 
 func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 	table := share.NewTable()
-	type stored struct{ shared, want any }
+	type stored struct {
+		shared, want any
+		uses         share.Uses
+	}
 	var all []stored
 	for number, typ := range kinds(t) {
 		for seed := range 2 {
@@ -71,7 +74,7 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 			for _, owned := range []bool{true, false, true, false} {
 				in := obj.DeepCopyObject()
 				before := bits(in)
-				out := table.Share(in, owned)
+				out, uses := table.Share(in, owned)
 				if !reflect.DeepEqual(out, obj) {
 					t.Fatalf("%v, seed %d, owned %v: shared object differs at %s", typ, seed, owned, share.Diff(out, obj))
 				}
@@ -84,7 +87,7 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 				if !owned && bits(in) != before {
 					t.Fatalf("%v, seed %d: an object that others hold was written to", typ, seed)
 				}
-				all = append(all, stored{out, obj})
+				all = append(all, stored{out, obj, uses})
 			}
 		}
 	}
@@ -96,7 +99,7 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 		if !reflect.DeepEqual(s.shared, s.want) {
 			t.Fatalf("%T changed while others were stored, at %s", s.want, share.Diff(s.shared, s.want))
 		}
-		table.Release(s.shared)
+		table.Release(s.uses)
 	}
 	if s := table.Stats(); s.Objects != 0 || s.Entries != 0 || s.Uses != 0 || s.Kept != 0 {
 		t.Errorf("after the last release the table still has %+v", s)

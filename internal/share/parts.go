@@ -117,7 +117,14 @@ func (t *Table) use(hash uint64, p *plan, at unsafe.Pointer, n int) unsafe.Point
 	}
 	e := &t.entries[id]
 	e.refs++
+	t.uses = append(t.uses, id)
 	return e.at
+}
+
+// addPart adds an entry for a part, of which own is a copy, and whose own uses are those since first.
+func (t *Table) addPart(hash uint64, p *plan, at, own unsafe.Pointer, n, first int) {
+	below := t.since(first)
+	t.uses = append(t.uses, t.add(hash, p, at, own, n, below))
 }
 
 // enters reports whether a part that the table does not have becomes an entry. Parts
@@ -166,7 +173,7 @@ func (t *Table) shareText(s str, hash uint64) unsafe.Pointer {
 	// A string may be a piece of a large buffer, which an entry would keep.
 	fresh := unsafe.Pointer(unsafe.StringData(strings.Clone(textOf(s.data, s.len))))
 	if enters {
-		t.add(hash, text, fresh, s.len)
+		t.addPart(hash, text, fresh, fresh, s.len, len(t.uses))
 	}
 	return fresh
 }
@@ -185,7 +192,11 @@ func (t *Table) shareBlock(p *plan, at unsafe.Pointer, n, room int, own bool) un
 	}
 	t.next++
 	f := frame{p: p, at: at, n: n, own: own}
-	enters := t.enters(node.hash)
+	enters, first := t.enters(node.hash), len(t.uses)
+	var mine unsafe.Pointer
+	if enters {
+		mine = t.own(p, at, n) // before anything below it is one of the table's parts, which are not looked at
+	}
 	if enters || room > n && slack(p, n, room) {
 		f.at, f.own = t.clone(p, at, n), true
 	}
@@ -197,7 +208,7 @@ func (t *Table) shareBlock(p *plan, at unsafe.Pointer, n, room int, own bool) un
 	}
 	if enters {
 		t.inEntry = false
-		t.add(node.hash, p, f.at, n)
+		t.addPart(node.hash, p, f.at, mine, n, first)
 	}
 	return f.at
 }
@@ -216,7 +227,8 @@ func (t *Table) shareBox(p *plan, at unsafe.Pointer) unsafe.Pointer {
 	fresh := t.clone(p, at, 1)
 	*(*string)(fresh) = strings.Clone(*(*string)(fresh))
 	if enters {
-		t.add(node.hash, p, fresh, 1)
+		// A box in an interface cannot be written to either.
+		t.addPart(node.hash, p, fresh, fresh, 1, len(t.uses))
 	}
 	return fresh
 }

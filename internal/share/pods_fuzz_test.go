@@ -54,9 +54,12 @@ func FuzzP15_PodsBesideAReader(f *testing.F) {
 			}
 		})
 		table := share.NewTable()
+		var uses [len(stored)]share.Uses
 		for i := range stored {
 			in := decode([][]byte{first, second}[i%2])
-			stored[i].Store(table.Share(in, owned&(1<<i) != 0).(*corev1.Pod))
+			var out any
+			out, uses[i] = table.Share(in, owned&(1<<i) != 0)
+			stored[i].Store(out.(*corev1.Pod))
 			if owned&(1<<i) == 0 && !same(i, in) {
 				t.Error("an object that others hold was written to")
 			}
@@ -66,7 +69,7 @@ func FuzzP15_PodsBesideAReader(f *testing.F) {
 			if !same(i, p) {
 				t.Errorf("number %d differs at %s", i, share.Diff(p, want[i%2]))
 			}
-			table.Release(p) // whoever has it may go on reading
+			table.Release(uses[i]) // whoever has it may go on reading
 		}
 		stop.Store(true)
 		reader.Wait()

@@ -27,7 +27,7 @@ func TestEqualPartsOfDifferentObjectsAreOnePart(t *testing.T) {
 		}
 	}
 	table.Share(pod("a1"), true) // seen once
-	b, c := table.Share(pod("b1"), true).(*corev1.Pod), table.Share(pod("c1"), true).(*corev1.Pod)
+	b, c := shared[*corev1.Pod](table, pod("b1"), true), shared[*corev1.Pod](table, pod("c1"), true)
 	if unsafe.StringData(b.Namespace) != unsafe.StringData(c.Namespace) {
 		t.Error("equal strings are two")
 	}
@@ -50,7 +50,7 @@ func TestP15_NilAndEmptyStayWhatTheyAre(t *testing.T) {
 	table := share.NewTable()
 	for range 3 {
 		in := &all{Empty: []string{}, Roomy: make([]string, 0, 9), EmptyMap: map[string]string{}, Something: new(struct{}), Nothings: make([]struct{}, 3, 5)}
-		out := table.Share(in, false).(*all)
+		out := shared[*all](table, in, false)
 		if !reflect.DeepEqual(in, out) || cap(out.Roomy) != 0 || cap(out.Nothings) != 3 {
 			t.Errorf("%#v became %#v", in, out)
 		}
@@ -65,18 +65,18 @@ func TestAnythingMayBeShared(t *testing.T) {
 			ring{Name: "ring", Any: "text"}, map[string]any(nil), []any{[]any{"text"}}, new(any), [2]*ring{{Name: "ring"}},
 		}
 	}
-	var stored []any
+	var stored []share.Uses
 	for range 3 {
 		for i, in := range roots() {
-			out := table.Share(in, i%2 == 0)
+			out, uses := table.Share(in, i%2 == 0)
 			if !reflect.DeepEqual(out, roots()[i]) || share.Diff(out, roots()[i]) != "" {
 				t.Errorf("%#v became %#v", in, out)
 			}
-			stored = append(stored, out)
+			stored = append(stored, uses)
 		}
 	}
-	for _, out := range stored {
-		table.Release(out)
+	for _, uses := range stored {
+		table.Release(uses)
 	}
 	if s := table.Stats(); s.Objects != 0 || s.Entries != 0 {
 		t.Errorf("after the last release the table says %+v", s)
@@ -99,9 +99,12 @@ func TestCirclesAreKeptAsTheyAreAndCounted(t *testing.T) {
 	for range 60 {
 		fan = &ring{Next: fan, Any: fan}
 	}
+	var stored []share.Uses
 	for _, obj := range []any{circle, loop, fan} {
 		for range 2 {
-			if out := table.Share(obj, true); reflect.ValueOf(out).Pointer() != reflect.ValueOf(obj).Pointer() {
+			out, uses := table.Share(obj, true)
+			stored = append(stored, uses)
+			if reflect.ValueOf(out).Pointer() != reflect.ValueOf(obj).Pointer() {
 				t.Errorf("%T was copied", obj)
 			}
 		}
@@ -119,13 +122,12 @@ func TestCirclesAreKeptAsTheyAreAndCounted(t *testing.T) {
 	if s := table.Stats(); s.Kept != 6 || s.Objects != 6 {
 		t.Errorf("six were kept, the table says %+v", s)
 	}
-	for _, obj := range []any{circle, loop, fan, fan, loop, circle} {
-		table.Release(obj)
+	for _, uses := range stored {
+		table.Release(uses)
 	}
 	if s := table.Stats(); s.Kept != 0 || s.Objects != 0 || s.Entries != 0 {
 		t.Errorf("after the last release the table says %+v", s)
 	}
-	table.Release(circle) // never shared: bad, and yet it ends
 }
 
 func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
@@ -148,7 +150,7 @@ func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
 	table := share.NewTable()
 	for range 3 {
 		in := make1()
-		out := table.Share(in, false).(*holder)
+		out := shared[*holder](table, in, false)
 		if out.Lock != in.Lock || out.Done != in.Done || out.Zone != in.Zone || out.Handle != in.Handle || out.Type != in.Type ||
 			&out.Locks[0] != &in.Locks[0] || reflect.ValueOf(out.Guards).Pointer() != reflect.ValueOf(in.Guards).Pointer() || out.Free != in.Free {
 			t.Fatalf("%+v became %+v", in, out)
@@ -158,7 +160,7 @@ func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
 		}
 	}
 	lock := new(sync.Mutex)
-	if table.Share(lock, true) != any(lock) || share.Equal(lock, new(sync.Mutex)) || !share.Equal(lock, lock) {
+	if shared[*sync.Mutex](table, lock, true) != lock || share.Equal(lock, new(sync.Mutex)) || !share.Equal(lock, lock) {
 		t.Error("a lock was looked into")
 	}
 }
@@ -211,7 +213,7 @@ func TestAStringDoesNotKeepTheBufferItCameFrom(t *testing.T) {
 		table.Share(&metav1.ObjectMeta{Namespace: piece}, false)
 		table.Share(&metav1.ObjectMeta{Namespace: piece, Labels: map[string]string{"in": piece}}, false)
 	}()
-	stored := table.Share(&metav1.ObjectMeta{Namespace: "namespace"}, true)
+	stored, _ := table.Share(&metav1.ObjectMeta{Namespace: "namespace"}, true)
 	for range 20 {
 		runtime.GC()
 		select {
@@ -239,17 +241,23 @@ func TestReadersReadWhileTheWriterShares(t *testing.T) {
 			}
 		})
 	}
-	var stored []any
+	var stored []share.Uses
 	for i := range 300 {
-		obj := table.Share(set.Pod(i), i%3 > 0)
+		obj, uses := table.Share(set.Pod(i), i%3 > 0)
 		for range 2 {
 			published <- obj.(*corev1.Pod)
 		}
-		if stored = append(stored, obj); len(stored) > 50 {
+		if stored = append(stored, uses); len(stored) > 50 {
 			table.Release(stored[0])
 			stored = stored[1:]
 		}
 	}
 	close(published)
 	readers.Wait()
+}
+
+// shared gives an object that is never released.
+func shared[T any](table *share.Table, obj T, owned bool) T {
+	out, _ := table.Share(obj, owned)
+	return out.(T)
 }

@@ -13,11 +13,13 @@ type Table struct {
 	index
 	seen    sightings
 	twins   *[64]twin
-	next    int32 // the node that a walk comes to next
-	owned   bool  // the object in hand may be written to
-	inEntry bool  // what is walked becomes an entry
+	next    int32    // the node that a walk comes to next
+	owned   bool     // the object in hand may be written to
+	inEntry bool     // what is walked becomes an entry
+	uses    []uint32 // the entries that the object in hand uses
+	encoded []byte   // scratch of since
 	objects int
-	kept    map[unsafe.Pointer]int
+	kept    int
 	root    any
 }
 
@@ -35,10 +37,7 @@ type Stats struct {
 
 // Stats counts what the table holds. It takes time in proportion to the entries.
 func (t *Table) Stats() Stats {
-	s := Stats{Objects: t.objects, Entries: t.used}
-	for _, n := range t.kept {
-		s.Kept += n
-	}
+	s := Stats{Objects: t.objects, Entries: t.used, Kept: t.kept}
 	for i := range t.entries {
 		if t.entries[i].plan != nil {
 			s.Uses += int(t.entries[i].refs)
@@ -55,10 +54,11 @@ func (t *Table) Stats() Stats {
 // table has equal ones. If owned, nobody else holds obj or anything below it, and
 // it is changed in place; otherwise it is left alone and what has to change is copied.
 // Slices of the result have no room beyond their length. The result is counted
-// until it is given to Release, and it is read-only.
-func (t *Table) Share(obj any, owned bool) any {
+// until its uses are given to Release, and it is read-only; the table never looks at it again.
+func (t *Table) Share(obj any, owned bool) (any, Uses) {
 	if obj == nil {
-		return nil
+		t.objects++
+		return nil, ""
 	}
 	t.objects++
 	t.seen.fit(t.objects)
@@ -67,11 +67,8 @@ func (t *Table) Share(obj any, owned bool) any {
 	t.root = obj
 	t.hashInterface(&anyOp, unsafe.Pointer(&t.root))
 	if t.over {
-		if t.kept == nil {
-			t.kept = map[unsafe.Pointer]int{}
-		}
-		t.kept[(*eface)(unsafe.Pointer(&obj)).data]++
-		return obj
+		t.kept++
+		return obj, keptWhole
 	}
 	t.unbound() // it has an end
 	if p, at := t.pointee(); p != nil {
@@ -83,42 +80,15 @@ func (t *Table) Share(obj any, owned bool) any {
 		f := frame{p: anyPlan, at: unsafe.Pointer(&t.root), n: 1, own: true}
 		t.shareMem(&f, anyPlan.nodes, 0)
 	}
-	return t.root
+	return t.root, t.since(0)
 }
 
-// Release says that an object that Share returned is stored no longer. Parts that no
-// stored object uses leave the table; the collector frees them when the last reader is gone.
-func (t *Table) Release(obj any) {
-	if obj == nil {
-		return
-	}
-	t.objects--
-	defer t.done()
-	at := (*eface)(unsafe.Pointer(&obj)).data
-	if n := t.kept[at]; n > 0 {
-		if t.kept[at]--; n == 1 {
-			delete(t.kept, at)
-		}
-		return
-	}
-	t.root = obj
-	if p, at := t.pointee(); p != nil {
-		t.releaseMem(p.nodes, at)
-	} else {
-		t.releaseMem(anyPlan.nodes, unsafe.Pointer(&t.root))
-	}
-	t.shrink()
-	if t.objects == 0 {
-		t.seen = sightings{}
-	}
-}
-
-// Update stores an object in place of another that Share or Update returned: parts that they
+// Update stores an object in place of another that had these uses: parts that they
 // have in common stay in the table throughout.
-func (t *Table) Update(old, obj any, owned bool) any {
-	shared := t.Share(obj, owned)
+func (t *Table) Update(old Uses, obj any, owned bool) (any, Uses) {
+	shared, uses := t.Share(obj, owned)
 	t.Release(old)
-	return shared
+	return shared, uses
 }
 
 // pointee returns what the root points at, if it is a pointer that plans look through.
@@ -133,6 +103,7 @@ func (t *Table) pointee() (*plan, unsafe.Pointer) {
 
 func (t *Table) done() {
 	t.root = nil
+	t.uses = t.uses[:0]
 	if t.twins != nil {
 		clear(t.twins[:])
 	}

@@ -71,11 +71,14 @@ func TestP15_UnstructuredObjectsOfAnyShapeAreGivenBackAsTheyCame(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		table := share.NewTable()
 		var stored, want []*unstructured.Unstructured
+		var uses []share.Uses
 		for i := range 2000 {
 			seed := uint64(i) % 700
 			in, ref := object(seed), object(seed)
 			before := bits(in)
-			out := table.Share(in, owned).(*unstructured.Unstructured)
+			shared, used := table.Share(in, owned)
+			out := shared.(*unstructured.Unstructured)
+			uses = append(uses, used)
 			if !owned && bits(in) != before {
 				t.Fatalf("seed %d: an object that others hold was written to", seed)
 			}
@@ -92,7 +95,7 @@ func TestP15_UnstructuredObjectsOfAnyShapeAreGivenBackAsTheyCame(t *testing.T) {
 			if at := roomy(reflect.ValueOf(out), ""); at != "" {
 				t.Fatalf("seed %d: the slice at %s has room to append", i%700, at)
 			}
-			table.Release(out)
+			table.Release(uses[i])
 		}
 		if s := table.Stats(); s.Entries != 0 || s.Objects != 0 {
 			t.Errorf("after the last release the table still has %+v", s)
@@ -118,9 +121,10 @@ func FuzzP15_UnstructuredJSON(f *testing.F) {
 			objs, want = append(objs, a), append(want, b)
 		}
 		table := share.NewTable()
+		uses := make([]share.Uses, len(objs))
 		for i, obj := range objs {
 			before := bits(obj)
-			objs[i] = table.Share(obj, owned)
+			objs[i], uses[i] = table.Share(obj, owned)
 			if !owned && bits(obj) != before {
 				t.Fatal("an object that others hold was written to")
 			}
@@ -129,7 +133,7 @@ func FuzzP15_UnstructuredJSON(f *testing.F) {
 			if !reflect.DeepEqual(obj, want[i]) || !share.Equal(obj, want[i]) || share.Hash(obj) != share.Hash(want[i]) {
 				t.Fatalf("differs at %q: %v, want %v", share.Diff(obj, want[i]), obj, want[i])
 			}
-			table.Release(obj)
+			table.Release(uses[i])
 		}
 		if s := table.Stats(); s.Entries != 0 || s.Objects != 0 {
 			t.Fatalf("after the last release the table still has %+v", s)
