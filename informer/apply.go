@@ -25,14 +25,29 @@ type batch[T any] struct {
 	// past is what stays although its history was given up: its versions say nothing
 	// about those of the new one.
 	past map[object.Key]struct{}
+	// transformed says of the changes under way that they are decoded and transformed; see transformAll.
+	transformed bool
 }
 
 // apply puts deltas into the store and tells the handlers. One commit and one
 // publication cover all changes between two marks of a list.
 func (i *Informer[T]) apply(deltas []object.Delta[T]) {
-	i.write.Lock()
-	defer i.write.Unlock()
-	i.applyLocked(deltas)
+	for len(deltas) > 0 {
+		part := deltas
+		changes := false
+		if i.transform != nil {
+			part, changes = i.stretch(deltas)
+		}
+		if changes {
+			i.transformAll(part)
+		}
+		deltas = deltas[len(part):]
+		i.write.Lock()
+		i.batch.transformed = changes
+		i.applyLocked(part)
+		i.batch.transformed = false
+		i.write.Unlock()
+	}
 }
 
 func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
@@ -43,6 +58,7 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 			i.fetch(deltas[n:min(n+store.Together, len(deltas))])
 		}
 		switch d.Type {
+		case nothing:
 		case object.ReplaceBegin:
 			i.commit()
 			i.abandon()
@@ -159,12 +175,14 @@ func (i *Informer[T]) tell(e *object.Event[*store.Entry[T]]) {
 // known decides whether a change says nothing new: the store has this version of
 // the object, or a later one (P2: never back within an epoch).
 func (i *Informer[T]) known(d *object.Delta[T], have *store.Entry[T]) bool {
-	if have == nil || i.batch.isPast(d.Item.Key) {
-		return false
-	}
-	order, ok := d.Item.Version.Compare(have.Version)
+	return have != nil && !i.batch.isPast(d.Item.Key) && isOld(d, have.Version, have.UID)
+}
+
+// isOld reports whether a change says nothing new of an object that is at a version.
+func isOld[T any](d *object.Delta[T], version object.Version, uid string) bool {
+	order, ok := d.Item.Version.Compare(version)
 	if ok && order == 0 {
-		return d.Type != object.Deleted && object.SameObject(have.UID, d.Item.UID)
+		return d.Type != object.Deleted && object.SameObject(uid, d.Item.UID)
 	}
 	return ok && order < 0
 }
@@ -213,13 +231,14 @@ func (b *batch[T]) reach(d *object.Delta[T]) {
 }
 
 func (i *Informer[T]) put(d *object.Delta[T]) {
-	if !i.cfg.verbatim { // who takes everything need not look
+	if !i.cfg.verbatim && !i.batch.transformed { // who takes everything need not look, nor who has looked already
 		if have, _ := i.writer.Get(d.Item.Key); i.known(d, have) {
 			i.stale.Add(1)
 			return
 		}
 	}
-	if (d.Item.Decode != nil || i.transform != nil) && !i.decode(&d.Item) {
+	if (d.Item.Decode != nil || i.transform != nil) && !i.batch.transformed && !i.decode(&d.Item) {
+		i.pass(d)
 		return
 	}
 	i.openBatch()
@@ -227,6 +246,13 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 	i.batch.anew(d.Item.Key)
 	now, old := i.writer.Put(d.Item)
 	i.changed(old, now, d.Item.Version, false)
+}
+
+// pass notes the version of a change that cannot be stored: the object stays as it was, and
+// whoever waits for the version need not wait for the next change.
+func (i *Informer[T]) pass(d *object.Delta[T]) {
+	i.openBatch()
+	i.batch.reach(d)
 }
 
 // alone is put and commit for a change that came past the queue and with which nothing is the matter. It reports false, having done
@@ -249,7 +275,7 @@ func (i *Informer[T]) alone(d *object.Delta[T]) bool {
 
 func (i *Informer[T]) remove(d *object.Delta[T]) {
 	have, exists := i.writer.Get(d.Item.Key)
-	if !i.cfg.verbatim && i.known(d, have) {
+	if !i.cfg.verbatim && !i.batch.transformed && i.known(d, have) {
 		i.stale.Add(1)
 		return
 	}
@@ -263,7 +289,7 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 		// Another of its name came and went unseen, coalesced away: what the handlers
 		// know is gone, and of its end nothing was seen.
 		missed = true
-	} else if i.decode(&d.Item) {
+	} else if i.readable(&d.Item) {
 		last = i.writer.Last(d.Item)
 	}
 	if exists && have.UID != "" {
@@ -377,6 +403,14 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// readable makes the last state of a deleted object readable, unless transformAll has done so, or failed to.
+func (i *Informer[T]) readable(it *object.Item[T]) bool {
+	if i.batch.transformed {
+		return it.Decode == nil
+	}
+	return i.decode(it)
 }
 
 // decode puts the object into the item's Value, decoded and transformed; what fails

@@ -270,10 +270,11 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			}
 		case source.Undecodable:
 			r.undecodable(c)
-			if c.Item.Version.Ordered() { // another may be half of one
-				r.advance(c.Item.Version)
+			if !c.Item.Version.Ordered() { // it may be half of one
+				continue
 			}
-			continue
+			// The object stays as it was, and whoever waits for its version need not wait for the next event.
+			d = object.Delta[T]{Type: object.Bookmark, Item: object.Item[T]{Version: c.Item.Version}}
 		}
 		if !r.advance(c.Item.Version) {
 			// The stream is in order and complete from its start, so this was told before,

@@ -1,0 +1,106 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
+)
+
+// A transform may wait for something. Nobody waits for it but the changes behind it.
+func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.Transform(func(x *thing) (*thing, error) {
+			if x.n == 12 {
+				<-hold
+			}
+			return x, nil
+		}))
+		r.run(t)
+		r.say(put("a", 11, ""), put("b", 12, "")) // the second waits in one batch with the first
+		synctest.Wait()
+		asked := time.Now()
+		same(t, "store meanwhile", contents(r), []string{"a=1"})
+		if err := r.AddIndex("app", func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+			t.Error(err)
+		}
+		rec := &recorder{}
+		<-subscribe(t, r, rec).Synced()
+		if took := time.Since(asked); took > 0 {
+			t.Errorf("a snapshot, an index and a handler waited for %s", took)
+		}
+		close(hold)
+		synctest.Wait()
+		same(t, "store", contents(r), []string{"a=11", "b=12"})
+		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=11", "Add b new=12"})
+	})
+}
+
+func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []int
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1")}}), informer.Transform(func(x *thing) (*thing, error) {
+			calls = append(calls, x.n)
+			return x, nil
+		}))
+		rec := &recorder{}
+		subscribe(t, r, rec)
+		r.run(t)
+		r.say(put("a", 11, "u1"), put("a", 11, "u1"), put("a", 12, "u1"), gone("a", 13, "u1"), put("a", 14, "u2"), gone("b", 15, "u3"))
+		synctest.Wait()
+		if want := []int{1, 11, 12, 13, 14}; !slices.Equal(calls, want) {
+			t.Errorf("transformed were the versions %v, want %v", calls, want)
+		}
+		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=11", "Update a old=11 new=12",
+			"Delete a old=13", "Add a new=14"})
+		if h := r.Health(); h.Stale != 1 {
+			t.Errorf("stale = %d, want 1", h.Stale)
+		}
+	})
+}
+
+// Whoever waits for a version that cannot be stored need not wait for the next event.
+func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
+	refuse := informer.Transform(func(x *thing) (*thing, error) {
+		if x.n == 11 {
+			return nil, errors.New("cannot")
+		}
+		return x, nil
+	})
+	bad := put("a", 11, "")
+	bad.Item.Decode = func([]byte) (*thing, error) { return nil, errors.New("cannot be read") }
+	lost := source.Change[*thing]{Type: source.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"}, Err: errors.New("garbage")}
+	for _, c := range []struct {
+		name   string
+		change source.Change[*thing]
+		opts   []informer.Option
+	}{
+		{"a transform fails", put("a", 11, ""), []informer.Option{refuse}},
+		{"it does not decode", bad, nil},
+		{"the event cannot be read", lost, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), c.opts...)
+				r.run(t)
+				r.say(c.change)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := r.WaitVersion(ctx, "11"); err != nil {
+					t.Error(err)
+				}
+				same(t, "store", contents(r), []string{"a=1"})
+				if len(r.problems.doing()) != 1 {
+					t.Errorf("problems: %v", r.problems.doing())
+				}
+			})
+		})
+	}
+}
