@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +29,11 @@ type Factory struct {
 
 	// mu guards what follows. It is taken before a share's own lock, and never held
 	// while something of the user's is called.
-	mu      sync.Mutex
-	shares  map[key]share
+	mu     sync.Mutex
+	shares map[key]share
+	// inOrder is shares by name, as it was last changed: Health takes no lock, so that it may be asked by
+	// whoever hears of a problem, whatever locks the report is made under.
+	inOrder atomic.Pointer[[]share]
 	openers map[schema.GroupVersionResource]opener
 	// served is what discovery said last; nil before it was asked.
 	served map[schema.GroupVersionResource]Resource
@@ -134,8 +138,18 @@ func (f *Factory) problem(p informer.Problem) {
 	f.set.logger.Log(context.Background(), slog.LevelWarn, "factory: "+p.Doing+" failed",
 		"informer", p.Informer, "key", string(p.Key), "error", p.Err)
 	if f.set.onProblem != nil {
-		f.set.onProblem(p)
+		f.hear(p)
 	}
+}
+
+// hear tells OnProblem. A panic in it is logged and ends nothing.
+func (f *Factory) hear(p informer.Problem) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			f.set.logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic", fmt.Sprint(recovered))
+		}
+	}()
+	f.set.onProblem(p)
 }
 
 // Health tells how every informer is doing, by name.
@@ -150,7 +164,14 @@ func (f *Factory) Health() []informer.Health {
 
 // registered are the informers in use, by name.
 func (f *Factory) registered() []share {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.SortedFunc(maps.Values(f.shares), func(a, b share) int { return strings.Compare(a.title(), b.title()) })
+	if all := f.inOrder.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// changed notes that there are other informers in use. The lock is held.
+func (f *Factory) changed() {
+	all := slices.SortedFunc(maps.Values(f.shares), func(a, b share) int { return strings.Compare(a.title(), b.title()) })
+	f.inOrder.Store(&all)
 }

@@ -157,7 +157,7 @@ func Logger(l *slog.Logger) Option {
 }
 
 // OnProblem hears of everything that goes wrong in any informer and in discovery.
-// It must not block.
+// It must not block; it may ask for Health. A panic in it is logged.
 func OnProblem(f func(informer.Problem)) Option {
 	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
 }

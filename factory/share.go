@@ -90,6 +90,7 @@ func acquire[T any](f *Factory, k key, open func(...kube.Option) (source.Source[
 		}
 	}
 	f.shares[k] = s
+	f.changed()
 	return s, nil
 }
 
@@ -100,6 +101,7 @@ func (s *shared[T]) release() {
 	last := s.refs == 0
 	if last {
 		delete(s.f.shares, s.key)
+		s.f.changed()
 	}
 	s.f.mu.Unlock()
 	if !last {

@@ -7,16 +7,16 @@ import "github.com/mirador-k8s/mirador/store"
 // own batch and must not use the informer otherwise. Handlers are not told. If a
 // list is on its way into the store, Amend waits for its end.
 func (i *Informer[T]) Amend(f func(w *store.Writer[T])) {
-	i.write.Lock()
-	defer i.write.Unlock()
+	i.beginWrite()
+	defer i.endWrite()
 	for i.batch.replacing {
 		if i.listEnd == nil {
 			i.listEnd = make(chan struct{})
 		}
 		end := i.listEnd
-		i.write.Unlock()
+		i.endWrite()
 		<-end
-		i.write.Lock()
+		i.beginWrite()
 	}
 	f(i.writer)
 	i.batch.seq = i.reader.Snapshot().Seq()

@@ -42,11 +42,11 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 			i.transformAll(part)
 		}
 		deltas = deltas[len(part):]
-		i.write.Lock()
+		i.beginWrite()
 		i.batch.transformed = changes
 		i.applyLocked(part)
 		i.batch.transformed = false
-		i.write.Unlock()
+		i.endWrite()
 	}
 }
 

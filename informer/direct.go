@@ -27,10 +27,11 @@ func (d *direct[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	if len(deltas) > few || d.i.transform != nil || !d.idle() || !changesOnly(deltas) || !d.i.write.TryLock() {
 		return d.queue.Push(ctx, deltas)
 	}
+	d.i.writing.Store(true)
 	d.i.here = true
 	defer func() {
 		d.i.here = false
-		d.i.write.Unlock()
+		d.i.endWrite()
 	}()
 	if len(deltas) == 1 && deltas[0].Type <= object.Updated && !d.i.batch.replacing {
 		d.i.batch.ahead = 1 // the way of nearly every event, without what is there for others

@@ -41,11 +41,14 @@ type Informer[T any] struct {
 
 	countsMu sync.Mutex
 	counts   map[string]uint64
+	reports  reports
 
 	waiting waitlist
 
-	// write is held while a batch goes into the store; it is what AddIndex waits for.
+	// write is held while a batch goes into the store; it is what AddIndex waits for. Nothing
+	// of the caller's but index functions is called meanwhile: see beginWrite.
 	write   sync.Mutex
+	writing atomic.Bool
 	writer  *store.Writer[T]
 	batch   batch[T]
 	here    bool          // it is held by the goroutine that reads the source
@@ -170,8 +173,8 @@ func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	if gone {
 		return fmt.Errorf("adding indexes to %s: %w", i.cfg.name, ErrStopped)
 	}
-	i.write.Lock()
-	defer i.write.Unlock()
+	i.beginWrite()
+	defer i.endWrite()
 	if err := i.writer.AddIndexes(indexes); err != nil {
 		return fmt.Errorf("adding indexes to %s: %w", i.cfg.name, err)
 	}

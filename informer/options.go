@@ -221,9 +221,10 @@ func StopTimeout(d time.Duration) Option {
 	return optionFunc(func(s *settings) error { s.stopTimeout = d; return nil })
 }
 
-// OnProblem hears of everything that goes wrong. It must not block, nor ask the
-// informer for a snapshot: it may be called from inside the batch that the snapshot
-// would wait for. The same holds for index functions and transforms.
+// OnProblem hears of everything that goes wrong. It must not block, and may ask the informer for
+// anything but to stop. What goes wrong while a batch is written is told when the batch is in the store. A
+// panic in it is logged and counted. An index function must neither block nor ask the
+// informer for a snapshot: it runs inside the batch that the snapshot would wait for.
 func OnProblem(f func(Problem)) Option {
 	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
 }

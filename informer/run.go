@@ -96,9 +96,9 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 		// objects whose end is never announced.
 		i.state = starting
 		i.mu.Unlock()
-		i.write.Lock()
+		i.beginWrite()
 		i.reset()
-		i.write.Unlock()
+		i.endWrite()
 		i.mu.Lock()
 	}
 	i.state, i.cancel = running, cancel
@@ -114,9 +114,9 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	wait, cancel := context.WithTimeout(context.Background(), i.cfg.stopTimeout)
 	defer cancel()
 	err := fan.Stop(wait)
-	i.write.Lock()
+	i.beginWrite()
 	i.abandon()
-	i.write.Unlock()
+	i.endWrite()
 	if !i.cfg.verbatim {
 		i.verify()
 	}
@@ -139,8 +139,8 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 // While the informer runs, Release does nothing and returns ErrRunning. An informer
 // that nothing refers to any more needs no Release.
 func (i *Informer[T]) Release() error {
-	i.write.Lock()
-	defer i.write.Unlock()
+	i.beginWrite()
+	defer i.endWrite()
 	i.mu.Lock()
 	state := i.state
 	i.mu.Unlock()

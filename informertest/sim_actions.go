@@ -54,6 +54,8 @@ func (s *simulation) act(a *action) {
 		s.onWatches(a)
 	case k >= failingIndex:
 		s.writeFlawed(a)
+	case k == panickingReport:
+		s.judge.startled += 1 + a.n%3
 	case k == restored:
 		s.restore(a)
 	case k == noBookmarks:

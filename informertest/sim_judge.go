@@ -23,6 +23,7 @@ type judge struct {
 	problems   map[string]int // by what was attempted, told by OnProblem
 	expected   map[string]int // the same, as the simulator knows it
 	panicked   int
+	startled   int // how many of the next reports of a problem panic
 	bad        int // bad answers noticed
 	inStep     int // bad answers noticed in the reflector's step that is under way
 	reported   int // problems told in it
@@ -145,6 +146,12 @@ func (j *judge) problem(doing string, key object.Key, err error, wait time.Durat
 	j.reported++
 	if doing == "list" || doing == "initial state" {
 		j.aborted++
+	}
+	if j.startled > 0 && j.steps() { // client-go's process would end
+		j.startled--
+		j.problems["report"]++ // what is to be counted
+		j.s.bite(panickingReport)
+		panic("a simulated OnProblem panics")
 	}
 }
 

@@ -104,7 +104,8 @@ func (j *judge) final() {
 		if want := map[bool]string{true: "streaming", false: "polling"}[s.noWatch == 0]; h.State != want {
 			s.fail("P14", "all is quiet, and health says %q instead of %q", h.State, want)
 		}
-		for doing, n := range map[string]int{"index": j.expected["index"], "transform": j.expected["transform"], "handle": j.panicked} {
+		for doing, n := range map[string]int{"index": j.expected["index"], "transform": j.expected["transform"], "handle": j.panicked,
+			"report": j.problems["report"]} {
 			if j.problems[doing] != n || h.Counts[doing] != uint64(n) {
 				s.fail("P12", "%s failed %d times, was reported %d times and counted %d times", doing, n, j.problems[doing], h.Counts[doing])
 			}

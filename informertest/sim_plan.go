@@ -60,6 +60,7 @@ const (
 	leavingHandler
 	stopped
 	restartedFromDump
+	panickingReport
 	failingIndex
 	panickingIndex
 	failingTransform
@@ -79,7 +80,7 @@ var kindNames = [allKinds]string{
 	"stale list", "stale watch", "etcd restored", "no bookmarks", "bookmarks only", "initial bookmark never sent", "WatchList refused",
 	"watches denied", "watches not supported", "all pages expire",
 	"compaction", "clock jump", "slow handler", "blocked handler", "panicking handler", "handler joins", "handler leaves",
-	"stopped and restarted", "restarted from a dump", "index fails", "index panics", "transform fails", "transform panics", "undecodable object",
+	"stopped and restarted", "restarted from a dump", "OnProblem panics", "index fails", "index panics", "transform fails", "transform panics", "undecodable object",
 }
 
 func (k kind) String() string { return kindNames[k] }

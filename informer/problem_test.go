@@ -1,0 +1,79 @@
+package informer_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+func failingFrom(n int) informer.Option {
+	return informer.IndexFunc("fails", func(x *thing) ([]string, error) {
+		if x.n >= n {
+			return nil, errors.New("no")
+		}
+		return []string{x.app}, nil
+	})
+}
+
+// Whoever hears of a problem of a batch is told when the batch is in the store, and may ask for anything.
+func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *running
+		var seen []object.Version
+		ask := informer.OnProblem(func(p informer.Problem) {
+			if err := r.AddIndex("added by "+string(p.Key), func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+				t.Error(err)
+			}
+			seen = append(seen, r.Snapshot().Version())
+			r.Health()
+		})
+		r = make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), failingFrom(11), ask)
+		r.run(t)
+		r.say(put("b", 11, ""))
+		synctest.Wait()
+		r.say(put("c", 12, ""), put("d", 13, ""), put("e", 14, ""))
+		synctest.Wait()
+		if len(seen) != 4 || seen[0] != "11" || seen[1] != "14" || seen[3] != "14" {
+			t.Errorf("the snapshots in OnProblem were of the versions %v", seen)
+		}
+	})
+}
+
+// A panic of OnProblem, or of the logger, ends neither the goroutine that reads nor a handler's.
+func TestP12_APanickingOnProblemEndsNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opt  informer.Option
+	}{
+		{"OnProblem", informer.OnProblem(func(informer.Problem) { panic("no") })},
+		{"the logger", informer.Logger(slog.New(panickingLog{}))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{30, []object.Item[*thing]{item("a", 20, "")}}),
+					failingFrom(11), c.opt)
+				panics := &recorder{on: func(object.Event[*thing]) { panic("a handler") }}
+				subscribe(t, r, panics)
+				r.run(t)
+				r.say(put("b", 11, ""))
+				r.say(put("c", 12, ""), put("d", 13, ""), put("e", 14, ""))
+				r.expire() // which the reflector reports
+				synctest.Wait()
+				same(t, "store", contents(r), []string{"a=20"})
+				if n := len(panics.lines()); n < 5 {
+					t.Errorf("the handler was told of %d events", n)
+				}
+				if h := r.Health(); h.Problems["report"] == 0 || h.Problems["index"] == 0 || h.Problems["handle"] == 0 {
+					t.Errorf("counted were %v", h.Problems)
+				}
+			})
+		})
+	}
+}
+
+// panickingLog is a slog.Handler that panics.
+type panickingLog struct{ slog.Handler } // nil
