@@ -197,8 +197,10 @@ func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 // somebody copied and changed gets one of its own, which will not fit its data.
 func (e *Entry[T]) names() string {
 	at, nk, nu := unsafe.StringData(string(e.Key)), len(e.Key), len(e.UID)
+	// Compared as numbers: a pointer to the end of a key that has an allocation of its own would point to whatever
+	// comes after it, and the collector stops the program where that is memory that was given back.
 	follows := func(s string, n int) bool {
-		return s == "" || unsafe.StringData(s) == (*byte)(unsafe.Add(unsafe.Pointer(at), n))
+		return s == "" || uintptr(unsafe.Pointer(unsafe.StringData(s))) == uintptr(unsafe.Pointer(at))+uintptr(n)
 	}
 	if nk > 0 && follows(e.UID, nk) && follows(string(e.Version), nk+nu) {
 		return unsafe.String(at, nk+nu+len(e.Version))
