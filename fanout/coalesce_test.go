@@ -64,7 +64,19 @@ func TestP3_CoalescedOldIsWhatTheHandlerSawLast(t *testing.T) {
 		[]event{update("new", 2, 3), add("back", 5), add("passing", 1)},
 		[]event{remove("passing", 1)},
 	)
-	same(t, "seen", seen, []string{"+new 3", "~seen 1>3", "-gone 3", "~back 1>5"})
+	same(t, "seen", seen, []string{"+new 3", "~seen 1>3", "-gone 3", "-back 1", "+back 5"})
+}
+
+// The state that a Delete carries may be later than any that the handler was told of: it is never
+// the Old of an Update. Where an Update waits before the Delete, that one says what was seen.
+func TestP3_TheLastStateOfADeletedObjectIsNotTakenForSeen(t *testing.T) {
+	seen := coalesced(t,
+		[]event{add("back", 1), add("changed", 1)},
+		[]event{remove("back", 4), update("changed", 1, 2)},
+		[]event{add("back", 5), remove("changed", 4)},
+		[]event{update("back", 5, 6), add("changed", 5)},
+	)
+	same(t, "seen", seen, []string{"-back 4", "+back 6", "~changed 1>5"})
 }
 
 func TestP3_InitialAndMissedAreKept(t *testing.T) {

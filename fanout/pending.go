@@ -19,10 +19,11 @@ type entry[T any] struct {
 	at  int64  // when that was published
 
 	// What the handler saw last; it knows nothing of the object where wasSeen is
-	// false.
-	wasSeen bool
-	seen    T
-	seenUID string
+	// false. Where vague is true it is not known which state that was: a Delete
+	// carries the last state, which may be later than the last one that was told.
+	wasSeen, vague bool
+	seen           T
+	seenUID        string
 
 	hasDelete, hasPut bool
 	slots             [2]object.Event[T] // the Delete, the Add, Update or Resynced
@@ -52,7 +53,7 @@ func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uin
 	if e == nil {
 		e = &entry[T]{key: ev.Key, seq: seq, at: at}
 		if ev.Type != object.Add {
-			e.wasSeen, e.seen, e.seenUID = true, ev.Old, ev.OldUID
+			e.wasSeen, e.seen, e.seenUID, e.vague = true, ev.Old, ev.OldUID, ev.Type == object.Delete
 		}
 		p.link(e)
 	} else {
@@ -98,7 +99,7 @@ func (e *entry[T]) foldPut(ev *object.Event[T]) {
 	if e.hasPut {
 		initial, unchanged = e.slots[1].Initial, unchanged && e.slots[1].Unchanged
 	}
-	if e.hasDelete && !e.hasPut && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
+	if e.hasDelete && !e.hasPut && !e.vague && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
 		e.hasDelete, e.slots[0] = false, object.Event[T]{} // it never went away
 	}
 	put := *ev

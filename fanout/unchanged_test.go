@@ -44,7 +44,7 @@ func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
 		"Update before unchanged=false",
 		"Update after unchanged=false",
 		"Add new unchanged=false",
-		"Update back unchanged=false",
+		"Delete back unchanged=false", "Add back unchanged=false",
 	}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("seen %q\nwant %q", seen, want)
