@@ -105,7 +105,7 @@ func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) 
 		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
 	case len(parts) == 1 && parts[0] == "api":
 		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: c.coreVersions(),
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}}})
 	case len(parts) == 1 && parts[0] == "apis":
 		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: c.named()})
 	case len(parts) == 2 && parts[0] == "apis":

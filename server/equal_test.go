@@ -161,13 +161,17 @@ func (p *pair) ask(t *testing.T, method, url, accept string) (head, body string)
 	if err != nil {
 		t.Error(err)
 	}
-	return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Content-Type")), string(b)
+	head = fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Content-Type"))
+	if warnings := resp.Header.Values("Warning"); len(warnings) > 0 {
+		head += fmt.Sprint(" ", warnings)
+	}
+	return head, string(b)
 }
 
 // What may differ between the answers of two servers about the same state, and nothing else does:
 // the version of a list and the token of its next page; when bookmarks come, and what they have besides a version; ages in the
-// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets. FlowSchemas are not
-// compared as tables, since the server sorts those by precedence, nor watches of tables of APIServices, which have their head on every line.
+// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets. Watches of tables of
+// APIServices are not compared: they have their head on every line.
 var normal = []struct {
 	find *regexp.Regexp
 	with string
@@ -237,6 +241,12 @@ func questions(r *fleet.Resource, object, namespace string) []question {
 		{name: "a watch of a table", accept: tables, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
 		{name: "a watch of metadata", accept: metas, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
 	}
+	switch r.GVR().Resource {
+	case "deployments", "replicasets", "statefulsets", "replicationcontrollers":
+		out = append(out, question{name: "the scale", under: "/" + object + "/scale"}, question{name: "the scale of none", under: "/there-is-none/scale"},
+			question{name: "the scale as a table", under: "/" + object + "/scale", accept: tables},
+			question{name: "the metadata of the scale", under: "/" + object + "/scale", accept: metas})
+	}
 	return out
 }
 
@@ -269,7 +279,7 @@ func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 		if q.under != "" && r.Info().Namespaced {
 			base = path(r, cmp.Or(namespace, "web"))
 		}
-		if q.accept == tables && (r.GVR().Resource == "flowschemas" || r.GVR().Resource == "apiservices" && q.sorted) {
+		if q.accept == tables && r.GVR().Resource == "apiservices" && q.sorted {
 			continue
 		}
 		ask := base + q.under

@@ -47,6 +47,7 @@ func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []
 			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s is not mirrored completely yet and is left out"`, c.Name()))
 		default:
 			warnStale(w, c, res)
+			warnDeprecated(w, c, res)
 			out = append(out, place{c.Name(), res})
 		}
 		served = served || ok
@@ -62,7 +63,7 @@ func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []
 	case joining != "":
 		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", joining))
 	}
-	return nil, errNoResource()
+	return nil, errNoVersion(t, s.fleet.Clusters()...)
 }
 
 // fleetObjects answers for all clusters at once.
@@ -173,7 +174,7 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 	if !ok {
 		return errNotFound(t.groupResource(), shown.name)
 	}
-	body, err := single(s.fleetRenderer(f, places, p), t.cluster, e, moment.of(t.cluster, e.Key))
+	body, err := single(s.fleetRenderer(f, places, p), t, e, moment.of(t.cluster, e.Key))
 	if err != nil {
 		return err
 	}

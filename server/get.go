@@ -24,7 +24,7 @@ func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", c.Name()))
 	}
 	if !ok {
-		return nil, errNoResource()
+		return nil, errNoVersion(t, c)
 	}
 	if t.namespace != "" && !res.Info().Namespaced {
 		return nil, errNoResource()
@@ -33,6 +33,24 @@ func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 		return nil, errUnsynced(c, res, t)
 	}
 	return res, nil
+}
+
+// errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one version of each
+// and converts none, because most conversions lose something.
+func errNoVersion(t *target, clusters ...*fleet.Cluster) error {
+	for _, c := range clusters {
+		for _, res := range c.Resources() {
+			if gvr := res.GVR(); gvr.GroupResource() == t.groupResource() && gvr.Version != t.version {
+				return &apierrors.StatusError{ErrStatus: metav1.Status{
+					Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+					Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the cluster itself",
+						gvr.GroupResource(), c.Name(), gvr.Version, clip(t.version), gvr.GroupVersion()),
+					Details: &metav1.StatusDetails{Group: gvr.Group, Kind: gvr.Resource},
+				}}
+			}
+		}
+	}
+	return errNoResource()
 }
 
 // errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not come by
@@ -172,15 +190,19 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, t *target, res *fle
 	if c, ok := s.fleet.Cluster(t.cluster); ok {
 		warnStale(w, c, res)
 	}
-	body, err := single(s.renderer(f, t, res, p), t.cluster, e, string(e.Version))
+	body, err := single(s.renderer(f, t, res, p), t, e, string(e.Version))
 	if err != nil {
 		return err
 	}
 	return writeObject(w, r, body)
 }
 
-// single makes the whole answer for one object.
-func single(render *renderer, cluster string, e *fleet.Entry, version string) (body []byte, err error) {
+// single makes the whole answer for one object, or for its scale.
+func single(render *renderer, t *target, e *fleet.Entry, version string) (body []byte, err error) {
+	cluster := t.cluster
+	if t.subresource == "scale" {
+		return render.scale(cluster, e, version)
+	}
 	if render.form == asTable {
 		if body, err = render.tableHead(nil, metav1.ListMeta{ResourceVersion: version}, true); err != nil {
 			return nil, err

@@ -232,6 +232,7 @@ func TestKubectlFindsTheSameResourcesExplanationsAndErrors(t *testing.T) {
 		"get pods -A --sort-by=.spec.nodeName", "get pods -A --sort-by=.metadata.creationTimestamp -o name", "get pods,svc -A --sort-by=.metadata.name --no-headers",
 		"get pod -n web none", "get nonsense", "get pods -A -l a+b", "get boat -n nowhere", "get pods.v2.nonsense",
 		"get pods -A --show-labels", "get deploy -n web -o custom-columns=N:.metadata.name,R:.spec.replicas", "get rs -n web -o go-template={{range.items}}{{.metadata.uid}}{{end}}", "version", "logs -n web there-is-none",
+		"get flowschemas", "get endpoints -A", "get endpoints -A -o name", "get --raw /apis/apps", "get deployments -n web a --subresource=scale", "get deployments -n web a --subresource=scale -o yaml",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		real, ours := kubectl(t, ctx, cluster, "", args), kubectl(t, ctx, cluster, p.ours, args)

@@ -45,6 +45,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 		return err
 	}
 	l := s.listing(f, t, places, moment, p, res)
+	if p.order == "" {
+		l.sortByPrecedence()
+	}
 	if t.fleet {
 		version := strconv.FormatUint(moment.version, 10)
 		l.meta.ResourceVersion = version

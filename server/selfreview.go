@@ -123,7 +123,7 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 			return err
 		}
 	}
-	if want.Subresource != "" && want.Subresource != "status" {
+	if !hasSubresource(schema.GroupResource{Group: want.Group, Resource: want.Resource}, want.Subresource) {
 		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
 	}
 	clusters := s.clustersOf(&at)

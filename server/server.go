@@ -212,7 +212,7 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 			return err
 		}
 	}
-	if t.subresource != "" && t.subresource != "status" {
+	if !hasSubresource(t.groupResource(), t.subresource) {
 		return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", t.groupResource(), t.name,
 			"a mirror has no "+t.subresource+": ask the cluster itself", 0, false)
 	}
@@ -230,6 +230,7 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 	if err != nil {
 		return err
 	}
+	warnDeprecated(w, cluster, res)
 	if verb == "get" {
 		return s.get(w, r, t, res)
 	}
