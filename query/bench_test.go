@@ -37,7 +37,7 @@ func BenchmarkLookup(b *testing.B) {
 // Each is one request over 10,000 pods of 3.7 KB.
 func BenchmarkScan10k(b *testing.B) {
 	for _, layout := range []store.Layout{store.Live, store.Packed} {
-		view := View[*blob]{"eu", podStore(b, 10_000, layout).snapshot()}
+		view := View[*blob]{Cluster: "eu", Snapshot: podStore(b, 10_000, layout).snapshot()}
 		e := newEngine(b, Options{})
 		for _, c := range []struct {
 			name string

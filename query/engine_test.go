@@ -34,7 +34,7 @@ func (r *refuser) Authorize(_ context.Context, u User, a Attributes) error {
 
 func TestTheAuthorizerIsAskedBeforeAnything(t *testing.T) {
 	pods := podStore(t, 20, store.Live).snapshot()
-	views := []View[*blob]{{"eu", pods}, {"us", pods}}
+	views := []View[*blob]{{Cluster: "eu", Snapshot: pods}, {Cluster: "us", Snapshot: pods}}
 	for _, req := range []Request{
 		{Resource: "pods"}, {Resource: "pods", CountOnly: true}, {Resource: "pods", Limit: -1}, {Resource: "pods", Continue: "nonsense"}, {Resource: "pods", CountOnly: true, Continue: "x"},
 		{Resource: "pods", Order: mustOrder(t, "metadata.name")}, {Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
@@ -62,13 +62,13 @@ func TestTheAuthorizerIsToldWhatIsWanted(t *testing.T) {
 	pods := podStore(t, 20, store.Live).snapshot()
 	user := User{"ann", []string{"dev"}}
 	req := Request{User: user, Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Selection: mustSelect(t, "", "metadata.name=web-1", "")}
-	mustList(t, e, req, View[*blob]{"us", pods}, View[*blob]{"eu", pods})
+	mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}, View[*blob]{Cluster: "eu", Snapshot: pods})
 	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Name: "web-1"}
 	if auth.asked[0] != want || auth.asked[1].Cluster != "eu" || auth.users[0].Name != "ann" || len(auth.asked) != 2 {
 		t.Errorf("it was asked %+v", auth.asked)
 	}
 	req.Verb = "watch"
-	if mustList(t, e, req, View[*blob]{"us", pods}); auth.asked[2].Verb != "watch" {
+	if mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}); auth.asked[2].Verb != "watch" {
 		t.Errorf("it was asked %+v", auth.asked[2])
 	}
 }
@@ -79,7 +79,7 @@ func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 	e := newEngine(t, Options{Authorizer: auth})
 	pods := podStore(t, 20, store.Live).snapshot()
 	req := Request{Resource: "pods", Limit: 5}
-	res := mustList(t, e, req, View[*blob]{"eu", pods}, View[*blob]{"us", pods})
+	res := mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}, View[*blob]{Cluster: "us", Snapshot: pods})
 	req.Continue = res.Continue
 	wantError(t, e, ErrForbidden, req) // no views: the clusters of the held list count
 	if auth.asked[2].Cluster != "eu" {
@@ -98,7 +98,7 @@ func TestManyReadTheirListsWhileTheStoreChanges(t *testing.T) {
 				req := Request{Resource: "pods", Limit: 30, Selection: sel, Order: orders[g%2]}
 				seen := map[object.Key]bool{}
 				for {
-					res, err := e.List(context.Background(), req, []View[*blob]{{"eu", reader.Snapshot()}})
+					res, err := e.List(context.Background(), req, []View[*blob]{{Cluster: "eu", Snapshot: reader.Snapshot()}})
 					if err != nil {
 						t.Error(err)
 						return
@@ -131,7 +131,7 @@ func TestManyReadTheirListsWhileTheStoreChanges(t *testing.T) {
 }
 
 func TestWorkIsBounded(t *testing.T) {
-	view := View[*blob]{"eu", podStore(t, 100, store.Live).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 100, store.Live).snapshot()}
 	pods := func(r Request) Request { r.Resource = "pods"; return r }
 	for name, c := range map[string]struct {
 		limits Limits
@@ -173,7 +173,7 @@ func TestTimeIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		view := View[*blob]{"eu", podStore(t, 1000, store.Live).snapshot()}
+		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 1000, store.Live).snapshot()}
 		req := Request{Resource: "pods", Selection: mustSelect(t, "none", "", "")}
 		began := time.Now()
 		wantError(t, e, ErrTooMuch, req, view)
@@ -195,12 +195,12 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 	s.Commit()
 	e := newEngine(t, Options{})
 	for _, req := range []Request{{Resource: "pods", Selection: mustSelect(t, "a", "", "")}, {Resource: "pods", Order: mustOrder(t, "a")}} {
-		_, err := e.List(context.Background(), req, []View[*blob]{{"eu", s.snapshot()}})
+		_, err := e.List(context.Background(), req, []View[*blob]{{Cluster: "eu", Snapshot: s.snapshot()}})
 		if err == nil || errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "pods ns/broken of cluster eu") {
 			t.Errorf("it gives %v", err)
 		}
 	}
-	if res := mustList(t, e, Request{Resource: "pods"}, View[*blob]{"eu", s.snapshot()}); len(res.Items) != 1 {
+	if res := mustList(t, e, Request{Resource: "pods"}, View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}); len(res.Items) != 1 {
 		t.Error("a list that need not look at it fails")
 	}
 }
@@ -214,7 +214,7 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := View[*blob]{"eu", podStore(t, 1000, store.Packed).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 1000, store.Packed).snapshot()}
 	for _, c := range []struct {
 		req         Request
 		items, read int
@@ -253,7 +253,7 @@ func TestPagesDoNotBeginAnew(t *testing.T) {
 		req := Request{Limit: 7, Selection: mustSelect(t, "tier=back", "", ""), Order: mustOrder(t, order)}
 		items, pages := 0, 0
 		for {
-			res := mustList(t, e, req, View[*blob]{"eu", pods}, View[*blob]{"us", pods})
+			res := mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}, View[*blob]{Cluster: "us", Snapshot: pods})
 			items, pages = items+len(res.Items), pages+1
 			if req.Continue = res.Continue; req.Continue == "" {
 				break
@@ -272,7 +272,7 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 		s.put(object.NewKey("", n), fmt.Appendf(nil, `{"metadata":{"name":%q}}`, n))
 	}
 	s.Commit()
-	e, view := newEngine(t, Options{}), View[*blob]{"eu", s.snapshot()}
+	e, view := newEngine(t, Options{}), View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}
 	if got := names(mustList(t, e, Request{Resource: "nodes"}, view)); !slices.Equal(got, []string{"eu:a", "eu:b", "eu:c"}) {
 		t.Errorf("all are %v", got)
 	}

@@ -151,7 +151,7 @@ func (w *world) change(rng *rand.Rand, cluster string, n int) {
 
 func (w *world) views(rng *rand.Rand) (views []View[*blob]) {
 	for c, s := range w.stores {
-		views = append(views, View[*blob]{c, s.snapshot()})
+		views = append(views, View[*blob]{Cluster: c, Snapshot: s.snapshot()})
 	}
 	rng.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
 	return views

@@ -23,7 +23,7 @@ func countingEngine(t *testing.T, reads *int) *Engine[*blob] {
 
 // Of 1,000 pods each app has a seventh, each tier a half, each version a fifth, each namespace a tenth.
 func TestWhatTheIndexOfLabelsDecidesIsNotRead(t *testing.T) {
-	view := View[*blob]{"eu", podStore(t, 1000, store.Packed).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 1000, store.Packed).snapshot()}
 	for _, c := range []struct {
 		labels    string
 		namespace string
@@ -89,11 +89,11 @@ func TestAnObjectThatTheIndexHasTwiceIsThereOnce(t *testing.T) {
 	}
 	w.Commit()
 	req := Request{Selection: mustSelect(t, "app in (a, b)", "", "")}
-	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{"eu", w.Reader().Snapshot()}); len(res.Items) != 10 {
+	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); len(res.Items) != 10 {
 		t.Errorf("there are %d of 10", len(res.Items))
 	}
 	req.CountOnly = true
-	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{"eu", w.Reader().Snapshot()}); res.Count != 10 {
+	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); res.Count != 10 {
 		t.Errorf("%d of 10 are counted", res.Count)
 	}
 }

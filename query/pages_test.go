@@ -12,7 +12,7 @@ import (
 
 func TestTokensAreBoundToTheirRequest(t *testing.T) {
 	e := newEngine(t, Options{})
-	view := View[*blob]{"eu", podStore(t, 50, store.Packed).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Packed).snapshot()}
 	first := Request{User: User{"ann", []string{"a", "b"}}, Group: "g", Version: "v1", Resource: "pods", Namespace: "", Scope: "eu", Selection: mustSelect(t, "tier", "spec.priority!=9", "true"), Order: mustOrder(t, "metadata.name"), Limit: 5}
 	res := mustList(t, e, first, view)
 	first.Continue = res.Continue
@@ -37,16 +37,16 @@ func TestTokensAreBoundToTheirRequest(t *testing.T) {
 func TestATokenDoesNotLeadToOtherClusters(t *testing.T) {
 	e, pods := newEngine(t, Options{}), podStore(t, 50, store.Live).snapshot()
 	req := Request{Resource: "pods", Limit: 5}
-	req.Continue = mustList(t, e, req, View[*blob]{"eu", pods}).Continue
-	wantError(t, e, ErrInvalid, req, View[*blob]{"us", pods})
-	if res := mustList(t, e, req, View[*blob]{"us", pods}, View[*blob]{"eu", pods}); res.Items[0].Cluster != "eu" || len(res.Views) != 1 {
+	req.Continue = mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}).Continue
+	wantError(t, e, ErrInvalid, req, View[*blob]{Cluster: "us", Snapshot: pods})
+	if res := mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}, View[*blob]{Cluster: "eu", Snapshot: pods}); res.Items[0].Cluster != "eu" || len(res.Views) != 1 {
 		t.Errorf("a cluster that joined is on a later page: %v", names(res))
 	}
 }
 
 func TestTokensThatNobodyGaveOut(t *testing.T) {
 	e := newEngine(t, Options{})
-	view := View[*blob]{"eu", podStore(t, 50, store.Live).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Live).snapshot()}
 	req := Request{Resource: "pods", Limit: 5}
 	a, b := mustList(t, e, req, view).Continue, mustList(t, e, req, view).Continue
 	if a == b || len(a) != len(b) || len(a) > 32 {
@@ -70,7 +70,7 @@ func TestTokensThatNobodyGaveOut(t *testing.T) {
 func TestAListIsOverAfterItsLastPage(t *testing.T) {
 	for _, order := range []string{"", "-metadata.name"} {
 		e := newEngine(t, Options{})
-		view := View[*blob]{"eu", podStore(t, 10, store.Live).snapshot()}
+		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 10, store.Live).snapshot()}
 		req := Request{Resource: "pods", Limit: 5, Order: mustOrder(t, order)}
 		req.Continue = mustList(t, e, req, view).Continue
 		if e.Held() != 1 {
@@ -85,7 +85,7 @@ func TestAListIsOverAfterItsLastPage(t *testing.T) {
 
 func TestOldPagesOfALongListExpire(t *testing.T) {
 	e := newEngine(t, Options{})
-	view := View[*blob]{"eu", podStore(t, 50, store.Live).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Live).snapshot()}
 	req := Request{Resource: "pods", Limit: 1}
 	var tokens []string
 	for range 30 {
@@ -105,7 +105,7 @@ func TestOldPagesOfALongListExpire(t *testing.T) {
 func TestListsExpireByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, Options{})
-		view := View[*blob]{"eu", podStore(t, 20, store.Live).snapshot()}
+		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 20, store.Live).snapshot()}
 		req := Request{Resource: "pods", Limit: 5}
 		first := mustList(t, e, req, view).Continue
 		time.Sleep(4 * time.Minute)
@@ -132,7 +132,7 @@ func TestListsExpireByAge(t *testing.T) {
 
 func TestListsExpireByNumber(t *testing.T) {
 	e := newEngine(t, Options{MaxLists: 3})
-	view := View[*blob]{"eu", podStore(t, 20, store.Live).snapshot()}
+	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 20, store.Live).snapshot()}
 	var tokens []string
 	for range 5 {
 		tokens = append(tokens, mustList(t, e, Request{Resource: "pods", Limit: 5}, view).Continue)

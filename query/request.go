@@ -12,6 +12,9 @@ import (
 type View[T any] struct {
 	Cluster  string
 	Snapshot *store.Snapshot[T]
+	// Bytes appends the JSON of an entry to dst as selectors, expressions and orders see it; nil is the Engine's
+	// own function. It may change anything but the object's labels.
+	Bytes func(e *store.Entry[T], dst []byte) []byte
 }
 
 // Request is one list, or one page of it.

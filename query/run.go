@@ -74,7 +74,7 @@ func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T
 	view := &l.views[v]
 	entries, sel := r.inOrder(view, after)
 	for e := range entries {
-		ok, err := r.matches(sel, view.Cluster, e)
+		ok, err := r.matches(sel, view, e)
 		if err != nil {
 			return position{}, false, err
 		}
@@ -136,7 +136,7 @@ func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 		}
 		entries, sel := r.anyOrder(view)
 		for e := range entries {
-			ok, err := r.matches(sel, view.Cluster, e)
+			ok, err := r.matches(sel, view, e)
 			if err != nil {
 				return nil, err
 			}
@@ -155,7 +155,7 @@ func (r *run[T]) sort(l *heldList[T]) error {
 	for i := range l.views {
 		entries, sel := r.anyOrder(&l.views[i])
 		for e := range entries {
-			ok, err := r.matches(sel, l.views[i].Cluster, e)
+			ok, err := r.matches(sel, &l.views[i], e)
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func (r *run[T]) sort(l *heldList[T]) error {
 				return err
 			}
 			from := len(values)
-			if values, err = r.rank(values, sel, l.views[i].Cluster, e); err != nil {
+			if values, err = r.rank(values, sel, &l.views[i], e); err != nil {
 				return err
 			}
 			l.sorted = append(l.sorted, place[T]{view: i, rank: from, entry: e})
@@ -184,12 +184,12 @@ func (r *run[T]) sort(l *heldList[T]) error {
 	return nil
 }
 
-func (r *run[T]) rank(values []orderValue, sel *Selection, cluster string, e *store.Entry[T]) ([]orderValue, error) {
+func (r *run[T]) rank(values []orderValue, sel *Selection, view *View[T], e *store.Entry[T]) ([]orderValue, error) {
 	if !sel.NeedsObject() {
-		r.read(e)
+		r.read(view, e)
 	}
 	if err := r.tool.doc.Err(); err != nil {
-		return nil, r.failed(cluster, e, err)
+		return nil, r.failed(view.Cluster, e, err)
 	}
 	from := len(values)
 	values = r.req.Order.appendValues(values, &r.tool.doc)
@@ -197,7 +197,7 @@ func (r *run[T]) rank(values []orderValue, sel *Selection, cluster string, e *st
 }
 
 // matches asks a selection, and reads the object only where the key does not answer.
-func (r *run[T]) matches(sel *Selection, cluster string, e *store.Entry[T]) (bool, error) {
+func (r *run[T]) matches(sel *Selection, view *View[T], e *store.Entry[T]) (bool, error) {
 	if err := r.budget.scan(); err != nil {
 		return false, err
 	}
@@ -207,16 +207,20 @@ func (r *run[T]) matches(sel *Selection, cluster string, e *store.Entry[T]) (boo
 	if !sel.NeedsObject() {
 		return true, nil
 	}
-	r.read(e)
-	ok, err := sel.matchObject(r.ctx, cluster, &r.tool.doc)
+	r.read(view, e)
+	ok, err := sel.matchObject(r.ctx, view.Cluster, &r.tool.doc)
 	if err != nil {
-		return false, r.failed(cluster, e, err)
+		return false, r.failed(view.Cluster, e, err)
 	}
 	return ok, nil
 }
 
-func (r *run[T]) read(e *store.Entry[T]) {
-	r.tool.buf = r.engine.bytes(e, r.tool.buf[:0])
+func (r *run[T]) read(view *View[T], e *store.Entry[T]) {
+	bytes := r.engine.bytes
+	if view.Bytes != nil {
+		bytes = view.Bytes
+	}
+	r.tool.buf = bytes(e, r.tool.buf[:0])
 	r.tool.doc.Reset(r.tool.buf)
 }
 

@@ -41,11 +41,12 @@ func sizeOf(e *fleet.Entry) int {
 // for the others.
 type sight struct {
 	raw    []byte
+	served []byte     // as the view of all clusters shows it; nil where no selector needed that
 	labels labels.Set // nil where nobody looked for them
 }
 
-// show makes one of the change's objects ready.
-func (c *change) show(s *sight, e *fleet.Entry) *sight {
+// show makes one of the change's objects ready, in the form of the view of all clusters where there is a shape.
+func (c *change) show(s *sight, e *fleet.Entry, shape *fleetShape) *sight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.raw == nil {
@@ -55,6 +56,9 @@ func (c *change) show(s *sight, e *fleet.Entry) *sight {
 				s.labels = labels.Set{}
 			}
 		}
+	}
+	if shape != nil && s.served == nil {
+		s.served = appendForFleet(make([]byte, 0, e.Size+256), s.raw, c.cluster, e.Key, string(e.Version), shape)
 	}
 	return s
 }
@@ -99,7 +103,7 @@ func (c *change) encode(r *renderer, what kwatch.EventType, columns bool) ([]byt
 // encodeFrame makes one line of a watch. A version other than the object's own is that of its end.
 func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.Entry, version string, columns bool) (_ []byte, err error) {
 	dst := append(append([]byte(`{"type":"`), what...), `","object":`...)
-	if what == kwatch.Deleted && !r.fleet && string(e.Version) != version {
+	if what == kwatch.Deleted && r.fleet == nil && string(e.Version) != version {
 		r.shown = withVersion(r.shown[:0], fleet.Bytes(e, r.raw[:0]), version)
 	} else {
 		r.shown = r.show(r.shown[:0], cluster, e, version)

@@ -10,7 +10,10 @@
 // all that is mirrored, as JSON, as Table and as PartialObjectMetadata, a watch as a WebSocket too. Of a resource with several versions
 // one is mirrored, the one that the cluster prefers; a request for another is told which. Below /fleet all clusters are served
 // at once: an object of cluster eu in namespace web is in namespace eu.web there, one without a namespace has the name
-// eu:name, and versions are the daemon's own. /clusters tells how all is doing, and lets clusters join and leave.
+// eu:name, the namespace itself eu.web, and versions are the daemon's own. References between objects have these names
+// too: a pod's node, what an event is about, owners, volumes and claims, endpoints, roles; names of classes stay as they
+// are. Selectors, expressions and orders see objects as they are shown, but for their versions; metadata.name and
+// metadata.namespace in a field selector may also be a cluster's own, and then mean those of every cluster. /clusters tells how all is doing, and lets clusters join and leave.
 //
 // What it promises:
 //

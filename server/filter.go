@@ -15,7 +15,8 @@ import (
 // filter tells which objects a watch is about. It belongs to one goroutine.
 type filter struct {
 	sel      query.Selection
-	clusters []string // none means all
+	clusters []string    // none means all
+	shape    *fleetShape // what the selection sees is what the view of all clusters shows; nil where that makes no difference
 	doc      query.Doc
 	own      sight
 }
@@ -44,13 +45,16 @@ func (s *Server) selection(p *params, places []place) (query.Selection, error) {
 // candidates gives the objects of a snapshot that may be selected, by key, and a filter for them.
 func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.Entry, *filter) {
 	entries, rest := query.Candidates(snap, namespace, f.sel)
-	return entries, &filter{sel: rest, clusters: f.clusters}
+	return entries, &filter{sel: rest, clusters: f.clusters, shape: f.shape}
 }
 
 // takes reports whether an object is selected.
 func (f *filter) takes(cluster string, e *fleet.Entry) (bool, error) {
 	return f.decide(cluster, e, func() *sight {
-		f.own = sight{raw: fleet.Bytes(e, f.own.raw[:0])}
+		f.own = sight{raw: fleet.Bytes(e, f.own.raw[:0]), served: f.own.served[:0]}
+		if f.shape != nil {
+			f.own.served = appendForFleet(f.own.served, f.own.raw, cluster, e.Key, string(e.Version), f.shape)
+		}
 		return &f.own
 	})
 }
@@ -69,18 +73,22 @@ func (f *filter) decide(cluster string, e *fleet.Entry, show func() *sight) (boo
 	if seen.labels != nil && f.sel.OnlyLabels() {
 		return f.sel.MatchesLabels(e.Key, seen.labels), nil
 	}
-	f.doc.Reset(seen.raw)
+	if f.shape != nil {
+		f.doc.Reset(seen.served)
+	} else {
+		f.doc.Reset(seen.raw)
+	}
 	return f.sel.Matches(context.Background(), cluster, e.Key, &f.doc)
 }
 
 // sees says what a change is to a watch: an object that begins to be selected is added, one that
 // ceases to be is deleted. "" is nothing at all.
 func (f *filter) sees(c *change) (kwatch.EventType, error) {
-	before, err := f.decide(c.cluster, c.old, func() *sight { return c.show(&c.oldSeen, c.old) })
+	before, err := f.decide(c.cluster, c.old, func() *sight { return c.show(&c.oldSeen, c.old, f.shape) })
 	if err != nil {
 		return "", err
 	}
-	after, err := f.decide(c.cluster, c.now, func() *sight { return c.show(&c.nowSeen, c.now) })
+	after, err := f.decide(c.cluster, c.now, func() *sight { return c.show(&c.nowSeen, c.now, f.shape) })
 	switch {
 	case err != nil:
 		return "", err

@@ -120,16 +120,8 @@ func (m *fleetMoment) of(cluster string, key object.Key) string {
 // resolve turns names of the fleet into a cluster's own. Whoever asks for one name or one namespace
 // asks for one cluster.
 func (t *target) resolve(p *params) error {
-	var ok bool
-	switch {
-	case t.namespace != "":
-		if t.cluster, t.namespace, ok = ofFleetNamespace(t.namespace); !ok {
-			return apierrors.NewBadRequest("namespaces are cluster.namespace here, such as eu.web")
-		}
-	case t.name != "":
-		if t.cluster, t.name, ok = ofFleetName(t.name); !ok {
-			return errNotFound(t.groupResource(), t.name)
-		}
+	if err := t.resolvePath(); err != nil {
+		return err
 	}
 	if p.FieldSelector == nil || p.FieldSelector.Empty() {
 		return nil
@@ -137,7 +129,7 @@ func (t *target) resolve(p *params) error {
 	var own []fields.Selector
 	for _, q := range p.FieldSelector.Requirements() {
 		// Others are those of objects in any cluster.
-		named := q.Field == "metadata.namespace" && strings.Contains(q.Value, ".") || q.Field == "metadata.name" && strings.Contains(q.Value, ":")
+		named := q.Field == byNamespace && strings.Contains(q.Value, ".") || q.Field == byName && strings.Contains(q.Value, t.nameSeparator())
 		switch cluster, value, ok := t.ownValue(q.Field, q.Value); {
 		case !named:
 		case q.Operator == selection.NotEquals || !ok || t.cluster != "" && t.cluster != cluster:
@@ -153,13 +145,6 @@ func (t *target) resolve(p *params) error {
 	}
 	p.fields = fields.AndSelectors(own...).String()
 	return nil
-}
-
-func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
-	if field == "metadata.namespace" {
-		return ofFleetNamespace(value)
-	}
-	return ofFleetName(value)
 }
 
 func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *target, places []place, moment fleetMoment, p *params) error {
@@ -183,7 +168,7 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 
 // fleetRenderer prints all clusters' objects as the first cluster would: a table has one head.
 func (s *Server) fleetRenderer(f form, places []place, p *params) *renderer {
-	r := &renderer{form: f, fleet: true, now: time.Now(), include: p.include}
+	r := &renderer{form: f, fleet: s.fleetShape(places[0].res), now: time.Now(), include: p.include}
 	if f == asTable {
 		r.printer, r.own = s.printer(places[0].cluster, places[0].res)
 	}
@@ -200,7 +185,11 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	if err != nil {
 		return err
 	}
-	st := newStream(w, s.fleetRenderer(f, places, p), flt, places[0].res.GVK())
+	render := s.fleetRenderer(f, places, p)
+	if !flt.sel.OnlyLabels() {
+		flt.shape = render.fleet
+	}
+	st := newStream(w, render, flt, places[0].res.GVK())
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
 	begin, end := p.initialEvents()

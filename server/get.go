@@ -93,7 +93,7 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 
 // renderer makes what writes the objects of a resource.
 func (s *Server) renderer(f form, t *target, res *fleet.Resource, p *params) *renderer {
-	r := &renderer{form: f, fleet: t.fleet, now: time.Now(), include: metav1.IncludeMetadata}
+	r := &renderer{form: f, now: time.Now(), include: metav1.IncludeMetadata}
 	if p != nil {
 		r.include = p.include
 	}

@@ -11,17 +11,18 @@ import (
 
 // In the view of all clusters an object must be another than its namesake in the next cluster, for
 // any client. So its namespace is that of its cluster, "eu.web", and where it has none its name is,
-// "eu:node-1". Neither a cluster's name nor a namespace has a dot or a colon in it.
+// "eu:node-1". A Namespace object has the name that paths and kubectl -n take, "eu.web". Neither a cluster's name
+// nor a namespace has a dot or a colon in it.
 const (
 	clusterAnnotation = "mirador.dev/cluster"
 	versionAnnotation = "mirador.dev/resource-version"
 )
 
 // inFleet gives the namespace and name under which all clusters' view shows an object.
-func inFleet(cluster string, key object.Key) (namespace, name string) {
+func inFleet(cluster string, key object.Key, shape *fleetShape) (namespace, name string) {
 	namespace, name = key.Split()
 	if namespace == "" {
-		return "", cluster + ":" + name
+		return "", fleetPrefix(cluster, shape.prefixKind()) + name
 	}
 	return cluster + "." + namespace, name
 }
@@ -45,28 +46,28 @@ type edit struct {
 }
 
 // appendForFleet appends an object as the view of all clusters shows it.
-func appendForFleet(dst, obj []byte, cluster string, key object.Key, version string) []byte {
+func appendForFleet(dst, obj []byte, cluster string, key object.Key, version string, shape *fleetShape) []byte {
 	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok || obj[from] != '{' {
 		return append(dst, obj...)
 	}
-	meta := obj[from:to]
-	edits := fleetEdits(meta, cluster, key, version)
-	dst = append(dst, obj[:from]...)
+	var room [8]edit
+	edits := appendFleetEdits(room[:0], obj[from:to], from, cluster, key, version, shape)
+	edits = shape.appendReferences(edits, obj, from, to, cluster)
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 	at := 0
 	for _, e := range edits {
-		dst = append(append(dst, meta[at:e.from]...), e.with...)
+		dst = append(append(dst, obj[at:e.from]...), e.with...)
 		at = e.to
 	}
-	return append(append(dst, meta[at:]...), obj[to:]...)
+	return append(dst, obj[at:]...)
 }
 
-// fleetEdits are what is changed in an object's metadata, in their order. One way through it finds all: with one for
+// appendFleetEdits appends what is changed in an object's metadata, which begins at an offset. One way through it finds all: with one for
 // each field, this took longer than to unpack the object. A field that is there twice, which no API server sends, is changed twice, so
 // that whatever counts for a reader says which cluster it is of.
-func fleetEdits(meta []byte, cluster string, key object.Key, version string) []edit {
-	namespace, name := inFleet(cluster, key)
-	edits := make([]edit, 0, 4)
+func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key object.Key, version string, shape *fleetShape) []edit {
+	namespace, name := inFleet(cluster, key, shape)
 	own, annotations := "", []jsonscan.Named(nil)
 	for i, more := 1, true; more; {
 		var m jsonscan.Named
@@ -75,24 +76,30 @@ func fleetEdits(meta []byte, cluster string, key object.Key, version string) []e
 		}
 		switch {
 		case m.Is("name"):
-			edits = append(edits, edit{m.From, m.To, jsonscan.Quote(name)})
+			edits = append(edits, edit{at + m.From, at + m.To, jsonscan.Quote(name)})
 		case m.Is("namespace") && namespace != "":
-			edits = append(edits, edit{m.From, m.To, jsonscan.Quote(namespace)})
+			edits = append(edits, edit{at + m.From, at + m.To, jsonscan.Quote(namespace)})
 		case m.Is("resourceVersion"):
 			own = jsonscan.Unquoted(meta[m.From:m.To])
-			edits = append(edits, edit{m.From, m.To, `"` + version + `"`})
+			edits = append(edits, edit{at + m.From, at + m.To, `"` + version + `"`})
 		case m.Is("annotations"):
 			annotations = append(annotations, m)
+		case m.Is("ownerReferences"):
+			edits = shape.appendOwners(edits, meta[m.From:m.To], at+m.From, cluster, namespace != "")
 		}
 	}
 	marks := `"` + clusterAnnotation + `":"` + cluster + `","` + versionAnnotation + `":` + jsonscan.Quote(own)
 	for _, m := range annotations {
-		edits = append(edits, annotate(meta, m, marks))
+		e := annotate(meta, m, marks)
+		edits = append(edits, edit{at + e.from, at + e.to, e.with})
 	}
 	if len(annotations) == 0 {
-		edits = append(edits, edit{1, 1, `"annotations":{` + marks + `},`})
+		added := `"annotations":{` + marks + `}`
+		if jsonscan.Space(meta, 1) < len(meta)-1 {
+			added += ","
+		}
+		edits = append(edits, edit{at + 1, at + 1, added})
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
 	return edits
 }
 

@@ -36,7 +36,7 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 		{`n","x":"1`, `{"metadata":{"n\u0061me":"n\",\"x\":\"1","annot\u0061tions":null,"resourceVersion":"7\""}}`,
 			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7\""},"name":"eu:n\",\"x\":\"1","resourceVersion":"99"}}`},
 	} {
-		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99")
+		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99", &fleetShape{})
 		if name := repeatedAnnotation(t, out); name != "" {
 			t.Errorf("%s has %s twice: %s", c.obj, name, out)
 		}

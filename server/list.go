@@ -33,9 +33,14 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 			return err
 		}
 	}
+	var shape *fleetShape
+	if t.fleet && (!req.Selection.OnlyLabels() || !req.Order.Empty()) {
+		shape = s.fleetShape(places[0].res)
+		places = shape.narrow(places, p.FieldSelector)
+	}
 	views := make([]query.View[*fleet.Object], len(places))
 	for i, p := range places {
-		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot()}
+		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster)}
 	}
 	if v := object.Version(p.ResourceVersion); !t.fleet && p.ResourceVersionMatch == metav1.ResourceVersionMatchExact && p.Continue == "" && views[0].Snapshot.Version() != v {
 		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", v, views[0].Snapshot.Version()))

@@ -18,7 +18,7 @@ import (
 // renderer writes objects of one resource in one form. It belongs to one goroutine.
 type renderer struct {
 	form    form
-	fleet   bool // as the view of all clusters shows them
+	fleet   *fleetShape // how the view of all clusters shows them; nil in that of one
 	printer table.Printer
 	own     bool // the printer was made for this renderer: another's rows may have other columns
 	include metav1.IncludeObjectPolicy
@@ -36,11 +36,11 @@ func (r *renderer) clone() *renderer {
 
 // show appends an object as it is shown.
 func (r *renderer) show(dst []byte, cluster string, e *fleet.Entry, version string) []byte {
-	if !r.fleet {
+	if r.fleet == nil {
 		return fleet.Bytes(e, dst)
 	}
 	r.raw = fleet.Bytes(e, r.raw[:0])
-	return appendForFleet(dst, r.raw, cluster, e.Key, version)
+	return appendForFleet(dst, r.raw, cluster, e.Key, version, r.fleet)
 }
 
 // item appends one object: as it stands alone, or as an item of a list.
@@ -85,7 +85,7 @@ func appendPartial(dst, obj []byte) ([]byte, error) {
 // columns are those of a table of these objects.
 func (r *renderer) columns() []metav1.TableColumnDefinition {
 	columns := r.printer.Columns()
-	if !r.fleet {
+	if r.fleet == nil {
 		return columns
 	}
 	cluster := metav1.TableColumnDefinition{Name: "Cluster", Type: "string", Description: "The cluster that the object is in."}
@@ -108,7 +108,7 @@ func (r *renderer) row(dst []byte, cluster string, key object.Key, obj []byte) (
 		made.Cells[0] = name
 	}
 	row := metav1.TableRow{Cells: made.Cells, Conditions: made.Conditions}
-	if r.fleet {
+	if r.fleet != nil {
 		row.Cells = append([]any{cluster}, row.Cells...)
 	}
 	switch r.include {

@@ -50,7 +50,9 @@ func TestListsOfAnySizeAreWhole(t *testing.T) {
 	} {
 		for _, all := range []bool{false, true} {
 			l := podsOf(sizes...)
-			l.render.fleet = all
+			if all {
+				l.render.fleet = &fleetShape{}
+			}
 			var b bytes.Buffer
 			if err := l.writeTo(&b); err != nil {
 				t.Fatalf("%s: %v", name, err)

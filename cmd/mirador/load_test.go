@@ -113,7 +113,7 @@ func mixed(ns string) []*read {
 		}
 		name := "default"
 		if base == "/fleet" {
-			name = "eu:default"
+			name = "eu.default"
 		}
 		out = append(out, &read{path: base + "/api/v1/namespaces?fieldSelector=metadata.name%3D" + name}, &read{path: base + "/api/v1/namespaces/" + name, accept: asTables}, &read{path: base + "/apis/apps/v1/deployments"},
 			&read{path: base + "/api/v1/namespaces/" + namespace + "/pods/none"}, &read{path: base + "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=5", accept: asTables},

@@ -185,7 +185,7 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	if len(names) == 1 && !strings.ContainsAny(names[0], `:,=\`) {
 		fieldTerms = append(fieldTerms, "metadata.name="+names[0])
 	} else if len(names) > 0 {
-		where = append(where, namesWhere(names))
+		where = append(where, a.namesWhere())
 	}
 	a.set("labelSelector", f.labels)
 	a.set("fieldSelector", strings.Join(fieldTerms, ","))
@@ -218,13 +218,26 @@ func resourcePath(prefix string, m *mapping, namespace string) string {
 	return path + "/" + m.gvr.Resource
 }
 
-// namesWhere is true for objects of these names. All clusters' names may have the cluster in front, and
-// a colon may also be part of the name itself.
-func namesWhere(names []string) string {
+// namesWhere is true for objects of the names that are asked for. In the view of all clusters an object without a
+// namespace has its cluster in front of its name; it may be asked for with it, or without it in every cluster. A colon
+// may also be part of the name itself.
+func (a *ask) namesWhere() string {
 	var any []string
-	for _, n := range names {
+	separator := ":"
+	if a.gvr.Group == "" && a.gvr.Resource == "namespaces" {
+		separator = "."
+	}
+	for _, n := range a.names {
 		any = append(any, "metadata.name == "+strconv.Quote(n))
-		if cluster, name, ok := strings.Cut(n, ":"); ok {
+		if a.fleet && !a.namespaced {
+			any = append(any, "metadata.name == cluster + "+strconv.Quote(separator+n))
+		}
+		cluster, name, ok := strings.Cut(n, ":")
+		switch {
+		case !ok:
+		case a.fleet && !a.namespaced && separator != ":":
+			any = append(any, "metadata.name == "+strconv.Quote(cluster+separator+name))
+		case !a.fleet || a.namespaced:
 			any = append(any, fmt.Sprintf("cluster == %s && metadata.name == %s", strconv.Quote(cluster), strconv.Quote(name)))
 		}
 	}
@@ -249,10 +262,14 @@ type metadata struct {
 
 // ownName is the name in the cluster itself.
 func (m *metadata) ownName() string {
-	if c := m.Annotations[clusterMark]; c != "" && m.Namespace == "" {
-		return strings.TrimPrefix(m.Name, c+":")
+	c := m.Annotations[clusterMark]
+	if c == "" || m.Namespace != "" {
+		return m.Name
 	}
-	return m.Name
+	if name, ok := strings.CutPrefix(m.Name, c+":"); ok {
+		return name
+	}
+	return strings.TrimPrefix(m.Name, c+".") // a Namespace
 }
 
 // ownNamespace is the namespace in the cluster itself.

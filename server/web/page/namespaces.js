@@ -82,16 +82,10 @@ async function read(cluster) {
   let token = '';
   do {
     const table = await listTable(address(cluster, RESOURCE), { limit: PAGE, continue: token });
-    for (const raw of table.rows ?? []) names.push(nameOf(rowOf(raw)));
+    for (const raw of table.rows ?? []) names.push(rowOf(raw).name);
     token = table.metadata?.continue ?? '';
   } while (token && names.length < MOST);
   return names;
-}
-
-// A namespace is in no namespace itself: in the view of all clusters it is cluster:name.
-function nameOf(row) {
-  const plain = row.cluster && row.name.startsWith(`${row.cluster}:`) ? row.name.slice(row.cluster.length + 1) : row.name;
-  return row.cluster ? `${row.cluster}.${plain}` : plain;
 }
 
 // moved is a chosen namespace as the view of another cluster names it.
