@@ -54,9 +54,10 @@ type catalogue struct {
 
 // condition is what the cluster's goroutine knows of how it is doing.
 type condition struct {
-	looked  bool  // it has said once what it serves
-	lookErr error // why it did not say so the last time
-	partial error // what it could not tell then
+	looked  bool      // it has said once what it serves
+	first   time.Time // when it did
+	lookErr error     // why it did not say so the last time
+	partial error     // what it could not tell then
 	left    bool
 }
 
@@ -101,6 +102,17 @@ func (c *Cluster) Groups() []metav1.APIGroup {
 		groups[i] = *groups[i].DeepCopy()
 	}
 	return groups
+}
+
+// Discovered says when the cluster first told what it serves. It is zero for one that never has; err is then why the
+// last attempt failed, nil while there was none, in words that can be shown to anybody.
+func (c *Cluster) Discovered() (first time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.book.looked {
+		return c.book.first, nil
+	}
+	return time.Time{}, c.link.hide.error(c.book.lookErr)
 }
 
 // OpenAPI gives a document of the cluster's description of its API, as the cluster gave

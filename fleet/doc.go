@@ -12,7 +12,7 @@
 //	for pod := range pods.Snapshot().ByIndex(fleet.NamespaceIndex, "web") { … }
 //
 // Clusters come from kubeconfigs (FromKubeconfig and Join), from a folder of them that is
-// watched (WatchFolder), and from whoever sends one (JoinKubeconfig); the last are
+// followed (FollowFolder), and from whoever sends one (JoinKubeconfig); the last are
 // remembered over a restart.
 //
 // What it promises:

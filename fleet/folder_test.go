@@ -22,14 +22,18 @@ func watched(t *testing.T, test func(f *fleet.Fleet, dir string, l *logs)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		follower, err := f.FollowFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error)
-		go func() { ended <- f.WatchFolder(ctx, dir, time.Second) }()
+		go func() { ended <- follower.Run(ctx, time.Second) }()
 		synctest.Wait()
 		test(f, dir, l)
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("WatchFolder: %v", err)
+			t.Errorf("Run: %v", err)
 		}
 	})
 }
@@ -170,5 +174,6 @@ func TestAFileWhoseNameIsTakenJoinsWhenItIsFree(t *testing.T) {
 
 func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
 	f := newFleet(t, fleet.Options{})
-	says(t, f.WatchFolder(context.Background(), filepath.Join(t.TempDir(), "absent"), time.Second), "folder of kubeconfigs", "absent")
+	_, err := f.FollowFolder(filepath.Join(t.TempDir(), "absent"))
+	says(t, err, "folder of kubeconfigs", "absent")
 }

@@ -127,6 +127,9 @@ func (c *Cluster) look(ctx context.Context) (err error) {
 		c.log("discover", fault)
 	}
 	c.mu.Lock()
+	if !c.book.looked {
+		c.book.first = time.Now()
+	}
 	c.book.looked, c.book.lookErr, c.book.partial = true, nil, nil
 	if len(faults) > 0 {
 		c.book.partial = fmt.Errorf("%d faults in what the cluster says it serves; the first: %w", len(faults), faults[0])

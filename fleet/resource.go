@@ -12,6 +12,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
 	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -91,6 +92,20 @@ func (r *Resource) GVK() schema.GroupVersionKind {
 
 // Synced reports whether the initial state is there.
 func (r *Resource) Synced() bool { return r.inf.HasSynced() }
+
+// Refused reports whether the cluster has answered that it will not show the resource: it denies the request, or does not
+// serve it after all. To wait for such a resource is of little use.
+func (r *Resource) Refused() bool {
+	err := r.health().Reflector.Err
+	if err == nil {
+		return false
+	}
+	switch source.ReasonOf(err) {
+	case source.Denied, source.NotServed, source.Unsupported:
+		return true
+	}
+	return false
+}
 
 // Done is closed when the resource is no longer mirrored: the cluster does not serve it
 // any more, or has left, or there was more of it than the limits allow. In the last case

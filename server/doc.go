@@ -18,8 +18,11 @@
 // What it promises:
 //
 //   - No answer asks anything of a cluster. This package cannot: it knows no source.
-//   - One dead cluster delays no answer. What is not mirrored yet is left out with a warning where others
-//     can be answered for, and is 503 with Retry-After where it was asked for alone.
+//   - One dead cluster delays no answer about others. A cluster that was never read is left out of /fleet, and a
+//     Warning header names it; where it was asked for by name, or a complete answer was (complete=true), the answer is 503.
+//     One that was read and cannot be reached any more is shown as it was last seen.
+//   - A restart does not look like a deletion: /fleet is 503 with Retry-After until every cluster that was a member when
+//     Run began is synced, or has been unreachable for Options.StartGrace. Clusters that come later are told as additions.
 //   - A watch tells every change after its version in order, or ends with 410. Whoever reads too slowly is ended
 //     so, and nothing is kept for him. An object that leaves a selection is told as deleted.
 //   - Pages of a list are of one snapshot.
@@ -30,8 +33,8 @@
 //     get, list and watch what is mirrored, and nothing else.
 //   - Every way in which a watch ends is told such that the client misses nothing: it goes on from its version, or lists again.
 //
-// Beyond what an API server knows, lists and watches take where=, an expression in CEL, and clusters=; lists take
-// orderBy=; and field selectors work on any field. A field label that an API server knows means what it means there,
+// Beyond what an API server knows, lists and watches take where=, an expression in CEL, clusters= and complete=; lists
+// take orderBy=; and field selectors work on any field. A field label that an API server knows means what it means there,
 // computed and defaulted values included: spec.unschedulable=false finds the nodes without that field. Any other label
 // must be the path of a string, number or bool in the schema of the kind; else it is refused in the server's own words.
 // Of a kind that is neither built in nor defined by a CustomResourceDefinition, only the metadata is known.

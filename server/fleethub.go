@@ -356,7 +356,8 @@ func (hs *fleetHubs) get(gvr schema.GroupVersionResource, clusters []*fleet.Clus
 	h = newFleetHub(&hs.seq)
 	for _, c := range clusters {
 		if res, ok := c.Resource(gvr); ok {
-			h.admit(c.Name(), res, false) //nolint:errcheck // one that is just ending is none to follow
+			// Of a member that is not synced nobody has seen anything: what it brings is told.
+			h.admit(c.Name(), res, !res.Synced()) //nolint:errcheck // one that is just ending is none to follow
 		}
 	}
 	if hs.all == nil {

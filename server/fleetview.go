@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,56 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 
-	"github.com/mirador-k8s/mirador/fleet"
 	"github.com/mirador-k8s/mirador/object"
 )
-
-// place is a resource in a cluster.
-type place struct {
-	cluster string
-	res     *fleet.Resource
-}
-
-// places finds where a resource is mirrored. A cluster that is not there yet is left out, and the
-// answer warns of it: none waits for another.
-func (s *Server) places(w http.ResponseWriter, t *target, only []string) (out []place, err error) {
-	served, joining := false, ""
-	var denied error // by the only clusters that could be answered for, unless others follow
-	waiting := false
-	for _, c := range s.fleet.Clusters() {
-		if len(only) > 0 && !slices.Contains(only, c.Name()) {
-			continue
-		}
-		res, ok := c.Resource(t.gvr())
-		switch {
-		case !ok && c.Health().Resources > 0:
-			continue
-		case ok && apierrors.IsForbidden(res.Health().Reflector.Err) && !res.Synced():
-			denied = errUnsynced(c, res, t)
-			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s does not let the mirror list %s and is left out"`, c.Name(), res.Info().Name))
-		case !ok || !res.Synced():
-			waiting = true
-			w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s is not mirrored completely yet and is left out"`, c.Name()))
-		default:
-			warnStale(w, c, res)
-			warnDeprecated(w, c, res)
-			out = append(out, place{c.Name(), res})
-		}
-		served = served || ok
-		if c.Health().Resources == 0 {
-			joining = c.Name()
-		}
-	}
-	switch {
-	case denied != nil && len(out) == 0 && !waiting:
-		return nil, denied
-	case served:
-		return out, nil
-	case joining != "":
-		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", joining))
-	}
-	return nil, errNoVersion(t, s.fleet.Clusters()...)
-}
 
 // fleetObjects answers for all clusters at once.
 func (s *Server) fleetObjects(w http.ResponseWriter, r *http.Request, t *target, verb string) error {
@@ -76,29 +27,25 @@ func (s *Server) fleetObjects(w http.ResponseWriter, r *http.Request, t *target,
 	if err := t.resolve(p); err != nil {
 		return err
 	}
-	only := p.onlyClusters()
-	if t.cluster != "" {
-		only = []string{t.cluster}
+	members, named, err := s.members(t, p)
+	if err != nil {
+		return err
 	}
-	for _, c := range s.fleet.Clusters() {
-		if len(only) == 0 || slices.Contains(only, c.Name()) {
-			at := *t
-			at.cluster = c.Name()
-			if err := s.authorize(r, &at, verb); err != nil {
-				return err
-			}
+	for _, c := range members {
+		at := *t
+		at.cluster = c.Name()
+		if err := s.authorize(r, &at, verb); err != nil {
+			return err
 		}
 	}
 	moment := fleetMoment{hub: s.all.get(t.gvr(), s.fleet.Clusters())}
 	moment.version = moment.hub.now()
-	places, err := s.places(w, t, only)
+	places, err := s.places(w, t, members, named || p.complete)
 	switch {
 	case err != nil:
 		return err
 	case verb == "get":
 		return s.fleetGet(w, r, t, &shown, places, moment, p)
-	case len(places) == 0:
-		return unavailable(fmt.Errorf("no cluster has %s ready yet", t.resource))
 	case verb == "watch":
 		return s.fleetWatch(w, r, t, places, moment, p)
 	}

@@ -20,10 +20,10 @@ import (
 // mirrored finds a resource that can be answered for.
 func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 	res, ok := c.Resource(t.gvr())
-	if !ok && c.Health().Resources == 0 {
-		return nil, unavailable(fmt.Errorf("what cluster %q serves is not known yet", c.Name()))
-	}
 	if !ok {
+		if err := undiscovered(c); err != nil {
+			return nil, err
+		}
 		return nil, errNoVersion(t, c)
 	}
 	if t.namespace != "" && !res.Info().Namespaced {
@@ -86,8 +86,7 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 		after = staleFollowed
 	}
 	if age := h.Age(time.Now()); age > after {
-		w.Header().Add("Warning", fmt.Sprintf(`299 mirador "cluster %s has said nothing about %s for %s: this may be out of date"`,
-			c.Name(), res.Info().Name, age.Round(time.Second)))
+		warn(w, fmt.Sprintf("cluster %s has said nothing about %s for %s: this may be out of date", c.Name(), res.GVR().Resource, age.Round(time.Second)))
 	}
 }
 

@@ -69,7 +69,7 @@ func TestAResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	}
 	resp := s.open(t, "/fleet/api/v1/pods", "application/json")
 	resp.Body.Close()
-	if warning := resp.Header.Get("Warning"); !strings.Contains(warning, "cluster eu does not let the mirror list pods") {
+	if warning := resp.Header.Get("Warning"); !strings.Contains(warning, "cluster eu is left out: it does not let the mirror list pods") {
 		t.Errorf("the fleet leaves it out with the warning %q", warning)
 	}
 }

@@ -41,7 +41,7 @@ func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
 			t.Fatal(err)
 		}
 	}
-	srv, err := server.New(fl, server.Options{})
+	srv, err := server.New(fl, server.Options{StartGrace: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

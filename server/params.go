@@ -20,6 +20,7 @@ type params struct {
 	labels, fields string // as they were given
 	where, order   string
 	clusters       string
+	complete       bool // rather no answer than one without some clusters
 	include        metav1.IncludeObjectPolicy
 	watch          bool
 }
@@ -41,6 +42,12 @@ func parseParams(r *http.Request) (*params, error) {
 	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
 	default:
 		return nil, apierrors.NewBadRequest("includeObject is one of None, Metadata and Object, not " + strconv.Quote(string(p.include)))
+	}
+	if text := q.Get("complete"); text != "" {
+		var err error
+		if p.complete, err = strconv.ParseBool(text); err != nil {
+			return nil, apierrors.NewBadRequest("complete is true or false, not " + strconv.Quote(clip(text)))
+		}
 	}
 	if p.Limit < 0 {
 		return nil, apierrors.NewBadRequest("limit is below zero; leave it out for no limit")

@@ -29,6 +29,9 @@ type Options struct {
 	Metrics http.Handler
 	// Page serves /; nil serves none.
 	Page http.Handler
+	// StartGrace is how long /fleet waits when Run begins for clusters that cannot be reached; 0 is 30 seconds, and
+	// a negative one waits for none. A cluster that answers, but does not come to an end, is waited for ten times as long.
+	StartGrace time.Duration
 }
 
 // Server serves a fleet. It is an http.Handler.
@@ -36,6 +39,7 @@ type Server struct {
 	fleet    *fleet.Fleet
 	opts     Options
 	guard    *guard
+	start    *startup
 	hubs     hubs
 	all      fleetHubs
 	engine   *query.Engine[*fleet.Object]
@@ -60,6 +64,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		o.Access.Watches = 10_000
 	}
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), writing: make(chan struct{}, maxLists), started: time.Now()}
+	s.start = newStartup(f, o.StartGrace)
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -72,17 +77,27 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }
 
-// Run follows clusters that join and leave until ctx ends, and then ends all watches.
+// startEvery is how often it is looked whether the start is over.
+const startEvery = time.Second
+
+// Run follows clusters that join and leave until ctx ends, and then ends all watches. Before it runs, and until the members
+// of then are synced or have been unreachable for a while, /fleet is 503.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.all.close()
 	defer s.Stop()
-	tick := time.NewTicker(time.Minute)
+	s.start.begin(time.Now())
+	tick, starting := time.NewTicker(time.Minute), time.NewTicker(startEvery)
 	defer tick.Stop()
+	defer starting.Stop()
 	for {
 		changed := s.fleet.Changed()
 		s.all.follow(s.fleet.Clusters(), time.Now())
 		select {
 		case <-changed:
+		case now := <-starting.C:
+			if !s.start.look(now) {
+				starting.Stop()
+			}
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
@@ -151,9 +166,19 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 // about answers what is no object: discovery, the version, OpenAPI, health.
 func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
 	clusters := []*fleet.Cluster{cluster}
-	var served *catalog
+	var err error
 	if t.fleet {
 		clusters = s.fleet.Clusters()
+		err = s.discoverable(w, clusters)
+	} else {
+		err = undiscovered(cluster)
+	}
+	if err != nil {
+		fail(w, r, err, t)
+		return
+	}
+	var served *catalog
+	if t.fleet {
 		served = fleetCatalog(clusters)
 	} else {
 		served = clusterCatalog(cluster)

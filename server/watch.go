@@ -147,11 +147,16 @@ func tooLarge(v, now object.Version) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
+// unavailable is an answer to try again in a moment.
 func unavailable(err error) error {
 	st := apierrors.NewServiceUnavailable(err.Error()).ErrStatus
 	st.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	return &apierrors.StatusError{ErrStatus: st}
 }
+
+// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves where they
+// are told when, and show nothing until they have given up.
+func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
 
 func (st *stream) begin() {
 	h := st.w.Header()

@@ -38,6 +38,7 @@ type serveFlags struct {
 	historyBytes     int
 	historyAge       time.Duration
 	limits           fleet.Limits
+	startGrace       time.Duration
 	logFormat        string
 	config           string
 }
@@ -49,6 +50,10 @@ func newServe() *cobra.Command {
 		Short: "Mirror clusters and serve them, with a page to look at",
 		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
 /clusters/NAME, all of them at once below /fleet, and a page at /.
+
+After a start /fleet is 503 until every cluster is read, or has been unreachable for --start-grace:
+a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
+was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
 (MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config, a line each:
@@ -93,6 +98,7 @@ A flag counts before the environment, and that before the file.`,
 	flags.Int64Var(&f.limits.Bytes, "max-bytes", 0, "`bytes` of memory to hold of one resource of a cluster (default 1 GiB)")
 	flags.Int64Var(&f.limits.ClusterObjects, "max-cluster-objects", 0, "`objects` to hold of one cluster (default 4000000)")
 	flags.Int64Var(&f.limits.ClusterBytes, "max-cluster-bytes", 0, "`bytes` of memory to hold of one cluster (default 4 GiB)")
+	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second, "how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
 	return cmd
@@ -148,14 +154,15 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if err := f.members(fl); err != nil {
+	followers, err := f.members(fl)
+	if err != nil {
 		return usageError{err}
 	}
 	metrics, err := newMetrics(fl)
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler()})
+	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler(), StartGrace: f.grace()})
 	if err != nil {
 		return err
 	}
@@ -168,14 +175,34 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		say.clusters = append(say.clusters, c.Name())
 	}
 	say.write(out)
-	return f.run(ctx, log, fl, srv, listener)
+	return f.run(ctx, log, fl, srv, followers, listener)
 }
 
-// members are the clusters to begin with.
-func (f *serveFlags) members(fl *fleet.Fleet) error {
-	if f.folder != "" && f.kubeconfig == "" && len(f.contexts) == 0 && !f.allContexts {
-		return nil
+// grace is what the server is told: there, 0 means the default.
+func (f *serveFlags) grace() time.Duration {
+	if f.startGrace == 0 {
+		return -1
 	}
+	return f.startGrace
+}
+
+// members has the clusters join that there are to begin with, and gives what follows their files.
+func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err error) {
+	if f.folder != "" {
+		follower, err := fl.FollowFolder(f.folder)
+		if err != nil {
+			return nil, err
+		}
+		followers = append(followers, follower)
+	}
+	if f.folder == "" || f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts {
+		err = f.joinContexts(fl)
+	}
+	return followers, err
+}
+
+// joinContexts has contexts of the kubeconfig join.
+func (f *serveFlags) joinContexts(fl *fleet.Fleet) error {
 	path := f.kubeconfig
 	if path == "" {
 		path = clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
@@ -210,7 +237,7 @@ func (f *serveFlags) members(fl *fleet.Fleet) error {
 }
 
 // run serves until ctx ends or a part fails, and ends all of it.
-func (f *serveFlags) run(ctx context.Context, log *slog.Logger, fl *fleet.Fleet, srv *server.Server, listener net.Listener) error {
+func (f *serveFlags) run(ctx context.Context, log *slog.Logger, fl *fleet.Fleet, srv *server.Server, followers []*fleet.Follower, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -235,8 +262,8 @@ func (f *serveFlags) run(ctx context.Context, log *slog.Logger, fl *fleet.Fleet,
 	web.Protocols.SetHTTP2(true)
 	part("the fleet", func() error { return fl.Run(ctx) })
 	part("the server", func() error { return srv.Run(ctx) })
-	if f.folder != "" {
-		part("the folder", func() error { return fl.WatchFolder(ctx, f.folder, 2*time.Second) })
+	for _, follower := range followers {
+		part("the kubeconfigs", func() error { return follower.Run(ctx, 2*time.Second) })
 	}
 	part("HTTP", func() error {
 		var err error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/server"
 )
@@ -74,7 +75,7 @@ func (c *readCommand) countOne(ctx context.Context, s *session, a *ask) (*counte
 		out.Total = n
 		return out, err
 	}
-	clusters, err := c.clustersOf(ctx, s)
+	clusters, err := c.clustersOf(ctx, s, a.gvr)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +129,8 @@ func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (si
 	return sizes, len(versions) <= 1, nil
 }
 
-// clustersOf are those that are meant: the named ones, or all.
-func (f *selectFlags) clustersOf(ctx context.Context, s *session) ([]string, error) {
+// clustersOf are those that are meant: the named ones, or all that the daemon has read. It warns of the others.
+func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.GroupVersionResource) ([]string, error) {
 	_, _, named, err := f.prefix(s)
 	if err != nil {
 		return nil, err
@@ -140,19 +141,44 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session) ([]string, err
 	}
 	known := map[string]bool{}
 	var all []string
+	var missing []server.ClusterReport
 	for _, c := range r.Clusters {
 		known[c.Name] = true
-		all = append(all, c.Name)
+		if isRead(&c, gvr) {
+			all = append(all, c.Name)
+		} else {
+			missing = append(missing, c)
+		}
 	}
 	for _, n := range named {
 		if !known[n] {
 			return nil, notFound(fmt.Errorf("there is no cluster %q; mirador clusters shows what there is", n))
 		}
 	}
-	if len(named) > 0 {
+	switch {
+	case len(named) > 0:
 		return named, nil
+	case len(all) == 0: // the daemon says why it cannot answer
+		for _, c := range missing {
+			all = append(all, c.Name)
+		}
+		return all, nil
+	}
+	for _, c := range missing {
+		s.warning(fmt.Sprintf("cluster %s is not counted: it is %s, and its %s were never read", c.Name, c.State, gvr.Resource))
 	}
 	return all, nil
+}
+
+// isRead reports whether what a cluster has of a resource is known: it was read, or the cluster has none.
+func isRead(c *server.ClusterReport, gvr schema.GroupVersionResource) bool {
+	i := slices.IndexFunc(c.Resources, func(r server.ResourceReport) bool {
+		return r.Group == gvr.Group && r.Version == gvr.Version && r.Resource == gvr.Resource
+	})
+	if i >= 0 {
+		return c.Resources[i].Synced
+	}
+	return len(c.Resources) > 0
 }
 
 // count asks for one object and how many there are besides. Where the server cannot say that without

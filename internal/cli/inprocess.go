@@ -197,7 +197,7 @@ func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path st
 			return nil, err
 		}
 	}
-	srv, err := server.New(fl, server.Options{})
+	srv, err := server.New(fl, server.Options{StartGrace: faultTime})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -188,18 +189,23 @@ func (s *session) open(ctx context.Context, method, path string, query url.Value
 func (s *session) warnings(h http.Header) {
 	for _, w := range h.Values("Warning") {
 		text := w
-		if _, quoted, ok := strings.Cut(w, `"`); ok {
-			text = strings.TrimSuffix(quoted, `"`)
+		if parsed, errs := utilnet.ParseWarningHeaders([]string{w}); len(errs) == 0 && len(parsed) == 1 {
+			text = parsed[0].Text
 		}
-		if s.warned[text] {
-			continue
-		}
-		if s.warned == nil {
-			s.warned = map[string]bool{}
-		}
-		s.warned[text] = true
-		fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
+		s.warning(text)
 	}
+}
+
+// warning shows a text, once.
+func (s *session) warning(text string) {
+	if s.warned[text] {
+		return
+	}
+	if s.warned == nil {
+		s.warned = map[string]bool{}
+	}
+	s.warned[text] = true
+	fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
 }
 
 // refusal makes an error of an answer that says no.
@@ -221,7 +227,7 @@ func refusal(resp *http.Response) error {
 // patience is how long a daemon that is still syncing is asked again.
 const patience = 15 * time.Second
 
-// get reads a document. Where the daemon is not ready for it yet, it is asked again for a while.
+// get reads a document. Where the daemon says that it will have it in a moment, it is asked again for a while.
 func (s *session) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
 	began, said := time.Now(), false
 	until := began.Add(patience)
@@ -233,9 +239,9 @@ func (s *session) get(ctx context.Context, path string, query url.Values, accept
 		if !apierrors.IsServiceUnavailable(err) {
 			return err
 		}
-		seconds, _ := apierrors.SuggestsClientDelay(err)
+		seconds, soon := apierrors.SuggestsClientDelay(err)
 		wait := time.Duration(max(seconds, 1)) * time.Second
-		if time.Now().Add(wait).After(until) {
+		if !soon || time.Now().Add(wait).After(until) {
 			return unreachable(fmt.Errorf("%w; see mirador status", err))
 		}
 		if !said && time.Since(began)+wait > quietTime {

@@ -14,11 +14,12 @@ const SLICE = 8;
 
 // ApiError is an answer that is not a success, with the words of the server.
 export class ApiError extends Error {
-  constructor(message, status, reason) {
+  constructor(message, status, reason, retryAfter = 0) {
     super(message);
     this.name = 'ApiError';
     this.status = status;
     this.reason = reason;
+    this.retryAfter = retryAfter; // seconds after which the server wants to be asked again, 0 if it does not say
   }
 
   // gone: what was asked for was there once, and the server has forgotten it.
@@ -83,7 +84,12 @@ async function refusal(response) {
   } catch {
     if (text && text.length < 300) message = text.trim();
   }
-  return new ApiError(message, response.status, reason);
+  return new ApiError(message, response.status, reason, Number(response.headers.get('Retry-After')) || 0);
+}
+
+// warningsOf reads what the server warns of: which clusters are left out of an answer, or may be out of date.
+export function warningsOf(header) {
+  return [...(header ?? '').matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, '$1'));
 }
 
 // documents yields one JSON document per line for as long as the server sends.
@@ -154,10 +160,11 @@ function withQuery(path, params) {
   return text ? `${path}?${text}` : path;
 }
 
-// listTable reads one page of a resource as a Table.
+// listTable reads one page of a resource as a Table, with what the server warns of.
 export async function listTable(path, params, signal) {
   const response = await request(withQuery(path, params), { accept: TABLE, signal });
-  return response.json();
+  const table = await response.json();
+  return { ...table, warnings: warningsOf(response.headers.get('Warning')) };
 }
 
 // watchTable yields watch events whose objects are Tables. onopen is called when the server

@@ -47,11 +47,19 @@ export class Listing {
     this.#flush = soon(() => this.#apply());
   }
 
-  // start reads the first page and then follows.
+  // start reads the first page and then follows. A daemon that says when to ask again is asked again by then: after its
+  // start, for example, it waits for its clusters.
   async start() {
     const signal = this.#stop.signal;
-    const table = await this.#page('');
+    let table = await this.#page('');
+    while (!table && this.error?.retryAfter > 0 && !signal.aborted) {
+      await new Promise((resume) => setTimeout(resume, this.error.retryAfter * 1000));
+      if (signal.aborted) return;
+      table = await this.#page('');
+      if (table) this.error = null;
+    }
     if (!table || signal.aborted) return;
+    if (table.warnings.length > 0) this.notice = `${table.warnings.join('. ')}.`;
     this.#follow(table.metadata?.resourceVersion ?? '', signal);
   }
 

@@ -186,3 +186,13 @@ test('a pause holds changes back', async (t) => {
   list.paused = false;
   await until('it shows', () => list.rows[0].cells[1] === 'X');
 });
+
+test('a daemon that is starting is asked again, and what it leaves out is shown', async (t) => {
+  const starting = new Response(JSON.stringify({ kind: 'Status', code: 503, message: 'the daemon is starting' }), { status: 503, headers: { 'Retry-After': '0.01' } });
+  const warned = new Response(JSON.stringify({ columnDefinitions, ...page(['a']) }), { headers: { Warning: '299 mirador "cluster us is left out: \\"no\\" answer", 299 mirador "cluster eu is old"' } });
+  const server = serve([starting, warned]);
+  const { list } = listing(t);
+  await list.start();
+  assert.deepEqual([names(list), list.error, server.lists.length], ['a', null, 2]);
+  assert.equal(list.notice, 'cluster us is left out: "no" answer. cluster eu is old.');
+});
