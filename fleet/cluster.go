@@ -30,6 +30,8 @@ type Cluster struct {
 	done   chan struct{}      // closed when everything of it has ended
 	poke   chan struct{}      // what the cluster serves may have changed
 
+	renewed chan struct{} // it is reached in another way now
+
 	shown   atomic.Pointer[catalogue]
 	docs    *documents
 	version atomic.Pointer[serverVersion]
@@ -65,7 +67,7 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	now := time.Now()
 	c := &Cluster{
 		fleet: f, name: name, origin: origin, joined: now, state: Joining, since: now,
-		done: make(chan struct{}), poke: make(chan struct{}, 1),
+		done: make(chan struct{}), poke: make(chan struct{}, 1), renewed: make(chan struct{}, 1),
 		triggers: map[schema.GroupResource]*trigger{},
 	}
 	c.shown.Store(&catalogue{})

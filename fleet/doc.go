@@ -11,9 +11,10 @@
 //	pods, ok := eu.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
 //	for pod := range pods.Snapshot().ByIndex(fleet.NamespaceIndex, "web") { … }
 //
-// Clusters come from kubeconfigs (FromKubeconfig and Join), from a folder of them that is
-// followed (FollowFolder), and from whoever sends one (JoinKubeconfig); the last are
-// remembered over a restart.
+// Clusters come from a config (Join), from a kubeconfig or a folder of them that is followed
+// (FollowKubeconfig, FollowFolder), and from whoever sends a kubeconfig (JoinKubeconfig); the
+// last are remembered over a restart. Other credentials for the same cluster are used in
+// place: nothing is listed anew and no watch ends.
 //
 // What it promises:
 //

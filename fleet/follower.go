@@ -40,14 +40,14 @@ type followedFile struct {
 }
 
 type followedCluster struct {
-	text string // of its context
-	c    *Cluster
+	found
+	c *Cluster // nil where another cluster had the name first
 }
 
 // FollowFolder has the clusters of a folder of kubeconfigs join, before or during Run. A cluster's name is its file's
 // without the extension, as a DNS label; a file with several contexts is a cluster for each, named name-context. Hidden
 // files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file that is added
-// or removed is a cluster joining or leaving.
+// or removed is a cluster joining or leaving, and one with other credentials for the same cluster has it go on with those.
 func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFolder, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return kubeconfigsIn(dir) }
@@ -67,6 +67,32 @@ func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	}
 	if err := w.look(context.Background()); err != nil {
 		return nil, err
+	}
+	return w, nil
+}
+
+// FollowKubeconfig has contexts of a kubeconfig join, all of them if none is named, before or during Run. Their clusters
+// have the contexts' names, made DNS labels; one whose name another cluster has is left out. Run follows the file from then
+// on. A context that was named keeps its cluster when it is gone from the file; where none was named, contexts that are added or
+// removed are clusters joining or leaving.
+func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, error) {
+	w := &Follower{f: f, origin: FromFile, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
+	w.paths = func() ([]string, error) { return []string{path}, nil }
+	w.read = func(path string) (map[string]found, error) {
+		all, err := readContexts(path, contexts)
+		if err != nil {
+			return nil, err
+		}
+		return byCluster(all, dnsLabel)
+	}
+	file := &followedFile{clusters: map[string]followedCluster{}}
+	w.files[path] = file
+	want, err := w.read(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+	}
+	if err := w.settle(context.Background(), file, want, path); err != nil {
+		return nil, fmt.Errorf("use the kubeconfig %s: %w", path, err)
 	}
 	return w, nil
 }
@@ -194,33 +220,62 @@ func (w *Follower) follow(ctx context.Context, file *followedFile, path string) 
 	return nil
 }
 
-// settle has the clusters of a file leave that are gone or are others now, and join that are new or are others now.
+// settle has the clusters of a file leave that are gone or are others now, and join that are new or are others now. A
+// cluster that is the same with other credentials goes on with those.
 func (w *Follower) settle(ctx context.Context, file *followedFile, want map[string]found, path string) error {
 	var failed []error
 	for cluster, have := range file.clusters {
-		if c, ok := want[cluster]; ok && c.text == have.text {
+		next, wanted := want[cluster]
+		if wanted && (next.text == have.text || have.c == nil) {
+			continue
+		}
+		if wanted && w.renewed(ctx, &have, next) {
+			file.clusters[cluster] = followedCluster{next, have.c}
 			continue
 		}
 		delete(file.clusters, cluster)
-		wait, cancel := context.WithTimeout(ctx, leaveTimeout)
-		// One that left otherwise, and perhaps joined anew, does not belong to the file any more.
-		if err := w.f.remove(wait, have.c); err != nil && !errors.Is(err, ErrUnknown) {
+		if err := w.leave(ctx, have.c); err != nil {
 			failed = append(failed, err)
 		}
-		cancel()
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(want)) {
 		if _, have := file.clusters[cluster]; have {
 			continue
 		}
 		c, err := w.f.join(cluster, want[cluster].cfg, Origin{w.origin, path}, nil)
-		if err != nil {
+		if err != nil && !(w.origin == FromFile && errors.Is(err, ErrExists)) {
 			failed = append(failed, err) // and tried again at the next look
 			continue
 		}
-		file.clusters[cluster] = followedCluster{text: want[cluster].text, c: c}
+		file.clusters[cluster] = followedCluster{want[cluster], c}
 	}
 	return errors.Join(failed...)
+}
+
+// renewed has a cluster that is still a member go on in the way that its file says now, if it is the same cluster.
+func (w *Follower) renewed(ctx context.Context, have *followedCluster, next found) bool {
+	if now, member := w.f.Cluster(have.c.name); !member || now != have.c {
+		return false
+	}
+	same, err := have.c.renew(ctx, next.cfg, sameServer(have.server, next.server))
+	if err != nil {
+		have.c.log("use a kubeconfig that has changed", err)
+	}
+	return same
+}
+
+// leave has a cluster leave that a file does not have any more. One that left otherwise, and perhaps joined anew, does not
+// belong to the file.
+func (w *Follower) leave(ctx context.Context, c *Cluster) error {
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if err := w.f.remove(ctx, c); err != nil && !errors.Is(err, ErrUnknown) {
+		return err
+	}
+	return nil
 }
 
 // stamp tells whether a file may have changed, without reading it.

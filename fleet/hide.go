@@ -4,7 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,10 +19,16 @@ const maxText = 600
 
 // hider keeps a cluster's credentials out of texts. A server may well quote them.
 type hider struct {
-	secrets *strings.Replacer
+	secrets atomic.Pointer[strings.Replacer]
+
+	mu    sync.Mutex
+	known []string // the newest last
 	// detailed shows errors of no known kind as they are. It is off for clusters that joined at run time: see fault.
 	detailed bool
 }
+
+// maxSecrets is how many credentials of a cluster are known at a time. Those of before may still be quoted for a while.
+const maxSecrets = 12
 
 const hidden = "[hidden]"
 
@@ -29,18 +38,31 @@ var (
 )
 
 func newHider(cfg *rest.Config) *hider {
-	var pairs []string
+	h := &hider{}
+	h.add(cfg)
+	return h
+}
+
+// add hides the credentials of another config too.
+func (h *hider) add(cfg *rest.Config) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, s := range []string{cfg.BearerToken, cfg.Password, string(cfg.KeyData)} {
-		if len(s) > 3 {
-			pairs = append(pairs, s, hidden)
+		if len(s) > 3 && !slices.Contains(h.known, s) {
+			h.known = append(h.known, s)
 		}
 	}
-	return &hider{secrets: strings.NewReplacer(pairs...)}
+	h.known = slices.Clone(h.known[max(0, len(h.known)-maxSecrets):])
+	var pairs []string
+	for _, s := range h.known {
+		pairs = append(pairs, s, hidden)
+	}
+	h.secrets.Store(strings.NewReplacer(pairs...))
 }
 
 // text makes a text fit to be shown: no secrets, one line, not too long.
 func (h *hider) text(s string) string {
-	s = h.secrets.Replace(s)
+	s = h.secrets.Load().Replace(s)
 	s = userInURL.ReplaceAllString(s, "://"+hidden+"@")
 	s = bearer.ReplaceAllString(s, "$1 "+hidden)
 	s = strings.Map(func(r rune) rune {

@@ -175,17 +175,13 @@ func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, e
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
-	out := make(map[string]*rest.Config, len(found))
-	by := map[string]string{}
-	for _, c := range found {
-		name := dnsLabel(c.context)
-		if name == "" {
-			return nil, fmt.Errorf("read the kubeconfig %s: context %q has nothing that a cluster could be named by; rename it", path, c.context)
-		}
-		if other, taken := by[name]; taken {
-			return nil, fmt.Errorf("read the kubeconfig %s: the contexts %q and %q would both be the cluster %q; rename one, or choose contexts", path, other, c.context, name)
-		}
-		by[name], out[name] = c.context, c.cfg
+	named, err := byCluster(found, dnsLabel)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+	}
+	out := make(map[string]*rest.Config, len(named))
+	for name, c := range named {
+		out[name] = c.cfg
 	}
 	return out, nil
 }
@@ -194,6 +190,7 @@ func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, e
 type found struct {
 	context string
 	text    string // what the context uses, to tell whether it changed
+	server  *api.Cluster
 	cfg     *rest.Config
 }
 
@@ -233,7 +230,7 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		if err != nil {
 			return nil, fmt.Errorf("context %q: %w", name, err)
 		}
-		out = append(out, found{context: name, text: string(text), cfg: cfg})
+		out = append(out, found{context: name, text: string(text), server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
 	}
 	return out, nil
 }

@@ -26,7 +26,8 @@ const userAgent = "mirador"
 // beside them.
 type link struct {
 	cluster  string
-	base     *url.URL
+	base     *url.URL // the address that requests are made for
+	ways     *switched
 	client   *http.Client
 	plain    *rest.Config // without credentials: the client has them
 	settings []informer.Option
@@ -47,42 +48,20 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	case cfg.Host == "":
 		return nil, errors.New("the config has no Host; set it to the API server's URL")
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.UserAgent = userAgent
-	cfg.Timeout = 0 // it would end watches
 	hide := newHider(cfg)
 	conns := newDialer(cfg.Dial)
-	cfg.Dial = conns.DialContext
-	cfg.APIPath = "/"
-	base, _, err := rest.DefaultServerUrlFor(cfg)
+	first, err := newWay(cfg, conns, hide)
 	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w", err))
+		return nil, err
 	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
-	}
-	l := &link{cluster: name, base: base, conns: conns, client: &http.Client{Transport: &straight{transport}}, hide: hide, log: hide.logger(o.Logger),
+	ways := newSwitched(first)
+	l := &link{cluster: name, base: first.base, ways: ways, conns: conns, client: &http.Client{Transport: ways}, hide: hide, log: hide.logger(o.Logger),
 		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes)}
 	// Whatever the config says of TLS and credentials is in the transport now.
-	l.plain = &rest.Config{Host: base.String(), UserAgent: userAgent, QPS: -1}
+	l.plain = &rest.Config{Host: first.base.String(), UserAgent: userAgent, QPS: -1}
 	l.settings = slices.Clip([]informer.Option{informer.Layout(store.Packed), informer.History(o.HistoryBytes, o.HistoryAge),
 		informer.Logger(l.log), informer.OnProblem(onProblem)})
 	return l, nil
-}
-
-// straight follows no redirects. An API server sends none for what is asked here, and the
-// credentials, which are added below, would go along to wherever it points.
-type straight struct{ next http.RoundTripper }
-
-// RoundTrip refuses an answer that points elsewhere.
-func (s *straight) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := s.next.RoundTrip(r)
-	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "" {
-		resp.Body.Close()
-		return nil, &redirectError{resp.StatusCode}
-	}
-	return resp, err
 }
 
 // redirectError is an answer that points elsewhere.
@@ -92,9 +71,6 @@ type redirectError struct{ code int }
 func (e *redirectError) Error() string {
 	return fmt.Sprintf("the server answered %d, a redirect, which is not followed", e.code)
 }
-
-// WrappedRoundTripper gives the transport below, whose connections can be closed.
-func (s *straight) WrappedRoundTripper() http.RoundTripper { return s.next }
 
 // answer is what a server said to a question beside its resources.
 type answer struct {
@@ -134,7 +110,8 @@ func (l *link) get(ctx context.Context, path, accept, etag string, limit int) (a
 
 // asking says what was attempted.
 func (l *link) asking(path string) string {
-	return fmt.Sprintf("get %s from %s", path, l.base.Scheme+"://"+l.base.Host)
+	at := l.ways.now.Load().base
+	return fmt.Sprintf("get %s from %s", path, at.Scheme+"://"+at.Host)
 }
 
 func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {

@@ -75,7 +75,8 @@ func retryAfter(failures int) time.Duration {
 }
 
 // await waits for the time of the next look, and reports whether a change there was the
-// reason for it. A cluster that does not answer is not asked earlier for a change.
+// reason for it. A cluster that does not answer is not asked earlier for a change, but it is for
+// other credentials.
 func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (changed bool) {
 	judge := time.NewTicker(judgeEvery)
 	defer judge.Stop()
@@ -94,6 +95,8 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (change
 			return changed
 		case <-judge.C:
 			c.judge()
+		case <-c.renewed:
+			return changed // what failed may succeed now
 		case <-c.link.ledger.full:
 			c.reopen()
 			c.judge()

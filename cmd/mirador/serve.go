@@ -79,10 +79,10 @@ A flag counts before the environment, and that before the file.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`, which is followed: new credentials are used (default: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringSliceVar(&f.contexts, "context", nil, "`context` of the kubeconfig to mirror, may be repeated (default: the current one)")
 	flags.BoolVar(&f.allContexts, "all-contexts", false, "mirror every context of the kubeconfig")
-	flags.StringVar(&f.folder, "folder", "", "`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving")
+	flags.StringVar(&f.folder, "folder", "", "`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other credentials changes no more than those")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", "`address` to serve on; any but this machine's own needs a certificate and a token")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
@@ -196,13 +196,20 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 		followers = append(followers, follower)
 	}
 	if f.folder == "" || f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts {
-		err = f.joinContexts(fl)
+		follower, err := f.followContexts(fl)
+		if err != nil {
+			return nil, err
+		}
+		if follower != nil {
+			followers = append(followers, follower)
+		}
 	}
-	return followers, err
+	return followers, nil
 }
 
-// joinContexts has contexts of the kubeconfig join.
-func (f *serveFlags) joinContexts(fl *fleet.Fleet) error {
+// followContexts has contexts of the kubeconfig join. The current context is that of now: who switches to another one means
+// kubectl, and not the daemon.
+func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 	path := f.kubeconfig
 	if path == "" {
 		path = clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
@@ -212,28 +219,18 @@ func (f *serveFlags) joinContexts(fl *fleet.Fleet) error {
 		cfg, err := clientcmd.LoadFromFile(path)
 		switch {
 		case err != nil && len(fl.Clusters()) > 0:
-			return nil // those that are remembered will do
+			return nil, nil // those that are remembered will do
 		case err != nil:
 			if _, said := fleet.FromKubeconfig(path); said != nil {
 				err = said // in plain words, and without quoting the file
 			}
-			return fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
+			return nil, fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
 		case cfg.CurrentContext == "":
-			return fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with --all-contexts", path)
+			return nil, fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with --all-contexts", path)
 		}
 		contexts = []string{cfg.CurrentContext}
 	}
-	found, err := fleet.FromKubeconfig(path, contexts...)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for name, cfg := range found {
-		if err := fl.Join(name, cfg, fleet.Origin{Kind: "kubeconfig", Detail: path}); err != nil && !errors.Is(err, fleet.ErrExists) {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
+	return fl.FollowKubeconfig(path, contexts...)
 }
 
 // run serves until ctx ends or a part fails, and ends all of it.
