@@ -8,7 +8,7 @@ const apiServerPeriod = time.Minute
 // bookmarkTimes says when an API server sends the bookmarks of one watch: every minute,
 // late by up to a second because it looks once a second whose turn it is, and two seconds
 // before the watch ends. In every other watch that last one is sent twice. period
-// stands for the minute, and everything else is in proportion to it. No randomness:
+// stands for the minute, and everything else is in proportion to it. Nothing is random:
 // the same watch has the same bookmarks.
 type bookmarkTimes struct {
 	period time.Duration
