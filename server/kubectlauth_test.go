@@ -22,7 +22,7 @@ func TestKubectlIsToldWhatItMayDo(t *testing.T) {
 		{"auth can-i get /version", 0, "yes"},
 		{"auth can-i create pods -A", 1, "no - this is a read-only mirror"},
 		{"auth can-i get pods --subresource=log -A", 1, "no - a mirror has no log of pods"},
-		{"auth can-i --list -A", 0, "deployments.apps"},
+		{"auth can-i --list", 0, "deployments.apps"},
 		{"auth whoami", 0, "system:anonymous"},
 	} {
 		for _, server := range []string{p.ours, p.all} {
