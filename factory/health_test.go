@@ -1,0 +1,77 @@
+package factory_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// Reports are made, indexes are added and resources started, all at once: an index waits for the writer, which
+// reports, a start for the index, and whoever hears of the report asks for Health, which must wait for neither.
+func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
+	s := informertest.NewServer()
+	cfg, closePipe := informertest.Pipe(s)
+	defer closePipe()
+	var f *factory.Factory
+	var asked atomic.Int32
+	f, err := factory.New(cfg, quiet, factory.OnProblem(func(informer.Problem) {
+		f.Health()
+		asked.Add(1)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f))
+	fails := func(*corev1.Pod) ([]string, error) { return nil, errors.New("no") }
+	if err := h.AddIndex("fails", fails); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, f.WaitForSync)
+	const rounds = 100
+	var all sync.WaitGroup
+	all.Go(func() {
+		for n := range rounds {
+			if _, err := s.Create(pod("a", fmt.Sprintf("pod-%d", n))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Go(func() {
+		for n := 0; asked.Load() < rounds; n++ {
+			if runtime.Gosched(); n >= rounds/4 {
+				continue
+			}
+			if err := h.AddIndex(fmt.Sprintf("index-%d", n), fails); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Go(func() {
+		for asked.Load() < rounds {
+			if err := f.StartResource(podsGVR); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it has come to a standstill")
+	}
+	wait(t, f.Stop)
+}
