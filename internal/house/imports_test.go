@@ -77,7 +77,7 @@ var rules = []rule{
 		"tests and measurements of every room use it, so it may know none of them"},
 	{"internal/overload", []string{"object", "source", "fanout", "informer"},
 		"an overload needs no server, so that fake time can drive it"},
-	{"internal/soak", []string{"object", "store", "source", "fanout", "informer", "source/kube", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/..."},
+	{"internal/soak", []string{"object", "store", "source", "fanout", "reflector", "informer", "source/kube", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/..."},
 		"a program as a user's would be, on a real cluster"},
 	{"internal/cli", []string{"object", "fleet", "server/...", anyKubernetes, "github.com/spf13/...", "sigs.k8s.io/yaml"},
 		"the commands of the program; cmd only wires them. It reads through a server, never past it"},
