@@ -508,3 +508,22 @@ func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T
 		}
 	})
 }
+
+// What was released while another one was waited for is not taken for stopped.
+func TestWaitForSyncPassesOverWhatWasReleasedMeanwhile(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		heal := w.Inject(informertest.Fault{Resource: "configmaps", Code: 500})
+		open[any](w)(factory.Of[*corev1.ConfigMap](w.f))
+		h := pods(w)
+		w.start()
+		waited := make(chan error)
+		go func() { waited <- w.f.WaitForSync(context.Background()) }() // first for configmaps.v1, then for pods.v1
+		synctest.Wait()
+		h.Release()
+		synctest.Wait()
+		heal()
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+}

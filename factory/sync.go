@@ -75,6 +75,9 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 // is waited for no longer.
 func (f *Factory) awaitSync(ctx context.Context, s share) error {
 	r, synced := s.run()
+	if r == nil && !f.inUse(s) {
+		return nil
+	}
 	if r == nil {
 		return fmt.Errorf("%s is stopped; start it with Start or StartResource", s.title())
 	}
