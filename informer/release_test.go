@@ -12,6 +12,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // A controller stops its informer and lets its workers drain their queue: what they look
@@ -213,4 +214,32 @@ func isOver(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// A Run that is still dropping what the last one left can be stopped as any other.
+func TestP9_ARunThatBeginsAgainCanBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over, end := context.WithCancel(t.Context())
+		end()
+		var r *running
+		var stopped error
+		r = make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{20, nil}),
+			informer.DetectWrites(func(store.Written) { stopped = r.Informer.Stop(over) })) // called while the store is emptied
+		r.run(t)
+		synctest.Wait()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		obj, _ := r.Get("a")
+		obj.n = 2
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if err := r.Informer.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 0 || !errors.Is(stopped, context.Canceled) {
+			t.Errorf("Stop said %v, and Run went on for %s", stopped, took)
+		}
+	})
 }

@@ -94,7 +94,7 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 		}
 		// The last Run's state is dropped before a handler can join: it would be given
 		// objects whose end is never announced.
-		i.state = starting
+		i.state, i.cancel = starting, cancel
 		i.mu.Unlock()
 		i.beginWrite()
 		i.reset()
@@ -175,7 +175,7 @@ func (i *Informer[T]) verify() {
 // run needs no stop.
 func (i *Informer[T]) Stop(ctx context.Context) error {
 	i.mu.Lock()
-	if i.state != running && i.state != stopping {
+	if i.state == created || i.state == stopped {
 		i.mu.Unlock()
 		return nil
 	}
