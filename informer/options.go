@@ -81,7 +81,8 @@ func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
 // Transform changes each object before it is stored, once per version, typically
 // to drop what nobody reads. It may change the object in place. An object for
 // which it fails keeps the state it had, or stays out, and is reported. While it runs, the informer
-// can be read and asked anything; the changes behind it wait.
+// can be read, and the changes behind it wait. It must not add an index nor call Amend: for the objects of a
+// list it runs inside the write that both wait for.
 func Transform[T any](f func(obj T) (T, error)) Option {
 	return optionFunc(func(s *settings) error {
 		if s.transform != nil {
