@@ -91,13 +91,16 @@ func (i *Informer[T]) reportHeld() {
 	}
 }
 
-// report logs a problem and tells OnProblem. A panic there, or in the logger, is counted as "report" and ends nothing: it may
-// be the goroutine that reads the source, or a handler's.
+// report logs a problem and tells OnProblem. A panic there, or in the logger, is counted as "report" and ends nothing, unless
+// CrashOnPanic says so: it may be the goroutine that reads the source, or a handler's.
 func (i *Informer[T]) report(p Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			i.count("report")
 			i.complain(p, recovered)
+			if i.cfg.crash != nil && i.cfg.crash() {
+				panic(recovered)
+			}
 		}
 	}()
 	level := slog.LevelWarn

@@ -44,44 +44,70 @@ func (s *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEv
 // AddEventHandlerWithOptions adds a handler. While the informer runs, the handler
 // is first given what is stored; nobody else waits for that.
 func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	refused := func() error {
 		return fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
 	}
-	switch {
-	case s.stopped:
+	if s.IsStopped() {
 		return nil, refused()
-	case handler == nil:
+	}
+	if handler == nil {
 		return nil, errors.New("the handler is nil; give a ResourceEventHandler, such as ResourceEventHandlerFuncs")
 	}
 	r := &registration{owner: s, handler: handler, logger: klog.Background(), name: fmt.Sprintf("%T", handler), joined: time.Now()}
 	if options.Logger != nil {
 		r.logger = *options.Logger
 	}
-	wanted := s.defaultResync
-	if options.ResyncPeriod != nil {
-		wanted = *options.ResyncPeriod
+	joined, err := s.joinBeforeStart(r, options.ResyncPeriod)
+	if !joined && err == nil {
+		err = s.joinRunning(r)
 	}
-	r.wanted = s.resyncPeriod(r.logger, wanted)
-
-	how := []informer.SubscribeOption{informer.HandlerName(r.name), informer.ResyncEvery(0), informer.MaxBacklog(s.extra.backlog()),
-		informer.OnPanic(r.failed)}
-	if !s.started {
-		// What somebody has put into the store by hand is not news: the first list
-		// will say what is.
-		how = append(how, informer.FromNow())
-	}
-	sub, err := s.engine.SubscribeEntries(r.handle, how...)
 	if err != nil {
 		return nil, refused()
 	}
-	r.sub = sub
-	s.handlers[r] = struct{}{}
-	if s.started {
-		r.setResync(s.check)
-	}
 	return r, nil
+}
+
+// joinBeforeStart fixes a handler's resync period and adds the handler if the informer has not started. What was put into
+// the store by hand is not news to it: the first list will say what is. So there is no replay, and nothing waits for the
+// writer while the lock is held.
+func (s *sharedIndexInformer) joinBeforeStart(r *registration, resync *time.Duration) (joined bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := s.defaultResync
+	if resync != nil {
+		wanted = *resync
+	}
+	r.wanted = s.resyncPeriod(r.logger, wanted)
+	if s.started {
+		return false, nil
+	}
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, append(s.how(r), informer.FromNow())...); err != nil {
+		return false, err
+	}
+	s.handlers[r] = struct{}{}
+	return true, nil
+}
+
+// joinRunning adds a handler to an informer that runs. Its replay is a snapshot, for which it may have to wait for the
+// writer: without the lock.
+func (s *sharedIndexInformer) joinRunning(r *registration) (err error) {
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, s.how(r)...); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return informer.ErrStopped // the engine ends the subscription with all others
+	}
+	s.handlers[r] = struct{}{}
+	r.setResync(s.check)
+	return nil
+}
+
+// how is how a handler joins the engine's informer.
+func (s *sharedIndexInformer) how(r *registration) []informer.SubscribeOption {
+	return []informer.SubscribeOption{informer.HandlerName(r.name), informer.ResyncEvery(0),
+		informer.MaxBacklog(s.extra.backlog()), informer.OnPanic(r.failed)}
 }
 
 // resyncPeriod applies the lower bounds to a period that was asked for. Before the
@@ -199,9 +225,7 @@ func (r *registration) failed(recovered any) {
 // rest holds a handler still that has just panicked; false if the informer has
 // ended meanwhile.
 func (r *registration) rest() bool {
-	r.owner.mu.Lock()
-	ctx := r.owner.runContext
-	r.owner.mu.Unlock()
+	ctx := *r.owner.runContext.Load()
 	t := time.NewTimer(crashPause)
 	defer t.Stop()
 	select {
@@ -253,10 +277,3 @@ var _ interface {
 	ResourceEventHandlerRegistration
 	ShutdownChan() <-chan struct{}
 } = &registration{}
-
-// errorContext is what error handlers are called with.
-func (s *sharedIndexInformer) errorContext() context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runContext
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,13 +29,19 @@ const forever = 100 * 365 * 24 * time.Hour
 
 // sharedIndexInformer is a SharedIndexInformer: the engine's informer behind
 // client-go's methods.
+//
+// The rule for its locks: mu is never held while something waits for the engine's writer, as a snapshot, a new handler
+// with its replay and a new index do; and nothing that the writer reports, see problem, takes mu.
 type sharedIndexInformer struct {
 	engine  *informer.Informer[any]
 	indexer *keyedStore
 	example runtime.Object
 	extra   Options
 
-	mu               sync.Mutex
+	// runContext is what error handlers are called with.
+	runContext atomic.Pointer[context.Context]
+
+	mu               sync.Mutex // see the rule above
 	started, stopped bool
 	defaultResync    time.Duration
 	check            time.Duration // how often resyncs are looked for; 0 never
@@ -43,10 +50,9 @@ type sharedIndexInformer struct {
 	// tell tells of lists and watches that failed. It is a plain function, and not
 	// client-go's handler type, because a type that the program can reach by
 	// reflection from a field would bring client-go's Reflector into the program.
-	tell       func(ctx context.Context, err error)
-	runContext context.Context
-	handlers   map[*registration]struct{}
-	written    func(store.Written) // nil: nobody looks
+	tell     func(ctx context.Context, err error)
+	handlers map[*registration]struct{}
+	written  func(store.Written) // nil: nobody looks
 }
 
 var _ SharedIndexInformer = &sharedIndexInformer{}
@@ -77,9 +83,9 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		defaultResync: o.ResyncPeriod,
 		check:         o.ResyncPeriod,
 		tell:          func(ctx context.Context, err error) { logWatchError(ctx, describe, describe, err) },
-		runContext:    context.Background(),
 		handlers:      map[*registration]struct{}{},
 	}
+	s.runContext.Store(new(context.Background()))
 	src := newSource(lw, exampleOf(example), describe)
 	src.transform = func() TransformFunc { return s.transform }
 	indexers := usable(o.Indexers)
@@ -103,9 +109,10 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 	}
 	s.engine = engine
 	s.indexer = &keyedStore{key: DeletionHandlingMetaNamespaceKeyFunc, shelf: &shelf{
-		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, indexers: indexers, named: true,
+		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, named: true,
 		sourceVersion: engine.Reader().Version, metric: storeGauge(o.Identifier, o.InformerMetricsProvider),
 	}}
+	s.indexer.indexers.Store(&indexers)
 	return s
 }
 
@@ -177,13 +184,14 @@ func (s *sharedIndexInformer) start(ctx context.Context) bool {
 		return false
 	}
 	s.started = true
-	s.runContext = ctx
+	s.runContext.Store(&ctx)
 	s.firstCheck = time.Now().Add(s.check)
 	for r := range s.handlers {
 		r.setResync(s.check)
 	}
 	if s.indexer.metric != nil {
-		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"))
+		// From now on, without a replay, which would wait for the writer under the lock.
+		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"), informer.FromNow())
 		utilruntime.Must(err) // it has not run, so it cannot have stopped
 	}
 	return true

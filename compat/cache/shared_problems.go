@@ -12,12 +12,12 @@ import (
 
 // problem makes known what went wrong: to the error handler what client-go tells
 // it, lists and watches that could not be opened; to the log the rest. All of it is
-// counted in the engine's Health.
+// counted in the engine's Health. It takes no lock of the informer's: see sharedIndexInformer.
 func (s *sharedIndexInformer) problem(p informer.Problem) {
 	if s.extra.OnProblem != nil {
 		s.extra.OnProblem(p)
 	}
-	ctx := s.errorContext()
+	ctx := *s.runContext.Load()
 	logger := klog.FromContext(ctx)
 	name, err := s.engine.Name(), cause(p.Err)
 	reason := source.ReasonOf(p.Err)

@@ -33,31 +33,39 @@ type shelf struct {
 	// named: the keys are those of MetaNamespaceKeyFunc, whatever is stored.
 	named bool
 
-	mu       sync.Mutex
-	indexers Indexers
-	// addIndexes adds index functions to the engine store.
+	indexers atomic.Pointer[Indexers] // replaced, never changed
+	// addIndexes adds index functions to the engine store: all, or none if one of the names is taken.
 	addIndexes func(map[string]store.IndexFunc[any]) error
 }
 
 // newShelf makes a shelf with a store of its own.
 func newShelf(indexers Indexers) *shelf {
 	indexers = usable(indexers)
-	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers, false), OnError: reportIndex})
+	var writing sync.Mutex
+	var failed []error // what index functions said; reported when writing is released
+	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers, false),
+		OnError: func(key object.Key, index string, err error) { failed = append(failed, indexError(key, index, err)) }})
 	if err != nil {
 		// usable has left out whatever New refuses.
 		panic(fmt.Errorf("making a store: %w", err))
 	}
-	var writing sync.Mutex
-	s := &shelf{read: w.Reader(), indexers: indexers}
+	s := &shelf{read: w.Reader()}
+	s.indexers.Store(&indexers)
 	s.write = func(f func(w *store.Writer[any])) {
 		writing.Lock()
-		defer writing.Unlock()
+		defer func() {
+			errs := failed
+			failed = nil
+			writing.Unlock()
+			for _, err := range errs { // without the lock: what is called may read the store
+				utilruntime.HandleError(err)
+			}
+		}()
 		f(w)
 	}
-	s.addIndexes = func(add map[string]store.IndexFunc[any]) error {
-		writing.Lock()
-		defer writing.Unlock()
-		return w.AddIndexes(add)
+	s.addIndexes = func(add map[string]store.IndexFunc[any]) (err error) {
+		s.write(func(w *store.Writer[any]) { err = w.AddIndexes(add) })
+		return err
 	}
 	return s
 }
@@ -95,8 +103,8 @@ func sameFunc(f, declared IndexFunc) bool {
 	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(declared).Pointer()
 }
 
-func reportIndex(key object.Key, index string, err error) {
-	utilruntime.HandleError(fmt.Errorf("indexing %q by %q: %w; the object is stored but not found by this index", key, index, err))
+func indexError(key object.Key, index string, err error) error {
+	return fmt.Errorf("indexing %q by %q: %w; the object is stored but not found by this index", key, index, err)
 }
 
 // versionOf is the resource version of an object that has one.
@@ -199,18 +207,15 @@ func fetch(w *store.Writer[any], writes []ThreadSafeStoreTransaction) {
 
 // GetIndexers gives the index functions by name.
 func (s *shelf) GetIndexers() Indexers {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.indexers)
+	return maps.Clone(*s.indexers.Load())
 }
 
 // AddIndexers adds index functions, all or none; what is stored is indexed before
 // it returns.
 func (s *shelf) AddIndexers(add Indexers) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	have := *s.indexers.Load()
 	for _, name := range slices.Sorted(maps.Keys(add)) {
-		if _, exists := s.indexers[name]; exists {
+		if _, exists := have[name]; exists {
 			return fmt.Errorf("indexer conflict: there is an index %q already; choose another name", name)
 		}
 		if add[name] == nil {
@@ -220,6 +225,12 @@ func (s *shelf) AddIndexers(add Indexers) error {
 	if err := s.addIndexes(engineIndexes(add, s.named)); err != nil {
 		return err
 	}
-	maps.Copy(s.indexers, add)
-	return nil
+	for { // no lock: adding waits for the writer, and what the writer reports may ask for the indexes
+		have := s.indexers.Load()
+		all := maps.Clone(*have)
+		maps.Copy(all, add)
+		if s.indexers.CompareAndSwap(have, &all) {
+			return nil
+		}
+	}
 }

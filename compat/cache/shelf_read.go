@@ -57,9 +57,7 @@ func (s *shelf) bucket(name string) (store.Index[any], error) {
 
 // Index gives the objects that share a value of an index with obj.
 func (s *shelf) Index(name string, obj any) ([]any, error) {
-	s.mu.Lock()
-	f := s.indexers[name]
-	s.mu.Unlock()
+	f := (*s.indexers.Load())[name]
 	if f == nil {
 		return nil, noIndex(name)
 	}
