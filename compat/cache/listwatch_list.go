@@ -34,7 +34,8 @@ type pages struct {
 }
 
 // List asks for the first page.
-func (s *lwSource) List(ctx context.Context, opts source.ListOptions) (source.Lister[any], error) {
+func (s *lwSource) List(ctx context.Context, opts source.ListOptions) (_ source.Lister[any], err error) {
+	defer contain(ctx, s.contains(), source.Unavailable, &err)
 	p := &pages{src: s, ctx: ctx}
 	if s.whole != nil {
 		p.opts, s.whole = *s.whole, nil
@@ -105,7 +106,8 @@ func (p *pages) fetch() error {
 const piece = 500
 
 // Read hands on a page, piece by piece.
-func (p *pages) Read(buf []object.Item[any]) ([]object.Item[any], error) {
+func (p *pages) Read(buf []object.Item[any]) (_ []object.Item[any], err error) {
+	defer contain(p.ctx, p.src.contains(), source.Unavailable, &err)
 	for len(p.items) == 0 {
 		if p.page == nil {
 			if p.opts.Continue == "" {

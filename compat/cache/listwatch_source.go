@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientfeatures "k8s.io/client-go/features"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -35,6 +36,8 @@ type lwSource struct {
 	transform func() TransformFunc
 	// pageSize is what the caller asked for; 0 leaves it to the rules below.
 	pageSize func() int64
+	// contains says whether a panic of the caller's functions is handled here; otherwise it passes.
+	contains func() bool
 	// bearsInternal: a stream that ends with an internal error is opened again where
 	// it was.
 	bearsInternal func() bool
@@ -61,6 +64,7 @@ func newSource(lw ListerWatcher, example any, describe string) *lwSource {
 		pageSize:    func() int64 { return 0 },
 
 		bearsInternal: func() bool { return false },
+		contains:      func() bool { return true },
 	}
 	if lw == nil {
 		s.lw = nothing{}
@@ -146,10 +150,16 @@ func transformed(t TransformFunc, obj any) (out any, err error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the transform failed: %w", err)
-	case out == nil:
+	case isNil(out):
 		return nil, errors.New("the transform returned nil; return the object, or an error")
 	}
 	return out, nil
+}
+
+// isNil reports whether there is no object, or a nil pointer in its place.
+func isNil(obj any) bool {
+	v := reflect.ValueOf(obj)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // call runs one of the caller's functions, which may know nothing of contexts, and
@@ -171,6 +181,7 @@ func call[R any](ctx context.Context, f func() (R, error), late func(R)) (R, err
 			if abandoned.Load() && o.err == nil && o.panicked == nil && late != nil {
 				select {
 				case <-done:
+					defer utilruntime.HandleCrashWithContext(ctx)
 					late(o.r)
 				default: // somebody took it after all
 				}

@@ -44,7 +44,8 @@ type events struct {
 }
 
 // Watch opens a watch.
-func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[any], error) {
+func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (_ source.Watcher[any], err error) {
+	defer contain(ctx, s.contains(), afterCrash(opts.InitialState), &err)
 	seconds := int64(opts.Timeout.Seconds())
 	o := metav1.ListOptions{
 		ResourceVersion:     string(opts.Version),
@@ -70,8 +71,18 @@ func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (source.
 		unordered: !opts.InitialState && (opts.Version == "" || opts.Version == "0")}, nil
 }
 
+// afterCrash is the reason that has the state read again after a panic: an initial state in the same way, a watch by
+// giving up its place.
+func afterCrash(initial bool) source.Reason {
+	if initial {
+		return source.Unavailable
+	}
+	return source.Expired
+}
+
 // Read waits for an event, then takes all that are there.
-func (e *events) Read(buf []source.Change[any]) ([]source.Change[any], error) {
+func (e *events) Read(buf []source.Change[any]) (_ []source.Change[any], err error) {
+	defer contain(e.ctx, e.src.contains(), afterCrash(e.initial), &err)
 	if e.failed != nil {
 		return buf, e.failed
 	}
@@ -255,7 +266,8 @@ func (s *lwSource) unexpected(event *watch.Event) error {
 }
 
 // Close stops the watch.
-func (e *events) Close() error {
+func (e *events) Close() (err error) {
+	defer contain(e.ctx, e.src.contains(), afterCrash(e.initial), &err)
 	e.w.Stop()
 	return nil
 }

@@ -44,6 +44,8 @@ type Reflector struct {
 
 	engine *reflector.Reflector[any]
 	sink   *storeSink
+	// running: RunWithContext contains panics, as client-go's does; ListAndWatch lets them pass.
+	running bool
 	// problem is what the last step met, if anything.
 	problem *reflector.Problem
 }
@@ -124,6 +126,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 
 	src := newSource(lw, expectedType, r.typeDescription)
 	src.pageSize = func() int64 { return r.WatchListPageSize }
+	src.contains = func() bool { return r.running }
 	src.bearsInternal = func() bool { return r.MaxInternalErrorRetryDuration > 0 }
 	src.key = func(obj any) (string, error) { // the store has its own; this one only tells objects apart
 		key, err := DeletionHandlingMetaNamespaceKeyFunc(obj)
@@ -132,7 +135,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		}
 		return key, nil
 	}
-	r.sink = &storeSink{store: store, report: r.storeFailed}
+	r.sink = &storeSink{store: store, report: r.storeFailed, contains: src.contains}
 	engine, err := reflector.New(reflector.Options[any]{
 		Source: src, Sink: r.sink,
 		FirstList: source.Any, TrustOrder: true,
@@ -189,16 +192,24 @@ func (r *Reflector) RunWithContext(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "type", r.typeDescription, "resyncPeriod", r.resync, "reflector", r.name)
 	defer logger.V(3).Info("Stopping reflector", "type", r.typeDescription, "reflector", r.name)
+	r.running = true
+	defer func() { r.running = false }()
 	for again := true; ctx.Err() == nil; {
 		out := r.iterate(ctx, again)
-		if out.err != nil {
-			r.onError(ctx, r, out.err)
+		if out.err != nil && !isCrash(out.err) {
+			r.failed(ctx, out.err)
 		}
 		again = !out.keepPlace
 		if !r.pause(ctx, out.wait) {
 			return
 		}
 	}
+}
+
+// failed calls the error handler.
+func (r *Reflector) failed(ctx context.Context, err error) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	r.onError(ctx, r, err)
 }
 
 // ListAndWatch lists, then watches until something goes wrong or stopCh is closed.

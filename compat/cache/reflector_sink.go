@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/source"
 )
 
 // storeSink puts what the engine's reflector reads into a ReflectorStore. A list is
@@ -12,14 +13,17 @@ import (
 type storeSink struct {
 	store  ReflectorStore
 	report func(doing string, err error)
-	filled bool // the store has had a state
+	// contains says whether a panic of the store is handled here; otherwise it passes.
+	contains func() bool
+	filled   bool // the store has had a state
 
 	list  []any
 	place map[object.Key]int // in list, for what an initial stream changes again
 }
 
 // Push implements the engine's sink.
-func (s *storeSink) Push(_ context.Context, deltas []object.Delta[any]) error {
+func (s *storeSink) Push(ctx context.Context, deltas []object.Delta[any]) (err error) {
+	defer contain(ctx, s.contains(), source.Unavailable, &err)
 	for i := range deltas {
 		if err := s.take(&deltas[i]); err != nil {
 			return err

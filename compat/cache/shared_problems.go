@@ -14,10 +14,14 @@ import (
 // it, lists and watches that could not be opened; to the log the rest. All of it is
 // counted in the engine's Health. It takes no lock of the informer's: see sharedIndexInformer.
 func (s *sharedIndexInformer) problem(p informer.Problem) {
+	ctx := *s.runContext.Load()
+	defer utilruntime.HandleCrashWithContext(ctx) // of the caller's error handler or OnProblem
 	if s.extra.OnProblem != nil {
 		s.extra.OnProblem(p)
 	}
-	ctx := *s.runContext.Load()
+	if isCrash(p.Err) {
+		return // logged where it happened
+	}
 	logger := klog.FromContext(ctx)
 	name, err := s.engine.Name(), cause(p.Err)
 	reason := source.ReasonOf(p.Err)
