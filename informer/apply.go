@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
-	"slices"
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -15,13 +14,12 @@ type batch[T any] struct {
 	open      bool // store.Begin was called
 	replacing bool // store.BeginReplace was called
 	events    []object.Event[*store.Entry[T]]
-	ahead     int               // how many deltas there are from here on
-	seq       uint64            // of the last commit
-	version   object.Version    // how far history is complete, the open batch included
-	again     []*store.Entry[T] // of an open list: what is there already and is told all the same
-	torn      object.Version    // up to where coalescing left history without order
-	distrust  bool              // of an open list: a known version may be another state
-	kept      []object.Key      // of an open list: what could not be read and stays as it was
+	ahead     int            // how many deltas there are from here on
+	seq       uint64         // of the last commit
+	version   object.Version // how far history is complete, the open batch included
+	torn      object.Version // up to where coalescing left history without order
+	distrust  bool           // of an open list: a known version may be another state
+	kept      []object.Key   // of an open list: what could not be read and stays as it was
 	// past is what stays although its history was given up: its versions say nothing
 	// about those of the new one.
 	past map[object.Key]struct{}
@@ -118,8 +116,8 @@ func (i *Informer[T]) openBatch() {
 func (i *Informer[T]) abandon() {
 	if i.batch.replacing {
 		i.writer.AbortReplace()
-		i.batch.again, i.batch.kept = nil, nil
-		i.listOver()
+		i.batch.kept = nil
+		i.batch.replacing = false
 	}
 }
 
@@ -292,6 +290,9 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	} else if i.readable(&d.Item) {
 		last = i.writer.Last(d.Item)
 	}
+	if last == nil {
+		return // it was never stored, and its last state cannot be read: there is nothing to tell
+	}
 	if exists && have.UID != "" {
 		uid = have.UID
 	}
@@ -331,8 +332,7 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	}
 	if !i.batch.distrust && !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
 		if i.cfg.verbatim { // an object listed again is an update, if only of what is there
-			have, _ := i.writer.Get(it.Key)
-			i.batch.again = append(i.batch.again, have)
+			i.writer.Repeat(it.Key)
 		}
 		return
 	}
@@ -356,7 +356,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	synced, fan := i.synced, i.fan
 	i.mu.Unlock()
 	first := !isClosed(synced)
-	i.listOver()
+	i.batch.replacing = false
 	tell := func(old, now *store.Entry[T]) {
 		if !i.batch.distrust || !sameState(old, now) {
 			i.changed(old, now, d.Item.Version, first)
@@ -366,13 +366,6 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
-	i.batch.events = slices.Grow(i.batch.events, len(i.batch.again))
-	for _, e := range i.batch.again {
-		if now, _ := i.writer.Get(e.Key); now == e { // the rest of the list left it so
-			i.changed(e, e, d.Item.Version, false)
-		}
-	}
-	i.batch.again = nil
 	if first {
 		close(synced) // before any handler hears of it: whoever is told may read (P4)
 	}

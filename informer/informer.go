@@ -51,8 +51,7 @@ type Informer[T any] struct {
 	writing atomic.Bool
 	writer  *store.Writer[T]
 	batch   batch[T]
-	here    bool          // it is held by the goroutine that reads the source
-	listEnd chan struct{} // made by an Amend that waits for the open list
+	here    bool // it is held by the goroutine that reads the source
 
 	mu     sync.Mutex
 	state  lifecycle

@@ -59,7 +59,7 @@ func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
 			delta(object.Deleted, "goes", "8", 1), delta(object.Replaced, "moves", "9", 2),
 			delta(object.ReplaceEnd, "", "9", 0)})
 		synctest.Wait()
-		if want := []string{"Delete goes", "Update moves 9", "Update same 1"}; !slices.Equal(got, want) {
+		if want := []string{"Delete goes", "Update same 1", "Update moves 9"}; !slices.Equal(got, want) {
 			t.Errorf("told %q, want %q", got, want)
 		}
 		sub.Remove()

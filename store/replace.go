@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -23,6 +24,8 @@ type staged[T any] struct {
 	rec    *record[T]
 	values []staging
 	ready  int // of how many indexes values are known
+
+	again *record[T] // in place of rec: a stored record that Repeat was called for
 }
 
 // staging is one value of one index.
@@ -53,6 +56,15 @@ func (w *Writer[T]) Seen(key object.Key, version object.Version, uid string) boo
 	return true
 }
 
+// Repeat says of an object for which Seen has just returned true that it is to be told in its place in the list: CommitReplace yields
+// it with old and now the same, unless the rest of the list changes it.
+func (w *Writer[T]) Repeat(key object.Key) {
+	w.must("Repeat", replacing)
+	if rec := w.stored(key); rec != nil {
+		w.replace.order = append(w.replace.order, staged[T]{again: rec})
+	}
+}
+
 // Staged reports whether the list has had an object in this version already, and it
 // was staged: there is nothing more to do then.
 func (w *Writer[T]) Staged(key object.Key, version object.Version, uid string) bool {
@@ -78,6 +90,10 @@ func (w *Writer[T]) Keep(key object.Key) bool {
 // It takes the item as Put does.
 func (w *Writer[T]) Stage(it object.Item[T]) {
 	w.must("Stage", replacing)
+	w.stage(it)
+}
+
+func (w *Writer[T]) stage(it object.Item[T]) {
 	known := w.stored(it.Key)
 	if known != nil {
 		known.mark = w.replace.mark
@@ -93,6 +109,26 @@ func (w *Writer[T]) Stage(it object.Item[T]) {
 		w.replace.added++
 	}
 	w.keeper.drop(before)
+}
+
+// ListOpen reports whether a list is open.
+func (w *Writer[T]) ListOpen() bool { return w.replace != nil }
+
+// secure lets the open list keep what it has of an object that a batch beside it is about to change: an object that the
+// list has as it was stored is staged, as any other is that the list has to bring back.
+func (w *Writer[T]) secure(key object.Key) {
+	rec := w.stored(key)
+	if rec == nil || rec.mark != w.replace.mark || w.staged(key) {
+		return
+	}
+	it := rec.Item()
+	it.Key = key
+	w.stage(it)
+}
+
+// staged reports whether the open list has a state of its own of an object.
+func (w *Writer[T]) staged(key object.Key) bool {
+	return w.replace.table.get(hashKey(w.sh.cfg.seed, key), key) != nil
 }
 
 // hold copies index values that wait for the end of the list; equal ones are one
@@ -154,7 +190,7 @@ func (w *Writer[T]) AbortReplace() {
 // returns its sequence number. The state before it stays readable until the new one
 // is published. Then yield, unless it is nil, is given every change: the deletes,
 // with now nil, and then the rest in the order of the list, with old nil where the
-// object is new. The entries are read-only.
+// object is new and old and now the same where Repeat asked for it. The entries are read-only.
 //
 // A list after the first means that the changes between were not seen: it ends the
 // log, which starts again at v.
@@ -193,8 +229,11 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 		yield(&rec.Entry, nil)
 	}
 	for i, s := range list.order {
-		if s.rec != nil {
+		switch {
+		case s.rec != nil:
 			yield(olds[i].entry(), &s.rec.Entry)
+		case s.again != nil && w.stored(s.again.Key) == s.again:
+			yield(&s.again.Entry, &s.again.Entry)
 		}
 	}
 	return seq
@@ -224,7 +263,7 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 		w.explicit = v
 	}
 	w.listed = true
-	w.settleLog(len(gone)+len(order) > 0)
+	w.settleLog(len(gone) > 0 || slices.ContainsFunc(order, func(s staged[T]) bool { return s.rec != nil }))
 }
 
 func (w *Writer[T]) unmarked(mark uint32) (recs []*record[T]) {

@@ -168,7 +168,7 @@ func TestCallsOutOfOrderSaySo(t *testing.T) {
 		{"second Begin", inBatch(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a batch is open"},
 		{"BeginReplace in batch", inBatch(), func(w *Writer[thing]) { w.BeginReplace() }, "a batch is open"},
 		{"Reset in batch", inBatch(), func(w *Writer[thing]) { w.Reset() }, "a batch is open"},
-		{"Begin in replace", inReplace(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a replace is open"},
+		{"Seen in a batch beside a list", inReplace(), func(w *Writer[thing]) { w.Begin(); w.Seen("a", "1", "") }, "store: Seen: a batch is open"},
 		{"Put in replace", inReplace(), func(w *Writer[thing]) { w.Put(object.Item[thing]{}) }, "a replace is open"},
 		{"second BeginReplace", inReplace(), func(w *Writer[thing]) { w.BeginReplace() }, "a replace is open"},
 	} {
@@ -217,5 +217,51 @@ func TestAListThatSaysAKeyOftenMakesNoLargeTable(t *testing.T) {
 	w.check(t)
 	if n := len(w.sh.table.Load().cells); w.Len() != 1 || n > 2*minCells {
 		t.Errorf("%d cells for %d objects", n, w.Len())
+	}
+}
+
+func TestAListHasTheLastWordOnWhatABatchBesideItChanged(t *testing.T) {
+	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
+	commit(w, func() {
+		for i, key := range []string{"same", "repeated", "changed", "gone", "dropped"} {
+			put(w, i+1, key, "red")
+		}
+	})
+	r := w.Reader()
+	w.BeginReplace()
+	if !w.Seen("same", "1", "same") || !w.Seen("dropped", "5", "dropped") || !w.Seen("repeated", "2", "repeated") {
+		t.Fatal("the list's objects are not known")
+	}
+	w.Repeat("repeated")
+	w.Stage(object.Item[thing]{Key: "changed", Version: "7", Value: thing{Color: "blue"}})
+	w.Stage(object.Item[thing]{Key: "new", Version: "8", Value: thing{Color: "blue"}})
+	commit(w, func() {
+		for _, key := range []string{"same", "changed", "new", "extra"} {
+			w.Put(object.Item[thing]{Key: object.Key(key), Value: thing{Color: "green"}})
+		}
+		w.Delete("dropped", "")
+	})
+	if s := r.Snapshot(); s.Len() != 6 || len(slices.Collect(s.ByIndex("color", "green"))) != 4 || !w.ListOpen() {
+		t.Errorf("%d objects are readable beside the list", s.Len())
+	}
+	var got []string
+	w.CommitReplace("20", func(old, now *Entry[thing]) {
+		switch {
+		case now == nil:
+			got = append(got, "- "+string(old.Key))
+		case old == nil:
+			got = append(got, "+ "+string(now.Key))
+		default:
+			got = append(got, "~ "+string(now.Key)+" "+old.Object().Color+">"+now.Object().Color)
+		}
+	})
+	slices.Sort(got)
+	want := []string{"+ dropped", "- extra", "- gone", "~ changed green>blue", "~ new green>blue", "~ repeated red>red", "~ same green>red"}
+	if !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	s := r.Snapshot()
+	if s.Len() != 5 || len(slices.Collect(s.ByIndex("color", "red"))) != 3 || len(slices.Collect(s.ByIndex("color", "blue"))) != 2 {
+		t.Errorf("%d objects are stored after the list", s.Len())
 	}
 }

@@ -77,10 +77,10 @@ type Writer[T any] struct {
 	looked    looked    // scratch of locate
 	fetched   *fetched  // until the end of the batch; nil: nothing
 
-	replace *replacement[T]
-	listed  bool // one was committed
-	plain   bool // PutAlone may be all there is to a change: objects are kept as they are given, and there is no log
-	torn    bool // EndHistory was called in the open batch
+	replace *replacement[T] // the open list; also during a batch beside it
+	listed  bool            // one was committed
+	plain   bool            // PutAlone may be all there is to a change: objects are kept as they are given, and there is no log
+	torn    bool            // EndHistory was called in the open batch
 }
 
 // change is a change of the open batch.
@@ -145,8 +145,13 @@ func (w *Writer[T]) Len() int { return w.objects.n }
 // Begin opens a batch. No snapshot shows any of it before Commit. Readers that ask
 // for a snapshot meanwhile may have to wait for Commit, so a batch should not wait
 // for anything.
+//
+// A batch may be opened while a list is open: its changes are visible with its Commit, and the list has the last word on
+// every object when it is committed.
 func (w *Writer[T]) Begin() {
-	w.enter("Begin", idle, batching)
+	if !w.phase.CompareAndSwap(replacing, batching) {
+		w.enter("Begin", idle, batching)
+	}
 	w.withdraw()
 }
 
@@ -156,12 +161,18 @@ func (w *Writer[T]) Begin() {
 // must not be changed.
 func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	w.must("Put", batching)
+	if w.replace != nil {
+		w.secure(it.Key)
+	}
 	// Searched for before the object is looked at: both wait for memory, and so they wait together.
 	w.locate(w.sh.table.Load(), it.Key)
 	w.evaluate(it.Key, it.Value, 0)
 	rec := w.keeper.keep(&it)
 	was := w.apply(it.Key, rec)
 	w.keeper.drop(was)
+	if w.replace != nil && w.staged(it.Key) {
+		rec.mark = w.replace.mark // the list changes it; it is not deleted and added
+	}
 	if w.advance(it.Version) {
 		w.bearer = rec
 	}
@@ -173,6 +184,9 @@ func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 // it is not there. The version counts in any case.
 func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 	w.must("Delete", batching)
+	if w.replace != nil {
+		w.secure(key)
+	}
 	was := w.remove(key)
 	w.keeper.drop(was)
 	w.advance(at)
@@ -216,7 +230,11 @@ func (w *Writer[T]) Commit() (seq uint64) {
 	w.seq++
 	w.publish()
 	w.fetched = nil
-	w.leave(idle)
+	if w.replace != nil {
+		w.leave(replacing)
+	} else {
+		w.leave(idle)
+	}
 	return w.seq
 }
 

@@ -26,12 +26,15 @@
 //     handlers that are being resynced.
 //   - One Run; a second one warns. The store stays readable after the stop. A handler
 //     cannot be added then. Removing a handler drops what waits for it.
-//   - A handler's panic follows utilruntime.ReallyCrash.
+//   - A handler's panic follows utilruntime.ReallyCrash, and so does one of a
+//     ListFunc, a WatchFunc or an error handler, and a list, a watch or an object
+//     that is a nil pointer: it is logged, and the state is read again after a pause.
 //   - Lists: version "0" and pages of 500 first, then not older than what was seen and
 //     whole; the newest where that has expired. WatchErrorHandler hears of lists and
 //     watches that could not be opened.
 //   - GetIndexer().Add and its like write to the store, as tests of controllers do;
-//     handlers are not told.
+//     handlers are not told. They do not wait for a list that is on its way; the
+//     list has the last word.
 //
 // # Better
 //

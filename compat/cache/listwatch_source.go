@@ -36,6 +36,8 @@ type lwSource struct {
 	transform func() TransformFunc
 	// pageSize is what the caller asked for; 0 leaves it to the rules below.
 	pageSize func() int64
+	// sizes says that something is bounded by the sizes of objects, so that they are estimated.
+	sizes bool
 	// contains says whether a panic of the caller's functions is handled here; otherwise it passes.
 	contains func() bool
 	// bearsInternal: a stream that ends with an internal error is opened again where
@@ -133,6 +135,9 @@ func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 		if m, err := meta.Accessor(value); err == nil {
 			it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
 		}
+	}
+	if s.sizes {
+		it.Size = sizeOf(value)
 	}
 	if err := failed; err != nil { // a name of its own: failed would be allocated for every object
 		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, err }

@@ -16,7 +16,9 @@ type Options struct {
 	// coalesced per object to the latest state; 0 keeps all, however many.
 	MaxBacklog int
 	// HistoryBytes and HistoryAge bound a log of recent changes, which
-	// Engine(i).Reader().Since replays; 0 bytes is none.
+	// Engine(i).Reader().Since replays; 0 bytes is none. The bytes are those of the
+	// objects before and after each change, encoded or estimated, which costs each
+	// event a few microseconds.
 	HistoryBytes int
 	HistoryAge   time.Duration
 	// Layout is the form in which objects are kept: store.Live as they are, or store.Shared or

@@ -185,11 +185,11 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		r.handler.OnAdd(e.New.ObjectFor(r.name), e.Initial)
 	case object.Update:
 		if !e.Unchanged || changed(e) || r.syncing() {
-			var old any
-			if e.Old != nil { // of what was deleted unseen and came back in a backlog there may be none
-				old = e.Old.ObjectFor(r.name)
+			if e.Old == nil { // of what was deleted unseen and came back in a backlog there may be none
+				r.handler.OnAdd(e.New.ObjectFor(r.name), false)
+				return
 			}
-			r.handler.OnUpdate(old, e.New.ObjectFor(r.name))
+			r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
 		}
 	case object.Resynced:
 		r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
@@ -198,7 +198,7 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		if e.Old != nil {
 			last = e.Old.ObjectFor(r.name)
 		}
-		if e.Missed {
+		if e.Missed || e.Old == nil { // never nothing: the key is known in any case
 			last = DeletedFinalStateUnknown{Key: string(e.Key), Obj: last}
 		}
 		r.handler.OnDelete(last)

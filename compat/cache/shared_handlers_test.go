@@ -7,10 +7,11 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// What was deleted before anybody saw it, and came back while the handler had a backlog, is an update of nothing.
-func TestAHandlerIsToldOfWhatNobodySawWithoutAnOldState(t *testing.T) {
+// An object that was deleted before the handler saw it, and came back while the handler had a backlog, has no old state.
+func TestAHandlerIsNeverCalledWithNothing(t *testing.T) {
 	var got []any
 	r := &registration{name: "h", handler: ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { got = append(got, "add", obj) },
 		UpdateFunc: func(old, obj any) { got = append(got, old, obj) },
 		DeleteFunc: func(last any) { got = append(got, last) },
 	}}
@@ -22,7 +23,7 @@ func TestAHandlerIsToldOfWhatNobodySawWithoutAnOldState(t *testing.T) {
 	} {
 		r.handle(&e)
 	}
-	want := []any{nil, "now", nil, DeletedFinalStateUnknown{Key: "a"}}
+	want := []any{"add", "now", DeletedFinalStateUnknown{Key: "a"}, DeletedFinalStateUnknown{Key: "a"}}
 	if len(got) != len(want) {
 		t.Fatalf("the handler was told %v", got)
 	}

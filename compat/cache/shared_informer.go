@@ -88,6 +88,7 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 	s.runContext.Store(new(context.Background()))
 	src := newSource(lw, exampleOf(example), describe)
 	src.transform = func() TransformFunc { return s.transform }
+	src.sizes = extra.HistoryBytes > 0 || extra.Layout == store.Packed // whose read cache keeps no large objects
 	indexers := usable(o.Indexers)
 	opts := []informer.Option{
 		informer.Verbatim(), informer.Name(describe), informer.FirstList(source.Any), informer.WatchTimeout(minWatchTimeout),
@@ -109,7 +110,7 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 	}
 	s.engine = engine
 	s.indexer = &keyedStore{key: DeletionHandlingMetaNamespaceKeyFunc, shelf: &shelf{
-		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, named: true,
+		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, named: true, sizes: src.sizes,
 		sourceVersion: engine.Reader().Version, metric: storeGauge(o.Identifier, o.InformerMetricsProvider),
 	}}
 	s.indexer.indexers.Store(&indexers)

@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -50,9 +51,9 @@ func TestAReplacedListIsStoredFirstThenDeletionsThenTheRestInItsOrder(t *testing
 		started(t, i)
 		same(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true", "add c@3 initial=true")
 
-		f.set("20", pod("d", "15"), pod("c", "16"), pod("a", "1"))
+		f.set("20", pod("a", "1"), pod("d", "15"), pod("c", "16"))
 		f.relist()
-		same(t, "after the relist", h.take(), "missed delete web/b@2", "add d@15 initial=false", "update c@3->16", "update a@1->1")
+		same(t, "after the relist", h.take(), "missed delete web/b@2", "update a@1->1", "add d@15 initial=false", "update c@3->16")
 		if stored != 3 {
 			t.Errorf("when the deletion was told, %d objects were stored, not the 3 of the new list", stored)
 		}
@@ -186,6 +187,35 @@ func TestP12_AFailingTransformEmptiesNothing(t *testing.T) {
 		engine, _ := cache.Engine(i)
 		if n := engine.Health().Problems["decode"]; n != 4 {
 			t.Errorf("%d failures were counted, want 4", n)
+		}
+	})
+}
+
+func TestADeleteOfWhatCouldNeverBeTransformedIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("a", "1"))
+		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
+		if err := i.SetTransform(func(obj any) (any, error) {
+			if obj.(*corev1.Pod).Name == "bad" {
+				return nil, errors.New("no")
+			}
+			return obj, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var deleted []any
+		added(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted = append(deleted, obj) }})
+		started(t, i)
+		w := f.current()
+		w.Add(pod("bad", "11"))
+		w.Delete(pod("bad", "12"))
+		w.Delete(pod("a", "13"))
+		synctest.Wait()
+		if len(deleted) != 1 || deleted[0].(*corev1.Pod).Name != "a" {
+			t.Errorf("the handler was told of the deletes of %v", deleted)
+		}
+		if rv := i.GetStore().LastStoreSyncResourceVersion(); rv != "13" {
+			t.Errorf("the store is at version %q", rv)
 		}
 	})
 }
@@ -393,21 +423,61 @@ func TestAnInformerStoppedBeforeItSyncedCanBeWrittenTo(t *testing.T) {
 		stop := started(t, i) // the initial state never ends
 		f.current().Add(pod("a", "1"))
 		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { // waits for the list that is under way
-			defer cancel()
-			if err := i.GetIndexer().Add(pod("b", "1")); err != nil {
-				t.Error(err)
-			}
-		}()
-		synctest.Wait()
-		if ctx.Err() != nil {
-			t.Error("a write went into the middle of a list")
+		if err := i.GetIndexer().Add(pod("b", "1")); err != nil {
+			t.Error(err)
 		}
 		stop()
-		<-ctx.Done()
 		if keys := i.GetStore().ListKeys(); len(keys) != 1 || keys[0] != "web/b" {
 			t.Errorf("stored %v", keys)
+		}
+	})
+}
+
+func TestAWriteIntoTheStoreDoesNotWaitForARelist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := holding("10", pod("changed", "1"), pod("same", "2"), pod("gone", "3"))
+		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, nil)
+		h := &record{}
+		added(t, i, h)
+		started(t, i)
+		h.take()
+		// The next list comes in two pages, the second of them after a long while.
+		f.set2(func(o metav1.ListOptions) (runtime.Object, error) {
+			if o.Continue == "" {
+				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "20", Continue: "more"},
+					Items: []corev1.Pod{*pod("changed", "11"), *pod("same", "2")}}, nil
+			}
+			time.Sleep(4 * time.Minute)
+			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}, Items: []corev1.Pod{*pod("last", "12")}}, nil
+		})
+		f.relist()
+		time.Sleep(time.Minute)
+		before := time.Now()
+		store := i.GetIndexer()
+		for _, err := range []error{store.Update(pod("changed", "by hand")), store.Delete(pod("same", "by hand")),
+			store.Add(pod("last", "by hand")), store.Add(pod("extra", "by hand"))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(before); waited > 0 {
+			t.Errorf("the writes took %v", waited)
+		}
+		if n := len(store.List()); n != 4 {
+			t.Errorf("%d objects can be read, want changed, gone, last and extra", n)
+		}
+		if err := store.Replace([]any{pod("extra", "again"), pod("changed", "again")}, "15"); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(store.List()); n != 2 {
+			t.Errorf("%d objects can be read after the replace, want extra and changed", n)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		same(t, "when the list is there", h.take(), "missed delete web/extra@again", "update changed@again->11", "add same@2 initial=false",
+			"add last@12 initial=false")
+		if n := len(store.List()); n != 3 {
+			t.Errorf("%d objects are stored, want the 3 of the list", n)
 		}
 	})
 }

@@ -30,6 +30,8 @@ type shelf struct {
 	sourceVersion func() object.Version
 	metric        GaugeMetric
 
+	// sizes says that something is bounded by the sizes of objects.
+	sizes bool
 	// named: the keys are those of MetaNamespaceKeyFunc, whatever is stored.
 	named bool
 
@@ -116,8 +118,12 @@ func versionOf(obj any) (string, bool) {
 	return m.GetResourceVersion(), true
 }
 
-func item(key string, obj any) object.Item[any] {
-	return object.Item[any]{Key: object.Key(key), Value: obj}
+func (s *shelf) item(key string, obj any) object.Item[any] {
+	it := object.Item[any]{Key: object.Key(key), Value: obj}
+	if s.sizes {
+		it.Size = sizeOf(obj)
+	}
+	return it
 }
 
 // reached notes the version of the last write.
@@ -129,7 +135,7 @@ func (s *shelf) reached(rv string) {
 func (s *shelf) put(key string, obj any) {
 	s.write(func(w *store.Writer[any]) {
 		w.Begin()
-		w.Put(item(key, obj))
+		w.Put(s.item(key, obj))
 		w.Commit()
 		if rv, ok := versionOf(obj); ok {
 			s.reached(rv)
@@ -162,13 +168,40 @@ type keyed struct {
 // replace makes items all there is; of two with one key the later counts.
 func (s *shelf) replace(items []keyed, rv string) {
 	s.write(func(w *store.Writer[any]) {
+		if w.ListOpen() {
+			s.replaceBeside(w, items)
+			s.reached(rv)
+			return
+		}
 		w.BeginReplace()
 		for _, it := range items {
-			w.Stage(item(it.key, it.obj))
+			w.Stage(s.item(it.key, it.obj))
 		}
 		w.CommitReplace("", nil)
 		s.reached(rv)
 	})
+}
+
+// replaceBeside is replace while the informer's own list is on its way: as a batch, because there is one list at a time.
+func (s *shelf) replaceBeside(w *store.Writer[any], items []keyed) {
+	keep := make(map[object.Key]bool, len(items))
+	for _, it := range items {
+		keep[object.Key(it.key)] = true
+	}
+	var gone []object.Key
+	for key := range w.Reader().Snapshot().All() {
+		if !keep[key] {
+			gone = append(gone, key)
+		}
+	}
+	w.Begin()
+	for _, key := range gone {
+		w.Delete(key, "")
+	}
+	for _, it := range items {
+		w.Put(s.item(it.key, it.obj))
+	}
+	w.Commit()
 }
 
 // transact applies several writes as one: no reader sees some of them only.
@@ -184,7 +217,7 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 			}
 			switch t.Type {
 			case TransactionTypeAdd, TransactionTypeUpdate:
-				w.Put(item(t.Key, t.Object))
+				w.Put(s.item(t.Key, t.Object))
 			case TransactionTypeDelete:
 				w.Delete(object.Key(t.Key), "")
 			}
