@@ -29,8 +29,9 @@
 //   - Work is bounded: by request, by rate, and by the number of watches.
 //   - It is for this machine alone unless Access says otherwise, and then needs a token and TLS. A page of
 //     another origin, or a strange name that leads here, is refused.
-//   - A write is 405, and the answer says where to send it. The reviews in which a user asks what it may do are answered: to
-//     get, list and watch what is mirrored, and nothing else.
+//   - A write is 405, and so is what only the cluster's own server can do, such as logs, exec and port-forward. The answer
+//     names that server. The reviews in which a user asks what it may do are answered: to get, list and watch what is
+//     mirrored, and nothing else.
 //   - Every way in which a watch ends is told such that the client misses nothing: it goes on from its version, or lists again.
 //
 // Beyond what an API server knows, lists and watches take where=, an expression in CEL, clusters= and complete=; lists

@@ -137,7 +137,7 @@ func isClusterItself(t *target) bool { return t.rest == "/" }
 func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	review := selfReviewAt(t)
 	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		fail(w, r, errReadOnly(t, r.Method), t)
+		fail(w, r, s.errReadOnly(t, r.Method), t)
 		return
 	}
 	var cluster *fleet.Cluster
@@ -238,8 +238,10 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 		}
 	}
 	if !hasSubresource(t.groupResource(), t.subresource) {
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", t.groupResource(), t.name,
-			"a mirror has no "+t.subresource+": ask the cluster itself", 0, false)
+		return s.errReadOnly(t, r.Method)
+	}
+	if isMetrics(t.group) {
+		return s.errMetrics(t)
 	}
 	if verb == "watch" {
 		if s.watches.Add(1) > int64(s.opts.Access.Watches) {

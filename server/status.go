@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -87,17 +86,6 @@ func errNoResource() error {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
 	}}
-}
-
-// errReadOnly says where a write has to go.
-func errReadOnly(t *target, method string) error {
-	where := "to the cluster itself"
-	if t.cluster != "" {
-		where = fmt.Sprintf("to the API server of cluster %q itself", t.cluster)
-	}
-	st := apierrors.NewMethodNotSupported(t.groupResource(), method).ErrStatus
-	st.Message = fmt.Sprintf("this is a read-only mirror, which answers no %s: send it %s", method, where)
-	return &apierrors.StatusError{ErrStatus: st}
 }
 
 func errNotFound(gr schema.GroupResource, name string) error { return apierrors.NewNotFound(gr, name) }

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// errReadOnly says where a request has to go that only the cluster's own API server can answer: a write, or a
+// subresource that is no part of the object, such as a pod's log.
+func (s *Server) errReadOnly(t *target, method string) error {
+	st := apierrors.NewMethodNotSupported(t.groupResource(), method).ErrStatus
+	what := "which answers no " + method
+	switch {
+	case t.subresource != "" && (method == http.MethodGet || method == http.MethodHead || !isObjectItself(t.subresource)):
+		what = fmt.Sprintf("which has no %s of %s", clip(t.subresource), clip(t.resource))
+	case t.resource == "":
+		st.Details = nil
+	}
+	st.Message = fmt.Sprintf("this is a read-only mirror, %s: send it to %s", what, s.ownServer(t))
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// isObjectItself reports whether a subresource is the object in another form.
+func isObjectItself(subresource string) bool {
+	return subresource == "status" || subresource == "scale"
+}
+
+// ownServer names the API server of the cluster that a request is about.
+func (s *Server) ownServer(t *target) string {
+	at := *t
+	if t.fleet && at.resolvePath() != nil {
+		at.cluster = ""
+	}
+	if c, ok := s.fleet.Cluster(at.cluster); ok {
+		return fmt.Sprintf("the API server of cluster %q itself, %s", c.Name(), c.ServerURL())
+	}
+	return "the API server of the cluster itself"
+}
+
+// isMetrics reports whether a group has the measurements that kubectl top reads. They can be read but not watched, so
+// no mirror has them.
+func isMetrics(group string) bool {
+	return group == "metrics.k8s.io" || strings.HasSuffix(group, ".metrics.k8s.io")
+}
+
+// errMetrics says where measurements are.
+func (s *Server) errMetrics(t *target) error {
+	st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
+	st.Message = fmt.Sprintf("this is a mirror, which has no metrics: ask %s", s.ownServer(t))
+	return &apierrors.StatusError{ErrStatus: st}
+}
