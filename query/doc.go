@@ -23,7 +23,8 @@
 //
 //   - Bounded work. A request ends with ErrTooMuch when it looks at more objects, finds more, gathers more
 //     bytes or takes longer than its Limits allow; an expression, when it costs more than 100,000 on one object.
-//     A cancelled context ends it after at most some hundred objects.
+//     A cancelled context ends it after at most some hundred objects. Request.Pace is called every few objects, so that
+//     a caller with many requests can let them take turns.
 //
 //   - No text of a request makes it panic. What is wrong with one is said as ErrInvalid, with the place.
 //

@@ -89,7 +89,8 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	defer cancel()
 	t := e.tools.Get().(*tool)
 	defer e.giveBack(t)
-	r := &run[T]{engine: e, req: &req, ctx: ctx, tool: t, budget: budget{Limits: e.limits, ctx: ctx, resource: req.Resource}}
+	r := &run[T]{engine: e, req: &req, ctx: ctx, tool: t,
+		budget: budget{Limits: e.limits, ctx: ctx, resource: req.Resource, pacing: req.Pace}}
 	if req.Continue != "" {
 		return e.resume(ctx, r, views)
 	}

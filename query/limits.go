@@ -43,8 +43,18 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// lookEvery is after how many objects the context is looked at.
-const lookEvery = 256
+// How often the context is looked at and Request.Pace is called: after so many objects, or comparisons of two of them.
+const (
+	lookEvery    = 256
+	paceEvery    = 16
+	pacedCompare = 1024
+)
+
+// What a result holds beside the snapshot: its place in a slice that grows, and each value that it is sorted by.
+const (
+	resultBytes = 64
+	rankBytes   = 64
+)
 
 // budget is what one request has used of its limits.
 type budget struct {
@@ -54,7 +64,17 @@ type budget struct {
 	scanned  int
 	results  int
 	bytes    int64
-	ranking  int64
+	ranking  int64 // bytes of text that the list is sorted by
+	ranks    int64 // values that it is sorted by
+	pacing   func(held int64) error
+}
+
+// pace lets others have the processor.
+func (b *budget) pace() error {
+	if b.pacing == nil {
+		return nil
+	}
+	return b.pacing(int64(b.results)*resultBytes + b.ranks*rankBytes + b.ranking)
 }
 
 // within gives a context that ends when the request's time is over.
@@ -70,6 +90,11 @@ func (l Limits) within(ctx context.Context, resource string) (context.Context, c
 func (b *budget) scan() error {
 	if b.scanned%lookEvery == 0 && b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
+	}
+	if b.scanned%paceEvery == paceEvery-1 {
+		if err := b.pace(); err != nil {
+			return err
+		}
 	}
 	if b.scanned++; b.MaxScanned >= 0 && b.scanned > b.MaxScanned {
 		return fmt.Errorf("list %s: more than %d objects would have to be looked at: %w; narrow it by namespace or cluster", b.resource, b.MaxScanned, ErrTooMuch)
@@ -95,6 +120,7 @@ func (b *budget) answer(size int) error {
 
 // rank counts what an object is sorted by.
 func (b *budget) rank(values []orderValue) error {
+	b.ranks += int64(len(values))
 	for i := range values {
 		b.ranking += int64(len(values[i].text))
 	}

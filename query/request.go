@@ -39,6 +39,9 @@ type Request struct {
 	Continue string
 	// CountOnly asks for the number of objects instead of the objects.
 	CountOnly bool
+	// Pace is called every few objects with the number of bytes that the request holds, the snapshots and the objects
+	// in them not counted. It may wait, to leave the processor to others; an error ends the request. It may be nil.
+	Pace func(held int64) error
 }
 
 // print is the same for requests that a token may go on with.

@@ -173,12 +173,23 @@ func (r *run[T]) sort(l *heldList[T]) error {
 		}
 	}
 	n := len(r.req.Order.terms)
+	var paced error
+	compared := 0
 	slices.SortFunc(l.sorted, func(a, b place[T]) int {
+		if compared++; compared%pacedCompare == 0 && paced == nil {
+			paced = cmp.Or(r.budget.pace(), context.Cause(r.ctx))
+		}
+		if paced != nil {
+			return 0 // the order does not matter any more
+		}
 		return cmp.Or(
 			r.req.Order.compare(values[a.rank:a.rank+n], values[b.rank:b.rank+n]),
 			cmp.Compare(a.view, b.view),
 			strings.Compare(string(a.entry.Key), string(b.entry.Key)))
 	})
+	if paced != nil {
+		return paced
+	}
 	total := len(l.sorted)
 	l.total, l.counted = &total, true
 	return nil
