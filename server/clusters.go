@@ -142,11 +142,11 @@ func (s *Server) oneReport(w http.ResponseWriter, name string) error {
 
 // followReport sends the report once a second, a line each.
 func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
-	if s.watches.Add(1) > int64(s.opts.Access.Watches) {
-		s.watches.Add(-1)
-		return apierrors.NewTooManyRequests("too many watches are open", 5)
+	open, err := s.takeWatch(r)
+	if err != nil {
+		return err
 	}
-	defer s.watches.Add(-1)
+	defer open.close()
 	st := &stream{w: w, ctl: http.NewResponseController(w)}
 	st.begin()
 	tick := time.NewTicker(time.Second)

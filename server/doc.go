@@ -26,7 +26,10 @@
 //   - A watch tells every change after its version in order, or ends with 410. Whoever reads too slowly is ended
 //     so, and nothing is kept for him. An object that leaves a selection is told as deleted.
 //   - Pages of a list are of one snapshot.
-//   - Work is bounded: by request, by rate, and by the number of watches.
+//   - Work is bounded: by request, by rate, by the number of watches, and in total for all requests that are being
+//     answered, in processors and in memory. A client has its share of each, so that scans, slow readers and floods of
+//     one client do not delay the others, and a GET is quick beside any number of scans. What exceeds a share is 429
+//     with Retry-After.
 //   - It is for this machine alone unless Access says otherwise, and then needs a token and TLS. A page of
 //     another origin, or a strange name that leads here, is refused.
 //   - A write is 405, and so is what only the cluster's own server can do, such as logs, exec and port-forward. The answer

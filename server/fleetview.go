@@ -106,6 +106,11 @@ func (s *Server) fleetGet(w http.ResponseWriter, r *http.Request, t, shown *targ
 	if !ok {
 		return errNotFound(t.groupResource(), shown.name)
 	}
+	held := s.memory.open(s.clientOf(r))
+	defer held.close()
+	if err := held.set(int64(e.Size)); err != nil {
+		return err
+	}
 	body, err := single(s.fleetRenderer(f, places, p), t, e, moment.of(t.cluster, e.Key))
 	if err != nil {
 		return err
@@ -128,10 +133,16 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 	if err != nil {
 		return err
 	}
+	admitted, err := s.admitWatch(r, p)
+	if err != nil {
+		return err
+	}
+	defer admitted.close()
 	flt, err := s.newFilter(p, places)
 	if err != nil {
 		return err
 	}
+	admitted.work.leave()
 	render := s.fleetRenderer(f, places, p)
 	if !flt.sel.OnlyLabels() {
 		flt.shape = render.fleet
@@ -151,7 +162,7 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 		return nil
 	}
 	defer hub.leave(feed)
-	st.feed = feed
+	st.feed, st.work = feed, admitted.work
 	st.reached = func(object.Version) (string, bool) { return hub.reached(feed) }
 	st.serve(ctx, r, t, func(ctx context.Context) error {
 		if begin {
@@ -162,6 +173,7 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 		if err := st.tell(missed); err != nil {
 			return err
 		}
+		admitted.settle()
 		return st.follow(ctx, nil, s.stopping, p.AllowWatchBookmarks)
 	})
 	return nil
@@ -169,12 +181,16 @@ func (s *Server) fleetWatch(w http.ResponseWriter, r *http.Request, t *target, p
 
 // fleetState tells everything there is in all clusters.
 func (st *stream) fleetState(ctx context.Context, t *target, places []place, moment *fleetMoment, ended bool) error {
+	if err := st.startWork(); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer st.endWork()
 	var lines []byte
 	for _, p := range places {
 		entries, flt := st.filter.candidates(p.res.Snapshot(), t.namespace)
-		for i, e := range entries {
-			if i%256 == 0 && ctx.Err() != nil {
-				return nil
+		for _, e := range entries {
+			if err := st.work.pace(); err != nil {
+				return ignoreEnd(ctx, err)
 			}
 			ok, err := flt.takes(p.cluster, e)
 			if err != nil {
@@ -202,5 +218,6 @@ func (st *stream) fleetState(ctx context.Context, t *target, places []place, mom
 			return err
 		}
 	}
+	st.endWork()
 	return st.write(lines)
 }

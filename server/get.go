@@ -189,6 +189,11 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, t *target, res *fle
 	if c, ok := s.fleet.Cluster(t.cluster); ok {
 		warnStale(w, c, res)
 	}
+	held := s.memory.open(s.clientOf(r))
+	defer held.close()
+	if err := held.set(int64(e.Size)); err != nil {
+		return err
+	}
 	body, err := single(s.renderer(f, t, res, p), t, e, string(e.Version))
 	if err != nil {
 		return err

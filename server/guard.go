@@ -26,8 +26,8 @@ type Access struct {
 	// Hosts are the names under which the server may be asked besides those of this machine.
 	// A page elsewhere that has its own name lead here is refused by this.
 	Hosts []string
-	// Rate is how many requests a second are answered, and Watches how many watches may be open.
-	// 0 means 20,000 and 10,000.
+	// Rate is how many requests a second are answered, and Watches how many watches may be open, of which one client
+	// gets half at most. 0 means 20,000 and 10,000.
 	Rate, Watches int
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +20,34 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 	if err != nil {
 		return err
 	}
+	client := s.clientOf(r)
+	work, err := s.work.begin(r.Context(), client)
+	if err != nil {
+		return err
+	}
+	defer work.end()
+	memory := s.memory.open(client)
+	defer memory.close()
 	req, err := s.request(r, t, places, p)
 	if err != nil {
 		return err
 	}
-	if err := s.fresh(r, t, places, p); err != nil {
-		return err
+	if p.ResourceVersion != "" && p.ResourceVersion != "0" {
+		work.leave() // the mirror may have to wait for its cluster
+		if err := s.fresh(r, t, places, p); err != nil {
+			return err
+		}
+		if err := work.resume(); err != nil {
+			return err
+		}
+	}
+	req.Pace = func(held int64) error {
+		if held > memory.held {
+			if err := memory.set(held + scanStep); err != nil {
+				return err
+			}
+		}
+		return work.pace()
 	}
 	if t.fleet && req.Continue != "" {
 		if req.Continue, moment.version, err = splitToken(req.Continue); err != nil {
@@ -62,32 +83,17 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places 
 	} else {
 		l.meta.ResourceVersion = string(res.Views[0].Snapshot.Version())
 	}
-	if len(l.items) > together {
-		done, err := s.begin(r)
-		if err != nil {
-			return err
-		}
-		defer done()
-	}
+	l.work, l.memory = work, memory
 	return l.answer(w, r)
 }
 
-// maxLists is how many large lists are written at a time. Each holds its snapshots and some megabytes.
-const maxLists = 64
-
-// begin waits for the turn of a large list.
-func (s *Server) begin(r *http.Request) (done func(), err error) {
-	timeout := time.NewTimer(writeTimeout)
-	defer timeout.Stop()
-	select {
-	case s.writing <- struct{}{}:
-		return func() { <-s.writing }, nil
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	case <-timeout.C:
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d large lists are being read", maxLists), 1)
-	}
-}
+const (
+	// requestMemory is how many bytes all requests may hold together while they are answered: what scans have found, what
+	// lists are sorted by, and what waits for clients to read it.
+	requestMemory = 256 << 20
+	// scanStep is in what steps a scan takes memory.
+	scanStep = 256 << 10
+)
 
 // request is what the engine is asked.
 func (s *Server) request(r *http.Request, t *target, places []place, p *params) (*query.Request, error) {

@@ -25,6 +25,7 @@ import (
 type small struct {
 	url    string
 	client *http.Client
+	srv    *server.Server
 	start  func() // has the fleet run
 }
 
@@ -46,8 +47,10 @@ func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	web := httptest.NewServer(srv)
-	s := &small{url: web.URL, client: web.Client()}
+	web := httptest.NewUnstartedServer(srv)
+	web.Config.ConnContext = withSmallBuffer
+	web.Start()
+	s := &small{url: web.URL, client: web.Client(), srv: srv}
 	ended := make(chan error, 2)
 	running := 0
 	s.start = func() {

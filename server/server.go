@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,9 +43,10 @@ type Server struct {
 	hubs     hubs
 	all      fleetHubs
 	engine   *query.Engine[*fleet.Object]
-	watches  atomic.Int64
+	watches  *quota // that are open
 	stopping chan struct{}
-	writing  chan struct{} // has one for each large list that is being written
+	work     *workGate // for whatever reads many objects
+	memory   *quota    // of requests that are being answered
 	stop     sync.Once
 	started  time.Time
 }
@@ -63,7 +64,8 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	if o.Access.Watches == 0 {
 		o.Access.Watches = 10_000
 	}
-	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), writing: make(chan struct{}, maxLists), started: time.Now()}
+	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
+		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory", requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
@@ -244,11 +246,11 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 		return s.errMetrics(t)
 	}
 	if verb == "watch" {
-		if s.watches.Add(1) > int64(s.opts.Access.Watches) {
-			s.watches.Add(-1)
-			return apierrors.NewTooManyRequests("too many watches are open", 5)
+		open, err := s.takeWatch(r)
+		if err != nil {
+			return err
 		}
-		defer s.watches.Add(-1)
+		defer open.close()
 	}
 	if t.fleet {
 		return s.fleetObjects(w, r, t, verb)

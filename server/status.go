@@ -77,7 +77,7 @@ func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(code)
-	w.Write(b) //nolint:errcheck // whoever asked is gone, and nobody else wants to know
+	newPatient(w).Write(b) //nolint:errcheck // whoever asked is gone, and nobody else wants to know
 }
 
 // errNoResource is the server's own word for a path that leads nowhere.

@@ -43,14 +43,23 @@ type stream struct {
 	told     object.Version                                        // how far it is
 	reached  func(told object.Version) (string, bool)              // how far all is told, if it is
 	columned bool                                                  // a table's columns were sent
+	work     *work                                                 // the turns in which objects are read
+	working  bool                                                  // it has one
 }
 
 // watch serves a watch of one resource of one cluster.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *fleet.Resource, p *params) error {
+	admitted, err := s.admitWatch(r, p)
+	if err != nil {
+		return err
+	}
+	defer admitted.close()
 	st, err := s.clusterStream(w, r, t, res, p)
 	if err != nil {
 		return err
 	}
+	st.work = admitted.work
+	st.work.leave()
 	hub, feed, err := s.hubs.join(res, t.cluster, t.namespace)
 	if err != nil {
 		return unavailable(err)
@@ -84,6 +93,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *f
 		if err != nil {
 			return err
 		}
+		admitted.settle()
 		return st.follow(ctx, res.Done(), s.stopping, p.AllowWatchBookmarks)
 	})
 	return nil
@@ -208,11 +218,15 @@ func (st *stream) flush() error {
 
 // state tells everything there is.
 func (st *stream) state(ctx context.Context, t *target, snap *fleet.Snapshot, ended bool) error {
+	if err := st.startWork(); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer st.endWork()
 	entries, flt := st.filter.candidates(snap, t.namespace)
 	var lines []byte
-	for i, e := range entries {
-		if i%256 == 0 && ctx.Err() != nil {
-			return nil
+	for _, e := range entries {
+		if err := st.work.pace(); err != nil {
+			return ignoreEnd(ctx, err)
 		}
 		if ok, err := flt.takes(t.cluster, e); err != nil || !ok {
 			if err != nil {
@@ -239,6 +253,7 @@ func (st *stream) state(ctx context.Context, t *target, snap *fleet.Snapshot, en
 			return err
 		}
 	}
+	st.endWork()
 	return st.write(lines)
 }
 
@@ -249,8 +264,15 @@ func (st *stream) since(t *target, res *fleet.Resource, v object.Version) error 
 		return err
 	}
 	st.start, st.told = v, v
+	if err := st.startWork(); err != nil {
+		return err
+	}
+	defer st.endWork()
 	var lines []byte
 	for l := range changes {
+		if err := st.work.pace(); err != nil {
+			return err
+		}
 		st.start, st.told = l.Version, l.Version
 		if namespace, _ := l.Key.Split(); t.namespace != "" && namespace != t.namespace {
 			continue
@@ -263,6 +285,7 @@ func (st *stream) since(t *target, res *fleet.Resource, v object.Version) error 
 			return err
 		}
 	}
+	st.endWork()
 	return st.write(lines)
 }
 
@@ -331,7 +354,20 @@ func (st *stream) tell(batch []*change) error {
 	defer lineBuffers.Put(lines)
 	*lines = (*lines)[:0]
 	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
+	costly := st.filter.costly()
+	if costly {
+		st.work.again()
+		if err := st.startWork(); err != nil {
+			return err
+		}
+		defer st.endWork()
+	}
 	for _, c := range batch {
+		if costly {
+			if err := st.work.pace(); err != nil {
+				return err
+			}
+		}
 		if st.start != "" && !st.start.Before(c.order) {
 			continue // it was in the snapshot or the log
 		}
@@ -344,6 +380,7 @@ func (st *stream) tell(batch []*change) error {
 			return err
 		}
 	}
+	st.endWork()
 	return st.write(*lines)
 }
 
@@ -357,16 +394,16 @@ var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // gather adds a line to those that wait to be sent, and sends them where they are many.
 func (st *stream) gather(lines *[]byte, line []byte) error {
 	if st.socket != nil {
-		return st.write(line)
+		return st.writeBetween(line)
 	}
 	if len(*lines) > 0 && len(*lines)+len(line) > linesTogether {
-		if err := st.write(*lines); err != nil {
+		if err := st.writeBetween(*lines); err != nil {
 			return err
 		}
 		*lines = (*lines)[:0]
 	}
 	if len(line) > linesTogether {
-		return st.write(line)
+		return st.writeBetween(line)
 	}
 	*lines = append(*lines, line...)
 	return nil

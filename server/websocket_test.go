@@ -51,7 +51,7 @@ func (s *inside) unwatched(t *testing.T, after string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for late := time.Now().Add(30 * time.Second); s.watches.Load() > 0; <-tick.C {
+	for late := time.Now().Add(30 * time.Second); !s.watches.empty(); <-tick.C {
 		if time.Now().After(late) {
 			t.Fatalf("after %s the watch goes on", after)
 		}

@@ -2,12 +2,11 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -24,14 +23,13 @@ type item struct {
 	version string // under which it is shown
 }
 
-// A list is encoded in pieces, by several goroutines if it is large, of perWorker objects at least for each, and written in their order.
+// A list is encoded in pieces, some of them at a time if it is large, and written in their order.
 // A piece is up to together objects, or as many as reach pieceBytes, and an eighth of the list at most unless that is less than fewest: with
 // pieces of 64 objects, a list of 100 was two, and nothing of it was written before the first was made.
 const (
 	together   = 64
 	fewest     = 8
 	pieceBytes = 512 << 10
-	perWorker  = 16
 )
 
 // pieceBuffers are where pieces are made. Made anew for each list, and grown to their size, a list of 100 pods
@@ -67,6 +65,33 @@ type listing struct {
 	custom bool // its kind is served as maps are encoded: with sorted members
 	items  []item
 	render *renderer
+
+	work    *work  // the turns in which it is made
+	memory  *grant // what it holds meanwhile
+	streams bool   // it is written while it is made
+}
+
+// Memory that a list holds: for each item, and for a person who reads it, each byte as it is, as it is printed and as it grows.
+const (
+	itemBytes   = 80
+	prettyTimes = 4
+)
+
+// reserve takes the memory that the list cannot be written without.
+func (l *listing) reserve(nice bool) error {
+	need := int64(pieceBytes)
+	total := int64(0)
+	for i := range l.items {
+		need = max(need, int64(l.items[i].entry.Size))
+		total += int64(l.items[i].entry.Size)
+	}
+	switch {
+	case nice:
+		need = prettyTimes * total
+	case l.small():
+		need = total
+	}
+	return l.memory.set(need + int64(len(l.items))*itemBytes)
 }
 
 // ends gives what stands before and after the items.
@@ -103,9 +128,12 @@ func (l *listing) frame() (head, tail []byte, err error) {
 }
 
 // piece encodes some of the items.
-func (l *listing) piece(r *renderer, dst []byte, items []item, first bool) ([]byte, error) {
+func (l *listing) piece(r *renderer, part *work, dst []byte, items []item, first bool) ([]byte, error) {
 	var err error
 	for i := range items {
+		if err = part.pace(); err != nil {
+			return nil, err
+		}
 		if i > 0 || !first {
 			dst = append(dst, ',')
 		}
@@ -117,13 +145,13 @@ func (l *listing) piece(r *renderer, dst []byte, items []item, first bool) ([]by
 }
 
 // safePiece is piece for a goroutine of its own, where a panic about one object would end the daemon.
-func (l *listing) safePiece(r *renderer, dst []byte, items []item, first bool) (b []byte, err error) {
+func (l *listing) safePiece(r *renderer, part *work, dst []byte, items []item, first bool) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b, err = nil, fmt.Errorf("encode objects of a list: it panicked: %v", p)
 		}
 	}()
-	return l.piece(r, dst, items, first)
+	return l.piece(r, part, dst, items, first)
 }
 
 // writeTo writes the list. What is written has no gaps: where an object cannot be encoded it is an
@@ -143,79 +171,83 @@ func (l *listing) writeTo(w io.Writer) error {
 	return err
 }
 
+// writeItems writes the items: one piece after the other, or, while the list is streamed, some of them made ahead.
 func (l *listing) writeItems(w io.Writer) error {
-	if l.small() {
-		return l.writeAlone(w)
+	if l.streams {
+		return l.writeAhead(w)
 	}
-	workers := min(runtime.GOMAXPROCS(0), (len(l.items)+perWorker-1)/perWorker)
-	type made struct {
-		bytes []byte
-		err   error
-	}
-	type order struct {
-		items []item
-		buf   []byte
-		first bool
-		done  chan made
-	}
+	return l.writeAlone(w)
+}
+
+// madePiece is a piece that goroutine makes. Its channel receives once.
+type madePiece struct {
+	done   chan error
+	bytes  []byte
+	render *renderer
+	extra  bool // its memory was taken beside what the list has in any case
+}
+
+// maxAhead is how many pieces of a list are made ahead at most.
+const maxAhead = 16
+
+// writeAhead writes pieces while the next ones are made. Each is made in turns of the work gate, and none is held while the
+// client is written to. How many are made ahead depends on the memory that is left: a list goes on with one.
+func (l *listing) writeAhead(w io.Writer) error {
+	ctx, cancel := context.WithCancel(l.work.ctx)
 	var (
-		orders = make(chan order)
-		line   = make(chan chan made, 2*workers) // what is under way, in order; it bounds the memory
-		quit   = make(chan struct{})
-		wg     sync.WaitGroup
+		making  sync.WaitGroup
+		pending []*madePiece
+		idle    []*renderer
 	)
-	for range workers {
-		render := l.render.clone()
-		wg.Go(func() {
-			for o := range orders {
-				b, err := l.safePiece(render, o.buf, o.items, o.first)
-				o.done <- made{b, err}
-			}
-		})
-	}
-	wg.Go(func() {
-		defer close(line)
-		defer close(orders)
-		for at := 0; at < len(l.items); {
+	defer making.Wait()
+	defer cancel()
+	ahead := min(l.work.gate.slots+2, maxAhead)
+	for at := 0; ; {
+		for at < len(l.items) && len(pending) < ahead && (len(pending) == 0 || l.memory.tryAdd(pieceBytes)) {
 			n, buf := l.nextPiece(at)
-			o := order{l.items[at : at+n], buf, at == 0, make(chan made, 1)}
+			p := &madePiece{done: make(chan error, 1), bytes: buf, extra: len(pending) > 0}
+			if p.render = l.render.clone(); len(idle) > 0 {
+				p.render, idle = idle[len(idle)-1], idle[:len(idle)-1]
+			}
+			items, first, part := l.items[at:at+n], at == 0, l.work.part(ctx)
+			making.Go(func() { p.done <- l.make(p, part, items, first) })
+			pending = append(pending, p)
 			at += n
-			select {
-			case line <- o.done:
-			case <-quit:
-				return
-			}
-			select {
-			case orders <- o:
-			case <-quit:
-				o.done <- made{err: errors.New("given up")}
-				return
-			}
 		}
-	})
-	var err error
-	for done := range line {
-		m := <-done
-		if err != nil {
-			continue
+		if len(pending) == 0 {
+			return nil
 		}
-		if err = m.err; err == nil {
-			_, err = w.Write(m.bytes)
-			keepPiece(m.bytes)
+		p := pending[0]
+		pending = pending[1:]
+		if err := <-p.done; err != nil {
+			return err
 		}
-		if err != nil {
-			close(quit)
+		if _, err := w.Write(p.bytes); err != nil {
+			return err
+		}
+		keepPiece(p.bytes)
+		idle = append(idle, p.render)
+		if p.extra {
+			l.memory.giveBack(pieceBytes)
 		}
 	}
-	wg.Wait()
+}
+
+// make encodes a piece in turns of its own.
+func (l *listing) make(p *madePiece, part *work, items []item, first bool) (err error) {
+	if err := part.resume(); err != nil {
+		return err
+	}
+	defer part.leave()
+	p.bytes, err = l.safePiece(p.render, part, p.bytes, items, first)
 	return err
 }
 
-// writeAlone is writeItems for what is not worth a second goroutine.
+// writeAlone writes what is made in memory first, in the turns of the request itself.
 func (l *listing) writeAlone(w io.Writer) error {
 	for at := 0; at < len(l.items); {
 		n, buf := l.nextPiece(at)
-		b, err := l.piece(l.render, buf, l.items[at:at+n], at == 0)
+		b, err := l.piece(l.render, l.work, buf, l.items[at:at+n], at == 0)
 		if err == nil {
 			_, err = w.Write(b)
 		}
@@ -250,7 +282,11 @@ func (l *listing) small() bool {
 // answer sends a list.
 func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
 	nice := pretty(r) && !l.reaches(prettyUpTo)
+	if err := l.reserve(nice); err != nil {
+		return err
+	}
 	if !nice && !l.small() {
+		l.streams = true
 		return l.stream(w, r, l.writeTo)
 	}
 	var b bytes.Buffer
@@ -258,6 +294,7 @@ func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if b.Len() < gzipFrom || nice {
+		l.work.leave()
 		return writeObject(w, r, b.Bytes())
 	}
 	return l.stream(w, r, func(out io.Writer) error { _, err := out.Write(b.Bytes()); return err })
@@ -270,14 +307,16 @@ func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.W
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := &patient{w, http.NewResponseController(w)}
+	l.work.leave()
+	l.work.answering()
+	out := newPatient(w)
 	if !acceptsGzip(r) {
 		if err := write(out); err != nil {
 			panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole
 		}
 		return nil
 	}
-	p := packer{w: out}
+	p := packer{w: out, work: l.work}
 	err := write(&p)
 	if err == nil {
 		err = p.close()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,14 @@ func podsOf(sizes ...int) *listing {
 		b = append(b, `"}}`...)
 		e := store.NewEntry(object.Item[*fleet.Object]{Key: object.NewKey("a", name), Version: "1", Size: len(b), Value: &fleet.Object{Bytes: b}})
 		l.items = append(l.items, item{"eu", e, "1"})
+	}
+	var err error
+	if l.work, err = newWorkGate(3).begin(context.Background(), "one"); err != nil {
+		panic(err) // nothing else is in the gate
+	}
+	l.memory = newQuota("bytes of memory", requestMemory).open("one")
+	if l.streams = !l.small(); l.streams {
+		l.work.leave()
 	}
 	return l
 }

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+)
+
+// clientKey identifies the client that a request is charged to: limits are per client, so that no client pays for
+// what another one does.
+type clientKey string
+
+// clientOf returns the client of a request: its user and the address that it comes from.
+func (s *Server) clientOf(r *http.Request) clientKey {
+	return clientKey(s.user(r).Name + "@" + remoteAddress(r))
+}
+
+// remoteAddress returns the address of the other end of a request's connection, without the port. An IPv6 address is
+// cut to its /64 prefix: a single host owns at least that much and could use a new address for each request.
+func remoteAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is6() && !ip.IsLoopback() {
+		if prefix, err := ip.Prefix(64); err == nil {
+			return prefix.String()
+		}
+	}
+	return ip.String()
+}

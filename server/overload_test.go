@@ -1,0 +1,147 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// withSmallBuffer has the system keep little of what a client does not read, so that answers wait for it.
+func withSmallBuffer(ctx context.Context, c net.Conn) context.Context {
+	c.(*net.TCPConn).SetWriteBuffer(4 << 10) //nolint:errcheck // then it keeps more
+	return ctx
+}
+
+// manyPods is a daemon over one cluster with so many pods of 8 KB.
+func manyPods(t *testing.T, n int) *small {
+	t.Helper()
+	cluster := informertest.NewServer()
+	for i := range n {
+		create(t, cluster, pod("web", fmt.Sprintf("pod-%04d", i), map[string]any{
+			"spec": map[string]any{"nodeName": fmt.Sprintf("node-%d", i%7), "hostname": strings.Repeat(fmt.Sprintf("%08d", i*7919), 1000)}}))
+	}
+	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s.start()
+	s.ready(t, n)
+	return s
+}
+
+// slowReader sends a request and reads no more than the beginning of its answer.
+func (s *small) slowReader(t *testing.T, path string) (status string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10) //nolint:errcheck // then it reads a little more
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(30 * time.Second)) //nolint:errcheck // the read below says so
+	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// quickly reads an answer that must not take long, whatever else goes on.
+func (s *small) quickly(t *testing.T, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %d bytes, %v", path, resp.Status, n, err)
+	}
+}
+
+func TestSlowAndVanishingClientsHurtOnlyThemselves(t *testing.T) {
+	s := manyPods(t, 100)
+	t.Run("slow readers keep nobody from an answer", s.besideSlowReaders)
+	t.Run("slow readers of one client are bounded", s.boundedSlowReaders)
+	t.Run("clients that vanish leave nothing behind", s.vanishingClients)
+}
+
+func (s *small) besideSlowReaders(t *testing.T) {
+	all := "/clusters/eu/api/v1/pods"
+	for i := range 74 {
+		path := []string{all, "/fleet/api/v1/pods"}[i%2]
+		if i >= 64 {
+			path += "?watch=true"
+		}
+		if status := s.slowReader(t, path); status != "HTTP/1.1 200 OK" {
+			t.Fatalf("slow reader %d is answered %s", i, status)
+		}
+	}
+	for _, path := range []string{all, "/clusters/eu/api/v1/namespaces/web/pods/pod-0001", "/fleet/api/v1/pods",
+		all + "?where=" + url.QueryEscape("spec.nodeName == 'node-3'"), all + "?orderBy=spec.hostname"} {
+		s.quickly(t, path)
+	}
+}
+
+// Each slow reader holds memory. A client that has used its share is told so, and another client is not.
+func (s *small) boundedSlowReaders(t *testing.T) {
+	refused := 0
+	for range 300 {
+		switch status := s.slowReader(t, "/clusters/eu/api/v1/pods"); {
+		case strings.HasSuffix(status, "429 Too Many Requests"):
+			refused++
+		case status != "HTTP/1.1 200 OK":
+			t.Fatal(status)
+		}
+	}
+	if refused == 0 || refused > 200 {
+		t.Errorf("%d of 300 slow readers were refused", refused)
+	}
+}
+
+// Clients that vanish while their requests wait or run leave nothing behind: the next one has all of the daemon.
+func (s *small) vanishingClients(t *testing.T) {
+	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname", "/clusters/eu/api/v1/pods?watch=true",
+		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"), "/clusters/eu/api/v1/pods?watch=true&where=" + url.QueryEscape("spec.nodeName == 'node-1'")}
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Go(func() {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", paths[i%len(paths)])
+			if i%2 == 0 {
+				conn.Read(make([]byte, 100)) //nolint:errcheck // it goes away whatever comes
+			}
+		})
+	}
+	wg.Wait()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(30 * time.Second); !s.srv.Idle(); <-tick.C {
+		if time.Now().After(late) {
+			t.Fatal("requests of clients that have gone are still under way")
+		}
+	}
+	s.quickly(t, paths[1])
+}
