@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -33,6 +34,10 @@ func served() harness.Case {
 		{"list of 10,000, gzip, p50", "gzip p50", "ms", 0},
 		{"list of 10,000, gzip, its size", "gzip size", "MB", 0},
 		{"first page of 500 of all 12 clusters, p50", "page p50", "ms", 0},
+		{"get beside 50 parallel scans, p50", "scanned get p50", "ms", 20},
+		{"get beside 50 parallel scans, p99", "scanned get p99", "ms", 0},
+		{"list of 100 by label beside 50 parallel scans, p50", "scanned list p50", "ms", 0},
+		{"list of 10,000 beside 64 slow readers, p50", "slow list p50", "ms", 0},
 		{"1,000 watches of 100 namespaces, 500 changes/s, each to 10 watches, p50", "watch p50", "ms", 0},
 		{"1,000 watches of 100 namespaces, 500 changes/s, each to 10 watches, p99", "watch p99", "ms", 100},
 		{"1,000 PartialObjectMetadata watches of everything, changes", "meta rate", "/s", 0},
@@ -81,6 +86,9 @@ func serve(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 		}
 		out[r.name+" p50"], out[r.name+" p99"], out[r.name+" size"] = ms(l.P50), ms(l.P99), float64(l.Bytes)/1e6
 	}
+	if err := beside(ctx, f, p, out); err != nil {
+		return nil, err
+	}
 	w, err := f.WatchNamespaces(ctx, 10, p.Size(5_000, 200), 500)
 	if err != nil {
 		return nil, err
@@ -91,6 +99,30 @@ func serve(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 	}
 	out["meta rate"], out["meta told"] = w.Rate, w.Told
 	return out, memory(f, out, "rss after")
+}
+
+// beside measures reads beside clients that ask for much, and beside clients that do not read.
+func beside(ctx context.Context, f *daemon.Fleet, p *harness.Params, out harness.Figures) error {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	stopScans := f.Scans(ctx, 50)
+	get, err := f.Measure(ctx, p.Size(500, 50), false, f.GetPath)
+	if err == nil {
+		out["scanned get p50"], out["scanned get p99"] = ms(get.P50), ms(get.P99)
+		var list daemon.Latency
+		list, err = f.Measure(ctx, p.Size(100, 10), false, f.WorkloadPath)
+		out["scanned list p50"] = ms(list.P50)
+	}
+	if err := errors.Join(err, stopScans()); err != nil {
+		return err
+	}
+	stopReaders, err := f.SlowReaders(64)
+	if err != nil {
+		return err
+	}
+	defer stopReaders()
+	list, err := f.Measure(ctx, p.Size(10, 3), false, f.AllPath)
+	out["slow list p50"] = ms(list.P50)
+	return err
 }
 
 func memory(f *daemon.Fleet, out harness.Figures, name string) error {
