@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,8 +26,9 @@ type Access struct {
 	// Hosts are the names under which the server may be asked besides those of this machine.
 	// A page elsewhere that has its own name lead here is refused by this.
 	Hosts []string
-	// Rate is how many requests a second are answered, and Watches how many watches may be open, of which one client
-	// gets half at most. 0 means 20,000 and 10,000.
+	// Rate is how many requests a second each client may send, and Watches how many watches may be open, of which one
+	// client gets half at most. 0 means 20,000 and 10,000. Requests without a valid token have a limit of their own for
+	// each address, so that they take nothing from clients.
 	Rate, Watches int
 }
 
@@ -62,17 +63,41 @@ const maxTarget = 16 << 10
 
 // guard checks every request before anything else looks at it.
 type guard struct {
-	access Access
-	token  [sha256.Size]byte // hashes are of one length, so the time of a compare tells nothing
-	rate   bucket
-	next   http.Handler
+	access    Access
+	token     atomic.Pointer[[sha256.Size]byte] // its hash, of one length, so that the time of a compare tells nothing; nil asks for none
+	client    func(*http.Request) clientKey
+	clients   *rateTable // requests with the token, or any where none is asked for
+	strangers *rateTable // all others, by address
+	next      http.Handler
 }
 
-func newGuard(a Access, next http.Handler) *guard {
+// strangerRate is how many requests a second an address may send without a valid token: enough to load the page.
+const strangerRate = 200
+
+func newGuard(a Access, client func(*http.Request) clientKey, next http.Handler) *guard {
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
-	return &guard{access: a, token: sha256.Sum256([]byte(a.Token)), rate: bucket{perSecond: float64(a.Rate)}, next: next}
+	g := &guard{access: a, client: client, clients: newRateTable(a.Rate), strangers: newRateTable(strangerRate), next: next}
+	if a.Token != "" {
+		g.setToken(a.Token)
+	}
+	return g
+}
+
+func (g *guard) setToken(token string) {
+	sum := sha256.Sum256([]byte(token))
+	g.token.Store(&sum)
+}
+
+// SetToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server that
+// was made without a token cannot be given one, nor can one be taken away.
+func (s *Server) SetToken(token string) error {
+	if token == "" || s.opts.Access.Token == "" {
+		return errors.New("set the token: a server has a token from its start to its end, or none")
+	}
+	s.guard.setToken(token)
+	return nil
 }
 
 // ServeHTTP refuses what it must and hands on the rest.
@@ -86,17 +111,22 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
+// check refuses a request that may not be answered. What has no valid token costs little and counts for its address alone.
 func (g *guard) check(r *http.Request) error {
+	trusted := g.authentic(r)
+	if trusted && !g.clients.take(g.client(r), time.Now()) {
+		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
+	}
+	if !trusted && !g.strangers.take(clientKey(remoteAddress(r)), time.Now()) {
+		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without a valid token", strangerRate), 1)
+	}
 	if len(r.URL.Path)+len(r.URL.RawQuery) > maxTarget {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
 	}
 	if !g.knows(r.Host) {
 		return apierrors.NewForbidden(noResource, "", fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
 	}
-	if !g.rate.take(time.Now()) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
-	}
-	if g.access.Token != "" && !isOpen(r) && !g.authentic(r) {
+	if !trusted && !isOpen(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
 	}
 	// A browser lets no page read an answer of another origin, unless it comes over a WebSocket.
@@ -134,13 +164,18 @@ func isOpen(r *http.Request) bool {
 	return path == "/healthz" || path == "/" || strings.HasPrefix(path, "/assets/")
 }
 
+// authentic reports whether a request has the token, or none is asked for.
 func (g *guard) authentic(r *http.Request) bool {
+	want := g.token.Load()
+	if want == nil {
+		return true
+	}
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		given, ok = subprotocolToken(r)
 	}
 	sum := sha256.Sum256([]byte(given))
-	return ok && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
+	return ok && subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
 // checkOrigin refuses what a page of another origin has a browser send.
@@ -172,29 +207,4 @@ func clip(s string) string {
 		return s[:64] + "…"
 	}
 	return s
-}
-
-// bucket lets so many through in a second, and as many at once after a quiet one.
-type bucket struct {
-	perSecond float64
-
-	mu   sync.Mutex
-	left float64
-	at   time.Time
-}
-
-func (b *bucket) take(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.at.IsZero() {
-		b.left = b.perSecond
-	} else {
-		b.left = min(b.perSecond, b.left+now.Sub(b.at).Seconds()*b.perSecond)
-	}
-	b.at = now
-	if b.left < 1 {
-		return false
-	}
-	b.left--
-	return true
 }

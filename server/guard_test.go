@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,8 @@ func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
 }
 
 func guarded(a Access) http.Handler {
-	return newGuard(a, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	byAddress := func(r *http.Request) clientKey { return clientKey(remoteAddress(r)) }
+	return newGuard(a, byAddress, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 
 func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {
@@ -160,7 +162,7 @@ func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
 func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Rate: 10})
-		if got := ask(h, "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget), nil).Code; got != http.StatusRequestEntityTooLarge {
+		if got := ask(guarded(Access{}), "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget), nil).Code; got != http.StatusRequestEntityTooLarge {
 			t.Errorf("a long request is answered %d", got)
 		}
 		answered := func(n int) (ok int) {
@@ -186,4 +188,85 @@ func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 			t.Errorf("%d of 30 an hour later", ok)
 		}
 	})
+}
+
+// askFrom sends requests from an address and counts the answers by their code.
+func askFrom(h http.Handler, address, token string, n int) map[int]int {
+	codes := map[int]int{}
+	for range n {
+		r := httptest.NewRequest(http.MethodGet, "/fleet/api", nil)
+		r.Host, r.RemoteAddr = "localhost", address
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		codes[w.Code]++
+	}
+	return codes
+}
+
+func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := guarded(Access{Token: "secret", Rate: 500})
+		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != strangerRate || got[http.StatusTooManyRequests] != 1000-strangerRate {
+			t.Errorf("a flood without the token is answered %v", got)
+		}
+		for _, from := range []string{"10.0.0.1:1001", "10.0.0.2:1000"} { // the first may be behind the same gateway as the flood
+			if got := askFrom(h, from, "secret", 500); got[http.StatusTeapot] != 500 {
+				t.Errorf("beside a flood, a client at %s is answered %v", from, got)
+			}
+		}
+		if got := askFrom(h, "10.0.0.2:1001", "secret", 10); got[http.StatusTooManyRequests] != 10 {
+			t.Errorf("a client above its rate is answered %v", got)
+		}
+		if got := askFrom(h, "10.0.0.3:1", "secret", 10); got[http.StatusTeapot] != 10 {
+			t.Errorf("beside a client above its rate, another is answered %v", got)
+		}
+		if got := askFrom(h, "[2001:db8::1]:1", "wrong", strangerRate); got[http.StatusUnauthorized] != strangerRate {
+			t.Errorf("a stranger elsewhere is answered %v", got)
+		}
+		if got := askFrom(h, "[2001:db8::ffff]:1", "wrong", 10); got[http.StatusTooManyRequests] != 10 {
+			t.Errorf("the next address of the same host is answered %v", got)
+		}
+	})
+}
+
+func TestRatesOfManyAddressesAreBoundedInMemory(t *testing.T) {
+	table := newRateTable(1)
+	now := time.Now()
+	for i := range 3 * maxRates {
+		if !table.take(clientKey(strconv.Itoa(i)), now) {
+			t.Fatalf("the first request of client %d is refused", i)
+		}
+	}
+	if len(table.byKey) != maxRates || table.recent.Len() != maxRates {
+		t.Errorf("%d clients are remembered", len(table.byKey))
+	}
+	if table.take(clientKey(strconv.Itoa(3*maxRates-1)), now) {
+		t.Error("the rate of the last client was forgotten")
+	}
+}
+
+func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
+	fl, err := fleet.New(fleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(fl, Options{Access: Access{Token: "old"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetToken("new"); err != nil {
+		t.Fatal(err)
+	}
+	if s.SetToken("") == nil {
+		t.Error("the token was taken away")
+	}
+	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound, "": http.StatusUnauthorized} {
+		if w := ask(s, "GET", "localhost", "http://localhost/nothing", map[string]string{"Authorization": "Bearer " + token}); w.Code != want {
+			t.Errorf("%q is answered %d", token, w.Code)
+		}
+	}
+	if s, err = New(fl, Options{}); err != nil || s.SetToken("new") == nil {
+		t.Errorf("an open server was given a token: %v", err)
+	}
 }

@@ -72,7 +72,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.all.seq.Store(uint64(s.started.UnixMicro())) // later than any version of a daemon before this one
-	s.guard = newGuard(o.Access, http.HandlerFunc(s.route))
+	s.guard = newGuard(o.Access, s.clientOf, http.HandlerFunc(s.route))
 	return s, nil
 }
 

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// maxRates is how many clients a rateTable remembers. With one more, the client that asked longest ago is forgotten.
+const maxRates = 4096
+
+// rateTable limits how many requests a second each client may send, and as many at once after a quiet second.
+type rateTable struct {
+	perSecond float64
+
+	mu     sync.Mutex
+	byKey  map[clientKey]*list.Element
+	recent *list.List // of *rate, the client that asked last in front
+}
+
+// rate is how much a client has left.
+type rate struct {
+	key  clientKey
+	left float64
+	at   time.Time
+}
+
+func newRateTable(perSecond int) *rateTable {
+	return &rateTable{perSecond: float64(perSecond), byKey: map[clientKey]*list.Element{}, recent: list.New()}
+}
+
+// take reports whether a client may send a request now.
+func (t *rateTable) take(key clientKey, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	el := t.byKey[key]
+	if el == nil {
+		el = t.recent.PushFront(&rate{key: key, left: t.perSecond, at: now})
+		t.byKey[key] = el
+		if t.recent.Len() > maxRates {
+			delete(t.byKey, t.recent.Remove(t.recent.Back()).(*rate).key)
+		}
+	} else {
+		t.recent.MoveToFront(el)
+	}
+	r := el.Value.(*rate)
+	r.left = min(t.perSecond, r.left+now.Sub(r.at).Seconds()*t.perSecond)
+	r.at = now
+	if r.left < 1 {
+		return false
+	}
+	r.left--
+	return true
+}
