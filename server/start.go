@@ -133,16 +133,6 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource) bool {
 	return m != nil && (res == nil || !m.missed[res])
 }
 
-// isReady reports whether the start is over: every member of then is synced or is not waited for any more.
-func (s *startup) isReady(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ready {
-		s.lookLocked(now)
-	}
-	return s.ready
-}
-
 // absent is a member that a request for all clusters cannot be answered for.
 type absent struct {
 	cluster string
