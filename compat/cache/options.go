@@ -17,8 +17,8 @@ type Options struct {
 	MaxBacklog int
 	// HistoryBytes and HistoryAge bound a log of recent changes, which
 	// Engine(i).Reader().Since replays; 0 bytes is none. The bytes are those of the
-	// objects before and after each change, encoded or estimated, which costs each
-	// event a few microseconds.
+	// objects before and after each change, encoded or estimated, which takes each
+	// event about as long as encoding its object.
 	HistoryBytes int
 	HistoryAge   time.Duration
 	// Layout is the form in which objects are kept: store.Live as they are, or store.Shared or

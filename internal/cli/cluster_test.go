@@ -235,7 +235,7 @@ func TestSeveralContextsAreAFleetWithoutADaemon(t *testing.T) {
 	if got := ok(t, "", append([]string{"count", "cm", "--cluster", "us"}, read...)...); got != "1\n" {
 		t.Errorf("one of them has %q", got)
 	}
-	if got := ok(t, "", append([]string{"get", "namespaces", "us:" + ns, "-o", "name"}, read...)...); got != "namespace/us:"+ns+"\n" {
+	if got := ok(t, "", append([]string{"get", "namespaces", "us." + ns, "-o", "name"}, read...)...); got != "namespace/us."+ns+"\n" {
 		t.Errorf("a name in a cluster is %q", got)
 	}
 }

@@ -33,7 +33,7 @@ func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
 		{"a name with its cluster in a namespace", selectFlags{}, "", pods, []string{"eu:a"}, "/fleet/api/v1/pods",
 			`fieldSelector=metadata.namespace=default&where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
 		{"everything", selectFlags{namespace: "web", labels: "a=b", fields: "c=d", where: "x || y", sortBy: "spec.z"}, "", pods, nil, "/fleet/api/v1/pods",
-			`fieldSelector=c=d,metadata.namespace=web&labelSelector=a=b&orderBy=spec.z&where=(x || y)`},
+			`fieldSelector=c=d,metadata.namespace=web&labelSelector=a=b&orderBy=spec.z&where=x || y`},
 		{"a name in a namespace of every cluster", selectFlags{}, "", pods, []string{"a"}, "/fleet/api/v1/pods", "fieldSelector=metadata.namespace=default,metadata.name=a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

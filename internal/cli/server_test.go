@@ -28,6 +28,13 @@ func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 	json.NewEncoder(w).Encode(st) //nolint:errcheck // the test sees it
 }
 
+// notYet is the answer of a daemon that will have what was asked for in a moment.
+func notYet(message string) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(message)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}
+
 // metaPage answers with names, and with a token for more.
 func metaPage(w http.ResponseWriter, token string, remaining int64, names ...string) {
 	meta := metav1.ListMeta{Continue: token, ResourceVersion: "7"}
@@ -121,7 +128,7 @@ func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
 			began := time.Now()
 			s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 				if time.Since(began) < ready {
-					refuse(w, apierrors.NewServiceUnavailable("not mirrored completely yet"))
+					refuse(w, notYet("not mirrored completely yet"))
 					return
 				}
 				metaPage(w, "", -1, "a")
@@ -318,7 +325,7 @@ func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
 		began := time.Now()
 		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 			if time.Since(began) < 5*time.Second {
-				refuse(w, apierrors.NewServiceUnavailable("pods are not mirrored completely yet"))
+				refuse(w, notYet("pods are not mirrored completely yet"))
 				return
 			}
 			metaPage(w, "", -1, "a")
