@@ -94,7 +94,7 @@ func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
 	p.until("what CEL says", names+`.join() === 'db-1,db-2'`)
 	p.expect("400")
 	p.write("filter-text", `metadata.name ==`)
-	p.until("and what it cannot say", `document.getElementById('filter-error').checkVisibility() && /where|syntax/i.test(document.getElementById('filter-error').textContent)`)
+	p.until("and what it cannot say", `document.getElementById('filter-error').checkVisibility() && /expression/i.test(document.getElementById('filter-error').textContent)`)
 	p.do(chromedp.Click(chromedp.CSS(`#filter-clear`)))
 	p.until("everything again", names+`.join() === 'db-1,db-2,web-1,web-2'`)
 }
@@ -149,7 +149,7 @@ func TestRealNamespacesArePicked(t *testing.T) {
 	p.pick("pick-namespace", "us."+three)
 	p.until("nothing in it is said", `document.getElementById('list-trouble').textContent.includes('no pods')`)
 	p.pick("pick-resource", "namespaces.v1")
-	p.until("what is in no namespace", names+`.includes('eu:`+one+`') || `+names+`.includes('`+one+`')`)
+	p.until("what is in no namespace", names+`.includes('eu.`+one+`') || `+names+`.includes('`+one+`')`)
 	p.same("leaves none to pick", pickedNamespace+`.disabled && !location.hash.includes('ns=')`, "true")
 	p.eval(`history.back()`, new(any))
 	p.until("Back is the namespace again", pickedNamespace+`.value === 'us.`+three+`'`)
