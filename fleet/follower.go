@@ -46,8 +46,9 @@ type followedCluster struct {
 
 // FollowFolder has the clusters of a folder of kubeconfigs join, before or during Run. A cluster's name is its file's
 // without the extension, as a DNS label; a file with several contexts is a cluster for each, named name-context. Hidden
-// files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file that is added
-// or removed is a cluster joining or leaving, and one with other credentials for the same cluster has it go on with those.
+// files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file that is
+// added or removed is a cluster joining or leaving, and one with other credentials for the same cluster has it go on
+// with those.
 func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFolder, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return kubeconfigsIn(dir) }
@@ -71,10 +72,10 @@ func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	return w, nil
 }
 
-// FollowKubeconfig has contexts of a kubeconfig join, all of them if none is named, before or during Run. Their clusters
-// have the contexts' names, made DNS labels; one whose name another cluster has is left out. Run follows the file from then
-// on. A context that was named keeps its cluster when it is gone from the file; where none was named, contexts that are added or
-// removed are clusters joining or leaving.
+// FollowKubeconfig has contexts of a kubeconfig join, all of them if none is named, before or during Run. Their
+// clusters have the contexts' names, made DNS labels; one whose name another cluster has is left out. Run follows the
+// file from then on. A context that was named keeps its cluster when it is gone from the file; where none was named,
+// contexts that are added or removed are clusters joining or leaving.
 func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFile, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return []string{path}, nil }
@@ -264,8 +265,8 @@ func (w *Follower) renewed(ctx context.Context, have *followedCluster, next foun
 	return same
 }
 
-// leave has a cluster leave that a file does not have any more. One that left otherwise, and perhaps joined anew, does not
-// belong to the file.
+// leave has a cluster leave that a file does not have any more. One that left otherwise, and perhaps joined anew,
+// does not belong to the file.
 func (w *Follower) leave(ctx context.Context, c *Cluster) error {
 	if c == nil {
 		return nil

@@ -93,8 +93,8 @@ func (r *Resource) GVK() schema.GroupVersionKind {
 // Synced reports whether the initial state is there.
 func (r *Resource) Synced() bool { return r.inf.HasSynced() }
 
-// Refused reports whether the cluster has answered that it will not show the resource: it denies the request, or does not
-// serve it after all. To wait for such a resource is of little use.
+// Refused reports whether the cluster has answered that it will not show the resource: it denies the request, or does
+// not serve it after all. To wait for such a resource is of little use.
 func (r *Resource) Refused() bool {
 	err := r.health().Reflector.Err
 	if err == nil {

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// jsonOffers returns what an Accept header asks of JSON, the most preferred first: the kind that each matching clause wants the
-// answer converted to, or the zero kind where it wants the answer as it is. Clauses for other media types, and those that want
-// something that no endpoint has, are left out. Order, weights and wildcards are read as an API server reads them.
+// jsonOffers returns what an Accept header asks of JSON, the most preferred first: the kind that each matching clause
+// wants the answer converted to, or the zero kind where it wants the answer as it is. Clauses for other media types,
+// and those that want something that no endpoint has, are left out. Order, weights and wildcards are read as an API
+// server reads them.
 func jsonOffers(accept string) []schema.GroupVersionKind {
 	if accept == "" {
 		return []schema.GroupVersionKind{{}}

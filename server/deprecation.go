@@ -13,7 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/fleet"
 )
 
-// warnDeprecated adds the warning with which an API server of the cluster's version answers for a kind that is deprecated.
+// warnDeprecated adds the warning with which an API server of the cluster's version answers for a kind that is
+// deprecated.
 func warnDeprecated(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	message, since := deprecation(res.GVK())
 	if message == "" {

@@ -170,8 +170,8 @@ func (p *pair) ask(t *testing.T, method, url, accept string) (head, body string)
 
 // What may differ between the answers of two servers about the same state, and nothing else does:
 // the version of a list and the token of its next page; when bookmarks come, and what they have besides a version; ages in the
-// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets. Watches of tables of
-// APIServices are not compared: they have their head on every line.
+// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets.
+// Watches of tables of APIServices are not compared: they have their head on every line.
 var normal = []struct {
 	find *regexp.Regexp
 	with string

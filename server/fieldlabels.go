@@ -120,8 +120,8 @@ func (k *kindLabels) refuse(gvk schema.GroupVersionKind, label string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(k.refusal, label))
 }
 
-// fieldMeaning says what the labels of field selectors mean for a resource in some clusters. Where their custom resource
-// definitions differ, a label is accepted that one of them has.
+// fieldMeaning says what the labels of field selectors mean for a resource in some clusters. Where their custom
+// resource definitions differ, a label is accepted that one of them has.
 func (s *Server) fieldMeaning(places []place) func(label string) (query.Field, error) {
 	return func(label string) (query.Field, error) {
 		var refused error

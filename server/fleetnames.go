@@ -94,7 +94,8 @@ func (f *fleetShape) narrow(places []place, sel fields.Selector) []place {
 // shownBuffers are where objects are unpacked before they are changed into what is shown.
 var shownBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// bytes gives objects of a cluster as selectors see them: as they are shown, but for their versions. It is nil without a shape.
+// bytes gives objects of a cluster as selectors see them: as they are shown, but for their versions. It is nil
+// without a shape.
 func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []byte {
 	if f == nil {
 		return nil

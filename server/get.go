@@ -35,8 +35,8 @@ func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 	return res, nil
 }
 
-// errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one version of each
-// and converts none, because most conversions lose something.
+// errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one
+// version of each and converts none, because most conversions lose something.
 func errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 	for _, c := range clusters {
 		for _, res := range c.Resources() {
@@ -53,8 +53,8 @@ func errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 	return errNoResource()
 }
 
-// errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not come by
-// waiting for it.
+// errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not
+// come by waiting for it.
 func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
 	if err := res.Health().Reflector.Err; apierrors.IsForbidden(err) {
 		return apierrors.NewForbidden(t.groupResource(), t.name,

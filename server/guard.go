@@ -90,9 +90,9 @@ func (g *guard) setToken(token string) {
 	g.token.Store(&sum)
 }
 
-// SetToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server that
-// was made without a token cannot be given one, nor can one be taken away.
-func (s *Server) SetToken(token string) error {
+// setToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server
+// that was made without a token cannot be given one, nor can one be taken away.
+func (s *Server) setToken(token string) error {
 	if token == "" || s.opts.Access.Token == "" {
 		return errors.New("set the token: a server has a token from its start to its end, or none")
 	}
@@ -111,7 +111,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// check refuses a request that may not be answered. What has no valid token costs little and counts for its address alone.
+// check refuses a request that may not be answered. What has no valid token costs little and counts for its address
+// alone.
 func (g *guard) check(r *http.Request) error {
 	trusted := g.authentic(r)
 	if trusted && !g.clients.take(g.client(r), time.Now()) {

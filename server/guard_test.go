@@ -255,10 +255,10 @@ func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetToken("new"); err != nil {
+	if err := s.setToken("new"); err != nil {
 		t.Fatal(err)
 	}
-	if s.SetToken("") == nil {
+	if s.setToken("") == nil {
 		t.Error("the token was taken away")
 	}
 	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound, "": http.StatusUnauthorized} {
@@ -266,7 +266,7 @@ func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
 			t.Errorf("%q is answered %d", token, w.Code)
 		}
 	}
-	if s, err = New(fl, Options{}); err != nil || s.SetToken("new") == nil {
+	if s, err = New(fl, Options{}); err != nil || s.setToken("new") == nil {
 		t.Errorf("an open server was given a token: %v", err)
 	}
 }

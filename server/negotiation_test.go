@@ -77,7 +77,8 @@ func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T)
 	}
 }
 
-// An answer that cannot have the form that was asked for is printed for people, as the real server does; every other is not.
+// An answer that cannot have the form that was asked for is printed for people, as the real server does; every other
+// is not.
 func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
 	p := mirror(t, "real", filled(t))
 	p.caughtUp(t, "real")

@@ -55,8 +55,8 @@ func parseParams(r *http.Request) (*params, error) {
 	return p, nil
 }
 
-// initialEvents reports whether a watch begins with what there is: where that is asked for, or nothing is said of it and no
-// version from which to go on. end is true where a bookmark says that this was all.
+// initialEvents reports whether a watch begins with what there is: where that is asked for, or nothing is said of it
+// and no version from which to go on. end is true where a bookmark says that this was all.
 func (p *params) initialEvents() (begin, end bool) {
 	if p.SendInitialEvents != nil {
 		return *p.SendInitialEvents, *p.SendInitialEvents

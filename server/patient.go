@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// minRate is how many bytes a second a client has to read on average, once an answer has been waiting for it for writeTimeout.
+// minRate is how many bytes a second a client has to read on average, once an answer has been waiting for it for
+// writeTimeout.
 const minRate = 64 << 10
 
-// patient writes to a client that gets some time for each part, and cuts it off when it does not read, or reads too little
-// in all: its answer holds memory, and the snapshots that it is made from.
+// patient writes to a client that gets some time for each part, and cuts it off when it does not read, or reads too
+// little in all: its answer holds memory, and the snapshots that it is made from.
 type patient struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController

@@ -46,9 +46,9 @@ func (s *Server) members(t *target, p *params) (out []*fleet.Cluster, named bool
 	return out, true, nil
 }
 
-// places finds where a resource is mirrored. A member that was never read is left out, and a warning names it, unless the
-// request names members or wants a complete answer. At start all members of then are waited for. A member that was read
-// and cannot be reached now is shown as it was.
+// places finds where a resource is mirrored. A member that was never read is left out, and a warning names it, unless
+// the request names members or wants a complete answer. At start all members of then are waited for. A member that
+// was read and cannot be reached now is shown as it was.
 func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Cluster, all bool) ([]place, error) {
 	s.start.look(time.Now())
 	var (

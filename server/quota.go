@@ -58,7 +58,8 @@ func (g *grant) giveBack(n int64) { g.change(-n, 1) }
 // close returns everything.
 func (g *grant) close() { g.giveBack(g.held) }
 
-// change adds n, which may be negative, if the client then holds no more than what is left for others, divided by reserve.
+// change adds n, which may be negative, if the client then holds no more than what is left for others, divided by
+// reserve.
 func (g *grant) change(n, reserve int64) bool {
 	q := g.quota
 	q.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// In the view of all clusters a reference leads to the object that it means there: a pod's node is eu:node-1, and what an
-// event is about is in namespace eu.web. Names of classes (StorageClass, PriorityClass, IngressClass and the like) stay as
-// they are: they are one word for all clusters, and nothing is looked up by them.
+// In the view of all clusters a reference leads to the object that it means there: a pod's node is eu:node-1, and
+// what an event is about is in namespace eu.web. Names of classes (StorageClass, PriorityClass, IngressClass and the
+// like) stay as they are: they are one word for all clusters, and nothing is looked up by them.
 
 // refRule says what a value refers to.
 type refRule uint8
@@ -103,7 +103,8 @@ var builtinReferences = sync.OnceValue(func() map[schema.GroupKind]*refNode {
 	return all
 })
 
-// fleetShape says how objects of one resource are shown in the view of all clusters. Any number of goroutines may use it.
+// fleetShape says how objects of one resource are shown in the view of all clusters. Any number of goroutines may use
+// it.
 type fleetShape struct {
 	kind       schema.GroupKind
 	references *refNode // nil where the objects have no references but to their owners
@@ -275,9 +276,9 @@ var (
 	nominated     = []byte(`"nominatedN`)
 )
 
-// appendPodNodes is appendBelow for pods. To walk over a pod of 10 KB takes longer than to unpack it, and its node is behind its
-// containers; so the name is searched for, and only what follows it is walked over to see that it is a member of the
-// spec. ok is false where that does not tell.
+// appendPodNodes is appendBelow for pods. To walk over a pod of 10 KB takes longer than to unpack it, and its node is
+// behind its containers; so the name is searched for, and only what follows it is walked over to see that it is a
+// member of the spec. ok is false where that does not tell.
 func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (_ []edit, ok bool) {
 	if bytes.Contains(obj[:from], []byte(`"spec"`)) || bytes.Contains(obj[:from], []byte(`"status"`)) {
 		return edits, false

@@ -75,7 +75,8 @@ func scaleOf(obj []byte) ([]byte, error) {
 	return json.Marshal(scale)
 }
 
-// selectorText writes a selector as in a query. A ReplicationController has a map of labels where the others have a selector.
+// selectorText writes a selector as in a query. A ReplicationController has a map of labels where the others have a
+// selector.
 func selectorText(raw json.RawMessage) string {
 	var plain map[string]string
 	if json.Unmarshal(raw, &plain) == nil {

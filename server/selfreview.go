@@ -24,8 +24,8 @@ import (
 	"github.com/mirador-k8s/mirador/fleet"
 )
 
-// selfReviews are the reviews in which a user asks about itself. They are the only objects that can be created here, and
-// nothing is kept of them. Clients such as k9s ask before every list whether they may.
+// selfReviews are the reviews in which a user asks about itself. They are the only objects that can be created here,
+// and nothing is kept of them. Clients such as k9s ask before every list whether they may.
 var selfReviews = []metav1.APIResource{
 	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
 		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
@@ -183,8 +183,8 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 	return nil
 }
 
-// mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may not be
-// known yet.
+// mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may
+// not be known yet.
 func mayServe(c *fleet.Cluster, group, resource string) bool {
 	resources := c.Resources()
 	return len(resources) == 0 || slices.ContainsFunc(resources, func(r *fleet.Resource) bool {
@@ -193,7 +193,8 @@ func mayServe(c *fleet.Cluster, group, resource string) bool {
 	})
 }
 
-// rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all clusters that have it.
+// rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all
+// clusters that have it.
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
 	if t.fleet {

@@ -82,8 +82,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.Ser
 // startEvery is how often it is looked whether the start is over.
 const startEvery = time.Second
 
-// Run follows clusters that join and leave until ctx ends, and then ends all watches. Before it runs, and until the members
-// of then are synced or have been unreachable for a while, /fleet is 503.
+// Run follows clusters that join and leave until ctx ends, and then ends all watches. Before it runs, and until the
+// members of then are synced or have been unreachable for a while, /fleet is 503.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.all.close()
 	defer s.Stop()

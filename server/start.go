@@ -121,8 +121,8 @@ func (s *startup) hasBegun() bool {
 	return !s.began.IsZero()
 }
 
-// awaits reports whether a request for a resource of a member has to wait. res is nil where the member has not said what
-// it serves.
+// awaits reports whether a request for a resource of a member has to wait. res is nil where the member has not said
+// what it serves.
 func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

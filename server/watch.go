@@ -164,8 +164,8 @@ func unavailable(err error) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves where they
-// are told when, and show nothing until they have given up.
+// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves
+// where they are told when, and show nothing until they have given up.
 func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
 
 func (st *stream) begin() {

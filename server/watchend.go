@@ -9,13 +9,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// watchEnd is a reason for which the server ends a watch. Each says how the client is told, so that none can be forgotten:
-// a client that takes an end for a fault of the moment goes on from the newest version that it knows, and if it was not sent
-// everything up to there, it never gets the rest.
+// watchEnd is a reason for which the server ends a watch. Each says how the client is told, so that none can be
+// forgotten: a client that takes an end for a fault of the moment goes on from the newest version that it knows, and
+// if it was not sent everything up to there, it never gets the rest.
 type watchEnd struct {
 	message string
-	// expired ends the watch with 410: the client has to list again. Without it the watch just ends, as at its timeout: the client
-	// has everything up to its version, and whatever is wrong, its next request is told.
+	// expired ends the watch with 410: the client has to list again. Without it the watch just ends, as at its timeout:
+	// the client has everything up to its version, and whatever is wrong, its next request is told.
 	expired bool
 }
 

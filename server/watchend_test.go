@@ -102,7 +102,8 @@ func (s *inside) endFeeds(view string, err error) {
 	h.endAll(err)
 }
 
-// watchEnds has every way in which a watch ends, and the code with which the client is told; 0 is an end without a word.
+// watchEnds has every way in which a watch ends, and the code with which the client is told; 0 is an end without a
+// word.
 var watchEnds = map[string]struct {
 	end  func(s *inside, view string)
 	code int32
@@ -198,7 +199,8 @@ func (s *inside) version(t *testing.T, view string) string {
 	return list.ResourceVersion
 }
 
-// client-go's RetryWatcher goes on by itself from the newest version that it saw, unless it is told that this will not do.
+// client-go's RetryWatcher goes on by itself from the newest version that it saw, unless it is told that this will
+// not do.
 func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
 	s := newInside(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.url + "/clusters/eu"})

@@ -31,8 +31,8 @@ func (s *Server) admitWatch(r *http.Request, p *params) (*watchAdmission, error)
 	return &watchAdmission{work, memory}, nil
 }
 
-// settle ends what only the beginning of a watch needs. The watch no longer counts as a request in the work gate, and may
-// still have turns there.
+// settle ends what only the beginning of a watch needs. The watch no longer counts as a request in the work gate, and
+// may still have turns there.
 func (a *watchAdmission) settle() {
 	a.work.end()
 	a.work.answering()
@@ -53,7 +53,8 @@ func (s *Server) takeWatch(r *http.Request) (*grant, error) {
 	return g, nil
 }
 
-// costly reports whether objects have to be read to tell what a change is to this watch, and no other watch can share that.
+// costly reports whether objects have to be read to tell what a change is to this watch, and no other watch can share
+// that.
 func (f *filter) costly() bool { return !f.sel.Empty() && !f.sel.OnlyLabels() }
 
 // startWork waits for a turn in which objects are read.

@@ -20,7 +20,8 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// isWebSocket reports whether a request wants its connection to become a WebSocket. A watch can; others ignore it, as an API server does.
+// isWebSocket reports whether a request wants its connection to become a WebSocket. A watch can; others ignore it, as
+// an API server does.
 func isWebSocket(r *http.Request) bool {
 	if r.Method != http.MethodGet || r.ProtoMajor != 1 || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
@@ -57,16 +58,16 @@ func (st *stream) serve(ctx context.Context, r *http.Request, t *target, tell fu
 // WebSocket, which cannot set a header, to authenticate to an API server.
 const bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 
-// chooseSubprotocol answers with the first subprotocol that the client offers, whatever it is called, as an API server does for
-// a watch, and never with one that is a token.
+// chooseSubprotocol answers with the first subprotocol that the client offers, whatever it is called, as an API
+// server does for a watch, and never with one that is a token.
 func chooseSubprotocol(c *websocket.Config, _ *http.Request) error {
 	c.Protocol = slices.DeleteFunc(c.Protocol, func(name string) bool { return strings.HasPrefix(name, bearerSubprotocol) })
 	c.Protocol = c.Protocol[:min(len(c.Protocol), 1)]
 	return nil
 }
 
-// subprotocolToken returns the token among the subprotocols of a WebSocket. There must be exactly one, and another subprotocol
-// beside it to answer with.
+// subprotocolToken returns the token among the subprotocols of a WebSocket. There must be exactly one, and another
+// subprotocol beside it to answer with.
 func subprotocolToken(r *http.Request) (token string, ok bool) {
 	if !isWebSocket(r) {
 		return "", false

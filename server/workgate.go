@@ -29,8 +29,8 @@ var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millise
 // workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short requests.
 // Work runs in slices of time. After each slice the client that has used the least time gets the next one; within a
 // client the request that has used little goes before one that has used much, and of those alike the older one. So a
-// small list is answered at once beside any number of scans, many long scans are finished one after the other instead of
-// all of them late, and no client waits for the work of another beyond its share.
+// small list is answered at once beside any number of scans, many long scans are finished one after the other instead
+// of all of them late, and no client waits for the work of another beyond its share.
 //
 // Whatever waits for a client's socket must not hold a turn.
 type workGate struct {
@@ -109,7 +109,8 @@ func (w *work) part(ctx context.Context) *work {
 // answering says that the answer has begun: from now on the work waits as long as its client does.
 func (w *work) answering() { w.patience = 0 }
 
-// again makes what follows count as a new request of the same client: what was used before is forgotten. The work has no turn.
+// again makes what follows count as a new request of the same client: what was used before is forgotten. The work has
+// no turn.
 func (w *work) again() { w.request = &workRequest{client: w.request.client} }
 
 // resume waits for a turn.
@@ -141,7 +142,8 @@ func (w *work) leave() {
 	}
 }
 
-// pace is called often while work runs. At the end of a slice it lets other work have its turn and waits for the next one.
+// pace is called often while work runs. At the end of a slice it lets other work have its turn and waits for the next
+// one.
 func (w *work) pace() error {
 	if time.Since(w.begun) < workSlice {
 		return nil
@@ -256,8 +258,8 @@ func (g *workGate) forgetIdle(key clientKey) {
 	}
 }
 
-// giveTurns gives turns while there are slots and work that waits. A whole slice is charged beforehand, so that a client
-// does not get all slots before its use is known. The lock is held.
+// giveTurns gives turns while there are slots and work that waits. A whole slice is charged beforehand, so that a
+// client does not get all slots before its use is known. The lock is held.
 func (g *workGate) giveTurns() {
 	for g.running < g.slots {
 		var least *workClient
@@ -283,8 +285,8 @@ func (c *workClient) waits() bool {
 	return slices.ContainsFunc(c.waiting[:], func(q workQueue) bool { return len(q.work) > 0 })
 }
 
-// next takes the work whose turn it is: of the shortest level, unless that has had some turns more than a longer one that
-// waits. There is some. The lock is held.
+// next takes the work whose turn it is: of the shortest level, unless that has had some turns more than a longer one
+// that waits. There is some. The lock is held.
 func (c *workClient) next() *work {
 	var from *workQueue
 	for i := range c.waiting {

@@ -71,7 +71,8 @@ type listing struct {
 	streams bool   // it is written while it is made
 }
 
-// Memory that a list holds: for each item, and for a person who reads it, each byte as it is, as it is printed and as it grows.
+// Memory that a list holds: for each item, and for a person who reads it, each byte as it is, as it is printed and as
+// it grows.
 const (
 	itemBytes   = 80
 	prettyTimes = 4
@@ -190,8 +191,8 @@ type madePiece struct {
 // maxAhead is how many pieces of a list are made ahead at most.
 const maxAhead = 16
 
-// writeAhead writes pieces while the next ones are made. Each is made in turns of the work gate, and none is held while the
-// client is written to. How many are made ahead depends on the memory that is left: a list goes on with one.
+// writeAhead writes pieces while the next ones are made. Each is made in turns of the work gate, and none is held
+// while the client is written to. How many are made ahead depends on the memory that is left: a list goes on with one.
 func (l *listing) writeAhead(w io.Writer) error {
 	ctx, cancel := context.WithCancel(l.work.ctx)
 	var (

@@ -67,7 +67,8 @@ func scan(ctx context.Context, client *http.Client, at string) error {
 	return nil
 }
 
-// SlowReaders begins so many lists of 10,000 pods, of which nothing but the first byte is read until the function that it returns is called.
+// SlowReaders begins so many lists of 10,000 pods, of which nothing but the first byte is read until the function
+// that it returns is called.
 func (f *Fleet) SlowReaders(n int) (stop func(), err error) {
 	var conns []net.Conn
 	stop = func() {

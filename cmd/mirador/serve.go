@@ -207,8 +207,8 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 	return followers, nil
 }
 
-// followContexts has contexts of the kubeconfig join. The current context is that of now: who switches to another one means
-// kubectl, and not the daemon.
+// followContexts has contexts of the kubeconfig join. The current context is that of now: who switches to another one
+// means kubectl, and not the daemon.
 func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 	path := f.kubeconfig
 	if path == "" {

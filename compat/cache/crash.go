@@ -24,10 +24,10 @@ func isCrash(err error) bool {
 	return ok
 }
 
-// contain is deferred by what calls the caller's functions. It does with a panic what client-go does around an iteration
-// of list and watch: it is logged, and goes on while utilruntime.ReallyCrash is set. Otherwise it becomes an error with a
-// reason that has the state read again, and requests are spaced as after any failure. Where contains is false, the panic
-// passes.
+// contain is deferred by what calls the caller's functions. It does with a panic what client-go does around an
+// iteration of list and watch: it is logged, and goes on while utilruntime.ReallyCrash is set. Otherwise it becomes
+// an error with a reason that has the state read again, and requests are spaced as after any failure. Where contains
+// is false, the panic passes.
 func contain(ctx context.Context, contains bool, reason source.Reason, err *error) {
 	if !contains {
 		return

@@ -123,7 +123,8 @@ func TestAPanicOfACallersFunctionIsLoggedAndTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAPanicOfACallersFunctionEndsTheProgram runs each crash in a process of its own, with utilruntime.ReallyCrash as it is.
+// TestAPanicOfACallersFunctionEndsTheProgram runs each crash in a process of its own, with utilruntime.ReallyCrash as
+// it is.
 func TestAPanicOfACallersFunctionEndsTheProgram(t *testing.T) {
 	if name := os.Getenv("COMPAT_CRASH"); name != "" {
 		i, _ := crashing(name, false)

@@ -20,8 +20,9 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// TestNothingWaitsForTheWriterWhileItReports has index functions and transforms fail in open batches. At the same time it
-// calls everything that waits for the writer or that could hold a lock, from several goroutines and from OnProblem.
+// TestNothingWaitsForTheWriterWhileItReports has index functions and transforms fail in open batches. At the same
+// time it calls everything that waits for the writer or that could hold a lock, from several goroutines and from
+// OnProblem.
 func TestNothingWaitsForTheWriterWhileItReports(t *testing.T) {
 	for name, asks := range map[string]bool{"OnProblem only counts": false, "OnProblem asks the informer": true} {
 		t.Run(name, func(t *testing.T) { reportBesideCallers(t, asks) })

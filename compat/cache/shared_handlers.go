@@ -67,9 +67,9 @@ func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHa
 	return r, nil
 }
 
-// joinBeforeStart fixes a handler's resync period and adds the handler if the informer has not started. What was put into
-// the store by hand is not news to it: the first list will say what is. So there is no replay, and nothing waits for the
-// writer while the lock is held.
+// joinBeforeStart fixes a handler's resync period and adds the handler if the informer has not started. What was put
+// into the store by hand is not news to it: the first list will say what is. So there is no replay, and nothing waits
+// for the writer while the lock is held.
 func (s *sharedIndexInformer) joinBeforeStart(r *registration, resync *time.Duration) (joined bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

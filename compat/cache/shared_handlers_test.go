@@ -7,7 +7,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// An object that was deleted before the handler saw it, and came back while the handler had a backlog, has no old state.
+// An object that was deleted before the handler saw it, and came back while the handler had a backlog, has no old
+// state.
 func TestAHandlerIsNeverCalledWithNothing(t *testing.T) {
 	var got []any
 	r := &registration{name: "h", handler: ResourceEventHandlerFuncs{

@@ -182,7 +182,8 @@ func (s *shelf) replace(items []keyed, rv string) {
 	})
 }
 
-// replaceBeside is replace while the informer's own list is on its way: as a batch, because there is one list at a time.
+// replaceBeside is replace while the informer's own list is on its way: as a batch, because there is one list at a
+// time.
 func (s *shelf) replaceBeside(w *store.Writer[any], items []keyed) {
 	keep := make(map[object.Key]bool, len(items))
 	for _, it := range items {

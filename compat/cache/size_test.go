@@ -25,7 +25,8 @@ type plainObject struct {
 
 func (o *plainObject) DeepCopyObject() runtime.Object { c := *o; return &c }
 
-// TestAHistoryIsBoundedByItsBytes sends changes of large objects of every kind, and adds up what the history still holds.
+// TestAHistoryIsBoundedByItsBytes sends changes of large objects of every kind, and adds up what the history still
+// holds.
 func TestAHistoryIsBoundedByItsBytes(t *testing.T) {
 	const text, bound, changes = 10_000, 64 << 10, 200
 	large := strings.Repeat("x", text)

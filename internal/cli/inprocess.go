@@ -217,8 +217,8 @@ func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path st
 	}}, nil
 }
 
-// How long a sync may take before something is said, something may go wrong before it is given up, and a cluster may say
-// nothing at all where another has answered. A test has no time for them.
+// How long a sync may take before something is said, something may go wrong before it is given up, and a cluster may
+// say nothing at all where another has answered. A test has no time for them.
 var (
 	quietTime  = 2 * time.Second
 	faultTime  = 3 * time.Second

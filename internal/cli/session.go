@@ -224,8 +224,8 @@ func refusal(resp *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// patience is how long a daemon that is still syncing is asked again. It is longer than the time for which a daemon waits
-// at its start for a cluster that cannot be reached.
+// patience is how long a daemon that is still syncing is asked again. It is longer than the time for which a daemon
+// waits at its start for a cluster that cannot be reached.
 const patience = 45 * time.Second
 
 // get reads a document. Where the daemon says that it will have it in a moment, it is asked again for a while.
