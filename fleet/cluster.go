@@ -41,10 +41,11 @@ type Cluster struct {
 	served   map[schema.GroupVersionResource]metav1.APIResource // that could be mirrored
 	triggers map[schema.GroupResource]*trigger
 
-	mu    sync.Mutex
-	book  condition
-	state State
-	since time.Time
+	mu       sync.Mutex
+	book     condition
+	state    State
+	since    time.Time
+	complete bool // see ClusterHealth
 }
 
 // catalogue is a cluster's set of resources. It never changes: another takes its place.

@@ -39,6 +39,9 @@ type ClusterHealth struct {
 	ServerVersion string
 	// Resources are mirrored, Synced of them have their initial state.
 	Resources, Synced int
+	// Complete says that there was a moment at which everything that the cluster serves had been read, or could not be
+	// read because of an error. A resource that the cluster gets later does not change it.
+	Complete bool
 	// Objects is how many are mirrored.
 	Objects int
 	// Lag is how long ago the resource that has been silent for longest last heard from
@@ -76,7 +79,8 @@ func (c *Cluster) Health() ClusterHealth {
 	if state != c.state {
 		c.state, c.since = state, now
 	}
-	h.State, h.Since = state, c.since
+	c.complete = c.complete || state == Ready || state == Degraded
+	h.State, h.Since, h.Complete = state, c.since, c.complete
 	if err != nil {
 		h.Err = c.link.hide.text(err.Error())
 	}

@@ -211,23 +211,3 @@ func (s *Server) leaveCluster(w http.ResponseWriter, r *http.Request, name strin
 	writeJSON(w, http.StatusOK, map[string]string{"left": name})
 	return nil
 }
-
-// ready says whether every cluster that can be reached can be answered for. One that is dead keeps
-// nobody from asking about the others.
-func (s *Server) ready(w http.ResponseWriter) {
-	code := http.StatusOK
-	type line struct {
-		Name  string `json:"name"`
-		State string `json:"state"`
-		Error string `json:"error,omitempty"`
-	}
-	lines := []line{}
-	for _, c := range s.fleet.Clusters() {
-		h := c.Health()
-		lines = append(lines, line{c.Name(), string(h.State), h.Err})
-		if h.State == fleet.Joining || h.State == fleet.Syncing {
-			code = http.StatusServiceUnavailable
-		}
-	}
-	writeJSON(w, code, map[string]any{"ready": code == http.StatusOK, "clusters": lines})
-}

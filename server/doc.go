@@ -16,6 +16,10 @@
 // shown, but for their versions; metadata.name and metadata.namespace in a field selector may also be a cluster's
 // own, and then mean those of every cluster. /clusters tells how all is doing, and lets clusters join and leave.
 //
+// /livez, /healthz and /readyz are about the daemon, by any name and without a token, for kubelets: it is ready once
+// /fleet is answered, whatever happens to a cluster later. ?verbose shows each cluster, and needs the token. The same
+// paths below /clusters/{name} are about that cluster.
+//
 // What it promises:
 //
 //   - No answer asks anything of a cluster. This package cannot: it knows no source.

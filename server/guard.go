@@ -20,8 +20,8 @@ import (
 // Access says who may ask. The zero Access is for a server on this machine alone: anybody who can
 // reach it may read.
 type Access struct {
-	// Token is asked of every request as "Authorization: Bearer …", but for /healthz and the files of the
-	// page. "" asks for none.
+	// Token is asked of every request as "Authorization: Bearer …", except for /healthz, /livez and /readyz and the
+	// files of the page. "" asks for none.
 	Token string
 	// Hosts are the names under which the server may be asked besides those of this machine.
 	// A page elsewhere that has its own name lead here is refused by this.
@@ -90,9 +90,9 @@ func (g *guard) setToken(token string) {
 	g.token.Store(&sum)
 }
 
-// setToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server
+// SetToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server
 // that was made without a token cannot be given one, nor can one be taken away.
-func (s *Server) setToken(token string) error {
+func (s *Server) SetToken(token string) error {
 	if token == "" || s.opts.Access.Token == "" {
 		return errors.New("set the token: a server has a token from its start to its end, or none")
 	}
@@ -114,6 +114,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // check refuses a request that may not be answered. What has no valid token costs little and counts for its address
 // alone.
 func (g *guard) check(r *http.Request) error {
+	if isProbe(r) {
+		return nil // and no flood of others makes a probe fail
+	}
 	trusted := g.authentic(r)
 	if trusted && !g.clients.take(g.client(r), time.Now()) {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
@@ -162,7 +165,7 @@ func isOpen(r *http.Request) bool {
 		return false
 	}
 	path := r.URL.Path
-	return path == "/healthz" || path == "/" || strings.HasPrefix(path, "/assets/")
+	return path == "/" || strings.HasPrefix(path, "/assets/")
 }
 
 // authentic reports whether a request has the token, or none is asked for.

@@ -59,6 +59,12 @@ func TestAStrangeHostIsRefused(t *testing.T) {
 			t.Errorf("%q is answered %d", host, got)
 		}
 	}
+	for path, want := range map[string]int{"/readyz": http.StatusTeapot, "/livez": http.StatusTeapot, "/healthz": http.StatusTeapot,
+		"/readyz?verbose": http.StatusForbidden, "/readyz?a&verbose=0": http.StatusForbidden} {
+		if got := ask(h, "GET", "10.1.2.3:8443", path, nil).Code; got != want { // a kubelet asks by the pod's address
+			t.Errorf("%s by the pod's address is answered %d", path, got)
+		}
+	}
 }
 
 func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
@@ -73,12 +79,18 @@ func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
 		{"GET", "/fleet/api", "Basic secret", http.StatusUnauthorized},
 		{"GET", "/fleet/api", "Bearer secret", http.StatusTeapot},
 		{"GET", "/metrics", "", http.StatusUnauthorized},
-		{"GET", "/readyz", "", http.StatusUnauthorized},
 		{"GET", "/clusters", "", http.StatusUnauthorized},
 		{"GET", "/clusters?watch=true", "", http.StatusUnauthorized},
 		{"POST", "/clusters", "", http.StatusUnauthorized},
 		{"DELETE", "/clusters/eu", "", http.StatusUnauthorized},
 		{"GET", "/healthz", "", http.StatusTeapot},
+		{"GET", "/livez", "", http.StatusTeapot},
+		{"HEAD", "/readyz", "", http.StatusTeapot},
+		{"GET", "/readyz?verbose", "", http.StatusUnauthorized}, // it names clusters
+		{"POST", "/readyz", "", http.StatusUnauthorized},
+		{"GET", "/readyz/", "", http.StatusUnauthorized},
+		{"GET", "/fleet/readyz", "", http.StatusUnauthorized},
+		{"GET", "/clusters/eu/livez", "", http.StatusUnauthorized},
 		{"GET", "/", "", http.StatusTeapot},
 		{"HEAD", "/", "", http.StatusTeapot},
 		{"GET", "/?token=secret", "", http.StatusTeapot}, // the page, as without
@@ -255,10 +267,10 @@ func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.setToken("new"); err != nil {
+	if err := s.SetToken("new"); err != nil {
 		t.Fatal(err)
 	}
-	if s.setToken("") == nil {
+	if s.SetToken("") == nil {
 		t.Error("the token was taken away")
 	}
 	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound, "": http.StatusUnauthorized} {
@@ -266,7 +278,7 @@ func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
 			t.Errorf("%q is answered %d", token, w.Code)
 		}
 	}
-	if s, err = New(fl, Options{}); err != nil || s.setToken("new") == nil {
+	if s, err = New(fl, Options{}); err != nil || s.SetToken("new") == nil {
 		t.Errorf("an open server was given a token: %v", err)
 	}
 }

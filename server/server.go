@@ -107,7 +107,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Stop ends all watches, so that an http.Server's Shutdown need not wait for them.
+// Stop ends all watches, so that an http.Server's Shutdown need not wait for them: give it to RegisterOnShutdown. Lists
+// that are being answered need the fleet, so end it, and Run, when Shutdown has returned.
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
 // route finds who answers.
@@ -119,10 +120,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/clusters" || strings.HasPrefix(path, "/clusters/"):
 		s.clusters(w, r)
-	case path == "/healthz":
-		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
-	case path == "/readyz":
-		s.ready(w)
+	case isHealthPath(path):
+		s.daemonHealth(w, r, path)
 	case path == "/metrics" && s.opts.Metrics != nil:
 		s.opts.Metrics.ServeHTTP(w, r)
 	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -167,6 +166,14 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 
 // about answers what is no object: discovery, the version, OpenAPI, health.
 func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+	if isHealthPath(t.rest) {
+		if t.fleet {
+			s.daemonHealth(w, r, t.rest)
+		} else {
+			clusterHealth(w, r, t.rest, cluster)
+		}
+		return
+	}
 	clusters := []*fleet.Cluster{cluster}
 	var err error
 	if t.fleet {
@@ -196,8 +203,6 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluste
 			return
 		}
 		writeBody(w, http.StatusOK, jsonType, clusters[i].Version())
-	case t.rest == "/healthz", t.rest == "/livez", t.rest == "/readyz":
-		writeBody(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
 	case strings.HasPrefix(t.rest, "/openapi/"):
 		describe(w, r, t, clusters)
 	default:

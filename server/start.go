@@ -114,6 +114,14 @@ func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time
 	return awaited, holds
 }
 
+// isOver reports whether the daemon counts as ready: no member of the start is waited for any more, but for what its
+// server denies.
+func (s *startup) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
 // hasBegun reports whether the server runs.
 func (s *startup) hasBegun() bool {
 	s.mu.Lock()

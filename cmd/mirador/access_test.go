@@ -96,28 +96,29 @@ func TestOtherMachinesAreServedWithACertificateAndATokenOrNotAtAll(t *testing.T)
 	}
 }
 
-// guarded is a daemon that other machines can reach.
-func guarded(t *testing.T, cluster *testcluster.Cluster) (*daemon, *rest.Config) {
+// guarded is a daemon that other machines can reach. setToken writes the file of its token.
+func guarded(t *testing.T, cluster *testcluster.Cluster) (d *daemon, cfg *rest.Config, setToken func(string)) {
 	t.Helper()
 	p, dir := certificate(t), t.TempDir()
 	tokens, config := filepath.Join(dir, "token"), filepath.Join(dir, "config")
-	check(t, os.WriteFile(tokens, []byte(token+"\n"), 0o600))
+	setToken = func(token string) { check(t, os.WriteFile(tokens, []byte(token+"\n"), 0o600)) }
+	setToken(token)
 	check(t, os.WriteFile(config, kubeconfig(t, cluster, "guarded"), 0o600))
-	cfg := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}, BearerToken: token}
-	d := begin(t, httpClient(t, cfg), "--listen", "0.0.0.0:0", "--tls-cert", p.cert, "--tls-key", p.key, "--token-file", tokens,
+	cfg = &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}, BearerToken: token}
+	d = begin(t, httpClient(t, cfg), "--listen", "0.0.0.0:0", "--tls-cert", p.cert, "--tls-key", p.key, "--token-file", tokens,
 		"--kubeconfig", config, "--allow-host", otherName)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.at, "https://"))
 	check(t, err)
 	d.at = "https://127.0.0.1:" + port
 	cfg.Host = d.at
 	d.ready(t, d.members(t)...)
-	return d, cfg
+	return d, cfg, setToken
 }
 
 func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
-	d, cfg := guarded(t, cluster)
+	d, cfg, setToken := guarded(t, cluster)
 	name := d.members(t)[0]
 	base := "/clusters/" + name
 
@@ -156,6 +157,9 @@ func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
 	defer cancel() // before the informers are waited for
 
 	d.strangers(t, cfg, base)
+	bare := rest.CopyConfig(cfg)
+	bare.BearerToken = ""
+	d.reloads(t, httpClient(t, bare), setToken)
 	said := d.stop(t) + d.said(t)
 	for _, part := range []string{token, token[8:24]} {
 		if strings.Contains(said, part) {
@@ -174,7 +178,7 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 	bare := rest.CopyConfig(cfg)
 	bare.BearerToken = ""
 	client := httpClient(t, bare)
-	paths := []string{"/clusters", "/clusters?watch=true", "/metrics", "/readyz", "/fleet/api/v1/pods", base, base + "/api", base + "/api/v1/namespaces",
+	paths := []string{"/clusters", "/clusters?watch=true", "/metrics", "/readyz?verbose", "/fleet/api/v1/pods", base, base + "/api", base + "/api/v1/namespaces",
 		base + "/api/v1/namespaces?watch=true", base + "/api/v1/namespaces/default", base + "/openapi/v3", base + "/version", "/nonsense", base + "/api/v1/nonsense",
 		base + "/api/v1/namespaces?labelSelector=a+b", base + "/api/v1/namespaces?where=" + token[:8], base + "/api/v1/namespaces/none"}
 	for _, auth := range []string{"", "Bearer " + token[1:], "Bearer " + token + "x", "Bearer", "Bearer ", "Basic " + token, token, "bearer " + strings.ToUpper(token), "Bearer  " + token} {
@@ -190,7 +194,7 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 			}
 		}
 	}
-	for _, path := range []string{"/healthz", "/"} { // a browser sends no token when it loads the page
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/"} { // a browser sends no token when it loads the page
 		if code, _, body := d.request(t, client, http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(body, token[8:24]) {
 			t.Errorf("%s is answered %d: %.200s", path, code, body)
 		}
@@ -219,7 +223,7 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 		t.Errorf("without TLS: %d %s", resp.StatusCode, b)
 	}
 	for host, want := range map[string]int{otherName: http.StatusOK, "evil.test": http.StatusForbidden, "10.0.0.1": http.StatusForbidden} {
-		r, err := http.NewRequest(http.MethodGet, d.at+"/healthz", nil)
+		r, err := http.NewRequest(http.MethodGet, d.at+"/", nil)
 		check(t, err)
 		r.Host = host
 		resp, err := client.Do(r)

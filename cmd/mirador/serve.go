@@ -7,11 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +50,9 @@ func newServe() *cobra.Command {
 After a start /fleet is 503 until every cluster is read, or has been unreachable for --start-grace:
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
+
+The files of kubeconfigs, token and certificate are read again when they change, and at once on SIGHUP.
+SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
 (MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config, a line each:
@@ -122,13 +121,11 @@ func (f *serveFlags) access() (server.Access, error) {
 		return a, usageError{errors.New("--tls-cert and --tls-key go together; give both, or none to serve plain http on this machine")}
 	}
 	if f.tokenFile != "" {
-		b, err := os.ReadFile(f.tokenFile)
+		token, err := readToken(f.tokenFile)
 		if err != nil {
-			return a, usageError{fmt.Errorf("read the token of --token-file: %w", plainFileError(err))}
+			return a, usageError{err}
 		}
-		if a.Token = strings.TrimSpace(string(b)); len(a.Token) < 16 {
-			return a, usageError{fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | base64", f.tokenFile)}
-		}
+		a.Token = token
 	}
 	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
 		return a, usageError{err}
@@ -166,6 +163,12 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	d := &service{fleet: fl, server: srv, followers: followers, log: log, files: &credentials{
+		tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey,
+		token: access.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+	if err := d.files.load(); err != nil {
+		return usageError{err}
+	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return listenError(f.listen, err)
@@ -175,7 +178,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		say.clusters = append(say.clusters, c.Name())
 	}
 	say.write(out)
-	return f.run(ctx, log, fl, srv, followers, listener)
+	return d.run(ctx, listener)
 }
 
 // grace is what the server is told: there, 0 means the default.
@@ -231,57 +234,4 @@ func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 		contexts = []string{cfg.CurrentContext}
 	}
 	return fl.FollowKubeconfig(path, contexts...)
-}
-
-// run serves until ctx ends or a part fails, and ends all of it.
-func (f *serveFlags) run(ctx context.Context, log *slog.Logger, fl *fleet.Fleet, srv *server.Server, followers []*fleet.Follower, listener net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		wg     sync.WaitGroup
-		mu     sync.Mutex
-		failed []error
-	)
-	part := func(name string, run func() error) {
-		wg.Go(func() {
-			if err := run(); err != nil {
-				mu.Lock()
-				failed = append(failed, fmt.Errorf("%s: %w", name, err))
-				mu.Unlock()
-			}
-			cancel() // none goes on without the others
-		})
-	}
-	web := &http.Server{Handler: srv, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	web.Protocols = new(http.Protocols)
-	web.Protocols.SetHTTP1(true)
-	web.Protocols.SetHTTP2(true)
-	part("the fleet", func() error { return fl.Run(ctx) })
-	part("the server", func() error { return srv.Run(ctx) })
-	for _, follower := range followers {
-		part("the kubeconfigs", func() error { return follower.Run(ctx, 2*time.Second) })
-	}
-	part("HTTP", func() error {
-		var err error
-		if f.tlsCert != "" {
-			err = web.ServeTLS(listener, f.tlsCert, f.tlsKey)
-		} else {
-			err = web.Serve(listener)
-		}
-		if errors.Is(err, http.ErrServerClosed) {
-			return nil
-		}
-		return err
-	})
-	<-ctx.Done()
-	srv.Stop()
-	down, end := context.WithTimeout(context.Background(), 10*time.Second)
-	defer end()
-	if err := web.Shutdown(down); err != nil {
-		web.Close() //nolint:errcheck // it was asked to end in peace and did not
-	}
-	wg.Wait()
-	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(failed...)
 }

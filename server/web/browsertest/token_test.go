@@ -102,7 +102,7 @@ func TestATokenThatIsNoLongerRightIsAskedForAgain(t *testing.T) {
 // The page without a token is the page with one: what is open to all has no secret in it.
 func TestOnlyThePageItselfIsOpen(t *testing.T) {
 	d := startDaemon(t, server.Access{Token: secret})
-	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/clusters": 401, "/clusters?watch=true": 401, "/fleet/api": 401, "/metrics": 401, "/readyz": 401, "/index.html": 401} {
+	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/clusters": 401, "/clusters?watch=true": 401, "/fleet/api": 401, "/metrics": 401, "/readyz": 200, "/readyz?verbose": 401, "/index.html": 401} {
 		resp, err := http.Get(d.url + path)
 		if err != nil {
 			t.Fatal(err)

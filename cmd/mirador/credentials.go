@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// credentialsEvery is how often the files of the token and the certificate are read again.
+const credentialsEvery = 5 * time.Second
+
+// credentials follows the files of the token and the certificate, so that they can be replaced while the daemon runs. They
+// are read by their names each time: a Kubernetes Secret is replaced by a symbolic link that points elsewhere. What
+// cannot be used is logged once, without its content, and the last good one stays.
+type credentials struct {
+	tokenFile, certFile, keyFile string
+	setToken                     func(string) error
+	log                          *slog.Logger
+
+	wake        chan struct{}
+	token       string
+	cert        atomic.Pointer[tls.Certificate]
+	pair        []byte            // the files that cert was made of
+	lastFailure map[string]string // by what failed
+}
+
+// readToken reads the token of a file.
+func readToken(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token of --token-file: %w", plainFileError(err))
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < 16 {
+		return "", fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | base64", path)
+	}
+	return token, nil
+}
+
+// load reads the certificate for the first time.
+func (c *credentials) load() error {
+	if c.certFile == "" {
+		return nil
+	}
+	return c.readPair()
+}
+
+func (c *credentials) readPair() error {
+	cert, err := os.ReadFile(c.certFile)
+	if err != nil {
+		return fmt.Errorf("read the certificate: %w", err)
+	}
+	key, err := os.ReadFile(c.keyFile)
+	if err != nil {
+		return fmt.Errorf("read the key of the certificate: %w", err)
+	}
+	both := bytes.Join([][]byte{cert, key}, []byte{0})
+	if bytes.Equal(both, c.pair) {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("use the certificate of %s with the key of %s: %w", c.certFile, c.keyFile, err)
+	}
+	if c.pair != nil {
+		c.log.Info("the certificate was replaced", "file", c.certFile)
+	}
+	c.cert.Store(&pair)
+	c.pair = both
+	return nil
+}
+
+// certificate is what TLS asks for at each handshake.
+func (c *credentials) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if cert := c.cert.Load(); cert != nil {
+		return cert, nil
+	}
+	return nil, errors.New("there is no certificate")
+}
+
+// look reads the files again.
+func (c *credentials) look() {
+	if c.tokenFile != "" {
+		token, err := readToken(c.tokenFile)
+		if err == nil && token != c.token {
+			if err = c.setToken(token); err == nil {
+				c.token = token
+				c.log.Info("the token was replaced", "file", c.tokenFile)
+			}
+		}
+		c.report("token", err)
+	}
+	if c.certFile != "" {
+		c.report("certificate", c.readPair())
+	}
+}
+
+// report logs a failure once, until it is another or none.
+func (c *credentials) report(what string, err error) {
+	if err == nil {
+		delete(c.lastFailure, what)
+		return
+	}
+	if c.lastFailure[what] == err.Error() {
+		return
+	}
+	if c.lastFailure == nil {
+		c.lastFailure = map[string]string{}
+	}
+	c.lastFailure[what] = err.Error()
+	c.log.Error("a file cannot be used; the last good "+what+" stays", "error", err)
+}
+
+// lookSoon has follow read the files again now.
+func (c *credentials) lookSoon() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// follow reads the files again every few seconds until ctx ends.
+func (c *credentials) follow(ctx context.Context) error {
+	tick := time.NewTicker(credentialsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.look()
+		case <-c.wake:
+			c.look()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

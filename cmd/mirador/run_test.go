@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/query"
+	"github.com/mirador-k8s/mirador/server"
+)
+
+// heldLists lets lists wait before anything is read for them.
+type heldLists struct {
+	arrived, free chan struct{}
+	once          sync.Once
+}
+
+func (h *heldLists) Authorize(_ context.Context, _ query.User, a query.Attributes) error {
+	if a.Verb == "list" && a.Resource == "pods" {
+		h.once.Do(func() { close(h.arrived) })
+		<-h.free
+	}
+	return nil
+}
+
+// inMemory is a fleet of clusters in memory, each with a pod of its name.
+func inMemory(t *testing.T, names ...string) *fleet.Fleet {
+	t.Helper()
+	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, Logger: slog.New(slog.DiscardHandler)})
+	check(t, err)
+	for _, name := range names {
+		cluster := informertest.NewServer()
+		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "web", "name": name}}
+		_, err := cluster.Create(&unstructured.Unstructured{Object: pod})
+		check(t, err)
+		cfg, stop := informertest.Pipe(cluster)
+		t.Cleanup(stop)
+		check(t, fl.Join(name, cfg, fleet.Origin{Kind: fleet.FromFile}))
+	}
+	return fl
+}
+
+func TestAtTheEndListsAreFinishedBeforeTheClustersLeave(t *testing.T) {
+	fl := inMemory(t, "eu", "us")
+	held := &heldLists{arrived: make(chan struct{}), free: make(chan struct{})}
+	srv, err := server.New(fl, server.Options{Authorizer: held})
+	check(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	at := "http://" + listener.Addr().String()
+	ctx, terminate := context.WithCancel(t.Context())
+	defer terminate()
+	s := &service{fleet: fl, server: srv, files: &credentials{}, log: slog.New(slog.DiscardHandler)}
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(ctx, listener) }()
+
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	get := func(path string) *http.Response {
+		resp, err := client.Get(at + path)
+		check(t, err)
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	until(t, func() string {
+		resp := get("/readyz")
+		io.Copy(io.Discard, resp.Body) //nolint:errcheck // the code says it
+		if resp.StatusCode != http.StatusOK {
+			return "the daemon does not become ready"
+		}
+		return ""
+	})
+	watch := get("/fleet/api/v1/pods?watch=true")
+	events := bufio.NewReader(watch.Body)
+	for range 2 {
+		_, err := events.ReadString('\n')
+		check(t, err)
+	}
+	listed := make(chan *http.Response, 1)
+	go func() { listed <- get("/fleet/api/v1/pods") }()
+	<-held.arrived
+
+	terminate()
+	if rest, err := io.ReadAll(events); err != nil {
+		t.Errorf("the watch does not end in peace: %v after %q", err, rest)
+	}
+	until(t, func() string {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err == nil {
+			conn.Close()
+			return "a daemon that ends still accepts connections"
+		}
+		return ""
+	})
+	select {
+	case err := <-ended:
+		t.Fatalf("the daemon ended before the list was answered: %v", err)
+	default:
+	}
+	for _, c := range fl.Clusters() {
+		if h := c.Health(); h.State != fleet.Ready {
+			t.Errorf("cluster %s is %s while a list of it is being answered", c.Name(), h.State)
+		}
+	}
+	close(held.free)
+	resp := <-listed
+	var list struct {
+		Items []metav1.PartialObjectMetadata
+	}
+	check(t, json.NewDecoder(resp.Body).Decode(&list))
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	if !slices.Equal(names, []string{"eu", "us"}) {
+		t.Errorf("the last list has the pods %q, code %d", names, resp.StatusCode)
+	}
+	resp.Body.Close()
+	check(t, <-ended)
+}
+
+func (d *daemon) hangup(t *testing.T) {
+	t.Helper()
+	check(t, d.cmd.Process.Signal(syscall.SIGHUP))
+}
+
+// reloads replaces the token and has the daemon read it by SIGHUP.
+func (d *daemon) reloads(t *testing.T, client *http.Client, write func(token string)) {
+	t.Helper()
+	const next = "another-token-that-nobody-should-see-9876543210"
+	for _, step := range []struct{ now, before string }{{next, token}, {token, next}} {
+		write(step.now)
+		d.hangup(t)
+		until(t, func() string {
+			if code, _, _ := d.request(t, client, http.MethodGet, "/clusters", "Bearer "+step.now); code != http.StatusOK {
+				return fmt.Sprintf("the new token is answered %d", code)
+			}
+			return ""
+		})
+		if code, _, _ := d.request(t, client, http.MethodGet, "/clusters", "Bearer "+step.before); code != http.StatusUnauthorized {
+			t.Errorf("the token that was replaced is answered %d", code)
+		}
+	}
+}
