@@ -31,8 +31,9 @@ import (
 	"github.com/mirador-k8s/mirador/server"
 )
 
-// patience is how long a test waits for something that should take seconds.
-const patience = 90 * time.Second
+// patience is how long a test waits for something that should take seconds. A stock informer whose server was away may
+// wait for two minutes: up to one before its watch is opened again, and one more before it lists.
+const patience = 3 * time.Minute
 
 // built is the program as it is shipped: without the race detector, which would hide how it behaves
 // under load. TestMain gives and removes the folder.
