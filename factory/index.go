@@ -40,7 +40,8 @@ func (x index[T]) same(other index[T]) bool { return x.id != "" && x.id == other
 // AddIndex adds an index, before or after the start; what is stored already is
 // indexed when it returns. All users of the informer see it. Adding a declared
 // function again under its name is fine; another function under a name that is
-// taken is an error, and so is a closure, which may always be another.
+// taken is an error, and so is a closure, which may always be another. The function must not use
+// the factory, a lister or a handle: see informer.IndexFunc.
 func (h *Handle[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	if values == nil {
 		return fmt.Errorf("add index %q to %s: it has no function; give one that returns the values of an object", name, fullName(h.gvr))

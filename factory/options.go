@@ -74,7 +74,8 @@ func checkResync(every time.Duration) error {
 // Transform changes each object of type T before it is stored, once per version;
 // typically it drops what nobody reads. An interface as T, such as metav1.Object,
 // covers every object that implements it, whatever its form. Of several that fit,
-// each is called, in the order they were given.
+// each is called, in the order they were given. A transform may read other objects with listers; see
+// informer.Transform.
 func Transform[T any](f func(obj T) (T, error)) Option {
 	return optionFunc(func(s *settings) error {
 		want := reflect.TypeFor[T]()

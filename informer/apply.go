@@ -339,7 +339,7 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	if !i.cfg.verbatim && i.writer.Staged(it.Key, it.Version, it.UID) {
 		return // said twice, and transformed already (P13)
 	}
-	if !i.decode(it) {
+	if !i.decodeListed(it) {
 		i.writer.Keep(it.Key) // what cannot be read now is not gone
 		i.batch.kept = append(i.batch.kept, it.Key)
 		return

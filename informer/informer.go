@@ -45,8 +45,9 @@ type Informer[T any] struct {
 
 	waiting waitlist
 
-	// write is held while a batch goes into the store; it is what AddIndex waits for. Nothing
-	// of the caller's but index functions is called meanwhile: see beginWrite.
+	// write is held while a batch goes into the store; it is what AddIndex waits for. Of the caller's functions only
+	// those of indexes, of the codec and of DetectWrites are called meanwhile, and their options say that they must not
+	// call the informer. Transforms run without it (see decodeListed), reports of problems after it (see beginWrite).
 	write   sync.Mutex
 	writing atomic.Bool
 	writer  *store.Writer[T]
@@ -159,7 +160,7 @@ func (i *Informer[T]) Get(key object.Key) (T, bool) { return i.reader.Get(key) }
 func (i *Informer[T]) Snapshot() *store.Snapshot[T] { return i.reader.Snapshot() }
 
 // AddIndex adds an index, at any time before the stop; what is stored already is
-// indexed before it returns.
+// indexed before it returns. See IndexFunc for what values must not do.
 func (i *Informer[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	return i.AddIndexes(map[string]store.IndexFunc[T]{name: values})
 }

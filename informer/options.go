@@ -52,7 +52,7 @@ type settings struct {
 	crash        func() bool
 }
 
-// Index adds an index: values gives the values under which an object is found.
+// Index adds an index: values gives the values under which an object is found. See IndexFunc for what values must not do.
 func Index[T any](name string, values func(obj T) []string) Option {
 	if values == nil {
 		return IndexFunc[T](name, nil)
@@ -63,6 +63,10 @@ func Index[T any](name string, values func(obj T) []string) Option {
 // IndexFunc adds an index whose function may fail. An object for which it fails
 // is kept, is not found by this index, and is reported. For an index by namespace give
 // store.ByNamespace, for which the objects need not be looked at.
+//
+// The function runs inside the write that stores the object. It must neither block nor call the informer, a
+// lister or a factory: a snapshot or another index would wait for that very write. Whatever it needs to know has to be
+// in the object; a Transform may look it up and put it there.
 func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
 	return optionFunc(func(s *settings) error {
 		switch {
@@ -81,8 +85,8 @@ func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
 // Transform changes each object before it is stored, once per version, typically
 // to drop what nobody reads. It may change the object in place. An object for
 // which it fails keeps the state it had, or stays out, and is reported. While it runs, the informer
-// can be read, and the changes behind it wait. It must not add an index nor call Amend: for the objects of a
-// list it runs inside the write that both wait for.
+// can be read and changed, and what the source said after the object waits. So it may ask the informer for anything, add an
+// index included, but not wait for what comes after the object: WaitSynced, WaitVersion and Stop would wait for the transform.
 func Transform[T any](f func(obj T) (T, error)) Option {
 	return optionFunc(func(s *settings) error {
 		if s.transform != nil {
@@ -135,7 +139,8 @@ func Layout(l store.Layout) Option {
 }
 
 // Codec encodes and decodes objects for the packed layout, where the source brings no
-// codec of its own, as those of source/kube do.
+// codec of its own, as those of source/kube do. Its functions run inside writes and reads, and must neither block nor call
+// the informer.
 func Codec[T any](c *object.Codec[T]) Option {
 	return optionFunc(func(s *settings) error {
 		if c == nil || c.Encode == nil || c.Decode == nil {
@@ -153,7 +158,8 @@ func ReadCache(objects int) Option {
 }
 
 // DetectWrites tells of every stored object that a handler or a reader has written to,
-// and who it was. It is meant for tests: each read then costs a hash of the object.
+// and who it was. It is meant for tests: each read then costs a hash of the object. report runs where the change is
+// found, which may be inside a write: it must neither block nor call the informer.
 func DetectWrites(report func(store.Written)) Option {
 	return optionFunc(func(s *settings) error { s.onWritten = report; return nil })
 }
@@ -224,8 +230,7 @@ func StopTimeout(d time.Duration) Option {
 
 // OnProblem hears of everything that goes wrong. It must not block, and may ask the informer for
 // anything but to stop. What goes wrong while a batch is written is told when the batch is in the store. A
-// panic in it is logged and counted. An index function must neither block nor ask the
-// informer for a snapshot: it runs inside the batch that the snapshot would wait for.
+// panic in it is logged and counted.
 func OnProblem(f func(Problem)) Option {
 	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
 }

@@ -12,6 +12,21 @@ const nothing object.DeltaType = 0
 // errUnread stands in an item whose last state was refused by the transform, or could not be decoded.
 var errUnread = errors.New("the last state cannot be read")
 
+// decodeListed is decode for an object of a list. The write lock is released while the transform runs: it may
+// take its time, and may ask the informer for something that waits for a write, such as an index. What is written
+// meanwhile does not matter here: the list has the last word, whatever the store holds of the object.
+//
+// Each object is transformed when its turn to be staged comes, and not all of them before: so no more objects are
+// held than those that the queue has handed over.
+func (i *Informer[T]) decodeListed(it *object.Item[T]) bool {
+	if i.transform == nil {
+		return i.decode(it)
+	}
+	i.endWrite()
+	defer i.beginWrite()
+	return i.decode(it)
+}
+
 // stretch gives the first deltas that are all changes outside of a list, or all of a list. What is
 // news among changes can be said only when the list before them is in the store.
 func (i *Informer[T]) stretch(deltas []object.Delta[T]) (part []object.Delta[T], changes bool) {

@@ -11,8 +11,8 @@ import (
 )
 
 // IndexFunc computes the values under which an index finds an object. It runs in
-// the writer, must not change the object, and may return a value twice. If it
-// fails or panics, the object is stored, stays out of this index, and the failure
+// the writer, inside a batch: it must neither block nor ask for a snapshot. It must not change the object, and may
+// return a value twice. If it fails or panics, the object is stored, stays out of this index, and the failure
 // goes to Options.OnError.
 type IndexFunc[T any] func(obj T) ([]string, error)
 

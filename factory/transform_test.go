@@ -1,0 +1,84 @@
+package factory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/mirador-k8s/mirador/factory"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/reflector"
+)
+
+// A transform may look for other objects of its namespace. The first such look adds an index, which waits for
+// the write that is under way, and must not be waiting for the transform's own.
+func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
+	s := informertest.NewServer()
+	cfg, closePipe := informertest.Pipe(s)
+	defer closePipe()
+	if _, err := s.Create(pod("a", "one")); err != nil {
+		t.Fatal(err)
+	}
+	var h *factory.Handle[*corev1.Pod]
+	var found atomic.Int32
+	soon := factory.InformerOptions(informer.Backoff(reflector.Backoff{First: time.Millisecond}))
+	f, err := factory.New(cfg, quiet, soon, factory.Transform(func(p *corev1.Pod) (*corev1.Pod, error) {
+		others, err := h.Lister().InNamespace("a").List(labels.Everything())
+		if err != nil && !errors.Is(err, factory.ErrNotSynced) {
+			return nil, err
+		}
+		found.Store(int32(len(others)))
+		return p, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f))
+	if err := f.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, f.WaitForSync)
+	// The open watch says nothing of the new object, and later ones have expired, so that the object comes with a list.
+	s.Stall()
+	s.Inject(informertest.Fault{Resource: "pods", Verbs: []string{"watch"}, Code: 410, Match: func(r *http.Request) bool {
+		return r.URL.Query().Get("sendInitialEvents") == ""
+	}})
+	if _, err := s.Create(pod("a", "two")); err != nil {
+		t.Fatal(err)
+	}
+	s.CutWatches()
+	for s.OpenWatches() > 0 {
+		runtime.Gosched()
+	}
+	s.Resume()
+	arrived := func(ctx context.Context) error {
+		for {
+			if _, err := h.Lister().Get("a", "two"); err == nil {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the list never arrives: the transform waits for itself: %w", ctx.Err())
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := arrived(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := found.Load(); n != 1 {
+		t.Errorf("the transform found %d objects, want the one that was there before the list", n)
+	}
+	wait(t, f.Stop)
+}
