@@ -19,7 +19,9 @@
 //
 // A source that may be listed and refuses to be watched, because of rights or because it
 // cannot, is polled: listed again and again at the pace of the backoff, each time with
-// another try to watch it. Health says so.
+// another try to watch it. Health says so. A source that refuses lists too, as in an outage of
+// credentials, loses nothing: the watch goes on where it was, without a list, once it is allowed
+// again.
 //
 // What it promises:
 //

@@ -146,6 +146,12 @@ func (r *Reflector[T]) listFailed(ctx context.Context, err error) (time.Duration
 			r.report("list", "", err, 0)
 			return 0, ctx.Err()
 		}
+	case source.Denied:
+		if r.refused >= quickRefusals && !r.fresh {
+			// Everything is refused. The place in history is still known, so that no list is needed once
+			// watches are allowed again.
+			r.phase, r.refused = connecting, 0
+		}
 	}
 	return r.retry(ctx, "list", err)
 }

@@ -37,7 +37,7 @@ type reply struct {
 	version object.Version
 	items   []string // "key@version"
 	changes []source.Change[string]
-	after   time.Duration // how long the end takes to come
+	after   time.Duration // how long the end, or the error of a watch, takes to come
 	again   time.Duration // how often the changes are repeated; 0 never
 	end     error
 }
@@ -79,6 +79,9 @@ func (s *script) Watch(ctx context.Context, o source.WatchOptions) (source.Watch
 	}
 	s.note("%s %q", what, o.Version)
 	r := next(&s.watches)
+	if r.err != nil && r.after > 0 {
+		time.Sleep(r.after)
+	}
 	return &watchStream{stream{ctx: ctx, reply: r}}, r.err
 }
 

@@ -2,6 +2,7 @@ package reflector_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -71,6 +72,89 @@ func TestP12_ASourceThatMayBeListedAndNotWatchedIsPolled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A refusal that comes late is one all the same: a stream that has said nothing else has not lived.
+func TestP12_AWatchThatIsRefusedLateIsPolled(t *testing.T) {
+	for _, reason := range []source.Reason{source.Denied, source.Unsupported} {
+		for _, late := range []time.Duration{time.Second, 40 * time.Second} {
+			for name, refusal := range map[string]reply{
+				"the answer comes late":  {after: late, err: fail(reason)},
+				"the stream opens first": {after: late, end: fail(reason)},
+			} {
+				t.Run(fmt.Sprintf("%s after %s, %s", reason, late, name), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s := &script{lists: []reply{
+							{version: "10", items: []string{"a@1"}, end: io.EOF},
+							{version: "20", items: []string{"a@15"}, end: io.EOF}},
+							watches: []reply{refusal}}
+						r, c, _ := start(t, s, nil)
+						turnFor(t, r, 5*time.Minute)
+						if !slices.Contains(c.got, "ReplaceEnd@20") {
+							t.Errorf("nothing newer than the first list arrived: %q", c.got)
+						}
+						before := count(s.asked, "list")
+						turnFor(t, r, time.Hour)
+						if n := count(s.asked, "list") - before; n < 20 || n > 125 {
+							t.Errorf("%d lists in an hour of polling, want one or two a minute at most", n)
+						}
+						if h := r.Health(); source.ReasonOf(h.Err) != reason {
+							t.Errorf("health does not say why the source is polled: %+v", h)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Credentials that are refused for a while, for lists too, cost no list: the place in history is still known.
+func TestAnOutageOfCredentialsCostsNoList(t *testing.T) {
+	for _, outage := range []time.Duration{5 * time.Second, time.Minute, 20 * time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				no := reply{err: fail(source.Denied)}
+				s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: io.EOF}, no}, watches: []reply{no}}
+				r, c, _ := start(t, s, nil)
+				turnFor(t, r, outage)
+				refused := len(s.asked)
+				if most := 10 + 2*int(outage/(30*time.Second)); refused > most {
+					t.Errorf("%d requests in an outage of %s, want %d at most: %q", refused, outage, most, s.asked)
+				}
+				if h := r.Health(); h.Err == nil || h.State == reflector.Streaming {
+					t.Errorf("health does not say that all is refused: %+v", h)
+				}
+				s.lists = []reply{{version: "30", items: []string{"a@1"}, end: io.EOF}}
+				s.watches = []reply{{changes: []source.Change[string]{put("a", "20")}, again: time.Minute}}
+				turnFor(t, r, 3*time.Minute)
+				same(t, "the first request after the outage", s.asked[refused:refused+1], []string{`watch "10"`})
+				if n := count(s.asked[refused:], "list"); n > 0 {
+					t.Errorf("%d lists after the outage, want none", n)
+				}
+				if !slices.Contains(c.got, "Updated a@20") {
+					t.Errorf("what happened during the outage is missing: %q", c.got)
+				}
+				if h := r.Health(); h.State != reflector.Streaming || h.Err != nil || h.Version != "20" {
+					t.Errorf("health after the outage: %+v", h)
+				}
+			})
+		})
+	}
+}
+
+// Rights to list that come back without the right to watch are found out too.
+func TestP12_ListsAreTriedAgainWhileWatchesStayRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		no := reply{err: fail(source.Denied)}
+		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: io.EOF}, no}, watches: []reply{no}}
+		r, c, _ := start(t, s, nil)
+		turnFor(t, r, 20*time.Minute)
+		s.lists = []reply{{version: "30", items: []string{"a@25"}, end: io.EOF}}
+		turnFor(t, r, 5*time.Minute)
+		if h := r.Health(); h.State != reflector.Polling || !slices.Contains(c.got, "ReplaceEnd@30") {
+			t.Errorf("the source is not polled although it may be listed: %+v, %q", h, c.got)
+		}
+	})
 }
 
 func TestRightsMissingForAMomentCostNoList(t *testing.T) {

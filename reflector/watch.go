@@ -17,6 +17,7 @@ type watching[T any] struct {
 	dog     *watchdog
 	opened  time.Time // when it began to give changes
 	newest  bool      // the initial state was asked for without a version
+	spoke   bool      // it has given a change, a bookmark or an initial state
 }
 
 // lived reports whether the stream has lasted long enough to count as a success.
@@ -131,7 +132,7 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 		return wait, err
 	}
 	// The same stream goes on with the changes. It has its own, longer, patience.
-	r.watch.opened = time.Now()
+	r.watch.opened, r.watch.spoke = time.Now(), true
 	r.beat.open(r.watch.opened)
 	r.board.enter(Streaming)
 	r.watch.dog.rest()
@@ -213,6 +214,7 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
+		r.watch.spoke = true
 		if r.troubled() && r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
 		}
@@ -332,17 +334,23 @@ func (r *Reflector[T]) watchEnded(ctx context.Context, err error) (time.Duration
 
 // quickRefusals is how often in a row a watch is refused before the state is polled:
 // listed again and again, each time with another try to watch after it. Rights that are
-// missing for a moment only, as while roles are replaced, cost no list.
+// missing for a moment only, as while roles are replaced, cost no list. Neither does an outage of
+// credentials, in which lists are refused too: the first list follows the last refusal at once, and if it is
+// refused, watches are tried again. So what comes after a wait is a watch from the version that was
+// reached, until a list has shown that only watches are refused.
 const quickRefusals = 3
 
 // watchFailed decides whether the place in history is lost, and whether the source can
 // be followed at all.
 func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error) (time.Duration, error) {
 	r.phase = connecting
-	if r.watch != nil && r.watch.lived(r.opts.Backoff.First) {
+	reason := source.ReasonOf(err)
+	refused := reason == source.Denied || reason == source.Unsupported
+	// A stream that gave nothing but a refusal, however late, has not lived.
+	if r.watch != nil && r.watch.lived(r.opts.Backoff.First) && (r.watch.spoke || !refused) {
 		r.failed, r.refused = 0, 0
 	}
-	switch source.ReasonOf(err) {
+	switch reason {
 	case source.Expired:
 		return r.relist(ctx, doing, err)
 	case source.Ahead:
@@ -350,6 +358,12 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error)
 	case source.Denied, source.Unsupported:
 		if r.refused++; r.refused >= quickRefusals {
 			r.phase = opening
+		}
+		if r.refused == quickRefusals {
+			r.failed++
+			r.closeStreams()
+			r.report(doing, "", err, 0)
+			return 0, ctx.Err()
 		}
 	}
 	return r.retry(ctx, doing, err)
@@ -361,7 +375,7 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error)
 // does not matter for the first time: a source that says what it has forgotten is
 // back, as an API server is that was restarted.
 func (r *Reflector[T]) relist(ctx context.Context, doing string, err error) (time.Duration, error) {
-	r.phase = choosing
+	r.phase, r.refused = choosing, 0
 	if time.Since(r.stateAt) >= r.opts.Backoff.Most {
 		r.lost = 0
 	}
