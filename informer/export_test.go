@@ -40,6 +40,15 @@ func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
 	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q, finish: func() error { return i.finish(fan, q) }}, nil
 }
 
+// Writable reports whether nothing is being written now, so that AddIndex and Amend would not wait.
+func (i *Informer[T]) Writable() bool {
+	if !i.write.TryLock() {
+		return false
+	}
+	i.write.Unlock()
+	return true
+}
+
 // ConsumeUntil is what Run's goroutine does.
 func (i *Informer[T]) ConsumeUntil(ctx context.Context, q *queue.Batches[T], relieve func()) {
 	i.consume(ctx, q, relieve)

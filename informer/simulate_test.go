@@ -182,6 +182,7 @@ func (s *simulated) Since(v object.Version) (iter.Seq2[object.Key, *corev1.Pod],
 var (
 	_ informertest.Stepper   = (*simulated)(nil)
 	_ informertest.Historian = (*simulated)(nil)
+	_ informertest.Lockable  = (*simulated)(nil)
 )
 
 // How much is simulated: make simulate sets these.

@@ -120,6 +120,7 @@ func (j *judge) transform(p *corev1.Pod) (*corev1.Pod, error) {
 		j.expect("transform", panickingTransform)
 		return nil, errors.New("a simulated transform fails")
 	}
+	j.mayWrite("a transform")
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
 	id := string(p.UID) + "@" + p.ResourceVersion
@@ -135,6 +136,8 @@ func (j *judge) transform(p *corev1.Pod) (*corev1.Pod, error) {
 
 // problem is told of everything that the subject reports.
 func (j *judge) problem(doing string, key object.Key, err error, wait time.Duration) {
+	j.mayWrite("OnProblem")
+	j.mayAsk()
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
 	text := err.Error()

@@ -60,6 +60,13 @@ type Releaser interface {
 	Release() error
 }
 
+// Lockable is a subject whose functions that write wait for one another.
+type Lockable interface {
+	// Writable reports whether a function that writes, such as one that adds an index, would not
+	// have to wait now.
+	Writable() bool
+}
+
 // SimSetup is how a subject for the simulator is to be made.
 type SimSetup struct {
 	// Config leads to the server: its Transport is the simulated wire.
