@@ -386,6 +386,7 @@ func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
 				}
 				w.start()
 				w.sync()
+				synctest.Wait() // what went wrong in a list is reported when the list is in the store
 				select {
 				case p := <-problems:
 					if p.Informer != form || p.Err == nil {
