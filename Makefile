@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 GO    ?= go
 
-K8S      := $(shell sed -n 's,^	k8s.io/kubernetes \(v.*\)$$,\1,p' devcluster/go.mod)
+K8S      := $(shell sed -n 's,^	k8s.io/kubernetes \(v.*\)$$,\1,p' dev/devcluster/go.mod)
 K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/pkg/version, \
 	-X $(pkg).gitVersion=$(K8S) \
 	-X $(pkg).gitMajor=$(word 1,$(subst ., ,$(K8S:v%=%))) \
@@ -10,8 +10,8 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitCommit=devcluster \
 	-X $(pkg).gitTreeState=clean)
 
-DEVCLUSTER_SRC := $(shell find devcluster -name '*.go' -not -name '*_test.go') devcluster/go.mod devcluster/go.sum
-MODULES        := . devcluster compat/integration bench server/web/browsertest
+DEVCLUSTER_SRC := $(shell find dev/devcluster -name '*.go' -not -name '*_test.go') dev/devcluster/go.mod dev/devcluster/go.sum
+MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 say = @printf '\n== %s\n' "$(1)"
@@ -56,20 +56,20 @@ staticcheck: bin/staticcheck bin/devcluster
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
-	$(GO) test -count=1 ./internal/house # its verdict depends on files that the test cache does not see
+	$(GO) test -count=1 ./dev/rules # its verdict depends on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos) # chaos counts requests, so it runs alone
+	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v /dev/chaos) # chaos counts requests, so it runs alone
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos
 chaos: bin/devcluster needed ## break a real cluster and the way to it under informers, ours and client-go's, for MINUTES=5 or more, and count requests
 	$(call say,chaos on a real cluster beside client-go)
-	$(GO) test -race -count=1 -v -timeout 0 ./internal/chaos -run 'TestChaos$$' -args -minutes $(or $(MINUTES),5)
+	$(GO) test -race -count=1 -v -timeout 0 ./dev/chaos -run 'TestChaos$$' -args -minutes $(or $(MINUTES),5)
 
 .PHONY: chaos-test
 chaos-test: bin/devcluster needed ## every fault of chaos once, in at most 90 seconds
 	$(call say,chaos on a real cluster, every fault once)
-	$(GO) test -race -count=1 -v -timeout 30m ./internal/chaos
+	$(GO) test -race -count=1 -v -timeout 30m ./dev/chaos
 
 .PHONY: simulate
 SEEDS ?= 10000
@@ -81,7 +81,7 @@ simulate: ## the informer under random faults, one step at a time, held to the p
 .PHONY: simulate-mutants
 simulate-mutants: ## plant bugs in the engine, one at a time: the simulator must catch each within 1,000 seeds; ONLY=regexp picks some
 	$(call say,the simulator on bugs that were planted)
-	@$(GO) run ./internal/mutants -only '$(ONLY)'
+	@$(GO) run ./dev/mutants -only '$(ONLY)'
 
 .PHONY: simulate-peer
 simulate-peer: ## the same seeds for client-go's informer: a table of the promises it breaks
@@ -92,78 +92,78 @@ web-test: bin/devcluster needed ## the page in a real Chromium: against the daem
 	$(call say,the page in Chromium)
 	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
 		{ echo "could not install it; install chromium, and run this again"; exit 1; }
-	cd server/web/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
+	cd dev/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
 	$(call say,compat in other people's machinery)
-	cd compat/integration && $(GO) test -race -timeout 30m ./...
+	cd dev/integration && $(GO) test -race -timeout 30m ./...
 
 .PHONY: conformance
 conformance: ## client-go's own black-box tests, taken from the module cache, run on compat
 	$(call say,client-go's own tests on compat)
-	$(GO) run ./internal/conformance
+	$(GO) run ./dev/conformance
 
 .PHONY: e2e
 e2e: bin/devcluster needed ## tests of devcluster itself
 	$(call say,tests of devcluster)
-	cd devcluster && $(GO) test -timeout 30m ./...
+	cd dev/devcluster && $(GO) test -timeout 30m ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for MINUTES=10 each; ONLY=regexp picks some, PARALLEL=1 leaves a core to others
-	@$(GO) run ./internal/fuzz -minutes $(or $(MINUTES),10) -only '$(ONLY)' $(if $(PARALLEL),-parallel $(PARALLEL))
+	@$(GO) run ./dev/fuzz -minutes $(or $(MINUTES),10) -only '$(ONLY)' $(if $(PARALLEL),-parallel $(PARALLEL))
 
 .PHONY: overload
 overload: ## a slow handler under 5,000 events/s, in real time, beside quick ones (2 minutes)
-	@$(GO) run ./internal/overload $(if $(SECONDS),-seconds $(SECONDS))
+	@$(GO) run ./dev/overload $(if $(SECONDS),-seconds $(SECONDS))
 
 .PHONY: soak
 soak: bin/devcluster ## 20,000 changing pods under two informers and handlers that come and go, for MINUTES=30; nothing may grow or get lost
 	$(call say,soak on a real cluster)
-	@$(GO) build -o bin/soak/soak ./internal/soak
+	@$(GO) build -o bin/soak/soak ./dev/soak
 	@bin/devcluster up --name soak --no-controllers -- bin/soak/soak -minutes $(or $(MINUTES),30) $(if $(PODS),-pods $(PODS)) $(if $(CHURN),-churn $(CHURN))
 
 .PHONY: bench
-bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 minutes); the results are in bench/results
+bench: bin/devcluster bin/mirador ## measure everything beside client-go (20 minutes); the results are in dev/bench/results
 	$(call say,measuring beside client-go: let the machine do nothing else)
-	cd bench && $(GO) run ./cmd/bench
+	cd dev/bench && $(GO) run ./cmd/bench
 
 .PHONY: bench-more
 bench-more: bin/devcluster bin/mirador ## add rounds to what make bench recorded (45 minutes at most), for bench-check to know how far they lie apart
 	$(call say,measuring beside client-go: let the machine do nothing else)
-	cd bench && $(GO) run ./cmd/bench -add
+	cd dev/bench && $(GO) run ./cmd/bench -add
 
 .PHONY: bench-structures
 bench-structures: ## measure the structures that a store could be made of, ours among them (5 minutes)
-	cd bench && $(GO) run ./cmd/structures
+	cd dev/bench && $(GO) run ./cmd/structures
 
 .PHONY: bench-check
 bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
-	cd bench && $(GO) run ./cmd/bench -check
+	cd dev/bench && $(GO) run ./cmd/bench -check
 
 .PHONY: bench-test
 bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)
-	cd bench && $(GO) test -timeout 30m ./...
+	cd dev/bench && $(GO) test -timeout 30m ./...
 
 .PHONY: devcluster
 devcluster: bin/devcluster ## build the local Kubernetes (minutes the first time)
 
 bin/devcluster: $(DEVCLUSTER_SRC)
 	$(call say,building a Kubernetes $(K8S) control plane from its modules: minutes the first time and seconds later)
-	@$(GO) run ./internal/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '$(K8S_FLAGS)'
+	@$(GO) run ./dev/gobuild -C dev/devcluster -o ../../bin/devcluster -- -ldflags '$(K8S_FLAGS)'
 
-bin/mirador: $(shell find . \( -name '*.go' -o -path './server/web/*' -o -path './server/table/*' \) -not -path './devcluster/*' -not -name '*_test.go' -type f) go.mod go.sum
+bin/mirador: $(shell find . \( -name '*.go' -o -path './daemon/web/*' -o -path './daemon/server/table/*' \) -not -path './dev/*' -not -name '*_test.go' -type f) go.mod go.sum
 	$(call say,building the daemon)
-	@$(GO) run ./internal/gobuild -o bin/mirador -pkg ./cmd/mirador
+	@$(GO) run ./dev/gobuild -o bin/mirador -pkg ./cmd/mirador
 
-bin/quickstart: $(shell find . -name '*.go' -not -path './devcluster/*' -not -name '*_test.go') go.mod go.sum
+bin/quickstart: $(shell find . -name '*.go' -not -path './dev/*' -not -name '*_test.go') go.mod go.sum
 	$(call say,building the informer that prints what happens)
-	@$(GO) run ./internal/gobuild -o bin/quickstart -pkg ./examples/quickstart
+	@$(GO) run ./dev/gobuild -o bin/quickstart -pkg ./examples/quickstart
 
-bin/staticcheck: tools/go.mod tools/go.sum
+bin/staticcheck: dev/tools/go.mod dev/tools/go.sum
 	$(call say,building staticcheck)
-	@$(GO) run ./internal/gobuild -C tools -o ../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
+	@$(GO) run ./dev/gobuild -C dev/tools -o ../../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
 
 # The race detector needs a C compiler, the tests of devcluster ps. Where they are
 # missing, try to install them.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 func TestEveryProgramPrintsWhatItsSessionSays(t *testing.T) {

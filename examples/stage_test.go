@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // stage is where a session is played: a cluster and the program's terminal.

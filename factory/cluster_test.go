@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 	"github.com/mirador-k8s/mirador/factory"
 	"github.com/mirador-k8s/mirador/informer"
-	"github.com/mirador-k8s/mirador/internal/testcluster"
 )
 
 const gadgetDefinition = `apiVersion: apiextensions.k8s.io/v1

@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/informer"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 	"github.com/mirador-k8s/mirador/store"

@@ -27,8 +27,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/connrotation"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
-	"github.com/mirador-k8s/mirador/server"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // patience is how long a test waits for something that should take seconds. A stock informer whose server was away may

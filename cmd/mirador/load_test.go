@@ -22,7 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // manyReads are the reads of the load; about one in fifty is a watch.

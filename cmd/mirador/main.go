@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mirador-k8s/mirador/internal/cli"
+	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
 // exitUsage is the exit code of a wrong call; cli.ExitCode has the others.

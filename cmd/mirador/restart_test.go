@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
-	"github.com/mirador-k8s/mirador/server"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // stateArgs are those of a daemon whose clusters all join at run time.

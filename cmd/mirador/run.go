@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mirador-k8s/mirador/fleet"
-	"github.com/mirador-k8s/mirador/server"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
 const (

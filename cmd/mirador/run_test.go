@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mirador-k8s/mirador/fleet"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/informertest"
-	"github.com/mirador-k8s/mirador/query"
-	"github.com/mirador-k8s/mirador/server"
 )
 
 // heldLists lets lists wait before anything is read for them.

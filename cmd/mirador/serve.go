@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/mirador-k8s/mirador/fleet"
-	"github.com/mirador-k8s/mirador/server"
-	"github.com/mirador-k8s/mirador/server/web"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/daemon/web"
 )
 
 // serveFlags are what serve is told.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mirador-k8s/mirador/internal/cli"
+	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
 // settle fills the flags that were not given on the command line from the environment and

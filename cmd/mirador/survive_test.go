@@ -21,7 +21,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // writer changes ConfigMaps of one namespace of a real cluster.

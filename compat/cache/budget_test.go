@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mirador-k8s/mirador/compat/cache"
-	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
 // TestBudget_AllocationsAnEvent holds what a change of a pod allocates from the watch to the last of the handlers. How

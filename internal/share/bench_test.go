@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
 // wirePods returns pods as a client decodes them from protobuf.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
 // Budgets of what one more pod of a known template costs: copies of slices that the decoder

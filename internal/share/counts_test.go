@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
 // stored is an object in a store.

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
 // FuzzP15_PodsBesideAReader shares two pods, each a few times, while somebody reads

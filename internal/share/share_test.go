@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
 func TestEqualPartsOfDifferentObjectsAreOnePart(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
-	"github.com/mirador-k8s/mirador/internal/testpods"
 )
 
 // write does to a pod what a handler must not do, in every kind of part.

@@ -20,7 +20,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/mirador-k8s/mirador/internal/testcluster"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 )

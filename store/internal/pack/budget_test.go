@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/mirador-k8s/mirador/internal/testpods"
+	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
 type budget struct {

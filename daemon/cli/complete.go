@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
+)
+
+// completer gives what may follow on a command line.
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// complete has a flag completed. That it is registered once is all that can go wrong.
+func complete(cmd *cobra.Command, flag string, f completer) {
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, f))
+}
+
+// completionTime is how long a shell waits for what may follow.
+const completionTime = time.Second
+
+// asking runs f with a daemon, if one answers. Completion never mirrors a cluster itself: that would take
+// too long between two keys.
+func (d *daemonFlags) asking(cmd *cobra.Command, f func(context.Context, *session) []string) ([]string, cobra.ShellCompDirective) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	s, _, err := d.session(io.Discard)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer s.close()
+	if !s.answers(ctx, probeTime) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return f(ctx, s), cobra.ShellCompDirectiveNoFileComp
+}
+
+// starting keeps what begins as the user began, once each.
+func starting(all []string, prefix string) []string {
+	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return r.asking(cmd, func(ctx context.Context, s *session) (all []string) {
+		var report server.Report
+		if s.get(ctx, "/clusters", nil, acceptJSON, &report) != nil {
+			return nil
+		}
+		for _, c := range report.Clusters {
+			all = append(all, c.Name)
+		}
+		return starting(all, prefix)
+	})
+}
+
+// completeContexts reads them off the kubeconfig.
+func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	cfg, err := clientcmd.LoadFromFile(k.path())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return starting(slices.Collect(maps.Keys(cfg.Contexts)), prefix), cobra.ShellCompDirectiveNoFileComp
+}
+
+var namespaces = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, singular: "namespace"}
+
+func (r *readFlags) completeNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return r.asking(cmd, func(ctx context.Context, s *session) []string {
+		return starting(s.names(ctx, &ask{mapping: namespaces, path: resourcePath("/fleet", namespaces, ""), params: url.Values{}}), prefix)
+	})
+}
+
+// completeResources gives the names of resources.
+func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return d.asking(cmd, func(ctx context.Context, s *session) (all []string) {
+		cat, err := s.catalog(ctx, "/fleet")
+		if err != nil {
+			return nil
+		}
+		count := map[string]int{}
+		lines := cat.resources()
+		for _, l := range lines {
+			count[l.Name]++
+		}
+		for _, l := range lines {
+			name := l.Name
+			if count[name] > 1 && groupOf(l.APIVersion) != "" { // another group has it too
+				name += "." + groupOf(l.APIVersion)
+			}
+			all = append(all, name)
+		}
+		return starting(all, prefix)
+	})
+}
+
+// completeObjects gives resources first and then names of objects.
+func (c *readCommand) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.completeResources(cmd, args, prefix)
+	}
+	return c.asking(cmd, func(ctx context.Context, s *session) []string {
+		return c.offer(ctx, s, args, prefix)
+	})
+}
+
+// offer gives the names of objects that may follow, without those that stand there.
+func (c *readCommand) offer(ctx context.Context, s *session, args []string, prefix string) (all []string) {
+	asks, err := c.resolve(ctx, s, []wanted{{resource: args[0]}})
+	if err != nil || len(asks) != 1 {
+		return nil
+	}
+	all = slices.DeleteFunc(s.names(ctx, asks[0]), func(n string) bool { return slices.Contains(args[1:], n) })
+	return starting(all, prefix)
+}
+
+// completeObjects is the same for commands that write. The daemon is asked, if it mirrors the cluster.
+func (d *directFlags) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return d.reader().completeObjects(cmd, args, prefix)
+}
+
+// reader reads what these flags are about.
+func (d *directFlags) reader() *readCommand {
+	c := &readCommand{}
+	c.namespace = d.namespace
+	cluster := d.cluster
+	if context, _, err := d.choose(); err == nil && cluster == "" {
+		cluster = context // which most fleets call it by
+	}
+	if cluster != "" {
+		c.clusters = []string{cluster}
+	}
+	return c
+}
+
+// mostNames is how many names a shell is given.
+const mostNames = 1000
+
+// names are those of the objects that are meant.
+func (s *session) names(ctx context.Context, a *ask) (all []string) {
+	found, err := s.list(ctx, a, acceptMetadata, mostNames)
+	if err != nil {
+		return nil
+	}
+	for _, m := range found.metas() {
+		all = append(all, m.ownName())
+	}
+	return all
+}

@@ -1,0 +1,344 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
+)
+
+// refuse answers with a Status.
+func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	st := err.ErrStatus
+	st.Kind, st.APIVersion = "Status", "v1"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(st.Code))
+	json.NewEncoder(w).Encode(st) //nolint:errcheck // the test sees it
+}
+
+// notYet is the answer of a daemon that will have what was asked for in a moment.
+func notYet(message string) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(message)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}
+
+// metaPage answers with names, and with a token for more.
+func metaPage(w http.ResponseWriter, token string, remaining int64, names ...string) {
+	meta := metav1.ListMeta{Continue: token, ResourceVersion: "7"}
+	if remaining >= 0 {
+		meta.RemainingItemCount = &remaining
+	}
+	var items []any
+	for _, n := range names {
+		items = append(items, map[string]any{"metadata": map[string]any{"name": n}})
+	}
+	json.NewEncoder(w).Encode(map[string]any{"metadata": meta, "items": items}) //nolint:errcheck // the test sees it
+}
+
+func askPods() *ask { return &ask{mapping: pods, path: "/x", params: url.Values{}} }
+
+func TestAListIsReadPageByPageAndBegunAgainWhenForgotten(t *testing.T) {
+	var asked []string
+	forgotten := false
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		token := r.URL.Query().Get("continue")
+		asked = append(asked, token)
+		switch {
+		case token == "":
+			metaPage(w, "one", -1, "a")
+		case token == "one" && !forgotten:
+			forgotten = true
+			refuse(w, apierrors.NewResourceExpired("too old"))
+		default:
+			metaPage(w, "", -1, "b")
+		}
+	})
+	defer s.close()
+	found, err := s.list(t.Context(), askPods(), acceptMetadata, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.len() != 2 || found.more {
+		t.Errorf("found %d, more: %t", found.len(), found.more)
+	}
+	if diff := cmp.Diff([]string{"", "one", "", "one"}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALimitEndsTheListAndSaysWhatIsLeft(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query().Get("limit"); got != "2" {
+			t.Errorf("asked for %s", got)
+		}
+		metaPage(w, "more", 40, "a", "b")
+	})
+	defer s.close()
+	found, err := s.list(t.Context(), askPods(), acceptMetadata, 2)
+	if err != nil || !found.more || found.left != 40 || found.len() != 2 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestCountTakesTheServersWordOrPagesThrough(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		remaining int64
+		want      int64
+		requests  int
+	}{{"the server knows", 41, 42, 1}, {"the server does not know", -1, 3, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			requests := 0
+			s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				switch q := r.URL.Query(); {
+				case q.Get("limit") == "1":
+					metaPage(w, "t", c.remaining, "a")
+				case q.Get("continue") == "":
+					metaPage(w, "u", -1, "a", "b")
+				default:
+					metaPage(w, "", -1, "c")
+				}
+			})
+			defer s.close()
+			n, _, err := s.count(t.Context(), askPods(), url.Values{})
+			if err != nil || n != c.want || requests != c.requests {
+				t.Errorf("counted %d with %d requests, %v; want %d with %d", n, requests, err, c.want, c.requests)
+			}
+		})
+	}
+}
+
+func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
+	for _, ready := range []time.Duration{5 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+				if time.Since(began) < ready {
+					refuse(w, notYet("not mirrored completely yet"))
+					return
+				}
+				metaPage(w, "", -1, "a")
+			})
+			defer s.close()
+			var p page
+			err := s.get(t.Context(), "/x", nil, acceptJSON, &p)
+			if late := ready > patience; late != (ExitCode(err) == exitUnreachable) || time.Since(began) > patience+time.Second {
+				t.Errorf("ready after %v: %v after %v", ready, err, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestWarningsAndRefusalsReachTheUser(t *testing.T) {
+	var warned bytes.Buffer
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Warning", `299 mirador "cluster eu is left out"`)
+		switch r.URL.Path {
+		case "/token":
+			refuse(w, apierrors.NewUnauthorized("a valid token is needed"))
+		case "/page":
+			http.Error(w, "<html>", http.StatusTeapot)
+		case "/away":
+			http.Redirect(w, r, "http://example.com", http.StatusFound)
+		default:
+			metaPage(w, "", -1)
+		}
+	})
+	defer s.close()
+	s.warn = &warned
+	s.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	var p page
+	for path, want := range map[string]string{"/token": "--token-file", "/page": "is it a mirador daemon", "/away": "302"} {
+		if err := s.get(t.Context(), path, nil, acceptJSON, &p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error with %q", path, err, want)
+		}
+	}
+	if warned.String() != "warning: cluster eu is left out\n" { // once, of three answers
+		t.Errorf("warned %q", warned.String())
+	}
+}
+
+// rowEvent is an event of a watch of tables.
+func rowEvent(what, name, version string) string {
+	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","rows":[{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}]}}`+"\n",
+		what, name, version, name, name, version)
+}
+
+func tableOf(version string, rows ...string) string {
+	var all []string
+	for _, r := range rows {
+		name, v, _ := strings.Cut(r, "@")
+		all = append(all, fmt.Sprintf(`{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}`, name, v, name, name, v))
+	}
+	return fmt.Sprintf(`{"kind":"Table","metadata":{"resourceVersion":%q},"columnDefinitions":[{"name":"Name"},{"name":"State"}],"rows":[%s]}`, version, strings.Join(all, ","))
+}
+
+// A watch loses its history once, its connection once, and is told of its end twice in peace.
+func TestAWatchGoesOnAfterWhateverEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var from []string
+		lists, watches := 0, 0
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("watch") == "" {
+				lists++
+				fmt.Fprint(w, []string{"", tableOf("10", "a@1", "b@2", "c@3"), tableOf("30", "b@2", "c@25", "d@26")}[lists])
+				return
+			}
+			watches++
+			from = append(from, r.URL.Query().Get("resourceVersion"))
+			switch watches {
+			case 1:
+				fmt.Fprint(w, rowEvent("MODIFIED", "a", "11"))
+			case 2:
+				fmt.Fprint(w, rowEvent("BOOKMARK", "", "15"), `{"type":"MODIFIED","obj`)
+			case 3:
+				fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"gone"}}`+"\n")
+			case 4:
+				fmt.Fprint(w, rowEvent("DELETED", "b", "31"))
+			default:
+				cancel()
+			}
+		})
+		defer s.close()
+		var out, warned bytes.Buffer
+		s.warn = &warned
+		c := &watchCommand{events: true}
+		if err := c.watch(ctx, s, askPods(), &out); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"10", "11", "15", "30", "31"}, from); diff != "" {
+			t.Errorf("watched from other versions: %s", diff)
+		}
+		want := `
+EVENT   NAME   STATE
+ADDED   a      1
+ADDED   b      2
+ADDED   c      3
+MODIFIED   a      11
+MODIFIED   c      25
+ADDED      d      26
+DELETED    a      11
+DELETED    b      31
+`
+		if diff := cmp.Diff(want[1:], out.String()); diff != "" {
+			t.Error(diff)
+		}
+		if !strings.Contains(warned.String(), "the connection was lost") {
+			t.Errorf("warned %q", warned.String())
+		}
+	})
+}
+
+func TestAWatchThatIsRefusedEnds(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprint(w, tableOf("10"))
+			return
+		}
+		refuse(w, apierrors.NewBadRequest("the expression is wrong"))
+	})
+	defer s.close()
+	err := (&watchCommand{}).watch(t.Context(), s, askPods(), &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "the expression is wrong") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestStatusIsALineForEveryChange(t *testing.T) {
+	var b bytes.Buffer
+	l := &statusLines{w: &b, last: map[string]string{}}
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	report := func(state string, lag float64, objects int) *server.Report {
+		return &server.Report{Now: now, Clusters: []server.ClusterReport{{Name: "eu", State: state, LagSeconds: lag,
+			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects, LagSeconds: lag}}}}}
+	}
+	for _, r := range []*server.Report{report("syncing", 0, 1), report("ready", 1, 1), report("ready", 2, 1), report("ready", 3, 2), {Now: now}} {
+		if err := l.show(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `
+03:04:05 eu syncing synced=1/1
+03:04:05 eu pods streaming synced=true objects=1 events=0 queue=0
+03:04:05 eu ready synced=1/1
+03:04:05 eu pods streaming synced=true objects=2 events=0 queue=0
+03:04:05 eu gone
+03:04:05 eu pods gone
+`
+	if diff := cmp.Diff(want[1:], b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		version, lists := 0, 0
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			if busy {
+				version++
+			}
+			var items []any
+			clusters := strings.Split(q.Get("clusters"), ",")
+			if q.Get("clusters") == "" {
+				lists++
+				clusters = []string{"eu", "us"}
+			}
+			for i, c := range clusters {
+				for range i + 1 {
+					items = append(items, map[string]any{"metadata": map[string]any{"name": "x", "annotations": map[string]string{clusterMark: c}}})
+				}
+			}
+			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items}) //nolint:errcheck // the test sees it
+		})
+		a := askPods()
+		sizes, err := s.countEach(t.Context(), a, []string{"eu", "us"})
+		s.close()
+		want := map[string]int64{"eu": 1, "us": 1}
+		if busy {
+			want["us"] = 2 // as the one list has it
+		}
+		if diff := cmp.Diff(want, sizes); err != nil || diff != "" || (lists == 1) != busy {
+			t.Errorf("busy %t: %v after %d whole lists: %s", busy, err, lists, diff)
+		}
+	}
+}
+
+func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+			if time.Since(began) < 5*time.Second {
+				refuse(w, notYet("pods are not mirrored completely yet"))
+				return
+			}
+			metaPage(w, "", -1, "a")
+		})
+		defer s.close()
+		var warned bytes.Buffer
+		s.warn = &warned
+		var p page
+		if err := s.get(t.Context(), "/x", nil, acceptJSON, &p); err != nil {
+			t.Error(err)
+		}
+		if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "still reading: pods are not mirrored") {
+			t.Errorf("it said %q", got)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
+)
+
+// statusCommand shows how all is doing.
+type statusCommand struct {
+	readFlags
+	outputFlags
+	clusters []string
+	watch    bool
+	all      bool
+}
+
+func newStatus() *cobra.Command {
+	c := &statusCommand{}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how every cluster is doing, and what is wrong",
+		Long: `Show a line for every cluster: its state and for how long, how many of its resources are synced, how many
+objects it has in how much memory. Below, what is wrong, and which resources are not well. With --all, or for the
+clusters that --cluster names, every resource is shown: what its pipeline does, how long ago the cluster last said
+something about it, its objects and their memory. -o wide adds events, queues and handlers; -o json has everything.
+With --watch it goes on: redrawn in place on a terminal, and a line for every change otherwise.`,
+		Example: `  mirador status
+  mirador status --cluster eu          # with every resource of it
+  mirador status --all --watch
+  mirador status -o json`,
+		Args: takes(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.parse(asName); err != nil {
+				return err
+			}
+			if c.watch && !c.table() {
+				return usagef("--watch shows a table or lines; leave --output out")
+			}
+			ctx := cmd.Context()
+			s, err := c.open(ctx, need{unsynced: c.watch}, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			if !c.watch {
+				return c.once(ctx, s, cmd.OutOrStdout())
+			}
+			if err = c.follow(ctx, s, c.screen(cmd.OutOrStdout())); ctx.Err() != nil {
+				return nil // that is how a watch ends
+			}
+			return err
+		},
+	}
+	c.readFlags.add(cmd)
+	c.outputFlags.add(cmd)
+	cmd.Flags().StringSliceVar(&c.clusters, "cluster", nil, "`cluster` to show, may be repeated (default: all)")
+	cmd.Flags().BoolVar(&c.all, "all", false, "show every resource, not only those that are not well")
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on until Ctrl-C")
+	complete(cmd, "cluster", c.completeClusters)
+	return cmd
+}
+
+// once shows the report.
+func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error {
+	var r server.Report
+	if err := s.get(ctx, "/clusters", nil, acceptJSON, &r); err != nil {
+		return fmt.Errorf("ask how the clusters are doing: %w", err)
+	}
+	if err := c.narrow(&r); err != nil {
+		return err
+	}
+	if c.table() {
+		return c.draw(w, &r, isTerminal(w))
+	}
+	v, err := plain(r)
+	if err != nil {
+		return err
+	}
+	return c.document(w, v)
+}
+
+// narrow keeps the clusters that were named.
+func (c *statusCommand) narrow(r *server.Report) error {
+	if len(c.clusters) == 0 {
+		return nil
+	}
+	for _, name := range c.clusters {
+		if !slices.ContainsFunc(r.Clusters, func(cl server.ClusterReport) bool { return cl.Name == name }) {
+			return notFound(fmt.Errorf("there is no cluster %q; mirador clusters shows what there is", name))
+		}
+	}
+	r.Clusters = slices.DeleteFunc(r.Clusters, func(cl server.ClusterReport) bool { return !slices.Contains(c.clusters, cl.Name) })
+	return nil
+}
+
+func resourceName(r *server.ResourceReport) string {
+	if r.Group == "" {
+		return clean(r.Resource)
+	}
+	return clean(r.Resource + "." + r.Group)
+}
+
+// follow shows every report that the server sends, and asks again when it ends.
+func (c *statusCommand) follow(ctx context.Context, s *session, show func(*server.Report) error) error {
+	pause := newPause()
+	for first := true; ctx.Err() == nil; first = false {
+		err := c.stream(ctx, s, func(r *server.Report) error {
+			pause.reset()
+			return show(r)
+		})
+		if err != nil && (first && ExitCode(err) == exitUnreachable || !passes(err)) {
+			return fmt.Errorf("ask how the clusters are doing: %w", err)
+		}
+		if err != nil {
+			pause.say(s.warn, err)
+		}
+		pause.wait(ctx)
+	}
+	return nil
+}
+
+func (c *statusCommand) stream(ctx context.Context, s *session, show func(*server.Report) error) error {
+	body, err := s.open(ctx, http.MethodGet, "/clusters", url.Values{"watch": {"1"}}, acceptJSON, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	limited := &io.LimitedReader{R: body}
+	dec := json.NewDecoder(limited)
+	for {
+		limited.N = maxEvent
+		var r server.Report
+		switch err := dec.Decode(&r); {
+		case errors.Is(err, io.EOF) && limited.N > 0:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", errBroken, err)
+		}
+		if err := c.narrow(&r); err != nil {
+			return err
+		}
+		if err := show(&r); err != nil {
+			return err
+		}
+	}
+}
+
+// screen gives what shows the reports: on a terminal in place, elsewhere as lines.
+func (c *statusCommand) screen(w io.Writer) func(*server.Report) error {
+	if isTerminal(w) {
+		return func(r *server.Report) error { return c.redraw(w, r) }
+	}
+	l := &statusLines{w: w, last: map[string]string{}}
+	return l.show
+}
+
+// isTerminal reports whether somebody looks at it.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+const statusTime = time.TimeOnly

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+const (
+	defaultServer = "http://127.0.0.1:8090"
+	// probeTime is how long the daemon of this machine may take to say that it is there.
+	probeTime = 300 * time.Millisecond
+)
+
+// daemonFlags say which daemon is asked.
+type daemonFlags struct{ server, tokenFile, caFile string }
+
+func (d *daemonFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&d.server, "server", "", "`URL` of the daemon (default: $MIRADOR_SERVER, else "+defaultServer+")")
+	flags.StringVar(&d.tokenFile, "token-file", "", "`file` with the daemon's token (default: $MIRADOR_TOKEN_FILE)")
+	flags.StringVar(&d.caFile, "certificate-authority", "", "`file` with the certificate authority of an https daemon")
+}
+
+// session is the way to the daemon that was named, or else to that of this machine.
+func (d *daemonFlags) session(warn io.Writer) (s *session, named bool, err error) {
+	server, token := d.server, d.tokenFile
+	if server == "" {
+		server = os.Getenv("MIRADOR_SERVER")
+	}
+	if token == "" {
+		token = os.Getenv("MIRADOR_TOKEN_FILE")
+	}
+	if named = server != ""; !named {
+		server = defaultServer
+	}
+	s, err = newDaemonSession(server, token, d.caFile, warn)
+	return s, named, err
+}
+
+// need gives a daemon, or says that there is none.
+func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error) {
+	s, _, err := d.session(warn)
+	if err != nil {
+		return nil, err
+	}
+	if !s.answers(ctx, 5*time.Second) {
+		s.close()
+		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server", s.base.Host))
+	}
+	return s, nil
+}
+
+// kubeFlags say which cluster is meant by the user's own kubeconfig.
+type kubeFlags struct {
+	kubeconfig string
+	contexts   []string
+}
+
+// path is the kubeconfig's file.
+func (k *kubeFlags) path() string {
+	if k.kubeconfig != "" {
+		return k.kubeconfig
+	}
+	return clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
+}
+
+// loadKubeconfig reads a kubeconfig. No error quotes what was read: there are keys in it.
+func loadKubeconfig(path string) (*api.Config, error) {
+	cfg, err := clientcmd.LoadFromFile(path)
+	if err == nil {
+		return cfg, nil
+	}
+	if _, said := fleet.FromKubeconfig(path); said != nil {
+		return nil, said
+	}
+	return nil, fmt.Errorf("read the kubeconfig %s: it changed just now; try again", path)
+}
+
+// readFlags say where a command reads from.
+type readFlags struct {
+	daemonFlags
+	kubeFlags
+}
+
+func (r *readFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	r.daemonFlags.add(flags)
+	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "read the clusters of this kubeconfig `file` instead of a daemon's")
+	flags.StringSliceVar(&r.contexts, "context", nil, "`context` of the kubeconfig, may be repeated (default: the current one)")
+	complete(cmd, "context", r.completeContexts)
+}
+
+// open finds who answers: the daemon that was named, a server in this process if a kubeconfig was,
+// and else the daemon of this machine, or if there is none the current context.
+func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session, error) {
+	direct := r.kubeconfig != "" || len(r.contexts) > 0
+	if direct && r.server != "" {
+		return nil, usagef("--server reads from a daemon, --kubeconfig and --context from clusters; give one of the two")
+	}
+	if direct {
+		return openInProcess(ctx, &r.kubeFlags, n, warn)
+	}
+	s, named, err := r.session(warn)
+	if err != nil {
+		return nil, err
+	}
+	if named || s.answers(ctx, probeTime) {
+		return s, nil
+	}
+	s.close()
+	own, err := openInProcess(ctx, &r.kubeFlags, n, warn)
+	if err != nil && ExitCode(err) != exitFailed {
+		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one with --server", defaultServer, err)
+	}
+	return own, err
+}

@@ -1,0 +1,189 @@
+package fleet_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+// openAPI answers for /openapi of a server.
+type openAPI struct {
+	mu    sync.Mutex
+	index string
+	docs  map[string]string // by path, as content
+	types map[string]string
+	asked []string
+}
+
+func (o *openAPI) answer(r *http.Request) *http.Response {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !strings.HasPrefix(r.URL.Path, "/openapi") {
+		return nil
+	}
+	if r.URL.Path == "/openapi/v3" {
+		return replyJSON(o.index)
+	}
+	o.asked = append(o.asked, r.URL.Path)
+	body, ok := o.docs[r.URL.Path]
+	if !ok {
+		return reply(404, "text/plain", strings.NewReader("none"))
+	}
+	if body == "endless" {
+		return reply(200, "application/json", endless(" "))
+	}
+	etag := fmt.Sprintf("%q", fmt.Sprint(len(body)))
+	if r.Header.Get("If-None-Match") == etag {
+		return reply(http.StatusNotModified, "", strings.NewReader(""))
+	}
+	contentType := o.types[r.URL.Path]
+	if contentType == "" {
+		contentType = "application/json"
+	}
+	resp := reply(200, contentType, strings.NewReader(body))
+	resp.Header.Set("Etag", etag)
+	return resp
+}
+
+// set changes what is served and gives what was asked for since.
+func (o *openAPI) set(index string, docs map[string]string) (asked string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.index = index
+	maps.Copy(o.docs, docs)
+	slices.Sort(o.asked)
+	asked = strings.Join(o.asked, " ")
+	o.asked = nil
+	return asked
+}
+
+func link(name, hash string) string {
+	return fmt.Sprintf(`%q:{"serverRelativeURL":"/openapi/v3/%s?hash=%s"}`, name, name, hash)
+}
+
+func indexOf(links ...string) string { return `{"paths":{` + strings.Join(links, ",") + `}}` }
+
+func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}, Refresh: time.Minute}, func(w *world) {
+		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": protobufV2}}
+		first := indexOf(link("api/v1", "1"), link("apis/apps/v1", "1"))
+		o.set(first, map[string]string{"/openapi/v3/api/v1": `{"core":1}`, "/openapi/v3/apis/apps/v1": `{"apps":1}`, "/openapi/v2": "\x0a\x03two"})
+		_, cfg := w.server()
+		c := w.join("eu", wrapped(cfg, o.answer))
+		expect := func(path, contentType, want string) {
+			t.Helper()
+			body, got, ok := c.OpenAPI(path)
+			if string(body) != want || got != contentType || ok != (want != "") {
+				t.Errorf("%s: %q, %q, %v; want %q", path, body, got, ok, want)
+			}
+		}
+		round := func() { <-time.After(61 * time.Second); synctest.Wait() }
+		round()
+		expect("/openapi/v3", "application/json", first)
+		expect("/openapi/v3/api/v1", "application/json", `{"core":1}`)
+		expect("/openapi/v3/apis/apps/v1", "application/json", `{"apps":1}`)
+		expect("/openapi/v2", protobufV2, "\x0a\x03two")
+		expect("/openapi/v3/apis/batch/v1", "", "")
+		expect("/version", "", "")
+
+		second := indexOf(link("api/v1", "1"), link("apis/batch/v1", "7"), link("apis/apps/v1", "2"))
+		o.set(second, map[string]string{"/openapi/v3/apis/apps/v1": `{"apps":22}`, "/openapi/v3/apis/batch/v1": `{"batch":1}`})
+		round()
+		expect("/openapi/v3", "application/json", second)
+		expect("/openapi/v3/apis/apps/v1", "application/json", `{"apps":22}`)
+		expect("/openapi/v3/apis/batch/v1", "application/json", `{"batch":1}`)
+		third := indexOf(link("api/v1", "1"))
+		if asked := o.set(third, nil); !strings.Contains(asked, "apps") || strings.Contains(asked, "api/v1 ") {
+			t.Errorf("asked for %s", asked)
+		}
+		round()
+		expect("/openapi/v3/apis/batch/v1", "", "")
+		expect("/openapi/v3/api/v1", "application/json", `{"core":1}`)
+		if err := w.f.Leave(w.Context(), "eu"); err != nil {
+			t.Fatal(err)
+		}
+		expect("/openapi/v3", "", "")
+	})
+}
+
+func TestDocumentsOfAHostileServerCostTheOthersNothing(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
+		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": "text/html", "/openapi/v3/good": "text/html"}}
+		o.set(indexOf(link("endless", "1"), link("garbage", "1"), link("gone", "1"), link("good", "1"),
+			link("../../api/v1/secrets", "1"), link("a//b", "1"), link("?x", "1"),
+			`"pointer":{"serverRelativeURL":"http://169.254.169.254/?hash=1"}`),
+			map[string]string{"/openapi/v3/endless": "endless", "/openapi/v3/garbage": "<html>", "/openapi/v3/good": `{"good":1}`,
+				"/openapi/v3/pointer": `{"pointer":1}`, "/openapi/v2": "<html>"})
+		s, cfg := w.server()
+		c := w.join("eu", wrapped(cfg, o.answer))
+		w.untilState(c, fleet.Ready)
+		w.until("the good document is there", func() bool { _, _, ok := c.OpenAPI("/openapi/v3/pointer"); return ok })
+		if body, contentType, _ := c.OpenAPI("/openapi/v3/good"); string(body) != `{"good":1}` || contentType != "application/json" {
+			t.Errorf("good: %s, %s", body, contentType)
+		}
+		for _, path := range []string{"/openapi/v3/endless", "/openapi/v3/garbage", "/openapi/v3/gone", "/openapi/v2", "/openapi/v3/../../api/v1/secrets"} {
+			if body, _, ok := c.OpenAPI(path); ok {
+				t.Errorf("%s: %.40q", path, body)
+			}
+		}
+		for _, r := range s.Requests() {
+			if r.Resource == secretsGVR {
+				t.Error("secrets were asked for")
+			}
+		}
+		if !strings.Contains(w.logs.String(), "OpenAPI documents failed") {
+			t.Errorf("nothing was reported: %s", w.logs)
+		}
+	})
+}
+
+func TestADocumentThatMayStillComeIsToldFromOneThatDoesNotExist(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
+		o := &openAPI{index: indexOf(link("api/v1", "1")), docs: map[string]string{"/openapi/v3/api/v1": `{"core":1}`}}
+		hold := make(chan struct{})
+		var overloaded atomic.Bool
+		overloaded.Store(true)
+		_, cfg := w.server()
+		c := w.join("eu", wrapped(cfg, func(r *http.Request) *http.Response {
+			if strings.HasPrefix(r.URL.Path, "/openapi") {
+				if overloaded.Load() {
+					return reply(503, "text/plain", strings.NewReader("later"))
+				}
+				<-hold
+			}
+			return o.answer(r)
+		}))
+		synctest.Wait()
+		if c.Described() {
+			t.Error("what a server could not say for now is taken for its word")
+		}
+		overloaded.Store(false)
+		<-time.After(2 * time.Minute) // it is asked again
+		synctest.Wait()
+		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); ok || c.Described() {
+			t.Errorf("nothing was answered, and there is a document (%v), described %v", ok, c.Described())
+		}
+		close(hold)
+		synctest.Wait()
+		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); !ok || !c.Described() {
+			t.Errorf("all was answered, and there is a document %v, described %v", ok, c.Described())
+		}
+	})
+	inWorld(t, fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true}, func(w *world) {
+		_, cfg := w.server()
+		if c := w.join("eu", cfg); !c.Described() {
+			t.Error("documents that nobody asks for may still come")
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// guarded is a cluster that counts who asks for pods how, by token, and that admits some tokens alone.
+type guarded struct {
+	*informertest.Server
+	mu     sync.Mutex
+	denied map[string]bool
+	asked  map[string]int // by "token", and for pods by "token verb"
+}
+
+// ServeHTTP counts and answers.
+func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	verb := "list"
+	if q := r.URL.Query(); q.Get("watch") != "" {
+		verb = "watch"
+		if q.Get("sendInitialEvents") == "true" {
+			verb = "list" // by a watch
+		}
+	}
+	g.mu.Lock()
+	denied := g.denied[token]
+	g.asked[token]++
+	if strings.HasSuffix(r.URL.Path, "/pods") {
+		g.asked[token+" "+verb]++
+	}
+	g.mu.Unlock()
+	if denied {
+		http.Error(w, "the token is not known", http.StatusUnauthorized)
+		return
+	}
+	g.Server.ServeHTTP(w, r)
+}
+
+func (g *guarded) count(what string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked[what]
+}
+
+func (g *guarded) deny(tokens ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.denied = map[string]bool{}
+	for _, t := range tokens {
+		g.denied[t] = true
+	}
+}
+
+func newGuarded(t *testing.T, first ...runtime.Object) (*guarded, *httptest.Server) {
+	t.Helper()
+	g := &guarded{Server: informertest.NewServer(), asked: map[string]int{}}
+	create(t, g.Server, first...)
+	create(t, g.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}, pod("web", "a"))
+	s := httptest.NewUnstartedServer(g) // a kubeconfig's token is sent by TLS alone
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() {
+		g.CutWatches()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return g, s
+}
+
+func fileFor(server, token string, contexts ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\ncurrent-context: %s\nclusters:\n- name: c\n  cluster: {server: %q, insecure-skip-tls-verify: true}\nusers:\n- name: u\n  user: {token: %s}\ncontexts:\n", contexts[0], server, token)
+	for _, name := range contexts {
+		fmt.Fprintf(&b, "- name: %s\n  context: {cluster: c, user: u}\n", name)
+	}
+	return b.String()
+}
+
+// running runs a fleet in real time.
+func running(t *testing.T, l *logs) (f *fleet.Fleet, follow func(*fleet.Follower)) {
+	t.Helper()
+	f, err := fleet.New(fleet.Options{Include: []string{"pods", "namespaces"}, WithoutOpenAPI: true, Logger: l.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	run := func(run func() error) {
+		wg.Go(func() {
+			if err := run(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	run(func() error { return f.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	return f, func(w *fleet.Follower) { run(func() error { return w.Run(ctx, time.Hour) }) }
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(late) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+func TestOtherCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
+	g, s := newGuarded(t)
+	l := &logs{}
+	f, follow := running(t, l)
+	dir := t.TempDir()
+	path := writeFile(t, filepath.Join(dir, "eu.yaml"), fileFor(s.URL, "token-of-old", "one"))
+	w, err := f.FollowFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(w)
+	eu, _ := f.Cluster("eu")
+	var pods *fleet.Resource
+	eventually(t, "pods are mirrored", func() (ok bool) {
+		pods, ok = eu.Resource(podsGVR)
+		return ok && pods.Synced() && g.OpenWatches() == 2
+	})
+	lists := g.count("token-of-old list")
+	still := func(when string) {
+		t.Helper()
+		if now, _ := f.Cluster("eu"); now != eu || eu.Health().State == fleet.Left {
+			t.Fatalf("%s: the cluster has left", when)
+		}
+		select {
+		case <-pods.Done():
+			t.Fatalf("%s: the mirror of pods has ended", when)
+		default:
+		}
+	}
+
+	// Another token, and the old one is not good any more. The watch that is open goes on.
+	writeFile(t, path, fileFor(s.URL, "token-of-new", "one"))
+	w.Look()
+	eventually(t, "the new token is used", func() bool { return g.count("token-of-new") > 0 })
+	g.deny("token-of-old")
+	create(t, g.Server, pod("web", "b"))
+	eventually(t, "b is told", func() bool { return pods.Snapshot().Len() == 2 })
+	g.CutWatches()
+	eventually(t, "the watch goes on with the new token", func() bool { return g.count("token-of-new watch") > 0 })
+	still("after another token")
+	create(t, g.Server, pod("web", "c"))
+	eventually(t, "c is told", func() bool { return pods.Snapshot().Len() == 3 })
+	if now, later := g.count("token-of-old list"), g.count("token-of-new list"); now != lists || later != 0 {
+		t.Errorf("lists: %d with the old token, and were %d; %d with the new one", now, lists, later)
+	}
+	if text := l.String(); strings.Contains(text, "token-of-") {
+		t.Errorf("a token is in the log: %s", text)
+	}
+
+	// The same server by another name is the same cluster, because its kube-system namespace is.
+	writeFile(t, path, fileFor(strings.Replace(s.URL, "127.0.0.1", "localhost", 1), "token-of-next", "one"))
+	w.Look()
+	eventually(t, "the other address is used", func() bool { return g.count("token-of-next") > 1 })
+	g.CutWatches()
+	eventually(t, "the watch goes on by the other address", func() bool { return g.count("token-of-next watch") > 0 })
+	still("after another address")
+
+	// Another server is another cluster.
+	other, s2 := newGuarded(t, pod("web", "z")) // which makes its kube-system another one
+	writeFile(t, path, fileFor(s2.URL, "token-of-other", "one"))
+	w.Look()
+	eventually(t, "the other cluster is asked", func() bool { return other.count("token-of-other list") > 0 })
+	if now, _ := f.Cluster("eu"); now == eu {
+		t.Error("another server's cluster is still the old one")
+	}
+	<-pods.Done()
+}
+
+// A cluster that was never reached for its credentials is tried at once with others.
+func TestOtherCredentialsAreTriedAtOnce(t *testing.T) {
+	g, s := newGuarded(t)
+	g.deny("token-of-old")
+	f, follow := running(t, &logs{})
+	path := writeFile(t, filepath.Join(t.TempDir(), "config"), fileFor(s.URL, "token-of-old", "eu", "us"))
+	w, err := f.FollowKubeconfig(path, "eu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(w)
+	expect(t, f, "one context is followed", "eu")
+	eu, _ := f.Cluster("eu")
+	eventually(t, "it has failed some times", func() bool { _, err := eu.Discovered(); return err != nil })
+	writeFile(t, path, fileFor(s.URL, "token-of-new", "eu", "us"))
+	w.Look()
+	eventually(t, "pods are mirrored", func() bool {
+		pods, ok := eu.Resource(podsGVR)
+		return ok && pods.Synced()
+	})
+	writeFile(t, path, fileFor(s.URL, "token-of-new", "us"))
+	w.Look()
+	if now, _ := f.Cluster("eu"); now != eu {
+		t.Error("a context that was named and is gone from the file took its cluster along")
+	}
+}
+
+func TestAllContextsOfAKubeconfigAreFollowed(t *testing.T) {
+	_, s := newGuarded(t)
+	l := &logs{}
+	f, follow := running(t, l)
+	path := writeFile(t, filepath.Join(t.TempDir(), "config"), fileFor(s.URL, "token", "eu"))
+	if err := f.JoinKubeconfig("us", []byte(fileFor(s.URL, "token", "x")), ""); err != nil {
+		t.Fatal(err)
+	}
+	us, _ := f.Cluster("us")
+	w, err := f.FollowKubeconfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(w)
+	writeFile(t, path, fileFor(s.URL, "token", "asia", "eu", "us"))
+	w.Look()
+	eventually(t, "a context that was added has joined", func() bool { return names(f.Clusters()) == "asia eu us" })
+	if now, _ := f.Cluster("us"); now != us {
+		t.Error("the kubeconfig took the place of a cluster that had joined otherwise")
+	}
+	writeFile(t, path, fileFor(s.URL, "token", "asia"))
+	w.Look()
+	eventually(t, "a context that was removed has left", func() bool { return names(f.Clusters()) == "asia us" })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w.Look()
+	eventually(t, "it is reported", func() bool { return strings.Contains(l.String(), "what it was before stays") })
+	expect(t, f, "without the file", "asia us")
+}
+
+// A file that has not changed is not read: a folder may have hundreds, and is looked at every other second.
+func TestAFileThatDidNotChangeIsNotRead(t *testing.T) {
+	f := newFleet(t, fleet.Options{})
+	dir := t.TempDir()
+	path := writeFile(t, filepath.Join(dir, "eu.yaml"), fileFor("https://127.0.0.1:1", "token-a", "one"))
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, past, past); err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.FollowFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := f.Cluster("eu")
+	look := func() {
+		t.Helper()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		writeFile(t, filepath.Join(dir, "last.yaml"), fileFor("https://127.0.0.1:1", "token-a", "one"))
+		go func() { ended <- w.Run(ctx, time.Hour) }()
+		w.Look()
+		eventually(t, "the folder was looked at", func() bool { _, ok := f.Cluster("last"); return ok })
+		if err := os.Remove(filepath.Join(dir, "last.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		w.Look()
+		eventually(t, "the folder was looked at again", func() bool { _, ok := f.Cluster("last"); return !ok })
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	// Of the same size and time, which no editor leaves behind.
+	writeFile(t, path, fileFor("https://127.0.0.1:2", "token-a", "one"))
+	if err := os.Chtimes(path, past, past); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if now, _ := f.Cluster("eu"); now != first {
+		t.Error("the file was read, though nothing said that it changed")
+	}
+	now := past.Add(time.Second)
+	if err := os.Chtimes(path, now, now); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if now, _ := f.Cluster("eu"); now == first {
+		t.Error("the file was not read, though its time has changed")
+	}
+}

@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/dev/testpods"
+)
+
+func TestPodsThatAreAlikeWeighLittleAndNoiseWeighsAllOfIt(t *testing.T) {
+	set := testpods.New(1, 50)
+	pods := scale{by: &sampler{}}
+	for i := range 1000 {
+		b, err := json.Marshal(set.Pod(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods.add(len(b), b)
+	}
+	if got := pods.estimate(); got > pods.raw/2 {
+		t.Errorf("%d bytes of pods are said to take %d", pods.raw, got)
+	}
+	t.Logf("%d bytes of pods are said to take %d", pods.raw, pods.estimate())
+	noise := scale{by: &sampler{}}
+	for range 500 {
+		b := make([]byte, 8000)
+		rand.Read(b) //nolint:errcheck // it never fails
+		noise.add(len(b), b)
+	}
+	if got := noise.estimate(); got < noise.raw*95/100 {
+		t.Errorf("%d bytes of noise are said to take %d", noise.raw, got)
+	}
+	unknown := scale{by: &sampler{}}
+	for range 4000 {
+		unknown.add(8000, nil)
+	}
+	if got := unknown.estimate(); got != unknown.raw {
+		t.Errorf("%d bytes that are not shown are said to take %d", unknown.raw, got)
+	}
+}

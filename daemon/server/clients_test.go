@@ -1,0 +1,253 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
+)
+
+func TestKubectlCannotTellTheMirrorFromTheCluster(t *testing.T) {
+	cluster := filled(t)
+	p := mirror(t, "real", cluster)
+	p.caughtUp(t, "real")
+	p.described(t, "real")
+	for _, args := range []string{
+		"get pods -n web -o wide", "get pods -A", "get pods -n web -o yaml", "get pods -n web a -o jsonpath={.spec.containers[0].image}",
+		"get pods -A -l app=web", "get pods -A --field-selector spec.nodeName=node-1", "get pods -A --sort-by .metadata.name", "get pod -n web a -o json",
+		"get deploy,rs,sts,ds,jobs,cronjobs,svc,ing,cm -A", "get nodes", "get boats -A", "get bt -n web -o wide", "get oceans -o yaml", "get all -n web",
+		"get pods -n web --chunk-size=1", "get pods -n web there-is-none --ignore-not-found", "explain pods.spec.nodeName", "explain boats.spec", "get events -A", "describe pod -n web a", "describe deployment -n web a", "describe node node-1",
+		"get pv,pvc -A", "get ns -L app", "get secrets -n web",
+	} {
+		want := cluster.Kubectl(t, strings.Fields(args)...)
+		got := cluster.Kubectl(t, append([]string{"--server", p.ours}, strings.Fields(args)...)...)
+		if want, got = normalised(strings.TrimSpace(want)), normalised(strings.TrimSpace(got)); ages(want) != ages(got) {
+			t.Errorf("kubectl %s\nreal:\n%s\nours:\n%s", args, want, got)
+		}
+	}
+	got := cluster.Kubectl(t, "--server", p.ours, "api-resources")
+	for _, want := range []string{"boats", "deployments", "pods"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("kubectl api-resources has no %s:\n%s", want, got)
+		}
+	}
+}
+
+// ages hides what is of another moment in what kubectl prints: the last column, where it is an age.
+func ages(out string) string {
+	lines := strings.Split(out, "\n")
+	for i, l := range lines {
+		words := strings.Fields(l)
+		for j, w := range words {
+			if d, err := time.ParseDuration(strings.NewReplacer("d", "h", "y", "h").Replace(w)); err == nil && d >= 0 && w != "0" {
+				words[j] = "AGE"
+			}
+		}
+		lines[i] = strings.Join(words, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestInformersOfOthersLiveOnTheMirror(t *testing.T) {
+	cluster := filled(t)
+	p := mirror(t, "real", cluster)
+	p.caughtUp(t, "real")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, url := range []string{p.ours, p.all} {
+		cfg := &rest.Config{Host: url}
+		client, err := kubernetes.NewForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := informers.NewSharedInformerFactory(client, 0)
+		typed := pods.Core().V1().Pods()
+		lister := typed.Lister()
+		pods.Start(ctx.Done())
+		for typ, ok := range pods.WaitForCacheSync(ctx.Done()) {
+			if !ok {
+				t.Fatalf("client-go's informer of %v has not synced", typ)
+			}
+		}
+		list, err := lister.List(everything)
+		if err != nil || len(list) < 4 {
+			t.Errorf("client-go's informer has %d pods, %v", len(list), err)
+		}
+		dyn, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		boats := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
+		of := boats.ForResource(boatsResource)
+		of.Informer()
+		boats.Start(ctx.Done())
+		boats.WaitForCacheSync(ctx.Done())
+		if objs, err := of.Lister().List(everything); err != nil || len(objs) != 2 {
+			t.Errorf("client-go's dynamic informer has %d boats, %v", len(objs), err)
+		}
+		src, err := kube.Typed[*corev1.Pod](cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := informer.New(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		run, stop := context.WithCancel(ctx)
+		go func() { done <- ours.Run(run) }()
+		if err := ours.WaitSynced(ctx); err != nil {
+			t.Error(err)
+		}
+		if n := ours.Snapshot().Len(); n != len(list) {
+			t.Errorf("a mirror of the mirror has %d pods of %d", n, len(list))
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+}
+
+// events reads a watch line by line.
+func (p *pair) events(t *testing.T, ctx context.Context, url string) func() metav1.WatchEvent {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	return func() (e metav1.WatchEvent) {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("the watch has ended: %v", lines.Err())
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%s: %v", lines.Bytes(), err)
+		}
+		return e
+	}
+}
+
+func TestAClusterThatJoinsCutsNoWatchAndOneThatLeavesSaysSo(t *testing.T) {
+	cluster := filled(t)
+	p := mirror(t, "eu", cluster)
+	p.caughtUp(t, "eu")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := p.events(t, ctx, p.all+"/apis/server.test/v1/boats?watch=true")
+	var seen []string
+	name := func(e metav1.WatchEvent) string {
+		var o metav1.PartialObjectMetadata
+		if err := json.Unmarshal(e.Object.Raw, &o); err != nil {
+			t.Fatal(err)
+		}
+		return e.Type + " " + o.Namespace + "/" + o.Name
+	}
+	for range 2 {
+		seen = append(seen, name(next()))
+	}
+	if err := p.fleet.Join("us", cluster.Config(), fleet.Origin{Kind: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		seen = append(seen, name(next()))
+	}
+	slices.Sort(seen)
+	if want := []string{"ADDED eu.db/slow", "ADDED eu.web/swift", "ADDED us.db/slow", "ADDED us.web/swift"}; !slices.Equal(seen, want) {
+		t.Errorf("%q", seen)
+	}
+	cluster.Kubectl(t, "label", "boat", "-n", "web", "swift", "--overwrite", "wind="+strconv.FormatInt(time.Now().UnixNano(), 10))
+	both := []string{name(next()), name(next())}
+	slices.Sort(both)
+	if want := []string{"MODIFIED eu.web/swift", "MODIFIED us.web/swift"}; !slices.Equal(both, want) {
+		t.Errorf("%q", both)
+	}
+	if err := p.fleet.Leave(ctx, "us"); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(); e.Type != "ERROR" || !strings.Contains(string(e.Object.Raw), `"code":410`) {
+		t.Errorf("after a cluster left: %s %s", e.Type, e.Object.Raw)
+	}
+}
+
+func TestServingSendsNothingToTheCluster(t *testing.T) {
+	cluster := filled(t)
+	p := mirror(t, "real", cluster)
+	p.caughtUp(t, "real")
+	before := requests(t, cluster.AuditLog())
+	for i := range 300 {
+		for _, ask := range []string{p.ours + "/api/v1/pods", p.ours + "/api/v1/namespaces/web/pods/a", p.all + "/api/v1/pods?limit=2", p.all + "/apis/apps/v1/deployments?labelSelector=app%3Dweb",
+			p.ours + "/apis", p.ours + "/api/v1/pods?watch=true&timeoutSeconds=1&resourceVersion=1"} {
+			if i > 0 && strings.Contains(ask, "watch") {
+				continue
+			}
+			p.ask(t, http.MethodGet, ask, "")
+		}
+	}
+	after := requests(t, cluster.AuditLog())
+	for verb, n := range after {
+		if (verb == "get" || verb == "list") && n != before[verb] {
+			t.Errorf("1,500 reads of the mirror sent %d %s to the cluster", n-before[verb], verb)
+		}
+	}
+	if before["list"]+before["watch"] == 0 {
+		t.Error("the audit log has nothing of ours: the test looks at the wrong place")
+	}
+}
+
+// requests counts what the daemon asked for, by verb.
+func requests(t *testing.T, log string) map[string]int {
+	t.Helper()
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := map[string]int{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var e struct {
+			Verb, UserAgent string
+			ObjectRef       *struct{ Resource string }
+		}
+		// What is asked about the API itself, when a cluster joins and from time to time, concerns no object.
+		if json.Unmarshal(lines.Bytes(), &e) == nil && strings.HasPrefix(e.UserAgent, "mirador") && e.ObjectRef != nil {
+			out[e.Verb]++
+		}
+	}
+	return out
+}
+
+var (
+	everything    = labels.Everything()
+	boatsResource = schema.GroupVersionResource{Group: "server.test", Version: "v1", Resource: "boats"}
+)

@@ -1,0 +1,213 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+// Report is what /clusters tells: how every cluster and resource is doing.
+type Report struct {
+	Now      time.Time       `json:"now"`
+	Memory   Memory          `json:"memory"`
+	Clusters []ClusterReport `json:"clusters"`
+}
+
+// Memory is the daemon's own.
+type Memory struct {
+	HeapBytes uint64 `json:"heapBytes"`
+	// RSSBytes is what the system holds in memory of it; 0 where that cannot be read.
+	RSSBytes uint64 `json:"rssBytes"`
+}
+
+func memory() (m Memory) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	m.HeapBytes = sample[0].Value.Uint64()
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if f := strings.Fields(string(b)); len(f) > 1 {
+			pages, _ := strconv.ParseUint(f[1], 10, 64)
+			m.RSSBytes = pages * uint64(os.Getpagesize())
+		}
+	}
+	return m
+}
+
+// ClusterReport tells of one cluster.
+type ClusterReport struct {
+	Name       string           `json:"name"`
+	State      string           `json:"state"`
+	Since      time.Time        `json:"since"`
+	Error      string           `json:"error,omitempty"`
+	Version    string           `json:"version,omitempty"`
+	Origin     string           `json:"origin,omitempty"`
+	LagSeconds float64          `json:"lagSeconds"`
+	Resources  []ResourceReport `json:"resources"`
+}
+
+// ResourceReport tells of one resource's pipeline.
+type ResourceReport struct {
+	Group      string  `json:"group"`
+	Version    string  `json:"version"`
+	Resource   string  `json:"resource"`
+	Kind       string  `json:"kind"`
+	Namespaced bool    `json:"namespaced"`
+	State      string  `json:"state"`
+	Synced     bool    `json:"synced"`
+	Objects    int     `json:"objects"`
+	Events     uint64  `json:"events"`
+	Queue      int     `json:"queue"`
+	Handlers   int     `json:"handlers"`
+	LagSeconds float64 `json:"lagSeconds"`
+	Bytes      int64   `json:"bytes"`
+	Epoch      uint64  `json:"epoch"`
+	Error      string  `json:"error,omitempty"`
+}
+
+var clusterResource = schema.GroupResource{Group: "mirador.dev", Resource: "clusters"}
+
+// clusters answers /clusters and /clusters/{name}.
+func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/clusters"), "/")
+	var err error
+	switch {
+	case r.Method == http.MethodGet && isWatch(r) && name == "":
+		err = s.followReport(w, r)
+	case r.Method == http.MethodGet && name == "":
+		writeJSON(w, http.StatusOK, s.report())
+	case r.Method == http.MethodGet:
+		err = s.oneReport(w, name)
+	case r.Method == http.MethodPost && name == "":
+		err = s.joinCluster(w, r)
+	case r.Method == http.MethodDelete && name != "":
+		err = s.leaveCluster(w, r, name)
+	default:
+		err = apierrors.NewMethodNotSupported(clusterResource, r.Method)
+	}
+	if err != nil {
+		fail(w, r, err, nil)
+	}
+}
+
+func (s *Server) report() Report {
+	out := Report{Now: time.Now(), Memory: memory(), Clusters: []ClusterReport{}}
+	for _, c := range s.fleet.Clusters() {
+		out.Clusters = append(out.Clusters, clusterReport(c, out.Now))
+	}
+	return out
+}
+
+func clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
+	h := c.Health()
+	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
+		Origin: c.Origin().Kind, LagSeconds: h.Lag.Seconds(), Resources: []ResourceReport{}}
+	for _, res := range c.Resources() {
+		out.Resources = append(out.Resources, resourceReport(res, now))
+	}
+	return out
+}
+
+func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
+	gvr, h := res.GVR(), res.Health()
+	out := ResourceReport{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: res.GVK().Kind, Namespaced: res.Info().Namespaced,
+		State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects, Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
+	if !h.Reflector.LastWord.IsZero() {
+		out.LagSeconds = h.Age(now).Seconds()
+	}
+	if err := h.Reflector.Err; err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+func (s *Server) oneReport(w http.ResponseWriter, name string) error {
+	c, ok := s.fleet.Cluster(name)
+	if !ok {
+		return apierrors.NewNotFound(clusterResource, name)
+	}
+	writeJSON(w, http.StatusOK, clusterReport(c, time.Now()))
+	return nil
+}
+
+// followReport sends the report once a second, a line each.
+func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
+	open, err := s.takeWatch(r)
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	st := &stream{w: w, ctl: http.NewResponseController(w)}
+	st.begin()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		b, err := json.Marshal(s.report())
+		if err != nil {
+			return nil // it has begun: nothing else can be said
+		}
+		if st.write(append(b, '\n')) != nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return nil
+		case <-s.stopping:
+			return nil
+		}
+	}
+}
+
+// maxJoin is how large a kubeconfig may be.
+const maxJoin = 1 << 20
+
+func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
+	var ask struct{ Name, Kubeconfig, Context string }
+	body := http.MaxBytesReader(w, r.Body, maxJoin)
+	dec := json.NewDecoder(body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&ask); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return apierrors.NewRequestEntityTooLargeError("a kubeconfig of more than 1 MiB")
+		}
+		return apierrors.NewBadRequest(`the body must be {"name": …, "kubeconfig": …, "context": …}`)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return apierrors.NewBadRequest("something follows the JSON of the body")
+	}
+	switch err := s.fleet.JoinKubeconfig(ask.Name, []byte(ask.Kubeconfig), ask.Context); {
+	case errors.Is(err, fleet.ErrExists):
+		return apierrors.NewAlreadyExists(clusterResource, ask.Name)
+	case err != nil:
+		return apierrors.NewBadRequest(err.Error())
+	}
+	c, ok := s.fleet.Cluster(ask.Name)
+	if !ok {
+		return apierrors.NewConflict(clusterResource, ask.Name, errors.New("it left again at once"))
+	}
+	writeJSON(w, http.StatusCreated, clusterReport(c, time.Now()))
+	return nil
+}
+
+func (s *Server) leaveCluster(w http.ResponseWriter, r *http.Request, name string) error {
+	switch err := s.fleet.Leave(r.Context(), name); {
+	case errors.Is(err, fleet.ErrUnknown):
+		return apierrors.NewNotFound(clusterResource, name)
+	case err != nil:
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"left": name})
+	return nil
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+// catalog is what is served: the resources of one cluster, or those that any cluster has.
+type catalog struct {
+	groups    []metav1.APIGroup
+	resources map[schema.GroupVersion][]metav1.APIResource
+}
+
+func clusterCatalog(c *fleet.Cluster) *catalog {
+	out := &catalog{groups: c.Groups(), resources: map[schema.GroupVersion][]metav1.APIResource{}}
+	for _, r := range c.Resources() {
+		out.add(r)
+	}
+	out.addSelfReviews()
+	return out
+}
+
+// fleetCatalog has each group and resource once. Where clusters prefer different versions of a
+// group, the first cluster's stands in front.
+func fleetCatalog(clusters []*fleet.Cluster) *catalog {
+	out := &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{}}
+	for _, c := range clusters {
+		for _, g := range c.Groups() {
+			i := slices.IndexFunc(out.groups, func(have metav1.APIGroup) bool { return have.Name == g.Name })
+			if i < 0 {
+				g.Versions = slices.Clone(g.Versions)
+				out.groups = append(out.groups, g)
+				continue
+			}
+			for _, v := range g.Versions {
+				if !slices.Contains(out.groups[i].Versions, v) {
+					out.groups[i].Versions = append(out.groups[i].Versions, v)
+				}
+			}
+		}
+		for _, r := range c.Resources() {
+			gv := r.GVR().GroupVersion()
+			if !slices.ContainsFunc(out.resources[gv], func(have metav1.APIResource) bool { return have.Name == r.Info().Name }) {
+				out.add(r)
+			}
+		}
+	}
+	out.addSelfReviews()
+	slices.SortFunc(out.groups, func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
+	for _, list := range out.resources {
+		slices.SortFunc(list, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+func (c *catalog) add(r *fleet.Resource) {
+	gv := r.GVR().GroupVersion()
+	info := r.Info()
+	info.Group, info.Version = "", "" // said by the list that it is in
+	c.resources[gv] = append(c.resources[gv], info)
+}
+
+const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// addSelfReviews adds what the server itself answers, to a catalog of clusters that have said what they serve.
+func (c *catalog) addSelfReviews() {
+	if len(c.groups) == 0 {
+		return
+	}
+	for _, info := range selfReviews {
+		gv := schema.GroupVersion{Group: info.Group, Version: info.Version}
+		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group })
+		if i < 0 {
+			i = len(c.groups)
+			c.groups = append(c.groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: version})
+		}
+		if !slices.Contains(c.groups[i].Versions, version) {
+			c.groups[i].Versions = append(c.groups[i].Versions, version)
+		}
+		info.Group, info.Version = "", ""
+		c.resources[gv] = append(c.resources[gv], info)
+	}
+}
+
+// discover answers /api, /apis and what is directly below. ok is false for another path.
+func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] != "api" && parts[0] != "apis" {
+		return false
+	}
+	w.Header().Add("Vary", "Accept")
+	switch {
+	case len(parts) == 1 && acceptsAggregated(r):
+		c.aggregated(w, parts[0] == "api")
+	case !acceptsPlain(r):
+		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
+	case len(parts) == 1 && parts[0] == "api":
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: c.coreVersions(),
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}}})
+	case len(parts) == 1 && parts[0] == "apis":
+		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: c.named()})
+	case len(parts) == 2 && parts[0] == "apis":
+		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == parts[1] && g.Name != "" })
+		if i < 0 {
+			http.NotFound(w, r)
+			return true
+		}
+		g := c.groups[i]
+		g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+		writeJSON(w, http.StatusOK, g)
+	case len(parts) == 2 && parts[0] == "api", len(parts) == 3 && parts[0] == "apis":
+		gv := schema.GroupVersion{Version: parts[1]}
+		if parts[0] == "apis" {
+			gv = schema.GroupVersion{Group: parts[1], Version: parts[2]}
+		}
+		list := c.resources[gv]
+		if len(list) == 0 {
+			http.NotFound(w, r)
+			return true
+		}
+		kind := metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
+		if gv.Group == "" {
+			kind.APIVersion = "" // as an API server leaves it out
+		}
+		writeJSON(w, http.StatusOK, metav1.APIResourceList{TypeMeta: kind, GroupVersion: gv.String(), APIResources: list})
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *catalog) coreVersions() []string {
+	out := []string{}
+	for _, g := range c.groups {
+		if g.Name == "" {
+			for _, v := range g.Versions {
+				out = append(out, v.Version)
+			}
+		}
+	}
+	return out
+}
+
+// named are the groups but for the core one, which has a place of its own.
+func (c *catalog) named() []metav1.APIGroup {
+	out := []metav1.APIGroup{}
+	for _, g := range c.groups {
+		if g.Name != "" {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// aggregated answers with all groups and their resources at once.
+func (c *catalog) aggregated(w http.ResponseWriter, core bool) {
+	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
+		Items: []apidiscovery.APIGroupDiscovery{}}
+	for _, g := range c.groups {
+		if (g.Name == "") != core {
+			continue
+		}
+		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
+		for _, v := range g.Versions {
+			version := apidiscovery.APIVersionDiscovery{Version: v.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
+			for _, r := range c.resources[schema.GroupVersion{Group: g.Name, Version: v.Version}] {
+				version.Resources = append(version.Resources, discovered(g.Name, v.Version, &r))
+			}
+			item.Versions = append(item.Versions, version)
+		}
+		list.Items = append(list.Items, item)
+	}
+	writeAs(w, http.StatusOK, aggregatedV2, list)
+}
+
+func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIResourceDiscovery {
+	scope := apidiscovery.ScopeCluster
+	if r.Namespaced {
+		scope = apidiscovery.ScopeNamespace
+	}
+	return apidiscovery.APIResourceDiscovery{
+		Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: r.Kind},
+	}
+}

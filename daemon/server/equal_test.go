@@ -1,0 +1,332 @@
+package server_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
+)
+
+// pair is a real API server and a mirror of it.
+type pair struct {
+	real, ours, all string // where to ask: the server, its mirror, and the mirror of all clusters
+	client          *http.Client
+	fleet           *fleet.Fleet
+}
+
+// filled is the cluster of all tests here, with some objects of each kind. Nothing in it changes
+// but what a test changes.
+func filled(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	cluster := testcluster.Start(t, testcluster.WithoutControllers())
+	cluster.Kubectl(t, "apply", "-f", "testdata/definitions.yaml")
+	cluster.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	cluster.Kubectl(t, "apply", "-f", "testdata/objects.yaml")
+	return cluster
+}
+
+// mirror starts a fleet of one cluster and serves it.
+func mirror(t *testing.T, name string, cluster *testcluster.Cluster) *pair {
+	t.Helper()
+	fl, err := fleet.New(fleet.Options{Secrets: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fl.Join(name, cluster.Config(), fleet.Origin{Kind: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(fl, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{fl.Run, srv.Run} {
+		wg.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	web := httptest.NewServer(srv)
+	conns := connrotation.NewDialer((&net.Dialer{}).DialContext)
+	cfg := cluster.Config()
+	cfg.Dial = conns.DialContext
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		web.Close()
+		client.CloseIdleConnections()
+		conns.CloseAll()
+	})
+	return &pair{real: cluster.Config().Host, ours: web.URL + "/clusters/" + name, all: web.URL + "/fleet", client: client, fleet: fl}
+}
+
+// caughtUp waits until the mirror has everything that the server had when the mirror was started.
+func (p *pair) caughtUp(t *testing.T, name string) []*fleet.Resource {
+	t.Helper()
+	return p.until(t, name, "catch up", func(c *fleet.Cluster) bool {
+		return c.Health().State == fleet.Ready && slices.ContainsFunc(c.Resources(), func(r *fleet.Resource) bool { return r.GVR().Resource == "sails" })
+	}).Resources()
+}
+
+// described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version is the last.
+func (p *pair) described(t *testing.T, name string) {
+	t.Helper()
+	p.until(t, name, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
+		_, _, third := c.OpenAPI("/openapi/v3")
+		_, _, second := c.OpenAPI("/openapi/v2")
+		return third && second
+	})
+}
+
+// until waits for something of a cluster.
+func (p *pair) until(t *testing.T, name, what string, is func(*fleet.Cluster) bool) *fleet.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		changed := p.fleet.Changed()
+		c, _ := p.fleet.Cluster(name)
+		if is(c) {
+			return c
+		}
+		tick := time.NewTimer(100 * time.Millisecond)
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("it does not %s: %+v", what, c.Health())
+		}
+		tick.Stop()
+	}
+}
+
+func path(r *fleet.Resource, namespace string) string {
+	gvr := r.GVR()
+	out := "/apis/" + gvr.Group + "/" + gvr.Version
+	if gvr.Group == "" {
+		out = "/api/" + gvr.Version
+	}
+	if namespace != "" {
+		out += "/namespaces/" + namespace
+	}
+	return out + "/" + gvr.Resource
+}
+
+// ask sends one request, and gives the status line's code, the type, and the body.
+func (p *pair) ask(t *testing.T, method, url, accept string) (head, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		t.Error(err)
+		return "", ""
+	}
+	r.Header.Set("User-Agent", "test")
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return "", ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	head = fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Content-Type"))
+	if warnings := resp.Header.Values("Warning"); len(warnings) > 0 {
+		head += fmt.Sprint(" ", warnings)
+	}
+	return head, string(b)
+}
+
+// What may differ between the answers of two servers about the same state, and nothing else does:
+// the version of a list and the token of its next page; when bookmarks come, and what they have besides a version; ages in the
+// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets.
+// Watches of tables of APIServices are not compared: they have their head on every line.
+var normal = []struct {
+	find *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`^(\{"kind":"[^"]+","apiVersion":"[^"]+","metadata":\{)"resourceVersion":"\d+"`), `$1"resourceVersion":"V"`},
+	{regexp.MustCompile(`("continue":")[^"]+(")`), `$1 C $2`},
+	{regexp.MustCompile(`("kind":"[^"]+List","metadata":\{.*"resourceVersion":")\d+("\}\}\n)$`), `$1 V $2`},
+	{regexp.MustCompile(`(?m)^\{"type":"BOOKMARK".*"k8s.io/initial-events-end":"true".*\n`), "the initial state ends\n"},
+	{regexp.MustCompile(`(?m)^\{"type":"BOOKMARK".*\n`), ""},
+	{regexp.MustCompile(`"deprecated.daemonset.template.generation":"\d+",?`), ""},
+	{regexp.MustCompile(`"(\d+[ydhms])+"`), `"AGE"`},
+	{regexp.MustCompile(`\((\d+[ydhms])+ ago\)`), `(AGE ago)`},
+}
+
+func normalised(body string) string {
+	for _, n := range normal {
+		body = n.find.ReplaceAllString(body, n.with)
+	}
+	return body
+}
+
+const (
+	tables = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	metas  = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+	lists  = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+)
+
+// question is one request, below the path of a resource.
+type question struct {
+	name, under, query, accept string
+	sorted                     bool // lines may come in any order
+}
+
+func questions(r *fleet.Resource, object, namespace string) []question {
+	q := func(s string) string { return url.QueryEscape(s) }
+	out := []question{
+		{name: "all"},
+		{name: "a page", query: "limit=1"},
+		{name: "by label", query: "labelSelector=" + q("app=web")},
+		{name: "by no label", query: "labelSelector=" + q("!app")},
+		{name: "by another label", query: "labelSelector=" + q("app!=web")},
+		{name: "by several labels", query: "labelSelector=" + q("app in (web,db),app")},
+		{name: "by a bad label", query: "labelSelector=" + q("a b")},
+		{name: "by name", query: "fieldSelector=" + q("metadata.name="+object)},
+		{name: "by another name", query: "fieldSelector=" + q("metadata.name!="+object)},
+		{name: "at any version", query: "resourceVersion=0"},
+		{name: "at version 1 or later", query: "resourceVersion=1&resourceVersionMatch=NotOlderThan"},
+		{name: "a bad limit", query: "limit=x"},
+		{name: "a bad match", query: "resourceVersionMatch=Exact"},
+		{name: "an unknown match", query: "resourceVersion=1&resourceVersionMatch=Near"},
+		{name: "initial events of a list", query: "sendInitialEvents=true"},
+		{name: "a table", accept: tables},
+		{name: "a table of a page", accept: tables, query: "limit=1"},
+		{name: "a table with objects", accept: tables, query: "includeObject=Object"},
+		{name: "a table without objects", accept: tables, query: "includeObject=None"},
+		{name: "metadata", accept: lists},
+		{name: "metadata by label", accept: lists, query: "labelSelector=" + q("app=web")},
+		{name: "one", under: "/" + object},
+		{name: "one for people", under: "/" + object, query: "pretty=true"},
+		{name: "one as a table", under: "/" + object, accept: tables},
+		{name: "the metadata of one", under: "/" + object, accept: metas},
+		{name: "none", under: "/there-is-none"},
+		{name: "none as a table", under: "/there-is-none", accept: tables},
+		{name: "a watch", query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch without initial events", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
+		{name: "a watch without initial events from version 0", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0&timeoutSeconds=1"},
+		{name: "a watch of a table", accept: tables, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch of metadata", accept: metas, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
+	}
+	switch r.GVR().Resource {
+	case "deployments", "replicasets", "statefulsets", "replicationcontrollers":
+		out = append(out, question{name: "the scale", under: "/" + object + "/scale"}, question{name: "the scale of none", under: "/there-is-none/scale"},
+			question{name: "the scale as a table", under: "/" + object + "/scale", accept: tables},
+			question{name: "the metadata of the scale", under: "/" + object + "/scale", accept: metas})
+	}
+	return out
+}
+
+func TestAnswersEqualThoseOfTheRealServer(t *testing.T) {
+	p := mirror(t, "real", filled(t))
+	resources := p.caughtUp(t, "real")
+	if len(resources) < 50 {
+		t.Errorf("only %d resources are compared", len(resources))
+	}
+	var compared atomic.Int64
+	var wg sync.WaitGroup
+	for _, r := range resources { // all at once: most of the time goes into waiting for watches to end
+		wg.Go(func() { compared.Add(int64(p.compare(t, r))) })
+	}
+	wg.Wait()
+	t.Logf("%d answers about %d resources were compared", compared.Load(), len(resources))
+}
+
+// compare asks both about one resource, and counts the answers.
+func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
+	name, namespace := "none", ""
+	for k := range r.Snapshot().Ordered() {
+		namespace, name = k.Split()
+		if namespace == "web" || namespace == "db" {
+			break
+		}
+	}
+	for _, q := range questions(r, name, namespace) {
+		base := path(r, "")
+		if q.under != "" && r.Info().Namespaced {
+			base = path(r, cmp.Or(namespace, "web"))
+		}
+		if q.accept == tables && r.GVR().Resource == "apiservices" && q.sorted {
+			continue
+		}
+		ask := base + q.under
+		if q.query != "" {
+			ask += "?" + q.query
+		}
+		var wantHead, want, gotHead, got string
+		for range 3 { // the server renews its own lease now and then
+			wantHead, want = p.ask(t, http.MethodGet, p.real+ask, q.accept)
+			gotHead, got = p.ask(t, http.MethodGet, p.ours+ask, q.accept)
+			want, got = normalised(headless(t, want)), normalised(headless(t, got))
+			if q.sorted {
+				want, got = sortedLines(want), sortedLines(got)
+			}
+			if wantHead == gotHead && want == got {
+				break
+			}
+		}
+		if n++; wantHead != gotHead || want != got {
+			at := 0
+			for at < len(want) && at < len(got) && want[at] == got[at] {
+				at++
+			}
+			from := max(0, at-80)
+			t.Errorf("%s: %s\nreal: %s …%.300s\nours: %s …%.300s", q.name, ask, wantHead, want[min(from, len(want)):], gotHead, got[min(from, len(got)):])
+		}
+	}
+	return n
+}
+
+var heads = regexp.MustCompile(`"columnDefinitions":\[.*?\],"rows"`)
+
+// headless takes the columns off the first line of a watch of tables, which must have them, so that
+// lines can be compared in any order.
+func headless(t *testing.T, body string) string {
+	if !strings.HasPrefix(body, `{"type":`) || !strings.Contains(body, `"columnDefinitions"`) {
+		return body
+	}
+	first, rest, _ := strings.Cut(body, "\n")
+	if !heads.MatchString(first) || heads.MatchString(rest) {
+		t.Errorf("the columns are not on the first line alone: %.200s", body)
+	}
+	return heads.ReplaceAllString(first, `"columnDefinitions":null,"rows"`) + "\n" + rest
+}
+
+func sortedLines(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+)
+
+// filter tells which objects a watch is about. It belongs to one goroutine.
+type filter struct {
+	sel      query.Selection
+	clusters []string    // none means all
+	shape    *fleetShape // what the selection sees is what the view of all clusters shows; nil where that makes no difference
+	doc      query.Doc
+	own      sight
+}
+
+func (s *Server) newFilter(p *params, places []place) (*filter, error) {
+	sel, err := s.selection(p, places)
+	if err != nil {
+		return nil, err
+	}
+	return &filter{sel: sel, clusters: p.onlyClusters()}, nil
+}
+
+// selection reads the selectors of a request for a resource.
+func (s *Server) selection(p *params, places []place) (query.Selection, error) {
+	sel, err := query.ParseSelection(p.labels, "", p.where)
+	if err == nil {
+		sel.Fields, err = query.ParseFieldsWith(p.fields, s.fieldMeaning(places))
+	}
+	var refused apierrors.APIStatus
+	if err != nil && !errors.As(err, &refused) {
+		err = apierrors.NewBadRequest(err.Error())
+	}
+	return sel, err
+}
+
+// candidates gives the objects of a snapshot that may be selected, by key, and a filter for them.
+func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.Entry, *filter) {
+	entries, rest := query.Candidates(snap, namespace, f.sel)
+	return entries, &filter{sel: rest, clusters: f.clusters, shape: f.shape}
+}
+
+// takes reports whether an object is selected.
+func (f *filter) takes(cluster string, e *fleet.Entry) (bool, error) {
+	return f.decide(cluster, e, func() *sight {
+		f.own = sight{raw: fleet.Bytes(e, f.own.raw[:0]), served: f.own.served[:0]}
+		if f.shape != nil {
+			f.own.served = appendForFleet(f.own.served, f.own.raw, cluster, e.Key, string(e.Version), f.shape)
+		}
+		return &f.own
+	})
+}
+
+// decide is takes for one who can show the object, which is asked for only if it matters.
+func (f *filter) decide(cluster string, e *fleet.Entry, show func() *sight) (bool, error) {
+	switch {
+	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
+		return false, nil
+	case f.sel.Empty():
+		return true, nil
+	case !f.sel.NeedsObject():
+		return f.sel.Matches(context.Background(), cluster, e.Key, nil)
+	}
+	seen := show()
+	if seen.labels != nil && f.sel.OnlyLabels() {
+		return f.sel.MatchesLabels(e.Key, seen.labels), nil
+	}
+	if f.shape != nil {
+		f.doc.Reset(seen.served)
+	} else {
+		f.doc.Reset(seen.raw)
+	}
+	return f.sel.Matches(context.Background(), cluster, e.Key, &f.doc)
+}
+
+// sees says what a change is to a watch: an object that begins to be selected is added, one that
+// ceases to be is deleted. "" is nothing at all.
+func (f *filter) sees(c *change) (kwatch.EventType, error) {
+	before, err := f.decide(c.cluster, c.old, func() *sight { return c.show(&c.oldSeen, c.old, f.shape) })
+	if err != nil {
+		return "", err
+	}
+	after, err := f.decide(c.cluster, c.now, func() *sight { return c.show(&c.nowSeen, c.now, f.shape) })
+	switch {
+	case err != nil:
+		return "", err
+	case before && after:
+		return kwatch.Modified, nil
+	case before:
+		return kwatch.Deleted, nil
+	case after:
+		return kwatch.Added, nil
+	}
+	return "", nil
+}

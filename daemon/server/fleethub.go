@@ -1,0 +1,411 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// ringLen is how many changes of a resource the view of all clusters remembers, for watches that
+// go on from a version, and ringBytes how large their objects may be together.
+const (
+	ringLen   = 4096
+	ringBytes = 32 << 20
+)
+
+// restAfter is how long a fleetHub stays when nobody has listed or watched.
+const restAfter = 10 * time.Minute
+
+// fleetHub puts what happens to one resource in all clusters into one order, the daemon's own.
+type fleetHub struct {
+	seq  *atomic.Uint64 // of all resources, so that a version means one moment
+	base uint64         // versions from before this hub say nothing
+
+	mu      sync.Mutex
+	last    uint64            // of what was told here
+	ring    []past            // the newest ones, oldest first
+	bytes   int               // of the objects in ring
+	dropped uint64            // the newest version that is no longer in ring
+	changed map[where]uint64  // when an object last changed, by where it is; what is not here has not, since base
+	feeds   map[*feed]scopeOf // and what each asks for
+	members map[*fleet.Resource]member
+	ended   bool
+	used    time.Time
+}
+
+// member is a resource of a cluster that is followed. It has no subscription while that is being made.
+type member struct {
+	cluster string
+	sub     fleet.Subscription
+}
+
+func (m member) remove() {
+	if m.sub != nil {
+		m.sub.Remove()
+	}
+}
+
+// scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
+type scopeOf struct{ cluster, namespace string }
+
+// concerns reports whether a watch asks for an object.
+func (of scopeOf) concerns(cluster string, key object.Key) bool {
+	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
+		return of.cluster == "" || of.cluster == cluster
+	}
+	namespace, _ := key.Split()
+	return namespace == of.namespace
+}
+
+// past is a change that is remembered: without what was encoded of it for those who were there.
+type past struct {
+	cluster  string
+	key      object.Key
+	old, now *fleet.Entry
+	seq      uint64
+}
+
+func (p *past) size() int { return sizeOf(p.old) + sizeOf(p.now) }
+
+func (p *past) change() *change {
+	v := strconv.FormatUint(p.seq, 10)
+	return &change{cluster: p.cluster, key: p.key, old: p.old, now: p.now, version: v, order: object.Version(v)}
+}
+
+// where is an object among all clusters.
+type where struct {
+	cluster string
+	key     object.Key
+}
+
+// newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not known.
+func newFleetHub(seq *atomic.Uint64) *fleetHub {
+	now := seq.Add(1)
+	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: map[*feed]scopeOf{},
+		members: map[*fleet.Resource]member{}, used: time.Now()}
+}
+
+// admit follows a resource of a cluster. What it holds already is told only if news is true: to
+// those who were there before it.
+func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
+	h.mu.Lock()
+	_, have := h.members[res]
+	if !have && !h.ended {
+		h.members[res] = member{cluster: cluster} // before the first event comes
+	}
+	ended := h.ended
+	h.mu.Unlock()
+	switch {
+	case have:
+		return nil
+	case ended:
+		return errUnserved
+	}
+	handle := h.handler(cluster, res, res.Done())
+	var sub fleet.Subscription
+	var err error
+	if news {
+		sub, err = res.Subscribe(handle)
+	} else {
+		sub, err = res.Subscribe(handle, fleet.FromNow())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		delete(h.members, res)
+		return fmt.Errorf("follow %s of cluster %q: %w", res.Info().Name, cluster, err)
+	}
+	if _, member := h.members[res]; !member {
+		sub.Remove()
+		return errUnserved
+	}
+	h.members[res] = member{cluster, sub}
+	return nil
+}
+
+// roomEvery is after how many objects of a cluster that joins its handler looks whether the watches keep up.
+const roomEvery = 64
+
+// handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no faster
+// than the watches are read, so that it cuts none of them. Nobody else waits for that.
+func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
+	initial := 0
+	return func(e *fleet.Event) {
+		if e.Initial {
+			if initial++; initial%roomEvery == 0 {
+				h.waitForRoom(gone)
+			}
+		}
+		h.handle(cluster, res, e)
+	}
+}
+
+// waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a write.
+func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
+	timeout := time.NewTimer(writeTimeout)
+	defer timeout.Stop()
+	h.mu.Lock()
+	feeds := slices.Collect(maps.Keys(h.feeds))
+	h.mu.Unlock()
+	for _, f := range feeds {
+		for {
+			room, full := f.full()
+			if !full {
+				break
+			}
+			select {
+			case <-room:
+			case <-gone:
+				return
+			case <-timeout.C:
+				return
+			}
+		}
+	}
+}
+
+func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
+	if e.Type == object.Resynced || e.Unchanged {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, member := h.members[res]; !member {
+		return // it has left meanwhile
+	}
+	p := past{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
+	h.last = p.seq
+	if e.New == nil {
+		delete(h.changed, where{cluster, e.Key})
+	} else {
+		h.changed[where{cluster, e.Key}] = p.seq
+	}
+	c := p.change()
+	h.remember(p)
+	for f, of := range h.feeds {
+		if of.concerns(cluster, e.Key) {
+			f.push(c)
+		}
+	}
+}
+
+// remember keeps a change, and of those before as many as may be kept.
+func (h *fleetHub) remember(p past) {
+	h.ring = append(h.ring, p)
+	h.bytes += p.size()
+	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
+		return
+	}
+	drop := 0 // some more than has to be, so that it is not done each time
+	for ; drop < len(h.ring)-1 && (len(h.ring)-drop > ringLen/2 || h.bytes > ringBytes/2); drop++ {
+		p := &h.ring[drop]
+		h.bytes -= p.size()
+		h.dropped = p.seq
+	}
+	kept := copy(h.ring, h.ring[drop:])
+	clear(h.ring[kept:])
+	h.ring = h.ring[:kept]
+}
+
+// version gives the version under which an object is shown to somebody who was told of everything up to a version. What
+// happened to it later may be in its content or not; it will be told, and must be news then.
+func (h *fleetHub) version(cluster string, key object.Key, upTo uint64) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seq, ok := h.changed[where{cluster, key}]
+	if !ok {
+		seq = h.base
+	}
+	return strconv.FormatUint(min(seq, upTo), 10)
+}
+
+// now gives the version of a list that is read after this call: whatever happened up to it is in the
+// stores by then.
+func (h *fleetHub) now() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = time.Now()
+	return max(h.last, h.base)
+}
+
+// join adds a watch, and gives what happened since a version; ErrGone where that is not known.
+// An empty version begins now.
+func (h *fleetHub) join(of scopeOf, from object.Version) (*feed, []*change, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = time.Now()
+	var missed []*change
+	if from != "" {
+		n, err := strconv.ParseUint(string(from), 10, 64)
+		if err != nil || n < h.dropped || n > h.seq.Load() { // later than all: of a daemon whose clock was ahead
+			return nil, nil, fmt.Errorf("too old resource version: %s (%d): %w", from, h.last, store.ErrGone)
+		}
+		for i := range h.ring {
+			if p := &h.ring[i]; p.seq > n && of.concerns(p.cluster, p.key) {
+				missed = append(missed, p.change())
+			}
+		}
+	}
+	f := &feed{wake: make(chan struct{}, 1)}
+	if h.ended {
+		f.err = errUnserved
+	} else {
+		h.feeds[f] = of
+	}
+	return f, missed, nil
+}
+
+func (h *fleetHub) leave(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.feeds, f)
+	f.end(errUnserved) // nobody need wait for it to read
+	h.used = time.Now()
+}
+
+// reached says how far a watch is to which nothing more is on its way.
+func (h *fleetHub) reached(f *feed) (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strconv.FormatUint(max(h.last, h.base), 10), len(f.waiting) == 0 && f.err == nil
+}
+
+// part ends the membership of a resource that is mirrored no longer. Its objects are gone without
+// a word from anybody, so whoever watches has to list again; those of other clusters keep their versions.
+func (h *fleetHub) part(res *fleet.Resource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.members[res]
+	if !ok {
+		return
+	}
+	delete(h.members, res)
+	m.remove()
+	maps.DeleteFunc(h.changed, func(at where, _ uint64) bool { return at.cluster == m.cluster })
+	h.ring, h.bytes = nil, 0
+	h.last = h.seq.Add(1)
+	h.dropped = h.last
+	for f := range h.feeds {
+		f.end(errSetBack)
+	}
+}
+
+func (h *fleetHub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	for _, m := range h.members {
+		m.remove()
+	}
+	clear(h.members)
+	for f := range h.feeds {
+		f.end(errUnserved)
+	}
+}
+
+// idle reports whether nobody has asked for a while.
+func (h *fleetHub) idle(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.feeds) == 0 && now.Sub(h.used) > restAfter
+}
+
+// fleetHubs are those in use, by resource.
+type fleetHubs struct {
+	seq atomic.Uint64
+	mu  sync.Mutex
+	all map[schema.GroupVersionResource]*fleetHub
+}
+
+// fresh says whether a list that is read now is as new as a version of the fleet. The daemon gives out none that it
+// has not reached, so there is nothing to wait for. What the clusters were at one version cannot be had again.
+func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
+	n, err := strconv.ParseUint(string(v), 10, 64)
+	switch now := hs.seq.Load(); {
+	case err != nil:
+		return apierrors.NewBadRequest(fmt.Sprintf("the resource version %q is no number", clip(string(v))))
+	case exact:
+		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of all clusters are of now", n))
+	case n > now:
+		return tooLarge(v, object.Version(strconv.FormatUint(now, 10)))
+	}
+	return nil
+}
+
+// get finds the hub of a resource, or makes it and has it follow every cluster.
+func (hs *fleetHubs) get(gvr schema.GroupVersionResource, clusters []*fleet.Cluster) *fleetHub {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h := hs.all[gvr]
+	if h != nil {
+		return h
+	}
+	h = newFleetHub(&hs.seq)
+	for _, c := range clusters {
+		if res, ok := c.Resource(gvr); ok {
+			// Of a member that is not synced nobody has seen anything: what it brings is told.
+			h.admit(c.Name(), res, !res.Synced()) //nolint:errcheck // one that is just ending is none to follow
+		}
+	}
+	if hs.all == nil {
+		hs.all = map[schema.GroupVersionResource]*fleetHub{}
+	}
+	hs.all[gvr] = h
+	return h
+}
+
+// follow takes in what joined, lets go of what left, and ends what nobody uses.
+func (hs *fleetHubs) follow(clusters []*fleet.Cluster, now time.Time) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for gvr, h := range hs.all {
+		if h.idle(now) {
+			h.close()
+			delete(hs.all, gvr)
+			continue
+		}
+		present := map[*fleet.Resource]bool{}
+		for _, c := range clusters {
+			if res, ok := c.Resource(gvr); ok {
+				present[res] = true
+				h.admit(c.Name(), res, true) //nolint:errcheck // see get
+			}
+		}
+		for _, res := range h.strangers(present) {
+			h.part(res)
+		}
+	}
+}
+
+func (h *fleetHub) strangers(present map[*fleet.Resource]bool) (out []*fleet.Resource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for res := range h.members {
+		if !present[res] {
+			out = append(out, res)
+		}
+	}
+	return out
+}
+
+func (hs *fleetHubs) close() {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for _, h := range hs.all {
+		h.close()
+	}
+	clear(hs.all)
+}

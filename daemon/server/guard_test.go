@@ -1,0 +1,284 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
+	for _, c := range []struct {
+		address, token string
+		tls, ok        bool
+	}{
+		{"127.0.0.1:8080", "", false, true},
+		{"localhost:8080", "", false, true},
+		{"[::1]:0", "", false, true},
+		{":8080", "", false, false},
+		{"0.0.0.0:8080", "", true, false},
+		{"0.0.0.0:8080", "t", false, false},
+		{"0.0.0.0:8080", "t", true, true},
+		{"10.1.2.3:8080", "t", false, false},
+		{"nonsense", "t", true, false},
+	} {
+		if err := (Access{Token: c.token}).CheckAddress(c.address, c.tls); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func guarded(a Access) http.Handler {
+	byAddress := func(r *http.Request) clientKey { return clientKey(remoteAddress(r)) }
+	return newGuard(a, byAddress, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+}
+
+func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = host
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestAStrangeHostIsRefused(t *testing.T) {
+	h := guarded(Access{Hosts: []string{"mirror.example.com"}})
+	for host, want := range map[string]int{
+		"127.0.0.1:8080": http.StatusTeapot, "localhost": http.StatusTeapot, "[::1]:80": http.StatusTeapot, "Mirror.Example.com:443": http.StatusTeapot,
+		"evil.example.com": http.StatusForbidden, "127.0.0.1.evil.com:8080": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		if got := ask(h, "GET", host, "/", nil).Code; got != want {
+			t.Errorf("%q is answered %d", host, got)
+		}
+	}
+	for path, want := range map[string]int{"/readyz": http.StatusTeapot, "/livez": http.StatusTeapot, "/healthz": http.StatusTeapot,
+		"/readyz?verbose": http.StatusForbidden, "/readyz?a&verbose=0": http.StatusForbidden} {
+		if got := ask(h, "GET", "10.1.2.3:8443", path, nil).Code; got != want { // a kubelet asks by the pod's address
+			t.Errorf("%s by the pod's address is answered %d", path, got)
+		}
+	}
+}
+
+func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
+	h := guarded(Access{Token: "secret"})
+	for _, c := range []struct {
+		method, path, auth string
+		want               int
+	}{
+		{"GET", "/fleet/api", "", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secre", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secret2", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Basic secret", http.StatusUnauthorized},
+		{"GET", "/fleet/api", "Bearer secret", http.StatusTeapot},
+		{"GET", "/metrics", "", http.StatusUnauthorized},
+		{"GET", "/clusters", "", http.StatusUnauthorized},
+		{"GET", "/clusters?watch=true", "", http.StatusUnauthorized},
+		{"POST", "/clusters", "", http.StatusUnauthorized},
+		{"DELETE", "/clusters/eu", "", http.StatusUnauthorized},
+		{"GET", "/healthz", "", http.StatusTeapot},
+		{"GET", "/livez", "", http.StatusTeapot},
+		{"HEAD", "/readyz", "", http.StatusTeapot},
+		{"GET", "/readyz?verbose", "", http.StatusUnauthorized}, // it names clusters
+		{"POST", "/readyz", "", http.StatusUnauthorized},
+		{"GET", "/readyz/", "", http.StatusUnauthorized},
+		{"GET", "/fleet/readyz", "", http.StatusUnauthorized},
+		{"GET", "/clusters/eu/livez", "", http.StatusUnauthorized},
+		{"GET", "/", "", http.StatusTeapot},
+		{"HEAD", "/", "", http.StatusTeapot},
+		{"GET", "/?token=secret", "", http.StatusTeapot}, // the page, as without
+		{"GET", "/", "Bearer wrong", http.StatusTeapot},
+		{"GET", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
+		{"HEAD", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
+		{"POST", "/", "", http.StatusUnauthorized},
+		{"POST", "/assets/x", "", http.StatusUnauthorized},
+		{"DELETE", "/assets/x", "", http.StatusUnauthorized},
+		{"GET", "/fleet/api?token=secret", "", http.StatusUnauthorized},
+		{"GET", "/assets", "", http.StatusUnauthorized},
+		{"GET", "/assetsx/a", "", http.StatusUnauthorized},
+		{"GET", "//", "", http.StatusUnauthorized},
+		{"GET", "//assets/x", "", http.StatusUnauthorized},
+		{"GET", "/index.html", "", http.StatusUnauthorized},
+		{"GET", "/clusters/assets/", "", http.StatusUnauthorized},
+		{"GET", "/fleet/assets/x", "", http.StatusUnauthorized},
+	} {
+		w := ask(h, c.method, "localhost", "http://localhost"+c.path, map[string]string{"Authorization": c.auth})
+		if w.Code != c.want {
+			t.Errorf("%+v is answered %d", c, w.Code)
+		}
+		if strings.Contains(w.Body.String(), "secre") {
+			t.Errorf("the answer tells the token: %s", w.Body)
+		}
+	}
+}
+
+// What looks like a file of the page and leads out of it again must not reach anything else.
+func TestNoWayLeadsFromTheFilesOfThePageToTheFleet(t *testing.T) {
+	fl, err := fleet.New(fleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	for name, o := range map[string]Options{
+		"with a page":    {Access: Access{Token: "secret"}, Page: page, Metrics: http.NotFoundHandler()},
+		"without a page": {Access: Access{Token: "secret"}},
+	} {
+		s, err := New(fl, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := http.StatusNotFound
+		if o.Page != nil {
+			want = http.StatusTeapot
+		}
+		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters", "/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
+			if w := ask(s, "GET", "localhost", "http://localhost"+path, nil); w.Code != want {
+				t.Errorf("%s: %s is answered %d, want %d: %s", name, path, w.Code, want, w.Body)
+			}
+		}
+	}
+}
+
+func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
+	h := guarded(Access{})
+	json := "application/json"
+	for name, c := range map[string]struct {
+		method string
+		header map[string]string
+		want   int
+	}{
+		"a program":          {"POST", map[string]string{"Content-Type": json}, http.StatusTeapot},
+		"our own page":       {"POST", map[string]string{"Content-Type": json, "Origin": "http://localhost:80", "Sec-Fetch-Site": "same-origin"}, http.StatusTeapot},
+		"another origin":     {"POST", map[string]string{"Content-Type": json, "Origin": "http://evil.example.com"}, http.StatusForbidden},
+		"another port":       {"DELETE", map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
+		"no origin":          {"DELETE", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"another site":       {"DELETE", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"a sibling":          {"DELETE", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"a form":             {"POST", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType},
+		"text that is JSON":  {"POST", map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
+		"nothing said of it": {"POST", nil, http.StatusUnsupportedMediaType},
+	} {
+		if got := ask(h, c.method, "localhost:80", "/clusters", c.header).Code; got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := guarded(Access{Rate: 10})
+		if got := ask(guarded(Access{}), "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget), nil).Code; got != http.StatusRequestEntityTooLarge {
+			t.Errorf("a long request is answered %d", got)
+		}
+		answered := func(n int) (ok int) {
+			for range n {
+				switch w := ask(h, "GET", "localhost", "/", nil); {
+				case w.Code == http.StatusTeapot:
+					ok++
+				case w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "":
+					t.Errorf("answered %d, retry after %q", w.Code, w.Header().Get("Retry-After"))
+				}
+			}
+			return ok
+		}
+		if ok := answered(30); ok != 10 {
+			t.Errorf("%d of 30 at once were answered", ok)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if ok := answered(30); ok != 5 {
+			t.Errorf("%d of 30 half a second later", ok)
+		}
+		time.Sleep(time.Hour)
+		if ok := answered(30); ok != 10 {
+			t.Errorf("%d of 30 an hour later", ok)
+		}
+	})
+}
+
+// askFrom sends requests from an address and counts the answers by their code.
+func askFrom(h http.Handler, address, token string, n int) map[int]int {
+	codes := map[int]int{}
+	for range n {
+		r := httptest.NewRequest(http.MethodGet, "/fleet/api", nil)
+		r.Host, r.RemoteAddr = "localhost", address
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		codes[w.Code]++
+	}
+	return codes
+}
+
+func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := guarded(Access{Token: "secret", Rate: 500})
+		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != strangerRate || got[http.StatusTooManyRequests] != 1000-strangerRate {
+			t.Errorf("a flood without the token is answered %v", got)
+		}
+		for _, from := range []string{"10.0.0.1:1001", "10.0.0.2:1000"} { // the first may be behind the same gateway as the flood
+			if got := askFrom(h, from, "secret", 500); got[http.StatusTeapot] != 500 {
+				t.Errorf("beside a flood, a client at %s is answered %v", from, got)
+			}
+		}
+		if got := askFrom(h, "10.0.0.2:1001", "secret", 10); got[http.StatusTooManyRequests] != 10 {
+			t.Errorf("a client above its rate is answered %v", got)
+		}
+		if got := askFrom(h, "10.0.0.3:1", "secret", 10); got[http.StatusTeapot] != 10 {
+			t.Errorf("beside a client above its rate, another is answered %v", got)
+		}
+		if got := askFrom(h, "[2001:db8::1]:1", "wrong", strangerRate); got[http.StatusUnauthorized] != strangerRate {
+			t.Errorf("a stranger elsewhere is answered %v", got)
+		}
+		if got := askFrom(h, "[2001:db8::ffff]:1", "wrong", 10); got[http.StatusTooManyRequests] != 10 {
+			t.Errorf("the next address of the same host is answered %v", got)
+		}
+	})
+}
+
+func TestRatesOfManyAddressesAreBoundedInMemory(t *testing.T) {
+	table := newRateTable(1)
+	now := time.Now()
+	for i := range 3 * maxRates {
+		if !table.take(clientKey(strconv.Itoa(i)), now) {
+			t.Fatalf("the first request of client %d is refused", i)
+		}
+	}
+	if len(table.byKey) != maxRates || table.recent.Len() != maxRates {
+		t.Errorf("%d clients are remembered", len(table.byKey))
+	}
+	if table.take(clientKey(strconv.Itoa(3*maxRates-1)), now) {
+		t.Error("the rate of the last client was forgotten")
+	}
+}
+
+func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
+	fl, err := fleet.New(fleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(fl, Options{Access: Access{Token: "old"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetToken("new"); err != nil {
+		t.Fatal(err)
+	}
+	if s.SetToken("") == nil {
+		t.Error("the token was taken away")
+	}
+	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound, "": http.StatusUnauthorized} {
+		if w := ask(s, "GET", "localhost", "http://localhost/nothing", map[string]string{"Authorization": "Bearer " + token}); w.Code != want {
+			t.Errorf("%q is answered %d", token, w.Code)
+		}
+	}
+	if s, err = New(fl, Options{}); err != nil || s.SetToken("new") == nil {
+		t.Errorf("an open server was given a token: %v", err)
+	}
+}

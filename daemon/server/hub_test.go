@@ -1,0 +1,315 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+func entry(key object.Key, version int) *fleet.Entry {
+	ns, name := key.Split()
+	raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":{"v":"%d"}}}`, name, ns, version, version)
+	return store.NewEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)), UID: string(key), Value: &fleet.Object{Bytes: []byte(raw)}})
+}
+
+func event(key object.Key, version int) *fleet.Event {
+	return &fleet.Event{Type: object.Update, Key: key, Version: object.Version(fmt.Sprint(version)), Old: entry(key, version-1), New: entry(key, version)}
+}
+
+func taken(t *testing.T, f *feed) (versions []string) {
+	t.Helper()
+	batch, err := f.take(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range batch {
+		versions = append(versions, string(c.key)+"@"+c.version)
+	}
+	return versions
+}
+
+func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
+	h := &hub{feeds: map[string]map[*feed]struct{}{}}
+	all, web, db := h.join(""), h.join("web"), h.join("db")
+	h.handle("eu", event("web/a", 2))
+	h.handle("eu", event("db/b", 3))
+	h.handle("eu", event("node", 4))
+	if got, want := taken(t, all), []string{"web/a@2", "db/b@3", "node@4"}; !slices.Equal(got, want) {
+		t.Errorf("all: %q", got)
+	}
+	if got, want := taken(t, web), []string{"web/a@2"}; !slices.Equal(got, want) {
+		t.Errorf("web: %q", got)
+	}
+	if h.leave(db) {
+		t.Error("the last has left, and two are there")
+	}
+	h.handle("eu", event("db/b", 5))
+	if got := taken(t, db); !slices.Equal(got, []string{"db/b@3"}) {
+		t.Errorf("after it left: %q", got)
+	}
+	if h.leave(all) || !h.leave(web) {
+		t.Error("the last one was not noticed")
+	}
+}
+
+func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
+	h := &hub{feeds: map[string]map[*feed]struct{}{}}
+	slow, quick := h.join(""), h.join("")
+	for i := range maxWaiting + 1 {
+		h.handle("eu", event("web/a", i+2))
+		if i%99 == 0 {
+			taken(t, quick)
+		}
+	}
+	if _, err := slow.take(nil); !errors.Is(err, errTooSlow) {
+		t.Errorf("%v", err)
+	}
+	if len(slow.waiting) != 0 || len(taken(t, quick)) == 0 {
+		t.Error("something is kept for the slow one, or the quick one suffers")
+	}
+}
+
+func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
+	h := &hub{feeds: map[string]map[*feed]struct{}{}}
+	f := h.join("")
+	h.handle("eu", event("web/a", 9))
+	e := event("web/a", 3)
+	e.Epoch = 1
+	h.handle("eu", e)
+	if got := taken(t, f); !slices.Equal(got, []string{"web/a@9"}) {
+		t.Errorf("%q", got)
+	}
+	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
+	var seq atomic.Uint64
+	seq.Store(1000)
+	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h.members[res] = member{cluster: "eu"}
+	const now = math.MaxUint64
+	if got := h.version("eu", "web/a", now); got != "1001" {
+		t.Errorf("what never changed is shown at %s", got)
+	}
+	h.handle("eu", res, event("web/a", 7))
+	h.handle("us", res, event("web/a", 3))
+	if eu, us := h.version("eu", "web/a", now), h.version("us", "web/a", now); eu != "1002" || us != "1003" {
+		t.Errorf("eu %s, us %s", eu, us)
+	}
+	f, missed, err := h.join(scopeOf{}, "1002")
+	if err != nil || len(missed) != 1 || missed[0].cluster != "us" || missed[0].version != "1003" {
+		t.Fatalf("%v, %v", missed, err)
+	}
+	only, missed, err := h.join(scopeOf{"eu", "web"}, "1001")
+	if err != nil || len(missed) != 1 || missed[0].cluster != "eu" {
+		t.Fatalf("%v, %v", missed, err)
+	}
+	h.handle("eu", res, event("db/b", 9))
+	h.handle("us", res, event("web/a", 4))
+	h.handle("eu", res, event("web/a", 8))
+	if got, want := taken(t, f), []string{"db/b@1004", "web/a@1005", "web/a@1006"}; !slices.Equal(got, want) {
+		t.Errorf("all: %q", got)
+	}
+	if got, want := taken(t, only), []string{"web/a@1006"}; !slices.Equal(got, want) {
+		t.Errorf("one namespace: %q", got)
+	}
+	if v, ok := h.reached(f); !ok || v != "1006" {
+		t.Errorf("reached %s, %v", v, ok)
+	}
+	if _, _, err := h.join(scopeOf{}, "1000"); !errors.Is(err, store.ErrGone) {
+		t.Errorf("a version of a daemon before: %v", err)
+	}
+	for i := range ringLen {
+		h.handle("eu", res, event("web/a", 100+i))
+	}
+	if _, _, err := h.join(scopeOf{}, "1003"); !errors.Is(err, store.ErrGone) {
+		t.Errorf("a version that was forgotten: %v", err)
+	}
+	from := h.dropped
+	if _, missed, err := h.join(scopeOf{}, object.Version(fmt.Sprint(from))); err != nil || len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
+		t.Errorf("from the oldest that is known: %d of %d, %v", len(missed), len(h.ring), err)
+	}
+}
+
+func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
+	var seq atomic.Uint64
+	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h.members[res] = member{cluster: "eu"}
+	h.handle("eu", res, event("web/a", 7))
+	moment := fleetMoment{h, h.now()}
+	h.handle("eu", res, event("web/a", 8)) // which a list that is read now has or has not
+	if got, want := moment.of("eu", "web/a"), fmt.Sprint(moment.version); got != want {
+		t.Errorf("it is shown at %s, and the list at %s: the change after it would be no news", got, want)
+	}
+	_, missed, err := h.join(scopeOf{}, object.Version(fmt.Sprint(moment.version)))
+	if err != nil || len(missed) != 1 || missed[0].version == moment.of("eu", "web/a") {
+		t.Errorf("%v, %v", missed, err)
+	}
+}
+
+func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
+	for _, c := range []struct {
+		of      scopeOf
+		cluster string
+		key     object.Key
+		want    bool
+	}{
+		{scopeOf{}, "eu", "web/a", true}, {scopeOf{cluster: "eu"}, "eu", "web/a", true}, {scopeOf{cluster: "eu"}, "eu", "node", true}, {scopeOf{cluster: "eu"}, "us", "web/a", false},
+		{scopeOf{"eu", "web"}, "eu", "web/a", true}, {scopeOf{"eu", "web"}, "eu", "db/a", false}, {scopeOf{"eu", "web"}, "us", "web/a", false},
+	} {
+		if got := c.of.concerns(c.cluster, c.key); got != c.want {
+			t.Errorf("%+v and %s of %s: %v", c.of, c.key, c.cluster, got)
+		}
+	}
+}
+
+func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T) {
+	var seq atomic.Uint64
+	h, eu, us := newFleetHub(&seq), new(fleet.Resource), new(fleet.Resource)
+	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
+	h.handle("eu", eu, event("web/a", 7))
+	h.handle("us", us, event("web/a", 7))
+	f, _, err := h.join(scopeOf{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fleetMoment{h, h.now()}
+	changed, quiet := before.of("us", "web/a"), before.of("us", "web/b")
+	h.part(eu)
+	h.handle("eu", eu, event("web/a", 8)) // which was under way
+	after := fleetMoment{h, h.now()}
+	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
+		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version, after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
+	}
+	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+		t.Errorf("who watches is told %v", err)
+	}
+	if _, _, err := h.join(scopeOf{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {
+		t.Errorf("who comes back with a version from before is told %v", err)
+	}
+}
+
+// While nobody followed, things happened that nobody can tell of.
+func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
+	var seq atomic.Uint64
+	first := newFleetHub(&seq)
+	was := object.Version(fmt.Sprint(first.now()))
+	if _, _, err := newFleetHub(&seq).join(scopeOf{}, was); !errors.Is(err, store.ErrGone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
+	var seq atomic.Uint64
+	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h.members[res] = member{cluster: "eu"}
+	large := func(version int) *fleet.Event {
+		e := event("web/a", version)
+		e.Old, e.New = entry(e.Key, version-1), entry(e.Key, version)
+		e.Old.Size, e.New.Size = 1<<20, 1<<20
+		return e
+	}
+	for i := range 100 {
+		h.handle("eu", res, large(i+1))
+	}
+	if h.bytes > ringBytes || len(h.ring) == 0 || h.bytes != len(h.ring)*2<<20 {
+		t.Errorf("%d bytes of %d changes are kept", h.bytes, len(h.ring))
+	}
+	f, _, err := h.join(scopeOf{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		h.handle("eu", res, large(i+200))
+	}
+	if _, err := f.take(nil); !errors.Is(err, errTooSlow) || f.bytes != 0 {
+		t.Errorf("%d bytes wait, and %v", f.bytes, err)
+	}
+}
+
+// A cluster that joins has more objects than may wait for a watch. It is told of no faster than the watch is read.
+func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seq atomic.Uint64
+		h, res := newFleetHub(&seq), new(fleet.Resource)
+		h.members[res] = member{cluster: "eu"}
+		read, _, _ := h.join(scopeOf{}, "")
+		left, _, _ := h.join(scopeOf{}, "")
+		stuck, _, _ := h.join(scopeOf{}, "")
+		const objects = 10 * maxWaiting
+		var joining sync.WaitGroup
+		joining.Go(func() {
+			handle := h.handler("eu", res, nil)
+			for i := range objects {
+				e := event("web/a", i+1)
+				e.Type, e.Old, e.Initial = object.Add, nil, true
+				handle(e)
+			}
+		})
+		synctest.Wait() // it waits for the watches now
+		h.leave(left)   // this one it need not wait for
+		var reading sync.WaitGroup
+		got := 0
+		reading.Go(func() {
+			for got < objects {
+				<-read.wake
+				batch, err := read.take(nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got += len(batch)
+			}
+		})
+		joining.Wait()
+		reading.Wait()
+		if _, err := stuck.take(nil); !errors.Is(err, errTooSlow) || got != objects {
+			t.Errorf("one that reads got %d of %d; one that does not is told %v", got, objects, err)
+		}
+	})
+}
+
+// Merged changes come in another order than that of their versions: whoever went on from the newest would miss some.
+func TestChangesOutOfOrderEndWatches(t *testing.T) {
+	h := &hub{feeds: map[string]map[*feed]struct{}{}}
+	f := h.join("")
+	h.handle("eu", event("web/a", 900))
+	h.handle("eu", event("web/b", 850))
+	if got := taken(t, f); !slices.Equal(got, []string{"web/a@900"}) {
+		t.Errorf("%q", got)
+	}
+	if _, err := f.take(nil); !errors.Is(err, errMerged) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
+	p := &params{labels: "v in (2,3)"}
+	f, err := new(Server).newFilter(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int]string{2: "ADDED", 3: "MODIFIED", 4: "DELETED", 5: ""} {
+		e := event("web/a", version)
+		got, err := f.sees(&change{cluster: "eu", key: e.Key, old: e.Old, now: e.New})
+		if err != nil || string(got) != want {
+			t.Errorf("version %d: %q, %v", version, got, err)
+		}
+	}
+	c := &change{cluster: "eu", key: "web/a", old: entry("web/a", 3), now: entry("web/a", 4), version: "4"}
+	line, err := c.frame(&renderer{}, "DELETED", false)
+	if want := `{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","resourceVersion":"4","labels":{"v":"3"}}}}` + "\n"; err != nil || string(line) != want {
+		t.Errorf("%s, %v", line, err)
+	}
+}

@@ -1,0 +1,222 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// small is a daemon over clusters in memory, which can have what no real one would.
+type small struct {
+	url    string
+	client *http.Client
+	srv    *server.Server
+	start  func() // has the fleet run
+}
+
+func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
+	t.Helper()
+	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range clusters {
+		api := httptest.NewServer(c)
+		t.Cleanup(api.Close)
+		if err := fl.Join(name, &rest.Config{Host: api.URL}, fleet.Origin{Kind: "kubeconfig"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv, err := server.New(fl, server.Options{StartGrace: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	web := httptest.NewUnstartedServer(srv)
+	web.Config.ConnContext = withSmallBuffer
+	web.Start()
+	s := &small{url: web.URL, client: web.Client(), srv: srv}
+	ended := make(chan error, 2)
+	running := 0
+	s.start = func() {
+		running = 2
+		go func() { ended <- fl.Run(ctx) }()
+		go func() { ended <- srv.Run(ctx) }()
+	}
+	t.Cleanup(func() {
+		srv.Stop()
+		web.Close()
+		cancel()
+		for range running {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return s
+}
+
+func (s *small) open(t *testing.T, path, accept string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", accept)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func (s *small) get(t *testing.T, path, accept string) (int, string) {
+	t.Helper()
+	resp := s.open(t, path, accept)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// ready waits until so many pods are mirrored.
+func (s *small) ready(t *testing.T, pods int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	reports := s.open(t, "/clusters?watch=true", "application/json")
+	defer reports.Body.Close()
+	stop := context.AfterFunc(ctx, func() { reports.Body.Close() })
+	defer stop()
+	for in := json.NewDecoder(reports.Body); ; {
+		var report server.Report
+		if err := in.Decode(&report); err != nil {
+			t.Fatalf("the pods did not come: %v", err)
+		}
+		have := 0
+		for _, c := range report.Clusters {
+			for _, r := range c.Resources {
+				have += r.Objects
+			}
+		}
+		if have == pods {
+			return
+		}
+	}
+}
+
+func pod(namespace, name string, with map[string]any) *unstructured.Unstructured {
+	obj := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{}}
+	for k, v := range with {
+		obj[k] = v
+	}
+	return &unstructured.Unstructured{Object: obj}
+}
+
+func create(t *testing.T, c *informertest.Server, objs ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, obj := range objs {
+		if _, err := c.Create(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// spoiled puts a list where the name of a node belongs.
+type spoiled struct{ http.ResponseWriter }
+
+func (s *spoiled) Write(b []byte) (int, error) {
+	return s.ResponseWriter.Write(bytes.ReplaceAll(b, []byte(`"nodeName":"odd"`), []byte(`"nodeName":[5,6]`)))
+}
+
+func (s *spoiled) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *spoiled) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
+
+// What one cluster has and no API server would send hides nothing of the others.
+func TestOneOddObjectDoesNotSpoilWhatIsSaidOfAllClusters(t *testing.T) {
+	good, odd := informertest.NewServer(), informertest.NewServer()
+	create(t, good, pod("web", "good", nil))
+	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
+	s := newSmall(t, map[string]http.Handler{"eu": good, "us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		odd.ServeHTTP(&spoiled{w}, r)
+	})})
+	s.start()
+	s.ready(t, 2)
+	for _, accept := range []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
+		code, body := s.get(t, "/fleet/api/v1/pods", accept)
+		if code != http.StatusOK || !strings.Contains(body, `"good"`) || !strings.Contains(body, `"odd"`) || !json.Valid([]byte(body)) {
+			t.Errorf("%s: %d %s", accept, code, body)
+		}
+	}
+	var table metav1.Table
+	if _, body := s.get(t, "/fleet/api/v1/pods", "application/json;as=Table;g=meta.k8s.io;v=v1"); json.Unmarshal([]byte(body), &table) != nil || len(table.Rows) != 2 ||
+		len(table.Rows[1].Cells) != len(table.ColumnDefinitions) || table.Rows[1].Cells[1] != "odd" {
+		t.Errorf("the odd one's row: %+v", table.Rows)
+	}
+}
+
+// A namespace without a cluster is that of every cluster; one with a cluster is followed like the path of that name.
+func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
+	eu, us := informertest.NewServer(), informertest.NewServer()
+	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
+	create(t, us, pod("web", "c", nil))
+	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s.start()
+	s.ready(t, 3)
+	for selector, want := range map[string]int{"metadata.namespace=web": 2, "metadata.namespace=eu.web": 1, "metadata.namespace!=web": 1, "metadata.namespace=none": 0} {
+		code, body := s.get(t, "/fleet/api/v1/pods?fieldSelector="+strings.ReplaceAll(selector, "=", "%3D"), "application/json")
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK || len(list.Items) != want {
+			t.Errorf("%s: %d, %d items, want %d: %v", selector, code, len(list.Items), want, err)
+		}
+	}
+	watch := s.open(t, "/fleet/api/v1/pods?watch=true&fieldSelector=metadata.namespace%3Deu.web", "application/json")
+	defer watch.Body.Close()
+	lines := bufio.NewScanner(watch.Body)
+	next := func() string {
+		if !lines.Scan() {
+			t.Fatalf("the watch ended: %v", lines.Err())
+		}
+		return lines.Text()
+	}
+	if line := next(); !strings.HasPrefix(line, `{"type":"ADDED"`) || !strings.Contains(line, `"name":"a"`) {
+		t.Errorf("first it says %s", line)
+	}
+	create(t, us, pod("web", "d", nil))
+	create(t, eu, pod("db", "e", nil), pod("web", "f", nil))
+	if line := next(); !strings.HasPrefix(line, `{"type":"ADDED"`) || !strings.Contains(line, `"name":"f"`) {
+		t.Errorf("then it says %s", line)
+	}
+}
+
+// An empty list would make informers believe that everything was deleted.
+func TestWhatIsNotMirroredYetIsUnavailableAndNotEmpty(t *testing.T) {
+	s := newSmall(t, map[string]http.Handler{"eu": informertest.NewServer()})
+	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods", "/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {
+		resp := s.open(t, path, "application/json")
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s, to be tried again after %q", path, resp.Status, resp.Header.Get("Retry-After"))
+		}
+	}
+	s.start()
+	s.ready(t, 0)
+}

@@ -1,0 +1,77 @@
+package server_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
+)
+
+// probe asks for health and fails the test unless the answer has that code and all of those words.
+func (s *slowed) probe(path string, code int, words ...string) {
+	s.Helper()
+	w := httptest.NewRecorder()
+	s.srv.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+	if w.Code != code {
+		s.Errorf("%s: %d %s", path, w.Code, w.Body)
+	}
+	for _, word := range words {
+		if !strings.Contains(w.Body.String(), word) {
+			s.Errorf("%s does not say %q:\n%s", path, word, w.Body)
+		}
+	}
+}
+
+func TestTheDaemonIsReadyWhenItsStartIsOverAndStaysSo(t *testing.T) {
+	const ok, failed = http.StatusOK, http.StatusServiceUnavailable
+	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
+		s.doors["us"].hold(anyPath)
+		s.probe("/livez", ok)
+		s.probe("/readyz", failed, "[-]start failed")
+		s.start()
+		pass(5 * time.Second)
+		for _, path := range []string{"/livez", "/healthz", "/fleet/livez", "/clusters/eu/livez", "/clusters/eu/readyz"} {
+			s.probe(path, ok, "ok")
+		}
+		s.probe("/readyz", failed, "[-]start failed", "readyz check failed")
+		s.probe("/fleet/readyz", failed, "[-]start failed")
+		s.probe("/readyz?verbose", failed, "[+]cluster-eu ok", "[-]cluster-us failed: it has not said yet what it serves")
+		s.probe("/clusters/us/livez", failed, "it has not said yet")
+		s.probe("/clusters/us/readyz", failed, "it has not said yet")
+		s.probe("/clusters/mars/livez", http.StatusNotFound)
+
+		// The grace time of the cluster that does not answer is over.
+		pass(7 * time.Second)
+		s.probe("/readyz", ok, "ok")
+		s.probe("/readyz?verbose", ok, "[-]cluster-us", "readyz check passed")
+		s.doors["us"].open()
+		pass(2 * time.Minute)
+		s.probe("/clusters/us/readyz", ok)
+
+		// A cluster that joins, one that gets a new resource, and one that dies.
+		s.join("new").hold(anyPath)
+		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		if err := s.doors["eu"].Register(gvr, "Widget", true); err != nil {
+			t.Fatal(err)
+		}
+		s.doors["eu"].hold(func(path string) bool { return strings.HasSuffix(path, "/widgets") })
+		s.doors["us"].kill()
+		s.doors["us"].CutWatches()
+		pass(10 * time.Minute)
+		s.probe("/readyz", ok)
+		s.probe("/clusters/eu/readyz", ok)
+		s.probe("/clusters/us/livez", failed, "unreachable", errDead.Error())
+		s.probe("/clusters/us/healthz", failed, "unreachable")
+		s.probe("/clusters/us/readyz", failed, "unreachable")
+		s.probe("/readyz?verbose", ok, "[+]cluster-eu ok", "[-]cluster-us failed: unreachable", "[-]cluster-new failed")
+
+		s.srv.Stop()
+		s.probe("/readyz", failed, "the daemon is stopping")
+		s.probe("/livez", ok)
+	})
+}

@@ -1,0 +1,325 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+)
+
+// selfReviews are the reviews in which a user asks about itself. They are the only objects that can be created here,
+// and nothing is kept of them. Clients such as k9s ask before every list whether they may.
+var selfReviews = []metav1.APIResource{
+	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
+		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
+	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews", SingularName: "selfsubjectaccessreview",
+		Kind: "SelfSubjectAccessReview", Verbs: metav1.Verbs{"create"}},
+	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectrulesreviews", SingularName: "selfsubjectrulesreview",
+		Kind: "SelfSubjectRulesReview", Verbs: metav1.Verbs{"create"}},
+}
+
+// selfReviewAt returns the review that a path leads to, nil if it leads elsewhere.
+func selfReviewAt(t *target) *metav1.APIResource {
+	for i := range selfReviews {
+		r := &selfReviews[i]
+		if r.Group == t.group && r.Version == t.version && r.Name == t.resource && t.namespace == "" && t.name == "" {
+			return r
+		}
+	}
+	return nil
+}
+
+// selfReview answers a review from what the user of the request may do.
+func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, kind *metav1.APIResource) error {
+	if r.Method != http.MethodPost {
+		return apierrors.NewMethodNotSupported(t.groupResource(), r.Method)
+	}
+	answer, err := reviewAnswer(r)
+	if err != nil {
+		return err
+	}
+	review, err := readReview(w, r, schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+	if err != nil {
+		return err
+	}
+	switch review := review.(type) {
+	case *authenticationv1.SelfSubjectReview:
+		user := s.user(r)
+		review.CreationTimestamp = metav1.NewTime(time.Now())
+		review.Status.UserInfo = authenticationv1.UserInfo{Username: user.Name, Groups: user.Groups}
+	case *authorizationv1.SelfSubjectAccessReview:
+		if err := checkAccessReview(review); err != nil {
+			return err
+		}
+		review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: true}
+		if refused := s.access(r, t, &review.Spec); refused != nil {
+			review.Status = authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: refused.Error()}
+		}
+	case *authorizationv1.SelfSubjectRulesReview:
+		if review.Spec.Namespace == "" {
+			return apierrors.NewBadRequest("a SelfSubjectRulesReview needs spec.namespace, the namespace that it asks about")
+		}
+		review.Status = s.rules(r, t, review.Spec.Namespace)
+	}
+	var body strings.Builder
+	if err := answer.Serializer.Encode(review, &body); err != nil {
+		return fmt.Errorf("encode a review: %w", err)
+	}
+	writeBody(w, http.StatusCreated, answer.MediaType, []byte(body.String()))
+	return nil
+}
+
+// checkAccessReview refuses a review that asks nothing, or two things.
+func checkAccessReview(review *authorizationv1.SelfSubjectAccessReview) error {
+	var why string
+	switch spec := &review.Spec; {
+	case spec.ResourceAttributes == nil && spec.NonResourceAttributes == nil:
+		why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+	case spec.ResourceAttributes != nil && spec.NonResourceAttributes != nil:
+		why = "cannot be specified in combination with nonResourceAttributes"
+	default:
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName, Kind: "SelfSubjectAccessReview"}, "",
+		field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), review.Spec.ResourceAttributes, why)})
+}
+
+// access returns nil if a request is answered, or the reason why it is refused.
+func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSubjectAccessReviewSpec) error {
+	if path := spec.NonResourceAttributes; path != nil {
+		return pathAccess(t, path)
+	}
+	want := *spec.ResourceAttributes
+	if want.Namespace == "*" {
+		want.Namespace = ""
+	}
+	at := target{fleet: t.fleet, cluster: t.cluster, group: want.Group, version: want.Version, resource: want.Resource,
+		namespace: want.Namespace, name: want.Name, subresource: want.Subresource}
+	if want.Verb == "create" && isSelfReview(want.Group, want.Resource) {
+		return nil
+	}
+	if !slices.Contains(readVerbs, want.Verb) {
+		return readOnly(t)
+	}
+	if t.fleet {
+		if err := at.resolve(&params{}); err != nil {
+			return err
+		}
+	}
+	if !hasSubresource(schema.GroupResource{Group: want.Group, Resource: want.Resource}, want.Subresource) {
+		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
+	}
+	clusters := s.clustersOf(&at)
+	if at.cluster != "" && len(clusters) == 0 {
+		return fmt.Errorf("there is no cluster %q here", clip(at.cluster))
+	}
+	if !slices.ContainsFunc(clusters, func(c *fleet.Cluster) bool { return mayServe(c, want.Group, want.Resource) }) {
+		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
+	}
+	for _, c := range clusters {
+		at.cluster = c.Name()
+		if err := s.authorize(r, &at, want.Verb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var readVerbs = []string{"get", "list", "watch"}
+
+func readOnly(t *target) error {
+	if t.cluster == "" {
+		return errors.New("this is a read-only mirror: send it to the API server of the cluster itself")
+	}
+	return fmt.Errorf("this is a read-only mirror: send it to the API server of cluster %q itself", t.cluster)
+}
+
+func isSelfReview(group, resource string) bool {
+	return slices.ContainsFunc(selfReviews, func(r metav1.APIResource) bool { return r.Group == group && r.Name == resource })
+}
+
+// pathAccess decides about a path that leads to no resource. One that ends in "*" stands for all paths that begin so.
+func pathAccess(t *target, want *authorizationv1.NonResourceAttributes) error {
+	if want.Verb != "get" {
+		return readOnly(t)
+	}
+	for _, served := range servedPaths {
+		prefix, open := strings.CutSuffix(served, "*")
+		if want.Path == served || open && strings.HasPrefix(want.Path, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("a mirror does not serve %s: ask the cluster itself", clip(want.Path))
+}
+
+// servedPaths are those that are answered besides resources.
+var servedPaths = []string{"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"}
+
+// clustersOf returns the clusters that a request is about.
+func (s *Server) clustersOf(t *target) []*fleet.Cluster {
+	if t.fleet && t.cluster == "" {
+		return s.fleet.Clusters()
+	}
+	if c, ok := s.fleet.Cluster(t.cluster); ok {
+		return []*fleet.Cluster{c}
+	}
+	return nil
+}
+
+// mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may
+// not be known yet.
+func mayServe(c *fleet.Cluster, group, resource string) bool {
+	resources := c.Resources()
+	return len(resources) == 0 || slices.ContainsFunc(resources, func(r *fleet.Resource) bool {
+		gvr := r.GVR()
+		return (resource == "*" || resource == gvr.Resource) && (group == "*" || group == gvr.Group)
+	})
+}
+
+// rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all
+// clusters that have it.
+func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
+	if t.fleet {
+		// A namespace that is none of the fleet's, such as the "default" of a kubeconfig, stands for all of them.
+		if cluster, own, ok := ofFleetNamespace(namespace); ok {
+			at.cluster, at.namespace = cluster, own
+		} else {
+			at.namespace = ""
+		}
+	}
+	allowed := map[schema.GroupResource][]string{}
+	for _, c := range s.clustersOf(&at) {
+		for _, res := range c.Resources() {
+			gvr := res.GVR()
+			one := target{cluster: c.Name(), group: gvr.Group, version: gvr.Version, resource: gvr.Resource}
+			if res.Info().Namespaced {
+				one.namespace = at.namespace
+			}
+			verbs, seen := allowed[gvr.GroupResource()]
+			if !seen {
+				verbs = readVerbs
+			}
+			allowed[gvr.GroupResource()] = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool {
+				return s.authorize(r, &one, verb) != nil
+			})
+		}
+	}
+	for _, review := range selfReviews {
+		allowed[schema.GroupResource{Group: review.Group, Resource: review.Name}] = review.Verbs
+	}
+	return authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules:    groupedRules(allowed),
+		NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: servedPaths}},
+	}
+}
+
+// groupedRules makes one rule of the resources of a group that have the same verbs.
+func groupedRules(allowed map[schema.GroupResource][]string) []authorizationv1.ResourceRule {
+	rules := []authorizationv1.ResourceRule{}
+	for _, gr := range slices.SortedFunc(maps.Keys(allowed), compareGroupResources) {
+		verbs := allowed[gr]
+		i := slices.IndexFunc(rules, func(r authorizationv1.ResourceRule) bool {
+			return r.APIGroups[0] == gr.Group && slices.Equal(r.Verbs, verbs)
+		})
+		switch {
+		case len(verbs) == 0:
+		case i >= 0:
+			rules[i].Resources = append(rules[i].Resources, gr.Resource)
+		default:
+			rules = append(rules, authorizationv1.ResourceRule{Verbs: verbs, APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}})
+		}
+	}
+	return rules
+}
+
+func compareGroupResources(a, b schema.GroupResource) int {
+	if c := strings.Compare(a.Group, b.Group); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Resource, b.Resource)
+}
+
+// maxReview is how large the body of a review may be, and reviewTimeout how long it may take to arrive.
+const (
+	maxReview     = 64 << 10
+	reviewTimeout = 10 * time.Second
+)
+
+// reviewTypes are the encodings of a review. Typed clients prefer protobuf.
+var reviewTypes = slices.DeleteFunc(scheme.Codecs.SupportedMediaTypes(), func(info runtime.SerializerInfo) bool {
+	return info.MediaType != runtime.ContentTypeJSON && info.MediaType != runtime.ContentTypeProtobuf
+})
+
+// readReview reads the body of a request, which must be of a kind.
+func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersionKind) (runtime.Object, error) {
+	media := runtime.ContentTypeJSON
+	if given := r.Header.Get("Content-Type"); given != "" {
+		media, _, _ = mime.ParseMediaType(given)
+	}
+	info, ok := runtime.SerializerInfoForMediaType(reviewTypes, media)
+	if !ok || info.MediaType != media {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: "the body of the request must be application/json or application/vnd.kubernetes.protobuf",
+		}}
+	}
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Now().Add(reviewTimeout)) //nolint:errcheck // a writer without deadlines has no slow client
+	defer control.SetReadDeadline(time.Time{})             //nolint:errcheck // as above
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	if large := new(http.MaxBytesError); errors.As(err, &large) {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a %s of more than %d bytes", kind.Kind, maxReview))
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body of the request could not be read")
+	}
+	review, got, err := info.Serializer.Decode(body, &kind, nil)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request is no %s of %s: %s",
+			kind.Kind, kind.GroupVersion(), clip(err.Error())))
+	}
+	if *got != kind {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request is a %s of %s, and must be a %s of %s",
+			clip(got.Kind), clip(got.GroupVersion().String()), kind.Kind, kind.GroupVersion()))
+	}
+	review.GetObjectKind().SetGroupVersionKind(kind) // what was decoded from protobuf has none
+	return review, nil
+}
+
+// reviewAnswer returns the encoding in which a request wants its answer.
+func reviewAnswer(r *http.Request) (runtime.SerializerInfo, error) {
+	accept := r.Header.Get("Accept")
+	if accept == "" {
+		accept = runtime.ContentTypeJSON
+	}
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		if clause.Params["as"] != "" {
+			continue
+		}
+		for _, info := range reviewTypes { // JSON first
+			any := clause.SubType == "*" && (clause.Type == "*" || clause.Type == info.MediaTypeType)
+			if any || clause.Type == info.MediaTypeType && clause.SubType == info.MediaTypeSubType {
+				return info, nil
+			}
+		}
+	}
+	return runtime.SerializerInfo{}, errNotAcceptable("application/json, application/vnd.kubernetes.protobuf")
+}

@@ -1,0 +1,294 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+)
+
+// Options say how a fleet is served. The zero Options are valid: for this machine alone.
+type Options struct {
+	Access Access
+	// Authorizer is asked before anything is read. nil allows all.
+	Authorizer query.Authorizer
+	// Limits bound the work of one request.
+	Limits query.Limits
+	// Metrics serves /metrics; nil serves none.
+	Metrics http.Handler
+	// Page serves /; nil serves none.
+	Page http.Handler
+	// StartGrace is how long /fleet waits when Run begins for clusters that cannot be reached; 0 is 30 seconds, and
+	// a negative one waits for none. A cluster that answers, but does not come to an end, is waited for ten times as long.
+	StartGrace time.Duration
+}
+
+// Server serves a fleet. It is an http.Handler.
+type Server struct {
+	fleet    *fleet.Fleet
+	opts     Options
+	guard    *guard
+	start    *startup
+	hubs     hubs
+	all      fleetHubs
+	engine   *query.Engine[*fleet.Object]
+	watches  *quota // that are open
+	stopping chan struct{}
+	work     *workGate // for whatever reads many objects
+	memory   *quota    // of requests that are being answered
+	stop     sync.Once
+	started  time.Time
+}
+
+var noResource = schema.GroupResource{}
+
+// New makes a server of a fleet.
+func New(f *fleet.Fleet, o Options) (*Server, error) {
+	if f == nil {
+		return nil, errors.New("server: the fleet is nil; make one with fleet.New")
+	}
+	if o.Authorizer == nil {
+		o.Authorizer = query.AllowAll{}
+	}
+	if o.Access.Watches == 0 {
+		o.Access.Watches = 10_000
+	}
+	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
+		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory", requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
+	s.start = newStartup(f, o.StartGrace)
+	var err error
+	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.all.seq.Store(uint64(s.started.UnixMicro())) // later than any version of a daemon before this one
+	s.guard = newGuard(o.Access, s.clientOf, http.HandlerFunc(s.route))
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }
+
+// startEvery is how often it is looked whether the start is over.
+const startEvery = time.Second
+
+// Run follows clusters that join and leave until ctx ends, and then ends all watches. Before it runs, and until the
+// members of then are synced or have been unreachable for a while, /fleet is 503.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.all.close()
+	defer s.Stop()
+	s.start.begin(time.Now())
+	tick, starting := time.NewTicker(time.Minute), time.NewTicker(startEvery)
+	defer tick.Stop()
+	defer starting.Stop()
+	for {
+		changed := s.fleet.Changed()
+		s.all.follow(s.fleet.Clusters(), time.Now())
+		select {
+		case <-changed:
+		case now := <-starting.C:
+			if !s.start.look(now) {
+				starting.Stop()
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Stop ends all watches, so that an http.Server's Shutdown need not wait for them: give it to RegisterOnShutdown. Lists
+// that are being answered need the fleet, so end it, and Run, when Shutdown has returned.
+func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
+
+// route finds who answers.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if t, ok := parseTarget(r.URL.Path); ok && (t.fleet || !isClusterItself(&t)) {
+		s.kubernetes(w, r, &t)
+		return
+	}
+	switch path := r.URL.Path; {
+	case path == "/clusters" || strings.HasPrefix(path, "/clusters/"):
+		s.clusters(w, r)
+	case isHealthPath(path):
+		s.daemonHealth(w, r, path)
+	case path == "/metrics" && s.opts.Metrics != nil:
+		s.opts.Metrics.ServeHTTP(w, r)
+	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		s.opts.Page.ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// isClusterItself tells /clusters/eu, which is about a cluster, from what lies in it.
+func isClusterItself(t *target) bool { return t.rest == "/" }
+
+// kubernetes answers as an API server would.
+func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
+	review := selfReviewAt(t)
+	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		fail(w, r, s.errReadOnly(t, r.Method), t)
+		return
+	}
+	var cluster *fleet.Cluster
+	if !t.fleet {
+		var ok bool
+		if cluster, ok = s.fleet.Cluster(t.cluster); !ok {
+			fail(w, r, apierrors.NewNotFound(schema.GroupResource{Group: "mirador.dev", Resource: "clusters"}, t.cluster), t)
+			return
+		}
+	}
+	if t.resource == "" {
+		s.about(w, r, t, cluster)
+		return
+	}
+	var err error
+	if review != nil {
+		err = s.selfReview(w, r, t, review)
+	} else {
+		err = s.objects(w, r, t, cluster)
+	}
+	if err != nil {
+		fail(w, r, err, t)
+	}
+}
+
+// about answers what is no object: discovery, the version, OpenAPI, health.
+func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+	if isHealthPath(t.rest) {
+		if t.fleet {
+			s.daemonHealth(w, r, t.rest)
+		} else {
+			clusterHealth(w, r, t.rest, cluster)
+		}
+		return
+	}
+	clusters := []*fleet.Cluster{cluster}
+	var err error
+	if t.fleet {
+		clusters = s.fleet.Clusters()
+		err = s.discoverable(w, clusters)
+	} else {
+		err = undiscovered(cluster)
+	}
+	if err != nil {
+		fail(w, r, err, t)
+		return
+	}
+	var served *catalog
+	if t.fleet {
+		served = fleetCatalog(clusters)
+	} else {
+		served = clusterCatalog(cluster)
+	}
+	if served.discover(w, r, t.rest) {
+		return
+	}
+	switch {
+	case t.rest == "/version":
+		i := slices.IndexFunc(clusters, func(c *fleet.Cluster) bool { return c.Version() != nil })
+		if i < 0 {
+			http.NotFound(w, r)
+			return
+		}
+		writeBody(w, http.StatusOK, jsonType, clusters[i].Version())
+	case strings.HasPrefix(t.rest, "/openapi/"):
+		describe(w, r, t, clusters)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// describe answers with an OpenAPI document, of the first cluster that has it.
+func describe(w http.ResponseWriter, r *http.Request, t *target, clusters []*fleet.Cluster) {
+	var awaited *fleet.Cluster
+	for _, c := range clusters {
+		described := c.Described() // before it is asked: what comes in between is there
+		if body, contentType, ok := c.OpenAPI(t.rest); ok {
+			writeBody(w, http.StatusOK, contentType, body)
+			return
+		}
+		if !described {
+			awaited = c
+		}
+	}
+	if awaited == nil {
+		http.NotFound(w, r)
+		return
+	}
+	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", awaited.Name())), t)
+}
+
+// objects answers a GET, a LIST or a WATCH.
+func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) error {
+	verb := "list"
+	switch {
+	case t.name != "":
+		verb = "get"
+	case isWatch(r):
+		verb = "watch"
+	}
+	if !t.fleet {
+		if err := s.authorize(r, t, verb); err != nil {
+			return err
+		}
+	}
+	if !hasSubresource(t.groupResource(), t.subresource) {
+		return s.errReadOnly(t, r.Method)
+	}
+	if isMetrics(t.group) {
+		return s.errMetrics(t)
+	}
+	if verb == "watch" {
+		open, err := s.takeWatch(r)
+		if err != nil {
+			return err
+		}
+		defer open.close()
+	}
+	if t.fleet {
+		return s.fleetObjects(w, r, t, verb)
+	}
+	res, err := mirrored(cluster, t)
+	if err != nil {
+		return err
+	}
+	warnDeprecated(w, cluster, res)
+	if verb == "get" {
+		return s.get(w, r, t, res)
+	}
+	p, err := parseParams(r)
+	if err != nil {
+		return err
+	}
+	warnStale(w, cluster, res)
+	if verb == "watch" {
+		return s.watch(w, r, t, res, p)
+	}
+	return s.list(w, r, t, []place{{cluster.Name(), res}}, fleetMoment{}, p)
+}
+
+// authorize asks whether a request may be answered for its cluster.
+func (s *Server) authorize(r *http.Request, t *target, verb string) error {
+	return s.opts.Authorizer.Authorize(r.Context(), s.user(r), query.Attributes{Verb: verb, Cluster: t.cluster,
+		Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace, Name: t.name})
+}
+
+// user is who asks. A token is one user; without one nobody is told from another.
+func (s *Server) user(*http.Request) query.User {
+	if s.opts.Access.Token == "" {
+		return query.User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+	}
+	return query.User{Name: "token", Groups: []string{"system:authenticated"}}
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/query"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// statusOf turns whatever went wrong into what a Kubernetes client understands.
+func statusOf(err error, t *target) metav1.Status {
+	var api apierrors.APIStatus
+	switch {
+	case errors.As(err, &api):
+		return api.Status()
+	case errors.Is(err, store.ErrGone):
+		return apierrors.NewResourceExpired(err.Error()).ErrStatus
+	case errors.Is(err, query.ErrExpired):
+		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+			"Start the list again without it.").ErrStatus
+	case errors.Is(err, query.ErrForbidden):
+		return apierrors.NewForbidden(t.groupResource(), t.name, err).ErrStatus
+	case errors.Is(err, query.ErrInvalid):
+		return apierrors.NewBadRequest(err.Error()).ErrStatus
+	case errors.Is(err, query.ErrTooMuch):
+		return apierrors.NewRequestEntityTooLargeError(err.Error()).ErrStatus
+	}
+	return apierrors.NewInternalError(err).ErrStatus
+}
+
+// fail answers with a Status. Like an API server it prints one for people where they ask for that,
+// and also where a form of objects was asked for that a Status does not have.
+func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
+	st := statusOf(err, t)
+	st.Kind, st.APIVersion = "Status", "v1"
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
+	}
+	code := int(st.Code)
+	if code < 400 || code > 599 {
+		code = http.StatusInternalServerError
+	}
+	if !pretty(r) && acceptsPlain(r) {
+		writeJSON(w, code, st)
+		return
+	}
+	b, merr := json.MarshalIndent(st, "", "  ")
+	if merr != nil {
+		http.Error(w, merr.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeBody(w, code, jsonType, b)
+}
+
+// writeJSON answers with one small document.
+func writeJSON(w http.ResponseWriter, code int, v any) { writeAs(w, code, jsonType, v) }
+
+func writeAs(w http.ResponseWriter, code int, contentType string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "the answer cannot be encoded: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeBody(w, code, contentType, append(b, '\n'))
+}
+
+func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(code)
+	newPatient(w).Write(b) //nolint:errcheck // whoever asked is gone, and nobody else wants to know
+}
+
+// errNoResource is the server's own word for a path that leads nowhere.
+func errNoResource() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+func errNotFound(gr schema.GroupResource, name string) error { return apierrors.NewNotFound(gr, name) }

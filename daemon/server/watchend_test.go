@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// inside is a server of one cluster, eu, with one pod, web/a, whose insides a test can reach.
+type inside struct {
+	*Server
+	url string
+	res *fleet.Resource
+}
+
+func newInside(t *testing.T) *inside {
+	t.Helper()
+	cluster := informertest.NewServer()
+	for _, name := range []string{"a", "b"} {
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "web", "name": name}}}
+		if _, err := cluster.Create(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := httptest.NewServer(cluster)
+	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fl.Join("eu", &rest.Config{Host: api.URL}, fleet.Origin{Kind: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(fl, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- fl.Run(ctx) }()
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		s.Stop()
+		web.Close()
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		api.Close()
+	})
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); <-tick.C {
+		c, _ := fl.Cluster("eu")
+		if all := c.Resources(); len(all) == 1 && all[0].Synced() {
+			return &inside{s, web.URL, all[0]}
+		}
+	}
+	t.Fatal("the pods did not come")
+	return nil
+}
+
+func (s *inside) fleetHub() *fleetHub { return s.all.get(s.res.GVR(), s.fleet.Clusters()) }
+
+// endFeeds ends every watch of a view.
+func (s *inside) endFeeds(view string, err error) {
+	if view == "/fleet" {
+		h := s.fleetHub()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for f := range h.feeds {
+			f.end(err)
+		}
+		return
+	}
+	s.hubs.mu.Lock()
+	h := s.hubs.all[s.res]
+	s.hubs.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endAll(err)
+}
+
+// watchEnds has every way in which a watch ends, and the code with which the client is told; 0 is an end without a
+// word.
+var watchEnds = map[string]struct {
+	end  func(s *inside, view string)
+	code int32
+}{
+	"read too slowly":       {func(s *inside, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
+	"history set back":      {func(s *inside, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
+	"changes merged":        {func(s *inside, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
+	"no longer mirrored":    {func(s *inside, view string) { s.endFeeds(view, errUnserved) }, 0},
+	"a fault without names": {func(s *inside, view string) { s.endFeeds(view, errors.New("a fault")) }, http.StatusInternalServerError},
+}
+
+func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
+	s := newInside(t)
+	for name, c := range watchEnds {
+		for _, view := range []string{"/clusters/eu", "/fleet"} {
+			lines := s.watched(t, view, s.version(t, view), func() { c.end(s, view) })
+			switch {
+			case c.code == 0 && len(lines) != 0:
+				t.Errorf("%s on %s: %+v", name, view, lines)
+			case c.code != 0 && (len(lines) != 1 || lines[0].Type != "ERROR" || lines[0].Object.Code != c.code):
+				t.Errorf("%s on %s: %+v", name, view, lines)
+			case c.code == http.StatusGone && lines[0].Object.Reason != metav1.StatusReasonExpired:
+				t.Errorf("%s on %s: %+v", name, view, lines)
+			}
+		}
+	}
+	for _, view := range []string{"/clusters/eu", "/fleet"} {
+		lines := s.watched(t, view, "1", func() {})
+		if len(lines) != 1 || lines[0].Object.Code != http.StatusGone {
+			t.Errorf("a version that is too old on %s: %+v", view, lines)
+		}
+	}
+	s.hubs.mu.Lock()
+	left := len(s.hubs.all)
+	s.hubs.mu.Unlock()
+	if left != 0 {
+		t.Errorf("%d hubs are left", left)
+	}
+	for _, view := range []string{"/clusters/eu", "/fleet"} { // last: nothing is watched after it
+		if lines := s.watched(t, view, s.version(t, view), s.Stop); len(lines) != 0 {
+			t.Errorf("a shutdown on %s: %+v", view, lines)
+		}
+	}
+}
+
+// ending is an event as far as it matters here.
+type ending struct {
+	Type   string
+	Object struct {
+		Code   int32
+		Reason metav1.StatusReason
+	}
+}
+
+// watched opens a watch, ends it, and returns what it said.
+func (s *inside) watched(t *testing.T, view, version string, end func()) (events []ending) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+view+"/api/v1/pods?watch=true&resourceVersion="+version, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	end()
+	for in := json.NewDecoder(resp.Body); ; {
+		var e ending
+		if err := in.Decode(&e); errors.Is(err, io.EOF) {
+			return events
+		} else if err != nil {
+			t.Fatalf("the watch on %s broke: %v", view, err)
+		}
+		events = append(events, e)
+	}
+}
+
+// version is that of a list.
+func (s *inside) version(t *testing.T, view string) string {
+	t.Helper()
+	resp, err := http.Get(s.url + view + "/api/v1/pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || list.ResourceVersion == "" {
+		t.Fatalf("no version: %v", err)
+	}
+	return list.ResourceVersion
+}
+
+// client-go's RetryWatcher goes on by itself from the newest version that it saw, unless it is told that this will
+// not do.
+func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
+	s := newInside(t)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.url + "/clusters/eu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	opened := make(chan struct{}, 10)
+	pods := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (kwatch.Interface, error) {
+		w, err := client.CoreV1().Pods("").Watch(ctx, o)
+		opened <- struct{}{}
+		return w, err
+	}}
+	retry, err := watchtools.NewRetryWatcherWithContext(ctx, s.version(t, "/clusters/eu"), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { retry.Stop(); <-retry.Done() }()
+	<-opened
+	s.hubs.mu.Lock()
+	hub := s.hubs.all[s.res]
+	s.hubs.mu.Unlock()
+	tell := func(key object.Key, version int) {
+		e := event(key, version)
+		e.Epoch = s.res.Health().Epoch
+		hub.handle("eu", e)
+	}
+	tell("web/a", 1_000_900)
+	if e := <-retry.ResultChan(); e.Type != kwatch.Modified {
+		t.Fatalf("first it says %+v", e)
+	}
+	tell("web/b", 1_000_850) // what came before, and is told later
+	e := <-retry.ResultChan()
+	if status, ok := e.Object.(*metav1.Status); e.Type != kwatch.Error || !ok || status.Code != http.StatusGone || !strings.Contains(status.Message, "merged") {
+		t.Errorf("then it says %+v, and goes on", e)
+	}
+}

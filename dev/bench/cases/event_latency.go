@@ -1,0 +1,213 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/dev/bench/feed"
+	"github.com/mirador-k8s/mirador/dev/bench/harness"
+	"github.com/mirador-k8s/mirador/dev/bench/measure"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+const (
+	latencyRate     = 1000 // events a second
+	latencyHandlers = 10
+)
+
+// eventLatency measures how long an event takes from being sent to each of ten
+// handlers, at a steady rate far below what either side can do.
+func eventLatency() harness.Case {
+	c := harness.Case{Name: "event-latency"}
+	for _, s := range sides() {
+		for _, b := range beats {
+			c.Variants = append(c.Variants, harness.Variant{Name: s.name + b.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				pods, set := realPods(p.Size(5_000, 300))
+				return pace(ctx, s, b, pods, changes(set, pods, p.Size(2_500, 300)))
+			}})
+			if s.name == peer {
+				continue
+			}
+			for _, figure := range []string{"p50", "p99"} {
+				row := harness.Row{Name: fmt.Sprintf("event to handler at 1,000 events/s, 10 handlers, %s, %s%s", figure, apiOf(s), b.name), Layout: s.layout, Unit: "us",
+					Ours: s.name + b.name, Peer: peer + b.name, Figure: figure}
+				if s.layout == store.Live.String() {
+					row.Goal = harness.Ratio(0.5)
+				}
+				c.Rows = append(c.Rows, row)
+			}
+		}
+	}
+	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Floor: true, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+		n := p.Size(2_500, 300)
+		figures := harness.Figures{}
+		for name, handlers := range map[string]int{"one": 1, "ten": latencyHandlers} {
+			for figure, value := range bareLatency(n, handlers) {
+				figures[name+" "+figure] = value
+			}
+		}
+		return figures, nil
+	}})
+	for _, figure := range []string{"p50", "p99"} {
+		c.Rows = append(c.Rows,
+			harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver", Figure: "one " + figure},
+			harness.Row{Name: "the same to ten goroutines and no informer, " + figure, Unit: "us", Ours: "driver", Peer: peer, Figure: "ten " + figure, PeerFigure: figure})
+	}
+	return c
+}
+
+// bareLatency is what no informer can be below that keeps its handlers apart: the driver's
+// send to a goroutine that waits for it, on a machine that is idle in between, and that
+// starts one for each further handler.
+func bareLatency(n, handlers int) harness.Figures {
+	events := make(chan int, 1)
+	began := time.Now()
+	sent, arrived := make([]time.Duration, n), make([]time.Duration, n*handlers)
+	var seen sync.WaitGroup
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range events {
+			for h := 1; h < handlers; h++ {
+				seen.Go(func() { arrived[i*handlers+h] = time.Since(began) })
+			}
+			arrived[i*handlers] = time.Since(began)
+		}
+	}()
+	for i := range n {
+		time.Sleep(time.Duration(i)*time.Second/latencyRate - time.Since(began))
+		sent[i] = time.Since(began)
+		events <- i
+	}
+	close(events)
+	<-done
+	seen.Wait()
+	all := make([]time.Duration, n*handlers)
+	for i := range all {
+		all[i] = arrived[i] - sent[i/handlers]
+	}
+	return latencies(all)
+}
+
+func latencies(all []time.Duration) harness.Figures {
+	us := float64(time.Microsecond)
+	return harness.Figures{
+		"p50": float64(measure.Percentile(all, 0.5)) / us,
+		"p99": float64(measure.Percentile(all, 0.99)) / us,
+	}
+}
+
+// apiOf says through which API a side of ours is used.
+func apiOf(s side) string {
+	api, _, _ := strings.Cut(s.name, " ")
+	return api
+}
+
+// beat is what the sender of events waits for between two of them. What it does to wait comes before the one that was sent
+// to: both run on the same processor, one after the other.
+type beat struct {
+	name  string
+	start func(n int) (wait func(i int) error, end func(), err error)
+}
+
+// beats are a sleep, and a pipe that something is written to in time: a watch waits for its connection like that.
+var beats = []beat{{"", sleeping}, {", sent from a pipe", piped}}
+
+// due is how long it is until the i-th of the beats that began at a time.
+func due(began time.Time, i int) time.Duration {
+	return time.Duration(i)*time.Second/latencyRate - time.Since(began)
+}
+
+func sleeping(int) (wait func(i int) error, end func(), err error) {
+	began := time.Now().Add(50 * time.Millisecond)
+	return func(i int) error {
+		time.Sleep(due(began, i))
+		return nil
+	}, func() {}, nil
+}
+
+func piped(n int) (wait func(i int) error, end func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer w.Close() //nolint:errcheck // the reader sees it
+		began := time.Now().Add(50 * time.Millisecond)
+		for i := range n {
+			time.Sleep(due(began, i))
+			if _, err := w.Write([]byte{1}); err != nil {
+				return // the reader has given up
+			}
+		}
+	})
+	one := make([]byte, 1)
+	wait = func(int) error {
+		_, err := io.ReadFull(r, one)
+		return err
+	}
+	return wait, func() { r.Close(); writer.Wait() }, nil //nolint:errcheck // nothing was written to it here
+}
+
+func pace(ctx context.Context, s side, b beat, pods, changed []*corev1.Pod) (harness.Figures, error) {
+	lw := feed.NewListWatch(pods, latest)
+	t, err := s.open(lw)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	sent := make([]time.Duration, len(changed))
+	arrived := make([][]time.Duration, latencyHandlers)
+	var seen sync.WaitGroup
+	for h := range arrived {
+		arrived[h] = make([]time.Duration, len(changed))
+		seen.Add(len(changed))
+		if err := t.handle(func(p *corev1.Pod) {
+			arrived[h][number(p)] = time.Since(began)
+			seen.Done()
+		}); err != nil {
+			return nil, err
+		}
+	}
+	stop, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	events, err := lw.Events(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	wait, end, err := b.start(len(changed))
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	for i, p := range changed {
+		if err := wait(i); err != nil {
+			return nil, err
+		}
+		sent[i] = time.Since(began)
+		events <- watch.Event{Type: watch.Modified, Object: p}
+	}
+	seen.Wait()
+	warm := len(changed) / 10 // the first tenth warms up
+	var all []time.Duration
+	for h := range arrived {
+		for i := warm; i < len(changed); i++ {
+			all = append(all, arrived[h][i]-sent[i])
+		}
+	}
+	return latencies(all), nil
+}

@@ -1,0 +1,83 @@
+package cases
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/dev/bench/feed"
+	"github.com/mirador-k8s/mirador/dev/bench/harness"
+	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// dynamicPods are fewer than the typed ones: client-go takes some 70 KB for each.
+func dynamicPods(p *harness.Params) int { return p.Size(15_000, 1_000) }
+
+var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// heapDynamic measures what a dynamic informer of the same pods holds: ours as
+// unstructured objects in each layout, and as raw JSON, packed.
+func heapDynamic() harness.Case {
+	variant := func(name string, open func(ctx context.Context, cfg *rest.Config) (any, error), count func(any) int) harness.Variant {
+		return harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+			n := dynamicPods(p)
+			cfg := feed.FromFiles(p.Scratch, n).Config()
+			cfg.ContentConfig = rest.ContentConfig{}
+			return heapOf(n, func() (any, error) { return open(ctx, cfg) }, count)
+		}}
+	}
+	c := harness.Case{
+		Name: "heap-dynamic", Repeat: 1,
+		Prepare: func(_ context.Context, p *harness.Params) (func(), error) {
+			return nil, feed.WriteFile(p.Scratch, feed.JSON, dynamicPods(p))
+		},
+		Variants: []harness.Variant{variant(peer, func(ctx context.Context, cfg *rest.Config) (any, error) {
+			inf, err := peerDynamic(cfg)
+			if err != nil {
+				return nil, err
+			}
+			_, err = runShared(ctx, inf)
+			return inf, err
+		}, func(inf any) int { return len(inf.(sharedStore).GetStore().ListKeys()) })},
+	}
+	for _, l := range layouts {
+		c.Variants = append(c.Variants, variant(l.String(), func(ctx context.Context, cfg *rest.Config) (any, error) {
+			src, err := kube.Dynamic(cfg, podsResource)
+			if err != nil {
+				return nil, err
+			}
+			inf, err := dynamicInformer(src, l)
+			if err != nil {
+				return nil, err
+			}
+			return run(ctx, inf)
+		}, func(inf any) int { return inf.(*running[*unstructured.Unstructured]).Reader().Len() }))
+		c.Rows = append(c.Rows, harness.Row{Name: "heap per object, dynamic", Layout: l.String(), Unit: "B", Ours: l.String(), Peer: peer, Figure: "heap"})
+	}
+	c.Variants = append(c.Variants, variant("raw packed", func(ctx context.Context, cfg *rest.Config) (any, error) {
+		src, err := kube.Raw(cfg, podsResource)
+		if err != nil {
+			return nil, err
+		}
+		inf, err := rawInformer(src, store.Packed)
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, inf)
+	}, func(inf any) int { return inf.(*running[*kube.RawObject]).Reader().Len() }))
+	c.Rows = append(c.Rows, harness.Row{Name: "heap per object, dynamic", Layout: "raw packed", Unit: "B",
+		Ours: "raw packed", Peer: peer, Figure: "heap", Goal: harness.Ratio(0.015)})
+	return c
+}
+
+// rawInformer makes our informer of pods as JSON with two indexes, which are read
+// out of the bytes.
+func rawInformer(src *kube.Source[*kube.RawObject], l store.Layout) (*informer.Informer[*kube.RawObject], error) {
+	return informer.New(src, informer.Layout(l),
+		informer.Index(byNamespace, func(r *kube.RawObject) []string { return []string{rawField(r.Bytes, "namespace")} }),
+		informer.Index(byApp, func(r *kube.RawObject) []string { return []string{rawField(r.Bytes, "app")} }))
+}

@@ -1,0 +1,236 @@
+// Package daemon runs the real daemon over simulated and real clusters and asks it as its
+// clients do, over its socket.
+//
+//	fleet, err := daemon.Start(ctx, dir, daemon.Size{Clusters: 10, Pods: 100_000, Real: 2, RealPods: 10_000})
+//	defer fleet.Stop()
+//	p50, p99, err := fleet.Get(ctx, 1000)
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mirador-k8s/mirador/dev/bench/cluster"
+	"github.com/mirador-k8s/mirador/dev/bench/feed"
+	"github.com/mirador-k8s/mirador/dev/bench/measure"
+	"github.com/mirador-k8s/mirador/dev/bench/program"
+)
+
+// Size says how much is mirrored.
+type Size struct {
+	Clusters, Pods int // simulated, the pods in all of them
+	Real, RealPods int // real, the pods in each
+}
+
+// templates is how many workloads a simulated cluster has: 100 pods for each where it has 10,000.
+const templates = 100
+
+// Fleet is a running daemon and the clusters that it mirrors.
+type Fleet struct {
+	size   Size
+	sims   []*feed.Cluster
+	stops  []func()
+	cmd    *exec.Cmd
+	url    string
+	client *http.Client
+	// SyncTime is how long the daemon took from its start until all of it was mirrored.
+	SyncTime time.Duration
+}
+
+// Start starts everything and waits until all is mirrored. Real clusters need bin/devcluster; the
+// daemon is $MIRADOR or bin/mirador in a folder above.
+func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
+	f := &Fleet{size: size, client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10, MaxIdleConnsPerHost: 16}}}
+	defer func() {
+		if err != nil {
+			f.Stop()
+		}
+	}()
+	binary, err := program.Find("MIRADOR", "mirador")
+	if err != nil {
+		return nil, err
+	}
+	configs := filepath.Join(dir, "clusters")
+	if err := os.MkdirAll(configs, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of kubeconfigs: %w", err)
+	}
+	if err := f.simulate(configs); err != nil {
+		return nil, err
+	}
+	for i := range size.Real {
+		if err := f.startReal(ctx, dir, configs, i); err != nil {
+			return nil, err
+		}
+	}
+	began := time.Now()
+	if err := f.startDaemon(binary, configs); err != nil {
+		return nil, err
+	}
+	if err := f.waitSynced(ctx); err != nil {
+		return nil, err
+	}
+	f.SyncTime = time.Since(began)
+	return f, nil
+}
+
+func (f *Fleet) simulate(configs string) error {
+	for i := range f.size.Clusters {
+		sim := feed.NewCluster(feed.Seed+uint64(i), f.size.Pods/f.size.Clusters, templates)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("listen for a simulated cluster: %w", err)
+		}
+		srv := &http.Server{Handler: sim}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_ = srv.Serve(l) // it always ends with an error, by Close
+		}()
+		f.stops = append(f.stops, func() { srv.Close(); <-served })
+		f.sims = append(f.sims, sim)
+		name := simName(i)
+		if err := os.WriteFile(filepath.Join(configs, name+".yaml"), []byte(feed.Kubeconfig(name, "http://"+l.Addr().String())), 0o600); err != nil {
+			return fmt.Errorf("write the kubeconfig of a simulated cluster: %w", err)
+		}
+	}
+	return nil
+}
+
+func simName(i int) string { return "sim" + strconv.Itoa(i) }
+
+func realName(i int) string { return "real" + strconv.Itoa(i) }
+
+func (f *Fleet) startReal(ctx context.Context, dir, configs string, i int) error {
+	own := filepath.Join(dir, realName(i))
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return fmt.Errorf("make the folder of a real cluster: %w", err)
+	}
+	c, err := cluster.Start(ctx, own)
+	if err != nil {
+		return err
+	}
+	f.stops = append(f.stops, c.Stop)
+	if err := c.Fill(ctx, f.size.RealPods); err != nil {
+		return err
+	}
+	config, err := os.ReadFile(c.Kubeconfig)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(configs, realName(i)+".yaml"), config, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("copy the kubeconfig of a real cluster: %w", err)
+	}
+	return nil
+}
+
+// startDaemon starts the daemon and reads from its output where it listens.
+func (f *Fleet) startDaemon(binary, configs string) error {
+	f.cmd = exec.Command(binary, "serve", "--folder", configs, "--listen", "127.0.0.1:0")
+	f.cmd.Env = append(os.Environ(), "HOME="+configs)
+	out, err := f.cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("read what the daemon says: %w", err)
+	}
+	var said program.Output
+	f.cmd.Stderr = &said
+	if err := f.cmd.Start(); err != nil {
+		f.cmd = nil
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	lines := bufio.NewScanner(out)
+	for f.url == "" && lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "http://"); ok {
+			f.url = "http://" + strings.TrimSuffix(rest, "/")
+		}
+	}
+	if f.url == "" {
+		return fmt.Errorf("the daemon did not say where it listens: %s", &said)
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // it ends with the daemon
+	return nil
+}
+
+// waitSynced waits until every pod is there and the daemon says that it is ready.
+func (f *Fleet) waitSynced(ctx context.Context) error {
+	want := f.size.Pods + f.size.Real*f.size.RealPods
+	have := 0
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if have, err = f.mirrored(ctx); err != nil {
+			return err
+		}
+		if have == want && f.ready(ctx) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the daemon has %d of %d pods after five minutes", have, want)
+}
+
+func (f *Fleet) ready(ctx context.Context) bool {
+	_, err := f.read(ctx, "/readyz", "", false)
+	return err == nil
+}
+
+// mirrored is how many pods the daemon has.
+func (f *Fleet) mirrored(ctx context.Context) (pods int, err error) {
+	body, err := f.open(ctx, "/clusters", "", false)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	var report struct {
+		Clusters []struct {
+			Resources []struct {
+				Resource, Group string
+				Synced          bool
+				Objects         int
+			}
+		}
+	}
+	if err := json.NewDecoder(body).Decode(&report); err != nil {
+		return 0, fmt.Errorf("read the daemon's report: %w", err)
+	}
+	for _, c := range report.Clusters {
+		for _, r := range c.Resources {
+			if r.Resource == "pods" && r.Group == "" && r.Synced {
+				pods += r.Objects
+			}
+		}
+	}
+	return pods, nil
+}
+
+// Stop ends everything.
+func (f *Fleet) Stop() {
+	if f.cmd != nil {
+		_ = f.cmd.Process.Signal(os.Interrupt) // if it has ended already, so much the better
+		_ = f.cmd.Wait()
+	}
+	f.client.CloseIdleConnections()
+	for i := len(f.stops) - 1; i >= 0; i-- {
+		f.stops[i]()
+	}
+}
+
+// RSS is the daemon's resident memory in bytes.
+func (f *Fleet) RSS() (float64, error) {
+	if rss := measure.RSS(f.cmd.Process.Pid); rss > 0 {
+		return rss, nil
+	}
+	return 0, errors.New("read the daemon's memory: the system does not tell")
+}

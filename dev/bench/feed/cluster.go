@@ -1,0 +1,136 @@
+package feed
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/dev/testpods"
+)
+
+// Cluster answers as an API server that has pods and nothing else, and that holds none of
+// them: they are made while they are read. Clients that start with a watch of the state, as ours
+// do, can mirror it.
+type Cluster struct {
+	set          *testpods.Set
+	n, templates int
+
+	mu      sync.Mutex
+	changes int
+	watches map[chan []byte]struct{}
+}
+
+// NewCluster makes one with n pods of so many templates; those of two seeds differ.
+func NewCluster(seed uint64, n, templates int) *Cluster {
+	return &Cluster{set: testpods.New(seed, templates), n: n, templates: templates, watches: map[chan []byte]struct{}{}}
+}
+
+// Pod is the i-th pod as it was in the beginning.
+func (c *Cluster) Pod(i int) *corev1.Pod { return c.set.Pod(i) }
+
+// beforeChanges is the version of the state: behind all pods, and before all changes.
+const beforeChanges = "999999999"
+
+// A Change is one that was made beforehand, so that sending it costs nothing but that.
+type Change struct {
+	Namespace, Name, Version string
+	frame                    []byte
+}
+
+// Prepare makes the next change of a pod. Changes are to be sent in the order in which they were made.
+func (c *Cluster) Prepare(pod *corev1.Pod) (*Change, *corev1.Pod, error) {
+	c.mu.Lock()
+	c.changes++
+	n := c.changes
+	c.mu.Unlock()
+	next := c.set.Changed(pod, n)
+	frame, err := appendEvent(nil, JSON, watch.Modified, next)
+	return &Change{next.Namespace, next.Name, next.ResourceVersion, frame}, next, err
+}
+
+// Send tells all open watches of a change.
+func (c *Cluster) Send(change *Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.watches {
+		w <- change.frame
+	}
+}
+
+const podResource = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1","resources":[` +
+	`{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"],"shortNames":["po"]}]}`
+
+// ServeHTTP answers discovery and watches of all pods.
+func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/api":
+		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`) //nolint:errcheck // the client sees it
+	case "/apis":
+		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`) //nolint:errcheck
+	case "/api/v1":
+		io.WriteString(w, podResource) //nolint:errcheck
+	case "/version":
+		io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`) //nolint:errcheck
+	case "/api/v1/pods":
+		c.watch(w, r)
+	default:
+		status(w, http.StatusNotFound, "NotFound")
+	}
+}
+
+func status(w http.ResponseWriter, code int, reason string) {
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}) //nolint:errcheck
+}
+
+func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("watch") != "true" && q.Get("watch") != "1" || q.Get("sendInitialEvents") != "true" {
+		status(w, http.StatusGone, "Expired") // so that the client begins with the state
+		return
+	}
+	changes := make(chan []byte, 1024)
+	c.mu.Lock()
+	c.watches[changes] = struct{}{}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.watches, changes)
+		c.mu.Unlock()
+	}()
+	state := &stream{form: JSON, set: c.set, order: listed(c.n, c.templates), last: beforeChanges}
+	if _, err := io.Copy(w, state); err != nil {
+		return
+	}
+	ctl := http.NewResponseController(w)
+	for {
+		if ctl.Flush() != nil {
+			return
+		}
+		select {
+		case frame := <-changes:
+			if _, err := w.Write(frame); err != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// Kubeconfig is the text of one for a server at an address.
+func Kubeconfig(name, url string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %q}}]
+users: [{name: u, user: {}}]
+contexts: [{name: %q, context: {cluster: c, user: u}}]
+current-context: %q
+`, url, name, name)
+}

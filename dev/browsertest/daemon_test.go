@@ -1,0 +1,126 @@
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/daemon/web"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
+)
+
+// daemon is the real thing: a fleet, its server, and the page.
+type daemon struct {
+	fleet *fleet.Fleet
+	url   string
+}
+
+// startDaemon serves an empty fleet until the end of the test. It mirrors what include names, or all.
+func startDaemon(t *testing.T, access server.Access, include ...string) *daemon {
+	t.Helper()
+	t.Parallel()
+	d, stop, err := newDaemon(access, include)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// newDaemon serves a fleet until stop is called.
+func newDaemon(access server.Access, include []string) (d *daemon, stop func() error, err error) {
+	fl, err := fleet.New(fleet.Options{Include: include, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := server.New(fl, server.Options{Access: access, Page: web.Handler()})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- fl.Run(ctx) }()
+	go func() { ended <- srv.Run(ctx) }()
+	listener := httptest.NewServer(srv)
+	return &daemon{fleet: fl, url: listener.URL}, func() error {
+		cancel()
+		err := errors.Join(<-ended, <-ended)
+		listener.Close()
+		return err
+	}, nil
+}
+
+// shared is the fleet of those tests that change nothing but objects in their own namespaces.
+var shared struct {
+	once   sync.Once
+	daemon *daemon
+	stop   func() error
+	err    error
+}
+
+// startFleet serves one real cluster as two, eu and us: what happens to it happens to both.
+func startFleet(t *testing.T) (*daemon, *testcluster.Cluster) {
+	t.Helper()
+	t.Parallel()
+	cluster := testcluster.Start(t, testcluster.WithoutControllers())
+	shared.once.Do(func() {
+		if shared.daemon, shared.stop, shared.err = newDaemon(server.Access{}, nil); shared.err != nil {
+			return
+		}
+		for _, name := range []string{"eu", "us"} {
+			shared.err = errors.Join(shared.err, shared.daemon.fleet.Join(name, cluster.Config(), fleet.Origin{Kind: "kubeconfig"}))
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.daemon, cluster
+}
+
+// openDaemon opens the page of a daemon.
+func openDaemon(t *testing.T, d *daemon, hash string, setUp ...action) *tab {
+	t.Helper()
+	p := newTab(t)
+	p.visit(d.url+"/"+hash, setUp...)
+	return p
+}
+
+// apply gives objects to the cluster.
+func apply(t *testing.T, cluster *testcluster.Cluster, yaml string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Kubectl(t, "apply", "-f", file)
+}
+
+// podYAML is a pod that nothing schedules or runs.
+func podYAML(namespace, name, app string) string {
+	return `---
+apiVersion: v1
+kind: Pod
+metadata: {name: ` + name + `, namespace: ` + namespace + `, labels: {app: ` + app + `}, annotations: {note: "quotes \" and <b>angles</b>, ünicode\nand a second line\n"}}
+spec: {containers: [{name: main, image: "example.com/` + app + `:1"}]}
+`
+}
+
+// place makes a namespace in which pods can be made without the controllers.
+func place(t *testing.T, cluster *testcluster.Cluster) string {
+	t.Helper()
+	ns := cluster.Namespace(t)
+	apply(t, cluster, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: `+ns+`}}`)
+	return ns
+}
