@@ -20,15 +20,18 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
+# The daemon's folder is inside that of the first cluster, which devcluster removes however it ends.
+CLUSTER ?= --workload
 .PHONY: run
 run: bin/devcluster bin/mirador ## two real local clusters with a living workload, and the daemon that mirrors and serves both; Ctrl-C stops all
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	bin/devcluster up --name eu --workload -- sh -c 'cp "$$KUBECONFIG" "$$0/eu.yaml" && exec \
-		bin/devcluster up --name us --workload -- sh -c '\''cp "$$KUBECONFIG" "$$0/us.yaml" && exec bin/mirador serve --folder "$$0"'\'' "$$0"' "$$folder"
+	@bin/devcluster up --name eu $(CLUSTER) -- sh -c ' \
+		folder="$${KUBECONFIG%/*}/fleet" && mkdir "$$folder" && ln -s "$$KUBECONFIG" "$$folder/eu.yaml" && exec \
+		bin/devcluster up --name us $(CLUSTER) -- sh -c '\'' \
+			ln -s "$$KUBECONFIG" "$$0/us.yaml" && exec bin/mirador serve --folder "$$0"'\'' "$$folder"'
 
 .PHONY: quickstart
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
-	@bin/devcluster up --name quickstart --workload -- bin/quickstart
+	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
 .PHONY: test
 test: check unit chaos-test integration e2e conformance web-test bench-test ## every check there is
@@ -105,7 +108,7 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 	$(GO) run ./dev/conformance
 
 .PHONY: e2e
-e2e: bin/devcluster needed ## tests of devcluster itself
+e2e: bin/devcluster bin/mirador bin/quickstart needed ## tests of devcluster itself, and of Ctrl-C at make run and make quickstart
 	$(call say,tests of devcluster)
 	cd dev/devcluster && $(GO) test -timeout 30m ./...
 

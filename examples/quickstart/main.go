@@ -4,7 +4,7 @@
 //	quickstart                        # the cluster of $KUBECONFIG, or of ~/.kube/config
 //	quickstart --namespace web        # one namespace
 //
-// It is what "make run" shows.
+// It is what "make quickstart" shows.
 package main
 
 import (
@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer, kubeconfig, namespace string) error
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return fmt.Errorf("no cluster to look at; start one with \"make run\", or set KUBECONFIG: %w", err)
+		return fmt.Errorf("no cluster to look at; start one with \"make quickstart\", or set KUBECONFIG: %w", err)
 	}
 	src, err := kube.Typed[*corev1.Pod](cfg, kube.Namespace(namespace))
 	if err != nil {
