@@ -58,6 +58,9 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
+// bodyTimeout is how long the body of a request may take to arrive. Those that are read are 1 MiB at most.
+const bodyTimeout = 30 * time.Second
+
 // maxTarget is how long a request's path and query may be.
 const maxTarget = 16 << 10
 
@@ -102,8 +105,13 @@ func (s *Server) SetToken(token string) error {
 
 // ServeHTTP refuses what it must and hands on the rest.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
 	// The request before on this connection may have left one.
-	http.NewResponseController(w).SetWriteDeadline(time.Time{}) //nolint:errcheck // where there are none, none is left
+	control.SetWriteDeadline(time.Time{}) //nolint:errcheck // where there are none, none is left
+	if r.ContentLength != 0 {
+		// net/http reads the body to its end before it sends an answer, also where no handler does.
+		control.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // a writer without deadlines has no slow client
+	}
 	if err := g.check(r); err != nil {
 		fail(w, r, err, nil)
 		return

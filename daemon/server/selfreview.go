@@ -257,11 +257,8 @@ func compareGroupResources(a, b schema.GroupResource) int {
 	return strings.Compare(a.Resource, b.Resource)
 }
 
-// maxReview is how large the body of a review may be, and reviewTimeout how long it may take to arrive.
-const (
-	maxReview     = 64 << 10
-	reviewTimeout = 10 * time.Second
-)
+// maxReview is how large the body of a review may be.
+const maxReview = 64 << 10
 
 // reviewTypes are the encodings of a review. Typed clients prefer protobuf.
 var reviewTypes = slices.DeleteFunc(scheme.Codecs.SupportedMediaTypes(), func(info runtime.SerializerInfo) bool {
@@ -281,9 +278,6 @@ func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersion
 			Message: "the body of the request must be application/json or application/vnd.kubernetes.protobuf",
 		}}
 	}
-	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(reviewTimeout)) //nolint:errcheck // a writer without deadlines has no slow client
-	defer control.SetReadDeadline(time.Time{})             //nolint:errcheck // as above
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a %s of more than %d bytes", kind.Kind, maxReview))
