@@ -126,6 +126,9 @@ func answerWords(code int) string {
 		return "the server does not have this (404); check that it is a Kubernetes API server and that its URL is right"
 	case code == http.StatusGone:
 		return "the server does not keep that version any more (410); it is listed again"
+	case code == http.StatusLoopDetected:
+		return "its URL is the view of all clusters of the daemon that mirrors it (508), which cannot mirror itself; " +
+			"have it leave, and give the URL of the cluster's own API server"
 	case code == http.StatusTooManyRequests:
 		return "the server is too busy (429); it is asked again"
 	case code >= 500 && code < 600:

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,8 @@ type Options struct {
 	Limits Limits
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
+
+	id string // of the fleet, random
 }
 
 const (
@@ -114,6 +117,7 @@ func New(o Options) (*Fleet, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	o.id = rand.Text()
 	f := &Fleet{opts: o, choice: choice, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
 	if o.StateFile != "" {
 		if err := f.recall(o.StateFile); err != nil {

@@ -50,7 +50,7 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	}
 	hide := newHider(cfg)
 	conns := newDialer(cfg.Dial)
-	first, err := newWay(cfg, conns, hide)
+	first, err := newWay(cfg, conns, hide, o.id)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const renewTimeout = 5 * time.Second
 // so, or the server there has the same kube-system namespace. Nothing is listed anew, and no watch ends.
 func (c *Cluster) renew(ctx context.Context, cfg *rest.Config, known bool) (same bool, err error) {
 	c.link.hide.add(cfg)
-	w, err := newWay(cfg, c.link.conns, c.link.hide)
+	w, err := newWay(cfg, c.link.conns, c.link.hide, c.fleet.opts.id)
 	if err != nil {
 		return false, err
 	}

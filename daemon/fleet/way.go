@@ -13,12 +13,13 @@ import (
 
 // way is how requests reach a cluster: by which address and with which credentials.
 type way struct {
-	base *url.URL
-	next http.RoundTripper
+	base  *url.URL
+	next  http.RoundTripper
+	fleet string // the id that requests carry
 }
 
 // newWay makes a transport of a config. Nothing is sent.
-func newWay(cfg *rest.Config, conns *dialer, hide *hider) (*way, error) {
+func newWay(cfg *rest.Config, conns *dialer, hide *hider, fleet string) (*way, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = userAgent
 	cfg.Timeout = 0 // it would end watches
@@ -32,7 +33,7 @@ func newWay(cfg *rest.Config, conns *dialer, hide *hider) (*way, error) {
 	if err != nil {
 		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
 	}
-	return &way{base: base, next: next}, nil
+	return &way{base: base, next: next, fleet: fleet}, nil
 }
 
 // switched sends requests by the way that counts at the time, which may change while a cluster is mirrored. Whoever
@@ -57,7 +58,10 @@ func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := s.now.Load()
 	if w.base != s.first {
 		r = redirected(r, s.first, w.base)
+	} else {
+		r = r.Clone(r.Context())
 	}
+	r.Header.Set(fleetHeader, w.fleet)
 	resp, err := w.next.RoundTrip(r)
 	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "" {
 		resp.Body.Close()

@@ -136,6 +136,10 @@ func isClusterItself(t *target) bool { return t.rest == "/" }
 
 // kubernetes answers as an API server would.
 func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
+	if t.fleet && s.fleet.Sent(r) {
+		fail(w, r, errLoop(), t)
+		return
+	}
 	review := selfReviewAt(t)
 	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		fail(w, r, s.errReadOnly(t, r.Method), t)

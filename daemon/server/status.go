@@ -80,6 +80,15 @@ func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
 	newPatient(w).Write(b) //nolint:errcheck // whoever asked is gone, and nobody else wants to know
 }
 
+// errLoop refuses the fleet's own request for all of its clusters. Each answer would have the objects of the last one
+// once more.
+func errLoop() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusLoopDetected, Reason: metav1.StatusReasonBadRequest,
+		Message: "this daemon would mirror its own view of all clusters; mirror the clusters themselves",
+	}}
+}
+
 // errNoResource is the server's own word for a path that leads nowhere.
 func errNoResource() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// Objects of the fleet would be mirrored, be of the fleet again, and so on.
+func TestADaemonDoesNotMirrorItsOwnViewOfAllClusters(t *testing.T) {
+	cluster := informertest.NewServer()
+	create(t, cluster, pod("web", "a", nil))
+	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s.start()
+	s.ready(t, 1)
+	kubeconfig := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+		"clusters": [{"name": "c", "cluster": {"server": "` + s.url + `/fleet"}}]}`
+	body, err := json.Marshal(map[string]string{"name": "self", "kubeconfig": kubeconfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client.Post(s.url+"/clusters", "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp.Status)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	reports := s.open(t, "/clusters?watch=true", "application/json")
+	defer reports.Body.Close()
+	defer context.AfterFunc(ctx, func() { reports.Body.Close() })()
+	for in := json.NewDecoder(reports.Body); ; {
+		var report server.Report
+		if err := in.Decode(&report); err != nil {
+			t.Fatalf("the daemon does not say what is wrong: %v", err)
+		}
+		for _, c := range report.Clusters {
+			if c.Name != "self" {
+				continue
+			}
+			if len(c.Resources) > 0 {
+				t.Fatalf("it mirrors itself: %+v", c)
+			}
+			if strings.Contains(c.Error, "cannot mirror itself") && strings.Contains(c.Error, "have it leave") {
+				return
+			}
+		}
+	}
+}
