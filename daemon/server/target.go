@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -79,12 +80,9 @@ func (t *target) readObjects(parts []string) {
 // isNamespaceSubresource tells /namespaces/web/status from /namespaces/web/pods.
 func isNamespaceSubresource(s string) bool { return s == "status" || s == "finalize" }
 
-// isWatch reports whether a list is asked to go on as a watch.
+// isWatch reports whether a list is asked to go on as a watch. As for an API server, every value but "false" and "0"
+// means so, also an empty one.
 func isWatch(r *http.Request) bool {
-	switch v := r.URL.Query().Get("watch"); v {
-	case "1", "true", "TRUE", "True", "t", "T":
-		return true
-	default:
-		return false
-	}
+	values, watch := r.URL.Query()["watch"], false
+	return runtime.Convert_Slice_string_To_bool(&values, &watch, nil) == nil && watch
 }

@@ -1,6 +1,9 @@
 package server
 
-import "testing"
+import (
+	"net/http/httptest"
+	"testing"
+)
 
 func TestPathsAreReadAsTheAPIServerReadsThem(t *testing.T) {
 	for path, want := range map[string]target{
@@ -23,6 +26,17 @@ func TestPathsAreReadAsTheAPIServerReadsThem(t *testing.T) {
 	for _, path := range []string{"/", "/clusters", "/clusters/", "/api/v1/pods", "/metrics"} {
 		if _, ok := parseTarget(path); ok {
 			t.Errorf("%s passes for a path of the Kubernetes API", path)
+		}
+	}
+}
+
+func TestAWatchIsAskedForAsOfAnAPIServer(t *testing.T) {
+	for query, want := range map[string]bool{
+		"": false, "watch=false": false, "watch=False": false, "watch=0": false, "watch=0&watch=1": false, "limit=1": false,
+		"watch": true, "watch=": true, "watch=true": true, "watch=1": true, "watch=yes": true, "watch=true&watch=false": true,
+	} {
+		if isWatch(httptest.NewRequest("GET", "/clusters/eu/api/v1/pods?"+query, nil)) != want {
+			t.Errorf("?%s is a watch: %v", query, !want)
 		}
 	}
 }

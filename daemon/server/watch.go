@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -142,10 +143,25 @@ func reached(res *fleet.Resource, told object.Version) (string, bool) {
 
 // waitVersion waits until the mirror has everything up to a version.
 func waitVersion(ctx context.Context, res *fleet.Resource, v object.Version) error {
+	if err := checkVersion(v, res.Snapshot().Version()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if err := res.WaitVersion(ctx, v); err != nil {
 		return tooLarge(v, res.Snapshot().Version())
+	}
+	return nil
+}
+
+// checkVersion refuses a version that is not a number where the mirror's own are numbers. It will never be reached,
+// so the client must not be told to ask again.
+func checkVersion(v, own object.Version) error {
+	if _, err := strconv.ParseUint(string(own), 10, 64); err != nil {
+		return nil
+	}
+	if _, err := strconv.ParseUint(string(v), 10, 64); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the resource version %q is not a number", clip(string(v))))
 	}
 	return nil
 }

@@ -1,0 +1,27 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// 504 has a client ask again, and the version never comes.
+func TestAVersionThatIsNotANumberIsRefused(t *testing.T) {
+	cluster := informertest.NewServer()
+	create(t, cluster, pod("web", "a", nil))
+	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s.start()
+	s.ready(t, 1)
+	for _, path := range []string{"/api/v1/pods?resourceVersion=", "/api/v1/pods?watch=true&resourceVersion=",
+		"/api/v1/namespaces/web/pods/a?resourceVersion="} {
+		for _, version := range []string{"garbage", "-1", "1.5", "18446744073709551616"} {
+			code, body := s.get(t, "/clusters/eu"+path+version, "application/json")
+			if code != http.StatusBadRequest || !strings.Contains(body, `the resource version \"`+version+`\" is not a number`) {
+				t.Errorf("%s%s: %d %s", path, version, code, body)
+			}
+		}
+	}
+}
