@@ -119,17 +119,12 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		return readOnly(t)
 	}
 	if t.fleet {
-		if err := at.resolve(&params{}); err != nil {
-			return err
-		}
+		at = s.reviewed(at)
 	}
 	if !hasSubresource(schema.GroupResource{Group: want.Group, Resource: want.Resource}, want.Subresource) {
 		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
 	}
 	clusters := s.clustersOf(&at)
-	if at.cluster != "" && len(clusters) == 0 {
-		return fmt.Errorf("there is no cluster %q here", clip(at.cluster))
-	}
 	if !slices.ContainsFunc(clusters, func(c *fleet.Cluster) bool { return mayServe(c, want.Group, want.Resource) }) {
 		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
 	}
@@ -140,6 +135,20 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		}
 	}
 	return nil
+}
+
+// reviewed finds out which cluster a review in the view of all clusters is about. A namespace or a name that no cluster
+// can have, such as the "default" of a kubeconfig, is about all of them: a right does not depend on what there is. k9s
+// shows nothing any more, not even the namespaces to choose from, once the current one is refused.
+func (s *Server) reviewed(at target) target {
+	own := at
+	if own.resolvePath() == nil {
+		if _, ok := s.fleet.Cluster(own.cluster); ok || own.cluster == "" {
+			return own
+		}
+	}
+	at.namespace, at.name = "", ""
+	return at
 }
 
 var readVerbs = []string{"get", "list", "watch"}

@@ -74,8 +74,10 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Version: "v1", Resource: "pods"}, "pods.apps are not mirrored here"},
 		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods"}, ""},
 		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "us.web"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "asia.web"}, `no cluster "asia"`},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "default"}, "cluster.namespace"},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "asia.web"}, ""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "default"}, ""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "shop", Name: "shop"}, ""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "chairs", Namespace: "shop"}, "chairs are not mirrored here"},
 		{"/fleet", authorizationv1.ResourceAttributes{Verb: "patch", Version: "v1", Resource: "pods", Namespace: "us.web"}, "read-only mirror"},
 	} {
 		for content, client := range s.clients(t, c.path) {
