@@ -66,6 +66,10 @@ func (c *catalog) add(r *fleet.Resource) {
 	info := r.Info()
 	info.Group, info.Version = "", "" // said by the list that it is in
 	c.resources[gv] = append(c.resources[gv], info)
+	if scalable[r.GVR().GroupResource()] {
+		c.resources[gv] = append(c.resources[gv], metav1.APIResource{Name: info.Name + "/scale", Namespaced: true,
+			Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: metav1.Verbs{"get"}})
+	}
 }
 
 const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -173,7 +177,11 @@ func (c *catalog) aggregated(w http.ResponseWriter, core bool) {
 		for _, v := range g.Versions {
 			version := apidiscovery.APIVersionDiscovery{Version: v.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
 			for _, r := range c.resources[schema.GroupVersion{Group: g.Name, Version: v.Version}] {
-				version.Resources = append(version.Resources, discovered(g.Name, v.Version, &r))
+				if of, name, ok := strings.Cut(r.Name, "/"); ok {
+					addSubresource(version.Resources, of, name, &r)
+				} else {
+					version.Resources = append(version.Resources, discovered(g.Name, v.Version, &r))
+				}
 			}
 			item.Versions = append(item.Versions, version)
 		}
@@ -190,5 +198,15 @@ func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIRe
 	return apidiscovery.APIResourceDiscovery{
 		Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 		ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: r.Kind},
+	}
+}
+
+// addSubresource adds a subresource to the resource that it is of.
+func addSubresource(resources []apidiscovery.APIResourceDiscovery, of, name string, r *metav1.APIResource) {
+	for i := range resources {
+		if resources[i].Resource == of {
+			resources[i].Subresources = append(resources[i].Subresources, apidiscovery.APISubresourceDiscovery{Subresource: name,
+				Verbs: r.Verbs, ResponseKind: &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}})
+		}
 	}
 }

@@ -27,7 +27,8 @@ func TestKubectlIsToldWhichServerDoesWhatAMirrorCannot(t *testing.T) {
 		p.all:  strings.NewReplacer("NS", "eu.web", "NODE", "eu:node-1", "BASE", p.all),
 	} {
 		for _, args := range []string{"logs a -n NS --server BASE", "exec a -n NS --server BASE -- true", "cp doc.go NS/a:/x -c main --server BASE",
-			"delete pod a -n NS --wait=false --server BASE", "cordon NODE --server BASE"} {
+			"delete pod a -n NS --wait=false --server BASE", "cordon NODE --server BASE",
+			"autoscale deployment a -n NS --max 4 --cpu=50% --server BASE"} {
 			all = append(all, kubectl(t, ctx, cluster, "", names.Replace(args)))
 		}
 		for _, subresource := range []string{"eviction", "portforward", "attach", "binding"} {
