@@ -50,6 +50,11 @@ func errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 			}
 		}
 	}
+	if t.groupResource() == (schema.GroupResource{Resource: "secrets"}) {
+		st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
+		st.Message = "secrets are not mirrored: ask the cluster itself, or have the daemon started with --secrets"
+		return &apierrors.StatusError{ErrStatus: st}
+	}
 	return errNoResource()
 }
 

@@ -28,7 +28,7 @@ func (s *Server) members(t *target, p *params) (out []*fleet.Cluster, named bool
 		}
 		c, ok := s.fleet.Cluster(t.cluster)
 		if !ok {
-			return nil, true, apierrors.NewNotFound(clusterResource, t.cluster)
+			return nil, true, errNoCluster(t.cluster)
 		}
 		return []*fleet.Cluster{c}, true, nil
 	}

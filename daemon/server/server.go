@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
@@ -124,6 +123,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.daemonHealth(w, r, path)
 	case path == "/metrics" && s.opts.Metrics != nil:
 		s.opts.Metrics.ServeHTTP(w, r)
+	case isAPIPath(path):
+		failAbout(w, r, errNoView(r), nil)
 	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		s.opts.Page.ServeHTTP(w, r)
 	default:
@@ -149,7 +150,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	if !t.fleet {
 		var ok bool
 		if cluster, ok = s.fleet.Cluster(t.cluster); !ok {
-			fail(w, r, apierrors.NewNotFound(schema.GroupResource{Group: "mirador.dev", Resource: "clusters"}, t.cluster), t)
+			failAbout(w, r, errNoCluster(t.cluster), t)
 			return
 		}
 	}
@@ -187,7 +188,7 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluste
 		err = undiscovered(cluster)
 	}
 	if err != nil {
-		fail(w, r, err, t)
+		failAbout(w, r, err, t)
 		return
 	}
 	var served *catalog

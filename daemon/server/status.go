@@ -3,8 +3,11 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +60,41 @@ func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
 		return
 	}
 	writeBody(w, code, jsonType, b)
+}
+
+// failAbout is fail for requests that are not about objects, such as discovery. client-go drops the text of such an
+// answer but shows warnings, so the text is also sent as one.
+func failAbout(w http.ResponseWriter, r *http.Request, err error, t *target) {
+	warn(w, statusOf(err, t).Message)
+	fail(w, r, err, t)
+}
+
+// errNoCluster says that there is no cluster of a name.
+func errNoCluster(name string) error {
+	st := apierrors.NewNotFound(clusterResource, clip(name)).ErrStatus
+	st.Message += "; /clusters has the names of those that there are"
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// errNoView says where the API is, to a client that looks for it at the root: its server's URL lacks the path, or it is
+// "kubectl get --raw" of an old version, which drops that path.
+func errNoView(r *http.Request) error {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("the Kubernetes API is not at the root of this server: all clusters are at %[1]s://%[2]s/fleet, "+
+			"one of them is at %[1]s://%[2]s/clusters/NAME, and /clusters has their names", scheme, clip(r.Host)),
+	}}
+}
+
+// isAPIPath reports whether a client of the Kubernetes API has asked for a path.
+func isAPIPath(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool {
+		return part == "api" || part == "apis" || part == "openapi" || part == "version"
+	})
 }
 
 // writeJSON answers with one small document.

@@ -21,6 +21,9 @@ func TestWhoAsksForAnotherVersionIsToldWhichThereIs(t *testing.T) {
 				t.Errorf("%s%s: %d %s", view, path, code, body)
 			}
 		}
+		if code, body := s.get(t, view+"/api/v1/secrets", "application/json"); code != http.StatusNotFound || !strings.Contains(body, "secrets are not mirrored") {
+			t.Errorf("%s: secrets: %d %s", view, code, body)
+		}
 		if code, body := s.get(t, view+"/api/v1/chairs", "application/json"); code != http.StatusNotFound || !strings.Contains(body, "could not find the requested resource") {
 			t.Errorf("%s: what is nowhere: %d %s", view, code, body)
 		}
