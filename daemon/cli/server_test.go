@@ -143,6 +143,27 @@ func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
 	}
 }
 
+func TestDiscoveryWarnsOnceAndInPlainWords(t *testing.T) {
+	var warned bytes.Buffer
+	s := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 mirador "cluster eu is left out"`)
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte("{}")) //nolint:errcheck // the test sees it
+	})
+	defer s.close()
+	s.warn = &warned
+	dc, err := s.discover("/fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dc.ServerGroups(); err != nil {
+		t.Fatal(err)
+	}
+	if warned.String() != "warning: cluster eu is left out\n" { // once, for /api and /apis
+		t.Errorf("warned %q", warned.String())
+	}
+}
+
 func TestWarningsAndRefusalsReachTheUser(t *testing.T) {
 	var warned bytes.Buffer
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,8 @@ type session struct {
 	http *http.Client
 	warn io.Writer
 	// warned is what was warned of already: every page of a list says it again.
-	warned map[string]bool
+	warned   map[string]bool
+	warnLock sync.Mutex // for warned and warn: discovery sends several requests at a time
 	// only is the one cluster there is, where it is known that there is no other.
 	only string
 	// namespace is the one that is meant where none is named.
@@ -143,7 +145,7 @@ func (s *session) answers(ctx context.Context, within time.Duration) bool {
 
 // rest is the configuration for clients of Kubernetes, below a prefix such as /fleet.
 func (s *session) rest(prefix string) *rest.Config {
-	return &rest.Config{Host: s.base.String() + prefix, QPS: -1, UserAgent: "mirador-cli"}
+	return &rest.Config{Host: s.base.String() + prefix, QPS: -1, UserAgent: "mirador-cli", WarningHandler: s}
 }
 
 // discover makes a client that asks what is served below a prefix.
@@ -196,8 +198,13 @@ func (s *session) warnings(h http.Header) {
 	}
 }
 
+// HandleWarningHeader shows what an answer to a client of Kubernetes warns of.
+func (s *session) HandleWarningHeader(_ int, _, text string) { s.warning(text) }
+
 // warning shows a text, once.
 func (s *session) warning(text string) {
+	s.warnLock.Lock()
+	defer s.warnLock.Unlock()
 	if s.warned[text] {
 		return
 	}

@@ -134,7 +134,7 @@ func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 func (s *Server) oneReport(w http.ResponseWriter, name string) error {
 	c, ok := s.fleet.Cluster(name)
 	if !ok {
-		return errNoCluster(name)
+		return apierrors.NewNotFound(clusterResource, name)
 	}
 	writeJSON(w, http.StatusOK, clusterReport(c, time.Now()))
 	return nil
@@ -204,7 +204,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) leaveCluster(w http.ResponseWriter, r *http.Request, name string) error {
 	switch err := s.fleet.Leave(r.Context(), name); {
 	case errors.Is(err, fleet.ErrUnknown):
-		return errNoCluster(name)
+		return apierrors.NewNotFound(clusterResource, name)
 	case err != nil:
 		return err
 	}

@@ -41,6 +41,7 @@
 //   - A write is 405, and so is what only the cluster's own server can do, such as logs, exec and port-forward. The
 //     answer names that server. The reviews in which a user asks what it may do are answered: to get, list and watch
 //     what is mirrored, and nothing else.
+//   - A fleet does not mirror itself: a request that it sent is refused below /fleet with 508.
 //   - Every way in which a watch ends is told such that the client misses nothing: it goes on from its version, or
 //     lists again.
 //

@@ -12,7 +12,7 @@ import (
 // subresource that is no part of the object, such as a pod's log.
 func (s *Server) errReadOnly(t *target, method string) error {
 	st := apierrors.NewMethodNotSupported(t.groupResource(), method).ErrStatus
-	what := "which answers no " + method
+	what := "which answers no " + clip(method)
 	switch {
 	case t.subresource != "" && (method == http.MethodGet || method == http.MethodHead || !isObjectItself(t.subresource)):
 		what = fmt.Sprintf("which has no %s of %s", clip(t.subresource), clip(t.resource))
