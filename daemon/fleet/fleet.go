@@ -184,8 +184,8 @@ func (f *Fleet) Cluster(name string) (*Cluster, bool) {
 	return c, ok
 }
 
-// Changed is closed at the next change of the set of clusters, or of any cluster's set
-// of resources. Get it before looking at the sets: then no change is missed.
+// Changed is closed at the next change of the set of clusters, or of what any cluster's
+// Resources, their Info and its Groups are. Get it before looking at the sets: then no change is missed.
 func (f *Fleet) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -162,11 +162,13 @@ func contained[T any](f func() (T, error)) (out T, err error) {
 func (c *Cluster) adopt(o *offer) (faults []error) {
 	old := c.shown.Load()
 	next := make(map[schema.GroupVersionResource]*Resource, len(o.infos))
+	described := false // in another way than before
 	for i := range o.infos {
 		info := &o.infos[i]
 		gvr := gvrOf(info)
 		r := old.byName[gvr]
 		if r != nil && sameObjects(r.info.Load(), info) && !r.inf.ended() {
+			described = described || !reflect.DeepEqual(r.info.Load(), info)
 			r.info.Store(info)
 			next[gvr] = r
 			continue
@@ -178,7 +180,7 @@ func (c *Cluster) adopt(o *offer) (faults []error) {
 		}
 		next[gvr] = r
 	}
-	if !maps.Equal(next, old.byName) || !reflect.DeepEqual(o.groups, old.groups) {
+	if described || !maps.Equal(next, old.byName) || !reflect.DeepEqual(o.groups, old.groups) {
 		c.show(next, o.groups)
 		c.fleet.tell()
 	}

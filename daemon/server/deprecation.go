@@ -17,6 +17,11 @@ import (
 // deprecated.
 func warnDeprecated(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	message, since := deprecation(res.GVK())
+	warnDeprecatedSince(w, c, message, since)
+}
+
+// warnDeprecatedSince is warnDeprecated for callers that already know what deprecation says of the kind.
+func warnDeprecatedSince(w http.ResponseWriter, c *fleet.Cluster, message string, since release) {
 	if message == "" {
 		return
 	}

@@ -17,10 +17,20 @@ import (
 type catalog struct {
 	groups    []metav1.APIGroup
 	resources map[schema.GroupVersion][]metav1.APIResource
+
+	// Of mirrored resources: the versions of each, and whether objects of a kind have a namespace.
+	versions   map[schema.GroupResource][]string
+	namespaced map[schema.GroupKind]bool
+}
+
+func newCatalog() *catalog {
+	return &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{}, versions: map[schema.GroupResource][]string{},
+		namespaced: map[schema.GroupKind]bool{}}
 }
 
 func clusterCatalog(c *fleet.Cluster) *catalog {
-	out := &catalog{groups: c.Groups(), resources: map[schema.GroupVersion][]metav1.APIResource{}}
+	out := newCatalog()
+	out.groups = c.Groups()
 	for _, r := range c.Resources() {
 		out.add(r)
 	}
@@ -31,7 +41,7 @@ func clusterCatalog(c *fleet.Cluster) *catalog {
 // fleetCatalog has each group and resource once. Where clusters prefer different versions of a
 // group, the first cluster's stands in front.
 func fleetCatalog(clusters []*fleet.Cluster) *catalog {
-	out := &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{}}
+	out := newCatalog()
 	for _, c := range clusters {
 		for _, g := range c.Groups() {
 			i := slices.IndexFunc(out.groups, func(have metav1.APIGroup) bool { return have.Name == g.Name })
@@ -47,10 +57,7 @@ func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 			}
 		}
 		for _, r := range c.Resources() {
-			gv := r.GVR().GroupVersion()
-			if !slices.ContainsFunc(out.resources[gv], func(have metav1.APIResource) bool { return have.Name == r.Info().Name }) {
-				out.add(r)
-			}
+			out.add(r)
 		}
 	}
 	out.addSelfReviews()
@@ -61,9 +68,17 @@ func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 	return out
 }
 
+// add adds a resource unless it is there already.
 func (c *catalog) add(r *fleet.Resource) {
-	gv := r.GVR().GroupVersion()
+	gv, gr := r.GVR().GroupVersion(), r.GVR().GroupResource()
+	if slices.Contains(c.versions[gr], gv.Version) {
+		return
+	}
+	c.versions[gr] = append(c.versions[gr], gv.Version)
 	info := r.Info()
+	if gk := r.GVK().GroupKind(); !c.namespaced[gk] {
+		c.namespaced[gk] = info.Namespaced
+	}
 	info.Group, info.Version = "", "" // said by the list that it is in
 	c.resources[gv] = append(c.resources[gv], info)
 	if scalable[r.GVR().GroupResource()] {
@@ -95,12 +110,15 @@ func (c *catalog) addSelfReviews() {
 	}
 }
 
-// discover answers /api, /apis and what is directly below. ok is false for another path.
+// isDiscovery reports whether a path is /api, /apis or something below.
+func isDiscovery(path string) bool {
+	first, _ := cut(path)
+	return first == "api" || first == "apis"
+}
+
+// discover answers /api, /apis and what is directly below. ok is false for what is further below.
 func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	if parts[0] != "api" && parts[0] != "apis" {
-		return false
-	}
 	w.Header().Add("Vary", "Accept")
 	switch {
 	case len(parts) == 1 && acceptsAggregated(r):

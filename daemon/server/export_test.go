@@ -10,3 +10,13 @@ func (q *quota) empty() bool {
 	defer q.mu.Unlock()
 	return q.used == 0 && len(q.shares) == 0
 }
+
+// FleetCatalog returns the catalog of all clusters that is kept for requests; nil if there is none.
+func (s *Server) FleetCatalog() any {
+	s.served.mu.Lock()
+	defer s.served.mu.Unlock()
+	if s.served.all == nil {
+		return nil
+	}
+	return s.served.all
+}

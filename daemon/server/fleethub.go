@@ -346,7 +346,7 @@ func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
 }
 
 // get finds the hub of a resource, or makes it and has it follow every cluster.
-func (hs *fleetHubs) get(gvr schema.GroupVersionResource, clusters []*fleet.Cluster) *fleetHub {
+func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *fleetHub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.all[gvr]
@@ -354,7 +354,7 @@ func (hs *fleetHubs) get(gvr schema.GroupVersionResource, clusters []*fleet.Clus
 		return h
 	}
 	h = newFleetHub(&hs.seq)
-	for _, c := range clusters {
+	for _, c := range fl.Clusters() {
 		if res, ok := c.Resource(gvr); ok {
 			// Of a member that is not synced nobody has seen anything: what it brings is told.
 			h.admit(c.Name(), res, !res.Synced()) //nolint:errcheck // one that is just ending is none to follow

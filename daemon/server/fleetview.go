@@ -38,7 +38,7 @@ func (s *Server) fleetObjects(w http.ResponseWriter, r *http.Request, t *target,
 			return err
 		}
 	}
-	moment := fleetMoment{hub: s.all.get(t.gvr(), s.fleet.Clusters())}
+	moment := fleetMoment{hub: s.all.get(t.gvr(), s.fleet)}
 	moment.version = moment.hub.now()
 	places, err := s.places(w, t, members, named || p.complete)
 	switch {

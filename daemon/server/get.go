@@ -18,13 +18,13 @@ import (
 )
 
 // mirrored finds a resource that can be answered for.
-func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
+func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 	res, ok := c.Resource(t.gvr())
 	if !ok {
 		if err := undiscovered(c); err != nil {
 			return nil, err
 		}
-		return nil, errNoVersion(t, c)
+		return nil, s.errNoVersion(t, c)
 	}
 	if t.namespace != "" && !res.Info().Namespaced {
 		return nil, errNoResource()
@@ -37,17 +37,15 @@ func mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 
 // errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one
 // version of each and converts none, because most conversions lose something.
-func errNoVersion(t *target, clusters ...*fleet.Cluster) error {
+func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 	for _, c := range clusters {
-		for _, res := range c.Resources() {
-			if gvr := res.GVR(); gvr.GroupResource() == t.groupResource() && gvr.Version != t.version {
-				return &apierrors.StatusError{ErrStatus: metav1.Status{
-					Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-					Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the cluster itself",
-						gvr.GroupResource(), c.Name(), gvr.Version, clip(t.version), gvr.GroupVersion()),
-					Details: &metav1.StatusDetails{Group: gvr.Group, Kind: gvr.Resource},
-				}}
-			}
+		if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+				Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the cluster itself",
+					t.groupResource(), c.Name(), version, clip(t.version), schema.GroupVersion{Group: t.group, Version: version}),
+				Details: &metav1.StatusDetails{Group: t.group, Kind: t.resource},
+			}}
 		}
 	}
 	if t.groupResource() == (schema.GroupResource{Resource: "secrets"}) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
@@ -50,19 +49,24 @@ func (s *Server) members(t *target, p *params) (out []*fleet.Cluster, named bool
 // the request names members or wants a complete answer. At start all members of then are waited for. A member that
 // was read and cannot be reached now is shown as it was.
 func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Cluster, all bool) ([]place, error) {
-	s.start.look(time.Now())
+	now := time.Now()
 	var (
 		out              []place
 		awaited, missing []absent
 		others           []absent // have the resource in another version
 		denied           error    // by the only members that have the resource, unless one of the others does
 		undenied         bool
+		message          string // of the deprecation of the kind, and since when it is
+		since            release
 	)
 	for _, c := range members {
 		res, ok := c.Resource(t.gvr())
 		if ok && res.Synced() {
 			warnStale(w, c, res)
-			warnDeprecated(w, c, res)
+			if len(out) == 0 {
+				message, since = deprecation(res.GVK())
+			}
+			warnDeprecatedSince(w, c, message, since)
 			out = append(out, place{c.Name(), res})
 			continue
 		}
@@ -75,12 +79,12 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 		case first.IsZero():
 			undenied, why = true, unknownMember(c, err)
 		default:
-			if version := otherVersion(c, t.gvr()); version != "" {
+			if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
 				others = append(others, absent{cluster: c.Name(), why: fmt.Sprintf("it has %s in version %s", t.groupResource(), version)})
 			}
 			continue
 		}
-		if s.start.awaits(c, res) {
+		if s.start.awaits(c, res, now) {
 			awaited = append(awaited, why)
 		} else {
 			missing = append(missing, why)
@@ -98,7 +102,7 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 	case len(out) == 0 && !s.start.hasBegun():
 		return nil, starting(nil)
 	case len(out) == 0:
-		return nil, errNoVersion(t, members...)
+		return nil, s.errNoVersion(t, members...)
 	}
 	for _, a := range slices.Concat(missing, others) {
 		warnLeftOut(w, &a)
@@ -110,19 +114,9 @@ func warnLeftOut(w http.ResponseWriter, a *absent) {
 	warn(w, fmt.Sprintf("cluster %s is left out: %s", a.cluster, a.why))
 }
 
-// otherVersion finds in which version a cluster has a resource that it does not have in the one asked for.
-func otherVersion(c *fleet.Cluster, gvr schema.GroupVersionResource) string {
-	for _, r := range c.Resources() {
-		if r.GVR().GroupResource() == gvr.GroupResource() && r.GVR().Version != gvr.Version {
-			return r.GVR().Version
-		}
-	}
-	return ""
-}
-
 // discoverable says whether it can be told what all clusters serve, and warns of those whose part is not known.
 func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) error {
-	s.start.look(time.Now())
+	now := time.Now()
 	var awaited, missing []absent
 	for _, c := range members {
 		first, err := c.Discovered()
@@ -130,7 +124,7 @@ func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) e
 			continue
 		}
 		why := unknownMember(c, err)
-		if s.start.awaits(c, nil) {
+		if s.start.awaits(c, nil, now) {
 			awaited = append(awaited, why)
 		} else {
 			missing = append(missing, why)

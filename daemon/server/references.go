@@ -143,12 +143,8 @@ func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
 	if !ok {
 		return false
 	}
-	for _, r := range c.Resources() {
-		if gvk := r.GVK(); gvk.Kind == kind && gvk.Group == gv.Group {
-			return !r.Info().Namespaced
-		}
-	}
-	return false
+	namespaced, served := s.served.of(c).namespaced[schema.GroupKind{Group: gv.Group, Kind: kind}]
+	return served && !namespaced
 }
 
 // fleetPrefix is what stands before the name of an object without a namespace.

@@ -125,7 +125,7 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
 	}
 	clusters := s.clustersOf(&at)
-	if !slices.ContainsFunc(clusters, func(c *fleet.Cluster) bool { return mayServe(c, want.Group, want.Resource) }) {
+	if !slices.ContainsFunc(clusters, func(c *fleet.Cluster) bool { return s.served.of(c).mayServe(want.Group, want.Resource) }) {
 		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
 	}
 	for _, c := range clusters {
@@ -194,12 +194,19 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 
 // mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may
 // not be known yet.
-func mayServe(c *fleet.Cluster, group, resource string) bool {
-	resources := c.Resources()
-	return len(resources) == 0 || slices.ContainsFunc(resources, func(r *fleet.Resource) bool {
-		gvr := r.GVR()
-		return (resource == "*" || resource == gvr.Resource) && (group == "*" || group == gvr.Group)
-	})
+func (c *catalog) mayServe(group, resource string) bool {
+	if len(c.versions) == 0 {
+		return true
+	}
+	if group != "*" && resource != "*" {
+		return len(c.versions[schema.GroupResource{Group: group, Resource: resource}]) > 0
+	}
+	for gr := range c.versions {
+		if (resource == "*" || resource == gr.Resource) && (group == "*" || group == gr.Group) {
+			return true
+		}
+	}
+	return false
 }
 
 // rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all

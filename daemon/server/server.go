@@ -39,6 +39,7 @@ type Server struct {
 	opts     Options
 	guard    *guard
 	start    *startup
+	served   catalogs
 	hubs     hubs
 	all      fleetHubs
 	engine   *query.Engine[*fleet.Object]
@@ -66,6 +67,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory", requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
+	s.served.fleet = f
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -191,16 +193,15 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluste
 		failAbout(w, r, err, t)
 		return
 	}
-	var served *catalog
-	if t.fleet {
-		served = fleetCatalog(clusters)
-	} else {
-		served = clusterCatalog(cluster)
-	}
-	if served.discover(w, r, t.rest) {
-		return
-	}
 	switch {
+	case isDiscovery(t.rest):
+		served := s.served.ofFleet
+		if !t.fleet {
+			served = func() *catalog { return s.served.of(cluster) }
+		}
+		if !served().discover(w, r, t.rest) {
+			http.NotFound(w, r)
+		}
 	case t.rest == "/version":
 		i := slices.IndexFunc(clusters, func(c *fleet.Cluster) bool { return c.Version() != nil })
 		if i < 0 {
@@ -265,7 +266,7 @@ func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, clus
 	if t.fleet {
 		return s.fleetObjects(w, r, t, verb)
 	}
-	res, err := mirrored(cluster, t)
+	res, err := s.mirrored(cluster, t)
 	if err != nil {
 		return err
 	}

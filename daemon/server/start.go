@@ -87,29 +87,16 @@ func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time
 	if now, ok := s.fleet.Cluster(c.Name()); !ok || now != c {
 		return false, false // it has left
 	}
-	since, _ := c.Discovered()
+	since := s.discovered(c)
 	if since.IsZero() {
 		awaited = now.Sub(s.began) < s.grace
 		return awaited, awaited
 	}
-	if since.Before(s.began) {
-		since = s.began
-	}
 	for _, res := range c.Resources() {
-		if res.Synced() || m.missed[res] {
-			continue
+		if s.resourceLocked(m, res, since, now) {
+			awaited = true
+			holds = holds || !res.Refused()
 		}
-		h := res.Health().Reflector
-		progress := since
-		if h.LastWord.After(progress) {
-			progress = h.LastWord
-		}
-		if now.Sub(progress) >= s.grace || now.Sub(since) >= mostGraces*s.grace {
-			m.missed[res] = true
-			continue
-		}
-		awaited = true
-		holds = holds || !res.Refused()
 	}
 	return awaited, holds
 }
@@ -122,6 +109,31 @@ func (s *startup) isOver() bool {
 	return s.ready
 }
 
+// discovered says when a member first told what it serves, or when the start began if that is later. It is zero for a
+// member that has not.
+func (s *startup) discovered(c *fleet.Cluster) time.Time {
+	since, _ := c.Discovered()
+	if !since.IsZero() && since.Before(s.began) {
+		return s.began
+	}
+	return since
+}
+
+// resourceLocked says whether a resource is awaited, of a member that said at some time what it serves.
+func (s *startup) resourceLocked(m *awaitedMember, res *fleet.Resource, since, now time.Time) bool {
+	if res.Synced() || m.missed[res] {
+		return false
+	}
+	progress := since
+	if last := res.Health().Reflector.LastWord; last.After(progress) {
+		progress = last
+	}
+	if now.Sub(progress) >= s.grace || now.Sub(since) >= mostGraces*s.grace {
+		m.missed[res] = true
+	}
+	return !m.missed[res]
+}
+
 // hasBegun reports whether the server runs.
 func (s *startup) hasBegun() bool {
 	s.mu.Lock()
@@ -130,15 +142,22 @@ func (s *startup) hasBegun() bool {
 }
 
 // awaits reports whether a request for a resource of a member has to wait. res is nil where the member has not said
-// what it serves.
-func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource) bool {
+// what it serves. Nothing but that resource is looked at: a request costs the same however many others there are.
+func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.began.IsZero() {
 		return true
 	}
 	m := s.awaited[c]
-	return m != nil && (res == nil || !m.missed[res])
+	if m == nil {
+		return false
+	}
+	since := s.discovered(c)
+	if res == nil || since.IsZero() {
+		return now.Sub(s.began) < s.grace
+	}
+	return s.resourceLocked(m, res, since, now)
 }
 
 // absent is a member that a request for all clusters cannot be answered for.

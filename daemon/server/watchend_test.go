@@ -81,7 +81,7 @@ func newInside(t *testing.T) *inside {
 	return nil
 }
 
-func (s *inside) fleetHub() *fleetHub { return s.all.get(s.res.GVR(), s.fleet.Clusters()) }
+func (s *inside) fleetHub() *fleetHub { return s.all.get(s.res.GVR(), s.fleet) }
 
 // endFeeds ends every watch of a view.
 func (s *inside) endFeeds(view string, err error) {
