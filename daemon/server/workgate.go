@@ -27,7 +27,8 @@ const (
 var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millisecond}
 
 // workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short requests.
-// Work runs in slices of time. After each slice the client that has used the least time gets the next one; within a
+// A request that is alone in the gate is lent that processor too, until another request comes: one large list uses the
+// whole machine, and short requests beside it wait no longer than its slices. Work runs in slices of time. After each slice the client that has used the least time gets the next one; within a
 // client the request that has used little goes before one that has used much, and of those alike the older one. So a
 // small list is answered at once beside any number of scans, many long scans are finished one after the other instead
 // of all of them late, and no client waits for the work of another beyond its share.
@@ -35,11 +36,13 @@ var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millise
 // Whatever waits for a client's socket must not hold a turn.
 type workGate struct {
 	slots    int    // how much work runs at a time
+	lent     int    // how much does of a request that is alone
 	requests *quota // requests in the gate
 
 	mu      sync.Mutex
 	arrived uint64 // requests so far
 	running int
+	busy    int                       // requests that have work which runs or waits
 	clients map[clientKey]*workClient // those that have work which runs or waits
 	clock   time.Duration             // how much the client had used that got the last turn
 }
@@ -62,6 +65,7 @@ type workRequest struct {
 	client clientKey
 	number uint64 // in the order of arrival
 	used   time.Duration
+	parts  int // that run or wait
 }
 
 // work is a request in the gate, or a part of one with a goroutine of its own. It belongs to one goroutine.
@@ -76,9 +80,9 @@ type work struct {
 	holds    bool          // it has a turn, or will receive it; the gate's lock guards it
 }
 
-// newWorkGate leaves one processor to everything else where there are several.
+// newWorkGate leaves one processor to everything else where there are several requests and several processors.
 func newWorkGate(processors int) *workGate {
-	return &workGate{slots: max(1, processors-1), requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
+	return &workGate{slots: max(1, processors-1), lent: max(1, processors), requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
 }
 
 // begin waits for the first turn of a request. The caller must call end.
@@ -214,6 +218,7 @@ func (w *work) giveUp() {
 			q := &g.clients[w.request.client].waiting[i]
 			q.work = slices.DeleteFunc(q.work, func(other *work) bool { return other == w })
 		}
+		g.removePart(w.request)
 	}
 	g.forgetIdle(w.request.client)
 	g.giveTurns()
@@ -238,6 +243,24 @@ func (g *workGate) enqueue(w *work) {
 		return 1
 	})
 	q.work = slices.Insert(q.work, at, w)
+	if w.request.parts++; w.request.parts == 1 {
+		g.busy++
+	}
+}
+
+// removePart notes that a part of a request neither runs nor waits any more. The lock is held.
+func (g *workGate) removePart(r *workRequest) {
+	if r.parts--; r.parts == 0 {
+		g.busy--
+	}
+}
+
+// limit is how much work may run now. The lock is held.
+func (g *workGate) limit() int {
+	if g.busy <= 1 {
+		return g.lent
+	}
+	return g.slots
 }
 
 // release ends a turn and charges what it took in place of the whole slice that was charged for it. The lock is held.
@@ -249,6 +272,7 @@ func (g *workGate) release(w *work) {
 	c.running--
 	c.used += took - workSlice
 	g.running--
+	g.removePart(w.request)
 }
 
 // forgetIdle drops a client that has no work. What it used before does not count when it comes back. The lock is held.
@@ -261,7 +285,7 @@ func (g *workGate) forgetIdle(key clientKey) {
 // giveTurns gives turns while there are slots and work that waits. A whole slice is charged beforehand, so that a
 // client does not get all slots before its use is known. The lock is held.
 func (g *workGate) giveTurns() {
-	for g.running < g.slots {
+	for g.running < g.limit() {
 		var least *workClient
 		for _, c := range g.clients {
 			if c.waits() && (least == nil || c.used < least.used) {

@@ -46,7 +46,7 @@ func scans(t *testing.T, g *workGate, wg *sync.WaitGroup, client clientKey, n in
 func (g *workGate) empty() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.running == 0 && len(g.clients) == 0 && g.requests.empty()
+	return g.running == 0 && g.busy == 0 && len(g.clients) == 0 && g.requests.empty()
 }
 
 func TestShortWorkIsDoneAtOnceBesideManyScans(t *testing.T) {
@@ -144,6 +144,62 @@ func TestNoMoreWorkRunsThanThereAreSlots(t *testing.T) {
 		wg.Wait()
 		if n := most.Load(); n != 3 || !g.empty() {
 			t.Errorf("%d ran at a time, with 4 processors; the gate: %+v", n, g)
+		}
+	})
+}
+
+func TestARequestThatIsAloneUsesAllProcessorsUntilAnotherComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newWorkGate(2)
+		list, err := g.begin(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list.leave()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var running, most atomic.Int64
+		for range 4 {
+			part := list.part(ctx)
+			wg.Go(func() {
+				for part.resume() == nil {
+					most.Store(max(most.Load(), running.Add(1)))
+					time.Sleep(workSlice)
+					running.Add(-1)
+					part.leave()
+				}
+			})
+		}
+		// mostIn is how many parts of the list run at a time from now on.
+		mostIn := func(d time.Duration) int64 {
+			time.Sleep(workSlice) // turns that were given before end
+			most.Store(0)
+			time.Sleep(d)
+			return most.Load()
+		}
+		if n := mostIn(time.Second); n != 2 {
+			t.Errorf("%d parts of a list that is alone run at a time on 2 processors", n)
+		}
+		scan, err := g.begin(t.Context(), "another")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			scanFor(scan, time.Second) //nolint:errcheck // it cannot fail while the test runs
+			scan.end()
+		}()
+		if n := mostIn(time.Second); n != 1 {
+			t.Errorf("%d parts of a list run at a time beside a scan: no processor is left for short requests", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := mostIn(time.Second); n != 2 {
+			t.Errorf("%d parts of a list run at a time after the scan", n)
+		}
+		cancel()
+		wg.Wait()
+		list.end()
+		if !g.empty() {
+			t.Errorf("the gate: %+v", g)
 		}
 	})
 }

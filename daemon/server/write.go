@@ -202,7 +202,7 @@ func (l *listing) writeAhead(w io.Writer) error {
 	)
 	defer making.Wait()
 	defer cancel()
-	ahead := min(l.work.gate.slots+2, maxAhead)
+	ahead := min(l.work.gate.lent+2, maxAhead)
 	for at := 0; ; {
 		for at < len(l.items) && len(pending) < ahead && (len(pending) == 0 || l.memory.tryAdd(pieceBytes)) {
 			n, buf := l.nextPiece(at)
