@@ -112,7 +112,7 @@ func resourceName(r *server.ResourceReport) string {
 	return clean(r.Resource + "." + r.Group)
 }
 
-// follow shows every report that the server sends, and asks again when it ends.
+// follow shows the report whenever the server tells of a change, and asks again when the stream ends.
 func (c *statusCommand) follow(ctx context.Context, s *session, show func(*server.Report) error) error {
 	pause := newPause()
 	for first := true; ctx.Err() == nil; first = false {
@@ -139,15 +139,19 @@ func (c *statusCommand) stream(ctx context.Context, s *session, show func(*serve
 	defer body.Close()
 	limited := &io.LimitedReader{R: body}
 	dec := json.NewDecoder(limited)
+	var all server.Report
 	for {
 		limited.N = maxEvent
-		var r server.Report
-		switch err := dec.Decode(&r); {
+		var update server.ReportUpdate
+		switch err := dec.Decode(&update); {
 		case errors.Is(err, io.EOF) && limited.N > 0:
 			return nil
 		case err != nil:
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
+		all.Update(&update)
+		r := all
+		r.Clusters = slices.Clone(all.Clusters) // the others are not shown, but go on
 		if err := c.narrow(&r); err != nil {
 			return err
 		}

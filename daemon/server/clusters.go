@@ -85,7 +85,7 @@ func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && isWatch(r) && name == "":
 		err = s.followReport(w, r)
 	case r.Method == http.MethodGet && name == "":
-		writeJSON(w, http.StatusOK, s.report())
+		writeJSON(w, http.StatusOK, s.report(time.Now()))
 	case r.Method == http.MethodGet:
 		err = s.oneReport(w, name)
 	case r.Method == http.MethodPost && name == "":
@@ -100,8 +100,8 @@ func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) report() Report {
-	out := Report{Now: time.Now(), Memory: memory(), Clusters: []ClusterReport{}}
+func (s *Server) report(now time.Time) Report {
+	out := Report{Now: now, Memory: memory(), Clusters: []ClusterReport{}}
 	for _, c := range s.fleet.Clusters() {
 		out.Clusters = append(out.Clusters, clusterReport(c, out.Now))
 	}
@@ -138,35 +138,6 @@ func (s *Server) oneReport(w http.ResponseWriter, name string) error {
 	}
 	writeJSON(w, http.StatusOK, clusterReport(c, time.Now()))
 	return nil
-}
-
-// followReport sends the report once a second, a line each.
-func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
-	open, err := s.takeWatch(r)
-	if err != nil {
-		return err
-	}
-	defer open.close()
-	st := &stream{w: w, ctl: http.NewResponseController(w)}
-	st.begin()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		b, err := json.Marshal(s.report())
-		if err != nil {
-			return nil // it has begun: nothing else can be said
-		}
-		if st.write(append(b, '\n')) != nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-r.Context().Done():
-			return nil
-		case <-s.stopping:
-			return nil
-		}
-	}
 }
 
 // maxJoin is how large a kubeconfig may be.

@@ -15,6 +15,8 @@
 // endpoints, roles; names of classes stay as they are. Selectors, expressions and orders see objects as they are
 // shown, but for their versions; metadata.name and metadata.namespace in a field selector may also be a cluster's
 // own, and then mean those of every cluster. /clusters tells how all is doing, and lets clusters join and leave.
+// With watch=true it goes on: each line after the first has what changed (see ReportUpdate), and a line comes every 10
+// seconds though nothing did.
 //
 // /livez, /healthz and /readyz are about the daemon, by any name and without a token, for kubelets: it is ready once
 // /fleet is answered, whatever happens to a cluster later. ?verbose shows each cluster, and needs the token. The same

@@ -29,7 +29,7 @@ func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.S
 		tb.Fatal(err)
 	}
 	for i := range clusters {
-		c := &door{Server: informertest.NewServer(), turned: make(chan struct{})}
+		c := &door{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)), turned: make(chan struct{})}
 		if held {
 			c.hold(func(path string) bool { return strings.Contains(path, "/things") })
 		}

@@ -105,11 +105,13 @@ func (s *small) ready(t *testing.T, pods int) {
 	defer reports.Body.Close()
 	stop := context.AfterFunc(ctx, func() { reports.Body.Close() })
 	defer stop()
+	var report server.Report
 	for in := json.NewDecoder(reports.Body); ; {
-		var report server.Report
-		if err := in.Decode(&report); err != nil {
+		var update server.ReportUpdate
+		if err := in.Decode(&update); err != nil {
 			t.Fatalf("the pods did not come: %v", err)
 		}
+		report.Update(&update)
 		have := 0
 		for _, c := range report.Clusters {
 			for _, r := range c.Resources {

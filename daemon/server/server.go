@@ -40,6 +40,7 @@ type Server struct {
 	guard    *guard
 	start    *startup
 	served   catalogs
+	reports  reportFeed
 	hubs     hubs
 	all      fleetHubs
 	engine   *query.Engine[*fleet.Object]
@@ -68,6 +69,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory", requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	s.served.fleet = f
+	s.reports.report = s.report
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

@@ -26,7 +26,8 @@
 // # The modules
 //
 // main.js puts the page together. api.js is the only one that sends requests. The overview
-// is pipeline.js (clusters), lane.js (the drawing) and rates.js (events per second); the
+// is report.js (the state of the fleet out of its changes), pipeline.js (clusters), lane.js (the
+// drawing) and rates.js (events per second); the
 // browser of objects is browser.js, listing.js (pages and changes), grid.js (the table), feed.js,
 // namespaces.js (the picker), detail.js and yaml.js; clusters.js has the dialogs to join and leave,
 // signin.js the form for the token, which token.js keeps. dom.js, format.js, route.js, theme.js and

@@ -2,12 +2,19 @@
 // /clusters/{name}. The page knows no other address. Every request carries the token, if
 // there is one; one that is refused for its token waits until somebody gives another.
 
+import { Report } from './report.js';
 import { another, current } from './token.js';
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
 // A line of a stream that is longer than this is no object of Kubernetes.
 const MAX_LINE = 64 << 20;
+
+// The daemon looks once a second for changes of the fleet's state: no line for longer means that there are none.
+const CALM = 1500;
+
+// A line comes every ten seconds in any case. After this many milliseconds without one the connection is dead.
+const DEAD = 30000;
 
 // A stream hands the page back after this many milliseconds of parsing.
 const SLICE = 8;
@@ -120,9 +127,55 @@ async function* documents(path, options) {
   }
 }
 
-// watchFleet yields the state of all clusters once a second.
-export function watchFleet(signal) {
-  return documents('/clusters?watch=true', { signal });
+// watchFleet yields the state of all clusters whenever it changes, and about once a second while it does not.
+export async function* watchFleet(signal) {
+  const report = new Report();
+  const end = new AbortController(); // a read that waits ends by this alone
+  const lines = documents('/clusters?watch=true', { signal: AbortSignal.any([signal, end.signal]) });
+  const read = () => {
+    const line = lines.next();
+    line.catch(() => {}); // whoever awaits it hears of a failure
+    return line;
+  };
+  try {
+    let next = read();
+    let doc = null;
+    let heard = 0;
+    let wait = CALM;
+    for (;;) {
+      const got = doc ? await within(next, wait) : await next;
+      const passed = performance.now() - heard;
+      if (got === LATE) {
+        wait = 1000;
+        if (passed > DEAD) throw new ApiError(`the daemon has said nothing for ${Math.round(passed / 1000)} seconds`, 0, 'Silent');
+        yield report.later(new Date(Date.parse(doc.now) + passed).toISOString());
+        continue;
+      }
+      if (got.done) return;
+      doc = report.take(got.value);
+      heard = performance.now();
+      wait = CALM;
+      next = read();
+      yield doc;
+    }
+  } finally {
+    end.abort();
+  }
+}
+
+const LATE = Symbol('late');
+
+// within waits for a promise, but no longer than some milliseconds.
+async function within(promise, milliseconds) {
+  let timer = 0;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(() => resolve(LATE), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 // join gives the daemon a cluster.

@@ -1,4 +1,4 @@
-// The overview: every cluster with its pipelines. Documents come once a second; what is
+// The overview: every cluster with its pipelines. Documents come about once a second; what is
 // there is changed in place, so nothing flickers and the focus stays.
 
 import { el, say, mark, order } from './dom.js';

@@ -2,6 +2,7 @@
 
 const KEPT = 60; // samples, one a second
 const QUIET_AFTER = 30; // seconds without an event
+const LEAST = 0.5; // seconds between two documents that give a rate
 
 // Rates remembers the totals of the last document.
 export class Rates {
@@ -10,11 +11,12 @@ export class Rates {
   #arrived = 0;
 
   // take reads a document of the fleet that arrived at a time of our own clock, in
-  // milliseconds, and says whether there are rates now: one document alone gives none.
+  // milliseconds, and says whether there are rates now: one document alone gives none. What came too soon after
+  // another counts with the next one.
   take(doc, arrived = performance.now()) {
     const time = Date.parse(doc.now) / 1000;
     const passed = this.#time ? between(time - this.#time, (arrived - this.#arrived) / 1000) : 0;
-    if (this.#time && passed <= 0) return false;
+    if (this.#time && passed < LEAST) return false;
     this.#time = time;
     this.#arrived = arrived;
     const seen = new Set();

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// reportEvery is how often it is looked what has changed, for all who follow the report together.
+	reportEvery = time.Second
+	// reportHeartbeat is after how long a line is sent though nothing has changed.
+	reportHeartbeat = 10 * time.Second
+	// reportLines is how many lines a follower may be behind. One that is further behind gets the whole report again.
+	reportLines = 16
+)
+
+// reportFeed has the lines that all who follow the report are sent. A line is made once, by the follower that first
+// asks after a second has passed. While nobody follows, nothing is made and nothing is kept.
+type reportFeed struct {
+	report func(now time.Time) Report
+
+	mu        sync.Mutex
+	followers int
+	last      Report
+	made      time.Time           // when last was
+	beat      time.Time           // of the last line that had the clusters' lags
+	number    uint64              // of the newest line
+	lines     [reportLines][]byte // the newest ones, by their number modulo reportLines
+	whole     []byte              // last as a line, once somebody has needed it
+}
+
+// join adds a follower. It has to call leave.
+func (f *reportFeed) join() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.followers++
+}
+
+func (f *reportFeed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followers--; f.followers == 0 {
+		f.last, f.made, f.lines, f.whole = Report{}, time.Time{}, [reportLines][]byte{}, nil
+		f.number += reportLines // what was is of no use to the next follower
+	}
+}
+
+// next returns what a follower is sent that has all lines up to a number, 0 for none, and the number it has them up to
+// then. The lines are shared and must not be changed. There are none if nothing is to be said.
+func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	// Followers tick at different times; a little less than the period makes one of them look in each.
+	if now.Sub(f.made) >= reportEvery*9/10 {
+		if err := f.look(now); err != nil {
+			return nil, 0, err
+		}
+	}
+	if seen == 0 || f.number-seen > reportLines {
+		if f.whole == nil {
+			if f.whole, err = encodeLine(&ReportUpdate{Now: f.last.Now, Memory: f.last.Memory, Whole: true, Clusters: f.last.Clusters}); err != nil {
+				return nil, 0, err
+			}
+		}
+		return f.whole, f.number, nil
+	}
+	if f.number-seen == 1 {
+		return f.lines[f.number%reportLines], f.number, nil
+	}
+	for n := seen + 1; n <= f.number; n++ {
+		lines = append(lines, f.lines[n%reportLines]...)
+	}
+	return lines, f.number, nil
+}
+
+// look makes the next line if there is something to be said. The lock is held.
+func (f *reportFeed) look(now time.Time) error {
+	report := f.report(now)
+	first := f.made.IsZero()
+	update, news := report.since(&f.last)
+	f.last, f.made, f.whole = report, now, nil
+	if first {
+		f.number++ // nobody has anything yet that a line could be added to
+		f.beat = now
+		return nil
+	}
+	if now.Sub(f.beat) >= reportHeartbeat {
+		update.Lags, news, f.beat = report.lags(), true, now
+	}
+	if !news {
+		return nil
+	}
+	line, err := encodeLine(&update)
+	if err != nil {
+		return err
+	}
+	f.number++
+	f.lines[f.number%reportLines] = line
+	return nil
+}
+
+func encodeLine(u *ReportUpdate) ([]byte, error) {
+	b, err := json.Marshal(u)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clip(append(b, '\n')), nil
+}
+
+// followReport sends the report, and then what changes of it, a line each.
+func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
+	open, err := s.takeWatch(r)
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	held := s.memory.open(s.clientOf(r))
+	defer held.close()
+	s.reports.join()
+	defer s.reports.leave()
+	lines, seen, err := s.reports.next(0)
+	if err == nil {
+		err = held.set(int64(len(lines)))
+	}
+	if err != nil {
+		return err
+	}
+	st := &stream{w: w, ctl: http.NewResponseController(w)}
+	st.begin()
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		if st.write(lines) != nil {
+			return nil
+		}
+		lines = nil
+		held.set(0) //nolint:errcheck // less is always granted
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return nil
+		case <-s.stopping:
+			return nil
+		}
+		if lines, seen, err = s.reports.next(seen); err != nil || held.set(int64(len(lines))) != nil {
+			return nil // it has begun: the end is all that can still be said, and the follower comes again
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// ReportUpdate is a line of /clusters?watch=true. The first line is whole; each line after it has what is no longer as
+// the lines before said, and there is none while nothing changes. Update puts them together.
+type ReportUpdate struct {
+	Now    time.Time `json:"now"`
+	Memory Memory    `json:"memory"`
+	// Whole says that Clusters are all there are, and that nothing which lines before said counts any more.
+	Whole bool `json:"whole,omitempty"`
+	// Clusters are those that are new, or that have other resources than before, with everything about them.
+	Clusters []ClusterReport `json:"clusters,omitzero"`
+	// Changed are clusters of which something else has changed. Their Resources are only those that have changed.
+	Changed []ClusterReport `json:"changed,omitempty"`
+	// Left are the names of clusters that are no longer members.
+	Left []string `json:"left,omitempty"`
+	// Lags are the LagSeconds of all clusters by name. They are told every 10 seconds, whatever else happens.
+	Lags map[string]float64 `json:"lags,omitempty"`
+}
+
+// quietLag is the age from which on the last word about a resource is news. An idle watch hears a word each minute, so
+// a smaller age says that all is well, and to tell it to every page whenever it changes is most of the report.
+const quietLag = 2 * time.Minute
+
+// silent reports whether the resource has heard nothing for longer than an idle watch does.
+func (r *ResourceReport) silent() bool { return r.LagSeconds >= quietLag.Seconds() }
+
+// differs reports whether a resource is worth telling of.
+func (r *ResourceReport) differs(old *ResourceReport) bool {
+	a, b := *r, *old
+	a.LagSeconds, b.LagSeconds = 0, 0
+	return a != b || r.silent() != old.silent()
+}
+
+// sameResource reports whether two reports are about the same resource.
+func (r *ResourceReport) sameResource(other *ResourceReport) bool {
+	return r.Resource == other.Resource && r.Version == other.Version && r.Group == other.Group
+}
+
+// Update brings a report up to date with the next line of a watch. Ages of the last word about a resource are as of
+// the line that told of it last; those above two minutes grow until another line tells of it.
+func (r *Report) Update(u *ReportUpdate) {
+	if u.Whole {
+		r.Clusters = nil
+	}
+	passed := u.Now.Sub(r.Now).Seconds()
+	for i := range r.Clusters {
+		for k := range r.Clusters[i].Resources {
+			if res := &r.Clusters[i].Resources[k]; res.silent() {
+				res.LagSeconds += passed
+			}
+		}
+	}
+	r.Now, r.Memory = u.Now, u.Memory
+	r.Clusters = slices.DeleteFunc(r.Clusters, func(c ClusterReport) bool { return slices.Contains(u.Left, c.Name) })
+	for _, c := range u.Clusters {
+		if at, ok := r.find(c.Name); ok {
+			r.Clusters[at] = c
+		} else {
+			r.Clusters = slices.Insert(r.Clusters, at, c)
+		}
+	}
+	for _, c := range u.Changed {
+		if at, ok := r.find(c.Name); ok {
+			c.Resources = withChanged(r.Clusters[at].Resources, c.Resources)
+			r.Clusters[at] = c
+		}
+	}
+	for i := range r.Clusters {
+		if lag, ok := u.Lags[r.Clusters[i].Name]; ok {
+			r.Clusters[i].LagSeconds = lag
+		}
+	}
+}
+
+// withChanged puts resources in the place of what they were.
+func withChanged(all, changed []ResourceReport) []ResourceReport {
+	for i := range changed {
+		if at := slices.IndexFunc(all, func(r ResourceReport) bool { return r.sameResource(&changed[i]) }); at >= 0 {
+			all[at] = changed[i]
+		}
+	}
+	return all
+}
+
+func (r *Report) find(cluster string) (at int, ok bool) {
+	return slices.BinarySearchFunc(r.Clusters, cluster, func(c ClusterReport, name string) int { return cmp.Compare(c.Name, name) })
+}
+
+// since returns what has changed since an older report. ok is false if nothing has that is worth telling of.
+func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
+	u = ReportUpdate{Now: r.Now, Memory: r.Memory}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		at, known := old.find(c.Name)
+		if !known || !slices.EqualFunc(c.Resources, old.Clusters[at].Resources, func(a, b ResourceReport) bool { return a.sameResource(&b) }) {
+			u.Clusters = append(u.Clusters, *c)
+			continue
+		}
+		before := &old.Clusters[at]
+		change := *c
+		change.Resources = []ResourceReport{}
+		for k := range c.Resources {
+			if c.Resources[k].differs(&before.Resources[k]) {
+				change.Resources = append(change.Resources, c.Resources[k])
+			}
+		}
+		if len(change.Resources) > 0 || c.headDiffers(before) {
+			u.Changed = append(u.Changed, change)
+		}
+	}
+	for i := range old.Clusters {
+		if _, there := r.find(old.Clusters[i].Name); !there {
+			u.Left = append(u.Left, old.Clusters[i].Name)
+		}
+	}
+	return u, len(u.Clusters)+len(u.Changed)+len(u.Left) > 0
+}
+
+// headDiffers reports whether something is to be told of the cluster itself.
+func (c *ClusterReport) headDiffers(old *ClusterReport) bool {
+	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version || c.Origin != old.Origin
+}
+
+// lags are the ages of the last word of all clusters, as exact as people read them.
+func (r *Report) lags() map[string]float64 {
+	out := make(map[string]float64, len(r.Clusters))
+	for i := range r.Clusters {
+		out[r.Clusters[i].Name] = math.Round(r.Clusters[i].LagSeconds*10) / 10
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+// The state of the fleet out of the lines of /clusters?watch=true: the first line has everything, each later one
+// what changed. Lines come only when something has changed, and every ten seconds.
+
+// A word about a resource that is older than this many seconds is news; it grows older until another line tells of it.
+const QUIET = 120;
+
+const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+const key = (r) => `${r.group}/${r.version}/${r.resource}`;
+
+// Report puts the lines together.
+export class Report {
+  #doc = null;
+
+  // take adds a line, and gives back the state of the fleet as a document.
+  take(line) {
+    const clusters = new Map();
+    if (!line.whole && this.#doc) for (const c of this.later(line.now).clusters) clusters.set(c.name, c);
+    for (const name of line.left ?? []) clusters.delete(name);
+    for (const c of line.clusters ?? []) clusters.set(c.name, c);
+    for (const c of line.changed ?? []) {
+      const known = clusters.get(c.name);
+      if (!known) continue;
+      const changed = new Map(c.resources.map((r) => [key(r), r]));
+      clusters.set(c.name, { ...c, resources: known.resources.map((r) => changed.get(key(r)) ?? r) });
+    }
+    for (const [name, lagSeconds] of Object.entries(line.lags ?? {})) {
+      if (clusters.has(name)) clusters.set(name, { ...clusters.get(name), lagSeconds });
+    }
+    this.#doc = { now: line.now, memory: line.memory, clusters: [...clusters.values()].sort(byName) };
+    return this.#doc;
+  }
+
+  // later gives the document as it is at another time at which no line told of a change.
+  later(now) {
+    const passed = (Date.parse(now) - Date.parse(this.#doc.now)) / 1000;
+    const age = (r) => (r.lagSeconds >= QUIET ? { ...r, lagSeconds: r.lagSeconds + passed } : r);
+    return { ...this.#doc, now, clusters: this.#doc.clusters.map((c) => ({ ...c, resources: (c.resources ?? []).map(age) })) };
+  }
+}
