@@ -9,6 +9,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/informertest/kit"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
@@ -21,14 +22,14 @@ import (
 func TestConformance(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
-			informertest.Conformance(t, func(s informertest.Setup) (informertest.Subject, error) {
+			kit.Conformance(t, func(s kit.Setup) (kit.Subject, error) {
 				return newSubject(s, informer.Layout(layout))
 			})
 		})
 	}
 }
 
-func newSubject(s informertest.Setup, how ...informer.Option) (informertest.Subject, error) {
+func newSubject(s kit.Setup, how ...informer.Option) (kit.Subject, error) {
 	src, err := kube.Typed[*corev1.Pod](s.Config)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package informertest tests informers: ours, and those of whoever uses them.
-// It has an API server in memory, a conformance kit and a simulator.
+// Package informertest has what tests of informers need: an API server in memory and a simulator. The conformance kit
+// is in package kit below it.
 //
 // # The server
 //
@@ -26,14 +26,6 @@
 // A watch that cannot be served is told so by an ERROR event, as the API server's
 // watch cache does; a version that is too large is refused at once, without the
 // three seconds of hope.
-//
-// # The conformance kit
-//
-// Conformance runs an informer, given as a Subject, through one subtest per
-// promise of this project: on pipes and in fake time, so that hours of faults pass
-// in moments. What an informer does not keep is listed as Broken, and the kit
-// checks that too. client-go's own informer is run through it in this package's
-// tests; its list shows what the promises are worth.
 //
 // # The simulator
 //

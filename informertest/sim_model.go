@@ -9,10 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mirador-k8s/mirador/object"
 )
+
+var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // The labels of a simulated pod: the number of the write that made it, its value in
 // the index, and what the transform does with it.
@@ -197,4 +200,12 @@ func newElsewhere(r *resource) *entry {
 		panic(fmt.Sprintf("informertest: %v", err))
 	}
 	return e
+}
+
+// versionIn gives the version of a pod, or "" of none.
+func versionIn(p *corev1.Pod) object.Version {
+	if p == nil {
+		return ""
+	}
+	return object.Version(p.ResourceVersion)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/informers"
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/informertest/kit"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -24,7 +25,7 @@ type subject struct {
 	cancel   context.CancelFunc
 }
 
-func newSubject(setup informertest.Setup) (informertest.Subject, error) {
+func newSubject(setup kit.Setup) (kit.Subject, error) {
 	cfg := rest.CopyConfig(setup.Config)
 	cfg.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(cfg)
@@ -122,7 +123,7 @@ func (s *subject) Health() informertest.Health {
 
 // broken is what compat does not keep: it is what client-go's API says, or comes
 // with client-go's clients, which decode before we see anything.
-var broken = []informertest.Broken{
+var broken = []kit.Broken{
 	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "what arrives is applied, as in client-go"},
 	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again, as in client-go"},
 	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "one update, as in client-go"},
@@ -142,5 +143,5 @@ func TestThePromisesThatHoldForClientGosAPI(t *testing.T) {
 	crash := utilruntime.ReallyCrash
 	utilruntime.ReallyCrash = false // a handler's panic follows this switch
 	defer func() { utilruntime.ReallyCrash = crash }()
-	informertest.Conformance(t, newSubject, broken...)
+	kit.Conformance(t, newSubject, broken...)
 }

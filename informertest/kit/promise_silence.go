@@ -1,4 +1,4 @@
-package informertest
+package kit
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -20,7 +21,7 @@ func nothingSilent() []promise {
 			s := k.subject()
 			k.startSynced(s)
 			k.expectProblem(s, func() {
-				k.reopen(Fault{Verbs: []string{"watch"}, Undecodable: 1, Times: 1})
+				k.reopen(informertest.Fault{Verbs: []string{"watch"}, Undecodable: 1, Times: 1})
 				k.update("a")
 				k.create("b")
 				k.has(s, "b")
@@ -31,8 +32,8 @@ func nothingSilent() []promise {
 		}},
 		{"P12_UndecodableObjectInAListIsReported", func(k *kit) {
 			k.create("a", "b", "c")
-			k.server.Inject(Fault{RefuseInitialEvents: true})
-			k.server.Inject(Fault{Verbs: []string{"list"}, Undecodable: 2})
+			k.server.Inject(informertest.Fault{RefuseInitialEvents: true})
+			k.server.Inject(informertest.Fault{Verbs: []string{"list"}, Undecodable: 2})
 			s := k.subject()
 			k.expectProblem(s, func() {
 				k.start(s)
@@ -46,7 +47,7 @@ func nothingSilent() []promise {
 			s := k.subject()
 			k.startSynced(s)
 			k.expectProblem(s, func() {
-				k.reopen(Fault{Verbs: []string{"watch"}, GarbageFrame: 1, Times: 1})
+				k.reopen(informertest.Fault{Verbs: []string{"watch"}, GarbageFrame: 1, Times: 1})
 				k.update("a")
 				k.create("b")
 				k.converges(s, 10*time.Minute)
@@ -156,14 +157,14 @@ func staleness() []promise {
 				k.eventually(5*time.Minute, "the state is "+want, func() bool { return s.Health().State == want })
 			}
 			k.create("a")
-			remove := k.server.Inject(Fault{Delay: time.Minute, Times: 1})
+			remove := k.server.Inject(informertest.Fault{Delay: time.Minute, Times: 1})
 			s := k.subject()
 			r := k.start(s)
 			time.Sleep(time.Second)
 			state(s, "listing")
 			remove()
 			state(s, "streaming")
-			remove = k.server.Inject(Fault{Code: 500})
+			remove = k.server.Inject(informertest.Fault{Code: 500})
 			k.server.CutWatches()
 			state(s, "retrying")
 			remove()

@@ -1,10 +1,11 @@
-package informertest
+package kit
 
 import (
 	"math/rand/v2"
 	"testing/synctest"
 	"time"
 
+	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -14,7 +15,7 @@ func (k *kit) restore(version string) {
 	if err := k.server.Restore(object.Version(version)); err != nil {
 		k.fatalf("%v", err)
 	}
-	k.server.Inject(Fault{Verbs: []string{"watch"}, Code: 410, AsEvent: true, Times: 1})
+	k.server.Inject(informertest.Fault{Verbs: []string{"watch"}, Code: 410, AsEvent: true, Times: 1})
 }
 
 // orders are P2, P3 and P4: in which order handlers are told, and when.
@@ -67,7 +68,7 @@ func orders() []promise {
 			k.createMany(10)
 			s := k.subject()
 			recs := []*recorder{k.record(s, "one"), k.record(s, "two"), {}}
-			k.handle(s, "slow", func(e Event) {
+			k.handle(s, "slow", func(e informertest.Event) {
 				time.Sleep(50 * time.Millisecond)
 				recs[2].handle(e)
 			})
@@ -97,7 +98,7 @@ func orders() []promise {
 			k.createMany(20)
 			s := k.subject()
 			told := &recorder{}
-			k.handle(s, "reader", func(e Event) {
+			k.handle(s, "reader", func(e informertest.Event) {
 				told.handle(e)
 				if v := versionIn(e.New); v != "" {
 					p, ok := s.Get(e.Key)

@@ -1,4 +1,4 @@
-package informertest_test
+package kit_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/informertest/kit"
 	"github.com/mirador-k8s/mirador/object"
 )
 
 // mutant is client-go's informer with one thing spoilt.
 type mutant struct {
-	informertest.Subject
+	kit.Subject
 	versions func(map[object.Key]object.Version)
 	get      func(*corev1.Pod, bool) (*corev1.Pod, bool)
 	handler  func(name string, handle func(informertest.Event)) func(informertest.Event)
@@ -67,16 +68,16 @@ func (m *mutant) Run(ctx context.Context) error {
 // cases that must notice.
 var mutants = map[string]struct {
 	cases []string
-	spoil func(m *mutant, setup *informertest.Setup)
+	spoil func(m *mutant, setup *kit.Setup)
 }{
 	"forgets a pod": {
 		[]string{"P1_StoreEqualsTheServerAfterRandomWrites", "P1_StoreEqualsTheServerAfterRandomFaults", "P1_StoreEqualsTheServerAfterARestore"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.versions = func(v map[object.Key]object.Version) { delete(v, "default/pod-0001") }
 		}},
 	"tells an old state again": {
 		[]string{"P2_StatesOfAKeyNeverGoBack"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				return func(e informertest.Event) {
 					handle(e)
@@ -89,7 +90,7 @@ var mutants = map[string]struct {
 		}},
 	"swaps events for one handler": {
 		[]string{"P3_AllHandlersSeeOneOrder"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.handler = func(name string, handle func(informertest.Event)) func(informertest.Event) {
 				var kept *informertest.Event
 				return func(e informertest.Event) {
@@ -107,15 +108,15 @@ var mutants = map[string]struct {
 		}},
 	"stores after it tells": {
 		[]string{"P4_StoreIsThereBeforeTheHandler"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.get = func(*corev1.Pod, bool) (*corev1.Pod, bool) { return nil, false }
 		}},
 	"counts handlers as synced at once": {
 		[]string{"P5_InitialStateIsDeliveredBeforeSynced", "P5_LateHandlerGetsTheStateBeforeSynced"},
-		func(m *mutant, _ *informertest.Setup) { m.synced = func() bool { return true } }},
+		func(m *mutant, _ *kit.Setup) { m.synced = func() bool { return true } }},
 	"loses deletes": {
 		[]string{"P6_DeleteMissedDuringGapIsAnnounced"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				return func(e informertest.Event) {
 					if e.Type != object.Delete {
@@ -126,7 +127,7 @@ var mutants = map[string]struct {
 		}},
 	"lets one handler run at a time": {
 		[]string{"P7_BlockedHandlerDelaysNoOther"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			turn := make(chan struct{}, 1)
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				return func(e informertest.Event) {
@@ -138,7 +139,7 @@ var mutants = map[string]struct {
 		}},
 	"tells on after its end": {
 		[]string{"P9_NothingIsToldAfterRunHasReturned"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			var last func(informertest.Event)
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				last = handle
@@ -152,7 +153,7 @@ var mutants = map[string]struct {
 		[]string{"P11_NoStormWhenTheServerFails", "P11_NoStormWhenTheServerIsUnavailable", "P11_NoStormWhenTheServerIsBusy",
 			"P11_NoStormWhenAccessIsDenied", "P11_NoStormWhenBodiesAreCutShort", "P11_NoStormWhenEveryFrameIsGarbage",
 			"P11_NoStormWhenWatchesCloseAtOnce"},
-		func(m *mutant, setup *informertest.Setup) {
+		func(m *mutant, setup *kit.Setup) {
 			pods := kubernetes.NewForConfigOrDie(setup.Config).CoreV1().Pods("")
 			m.run = func(ctx context.Context) {
 				for ctx.Err() == nil {
@@ -166,7 +167,7 @@ var mutants = map[string]struct {
 		}},
 	"holds everything twice until it has synced": {
 		[]string{"P16_WatchedStateIsNotHeldTwice"},
-		func(m *mutant, setup *informertest.Setup) {
+		func(m *mutant, setup *kit.Setup) {
 			var mu sync.Mutex
 			var copies [][]byte
 			setup.Transform = func(p *corev1.Pod) (*corev1.Pod, error) {
@@ -183,7 +184,7 @@ var mutants = map[string]struct {
 		}},
 	"stores nothing": {
 		[]string{"P11_RefusedInitialEventsAreListedInstead"},
-		func(m *mutant, _ *informertest.Setup) {
+		func(m *mutant, _ *kit.Setup) {
 			m.versions = func(v map[object.Key]object.Version) { clear(v) }
 		}},
 }
@@ -192,7 +193,7 @@ func TestKitNoticesWhatIsSpoilt(t *testing.T) {
 	for what, c := range mutants {
 		for _, name := range c.cases {
 			t.Run(what+"/"+name, func(t *testing.T) {
-				failures := informertest.RunCase(t, name, func(setup informertest.Setup) (informertest.Subject, error) {
+				failures := kit.RunCase(t, name, func(setup kit.Setup) (kit.Subject, error) {
 					m := &mutant{}
 					c.spoil(m, &setup)
 					var err error

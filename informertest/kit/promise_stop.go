@@ -1,4 +1,4 @@
-package informertest
+package kit
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 // stopping is P9: stop means stop.
@@ -35,7 +37,7 @@ func stopping() []promise {
 		{"P9_StopNamesTheHandlersThatStillRun", func(k *kit) {
 			k.create("a")
 			s := k.subject()
-			k.handle(s, "the-slow-one", func(Event) { <-k.freed })
+			k.handle(s, "the-slow-one", func(informertest.Event) { <-k.freed })
 			k.start(s)
 			k.eventually(time.Minute, "the subject has synced", s.Synced)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -110,7 +112,7 @@ func kinds() []promise {
 	return []promise{
 		{"P10_ObjectsCarryTheirKind", run},
 		{"P10_ListedObjectsCarryTheirKind", func(k *kit) {
-			k.server.Inject(Fault{RefuseInitialEvents: true})
+			k.server.Inject(informertest.Fault{RefuseInitialEvents: true})
 			run(k)
 		}},
 	}

@@ -1,4 +1,4 @@
-package informertest
+package kit
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -23,7 +24,7 @@ const namespace = "default"
 // kit is what a case works with: a server, a subject and the means to judge.
 // Its methods are for the case's own goroutine, handlers excepted.
 type kit struct {
-	server     *Server
+	server     *informertest.Server
 	newSubject func(Setup) (Subject, error)
 	setup      Setup
 	closePipe  func()
@@ -46,8 +47,8 @@ type run struct {
 }
 
 func newKit(newSubject func(Setup) (Subject, error)) *kit {
-	k := &kit{server: NewServer(), newSubject: newSubject, freed: make(chan struct{})}
-	k.setup.Config, k.closePipe = Pipe(k.server)
+	k := &kit{server: informertest.NewServer(), newSubject: newSubject, freed: make(chan struct{})}
+	k.setup.Config, k.closePipe = informertest.Pipe(k.server)
 	k.setup.OnProblem = func(err error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -96,7 +97,7 @@ func (k *kit) subject() Subject {
 }
 
 // handle adds a handler to a subject.
-func (k *kit) handle(s Subject, name string, f func(Event)) (synced func() bool) {
+func (k *kit) handle(s Subject, name string, f func(informertest.Event)) (synced func() bool) {
 	synced, err := s.AddHandler(name, f)
 	if err != nil {
 		k.fatalf("adding handler %q: %v", name, err)
@@ -203,7 +204,7 @@ func (k *kit) compact() {
 // unseen does something while the subject is cut off, and leaves no history of
 // it: the subject must list again.
 func (k *kit) unseen(do func()) {
-	back := k.server.Inject(Fault{Code: 503})
+	back := k.server.Inject(informertest.Fault{Code: 503})
 	k.server.CutWatches()
 	synctest.Wait()
 	do()
@@ -215,7 +216,7 @@ func (k *kit) unseen(do func()) {
 
 // reopen makes the subject open its watch again, with a fault on it, and waits
 // until it has.
-func (k *kit) reopen(fault Fault) {
+func (k *kit) reopen(fault informertest.Fault) {
 	// A watch that ends right after it began makes some list again; not here.
 	time.Sleep(time.Minute)
 	k.server.Inject(fault)
@@ -227,24 +228,24 @@ func (k *kit) reopen(fault Fault) {
 // recorder writes down what a handler is told.
 type recorder struct {
 	mu     sync.Mutex
-	events []Event
+	events []informertest.Event
 }
 
-func (r *recorder) handle(e Event) {
+func (r *recorder) handle(e informertest.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
-func (r *recorder) all() []Event {
+func (r *recorder) all() []informertest.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]Event(nil), r.events...)
+	return append([]informertest.Event(nil), r.events...)
 }
 
 // of gives the events of one key.
-func (r *recorder) of(key object.Key) []Event {
-	var out []Event
+func (r *recorder) of(key object.Key) []informertest.Event {
+	var out []informertest.Event
 	for _, e := range r.all() {
 		if e.Key == key {
 			out = append(out, e)

@@ -1,9 +1,11 @@
-package informertest
+package kit
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 // convergence is P1: when the server is quiet, the store equals it.
@@ -76,7 +78,7 @@ func (k *kit) churn(rnd *rand.Rand, steps int, between func()) {
 func (k *kit) randomFault(rnd *rand.Rand) {
 	n := 1 + rnd.IntN(4)
 	either := []string{"list", "watch"}
-	faults := []Fault{
+	faults := []informertest.Fault{
 		{Code: 500, Verbs: either, Times: n},
 		{Code: 403, Verbs: either, Times: n},
 		{Code: 429, RetryAfter: 3 * time.Second, Verbs: either, Times: n},

@@ -1,8 +1,10 @@
-package informertest
+package kit
 
 import (
 	"testing/synctest"
 	"time"
+
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 const (
@@ -22,27 +24,27 @@ func storms() []promise {
 	out := []promise{}
 	for _, c := range []struct {
 		name  string
-		fault Fault
+		fault informertest.Fault
 	}{
-		{"TheServerFails", Fault{Verbs: either, Code: 500}},
-		{"TheServerIsUnavailable", Fault{Verbs: either, Code: 503}},
-		{"TheServerIsBusy", Fault{Verbs: either, Code: 429}},
-		{"AccessIsDenied", Fault{Verbs: either, Code: 403}},
-		{"ConnectionsBreak", Fault{Verbs: either, Refuse: true}},
-		{"BodiesAreCutShort", Fault{Verbs: either, CutAfterBytes: 40}},
-		{"EveryFrameIsGarbage", Fault{Verbs: either, GarbageFrame: 1}},
-		{"EveryVersionIsTooOld", Fault{Verbs: watches, Code: 410, AsEvent: true}},
-		{"EveryVersionIsTooOldAtOnce", Fault{Verbs: watches, Code: 410}},
-		{"EveryVersionIsTooLarge", Fault{Verbs: either, Status: TooLargeVersion(99, 1)}},
-		{"WatchesCloseAtOnce", Fault{Verbs: watches, CloseAtOnce: true}},
-		{"WatchesAreCutAfterTheirFirstFrame", Fault{Verbs: watches, CutAfterFrames: 1}},
+		{"TheServerFails", informertest.Fault{Verbs: either, Code: 500}},
+		{"TheServerIsUnavailable", informertest.Fault{Verbs: either, Code: 503}},
+		{"TheServerIsBusy", informertest.Fault{Verbs: either, Code: 429}},
+		{"AccessIsDenied", informertest.Fault{Verbs: either, Code: 403}},
+		{"ConnectionsBreak", informertest.Fault{Verbs: either, Refuse: true}},
+		{"BodiesAreCutShort", informertest.Fault{Verbs: either, CutAfterBytes: 40}},
+		{"EveryFrameIsGarbage", informertest.Fault{Verbs: either, GarbageFrame: 1}},
+		{"EveryVersionIsTooOld", informertest.Fault{Verbs: watches, Code: 410, AsEvent: true}},
+		{"EveryVersionIsTooOldAtOnce", informertest.Fault{Verbs: watches, Code: 410}},
+		{"EveryVersionIsTooLarge", informertest.Fault{Verbs: either, Status: informertest.TooLargeVersion(99, 1)}},
+		{"WatchesCloseAtOnce", informertest.Fault{Verbs: watches, CloseAtOnce: true}},
+		{"WatchesAreCutAfterTheirFirstFrame", informertest.Fault{Verbs: watches, CutAfterFrames: 1}},
 	} {
 		out = append(out, promise{"P11_NoStormWhen" + c.name, func(k *kit) { k.noStorm(c.fault) }})
 	}
 	return append(out,
 		promise{"P11_RetryAfterIsHonoured", func(k *kit) {
 			k.create("a")
-			k.server.Inject(Fault{Verbs: either, Code: 429, RetryAfter: time.Minute, Times: fuse})
+			k.server.Inject(informertest.Fault{Verbs: either, Code: 429, RetryAfter: time.Minute, Times: fuse})
 			k.start(k.subject())
 			// Long enough that a subject that honours it now and then only is found out.
 			time.Sleep(8 * time.Hour)
@@ -57,7 +59,7 @@ func storms() []promise {
 			}
 		}},
 		promise{"P11_CancelIsImmediate", func(k *kit) {
-			for _, fault := range []Fault{{Code: 500, Times: fuse}, {Code: 429, Times: fuse}, {Code: 404, Times: fuse}, {Delay: time.Hour}} {
+			for _, fault := range []informertest.Fault{{Code: 500, Times: fuse}, {Code: 429, Times: fuse}, {Code: 404, Times: fuse}, {Delay: time.Hour}} {
 				remove := k.server.Inject(fault)
 				r := k.start(k.subject())
 				time.Sleep(47 * time.Second)
@@ -72,7 +74,7 @@ func storms() []promise {
 		}},
 		promise{"P11_MissingBookmarkIsNoEndlessWait", func(k *kit) {
 			k.createMany(5)
-			k.server.Inject(Fault{Verbs: watches, NoBookmarks: true})
+			k.server.Inject(informertest.Fault{Verbs: watches, NoBookmarks: true})
 			s := k.subject()
 			k.start(s)
 			k.eventually(15*time.Minute, "the subject has synced", s.Synced)
@@ -80,7 +82,7 @@ func storms() []promise {
 		}},
 		promise{"P11_RefusedInitialEventsAreListedInstead", func(k *kit) {
 			k.createMany(5)
-			k.server.Inject(Fault{RefuseInitialEvents: true})
+			k.server.Inject(informertest.Fault{RefuseInitialEvents: true})
 			s := k.subject()
 			k.startSynced(s)
 			k.create("later")
@@ -109,7 +111,7 @@ func storms() []promise {
 
 // noStorm counts the requests of an hour in which a fault hits every request:
 // once for a subject that has never synced and once for one that has.
-func (k *kit) noStorm(fault Fault) {
+func (k *kit) noStorm(fault informertest.Fault) {
 	fault.Times = fuse
 	k.createMany(5)
 	s := k.subject()

@@ -1,4 +1,4 @@
-package informertest
+package kit
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package informertest_test
+package kit_test
 
 import (
 	"context"
@@ -10,11 +10,15 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/informertest/kit"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -24,8 +28,11 @@ type stock struct {
 	cancel   context.CancelFunc
 }
 
-func newStock(setup informertest.Setup) (informertest.Subject, error) {
-	client, err := kubernetes.NewForConfig(protobuf(setup.Config))
+func newStock(setup kit.Setup) (kit.Subject, error) {
+	cfg := rest.CopyConfig(setup.Config)
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +115,7 @@ func (s *stock) Health() informertest.Health {
 }
 
 // brokenByClientGo is what client-go v0.37.2 does not promise or does not keep.
-var brokenByClientGo = []informertest.Broken{
+var brokenByClientGo = []kit.Broken{
 	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "takes the older state over and says nothing"},
 	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again"},
 	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "UIDs are not compared: one update"},
@@ -139,7 +146,7 @@ var brokenByClientGo = []informertest.Broken{
 }
 
 func TestConformanceOfClientGo(t *testing.T) {
-	informertest.Conformance(t, newStock, brokenByClientGo...)
+	kit.Conformance(t, newStock, brokenByClientGo...)
 }
 
 // insideCrash marks the process in which TestP7_ClientGoCrashes… lets it crash.
@@ -159,8 +166,11 @@ func TestP7_ClientGoCrashesWhenAHandlerPanics(t *testing.T) {
 		s := informertest.NewServer()
 		cfg, stop := informertest.Pipe(s)
 		defer stop()
-		mustCreate(t, s, pod("a", nil))
-		sub, err := newStock(informertest.Setup{Config: cfg, OnProblem: func(error) {}})
+		a := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+		if _, err := s.Create(a); err != nil {
+			t.Fatal(err)
+		}
+		sub, err := newStock(kit.Setup{Config: cfg, OnProblem: func(error) {}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,20 @@
-package informertest
+package kit
 
 import (
 	"encoding/base64"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"sync/atomic"
+
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 // boundedStart is P16: live memory while syncing stays close to the final size.
@@ -14,7 +22,7 @@ func boundedStart() []promise {
 	return []promise{
 		{"P16_WatchedStateIsNotHeldTwice", func(k *kit) { k.checkPeak() }},
 		{"P16_ListIsNotHeldWhole", func(k *kit) {
-			k.server.Inject(Fault{RefuseInitialEvents: true})
+			k.server.Inject(informertest.Fault{RefuseInitialEvents: true})
 			k.checkPeak()
 		}},
 	}
@@ -28,7 +36,7 @@ func (k *kit) checkPeak() {
 	random := rand.NewChaCha8([32]byte{})
 	filler := make([]byte, (size-64)*3/4)
 	for i := range count {
-		p := k.pod("pod-" + string(formatVersion(uint64(10000+i))))
+		p := k.pod("pod-" + strconv.Itoa(10000+i))
 		_, _ = random.Read(filler) // it never fails
 		p.Annotations = map[string]string{"filler": base64.StdEncoding.EncodeToString(filler)}
 		if _, err := k.server.Create(p); err != nil {
@@ -68,15 +76,28 @@ func (k *kit) syncMeasured() (grown, most int64) {
 	return int64(final) - int64(base), int64(highest) - int64(base)
 }
 
-// warm makes the server encode everything once, so that its own memory no
-// longer grows.
+// warm makes the server encode everything once, so that its own memory no longer grows.
 func (k *kit) warm() {
-	entries, err := k.server.current(pods)
+	client, err := rest.HTTPClientFor(k.setup.Config)
 	if err != nil {
 		k.fatalf("%v", err)
 	}
-	for _, e := range entries {
-		e.message()
+	defer client.CloseIdleConnections()
+	for _, form := range []string{kruntime.ContentTypeJSON, kruntime.ContentTypeProtobuf} {
+		req, err := http.NewRequest(http.MethodGet, k.setup.Config.Host+"/api/v1/pods", nil)
+		if err != nil {
+			k.fatalf("%v", err)
+		}
+		req.Header.Set("Accept", form)
+		resp, err := client.Do(req)
+		if err != nil {
+			k.fatalf("list the pods: %v", err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || n == 0 {
+			k.fatalf("list the pods: %d, %d bytes, %v", resp.StatusCode, n, err)
+		}
 	}
 }
 

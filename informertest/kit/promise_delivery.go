@@ -1,10 +1,11 @@
-package informertest
+package kit
 
 import (
 	"slices"
 	"testing/synctest"
 	"time"
 
+	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -17,7 +18,7 @@ func initialDelivery() []promise {
 		var synced func() bool
 		early := make(chan struct{}, n)
 		ready := make(chan struct{})
-		synced = k.handle(s, "slow", func(e Event) {
+		synced = k.handle(s, "slow", func(e informertest.Event) {
 			<-ready
 			time.Sleep(10 * time.Millisecond)
 			if rec.len() < n && synced() {
@@ -68,7 +69,7 @@ func deletes() []promise {
 			s := k.subject()
 			rec := k.record(s, "recorder")
 			k.startSynced(s)
-			k.reopen(Fault{Verbs: []string{"watch"}, DuplicateFrame: 1, Times: 1})
+			k.reopen(informertest.Fault{Verbs: []string{"watch"}, DuplicateFrame: 1, Times: 1})
 			k.delete("a")
 			k.converges(s, time.Minute)
 			k.eventually(time.Minute, "the deletion is told", func() bool { return len(deletions(rec, "a")) > 0 })
@@ -114,8 +115,8 @@ func deletes() []promise {
 	}
 }
 
-func deletions(r *recorder, name string) []Event {
-	return slices.DeleteFunc(r.of(keyOf(name)), func(e Event) bool { return e.Type != object.Delete })
+func deletions(r *recorder, name string) []informertest.Event {
+	return slices.DeleteFunc(r.of(keyOf(name)), func(e informertest.Event) bool { return e.Type != object.Delete })
 }
 
 // isolation is P7: one handler's trouble is its own.
@@ -124,7 +125,7 @@ func isolation() []promise {
 		{"P7_BlockedHandlerDelaysNoOther", func(k *kit) {
 			k.create("a")
 			s := k.subject()
-			k.handle(s, "blocked", func(Event) { <-k.freed })
+			k.handle(s, "blocked", func(informertest.Event) { <-k.freed })
 			rec := k.record(s, "other")
 			k.startSynced(s)
 			for range 100 {
@@ -141,7 +142,7 @@ func isolation() []promise {
 			s := k.subject()
 			rec := &recorder{}
 			gate := make(chan struct{})
-			k.handle(s, "blocked", func(e Event) {
+			k.handle(s, "blocked", func(e informertest.Event) {
 				select {
 				case <-gate:
 				case <-k.freed:
@@ -174,7 +175,7 @@ func isolation() []promise {
 		{"P7_PanickingHandlerCrashesNothing", func(k *kit) {
 			k.create("a")
 			s := k.subject()
-			k.handle(s, "panics", func(Event) { panic("a handler that panics") })
+			k.handle(s, "panics", func(informertest.Event) { panic("a handler that panics") })
 			rec := k.record(s, "other")
 			k.startSynced(s)
 			for range 20 {
