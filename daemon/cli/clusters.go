@@ -76,7 +76,7 @@ func showClusters(ctx context.Context, s *session, o *outputFlags, w io.Writer) 
 
 // writeClusters shows a line for each cluster.
 func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
-	head := []string{"NAME", "STATE", "VERSION", "SYNCED", "OBJECTS", "LAG"}
+	head := []string{"NAME", "STATE", "VERSION", "SYNCED", "OBJECTS", "HEARD"}
 	if o.form == asWide {
 		head = append(head, "ORIGIN", "SINCE", "ERROR")
 	}
@@ -84,7 +84,7 @@ func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		sum := sumOf(c)
-		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.synced, len(c.Resources)), strconv.Itoa(sum.objects), seconds(c.LagSeconds)}
+		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.synced, len(c.Resources)), strconv.Itoa(sum.objects), seconds(c.LastHeardSeconds)}
 		if o.form == asWide {
 			cells = append(cells, orDash(c.Origin), since(r.Now, c.Since), orDash(clean(c.Error)))
 		}

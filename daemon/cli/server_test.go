@@ -286,8 +286,8 @@ func TestStatusIsALineForEveryChange(t *testing.T) {
 	l := &statusLines{w: &b, last: map[string]string{}}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	report := func(state string, lag float64, objects int) *server.Report {
-		return &server.Report{Now: now, Clusters: []server.ClusterReport{{Name: "eu", State: state, LagSeconds: lag,
-			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects, LagSeconds: lag}}}}}
+		return &server.Report{Now: now, Clusters: []server.ClusterReport{{Name: "eu", State: state, LastHeardSeconds: lag,
+			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects, LastHeardSeconds: lag}}}}}
 	}
 	for _, r := range []*server.Report{report("syncing", 0, 1), report("ready", 1, 1), report("ready", 2, 1), report("ready", 3, 2), {Now: now}} {
 		if err := l.show(r); err != nil {

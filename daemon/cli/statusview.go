@@ -70,7 +70,7 @@ func (c *statusCommand) drawResources(w io.Writer, cl *server.ClusterReport, ter
 	rows := [][]string{head}
 	for i := range cl.Resources {
 		p := &cl.Resources[i]
-		cells := []string{resourceName(p), stateOf(p), seconds(p.LagSeconds), strconv.Itoa(p.Objects), size(uint64(max(p.Bytes, 0)))}
+		cells := []string{resourceName(p), stateOf(p), seconds(p.LastHeardSeconds), strconv.Itoa(p.Objects), size(uint64(max(p.Bytes, 0)))}
 		if wide {
 			cells = append(cells, strconv.FormatUint(p.Events, 10), strconv.Itoa(p.Queue), strconv.Itoa(p.Handlers), orDash(clean(p.Error)))
 		}

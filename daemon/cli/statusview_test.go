@@ -16,7 +16,7 @@ import (
 // sick is a report of a fleet with everything that can be wrong.
 func sick() *server.Report {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	pods := server.ResourceReport{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30, Bytes: 2048, Handlers: 1, LagSeconds: 0.25}
+	pods := server.ResourceReport{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30, Bytes: 2048, Handlers: 1, LastHeardSeconds: 0.25}
 	forbidden := "forbidden: the credentials are not allowed to get, list and watch this (403); give their user the rights"
 	r := &server.Report{Now: now, Memory: server.Memory{HeapBytes: 3 << 20, RSSBytes: 9 << 20}, Clusters: []server.ClusterReport{
 		{Name: "asia", State: "unreachable", Since: now.Add(-time.Hour), Error: "get /api from https://10.0.0.1:6443: the connection was refused; check that the API server runs and that its URL in the kubeconfig is right"},
@@ -28,7 +28,7 @@ func sick() *server.Report {
 		us.Resources = append(us.Resources, server.ResourceReport{Group: "example.com", Resource: fmt.Sprintf("a%d", i), State: "retrying", Error: forbidden})
 	}
 	us.Resources = append(us.Resources, server.ResourceReport{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings",
-		State: "listing", Objects: 1_000_000, Bytes: 900 << 20, LagSeconds: 7200})
+		State: "listing", Objects: 1_000_000, Bytes: 900 << 20, LastHeardSeconds: 7200})
 	return r
 }
 

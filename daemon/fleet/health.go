@@ -44,10 +44,10 @@ type ClusterHealth struct {
 	Complete bool
 	// Objects is how many are mirrored.
 	Objects int
-	// Lag is how long ago the resource that has been silent for longest last heard from
+	// LastHeard is how long ago the resource that has been silent for longest last heard from
 	// the cluster, of those that are synced. An idle watch hears something every minute;
 	// that of events does not, and counts only while it fails.
-	Lag time.Duration
+	LastHeard time.Duration
 	// Joined is when the cluster joined.
 	Joined time.Time
 }
@@ -67,7 +67,7 @@ func (c *Cluster) Health() ClusterHealth {
 		if ih.Synced {
 			h.Synced++
 			if r.gvr.Resource != "events" || !follows(&ih) {
-				h.Lag = max(h.Lag, ih.Age(now))
+				h.LastHeard = max(h.LastHeard, ih.Age(now))
 			}
 		}
 	}

@@ -46,33 +46,33 @@ func memory() (m Memory) {
 
 // ClusterReport tells of one cluster.
 type ClusterReport struct {
-	Name       string           `json:"name"`
-	State      string           `json:"state"`
-	Since      time.Time        `json:"since"`
-	Error      string           `json:"error,omitempty"`
-	Version    string           `json:"version,omitempty"`
-	Origin     string           `json:"origin,omitempty"`
-	LagSeconds float64          `json:"lagSeconds"`
-	Resources  []ResourceReport `json:"resources"`
+	Name             string           `json:"name"`
+	State            string           `json:"state"`
+	Since            time.Time        `json:"since"`
+	Error            string           `json:"error,omitempty"`
+	Version          string           `json:"version,omitempty"`
+	Origin           string           `json:"origin,omitempty"`
+	LastHeardSeconds float64          `json:"lastHeardSeconds"`
+	Resources        []ResourceReport `json:"resources"`
 }
 
 // ResourceReport tells of one resource's pipeline.
 type ResourceReport struct {
-	Group      string  `json:"group"`
-	Version    string  `json:"version"`
-	Resource   string  `json:"resource"`
-	Kind       string  `json:"kind"`
-	Namespaced bool    `json:"namespaced"`
-	State      string  `json:"state"`
-	Synced     bool    `json:"synced"`
-	Objects    int     `json:"objects"`
-	Events     uint64  `json:"events"`
-	Queue      int     `json:"queue"`
-	Handlers   int     `json:"handlers"`
-	LagSeconds float64 `json:"lagSeconds"`
-	Bytes      int64   `json:"bytes"`
-	Epoch      uint64  `json:"epoch"`
-	Error      string  `json:"error,omitempty"`
+	Group            string  `json:"group"`
+	Version          string  `json:"version"`
+	Resource         string  `json:"resource"`
+	Kind             string  `json:"kind"`
+	Namespaced       bool    `json:"namespaced"`
+	State            string  `json:"state"`
+	Synced           bool    `json:"synced"`
+	Objects          int     `json:"objects"`
+	Events           uint64  `json:"events"`
+	Queue            int     `json:"queue"`
+	Handlers         int     `json:"handlers"`
+	LastHeardSeconds float64 `json:"lastHeardSeconds"`
+	Bytes            int64   `json:"bytes"`
+	Epoch            uint64  `json:"epoch"`
+	Error            string  `json:"error,omitempty"`
 }
 
 var clusterResource = schema.GroupResource{Group: "mirador.dev", Resource: "clusters"}
@@ -111,7 +111,7 @@ func (s *Server) report(now time.Time) Report {
 func clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
 	h := c.Health()
 	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
-		Origin: c.Origin().Kind, LagSeconds: h.Lag.Seconds(), Resources: []ResourceReport{}}
+		Origin: c.Origin().Kind, LastHeardSeconds: h.LastHeard.Seconds(), Resources: []ResourceReport{}}
 	for _, res := range c.Resources() {
 		out.Resources = append(out.Resources, resourceReport(res, now))
 	}
@@ -123,7 +123,7 @@ func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 	out := ResourceReport{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: res.GVK().Kind, Namespaced: res.Info().Namespaced,
 		State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects, Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
 	if !h.Reflector.LastWord.IsZero() {
-		out.LagSeconds = h.Age(now).Seconds()
+		out.LastHeardSeconds = h.Age(now).Seconds()
 	}
 	if err := h.Reflector.Err; err != nil {
 		out.Error = err.Error()

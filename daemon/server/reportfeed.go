@@ -26,7 +26,7 @@ type reportFeed struct {
 	followers int
 	last      Report
 	made      time.Time           // when last was
-	beat      time.Time           // of the last line that had the clusters' lags
+	beat      time.Time           // of the last line that had the ages of the last words
 	number    uint64              // of the newest line
 	lines     [reportLines][]byte // the newest ones, by their number modulo reportLines
 	whole     []byte              // last as a line, once somebody has needed it
@@ -89,7 +89,7 @@ func (f *reportFeed) look(now time.Time) error {
 		return nil
 	}
 	if now.Sub(f.beat) >= reportHeartbeat {
-		update.Lags, news, f.beat = report.lags(), true, now
+		update.LastHeard, news, f.beat = report.lastHeard(), true, now
 	}
 	if !news {
 		return nil

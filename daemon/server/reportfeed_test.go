@@ -96,8 +96,8 @@ func shape(report *server.Report) string {
 	for _, c := range report.Clusters {
 		fmt.Fprintln(&b, c.Name, c.State, c.Since.UTC(), c.Error, c.Version, c.Origin)
 		for _, r := range c.Resources {
-			silent := r.LagSeconds >= 120
-			r.LagSeconds = 0
+			silent := r.LastHeardSeconds >= 120
+			r.LastHeardSeconds = 0
 			fmt.Fprintln(&b, r, silent)
 		}
 	}

@@ -20,21 +20,21 @@ type ReportUpdate struct {
 	Changed []ClusterReport `json:"changed,omitempty"`
 	// Left are the names of clusters that are no longer members.
 	Left []string `json:"left,omitempty"`
-	// Lags are the LagSeconds of all clusters by name. They are told every 10 seconds, whatever else happens.
-	Lags map[string]float64 `json:"lags,omitempty"`
+	// LastHeard has the LastHeardSeconds of all clusters by name. They are told every 10 seconds, whatever else happens.
+	LastHeard map[string]float64 `json:"lastHeard,omitempty"`
 }
 
-// quietLag is the age from which on the last word about a resource is news. An idle watch hears a word each minute, so
+// quiet is the age from which on the last word about a resource is news. An idle watch hears a word each minute, so
 // a smaller age says that all is well, and to tell it to every page whenever it changes is most of the report.
-const quietLag = 2 * time.Minute
+const quiet = 2 * time.Minute
 
 // silent reports whether the resource has heard nothing for longer than an idle watch does.
-func (r *ResourceReport) silent() bool { return r.LagSeconds >= quietLag.Seconds() }
+func (r *ResourceReport) silent() bool { return r.LastHeardSeconds >= quiet.Seconds() }
 
 // differs reports whether a resource is worth telling of.
 func (r *ResourceReport) differs(old *ResourceReport) bool {
 	a, b := *r, *old
-	a.LagSeconds, b.LagSeconds = 0, 0
+	a.LastHeardSeconds, b.LastHeardSeconds = 0, 0
 	return a != b || r.silent() != old.silent()
 }
 
@@ -53,7 +53,7 @@ func (r *Report) Update(u *ReportUpdate) {
 	for i := range r.Clusters {
 		for k := range r.Clusters[i].Resources {
 			if res := &r.Clusters[i].Resources[k]; res.silent() {
-				res.LagSeconds += passed
+				res.LastHeardSeconds += passed
 			}
 		}
 	}
@@ -73,8 +73,8 @@ func (r *Report) Update(u *ReportUpdate) {
 		}
 	}
 	for i := range r.Clusters {
-		if lag, ok := u.Lags[r.Clusters[i].Name]; ok {
-			r.Clusters[i].LagSeconds = lag
+		if age, ok := u.LastHeard[r.Clusters[i].Name]; ok {
+			r.Clusters[i].LastHeardSeconds = age
 		}
 	}
 }
@@ -128,11 +128,11 @@ func (c *ClusterReport) headDiffers(old *ClusterReport) bool {
 	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version || c.Origin != old.Origin
 }
 
-// lags are the ages of the last word of all clusters, as exact as people read them.
-func (r *Report) lags() map[string]float64 {
+// lastHeard has the ages of the last word of all clusters, as exact as people read them.
+func (r *Report) lastHeard() map[string]float64 {
 	out := make(map[string]float64, len(r.Clusters))
 	for i := range r.Clusters {
-		out[r.Clusters[i].Name] = math.Round(r.Clusters[i].LagSeconds*10) / 10
+		out[r.Clusters[i].Name] = math.Round(r.Clusters[i].LastHeardSeconds*10) / 10
 	}
 	return out
 }

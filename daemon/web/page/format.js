@@ -34,8 +34,8 @@ export function perSecond(r) {
   return brief(Math.round(r));
 }
 
-// lag writes the age of the last word from a server.
-export function lag(seconds) {
+// heard writes the age of the last word from a server.
+export function heard(seconds) {
   const s = seconds ?? 0;
   if (s < 0.95) return `${Math.round(s * 1000)} ms`;
   if (s < 10) return `${s.toFixed(1)} s`;

@@ -3,7 +3,7 @@
 // without scaling its text.
 
 import { el, svg, say, mark } from './dom.js';
-import { brief, bytes, count, lag, perSecond, plural } from './format.js';
+import { brief, bytes, count, heard, perSecond, plural } from './format.js';
 
 const STATIONS = [10, 30, 50, 70, 90]; // percent
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -37,7 +37,7 @@ export class Pipe {
     });
   }
 
-  // show draws a state: {state, lag, label, queue, objects, bytes, handlers, rate, notes}.
+  // show draws a state: {state, heard, label, queue, objects, bytes, handlers, rate, notes}.
   show(s) {
     mark(this.node, 'data-state', s.state);
     say(this.texts[0], s.from);
@@ -160,13 +160,13 @@ export class Lane {
     mark(this.node, 'data-state', r.state);
     this.pipe.show({
       state: r.state,
-      from: lag(r.lagSeconds),
+      from: heard(r.lastHeardSeconds),
       label: r.state,
       queue: r.queue,
       stored: r.objects > 0 ? `${brief(r.objects)} · ${bytes(r.bytes)}` : '0',
       handlers: r.handlers,
       rate: track.rate,
-      summary: `${r.resource}: ${r.state}, last word ${lag(r.lagSeconds)} ago, ${count(r.queue)} queued, ${plural(r.objects, 'object')} in ${bytes(r.bytes)}, ` +
+      summary: `${r.resource}: ${r.state}, last word ${heard(r.lastHeardSeconds)} ago, ${count(r.queue)} queued, ${plural(r.objects, 'object')} in ${bytes(r.bytes)}, ` +
         `${plural(r.handlers, 'handler')}, ${perSecond(track.rate)} events per second${r.epoch > 1 ? `, epoch ${r.epoch}` : ''}`,
     });
     this.spark.show(track.history);

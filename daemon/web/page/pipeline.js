@@ -2,7 +2,7 @@
 // there is changed in place, so nothing flickers and the focus stays.
 
 import { el, say, mark, order } from './dom.js';
-import { age, brief, bytes, count, lag, perSecond, plural } from './format.js';
+import { age, brief, bytes, count, heard, perSecond, plural } from './format.js';
 import { resourceId } from './api.js';
 import { link } from './route.js';
 import { Lane, Pipe, Spark } from './lane.js';
@@ -62,7 +62,7 @@ class Tiles {
     this.node = el('dl', { class: 'tiles', 'aria-label': 'The whole fleet' });
     this.values = {};
     for (const [id, name] of [['clusters', 'Clusters'], ['resources', 'Resources streaming'], ['objects', 'Objects mirrored'],
-      ['rate', 'Events per second'], ['lag', 'Oldest last word'], ['memory', 'Memory, resident']]) {
+      ['rate', 'Events per second'], ['heard', 'Oldest last word'], ['memory', 'Memory, resident']]) {
       const value = el('dd', { class: 'tile-value', text: '–' });
       const note = el('dd', { class: 'tile-note' });
       this.values[id] = { value, note };
@@ -79,7 +79,7 @@ class Tiles {
     this.#set('resources', count(streaming), `of ${count(resources.length)}`);
     this.#set('objects', brief(sum('objects')), `${bytes(sum('bytes'))} packed`);
     this.#set('rate', perSecond(history.at(-1) ?? 0), '');
-    this.#set('lag', doc.clusters.length ? lag(Math.max(0, ...doc.clusters.map((c) => c.lagSeconds ?? 0))) : '–', `${plural(sum('queue'), 'object')} queued`);
+    this.#set('heard', doc.clusters.length ? heard(Math.max(0, ...doc.clusters.map((c) => c.lastHeardSeconds ?? 0))) : '–', `${plural(sum('queue'), 'object')} queued`);
     this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap`);
     this.spark.show(history);
   }
@@ -157,7 +157,7 @@ class Section {
       stored: brief(sum('objects')),
       handlers: sum('handlers'),
       rate: track.rate,
-      notes: [`${lag(cluster.lagSeconds)} ago`, 'streaming', 'waiting', bytes(sum('bytes')), `${perSecond(track.rate)}/s`],
+      notes: [`${heard(cluster.lastHeardSeconds)} ago`, 'streaming', 'waiting', bytes(sum('bytes')), `${perSecond(track.rate)}/s`],
       summary: `${cluster.name} in total: ${streaming} of ${plural(resources.length, 'resource')} streaming${other ? `, ${other}` : ''}, ${count(sum('queue'))} queued, ` +
         `${plural(sum('objects'), 'object')} in ${bytes(sum('bytes'))}, ${plural(sum('handlers'), 'handler')}, ${perSecond(track.rate)} events per second`,
     });

@@ -23,8 +23,8 @@ export class Report {
       const changed = new Map(c.resources.map((r) => [key(r), r]));
       clusters.set(c.name, { ...c, resources: known.resources.map((r) => changed.get(key(r)) ?? r) });
     }
-    for (const [name, lagSeconds] of Object.entries(line.lags ?? {})) {
-      if (clusters.has(name)) clusters.set(name, { ...clusters.get(name), lagSeconds });
+    for (const [name, lastHeardSeconds] of Object.entries(line.lastHeard ?? {})) {
+      if (clusters.has(name)) clusters.set(name, { ...clusters.get(name), lastHeardSeconds });
     }
     this.#doc = { now: line.now, memory: line.memory, clusters: [...clusters.values()].sort(byName) };
     return this.#doc;
@@ -33,7 +33,7 @@ export class Report {
   // later gives the document as it is at another time at which no line told of a change.
   later(now) {
     const passed = (Date.parse(now) - Date.parse(this.#doc.now)) / 1000;
-    const age = (r) => (r.lagSeconds >= QUIET ? { ...r, lagSeconds: r.lagSeconds + passed } : r);
+    const age = (r) => (r.lastHeardSeconds >= QUIET ? { ...r, lastHeardSeconds: r.lastHeardSeconds + passed } : r);
     return { ...this.#doc, now, clusters: this.#doc.clusters.map((c) => ({ ...c, resources: (c.resources ?? []).map(age) })) };
   }
 }

@@ -2,14 +2,14 @@
 
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { age, bytes, brief, count, lag, perSecond, plural } from '../page/format.js';
+import { age, bytes, brief, count, heard, perSecond, plural } from '../page/format.js';
 import { Rates, troubled } from '../page/rates.js';
 import { address, resourceId } from '../page/api.js';
 
 test('numbers as people read them', () => {
   assert.deepEqual([count(50000), brief(9999), brief(50000), brief(1234567)], ['50,000', '9,999', '50k', '1.2M']);
   assert.deepEqual([bytes(0), bytes(1536), bytes(200 * 2 ** 20)], ['0 B', '1.5 KiB', '200 MiB']);
-  assert.deepEqual([lag(0.2), lag(1.25), lag(75)], ['200 ms', '1.3 s', '75s']);
+  assert.deepEqual([heard(0.2), heard(1.25), heard(75)], ['200 ms', '1.3 s', '75s']);
   assert.deepEqual([perSecond(0), perSecond(0.25), perSecond(37.4), perSecond(12345)], ['0', '0.3', '37', '12k']);
   assert.deepEqual([plural(1, 'object'), plural(2, 'object')], ['1 object', '2 objects']);
 });

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { Report } from '../page/report.js';
 
 const at = (second) => new Date(second * 1000).toISOString();
-const resource = (name, more = {}) => ({ group: '', version: 'v1', resource: name, objects: 1, lagSeconds: 1, ...more });
-const cluster = (name, resources, more = {}) => ({ name, state: 'ready', lagSeconds: 1, resources, ...more });
+const resource = (name, more = {}) => ({ group: '', version: 'v1', resource: name, objects: 1, lastHeardSeconds: 1, ...more });
+const cluster = (name, resources, more = {}) => ({ name, state: 'ready', lastHeardSeconds: 1, resources, ...more });
 const whole = (second) => ({ now: at(second), whole: true, memory: { rssBytes: 1 }, clusters: [
   cluster('eu', [resource('pods'), resource('nodes')]), cluster('us', [resource('pods')])] });
 const objects = (doc) => doc.clusters.map((c) => `${c.name}:${c.resources.map((r) => `${r.resource}=${r.objects}`).join()}`).join(' ');
@@ -36,9 +36,9 @@ test('a whole line replaces everything', () => {
 test('only what has been silent for long grows older by itself', () => {
   const report = new Report();
   report.take(whole(100));
-  report.take({ now: at(101), changed: [cluster('eu', [resource('nodes', { lagSeconds: 120 })])], lags: { us: 33 } });
-  const lags = (doc) => [...doc.clusters[0].resources.map((r) => r.lagSeconds), doc.clusters[1].lagSeconds];
+  report.take({ now: at(101), changed: [cluster('eu', [resource('nodes', { lastHeardSeconds: 120 })])], lastHeard: { us: 33 } });
+  const lags = (doc) => [...doc.clusters[0].resources.map((r) => r.lastHeardSeconds), doc.clusters[1].lastHeardSeconds];
   assert.deepEqual(lags(report.later(at(111))), [1, 130, 33]);
-  assert.deepEqual(lags(report.take({ now: at(111), lags: { us: 43 } })), [1, 130, 43]);
-  assert.deepEqual(lags(report.take({ now: at(112), changed: [cluster('eu', [resource('nodes', { lagSeconds: 0.5 })])] })), [1, 0.5, 43]);
+  assert.deepEqual(lags(report.take({ now: at(111), lastHeard: { us: 43 } })), [1, 130, 43]);
+  assert.deepEqual(lags(report.take({ now: at(112), changed: [cluster('eu', [resource('nodes', { lastHeardSeconds: 0.5 })])] })), [1, 0.5, 43]);
 });

@@ -102,11 +102,11 @@ func (s *Server) document() object {
 			resources = append(resources, object{
 				"group": r.group, "version": r.version, "resource": r.name, "kind": r.kind, "namespaced": r.namespaced,
 				"state": r.state, "synced": r.state != "listing", "objects": r.objects, "events": int(r.perSecond*now.Sub(s.began).Seconds()) + 1000,
-				"queue": r.queue, "handlers": 1 + i%4, "lagSeconds": 0.1 + float64(i%9)/10, "bytes": r.objects * 612, "epoch": 1, "error": r.err,
+				"queue": r.queue, "handlers": 1 + i%4, "lastHeardSeconds": 0.1 + float64(i%9)/10, "bytes": r.objects * 612, "epoch": 1, "error": r.err,
 			})
 		}
 		clusters = append(clusters, object{"name": name, "state": c.state, "since": c.since.Format(time.RFC3339), "error": c.err,
-			"version": "v1.36.3", "origin": c.origin, "lagSeconds": c.lag, "resources": resources})
+			"version": "v1.36.3", "origin": c.origin, "lastHeardSeconds": c.lag, "resources": resources})
 	}
 	return object{"now": now.Format(time.RFC3339Nano), "memory": object{"heapBytes": 61 << 20, "rssBytes": 118 << 20}, "clusters": clusters}
 }
