@@ -136,10 +136,6 @@ bench-more: bin/devcluster bin/mirador ## add rounds to what make bench recorded
 	$(call say,measuring beside client-go: let the machine do nothing else)
 	cd dev/bench && $(GO) run ./cmd/bench -add
 
-.PHONY: bench-structures
-bench-structures: ## measure the structures that a store could be made of, ours among them (5 minutes)
-	cd dev/bench && $(GO) run ./cmd/structures
-
 .PHONY: bench-check
 bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
 	cd dev/bench && $(GO) run ./cmd/bench -check

@@ -3,9 +3,7 @@ module github.com/mirador-k8s/mirador/dev/bench
 go 1.26.0
 
 require (
-	github.com/hashicorp/go-immutable-radix/v2 v2.1.0
 	github.com/mirador-k8s/mirador v0.0.0
-	github.com/tidwall/btree v1.8.2
 	go.etcd.io/etcd/client/v3 v3.6.8
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.47.0
@@ -41,7 +39,6 @@ require (
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
-	github.com/hashicorp/golang-lru/v2 v2.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.19.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
