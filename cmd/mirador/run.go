@@ -79,7 +79,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	if err := web.Shutdown(drain); err != nil {
 		d.log.Warn("not every request was finished before the end", "waited", drainTimeout)
-		web.Close() //nolint:errcheck // it was asked to end in peace and did not
+		web.Close() // it was asked to end in peace and did not
 	}
 	stopBack()
 	wg.Wait()

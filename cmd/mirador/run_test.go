@@ -78,7 +78,7 @@ func TestAtTheEndListsAreFinishedBeforeTheClustersLeave(t *testing.T) {
 	}
 	until(t, func() string {
 		resp := get("/readyz")
-		io.Copy(io.Discard, resp.Body) //nolint:errcheck // the code says it
+		io.Copy(io.Discard, resp.Body) // the code says it
 		if resp.StatusCode != http.StatusOK {
 			return "the daemon does not become ready"
 		}

@@ -68,7 +68,7 @@ func fake(t *testing.T, h http.HandlerFunc) *session {
 	l := newInMemory()
 	web := &http.Server{Handler: h}
 	var wg sync.WaitGroup
-	wg.Go(func() { web.Serve(l) }) //nolint:errcheck // it ends with the test
+	wg.Go(func() { web.Serve(l) }) // it ends with the test
 	transport := &http.Transport{DialContext: l.dial, DisableCompression: true}
 	s := &session{base: &url.URL{Scheme: "http", Host: "localhost"}, http: &http.Client{Transport: transport}, warn: io.Discard, namespace: "default"}
 	s.end = func() {

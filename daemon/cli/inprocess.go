@@ -205,14 +205,14 @@ func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path st
 	listener := newInMemory()
 	web := &http.Server{Handler: srv, ErrorLog: log.New(io.Discard, "", 0)}
 	var wg sync.WaitGroup
-	wg.Go(func() { fl.Run(ctx) })         //nolint:errcheck // the command is over when it returns
-	wg.Go(func() { srv.Run(ctx) })        //nolint:errcheck // as above
-	wg.Go(func() { web.Serve(listener) }) //nolint:errcheck // it ends because it is closed
+	wg.Go(func() { fl.Run(ctx) })         // the command is over when it returns
+	wg.Go(func() { srv.Run(ctx) })        // as above
+	wg.Go(func() { web.Serve(listener) }) // it ends because it is closed
 	transport := &http.Transport{DialContext: listener.dial, DisableCompression: true}
 	return &inProcess{fleet: fl, client: &http.Client{Transport: transport}, stop: func() {
 		cancel()
 		transport.CloseIdleConnections()
-		web.Close() //nolint:errcheck // nobody listens any more
+		web.Close() // nobody listens any more
 		wg.Wait()
 	}}, nil
 }

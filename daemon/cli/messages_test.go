@@ -110,7 +110,7 @@ func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/clusters/dead":
-			json.NewEncoder(w).Encode(server.ClusterReport{Name: "dead", State: "unreachable", Error: "the connection was refused"}) //nolint:errcheck // the test sees it
+			json.NewEncoder(w).Encode(server.ClusterReport{Name: "dead", State: "unreachable", Error: "the connection was refused"}) // the test sees it
 		case "/clusters/none":
 			refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "none"))
 		default:

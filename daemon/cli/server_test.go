@@ -25,7 +25,7 @@ func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 	st.Kind, st.APIVersion = "Status", "v1"
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(st.Code))
-	json.NewEncoder(w).Encode(st) //nolint:errcheck // the test sees it
+	json.NewEncoder(w).Encode(st) // the test sees it
 }
 
 // notYet is the answer of a daemon that will have what was asked for in a moment.
@@ -45,7 +45,7 @@ func metaPage(w http.ResponseWriter, token string, remaining int64, names ...str
 	for _, n := range names {
 		items = append(items, map[string]any{"metadata": map[string]any{"name": n}})
 	}
-	json.NewEncoder(w).Encode(map[string]any{"metadata": meta, "items": items}) //nolint:errcheck // the test sees it
+	json.NewEncoder(w).Encode(map[string]any{"metadata": meta, "items": items}) // the test sees it
 }
 
 func askPods() *ask { return &ask{mapping: pods, path: "/x", params: url.Values{}} }
@@ -148,7 +148,7 @@ func TestDiscoveryWarnsOnceAndInPlainWords(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 mirador "cluster eu is left out"`)
 		w.Header().Set("Content-Type", "application/json")
-		w.Write([]byte("{}")) //nolint:errcheck // the test sees it
+		w.Write([]byte("{}")) // the test sees it
 	})
 	defer s.close()
 	s.warn = &warned
@@ -326,7 +326,7 @@ func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 					items = append(items, map[string]any{"metadata": map[string]any{"name": "x", "annotations": map[string]string{clusterMark: c}}})
 				}
 			}
-			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items}) //nolint:errcheck // the test sees it
+			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items}) // the test sees it
 		})
 		a := askPods()
 		sizes, err := s.countEach(t.Context(), a, []string{"eu", "us"})

@@ -65,7 +65,7 @@ func heap() uint64 {
 // noise is a text that nothing packs.
 func noise(bytes int) string {
 	b := make([]byte, bytes/2)
-	rand.Read(b) //nolint:errcheck // it never fails
+	rand.Read(b) // it never fails
 	return hex.EncodeToString(b)
 }
 

@@ -25,7 +25,7 @@ func TestPodsThatAreAlikeWeighLittleAndNoiseWeighsAllOfIt(t *testing.T) {
 	noise := scale{by: &sampler{}}
 	for range 500 {
 		b := make([]byte, 8000)
-		rand.Read(b) //nolint:errcheck // it never fails
+		rand.Read(b) // it never fails
 		noise.add(len(b), b)
 	}
 	if got := noise.estimate(); got < noise.raw*95/100 {

@@ -357,7 +357,7 @@ func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *flee
 	for _, c := range fl.Clusters() {
 		if res, ok := c.Resource(gvr); ok {
 			// Of a member that is not synced nobody has seen anything: what it brings is told.
-			h.admit(c.Name(), res, !res.Synced()) //nolint:errcheck // one that is just ending is none to follow
+			h.admit(c.Name(), res, !res.Synced()) // one that is just ending is none to follow
 		}
 	}
 	if hs.all == nil {
@@ -381,7 +381,7 @@ func (hs *fleetHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 		for _, c := range clusters {
 			if res, ok := c.Resource(gvr); ok {
 				present[res] = true
-				h.admit(c.Name(), res, true) //nolint:errcheck // see get
+				h.admit(c.Name(), res, true) // see get
 			}
 		}
 		for _, res := range h.strangers(present) {

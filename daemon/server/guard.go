@@ -107,10 +107,10 @@ func (s *Server) SetToken(token string) error {
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// The request before on this connection may have left one.
-	control.SetWriteDeadline(time.Time{}) //nolint:errcheck // where there are none, none is left
+	control.SetWriteDeadline(time.Time{}) // where there are none, none is left
 	if r.ContentLength != 0 {
 		// net/http reads the body to its end before it sends an answer, also where no handler does.
-		control.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // a writer without deadlines has no slow client
+		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without deadlines has no slow client
 	}
 	if err := g.check(r); err != nil {
 		fail(w, r, err, nil)

@@ -195,18 +195,18 @@ func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 		all = append(all, kubectl(t, ctx, cluster, "", args), kubectl(t, ctx, cluster, p.ours, args))
 	}
 	for _, r := range all[8:] {
-		r.cmd.Wait() //nolint:errcheck // these have nothing to wait for; the others are waiting by then
+		r.cmd.Wait() // these have nothing to wait for; the others are waiting by then
 	}
 	for _, name := range []string{"a", "b"} {
 		cluster.Kubectl(t, "patch", "sail", "-n", ns, name, "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Up","conditions":[{"type":"Set","status":"True"}]}}`)
 	}
 	for _, r := range all[:4] {
-		r.cmd.Wait() //nolint:errcheck // see below
+		r.cmd.Wait() // see below
 	}
 	cluster.Kubectl(t, "delete", "sail", "-n", ns, "b")
 	sail("c")
 	for _, r := range all[4:8] {
-		r.cmd.Wait() //nolint:errcheck // see below
+		r.cmd.Wait() // see below
 	}
 	for i := 0; i < len(all); i += 2 {
 		want, got := all[i].out.String(), all[i+1].out.String()

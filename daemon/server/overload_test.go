@@ -18,7 +18,7 @@ import (
 
 // withSmallBuffer has the system keep little of what a client does not read, so that answers wait for it.
 func withSmallBuffer(ctx context.Context, c net.Conn) context.Context {
-	c.(*net.TCPConn).SetWriteBuffer(4 << 10) //nolint:errcheck // then it keeps more
+	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // then it keeps more
 	return ctx
 }
 
@@ -44,11 +44,11 @@ func (s *small) slowReader(t *testing.T, path string) (status string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.(*net.TCPConn).SetReadBuffer(4 << 10) //nolint:errcheck // then it reads a little more
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10) // then it reads a little more
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
 		t.Fatal(err)
 	}
-	conn.SetReadDeadline(time.Now().Add(30 * time.Second)) //nolint:errcheck // the read below says so
+	conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // the read below says so
 	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func (s *small) vanishingClients(t *testing.T) {
 			defer conn.Close()
 			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", paths[i%len(paths)])
 			if i%2 == 0 {
-				conn.Read(make([]byte, 100)) //nolint:errcheck // it goes away whatever comes
+				conn.Read(make([]byte, 100)) // it goes away whatever comes
 			}
 		})
 	}

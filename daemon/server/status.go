@@ -115,7 +115,7 @@ func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(code)
-	newPatient(w).Write(b) //nolint:errcheck // whoever asked is gone, and nobody else wants to know
+	newPatient(w).Write(b) // whoever asked is gone, and nobody else wants to know
 }
 
 // errLoop refuses the fleet's own request for all of its clusters. Each answer would have the objects of the last one

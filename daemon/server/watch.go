@@ -189,7 +189,7 @@ func (st *stream) begin() {
 	h.Set("Content-Type", jsonType)
 	h.Set("Cache-Control", "no-cache, private")
 	st.w.WriteHeader(http.StatusOK)
-	st.flush() //nolint:errcheck // the next write meets the same error
+	st.flush() // the next write meets the same error
 }
 
 // write sends lines that belong together; to a WebSocket, which has a frame for each event, it is one line.
@@ -435,5 +435,5 @@ func (st *stream) finish(err error, t *target) {
 	if merr != nil {
 		return
 	}
-	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) //nolint:errcheck // it ends anyway
+	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // it ends anyway
 }

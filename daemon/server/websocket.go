@@ -44,11 +44,11 @@ func (st *stream) serve(ctx context.Context, r *http.Request, t *target, tell fu
 		var reading sync.WaitGroup
 		reading.Go(func() { // answers pings, and notices when the client is gone
 			defer cancel()
-			io.CopyN(io.Discard, ws, maxReceived) //nolint:errcheck // however it ends, the watch does too
+			io.CopyN(io.Discard, ws, maxReceived) // however it ends, the watch does too
 		})
 		st.socket = ws
 		st.finish(tell(ctx), t)
-		ws.SetDeadline(time.Now().Add(closeTimeout)) //nolint:errcheck // it frees a pong that nobody reads, too
+		ws.SetDeadline(time.Now().Add(closeTimeout)) // it frees a pong that nobody reads, too
 		ws.Close()
 		reading.Wait()
 	}}.ServeHTTP(st.w, r)

@@ -99,7 +99,7 @@ func TestAWatchCanBeAWebSocket(t *testing.T) {
 		ws = s.dial(t, view+"/api/v1/pods?watch=true&resourceVersion="+s.version(t, view))
 		junk := make([]byte, 32<<10)
 		for range 4 {
-			ws.Write(junk) //nolint:errcheck // it may be cut off by then
+			ws.Write(junk) // it may be cut off by then
 		}
 		s.unwatched(t, "a client that talks without end")
 		ws.Close()

@@ -185,7 +185,7 @@ func TestARequestThatIsAloneUsesAllProcessorsUntilAnotherComes(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			scanFor(scan, time.Second) //nolint:errcheck // it cannot fail while the test runs
+			scanFor(scan, time.Second) // it cannot fail while the test runs
 			scan.end()
 		}()
 		if n := mostIn(time.Second); n != 1 {

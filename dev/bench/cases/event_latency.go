@@ -142,7 +142,7 @@ func piped(n int) (wait func(i int) error, end func(), err error) {
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		defer w.Close() //nolint:errcheck // the reader sees it
+		defer w.Close() // the reader sees it
 		began := time.Now().Add(50 * time.Millisecond)
 		for i := range n {
 			time.Sleep(due(began, i))
@@ -156,7 +156,7 @@ func piped(n int) (wait func(i int) error, end func(), err error) {
 		_, err := io.ReadFull(r, one)
 		return err
 	}
-	return wait, func() { r.Close(); writer.Wait() }, nil //nolint:errcheck // nothing was written to it here
+	return wait, func() { r.Close(); writer.Wait() }, nil // nothing was written to it here
 }
 
 func pace(ctx context.Context, s side, b beat, pods, changed []*corev1.Pod) (harness.Figures, error) {

@@ -158,7 +158,7 @@ func (f *Fleet) startDaemon(binary, configs string) error {
 	if f.url == "" {
 		return fmt.Errorf("the daemon did not say where it listens: %s", &said)
 	}
-	go io.Copy(io.Discard, out) //nolint:errcheck // it ends with the daemon
+	go io.Copy(io.Discard, out) // it ends with the daemon
 	return nil
 }
 

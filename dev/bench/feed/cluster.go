@@ -70,13 +70,13 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/api":
-		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`) //nolint:errcheck // the client sees it
+		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`) // the client sees it
 	case "/apis":
-		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`) //nolint:errcheck
+		io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
 	case "/api/v1":
-		io.WriteString(w, podResource) //nolint:errcheck
+		io.WriteString(w, podResource)
 	case "/version":
-		io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`) //nolint:errcheck
+		io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
 	case "/api/v1/pods":
 		c.watch(w, r)
 	default:
@@ -86,7 +86,7 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func status(w http.ResponseWriter, code int, reason string) {
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}) //nolint:errcheck
+	json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
 }
 
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
