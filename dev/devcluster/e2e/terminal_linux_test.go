@@ -38,7 +38,7 @@ func TestCtrlCInATerminalLeavesNothingOfWhatTheReadmeStarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			temporary, address := t.TempDir(), freeAddress(t)
 			// What the targets run exists: -o keeps make from looking at whether it is up to date.
-			term := startInTerminal(t, []string{"TMPDIR=" + temporary, "MIRADOR_LISTEN=" + address}, "make", "-C", "../..",
+			term := startInTerminal(t, []string{"TMPDIR=" + temporary, "MIRADOR_LISTEN=" + address}, "make", "-C", "../../..",
 				"-o", "bin/devcluster", "-o", "bin/mirador", "-o", "bin/quickstart", test.target, "CLUSTER=--no-controllers")
 			if !eventually(time.Minute, func() bool { return test.up(term, address) || term.ended() }) || term.ended() {
 				t.Fatalf("did not get so far:\n%s", term.out)
