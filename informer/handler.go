@@ -130,8 +130,8 @@ func OnPanic(tell func(recovered any)) SubscribeOption {
 	return func(s *subscribeSettings) { s.onPanic = tell }
 }
 
-// ErrStopped is returned for a subscription to an informer that has stopped.
-var ErrStopped = errors.New("informer: it has stopped; Run it again before subscribing")
+// ErrStopped says that the informer has stopped, and that what was asked for needs one that runs or is yet to run.
+var ErrStopped = errors.New("informer: stopped; start it again with Run")
 
 // Subscribe adds a handler, before or while the informer runs. It first gets what
 // the store holds, marked initial, then everything that happens, in order.
