@@ -39,11 +39,13 @@ func TestADaemonDoesNotMirrorItsOwnViewOfAllClusters(t *testing.T) {
 	reports := s.open(t, "/clusters?watch=true", "application/json")
 	defer reports.Body.Close()
 	defer context.AfterFunc(ctx, func() { reports.Body.Close() })()
+	var report server.Report
 	for in := json.NewDecoder(reports.Body); ; {
-		var report server.Report
-		if err := in.Decode(&report); err != nil {
+		var update server.ReportUpdate
+		if err := in.Decode(&update); err != nil {
 			t.Fatalf("the daemon does not say what is wrong: %v", err)
 		}
+		report.Update(&update)
 		for _, c := range report.Clusters {
 			if c.Name != "self" {
 				continue
