@@ -3,12 +3,10 @@ package server_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -18,12 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
-	"github.com/mirador-k8s/mirador/daemon/server"
-	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
 // pair is a real API server and a mirror of it.
@@ -33,84 +28,64 @@ type pair struct {
 	fleet           *fleet.Fleet
 }
 
-// filled is the cluster of all tests here, with some objects of each kind. Nothing in it changes
-// but what a test changes.
-func filled(t *testing.T) *testcluster.Cluster {
+// caughtUp waits until the mirror has everything that the server has.
+func (p *pair) caughtUp(t *testing.T) []*fleet.Resource {
 	t.Helper()
-	cluster := testcluster.Start(t, testcluster.WithoutControllers())
-	cluster.Kubectl(t, "apply", "-f", "testdata/definitions.yaml")
-	cluster.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-	cluster.Kubectl(t, "apply", "-f", "testdata/objects.yaml")
-	return cluster
-}
-
-// mirror starts a fleet of one cluster and serves it.
-func mirror(t *testing.T, name string, cluster *testcluster.Cluster) *pair {
-	t.Helper()
-	fl, err := fleet.New(fleet.Options{Secrets: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fl.Join(name, cluster.Config(), fleet.Origin{Kind: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.New(fl, server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{fl.Run, srv.Run} {
-		wg.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
+	resources := p.until(t, "catch up", func(c *fleet.Cluster) bool {
+		return c.Health().State == fleet.Ready && slices.ContainsFunc(c.Resources(), func(r *fleet.Resource) bool {
+			return r.GVR().Resource == "kites"
 		})
+	}).Resources()
+	for _, r := range resources {
+		p.until(t, "have all "+r.GVR().Resource, func(*fleet.Cluster) bool { return p.versions(t, r) == mirroredVersions(r) })
 	}
-	web := httptest.NewServer(srv)
-	conns := connrotation.NewDialer((&net.Dialer{}).DialContext)
-	cfg := cluster.Config()
-	cfg.Dial = conns.DialContext
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		wg.Wait()
-		web.Close()
-		client.CloseIdleConnections()
-		conns.CloseAll()
-	})
-	return &pair{real: cluster.Config().Host, ours: web.URL + "/clusters/" + name, all: web.URL + "/fleet", client: client, fleet: fl}
+	return resources
 }
 
-// caughtUp waits until the mirror has everything that the server had when the mirror was started.
-func (p *pair) caughtUp(t *testing.T, name string) []*fleet.Resource {
+// versions are the server's objects of a resource and their versions.
+func (p *pair) versions(t *testing.T, r *fleet.Resource) string {
 	t.Helper()
-	return p.until(t, name, "catch up", func(c *fleet.Cluster) bool {
-		return c.Health().State == fleet.Ready && slices.ContainsFunc(c.Resources(), func(r *fleet.Resource) bool { return r.GVR().Resource == "sails" })
-	}).Resources()
+	_, body := p.ask(t, http.MethodGet, p.real+path(r, ""), lists)
+	var all metav1.PartialObjectMetadataList
+	if err := json.Unmarshal([]byte(body), &all); err != nil {
+		t.Fatalf("%s: %v: %.200s", r.GVR(), err, body)
+	}
+	var out []string
+	for _, o := range all.Items {
+		out = append(out, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")+" "+o.ResourceVersion)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// mirroredVersions are the same of the mirror.
+func mirroredVersions(r *fleet.Resource) string {
+	var out []string
+	for e := range r.Snapshot().Entries() {
+		out = append(out, string(e.Key)+" "+string(e.Version))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
 }
 
 // described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version is the last.
-func (p *pair) described(t *testing.T, name string) {
+func (p *pair) described(t *testing.T) {
 	t.Helper()
-	p.until(t, name, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
+	p.until(t, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
 		_, _, third := c.OpenAPI("/openapi/v3")
 		_, _, second := c.OpenAPI("/openapi/v2")
 		return third && second
 	})
 }
 
-// until waits for something of a cluster.
-func (p *pair) until(t *testing.T, name, what string, is func(*fleet.Cluster) bool) *fleet.Cluster {
+// until waits for something of the cluster.
+func (p *pair) until(t *testing.T, what string, is func(*fleet.Cluster) bool) *fleet.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		changed := p.fleet.Changed()
-		c, _ := p.fleet.Cluster(name)
+		c, _ := p.fleet.Cluster(mirrored)
 		if is(c) {
 			return c
 		}
@@ -251,8 +226,8 @@ func questions(r *fleet.Resource, object, namespace string) []question {
 }
 
 func TestAnswersEqualThoseOfTheRealServer(t *testing.T) {
-	p := mirror(t, "real", filled(t))
-	resources := p.caughtUp(t, "real")
+	p := mirror(t)
+	resources := p.caughtUp(t)
 	if len(resources) < 50 {
 		t.Errorf("only %d resources are compared", len(resources))
 	}

@@ -77,7 +77,7 @@ func TestSelectionsOfTheFleetSeeWhatItShows(t *testing.T) {
 func TestKubectlFollowsTheFleetsNames(t *testing.T) {
 	cluster := filled(t)
 	cluster.Kubectl(t, "apply", "-f", "testdata/fleetnames.yaml")
-	p := mirror(t, "eu", cluster)
+	p := mirror(t)
 	_, a := p.ask(t, http.MethodGet, p.real+"/api/v1/namespaces/web/pods/a", "")
 	var of struct{ Metadata struct{ UID string } }
 	if err := json.Unmarshal([]byte(a), &of); err != nil {
@@ -85,7 +85,7 @@ func TestKubectlFollowsTheFleetsNames(t *testing.T) {
 	}
 	p.send(t, http.MethodPost, "/api/v1/namespaces/web/events", "application/json", `{"metadata":{"generateName":"a."},"reason":"Greeted","message":"hello fleet","type":"Normal",`+
 		`"source":{"component":"test"},"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"web","name":"a","uid":"`+of.Metadata.UID+`"}}`)
-	p.caughtUp(t, "eu")
+	p.caughtUp(t)
 	for _, c := range []struct {
 		args   string
 		shows  []string

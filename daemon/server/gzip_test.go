@@ -53,8 +53,8 @@ func unpacked(t *testing.T, b []byte) []byte {
 func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	api, err := kubernetes.NewForConfigAndClient(cluster.Config(), p.client)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 		{"few", "&limit=3", "application/json", false},
 		{"none", "&labelSelector=few%3Dnever", "application/json", false},
 	} {
-		for _, base := range []string{p.ours + at, p.all + strings.Replace(at[:strings.Index(at, "?")+1], ns, "real."+ns, 1)} {
+		for _, base := range []string{p.ours + at, p.all + strings.Replace(at[:strings.Index(at, "?")+1], ns, mirrored+"."+ns, 1)} {
 			_, flat := p.encoded(t, base+c.under, c.accept, "identity")
 			head, got := p.encoded(t, base+c.under, c.accept, "deflate, gzip;q=1.0")
 			if enc := head.Get("Content-Encoding"); (enc == "gzip") != c.packed || !c.packed && enc != "" {
@@ -128,8 +128,8 @@ func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 func TestAWatchTellsEachEventAtOnceWhateverEncodingIsAccepted(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	k, err := kubernetes.NewForConfigAndClient(cluster.Config(), p.client)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAWatchTellsEachEventAtOnceWhateverEncodingIsAccepted(t *testing.T) {
 	api := k.CoreV1().ConfigMaps(ns)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for base, namespace := range map[string]string{p.ours: ns, p.all: "real." + ns} {
+	for base, namespace := range map[string]string{p.ours: ns, p.all: mirrored + "." + ns} {
 		for _, accept := range []string{"application/json", tables, metas} {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/namespaces/"+namespace+"/configmaps?watch=true", nil)
 			if err != nil {

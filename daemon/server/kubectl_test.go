@@ -103,8 +103,8 @@ func shown(out string) string {
 func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	do := func(args string) { t.Helper(); cluster.Kubectl(t, strings.Fields(args)...) }
 	pod := func(name string) string {
 		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"` + ns + `","labels":{"app":"x"}},"spec":{"containers":[{"name":"main","image":"example.com/x:1"}]}}`
@@ -172,8 +172,8 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	sail := func(name string) {
@@ -218,13 +218,13 @@ func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 }
 
 // pointer is what errors say about where the server is.
-var pointer = regexp.MustCompile(`https?://[0-9.:]+(/clusters/real)?`)
+var pointer = regexp.MustCompile(`https?://[0-9.:]+(/clusters/eu)?`)
 
 func TestKubectlFindsTheSameResourcesExplanationsAndErrors(t *testing.T) {
 	cluster := filled(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
-	p.described(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
+	p.described(t)
 	for _, args := range []string{
 		"api-resources --verbs=get,list,watch", "api-resources --verbs=get,list,watch -o name --sort-by=name", "api-resources --verbs=get,list,watch --namespaced=false --sort-by=kind",
 		"api-resources --api-group=server.test", "api-resources --verbs=get,list,watch --categories=all",

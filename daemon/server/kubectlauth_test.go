@@ -9,8 +9,8 @@ import (
 
 func TestKubectlIsToldWhatItMayDo(t *testing.T) {
 	cluster := filled(t)
-	p := mirror(t, "real", cluster)
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	for _, c := range []struct {
 		args string
 		code int

@@ -35,8 +35,8 @@ var discoveryHeaders = map[string]string{
 }
 
 func TestDiscoveryIsNegotiatedAsTheRealServerDoes(t *testing.T) {
-	p := mirror(t, "real", filled(t))
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	for name, accept := range discoveryHeaders {
 		for _, path := range []string{"/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/server.test", "/apis/server.test/v1beta1"} {
 			wantHead, want := p.ask(t, http.MethodGet, p.real+path, accept)
@@ -61,8 +61,8 @@ func kindIn(t *testing.T, body string) metav1.TypeMeta {
 
 // What kubectl 1.27 to 1.29 does to find out what "pods" is.
 func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T) {
-	p := mirror(t, "real", filled(t))
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	for _, server := range []string{p.ours, p.all} {
 		_, body := p.ask(t, http.MethodGet, server+"/api", betaDiscovery+",application/json")
 		var versions metav1.APIVersions
@@ -80,8 +80,8 @@ func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T)
 // An answer that cannot have the form that was asked for is printed for people, as the real server does; every other
 // is not.
 func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
-	p := mirror(t, "real", filled(t))
-	p.caughtUp(t, "real")
+	p := mirror(t)
+	p.caughtUp(t)
 	for _, accept := range []string{tables + ",application/json", tables, metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5", "application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
 		wantHead, want := p.ask(t, http.MethodGet, p.real+"/api/v1/namespaces/web/pods/there-is-none", accept)
 		gotHead, got := p.ask(t, http.MethodGet, p.ours+"/api/v1/namespaces/web/pods/there-is-none", accept)

@@ -16,8 +16,8 @@ import (
 
 func TestKubectlIsToldWhichServerDoesWhatAMirrorCannot(t *testing.T) {
 	cluster := filled(t)
-	p := mirror(t, "eu", cluster)
-	p.caughtUp(t, "eu")
+	p := mirror(t)
+	p.caughtUp(t)
 	named := `the API server of cluster "eu" itself, ` + p.real
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 // kubectl shows nothing of a failed discovery but its warnings.
 func TestKubectlIsToldWhatIsWrongWithTheURLOfTheServer(t *testing.T) {
 	cluster := filled(t)
-	p := mirror(t, "eu", cluster)
-	p.caughtUp(t, "eu")
+	p := mirror(t)
+	p.caughtUp(t)
 	root := strings.TrimSuffix(p.all, "/fleet")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
