@@ -164,14 +164,14 @@ bin/staticcheck: dev/tools/go.mod dev/tools/go.sum
 	$(call say,building staticcheck)
 	@$(GO) run ./dev/gobuild -C dev/tools -o ../../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
 
-# The race detector needs a C compiler, the tests of devcluster ps. Where they are
+# The race detector needs a C compiler, the tests of devcluster ps, those of the docs curl. Where they are
 # missing, try to install them.
 .PHONY: needed
 needed:
-	@{ command -v $${CC:-cc} || command -v gcc; } >/dev/null 2>&1 && command -v ps >/dev/null 2>&1 || { \
-		echo "a C compiler (for the race detector) or ps is missing: installing gcc and procps"; \
-		{ apt-get update -q && apt-get install -yq gcc libc6-dev procps; } || \
-		{ echo "could not install them; install a C compiler and ps, and run this again"; exit 1; }; }
+	@{ command -v $${CC:-cc} || command -v gcc; } >/dev/null 2>&1 && command -v ps >/dev/null 2>&1 && command -v curl >/dev/null 2>&1 || { \
+		echo "a C compiler (for the race detector), ps or curl is missing: installing gcc, procps and curl"; \
+		{ apt-get update -q && apt-get install -yq gcc libc6-dev procps curl; } || \
+		{ echo "could not install them; install a C compiler, ps and curl, and run this again"; exit 1; }; }
 
 .PHONY: clean
 clean: ## remove what was built
