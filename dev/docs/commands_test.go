@@ -18,7 +18,6 @@ var notRun = map[string]string{
 	"make test":                             "runs this test",
 	"make bench":                            "takes 20 minutes",
 	"make bench-check":                      "takes 20 minutes",
-	"make bench-structures":                 "takes 5 minutes",
 	"make devcluster":                       "has built the cluster that this test uses",
 	"go get github.com/mirador-k8s/mirador": "needs the network",
 	"go install github.com/mirador-k8s/mirador/cmd/mirador@latest": "needs the network",
