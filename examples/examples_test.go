@@ -82,7 +82,8 @@ func TestWhatIsAskedForWronglyIsExplained(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := start(t.Context(), nil, inputs{out: &out}); err != nil || !strings.Contains(out.String(), "24-memory-released") {
+	if err := start(t.Context(), nil, inputs{out: &out}); err != nil ||
+		!strings.Contains(out.String(), "24-memory-released") {
 		t.Errorf("without arguments: %v, %q", err, out.String())
 	}
 	out.Reset()

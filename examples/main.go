@@ -40,7 +40,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := start(ctx, flag.Args(), inputs{kubeconfig: *kubeconfig, namespace: *namespace, out: os.Stdout}); err != nil {
+	if err := start(ctx, flag.Args(),
+		inputs{kubeconfig: *kubeconfig, namespace: *namespace, out: os.Stdout}); err != nil {
 		fmt.Fprintln(os.Stderr, "examples:", err)
 		os.Exit(1)
 	}
@@ -156,16 +157,20 @@ func alone(name string, run func(io.Writer) error) variant {
 	return variant{name, func(_ context.Context, in inputs) error { return run(in.out) }}
 }
 
-func onCluster(name string, run func(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error) variant {
+func onCluster(name string, run func(ctx context.Context, config *rest.Config, namespace string,
+	out io.Writer) error) variant {
 	return variant{name, func(ctx context.Context, in inputs) error { return run(ctx, in.config, in.namespace, in.out) }}
 }
 
-func serving(name string, run func(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error) variant {
+func serving(name string, run func(ctx context.Context, config *rest.Config, namespace string, listener net.Listener,
+	out io.Writer) error) variant {
 	return variant{name, func(ctx context.Context, in inputs) error {
 		return run(ctx, in.config, in.namespace, in.listener, in.out)
 	}}
 }
 
-func byKubeconfig(name string, run func(ctx context.Context, kubeconfig, namespace string, out io.Writer) error) variant {
-	return variant{name, func(ctx context.Context, in inputs) error { return run(ctx, in.kubeconfig, in.namespace, in.out) }}
+func byKubeconfig(name string, run func(ctx context.Context, kubeconfig, namespace string,
+	out io.Writer) error) variant {
+	return variant{name,
+		func(ctx context.Context, in inputs) error { return run(ctx, in.kubeconfig, in.namespace, in.out) }}
 }

@@ -98,7 +98,8 @@ func (st *stage) makeNamespace() {
 		st.t.Fatal(err)
 	}
 	st.in.namespace = ns.Name
-	_, err = client.CoreV1().ServiceAccounts(ns.Name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ServiceAccounts(ns.Name).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if err != nil {
 		st.t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func (st *stage) do(s step) {
 		for range want {
 			line, err := screen.next()
 			if err != nil {
-				st.t.Fatalf("after %q there is printed\n%s\nand then: %v; want\n%s", s.command, strings.Join(got, "\n"), err, strings.Join(want, "\n"))
+				st.t.Fatalf("after %q there is printed\n%s\nand then: %v; want\n%s", s.command, strings.Join(got, "\n"), err,
+					strings.Join(want, "\n"))
 			}
 			got = append(got, line)
 		}

@@ -22,7 +22,8 @@ type named struct {
 	decode func(encoded []byte) (runtime.Object, error)
 }
 
-func openNamed(f *Factory, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, opts []kube.Option) (source.Source[runtime.Object], error) {
+func openNamed(f *Factory, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource,
+	opts []kube.Option) (source.Source[runtime.Object], error) {
 	raw, err := kube.Raw(f.cfg, gvr, opts...)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,8 @@ func (w *namedWatcher) Read(to []source.Change[runtime.Object]) ([]source.Change
 }
 
 // withDecoder makes a typed item of a raw one. One that cannot be read stays so.
-func withDecoder(it *object.Item[*kube.RawObject], decode func([]byte) (runtime.Object, error)) object.Item[runtime.Object] {
+func withDecoder(it *object.Item[*kube.RawObject],
+	decode func([]byte) (runtime.Object, error)) object.Item[runtime.Object] {
 	out := object.Item[runtime.Object]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size}
 	raw, err := it.Object()
 	switch {

@@ -46,7 +46,8 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 		}
 	}()
 	var offered []factory.Resource
-	set, err := factory.All(ctx, f, f.Dynamic, func(r factory.Resource) bool { offered = append(offered, r); return true })
+	set, err := factory.All(ctx, f, f.Dynamic,
+		func(r factory.Resource) bool { offered = append(offered, r); return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,9 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 	dir := t.TempDir()
 	definition, gadget := filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "gadget.yaml")
 	write(t, definition, gadgetDefinition)
-	write(t, gadget, fmt.Sprintf("apiVersion: factory.test/v1\nkind: Gadget\nmetadata: {name: big, namespace: %s}\nspec: {size: 7}\n", ns))
+	write(t, gadget,
+		fmt.Sprintf("apiVersion: factory.test/v1\nkind: Gadget\nmetadata: {name: big, namespace: %s}\nspec: {size: 7}\n",
+			ns))
 	for round := range 2 {
 		cluster.Kubectl(t, "apply", "-f", definition)
 		cluster.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/gadgets.factory.test")
@@ -93,7 +96,8 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 	}
 	for _, r := range offered {
 		namespaced, known := factory.Namespaced(r.GroupVersionResource)
-		if builtin := scheme.Scheme.IsVersionRegistered(r.GroupVersion()); known != builtin || known && namespaced != r.Namespaced {
+		if builtin := scheme.Scheme.IsVersionRegistered(r.GroupVersion()); known != builtin ||
+			known && namespaced != r.Namespaced {
 			t.Errorf("%s: known %v, namespaced %v; the server says %v", r.Resource, known, namespaced, r.Namespaced)
 		}
 	}
@@ -119,7 +123,8 @@ func mirrored(ctx context.Context, f *factory.Factory, set *factory.Set[*unstruc
 				}
 			}
 			if objs, err := h.Lister().List(nil); err != nil || missing == "" && len(objs) != len(list.Items) {
-				missing = fmt.Sprintf("%s: %d objects, the server has %d, %v", h.Resource().Resource, len(objs), len(list.Items), err)
+				missing = fmt.Sprintf("%s: %d objects, the server has %d, %v", h.Resource().Resource, len(objs),
+					len(list.Items), err)
 			}
 			if missing == "" {
 				break
@@ -153,7 +158,8 @@ func await(ctx context.Context, t *testing.T, f *factory.Factory, done func(fact
 	}
 }
 
-func handleOf(t *testing.T, set *factory.Set[*unstructuredObject], gvr schema.GroupVersionResource) *factory.Handle[*unstructuredObject] {
+func handleOf(t *testing.T, set *factory.Set[*unstructuredObject],
+	gvr schema.GroupVersionResource) *factory.Handle[*unstructuredObject] {
 	t.Helper()
 	for _, h := range set.Handles() {
 		if h.Resource() == gvr {

@@ -4,8 +4,10 @@ package factory
 // group. Nothing on the client's side tells; a test compares the table with what a
 // real server says.
 var clusterScoped = map[string][]string{
-	"":                             {"componentstatuses", "namespaces", "nodes", "persistentvolumes"},
-	"admissionregistration.k8s.io": {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"},
+	"": {"componentstatuses", "namespaces", "nodes", "persistentvolumes"},
+	"admissionregistration.k8s.io": {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"validatingwebhookconfigurations"},
 	"certificates.k8s.io":          {"certificatesigningrequests", "clustertrustbundles"},
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
 	"internal.apiserver.k8s.io":    {"storageversions"},
@@ -14,6 +16,7 @@ var clusterScoped = map[string][]string{
 	"rbac.authorization.k8s.io":    {"clusterrolebindings", "clusterroles"},
 	"resource.k8s.io":              {"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests", "resourceslices"},
 	"scheduling.k8s.io":            {"priorityclasses"},
-	"storage.k8s.io":               {"csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"},
-	"storagemigration.k8s.io":      {"storageversionmigrations"},
+	"storage.k8s.io": {"csidrivers", "csinodes", "storageclasses", "volumeattachments",
+		"volumeattributesclasses"},
+	"storagemigration.k8s.io": {"storageversionmigrations"},
 }

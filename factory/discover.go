@@ -119,7 +119,8 @@ func (f *Factory) Refresh(ctx context.Context) (Changes, error) {
 }
 
 func tidy(names []schema.GroupVersionResource) []schema.GroupVersionResource {
-	slices.SortFunc(names, func(a, b schema.GroupVersionResource) int { return strings.Compare(fullName(a), fullName(b)) })
+	slices.SortFunc(names,
+		func(a, b schema.GroupVersionResource) int { return strings.Compare(fullName(a), fullName(b)) })
 	return slices.Compact(names)
 }
 
@@ -174,7 +175,8 @@ func (f *Factory) discover(ctx context.Context) (*discovered, error) {
 	lists, err := client.ServerPreferredResourcesWithContext(ctx)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
-		return nil, fmt.Errorf("ask %s what it serves; check that the API server runs and that the config's Host is right: %w", f.cfg.Host, err)
+		return nil, fmt.Errorf("ask %s what it serves; check that the API server runs and that the config's Host is "+
+			"right: %w", f.cfg.Host, err)
 	}
 	found := &discovered{resources: map[schema.GroupVersionResource]Resource{}, failed: failed}
 	for _, list := range lists {
@@ -200,7 +202,8 @@ func (f *Factory) discover(ctx context.Context) (*discovered, error) {
 	f.served = found.resources
 	f.mu.Unlock()
 	for gv, err := range failed {
-		f.problem(informer.Problem{Doing: "discover", Err: fmt.Errorf("ask %s what it serves in %s; what was known of it stays: %w", f.cfg.Host, gv, err)})
+		f.problem(informer.Problem{Doing: "discover",
+			Err: fmt.Errorf("ask %s what it serves in %s; what was known of it stays: %w", f.cfg.Host, gv, err)})
 	}
 	return found, nil
 }

@@ -138,7 +138,8 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 					r.Header.Set("Accept", "application/json") // a server without aggregated discovery
 				}
 				if down.Load() && r.URL.Path == "/apis/example.com/v1" {
-					return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("down")), Request: r}, nil
+					return &http.Response{StatusCode: 503, Header: http.Header{},
+						Body: io.NopCloser(strings.NewReader("down")), Request: r}, nil
 				}
 				return next.RoundTrip(r)
 			})
@@ -157,7 +158,8 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 			t.Errorf("problem: %+v", p)
 		}
 		has := func() bool {
-			return slices.ContainsFunc(set.Handles(), func(h *factory.Handle[*unstructuredObject]) bool { return h.Resource() == widgetsGVR })
+			return slices.ContainsFunc(set.Handles(),
+				func(h *factory.Handle[*unstructuredObject]) bool { return h.Resource() == widgetsGVR })
 		}
 		if has() || len(set.Handles()) < 10 {
 			t.Fatalf("%d handles, widgets among them: %v", len(set.Handles()), has())

@@ -20,7 +20,8 @@ func Example() {
 	server := informertest.NewServer()
 	config, shutdown := informertest.Serve(server)
 	defer shutdown()
-	for _, p := range []*corev1.Pod{pod("web", "nginx-0", "app=nginx"), pod("web", "redis-0", "app=redis"), pod("shop", "nginx-0", "app=nginx")} {
+	for _, p := range []*corev1.Pod{pod("web", "nginx-0", "app=nginx"), pod("web", "redis-0", "app=redis"),
+		pod("shop", "nginx-0", "app=nginx")} {
 		if _, err := server.Create(p); err != nil {
 			log.Fatal(err)
 		}

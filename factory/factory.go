@@ -108,7 +108,8 @@ func New(cfg *rest.Config, opts ...Option) (*Factory, error) {
 		return fail(errors.New("the config is nil; load one with clientcmd or rest.InClusterConfig"))
 	}
 	if cfg.Host == "" {
-		return fail(errors.New("the config has no Host; load a kubeconfig with clientcmd, or set Host to the API server's URL"))
+		return fail(errors.New("the config has no Host; load a kubeconfig with clientcmd, or set Host to the API " +
+			"server's URL"))
 	}
 	set, err := configure(opts)
 	if err != nil {
@@ -146,7 +147,8 @@ func (f *Factory) problem(p informer.Problem) {
 func (f *Factory) hear(p informer.Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
-			f.set.logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic", fmt.Sprint(recovered))
+			f.set.logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic",
+				fmt.Sprint(recovered))
 		}
 	}()
 	f.set.onProblem(p)

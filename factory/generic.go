@@ -58,9 +58,10 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource, narrow ...Scope) 
 		return known(f, narrow)
 	}
 	if gvk, ok := kindOf(f.set.scheme, gvr); ok {
-		h, err := open(f, key{gvr: gvr, form: asNamed}, narrow, func(opts ...kube.Option) (source.Source[runtime.Object], error) {
-			return openNamed(f, gvk, gvr, opts)
-		})
+		h, err := open(f, key{gvr: gvr, form: asNamed}, narrow,
+			func(opts ...kube.Option) (source.Source[runtime.Object], error) {
+				return openNamed(f, gvk, gvr, opts)
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +109,8 @@ func (g generic[T]) List(selector labels.Selector) ([]runtime.Object, error) {
 }
 
 // Subscribe adds a handler.
-func (g generic[T]) Subscribe(h informer.Handler[runtime.Object], opts ...informer.SubscribeOption) (*Subscription, error) {
+func (g generic[T]) Subscribe(h informer.Handler[runtime.Object],
+	opts ...informer.SubscribeOption) (*Subscription, error) {
 	if h == nil {
 		return g.Handle.Subscribe(nil, opts...)
 	}

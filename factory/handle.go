@@ -50,9 +50,10 @@ func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
 		}
 		return nil, err
 	}
-	h, err := open(f, key{gvr: gvr, form: asTyped, goType: t}, narrow, func(opts ...kube.Option) (source.Source[T], error) {
-		return kube.Typed[T](f.cfg, append(opts, kube.WithScheme(f.set.scheme), kube.Resource(gvr))...)
-	})
+	h, err := open(f, key{gvr: gvr, form: asTyped, goType: t}, narrow,
+		func(opts ...kube.Option) (source.Source[T], error) {
+			return kube.Typed[T](f.cfg, append(opts, kube.WithScheme(f.set.scheme), kube.Resource(gvr))...)
+		})
 	if err == nil {
 		f.learnType(gvr, openerOf[T]())
 	}
@@ -60,12 +61,14 @@ func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
 }
 
 // Dynamic mirrors any resource as maps that keep every field.
-func (f *Factory) Dynamic(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*unstructured.Unstructured], error) {
+func (f *Factory) Dynamic(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*unstructured.Unstructured],
+	error) {
 	return openByName(f, gvr, asDynamic, narrow, kube.Dynamic)
 }
 
 // Metadata mirrors the metadata of any resource and nothing else.
-func (f *Factory) Metadata(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*metav1.PartialObjectMetadata], error) {
+func (f *Factory) Metadata(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*metav1.PartialObjectMetadata],
+	error) {
 	return openByName(f, gvr, asMetadata, narrow, kube.Metadata)
 }
 
@@ -90,7 +93,8 @@ func openByName[T any](f *Factory, gvr schema.GroupVersionResource, as form, nar
 
 // open makes a handle on the informers of a resource, one for each namespace of
 // the scope.
-func open[T any](f *Factory, k key, narrow []Scope, src func(...kube.Option) (source.Source[T], error)) (*Handle[T], error) {
+func open[T any](f *Factory, k key, narrow []Scope,
+	src func(...kube.Option) (source.Source[T], error)) (*Handle[T], error) {
 	sc, err := f.scopeFor(k.gvr, narrow)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", fullName(k.gvr), err)
@@ -127,7 +131,8 @@ func (f *Factory) scopeFor(gvr schema.GroupVersionResource, narrow []Scope) (sco
 	}
 	if namespaced, known := f.namespaced(gvr); known && !namespaced && len(sc.namespaces) > 0 {
 		if sc.chosen {
-			return sc, fmt.Errorf("objects of this resource are in no namespace; leave Namespaces(%q) out", strings.Join(sc.namespaces, `", "`))
+			return sc, fmt.Errorf("objects of this resource are in no namespace; leave Namespaces(%q) out",
+				strings.Join(sc.namespaces, `", "`))
 		}
 		sc.namespaces = nil
 	}
@@ -184,7 +189,8 @@ func (h *Handle[T]) Informer() (*informer.Informer[T], error) {
 		return nil, err
 	}
 	if len(parts) > 1 {
-		return nil, fmt.Errorf("get the informer of %s: there are %d, one for each namespace; use Informers, or Lister and Subscribe, which cover all", fullName(h.gvr), len(parts))
+		return nil, fmt.Errorf("get the informer of %s: there are %d, one for each namespace; use Informers, or Lister "+
+			"and Subscribe, which cover all", fullName(h.gvr), len(parts))
 	}
 	return parts[0].current.Load(), nil
 }

@@ -44,7 +44,8 @@ func (x index[T]) same(other index[T]) bool { return x.id != "" && x.id == other
 // the factory, a lister or a handle: see informer.IndexFunc.
 func (h *Handle[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	if values == nil {
-		return fmt.Errorf("add index %q to %s: it has no function; give one that returns the values of an object", name, fullName(h.gvr))
+		return fmt.Errorf("add index %q to %s: it has no function; give one that returns the values of an object",
+			name, fullName(h.gvr))
 	}
 	id := identity(values)
 	if store.IsByNamespace(values) {

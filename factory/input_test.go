@@ -25,12 +25,14 @@ func TestBadInputToNewSaysWhatToDo(t *testing.T) {
 	}{
 		{"nil config", nil, nil, []string{"config is nil", "clientcmd"}},
 		{"no host", &rest.Config{}, nil, []string{"no Host", "kubeconfig"}},
-		{"missing CA", &rest.Config{Host: "https://server.invalid", TLSClientConfig: rest.TLSClientConfig{CAFile: "no-such-file"}}, nil, []string{"TLS", "no-such-file"}},
+		{"missing CA", &rest.Config{Host: "https://server.invalid",
+			TLSClientConfig: rest.TLSClientConfig{CAFile: "no-such-file"}}, nil, []string{"TLS", "no-such-file"}},
 		{"nil option", good, []factory.Option{nil}, []string{"option is nil"}},
 		{"nil scope", good, []factory.Option{factory.Scope(nil)}, []string{"scope is nil"}},
 		{"no namespace", good, []factory.Option{factory.Namespaces()}, []string{"no namespace", `Namespaces("")`}},
 		{"all and one", good, []factory.Option{factory.Namespaces("", "a")}, []string{"all namespaces"}},
-		{"bad namespace", good, []factory.Option{factory.Namespaces("a/b")}, []string{`"a/b"`, "not the name of a namespace"}},
+		{"bad namespace", good, []factory.Option{factory.Namespaces("a/b")},
+			[]string{`"a/b"`, "not the name of a namespace"}},
 		{"bad labels", good, []factory.Option{factory.Labels("a in (")}, []string{"label selector", "app=web"}},
 		{"bad fields", good, []factory.Option{factory.Fields("a>b")}, []string{"field selector", "spec.nodeName"}},
 		{"negative resync", good, []factory.Option{factory.DefaultResync(-time.Second)}, []string{"negative"}},
@@ -54,14 +56,21 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 			open func() error
 			say  []string
 		}{
-			"nil factory":              {func() error { _, err := factory.Of[*corev1.Pod](nil); return err }, []string{"factory.New"}},
-			"nil factory by name":      {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR); return err }, []string{"factory.New"}},
-			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR); return err }, []string{"factory.New"}},
-			"unknown type":             {func() error { _, err := factory.Of[*Gadget](w.f); return err }, []string{"Gadget", "not registered"}},
-			"interface":                {func() error { _, err := factory.Of[runtime.Object](w.f); return err }, []string{"pointer to a struct"}},
-			"map":                      {func() error { _, err := factory.Of[*unstructured.Unstructured](w.f); return err }, []string{"Dynamic"}},
-			"list":                     {func() error { _, err := factory.Of[*corev1.PodList](w.f); return err }, []string{"list"}},
-			"empty resource":           {func() error { _, err := w.f.Dynamic(schema.GroupVersionResource{}); return err }, []string{"plural"}},
+			"nil factory": {func() error { _, err := factory.Of[*corev1.Pod](nil); return err },
+				[]string{"factory.New"}},
+			"nil factory by name": {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR); return err },
+				[]string{"factory.New"}},
+			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR); return err },
+				[]string{"factory.New"}},
+			"unknown type": {func() error { _, err := factory.Of[*Gadget](w.f); return err },
+				[]string{"Gadget", "not registered"}},
+			"interface": {func() error { _, err := factory.Of[runtime.Object](w.f); return err },
+				[]string{"pointer to a struct"}},
+			"map": {func() error { _, err := factory.Of[*unstructured.Unstructured](w.f); return err },
+				[]string{"Dynamic"}},
+			"list": {func() error { _, err := factory.Of[*corev1.PodList](w.f); return err }, []string{"list"}},
+			"empty resource": {func() error { _, err := w.f.Dynamic(schema.GroupVersionResource{}); return err },
+				[]string{"plural"}},
 			"kind as name": {func() error {
 				_, err := w.f.Dynamic(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "Deployment"})
 				return err
@@ -74,11 +83,19 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 				_, err := w.f.Metadata(schema.GroupVersionResource{Version: "v1", Resource: "deployments"})
 				return err
 			}, []string{"no such resource in v1", "deployments.v1.apps"}},
-			"bad selector":          {func() error { _, err := factory.Of[*corev1.Pod](w.f, factory.Labels("a in (")); return err }, []string{"pods.v1", "label selector"}},
-			"nil scope":             {func() error { _, err := factory.Of[*corev1.Pod](w.f, nil); return err }, []string{"scope is nil"}},
-			"nil handler":           {func() error { _, err := pods(w).Subscribe(nil); return err }, []string{"handler is nil"}},
-			"all without a form":    {func() error { _, err := factory.All[int](w.Context(), w.f, nil, nil); return err }, []string{"f.Dynamic"}},
-			"all without a factory": {func() error { _, err := factory.All(w.Context(), nil, w.f.Raw, nil); return err }, []string{"factory.New"}},
+			"bad selector": {func() error {
+				_,
+					err := factory.Of[*corev1.Pod](w.f, factory.Labels("a in ("))
+				return err
+			}, []string{"pods.v1", "label selector"}},
+			"nil scope": {func() error { _, err := factory.Of[*corev1.Pod](w.f, nil); return err },
+				[]string{"scope is nil"}},
+			"nil handler": {func() error { _, err := pods(w).Subscribe(nil); return err },
+				[]string{"handler is nil"}},
+			"all without a form": {func() error { _, err := factory.All[int](w.Context(), w.f, nil, nil); return err },
+				[]string{"f.Dynamic"}},
+			"all without a factory": {func() error { _, err := factory.All(w.Context(), nil, w.f.Raw, nil); return err },
+				[]string{"factory.New"}},
 		}
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) { says(t, c.open(), c.say...) })

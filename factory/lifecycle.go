@@ -15,7 +15,8 @@ import (
 )
 
 // ErrStarted is returned by a Start of a factory that is started.
-var ErrStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start is enough. Stop it before starting it anew")
+var ErrStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start " +
+	"is enough. Stop it before starting it anew")
 
 // ErrNotStarted is returned by what needs a started factory.
 var ErrNotStarted = errors.New("the factory is not started; call Start first")
@@ -98,7 +99,8 @@ func (f *Factory) sharesOf(what string, gvr schema.GroupVersionResource) ([]shar
 		return found, nil
 	}
 	slices.Sort(others)
-	return nil, fmt.Errorf("%s %s: nobody has opened it; open are: %s", what, fullName(gvr), orNone(slices.Compact(others)))
+	return nil, fmt.Errorf("%s %s: nobody has opened it; open are: %s", what, fullName(gvr),
+		orNone(slices.Compact(others)))
 }
 
 func orNone(names []string) string {

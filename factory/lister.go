@@ -158,7 +158,8 @@ func covering[T any](parts []*shared[T], namespace string) (*shared[T], error) {
 	for i, p := range parts {
 		names[i] = p.key.namespace
 	}
-	return nil, fmt.Errorf("namespace %q is not mirrored here, only %s; open the resource with a scope that includes it", namespace, strings.Join(names, ", "))
+	return nil, fmt.Errorf("namespace %q is not mirrored here, only %s; open the resource with a scope that includes it",
+		namespace, strings.Join(names, ", "))
 }
 
 // snapshot gives the state, if it is complete.

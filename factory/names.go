@@ -86,7 +86,8 @@ func (f *Factory) nearMisses(gvr schema.GroupVersionResource) []string {
 	asked := strings.ToLower(gvr.Resource)
 	var near []string
 	look := func(r schema.GroupVersionResource, kind string) {
-		if r != gvr && (r.Resource == asked || strings.ToLower(kind) == asked || r.Group == gvr.Group && typo(r.Resource, asked)) {
+		if r != gvr && (r.Resource == asked || strings.ToLower(kind) == asked ||
+			r.Group == gvr.Group && typo(r.Resource, asked)) {
 			near = append(near, fullName(r))
 		}
 	}

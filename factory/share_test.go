@@ -54,7 +54,8 @@ func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 		for _, h := range w.f.Health() {
 			seen[h.Name] = true
 		}
-		for _, name := range []string{"pods.v1", "pods.v1[labels=x=1,y=2]", "pods.v1(dynamic)", "pods.v1(metadata)", "pods.v1(raw)"} {
+		for _, name := range []string{"pods.v1", "pods.v1[labels=x=1,y=2]", "pods.v1(dynamic)",
+			"pods.v1(metadata)", "pods.v1(raw)"} {
 			if !seen[name] {
 				t.Errorf("no informer is called %s among %v", name, seen)
 			}
@@ -94,7 +95,8 @@ func TestEveryFormReadsTheSameObjects(t *testing.T) {
 		if objs, err := meta.Lister().InNamespace("b").List(nil); err != nil || len(objs) != 1 || objs[0].Name != "two" {
 			t.Errorf("metadata: %v, %v", objs, err)
 		}
-		if objs, err := raw.Lister().List(web); err != nil || len(objs) != 1 || !strings.Contains(string(objs[0].Bytes), `"name":"one"`) {
+		if objs, err := raw.Lister().List(web); err != nil || len(objs) != 1 ||
+			!strings.Contains(string(objs[0].Bytes), `"name":"one"`) {
 			t.Errorf("raw: %d objects, %v", len(objs), err)
 		}
 		if objs, err := raw.Lister().InNamespace("b").List(nil); err != nil || len(objs) != 1 {
@@ -492,7 +494,8 @@ func TestTheIndexByNamespaceIsSharedByTypedAndGenericHandles(t *testing.T) {
 		if got, err := typed.Lister().ByIndex("ns", "a"); err != nil || len(got) != 2 {
 			t.Errorf("%d pods of a, %v", len(got), err)
 		}
-		if err := typed.AddIndex("ns", func(*corev1.Pod) ([]string, error) { return nil, nil }); !errors.Is(err, factory.ErrIndexTaken) {
+		if err := typed.AddIndex("ns", func(*corev1.Pod) ([]string, error) { return nil, nil }); !errors.Is(err,
+			factory.ErrIndexTaken) {
 			t.Errorf("another function under its name: %v", err)
 		}
 	})

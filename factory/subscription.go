@@ -113,7 +113,8 @@ func (s *Subscription) WaitSynced(ctx context.Context) error {
 		case <-t.Done():
 			return fmt.Errorf("wait for a handler of %s to sync: %w", o.title(), errEnded)
 		case <-ctx.Done():
-			return fmt.Errorf("wait for a handler of %s to sync: %w; WaitForSync tells whether its informer is", o.title(), ctx.Err())
+			return fmt.Errorf("wait for a handler of %s to sync: %w; WaitForSync tells whether its informer is",
+				o.title(), ctx.Err())
 		}
 	}
 	return nil
@@ -124,7 +125,8 @@ func (s *Subscription) WaitSynced(ctx context.Context) error {
 // new start it begins again with the initial state.
 func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts ...informer.SubscribeOption) (*Subscription, error) {
 	if handler == nil {
-		return nil, fmt.Errorf("subscribe to %s: the handler is nil; give informer.Funcs or an informer.Handler", fullName(h.gvr))
+		return nil, fmt.Errorf("subscribe to %s: the handler is nil; give informer.Funcs or an informer.Handler",
+			fullName(h.gvr))
 	}
 	parts, err := h.use("subscribe to")
 	if err != nil {

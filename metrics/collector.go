@@ -44,7 +44,8 @@ var _ prometheus.Collector = (*Collector)(nil)
 // is to be shown then, such as the Health of a factory or what Of returns.
 func NewCollector(health func() []informer.Health) (*Collector, error) {
 	if health == nil {
-		return nil, errors.New("make a metrics collector: there is nothing to collect from; give a factory's Health, or metrics.Of(informers...)")
+		return nil, errors.New("make a metrics collector: there is nothing to collect from; give a factory's Health, or " +
+			"metrics.Of(informers...)")
 	}
 	return &Collector{health: health, handlers: map[string]map[string]*tally{}}, nil
 }

@@ -88,7 +88,8 @@ func TestEveryMetricShowsWhatHealthSays(t *testing.T) {
 		}
 	}
 	for reason, n := range map[string]int{"denied": 12, "unavailable": 13} {
-		line := fmt.Sprintf(`mirador_informer_errors_total{%s,reason="%s",resource="pods"} %d`, `cluster="eu",informer="eu/pods.v1"`, reason, n)
+		line := fmt.Sprintf(`mirador_informer_errors_total{%s,reason="%s",resource="pods"} %d`,
+			`cluster="eu",informer="eu/pods.v1"`, reason, n)
 		if !slices.Contains(shown, line) {
 			t.Errorf("not shown: %s", line)
 		}
@@ -186,7 +187,8 @@ func TestAnAgeIsNotShownBeforeTheFirstWord(t *testing.T) {
 
 func TestHandlersWithoutANameCountTogetherAndNeverGoBack(t *testing.T) {
 	handler := func(name string, delivered uint64, backlog int, lag time.Duration) informer.HandlerHealth {
-		return informer.HandlerHealth{Name: name, Synced: true, Stats: fanout.Stats{Delivered: delivered, Backlog: backlog, OldestWaiting: lag}}
+		return informer.HandlerHealth{Name: name, Synced: true,
+			Stats: fanout.Stats{Delivered: delivered, Backlog: backlog, OldestWaiting: lag}}
 	}
 	b := &board{{Name: "pods"}}
 	c := collect(t, b)

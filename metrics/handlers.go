@@ -60,7 +60,8 @@ type group struct {
 
 func (s scrape) handlers(h *informer.Health, tallies map[string]*tally) {
 	groups := map[string]*group{}
-	byName := slices.SortedFunc(slices.Values(h.Handlers), func(a, b informer.HandlerHealth) int { return strings.Compare(a.Name, b.Name) })
+	byName := slices.SortedFunc(slices.Values(h.Handlers),
+		func(a, b informer.HandlerHealth) int { return strings.Compare(a.Name, b.Name) })
 	for _, one := range byName {
 		label := handlerLabel(h.Name, one.Name)
 		if groups[label] == nil && len(groups) >= namedHandlers && label != unnamed {

@@ -76,10 +76,12 @@ func TestVersionsOfEveryLengthAreComparedByTheirDigits(t *testing.T) {
 			for c := range 256 {
 				other := base[:at] + string([]byte{byte(c)}) + base[at+1:]
 				want, comparable := c-'5', c >= '0' && c <= '9' && (at > 0 || c != '0')
-				if order, ok := object.Version(other).Compare(object.Version(base)); ok != comparable || ok && (order < 0 != (want < 0) || order > 0 != (want > 0)) {
+				if order, ok := object.Version(other).Compare(object.Version(base)); ok != comparable ||
+					ok && (order < 0 != (want < 0) || order > 0 != (want > 0)) {
 					t.Fatalf("Compare(%q, %q) = %d, %v", other, base, order, ok)
 				}
-				if order, ok := object.Version(base).Compare(object.Version(other)); ok != comparable || ok && (order < 0 != (want > 0) || order > 0 != (want < 0)) {
+				if order, ok := object.Version(base).Compare(object.Version(other)); ok != comparable ||
+					ok && (order < 0 != (want > 0) || order > 0 != (want < 0)) {
 					t.Fatalf("Compare(%q, %q) = %d, %v", base, other, order, ok)
 				}
 				if at+1 < n && comparable && want != 0 { // what comes first counts

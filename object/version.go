@@ -44,8 +44,8 @@ func (v Version) compareEach(other Version) (order int, ok bool) {
 	return order, true
 }
 
-// compareWords is compareEach for versions that a word at their beginning and one at their end cover, which may overlap. An event is
-// compared with four others on its way; digit by digit that was a twentieth of its time.
+// compareWords is compareEach for versions that a word at their beginning and one at their end cover, which may
+// overlap. An event is compared with four others on its way; digit by digit that was a twentieth of its time.
 func compareWords(a, b, aEnd, bEnd uint64) (order int, ok bool) {
 	if !digits(a) || !digits(b) || !digits(aEnd) || !digits(bEnd) {
 		return 0, false

@@ -34,7 +34,8 @@ const (
 	Garbled
 )
 
-var reasonNames = [...]string{"unavailable", "expired", "ahead", "throttled", "denied", "not served", "unsupported", "refused", "garbled"}
+var reasonNames = [...]string{"unavailable", "expired", "ahead", "throttled", "denied", "not served", "unsupported",
+	"refused", "garbled"}
 
 // String gives the reason in words that suit a metric's label.
 func (r Reason) String() string {

@@ -126,7 +126,8 @@ func ExampleSource() {
 }
 
 func ExampleReasonOf() {
-	err := fmt.Errorf("listing pods: %w", &source.Error{Reason: source.Throttled, RetryAfter: 3 * time.Second, Err: errors.New("too many requests")})
+	err := fmt.Errorf("listing pods: %w",
+		&source.Error{Reason: source.Throttled, RetryAfter: 3 * time.Second, Err: errors.New("too many requests")})
 	fmt.Println(err, "|", source.ReasonOf(err), "|", source.RetryAfter(err))
 	fmt.Println(source.ReasonOf(io.ErrUnexpectedEOF))
 	// Output:

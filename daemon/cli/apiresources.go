@@ -115,7 +115,8 @@ func (c *catalog) resources() (out []resourceLine) {
 }
 
 func lineOf(groupVersion string, r *metav1.APIResource) resourceLine {
-	return resourceLine{Name: r.Name, ShortNames: r.ShortNames, APIVersion: groupVersion, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: r.Verbs}
+	return resourceLine{Name: r.Name, ShortNames: r.ShortNames, APIVersion: groupVersion, Namespaced: r.Namespaced,
+		Kind: r.Kind, Verbs: r.Verbs}
 }
 
 // groupOf is the group of an apiVersion; that of v1 is "".
@@ -147,7 +148,8 @@ func showResources(w io.Writer, o *outputFlags, all []resourceLine) error {
 	}
 	var rows [][]string
 	for _, r := range all {
-		cells := []string{clean(r.Name), clean(strings.Join(r.ShortNames, ",")), clean(r.APIVersion), strconv.FormatBool(r.Namespaced), clean(r.Kind)}
+		cells := []string{clean(r.Name), clean(strings.Join(r.ShortNames, ",")), clean(r.APIVersion),
+			strconv.FormatBool(r.Namespaced), clean(r.Kind)}
 		if o.form == asWide {
 			cells = append(cells, clean(strings.Join(r.Verbs, ",")))
 		}

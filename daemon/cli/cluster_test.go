@@ -47,7 +47,8 @@ func contexts(t *testing.T, c *testcluster.Cluster, names ...string) string {
 }
 
 func configMap(namespace, name, color string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {color: %s}}\ndata: {color: %s}\n", name, namespace, color, color)
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {color: "+
+		"%s}}\ndata: {color: %s}\n", name, namespace, color, color)
 }
 
 var age = regexp.MustCompile(`( +)[0-9]+[smh][0-9smh]*\n`)
@@ -66,7 +67,8 @@ func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
 	if out != "configmap/a created\nconfigmap/b created\n" {
 		t.Errorf("create said %q", out)
 	}
-	if got := ageless(ok(t, "", with("get", "cm", "--sort-by", "metadata.name")...)); got != "NAME   DATA   AGE\na      1   AGE\nb      1   AGE\n" {
+	if got := ageless(ok(t, "", with("get", "cm", "--sort-by",
+		"metadata.name")...)); got != "NAME   DATA   AGE\na      1   AGE\nb      1   AGE\n" {
 		t.Errorf("get showed\n%s", got)
 	}
 	for _, q := range []struct {
@@ -97,13 +99,16 @@ func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
 		t.Errorf("what is there was not shown: %q", s.out)
 	}
 	fails(t, exitFailed, "api-resources", with("get", "nonsense")...)
-	if s := fails(t, exitFailed, "expression", with("get", "cm", "--where", "1 +")...); !strings.Contains(s.err.Error(), `"1 +" is wrong at column 4`) {
+	if s := fails(t, exitFailed, "expression", with("get", "cm", "--where", "1 +")...); !strings.Contains(s.err.Error(),
+		`"1 +" is wrong at column 4`) {
 		t.Errorf("it does not say what is wrong: %v", s.err)
 	}
-	if s := run(t, "", with("get", "cm", "-l", "color=green")...); s.code != 0 || s.out != "" || !strings.Contains(s.errs, "no configmaps found in namespace "+ns) {
+	if s := run(t, "", with("get", "cm", "-l", "color=green")...); s.code != 0 || s.out != "" ||
+		!strings.Contains(s.errs, "no configmaps found in namespace "+ns) {
 		t.Errorf("nothing found: %+v", s)
 	}
-	if s := run(t, "", with("get", "cm", "--limit", "1", "-o", "name")...); s.out != "configmap/a\n" || !strings.Contains(s.errs, "there are more (1)") {
+	if s := run(t, "", with("get", "cm", "--limit", "1", "-o", "name")...); s.out != "configmap/a\n" ||
+		!strings.Contains(s.errs, "there are more (1)") {
 		t.Errorf("limited: %+v", s)
 	}
 	changes(t, ns, with)
@@ -114,7 +119,8 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 	if got := ok(t, "", with("patch", "cm", "a", "-p", "data: {color: green}")...); got != "configmap/a patched\n" {
 		t.Errorf("patch said %q", got)
 	}
-	if got := ok(t, "", with("patch", "cm/a", "--type", "json", "-p", `[{"op":"add","path":"/data/size","value":"2"}]`)...); got != "configmap/a patched\n" {
+	if got := ok(t, "", with("patch", "cm/a", "--type", "json", "-p",
+		`[{"op":"add","path":"/data/size","value":"2"}]`)...); got != "configmap/a patched\n" {
 		t.Errorf("patch said %q", got)
 	}
 	if got := ok(t, "", with("get", "cm", "a", "-o", "jsonpath={.data.color}{.data.size}")...); got != "green2" {
@@ -130,7 +136,8 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 	if got := ok(t, configMap(ns, "c", "white"), with("apply", "-f", "-")...); got != "configmap/c applied\n" {
 		t.Errorf("apply said %q", got)
 	}
-	if got := ok(t, "", with("get", "cm", "c", "-o", "jsonpath={.metadata.managedFields[*].manager}", "--show-managed-fields")...); got != fieldManager {
+	if got := ok(t, "", with("get", "cm", "c", "-o", "jsonpath={.metadata.managedFields[*].manager}",
+		"--show-managed-fields")...); got != fieldManager {
 		t.Errorf("the field manager is %q", got)
 	}
 	// b was created, not applied: its color is another's.
@@ -141,8 +148,10 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 	ok(t, configMap(ns, "b", "pink"), with("apply", "-f", "-", "--force-conflicts")...)
 	ok(t, configMap(ns, "dry", "x"), with("create", "-f", "-", "--dry-run")...)
 
-	s = run(t, configMap(ns, "a", "again")+"---\nkind: Nothing\n"+configMap(ns, "d", "new")+configMap("elsewhere", "e", "x"), with("create", "-f", "-")...)
-	if s.code != exitFailed || s.out != "configmap/d created\n" || !strings.Contains(s.err.Error(), "3 of 4 failed; the first: configmap/a") || strings.Count(s.errs, "failed:") != 3 {
+	s = run(t, configMap(ns, "a", "again")+"---\nkind: Nothing\n"+configMap(ns, "d", "new")+
+		configMap("elsewhere", "e", "x"), with("create", "-f", "-")...)
+	if s.code != exitFailed || s.out != "configmap/d created\n" ||
+		!strings.Contains(s.err.Error(), "3 of 4 failed; the first: configmap/a") || strings.Count(s.errs, "failed:") != 3 {
 		t.Errorf("some fail: %+v", s)
 	}
 	if got := ok(t, "", with("delete", "cm", "a", "b")...); got != "configmap/a deleted\nconfigmap/b deleted\n" {
@@ -158,17 +167,22 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 
 // selected deletes by selectors.
 func selected(t *testing.T, ns string, with func(...string) []string) {
-	ok(t, configMap(ns, "s1", "gold")+configMap(ns, "s2", "gold")+configMap(ns, "s3", "tin"), with("create", "-f", "-")...)
-	if got := ok(t, "", with("delete", "cm,secrets", "-l", "color=gold", "--dry-run")...); got != "configmap/s1 deleted (dry run)\nconfigmap/s2 deleted (dry run)\n" {
+	ok(t, configMap(ns, "s1", "gold")+configMap(ns, "s2", "gold")+configMap(ns, "s3", "tin"),
+		with("create", "-f", "-")...)
+	if got := ok(t, "", with("delete", "cm,secrets", "-l", "color=gold",
+		"--dry-run")...); got != "configmap/s1 deleted (dry run)\nconfigmap/s2 deleted (dry run)\n" {
 		t.Errorf("a dry run said %q", got)
 	}
-	if got := ok(t, "", with("delete", "cm", "-l", "color=gold")...); got != "configmap/s1 deleted\nconfigmap/s2 deleted\n" {
+	if got := ok(t, "",
+		with("delete", "cm", "-l", "color=gold")...); got != "configmap/s1 deleted\nconfigmap/s2 deleted\n" {
 		t.Errorf("delete -l said %q", got)
 	}
-	if s := run(t, "", with("delete", "cm", "-l", "color=gold")...); s.code != 0 || s.out != "" || !strings.Contains(s.errs, "nothing deleted") {
+	if s := run(t, "", with("delete", "cm", "-l", "color=gold")...); s.code != 0 || s.out != "" ||
+		!strings.Contains(s.errs, "nothing deleted") {
 		t.Errorf("nothing to delete: %+v", s)
 	}
-	if got := ok(t, "", with("delete", "cm", "--field-selector", "metadata.name=s3")...); got != "configmap/s3 deleted\n" {
+	if got := ok(t, "", with("delete", "cm", "--field-selector",
+		"metadata.name=s3")...); got != "configmap/s3 deleted\n" {
 		t.Errorf("delete --field-selector said %q", got)
 	}
 	ok(t, configMap(ns, "s4", "tin"), with("create", "-f", "-")...)
@@ -203,17 +217,20 @@ func TestADefinitionAndItsObjectsAreAppliedTogetherAndShownWithTheirColumns(t *t
 	ns := c.Namespace(t)
 	at := []string{"--kubeconfig", contexts(t, c, "eu"), "-n", ns}
 	with := func(args ...string) []string { return append(args, at...) }
-	want := "customresourcedefinition.apiextensions.k8s.io/widgets.cli.example.com applied\nwidget.cli.example.com/w applied\n"
+	want := "customresourcedefinition.apiextensions.k8s.io/widgets.cli.example.com applied\nwidget.cli.example.com/w " +
+		"applied\n"
 	if got := ok(t, widget, with("apply", "-f", "-")...); got != want {
 		t.Errorf("apply said %q", got)
 	}
 	if got := ok(t, "", with("get", "wg")...); got != "NAME   SIZE\nw      3\n" {
 		t.Errorf("get showed\n%s", got)
 	}
-	if got := ok(t, "", with("get", "widgets.cli.example.com", "-o", "wide")...); got != "NAME   SIZE   HUE\nw      3      red\n" {
+	if got := ok(t, "", with("get", "widgets.cli.example.com", "-o",
+		"wide")...); got != "NAME   SIZE   HUE\nw      3      red\n" {
 		t.Errorf("get showed\n%s", got)
 	}
-	if got := ok(t, "", "api-resources", "--kubeconfig", at[1]); !strings.Contains(got, "widgets") || !strings.Contains(got, "cli.example.com/v1") {
+	if got := ok(t, "", "api-resources", "--kubeconfig", at[1]); !strings.Contains(got, "widgets") ||
+		!strings.Contains(got, "cli.example.com/v1") {
 		t.Errorf("api-resources shows no widgets:\n%s", got)
 	}
 	ok(t, "", with("delete", "wg", "w")...)
@@ -226,16 +243,20 @@ func TestSeveralContextsAreAFleetWithoutADaemon(t *testing.T) {
 	at := []string{"--kubeconfig", contexts(t, c, "eu", "us"), "-n", ns}
 	ok(t, configMap(ns, "a", "red"), append([]string{"create", "-f", "-", "--cluster", "us"}, at...)...)
 	read := append(at, "--context", "eu", "--context", "us")
-	if got := ageless(ok(t, "", append([]string{"get", "cm"}, read...)...)); got != "CLUSTER   NAME   DATA   AGE\neu        a      1   AGE\nus        a      1   AGE\n" {
+	if got := ageless(ok(t, "",
+		append([]string{"get", "cm"},
+			read...)...)); got != "CLUSTER   NAME   DATA   AGE\neu        a      1   AGE\nus        a      1   AGE\n" {
 		t.Errorf("get showed\n%s", got)
 	}
-	if diff := cmp.Diff("CLUSTER   COUNT\neu        1\nus        1\n(all)     2\n", ok(t, "", append([]string{"count", "cm"}, read...)...)); diff != "" {
+	if diff := cmp.Diff("CLUSTER   COUNT\neu        1\nus        1\n(all)     2\n",
+		ok(t, "", append([]string{"count", "cm"}, read...)...)); diff != "" {
 		t.Error(diff)
 	}
 	if got := ok(t, "", append([]string{"count", "cm", "--cluster", "us"}, read...)...); got != "1\n" {
 		t.Errorf("one of them has %q", got)
 	}
-	if got := ok(t, "", append([]string{"get", "namespaces", "us." + ns, "-o", "name"}, read...)...); got != "namespace/us."+ns+"\n" {
+	if got := ok(t, "", append([]string{"get", "namespaces", "us." + ns, "-o", "name"},
+		read...)...); got != "namespace/us."+ns+"\n" {
 		t.Errorf("a name in a cluster is %q", got)
 	}
 }
@@ -277,7 +298,8 @@ func TestAWatchShowsChangesAndEndsInPeace(t *testing.T) {
 	out, ended := newScreen(), make(chan error, 1)
 	ok(t, configMap(ns, "a", "red"), append([]string{"create", "-f", "-"}, at...)...)
 	go func() {
-		ended <- runIn(ctx, strings.NewReader(""), out, newScreen(), append([]string{"watch", "cm", "-l", "color=red", "--output-watch-events"}, at...)...)
+		ended <- runIn(ctx, strings.NewReader(""), out, newScreen(),
+			append([]string{"watch", "cm", "-l", "color=red", "--output-watch-events"}, at...)...)
 	}()
 	out.await(t, "ADDED")
 	ok(t, "", append([]string{"patch", "cm", "a", "-p", "data: {x: z}"}, at...)...)
@@ -303,11 +325,14 @@ func TestWhatCannotBeReachedHasItsExitCode(t *testing.T) {
 	nobody := l.Addr().String()
 	l.Close()
 	t.Setenv("MIRADOR_SERVER", "http://"+nobody)
-	kube := write(t, filepath.Join(t.TempDir(), "config"), "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'http://"+nobody+"'}}]\ncontexts: [{name: x, context: {cluster: x}}]\n")
+	kube := write(t, filepath.Join(t.TempDir(), "config"),
+		"apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'http://"+nobody+"'}}]\ncontexts: [{name: x, context: {cluster: x}}]\n")
 	file := write(t, filepath.Join(t.TempDir(), "a.yaml"), configMap("default", "a", "x"))
 	for _, args := range [][]string{
-		{"get", "pods"}, {"watch", "pods"}, {"count", "pods"}, {"clusters"}, {"status"}, {"status", "--watch"}, {"api-resources"}, {"clusters", "leave", "x"},
-		{"get", "pods", "--kubeconfig", kube}, {"api-resources", "--kubeconfig", kube}, {"create", "-f", file, "--kubeconfig", kube},
+		{"get", "pods"}, {"watch", "pods"}, {"count", "pods"}, {"clusters"}, {"status"}, {"status", "--watch"},
+		{"api-resources"}, {"clusters", "leave", "x"},
+		{"get", "pods", "--kubeconfig", kube}, {"api-resources", "--kubeconfig", kube},
+		{"create", "-f", file, "--kubeconfig", kube},
 		{"delete", "pod", "x", "--kubeconfig", kube}, {"patch", "pod", "x", "-p", "{}", "--kubeconfig", kube},
 	} {
 		if s := run(t, "", args...); s.code != exitUnreachable {

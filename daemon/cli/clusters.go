@@ -84,7 +84,8 @@ func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		sum := sumOf(c)
-		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.synced, len(c.Resources)), strconv.Itoa(sum.objects), seconds(c.LastHeardSeconds)}
+		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.synced, len(c.Resources)),
+			strconv.Itoa(sum.objects), seconds(c.LastHeardSeconds)}
 		if o.form == asWide {
 			cells = append(cells, orDash(c.Origin), since(r.Now, c.Since), orDash(clean(c.Error)))
 		}
@@ -179,7 +180,8 @@ func join(ctx context.Context, s *session, name string, kubeconfig []byte, w io.
 	answer, err := s.open(ctx, http.MethodPost, "/clusters", nil, acceptJSON, bytes.NewReader(body))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("join cluster %q: %w; choose another name, or have it leave first with mirador clusters leave %s", name, err, name)
+		return fmt.Errorf("join cluster %q: %w; choose another name, or have it leave first with mirador clusters leave %s",
+			name, err, name)
 	case apierrors.IsBadRequest(err):
 		return &coded{exitUsage, err} // the daemon says what was attempted
 	case err != nil:

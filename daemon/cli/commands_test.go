@@ -29,7 +29,8 @@ func TestEveryCommandHasHelpWithExamplesAndExitCodes(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	base := errors.New("x")
-	for want, err := range map[int]error{0: nil, 1: base, 2: fmt.Errorf("a: %w", usagef("x")), 3: fmt.Errorf("a: %w", notFound(base)), 4: fmt.Errorf("a: %w", unreachable(base))} {
+	for want, err := range map[int]error{0: nil, 1: base, 2: fmt.Errorf("a: %w", usagef("x")),
+		3: fmt.Errorf("a: %w", notFound(base)), 4: fmt.Errorf("a: %w", unreachable(base))} {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%v has exit code %d, want %d", err, got, want)
 		}

@@ -29,7 +29,8 @@ const completionTime = time.Second
 
 // asking runs f with a daemon, if one answers. Completion never mirrors a cluster itself: that would take
 // too long between two keys.
-func (d *daemonFlags) asking(cmd *cobra.Command, f func(context.Context, *session) []string) ([]string, cobra.ShellCompDirective) {
+func (d *daemonFlags) asking(cmd *cobra.Command, f func(context.Context, *session) []string) ([]string,
+	cobra.ShellCompDirective) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
@@ -54,7 +55,8 @@ func starting(all []string, prefix string) []string {
 	return slices.Compact(all)
 }
 
-func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	return r.asking(cmd, func(ctx context.Context, s *session) (all []string) {
 		var report server.Report
 		if s.get(ctx, "/clusters", nil, acceptJSON, &report) != nil {
@@ -68,7 +70,8 @@ func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix stri
 }
 
 // completeContexts reads them off the kubeconfig.
-func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	cfg, err := clientcmd.LoadFromFile(k.path())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -76,16 +79,20 @@ func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string
 	return starting(slices.Collect(maps.Keys(cfg.Contexts)), prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-var namespaces = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, singular: "namespace"}
+var namespaces = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
+	singular: "namespace"}
 
-func (r *readFlags) completeNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (r *readFlags) completeNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	return r.asking(cmd, func(ctx context.Context, s *session) []string {
-		return starting(s.names(ctx, &ask{mapping: namespaces, path: resourcePath("/fleet", namespaces, ""), params: url.Values{}}), prefix)
+		return starting(s.names(ctx, &ask{mapping: namespaces, path: resourcePath("/fleet", namespaces, ""),
+			params: url.Values{}}), prefix)
 	})
 }
 
 // completeResources gives the names of resources.
-func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	return d.asking(cmd, func(ctx context.Context, s *session) (all []string) {
 		cat, err := s.catalog(ctx, "/fleet")
 		if err != nil {
@@ -108,7 +115,8 @@ func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix s
 }
 
 // completeObjects gives resources first and then names of objects.
-func (c *readCommand) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (c *readCommand) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.completeResources(cmd, args, prefix)
 	}
@@ -128,7 +136,8 @@ func (c *readCommand) offer(ctx context.Context, s *session, args []string, pref
 }
 
 // completeObjects is the same for commands that write. The daemon is asked, if it mirrors the cluster.
-func (d *directFlags) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (d *directFlags) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	return d.reader().completeObjects(cmd, args, prefix)
 }
 

@@ -111,10 +111,12 @@ func (s *session) countEach(ctx context.Context, a *ask, clusters []string) (map
 	return sizes, nil
 }
 
-func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (sizes map[string]int64, same bool, err error) {
+func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (sizes map[string]int64,
+	same bool, err error) {
 	sizes = map[string]int64{}
 	versions := map[string]bool{}
-	for _, name := range slices.Concat(clusters, clusters[:min(1, len(clusters))]) { // the first once more: its version is that of the end
+	// the first once more: its version is that of the end
+	for _, name := range slices.Concat(clusters, clusters[:min(1, len(clusters))]) {
 		params := maps.Clone(a.params)
 		params.Set("clusters", name)
 		n, version, err := s.count(ctx, a, params)
@@ -165,7 +167,8 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.Gro
 		return all, nil
 	}
 	for _, c := range missing {
-		s.warning(fmt.Sprintf("cluster %s is not counted: it is %s, and its %s were never read", c.Name, c.State, gvr.Resource))
+		s.warning(fmt.Sprintf("cluster %s is not counted: it is %s, and its %s were never read", c.Name,
+			c.State, gvr.Resource))
 	}
 	return all, nil
 }
@@ -206,7 +209,8 @@ func (s *session) count(ctx context.Context, a *ask, params url.Values) (n int64
 	}
 }
 
-func (s *session) countPages(ctx context.Context, path string, params url.Values) (n int64, version string, err error) {
+func (s *session) countPages(ctx context.Context, path string, params url.Values) (n int64,
+	version string, err error) {
 	params.Set("limit", strconv.Itoa(pageSize))
 	for {
 		var p page

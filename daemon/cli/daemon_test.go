@@ -20,7 +20,8 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mirador")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/mirador").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path,
+		"../../cmd/mirador").CombinedOutput(); err != nil {
 		t.Fatalf("build mirador: %v\n%s", err, out)
 	}
 	return path
@@ -31,7 +32,8 @@ var pageAddress = regexp.MustCompile(`the page: +(http://[^/]+)/`)
 // serve starts a daemon and gives its address. It ends with the test.
 func serve(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program,
+		append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	logs, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -106,10 +108,12 @@ func TestAllCommandsAgainstADaemon(t *testing.T) {
 		ended <- runIn(ctx, strings.NewReader(""), out, newScreen(), "watch", "cm", "a", "-n", ns, "-o", "wide")
 	}()
 	out.await(t, "us ")
-	if got := ok(t, "", "get", "cm", "a", "-n", ns, "-o", "jsonpath={.items[*].metadata.namespace}"); got != "eu."+ns+" us."+ns {
+	if got := ok(t, "", "get", "cm", "a", "-n", ns, "-o",
+		"jsonpath={.items[*].metadata.namespace}"); got != "eu."+ns+" us."+ns {
 		t.Errorf("the fleet has %q", got)
 	}
-	if got := ok(t, "", "get", "cm", "-n", ns, "--cluster", "us", "-o", "jsonpath={.items[*].metadata.namespace}"); got != ns {
+	if got := ok(t, "", "get", "cm", "-n", ns, "--cluster", "us", "-o",
+		"jsonpath={.items[*].metadata.namespace}"); got != ns {
 		t.Errorf("a cluster has %q", got)
 	}
 	if got := ok(t, "", "count", "cm", "-n", ns, "--no-headers"); got != "eu      1\nus      1\n(all)   2\n" {
@@ -123,10 +127,12 @@ func TestAllCommandsAgainstADaemon(t *testing.T) {
 	}
 
 	joinAndLeave(t, kube)
-	if code, out := exitOf(t, program, "get", "cm", "none", "-n", ns); code != exitNotFound || !strings.Contains(out, "mirador: ") {
+	if code, out := exitOf(t, program, "get", "cm", "none", "-n", ns); code != exitNotFound ||
+		!strings.Contains(out, "mirador: ") {
 		t.Errorf("exit code %d, and %s", code, out)
 	}
-	for want, args := range map[int][]string{0: {"clusters"}, exitUsage: {"nonsense"}, exitUnreachable: {"get", "cm", "--server", "http://127.0.0.1:1"}, exitFailed: {"get", "nonsense"}} {
+	for want, args := range map[int][]string{0: {"clusters"}, exitUsage: {"nonsense"},
+		exitUnreachable: {"get", "cm", "--server", "http://127.0.0.1:1"}, exitFailed: {"get", "nonsense"}} {
 		if code, out := exitOf(t, program, args...); code != want {
 			t.Errorf("mirador %q: exit code %d, want %d: %s", args, code, want, out)
 		}
@@ -174,7 +180,8 @@ func awaitReady(t *testing.T, clusters ...string) {
 }
 
 func joinAndLeave(t *testing.T, kube string) {
-	if got := ok(t, "", "clusters", "join", "asia", "--kubeconfig", kube, "--context", "us"); got != "cluster/asia joined\n" {
+	if got := ok(t, "", "clusters", "join", "asia", "--kubeconfig", kube, "--context",
+		"us"); got != "cluster/asia joined\n" {
 		t.Errorf("join said %q", got)
 	}
 	fails(t, exitFailed, "already exists", "clusters", "join", "asia", "--kubeconfig", kube)

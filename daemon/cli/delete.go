@@ -39,7 +39,8 @@ them, in the background; this command does not wait for that.` + directHelp,
 	flags := cmd.Flags()
 	flags.BoolVar(&c.ignore, "ignore-not-found", false, "an object that is not there is no failure")
 	flags.StringVarP(&c.labels, "selector", "l", "", "delete what this label `selector` matches")
-	flags.StringVar(&c.fields, "field-selector", "", "delete what this field `selector` matches; the cluster knows few fields")
+	flags.StringVar(&c.fields, "field-selector", "",
+		"delete what this field `selector` matches; the cluster knows few fields")
 	flags.BoolVar(&c.all, "all", false, "delete all objects of the resource, in the namespace")
 	flags.BoolVarP(&c.everywhere, "all-namespaces", "A", false, "with -l, --field-selector or --all, in all namespaces")
 	flags.Int64Var(&c.grace, "grace-period", -1, "`seconds` that a pod has to end in peace (default: its own)")
@@ -146,7 +147,8 @@ func (c *deleteCommand) objects(ctx context.Context, cmd *cobra.Command, all []w
 }
 
 // targets are the objects that are meant: those of the names, or those that the cluster selects.
-func (c *deleteCommand) targets(ctx context.Context, d *direct, p *place, names []string) (out []unstructured.Unstructured, err error) {
+func (c *deleteCommand) targets(ctx context.Context, d *direct, p *place,
+	names []string) (out []unstructured.Unstructured, err error) {
 	for _, name := range names {
 		obj := unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetName(name)

@@ -40,8 +40,10 @@ func (d *directFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&d.context, "context", "", "`context` of the kubeconfig (default: the current one)")
-	flags.StringVar(&d.cluster, "cluster", "", "`cluster` by the name that a fleet gives it: its context's, as a DNS label")
-	flags.StringVarP(&d.namespace, "namespace", "n", "", "`namespace` of objects that name none (default: the context's, or default)")
+	flags.StringVar(&d.cluster, "cluster", "",
+		"`cluster` by the name that a fleet gives it: its context's, as a DNS label")
+	flags.StringVarP(&d.namespace, "namespace", "n", "",
+		"`namespace` of objects that name none (default: the context's, or default)")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "have the cluster check everything and keep nothing")
 	complete(cmd, "context", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return (&kubeFlags{kubeconfig: d.kubeconfig}).completeContexts(cmd, args, prefix)
@@ -74,7 +76,8 @@ func (d *directFlags) choose() (context, namespace string, err error) {
 	case context == "":
 		return "", "", usagef("the kubeconfig %s has no current context; name one with --context", path)
 	case c == nil:
-		return "", "", usagef("the kubeconfig %s has no context %q; kubectl config get-contexts shows what it has", path, context)
+		return "", "", usagef("the kubeconfig %s has no context %q; kubectl config get-contexts shows what it has", path,
+			context)
 	case c.Namespace == "":
 		return context, "default", nil
 	}
@@ -91,11 +94,13 @@ func contextNamed[T any](path string, contexts map[string]T, cluster string) (st
 	}
 	switch len(found) {
 	case 0:
-		return "", usagef("no context of the kubeconfig %s leads to a cluster %q; name the context with --context", path, cluster)
+		return "", usagef("no context of the kubeconfig %s leads to a cluster %q; name the context with --context", path,
+			cluster)
 	case 1:
 		return found[0], nil
 	}
-	return "", usagef("several contexts of the kubeconfig %s would be the cluster %q; name one with --context", path, cluster)
+	return "", usagef("several contexts of the kubeconfig %s would be the cluster %q; name one with --context", path,
+		cluster)
 }
 
 // direct is the way to one cluster, for writes.

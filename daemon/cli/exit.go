@@ -75,7 +75,8 @@ func ofCluster(err error) error {
 	return err
 }
 
-var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file with --token-file")
+var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file " +
+	"with --token-file")
 
 // ofDaemon says the same of a request that went to a daemon.
 func ofDaemon(err error) error {
@@ -92,7 +93,8 @@ func ofDaemon(err error) error {
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
-			return usagef("%s takes %s, and got %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+			return usagef("%s takes %s, and got %d arguments; see %s --help", cmd.CommandPath(), what,
+				len(args), cmd.CommandPath())
 		}
 		return nil
 	}
@@ -101,7 +103,8 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 // WrongFlag makes a mistake in the flags a wrong call, in words for people.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return usagef("--%s is %q; %s is expected; see %s --help", e.GetFlag().Name, e.GetValue(), Expected(e.GetFlag()), cmd.CommandPath())
+		return usagef("--%s is %q; %s is expected; see %s --help", e.GetFlag().Name, e.GetValue(),
+			Expected(e.GetFlag()), cmd.CommandPath())
 	}
 	return usagef("%w; see %s --help", err, cmd.CommandPath())
 }

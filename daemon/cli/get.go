@@ -33,7 +33,8 @@ func (c *readCommand) flags(cmd *cobra.Command) {
 	c.outputFlags.add(cmd)
 	if c.sortable { // it shows objects
 		cmd.Flags().BoolVar(&c.showLabels, "show-labels", false, "add a column of all labels to tables")
-		cmd.Flags().StringSliceVarP(&c.labelColumns, "label-columns", "L", nil, "add a column of this `label` to tables, may be repeated")
+		cmd.Flags().StringSliceVarP(&c.labelColumns, "label-columns", "L", nil,
+			"add a column of this `label` to tables, may be repeated")
 	}
 	cmd.ValidArgsFunction = c.completeObjects
 }
@@ -182,7 +183,8 @@ as long as it takes.`,
 	}
 	c.flags(cmd)
 	cmd.Flags().BoolVarP(&c.watching, "watch", "w", false, "go on with every change until Ctrl-C, as mirador watch does")
-	cmd.Flags().BoolVar(&c.events, "output-watch-events", false, "with --watch, show what happened: ADDED, MODIFIED or DELETED")
+	cmd.Flags().BoolVar(&c.events, "output-watch-events", false,
+		"with --watch, show what happened: ADDED, MODIFIED or DELETED")
 	cmd.Flags().BoolVar(&c.absentOK, "ignore-not-found", false, "a name that is not there is no failure")
 	return cmd
 }

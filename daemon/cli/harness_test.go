@@ -57,7 +57,8 @@ func fails(t *testing.T, code int, names string, args ...string) said {
 	t.Helper()
 	s := run(t, "", args...)
 	if s.code != code || s.err == nil || !strings.Contains(s.err.Error(), names) {
-		t.Errorf("mirador %s: exit code %d and %v; want %d and an error with %q", strings.Join(args, " "), s.code, s.err, code, names)
+		t.Errorf("mirador %s: exit code %d and %v; want %d and an error with %q", strings.Join(args, " "),
+			s.code, s.err, code, names)
 	}
 	return s
 }
@@ -70,7 +71,8 @@ func fake(t *testing.T, h http.HandlerFunc) *session {
 	var wg sync.WaitGroup
 	wg.Go(func() { web.Serve(l) }) // it ends with the test
 	transport := &http.Transport{DialContext: l.dial, DisableCompression: true}
-	s := &session{base: &url.URL{Scheme: "http", Host: "localhost"}, http: &http.Client{Transport: transport}, warn: io.Discard, namespace: "default"}
+	s := &session{base: &url.URL{Scheme: "http", Host: "localhost"}, http: &http.Client{Transport: transport},
+		warn: io.Discard, namespace: "default"}
 	s.end = func() {
 		web.Close()
 		l.Close()
@@ -79,7 +81,8 @@ func fake(t *testing.T, h http.HandlerFunc) *session {
 	return s
 }
 
-var pods = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, gvk: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+var pods = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+	gvk:      schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
 	singular: "pod", namespaced: true}
 
 // screen is an output that a test can wait on.

@@ -24,7 +24,8 @@ func inlined(path, context string) ([]byte, error) {
 		return nil, usagef("the kubeconfig %s has no current context; name one with --context", path)
 	}
 	if err := api.MinifyConfig(cfg); err != nil {
-		return nil, usagef("the kubeconfig %s has no usable context %q; kubectl config get-contexts shows what it has", path, cfg.CurrentContext)
+		return nil, usagef("the kubeconfig %s has no usable context %q; kubectl config get-contexts shows what it has",
+			path, cfg.CurrentContext)
 	}
 	for name, u := range cfg.AuthInfos {
 		if err := inlineUser(u, filepath.Dir(path)); err != nil {
@@ -48,7 +49,8 @@ func inlined(path, context string) ([]byte, error) {
 func inlineUser(u *api.AuthInfo, folder string) error {
 	switch {
 	case u.Exec != nil:
-		return errors.New("it runs a program to log in, which a daemon will not do; make a service account and give its token")
+		return errors.New("it runs a program to log in, which a daemon will not do; make a service account and give its " +
+			"token")
 	case u.AuthProvider != nil:
 		return errors.New("it logs in by a plugin, which a daemon will not do; make a service account and give its token")
 	case u.TokenFile == "":

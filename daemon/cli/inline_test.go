@@ -27,7 +27,8 @@ func TestWhatAKubeconfigNamesByFileIsPutIntoIt(t *testing.T) {
 	write(t, filepath.Join(dir, "client.crt"), "certificate")
 	write(t, filepath.Join(dir, "client.key"), "key")
 	write(t, filepath.Join(dir, "token"), "word\n")
-	path := write(t, filepath.Join(dir, "config"), kubeconfigHead+"- {name: u, user: {client-certificate: client.crt, client-key: client.key, tokenFile: token}}\n")
+	path := write(t, filepath.Join(dir, "config"), kubeconfigHead+
+		"- {name: u, user: {client-certificate: client.crt, client-key: client.key, tokenFile: token}}\n")
 	b, err := inlined(path, "")
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +39,12 @@ func TestWhatAKubeconfigNamesByFileIsPutIntoIt(t *testing.T) {
 	}
 	c, u := cfg.Clusters["c"], cfg.AuthInfos["u"]
 	if c == nil || u == nil || len(cfg.Clusters) != 1 || len(cfg.AuthInfos) != 1 || len(cfg.Contexts) != 1 {
-		t.Fatalf("it has more or less than what the context uses: %d clusters, %d users", len(cfg.Clusters), len(cfg.AuthInfos))
+		t.Fatalf("it has more or less than what the context uses: %d clusters, %d users",
+			len(cfg.Clusters), len(cfg.AuthInfos))
 	}
 	for what, got := range map[string]string{
-		"authority": string(c.CertificateAuthorityData), "certificate": string(u.ClientCertificateData), "key": string(u.ClientKeyData), "word": u.Token,
+		"authority": string(c.CertificateAuthorityData), "certificate": string(u.ClientCertificateData),
+		"key": string(u.ClientKeyData), "word": u.Token,
 		"": c.CertificateAuthority + u.ClientCertificate + u.ClientKey + u.TokenFile,
 	} {
 		if got != what {

@@ -72,7 +72,8 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(configs))
-	s := &session{warn: warn, namespace: namespace, cluster: configs[names[0]], base: &url.URL{Scheme: "http", Host: "localhost"}}
+	s := &session{warn: warn, namespace: namespace, cluster: configs[names[0]],
+		base: &url.URL{Scheme: "http", Host: "localhost"}}
 	if len(names) == 1 {
 		s.only = names[0]
 	}
@@ -240,7 +241,8 @@ func (p *inProcess) await(ctx context.Context, wanted []schema.GroupResource, wa
 		open := 0
 		for _, c := range p.fleet.Clusters() {
 			done, err := synced(c, wanted)
-			if answered = answered || done; answered && !done && c.Health().State == fleet.Joining && time.Since(began) > silentTime {
+			if answered = answered || done; answered && !done && c.Health().State == fleet.Joining &&
+				time.Since(began) > silentTime {
 				failed = append(failed, unreachable(fmt.Errorf("cluster %q does not answer", c.Name())))
 				continue
 			}
@@ -311,6 +313,7 @@ func (p *inProcess) say(wanted []schema.GroupResource, warn io.Writer) {
 			continue
 		}
 		h := c.Health()
-		fmt.Fprintf(warn, "reading cluster %s: %s, %d of %d resources, %d objects so far\n", c.Name(), h.State, h.Synced, h.Resources, h.Objects)
+		fmt.Fprintf(warn, "reading cluster %s: %s, %d of %d resources, %d objects so far\n", c.Name(), h.State, h.Synced,
+			h.Resources, h.Objects)
 	}
 }

@@ -106,7 +106,8 @@ func readDocuments(from string, r io.Reader) (out []manifest) {
 		err := dec.Decode(&raw)
 		switch {
 		case limited.N <= 0:
-			return append(out, manifest{from: place, err: fmt.Errorf("there is more than %d MiB; give it in parts", maxManifest>>20)})
+			return append(out,
+				manifest{from: place, err: fmt.Errorf("there is more than %d MiB; give it in parts", maxManifest>>20)})
 		case errors.Is(err, io.EOF):
 			return out
 		case err != nil:

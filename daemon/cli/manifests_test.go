@@ -34,10 +34,14 @@ func names(all []manifest) (out []string) {
 
 func TestManifestsAreReadFromFilesFoldersAndStandardInput(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "b.yaml"), "# nothing\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n---\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: two}\n")
+	write(t, filepath.Join(dir, "b.yaml"),
+		"# nothing\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n---\n---\napiVersion: v1\nkind: "+
+			"ConfigMap\nmetadata: {name: two}\n")
 	write(t, filepath.Join(dir, "a.json"), `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"three"}}`)
 	write(t, filepath.Join(dir, "notes.txt"), "not read")
-	write(t, filepath.Join(dir, "deep", "c.yml"), "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: four}}\n- {apiVersion: v1, kind: Pod, metadata: {generateName: five-}}\n")
+	write(t, filepath.Join(dir, "deep", "c.yml"),
+		"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: four}}\n- {apiVersion: v1, "+
+			"kind: Pod, metadata: {generateName: five-}}\n")
 	for _, c := range []struct {
 		name      string
 		files     []string
@@ -46,9 +50,13 @@ func TestManifestsAreReadFromFilesFoldersAndStandardInput(t *testing.T) {
 		want      []string
 	}{
 		{"a folder", []string{dir}, false, "", []string{"Secret/three", "ConfigMap/one", "ConfigMap/two"}},
-		{"a folder and below", []string{dir}, true, "", []string{"Secret/three", "ConfigMap/one", "ConfigMap/two", "Pod/four", "Pod/"}},
-		{"standard input", []string{"-"}, false, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}} {"apiVersion":"v1","kind":"Pod","metadata":{"name":"y"}}`, []string{"Pod/x", "Pod/y"}},
-		{"what is wrong is an error in its place", []string{filepath.Join(dir, "none"), "-"}, false, "kind: Pod\n---\napiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: z}\n---\n{[",
+		{"a folder and below", []string{dir}, true, "",
+			[]string{"Secret/three", "ConfigMap/one", "ConfigMap/two", "Pod/four", "Pod/"}},
+		{"standard input", []string{"-"}, false,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}} {"apiVersion":"v1","kind":"Pod","metadata":{"name":"y"}}`,
+			[]string{"Pod/x", "Pod/y"}},
+		{"what is wrong is an error in its place", []string{filepath.Join(dir, "none"), "-"}, false,
+			"kind: Pod\n---\napiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: z}\n---\n{[",
 			[]string{"error", "error", "error", "Pod/z", "error"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +72,8 @@ func TestManifestsAreReadFromFilesFoldersAndStandardInput(t *testing.T) {
 }
 
 func TestAMalformedManifestIsNotQuoted(t *testing.T) {
-	all, err := readManifests([]string{"-"}, false, strings.NewReader("apiVersion: v1\nkind: Secret\nstringData:\n  password: \"s3cr3t\n  x: [}\n"))
+	all, err := readManifests([]string{"-"}, false,
+		strings.NewReader("apiVersion: v1\nkind: Secret\nstringData:\n  password: \"s3cr3t\n  x: [}\n"))
 	if err != nil || len(all) != 1 || all[0].err == nil {
 		t.Fatalf("read %v, %v", all, err)
 	}

@@ -64,42 +64,66 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		code int
 		want string
 	}{
-		{"get", exitUsage, "mirador get takes a resource and any number of names, and got 0 arguments; see mirador get --help"},
+		{"get", exitUsage,
+			"mirador get takes a resource and any number of names, and got 0 arguments; see mirador get --help"},
 		{"get pods --nope", exitUsage, "unknown flag: --nope; see mirador get --help"},
-		{"get pods --limit many", exitUsage, `--limit is "many"; a whole number such as 1000000 is expected; see mirador get --help`},
+		{"get pods --limit many", exitUsage,
+			`--limit is "many"; a whole number such as 1000000 is expected; see mirador get --help`},
 		{"get pods", exitUnreachable, "; is the daemon up? start one with mirador serve, or name it with --server"},
-		{"get pods --server mirror:8090", exitUsage, "the server's URL is not usable; write it as http://127.0.0.1:8090 or https://host:port"},
-		{"get pods --kubeconfig none.yaml", exitUsage, "read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
-		{"get pods --kubeconfig folder", exitUsage, "read the kubeconfig folder: it is a folder, not a file; name another with --kubeconfig"},
-		{"get pods --kubeconfig wrong.yaml", exitUsage, "read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type; name another with --kubeconfig"},
-		{"get pods --kubeconfig malformed.yaml", exitUsage, "read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1; name another with --kubeconfig"},
-		{"get pods --kubeconfig empty.yaml", exitUsage, "the kubeconfig empty.yaml has no current context; name one with --context"},
+		{"get pods --server mirror:8090", exitUsage,
+			"the server's URL is not usable; write it as http://127.0.0.1:8090 or https://host:port"},
+		{"get pods --kubeconfig none.yaml", exitUsage,
+			"read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
+		{"get pods --kubeconfig folder", exitUsage,
+			"read the kubeconfig folder: it is a folder, not a file; name another with --kubeconfig"},
+		{"get pods --kubeconfig wrong.yaml", exitUsage,
+			"read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type; name another " +
+				"with --kubeconfig"},
+		{"get pods --kubeconfig malformed.yaml", exitUsage,
+			"read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1; name another with --kubeconfig"},
+		{"get pods --kubeconfig empty.yaml", exitUsage,
+			"the kubeconfig empty.yaml has no current context; name one with --context"},
 		{"get pods --kubeconfig kubeconfig.yaml --context us", exitUsage, `the kubeconfig has no context "us"; it has: eu`},
 		{"get pods --kubeconfig kubeconfig.yaml", exitUnreachable, "; is the cluster up, and the context the right one?"},
-		{"get pods -o xml", exitUsage, `--output is json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…, not "xml"`},
-		{"get pods -o jsonpath={.a", exitUsage, "the template of jsonpath is not usable: unclosed action; write it as jsonpath='{.items[*].metadata.name}'"},
+		{"get pods -o xml", exitUsage,
+			`--output is json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…, not "xml"`},
+		{"get pods -o jsonpath={.a", exitUsage,
+			"the template of jsonpath is not usable: unclosed action; write it as jsonpath='{.items[*].metadata.name}'"},
 		{"get pods -o go-template={{", exitUsage, "write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'"},
-		{"get pods -o custom-columns=A", exitUsage, `"A" is no column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName`},
-		{"get pods -o jsonpath-file=none", exitUsage, "read the template of --output jsonpath-file: open none: no such file or directory"},
-		{"get pods -l a=(b", exitUsage, `--selector "a=(b" is wrong: unable to parse requirement: found '(', expected: identifier; write it as app=web,tier!=db`},
-		{"count pods --field-selector x", exitUsage, `--field-selector "x" is wrong: invalid selector: 'x'; can't understand 'x'; write it as status.phase=Running`},
+		{"get pods -o custom-columns=A", exitUsage,
+			`"A" is no column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName`},
+		{"get pods -o jsonpath-file=none", exitUsage,
+			"read the template of --output jsonpath-file: open none: no such file or directory"},
+		{"get pods -l a=(b", exitUsage,
+			`--selector "a=(b" is wrong: unable to parse requirement: found '(', expected: identifier; write it as app=web,tier!=db`},
+		{"count pods --field-selector x", exitUsage,
+			`--field-selector "x" is wrong: invalid selector: 'x'; can't understand 'x'; write it as status.phase=Running`},
 		{"get pods --token-file none", exitUsage, "read the token: open none: no such file or directory"},
-		{"get pods --token-file text --server http://mirror.example.com", exitUsage, "a token would be readable on its way to mirror.example.com; use https"},
+		{"get pods --token-file text --server http://mirror.example.com", exitUsage,
+			"a token would be readable on its way to mirror.example.com; use https"},
 		{"get pods --certificate-authority text", exitUsage, "text has no certificate in it; give a file of PEM"},
-		{"clusters", exitUnreachable, "no daemon answers at " + dead + "; start one with mirador serve, or name it with --server"},
+		{"clusters", exitUnreachable, "no daemon answers at " + dead +
+			"; start one with mirador serve, or name it with --server"},
 		{"clusters join eu", exitUsage, "--kubeconfig is missing; name the file that leads to the cluster"},
-		{"clusters join eu --kubeconfig none.yaml", exitUsage, "read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
-		{"clusters join eu --kubeconfig wrong.yaml", exitUsage, "it is no kubeconfig: the field clusters is of the wrong type"},
-		{"clusters join eu --kubeconfig kubeconfig.yaml --context us", exitUsage, `has no usable context "us"; kubectl config get-contexts shows what it has`},
+		{"clusters join eu --kubeconfig none.yaml", exitUsage,
+			"read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
+		{"clusters join eu --kubeconfig wrong.yaml", exitUsage,
+			"it is no kubeconfig: the field clusters is of the wrong type"},
+		{"clusters join eu --kubeconfig kubeconfig.yaml --context us", exitUsage,
+			`has no usable context "us"; kubectl config get-contexts shows what it has`},
 		{"apply", exitUsage, "--filename is missing; name a file, a folder, or - for standard input"},
-		{"apply -f text --kubeconfig none.yaml", exitUsage, "read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
-		{"apply -f text --kubeconfig kubeconfig.yaml", exitUnreachable, "; is the cluster up, and the context the right one?"},
+		{"apply -f text --kubeconfig none.yaml", exitUsage,
+			"read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
+		{"apply -f text --kubeconfig kubeconfig.yaml", exitUnreachable,
+			"; is the cluster up, and the context the right one?"},
 		{"delete pods", exitUsage, "delete takes names after the resource, or -l, or --all for all of it"},
 		{"patch deploy web -p {", exitUsage, "the patch is neither JSON nor YAML: malformed at line 1"},
-		{"watch pods --server http://" + dead, exitUnreachable, "is the daemon up? start one with mirador serve, or name it with --server"},
+		{"watch pods --server http://" + dead, exitUnreachable,
+			"is the daemon up? start one with mirador serve, or name it with --server"},
 	} {
 		s := run(t, "", strings.Fields(c.args)...)
-		if s.code != c.code || s.err == nil || !strings.Contains(s.err.Error(), c.want) || strings.Contains(s.err.Error(), "\n") ||
+		if s.code != c.code || s.err == nil || !strings.Contains(s.err.Error(), c.want) ||
+			strings.Contains(s.err.Error(), "\n") ||
 			strings.Contains(s.err.Error(), "s3cr3t") || strings.Contains(s.err.Error(), "unmarshal") {
 			t.Errorf("mirador %s: exit code %d, and %v; want %d, and %s", c.args, s.code, s.err, c.code, c.want)
 		}
@@ -110,7 +134,9 @@ func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/clusters/dead":
-			json.NewEncoder(w).Encode(server.ClusterReport{Name: "dead", State: "unreachable", Error: "the connection was refused"}) // the test sees it
+			// the test sees it
+			json.NewEncoder(w).Encode(server.ClusterReport{Name: "dead", State: "unreachable",
+				Error: "the connection was refused"})
 		case "/clusters/none":
 			refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "none"))
 		default:
@@ -124,10 +150,13 @@ func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
 	}{
 		"/clusters/dead": {exitUnreachable, `cluster "dead" is unreachable: the connection was refused`},
 		"/clusters/none": {exitNotFound, `there is no cluster "none"; mirador clusters shows what there is`},
-		"/clusters/eu":   {exitFailed, "the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
-		"/fleet":         {exitFailed, "the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
+		"/clusters/eu": {exitFailed,
+			"the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
+		"/fleet": {exitFailed,
+			"the daemon wants a token, and this one is none or the wrong one; name its file with --token-file"},
 	} {
-		if _, err := s.catalog(t.Context(), prefix); ExitCode(err) != c.code || err == nil || !strings.HasSuffix(err.Error(), c.want) {
+		if _, err := s.catalog(t.Context(), prefix); ExitCode(err) != c.code || err == nil ||
+			!strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%s: exit code %d, and %v; want %d, and %s", prefix, ExitCode(err), err, c.code, c.want)
 		}
 	}
@@ -150,11 +179,14 @@ func TestADeadClusterIsLeftOutAndNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for name, server := range map[string]string{"dead": "http://" + nobody(t), "a-silent": "http://" + silent.Addr().String()} {
-		kube := write(t, filepath.Join(t.TempDir(), "config"), kubeconfigOf([2]string{name, server}, [2]string{"eu", cfg.Host}))
+	for name, server := range map[string]string{"dead": "http://" + nobody(t),
+		"a-silent": "http://" + silent.Addr().String()} {
+		kube := write(t, filepath.Join(t.TempDir(), "config"),
+			kubeconfigOf([2]string{name, server}, [2]string{"eu", cfg.Host}))
 		began := time.Now()
 		s := run(t, "", "get", "pods", "-A", "--kubeconfig", kube, "--context", "eu", "--context", name)
-		if s.err != nil || !strings.Contains(s.out, "web") || !strings.Contains(s.errs, "warning: cluster ") || !strings.Contains(s.errs, name) || time.Since(began) > 15*time.Second {
+		if s.err != nil || !strings.Contains(s.out, "web") || !strings.Contains(s.errs, "warning: cluster ") ||
+			!strings.Contains(s.errs, name) || time.Since(began) > 15*time.Second {
 			t.Errorf("%s after %s: %+v", name, time.Since(began), s)
 		}
 	}

@@ -45,11 +45,15 @@ type outputFlags struct {
 }
 
 func (o *outputFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "`form` to show: "+forms+"; jsonpath-file=, go-template-file= and custom-columns-file= read the template from a file (default: a table)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "",
+		"`form` to show: "+forms+"; jsonpath-file=, go-template-file= and custom-columns-file= read the template from a "+
+			"file (default: a table)")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the heads of tables out")
 	cmd.Flags().BoolVar(&o.managedFields, "show-managed-fields", false, "keep metadata.managedFields in json and yaml")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"json", "yaml", "wide", "name", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file="},
-		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	complete(cmd, "output",
+		cobra.FixedCompletions([]string{"json", "yaml", "wide", "name", "jsonpath=", "jsonpath-file=", "go-template=",
+			"go-template-file=", "custom-columns=", "custom-columns-file="},
+			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
 // parse reads the form. Those that a command cannot give are refused.
@@ -147,7 +151,8 @@ func restore(m *mapping, item []byte) (*unstructured.Unstructured, error) {
 
 // listOf is several objects as one.
 func listOf(objs []*unstructured.Unstructured) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List",
+		"metadata": map[string]any{"resourceVersion": ""}}}
 	for _, obj := range objs {
 		list.Items = append(list.Items, *obj)
 	}

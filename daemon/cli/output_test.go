@@ -49,9 +49,12 @@ func TestObjectsAreShownInEveryForm(t *testing.T) {
 		{"jsonpath-file=" + file("{.metadata.namespace}"), []string{"a"}, "web"},
 		{"go-template={{range .items}}{{.metadata.name}};{{end}}", nil, "a;b;"},
 		{"go-template-file=" + file("{{.kind}}"), []string{"a"}, "Pod"},
-		{"custom-columns=NAME:.metadata.name,NODE:spec.nodeName,IMAGES:{.spec.containers[*].image}", nil, "NAME   NODE     IMAGES\na      n1       x,y\nb      <none>   <none>\n"},
+		{"custom-columns=NAME:.metadata.name,NODE:spec.nodeName,IMAGES:{.spec.containers[*].image}", nil,
+			"NAME   NODE     IMAGES\na      n1       x,y\nb      <none>   <none>\n"},
 		{"custom-columns-file=" + file("N  S\n.metadata.name .metadata.namespace\n"), nil, "N   S\na   web\nb   web\n"},
-		{"yaml", []string{"a"}, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: web\nspec:\n  containers:\n  - image: x\n  - image: \"y\"\n  nodeName: n1\n"},
+		{"yaml", []string{"a"},
+			"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: web\nspec:\n  containers:\n  - image: x\n  - " +
+				"image: \"y\"\n  nodeName: n1\n"},
 	} {
 		got, err := shown(t, c.names, c.output)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
@@ -63,7 +66,8 @@ func TestObjectsAreShownInEveryForm(t *testing.T) {
 		Kind  string
 		Items []struct{ Kind string }
 	}
-	if err != nil || json.Unmarshal([]byte(got), &list) != nil || list.Kind != "List" || len(list.Items) != 2 || list.Items[0].Kind != "Pod" || strings.Contains(got, "kubelet") {
+	if err != nil || json.Unmarshal([]byte(got), &list) != nil || list.Kind != "List" || len(list.Items) != 2 ||
+		list.Items[0].Kind != "Pod" || strings.Contains(got, "kubelet") {
 		t.Errorf("-o json: %v\n%s", err, got)
 	}
 }
@@ -72,7 +76,8 @@ func TestObjectsAreShownInEveryForm(t *testing.T) {
 func TestATemplateThatDoesNotFitSaysSoInALine(t *testing.T) {
 	for _, output := range []string{"go-template={{index .items 7}}", "jsonpath={.items[7].metadata.name}"} {
 		got, err := shown(t, nil, output)
-		if ExitCode(err) != exitUsage || got != "" || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
+		if ExitCode(err) != exitUsage || got != "" || strings.Contains(err.Error(), "hunter2") ||
+			strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
 			t.Errorf("-o %s printed %q and said %v", output, got, err)
 		}
 	}
@@ -82,7 +87,8 @@ func TestSeveralResourcesAreTablesOneBelowTheOther(t *testing.T) {
 	services := &mapping{gvr: pods.gvr.GroupVersion().WithResource("services"), singular: "service", namespaced: true}
 	table := func(rows string) *result {
 		var p page
-		if err := json.Unmarshal([]byte(`{"columnDefinitions":[{"name":"Name"},{"name":"Age"}],"rows":[`+rows+`]}`), &p); err != nil {
+		if err := json.Unmarshal([]byte(`{"columnDefinitions":[{"name":"Name"},{"name":"Age"}],"rows":[`+rows+`]}`),
+			&p); err != nil {
 			t.Fatal(err)
 		}
 		return &result{page: p}
@@ -92,7 +98,8 @@ func TestSeveralResourcesAreTablesOneBelowTheOther(t *testing.T) {
 	}
 	var b bytes.Buffer
 	c := &readCommand{labelColumns: []string{"example.com/tier"}, showLabels: true}
-	err := c.show(&b, []found{{&ask{mapping: pods}, table(row("a") + "," + row("b"))}, {&ask{mapping: pods}, table("")}, {&ask{mapping: services}, table(row("c"))}})
+	err := c.show(&b, []found{{&ask{mapping: pods}, table(row("a") + "," + row("b"))}, {&ask{mapping: pods}, table("")},
+		{&ask{mapping: services}, table(row("c"))}})
 	want := `
 NAME    AGE   TIER   LABELS
 pod/a   1d    db     app=x,example.com/tier=db

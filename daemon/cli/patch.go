@@ -54,13 +54,15 @@ json only.` + directHelp,
 	d.add(cmd)
 	cmd.Flags().StringVarP(&patch, "patch", "p", "", "the `patch`")
 	cmd.Flags().StringVar(&kind, "type", "strategic", "`type` of the patch: json, merge or strategic")
-	complete(cmd, "type", cobra.FixedCompletions([]string{"json", "merge", "strategic"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "type", cobra.FixedCompletions([]string{"json", "merge", "strategic"},
+		cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = d.completeObjects
 	return cmd
 }
 
 // patch changes one object, and says so.
-func (f *directFlags) patch(ctx context.Context, resource, name string, typ types.PatchType, data []byte) (string, error) {
+func (f *directFlags) patch(ctx context.Context, resource, name string, typ types.PatchType,
+	data []byte) (string, error) {
 	d, err := f.open(ctx)
 	if err != nil {
 		return "", err

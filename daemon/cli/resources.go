@@ -43,7 +43,8 @@ type remembered struct {
 }
 
 // ServerGroupsAndResourcesWithContext gives what was said.
-func (r *remembered) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (r *remembered) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup,
+	[]*metav1.APIResourceList, error) {
 	return r.groups, r.lists, nil
 }
 
@@ -60,7 +61,8 @@ func readCatalog(ctx context.Context, dc *discovery.DiscoveryClient) (*catalog, 
 		return nil, err
 	}
 	// A shortcut that is found twice is decided as kubectl decides it, without a word.
-	expander := restmapper.NewShortcutExpanderWithContext(restmapper.NewDiscoveryRESTMapperWithContext(all), said, func(string) {})
+	expander := restmapper.NewShortcutExpanderWithContext(restmapper.NewDiscoveryRESTMapperWithContext(all),
+		said, func(string) {})
 	return &catalog{mapper: expander, lists: lists}, nil
 }
 
@@ -102,7 +104,8 @@ func (c *catalog) findAll(ctx context.Context, name string) ([]*mapping, error) 
 		}
 		for _, r := range list.APIResources {
 			gvr := gv.WithResource(r.Name)
-			if !slices.Contains(r.Categories, name) || !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") || seen[gvr.GroupResource()] {
+			if !slices.Contains(r.Categories, name) || !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") ||
+				seen[gvr.GroupResource()] {
 				continue
 			}
 			seen[gvr.GroupResource()] = true
@@ -133,7 +136,8 @@ func (c *catalog) describe(gvr schema.GroupVersionResource) (*mapping, error) {
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("the server does not describe %s; try again, it may have changed just now", gvr.GroupResource())
+	return nil, fmt.Errorf("the server does not describe %s; try again, it may have changed just now",
+		gvr.GroupResource())
 }
 
 // forKind finds the resource of a kind.

@@ -30,7 +30,9 @@ func (f *selectFlags) add(cmd *cobra.Command, r *readFlags) {
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "look in all namespaces")
 	flags.StringVarP(&f.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=db")
 	flags.StringVar(&f.fields, "field-selector", "", "field `selector` on any field, such as status.phase=Running")
-	flags.StringVar(&f.where, "where", "", "`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'; it can use object, metadata, spec, status and cluster")
+	flags.StringVar(&f.where, "where", "",
+		"`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'; it can use object, metadata, "+
+			"spec, status and cluster")
 	flags.StringSliceVar(&f.clusters, "cluster", nil, "`cluster` to look in, may be repeated (default: all of the fleet)")
 	if f.sortable {
 		flags.StringVar(&f.sortBy, "sort-by", "", "`fields` to sort by, such as metadata.creationTimestamp")
@@ -128,7 +130,8 @@ func (f *selectFlags) check(all []wanted) error {
 		return usagef("--selector %q is wrong: %w; write it as app=web,tier!=db or as 'env in (test, live)'", f.labels, err)
 	}
 	if _, err := fields.ParseSelector(f.fields); err != nil {
-		return usagef("--field-selector %q is wrong: %w; write it as status.phase=Running,spec.nodeName!=node-1", f.fields, err)
+		return usagef("--field-selector %q is wrong: %w; write it as status.phase=Running,spec.nodeName!=node-1", f.fields,
+			err)
 	}
 	return nil
 }

@@ -136,7 +136,8 @@ func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
 			defer s.close()
 			var p page
 			err := s.get(t.Context(), "/x", nil, acceptJSON, &p)
-			if late := ready > patience; late != (ExitCode(err) == exitUnreachable) || time.Since(began) > patience+time.Second {
+			if late := ready > patience; late != (ExitCode(err) == exitUnreachable) ||
+				time.Since(began) > patience+time.Second {
 				t.Errorf("ready after %v: %v after %v", ready, err, time.Since(began))
 			}
 		})
@@ -183,7 +184,8 @@ func TestWarningsAndRefusalsReachTheUser(t *testing.T) {
 	s.warn = &warned
 	s.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	var p page
-	for path, want := range map[string]string{"/token": "--token-file", "/page": "is it a mirador daemon", "/away": "302"} {
+	for path, want := range map[string]string{"/token": "--token-file",
+		"/page": "is it a mirador daemon", "/away": "302"} {
 		if err := s.get(t.Context(), path, nil, acceptJSON, &p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", path, err, want)
 		}
@@ -203,7 +205,8 @@ func tableOf(version string, rows ...string) string {
 	var all []string
 	for _, r := range rows {
 		name, v, _ := strings.Cut(r, "@")
-		all = append(all, fmt.Sprintf(`{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}`, name, v, name, name, v))
+		all = append(all, fmt.Sprintf(`{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}`,
+			name, v, name, name, v))
 	}
 	return fmt.Sprintf(`{"kind":"Table","metadata":{"resourceVersion":%q},"columnDefinitions":[{"name":"Name"},{"name":"State"}],"rows":[%s]}`, version, strings.Join(all, ","))
 }
@@ -229,7 +232,8 @@ func TestAWatchGoesOnAfterWhateverEndsIt(t *testing.T) {
 			case 2:
 				fmt.Fprint(w, rowEvent("BOOKMARK", "", "15"), `{"type":"MODIFIED","obj`)
 			case 3:
-				fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"gone"}}`+"\n")
+				fmt.Fprint(w,
+					`{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"gone"}}`+"\n")
 			case 4:
 				fmt.Fprint(w, rowEvent("DELETED", "b", "31"))
 			default:
@@ -287,9 +291,11 @@ func TestStatusIsALineForEveryChange(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	report := func(state string, lag float64, objects int) *server.Report {
 		return &server.Report{Now: now, Clusters: []server.ClusterReport{{Name: "eu", State: state, LastHeardSeconds: lag,
-			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects, LastHeardSeconds: lag}}}}}
+			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects,
+				LastHeardSeconds: lag}}}}}
 	}
-	for _, r := range []*server.Report{report("syncing", 0, 1), report("ready", 1, 1), report("ready", 2, 1), report("ready", 3, 2), {Now: now}} {
+	for _, r := range []*server.Report{report("syncing", 0, 1), report("ready", 1, 1), report("ready", 2, 1),
+		report("ready", 3, 2), {Now: now}} {
 		if err := l.show(r); err != nil {
 			t.Fatal(err)
 		}
@@ -323,10 +329,13 @@ func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 			}
 			for i, c := range clusters {
 				for range i + 1 {
-					items = append(items, map[string]any{"metadata": map[string]any{"name": "x", "annotations": map[string]string{clusterMark: c}}})
+					items = append(items,
+						map[string]any{"metadata": map[string]any{"name": "x", "annotations": map[string]string{clusterMark: c}}})
 				}
 			}
-			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items}) // the test sees it
+			// the test sees it
+			json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)},
+				"items": items})
 		})
 		a := askPods()
 		sizes, err := s.countEach(t.Context(), a, []string{"eu", "us"})
@@ -358,7 +367,8 @@ func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
 		if err := s.get(t.Context(), "/x", nil, acceptJSON, &p); err != nil {
 			t.Error(err)
 		}
-		if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "still reading: pods are not mirrored") {
+		if got := warned.String(); strings.Count(got, "\n") != 1 ||
+			!strings.Contains(got, "still reading: pods are not mirrored") {
 			t.Errorf("it said %q", got)
 		}
 	})

@@ -91,7 +91,8 @@ func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*sessio
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	s := &session{base: base, warn: warn, namespace: "default"}
-	s.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	s.http = &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if tokenFile == "" {
 		return s, nil
 	}
@@ -157,7 +158,8 @@ func (s *session) discover(prefix string) (*discovery.DiscoveryClient, error) {
 const maxStatus = 1 << 20
 
 // open sends a request and gives the body of an answer that says yes.
-func (s *session) open(ctx context.Context, method, path string, query url.Values, accept string, body io.Reader) (io.ReadCloser, error) {
+func (s *session) open(ctx context.Context, method, path string, query url.Values, accept string,
+	body io.Reader) (io.ReadCloser, error) {
 	u := *s.base
 	u.Path += path
 	u.RawQuery = query.Encode()
@@ -177,7 +179,8 @@ func (s *session) open(ctx context.Context, method, path string, query url.Value
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
+		return nil, unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server",
+			err))
 	}
 	s.warnings(resp.Header)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
@@ -267,7 +270,8 @@ func (s *session) get(ctx context.Context, path string, query url.Values, accept
 // maxAnswer bounds an answer that is read as a whole.
 const maxAnswer = 1 << 30
 
-var errTooLong = errors.New("the answer is larger than " + strconv.Itoa(maxAnswer>>20) + " MiB; ask for less with selectors or --limit")
+var errTooLong = errors.New("the answer is larger than " + strconv.Itoa(maxAnswer>>20) +
+	" MiB; ask for less with selectors or --limit")
 
 func decodeBody(body io.ReadCloser, into any) error {
 	defer body.Close()

@@ -101,7 +101,8 @@ func (c *statusCommand) narrow(r *server.Report) error {
 			return notFound(fmt.Errorf("there is no cluster %q; mirador clusters shows what there is", name))
 		}
 	}
-	r.Clusters = slices.DeleteFunc(r.Clusters, func(cl server.ClusterReport) bool { return !slices.Contains(c.clusters, cl.Name) })
+	r.Clusters = slices.DeleteFunc(r.Clusters,
+		func(cl server.ClusterReport) bool { return !slices.Contains(c.clusters, cl.Name) })
 	return nil
 }
 

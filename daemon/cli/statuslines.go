@@ -43,7 +43,9 @@ func (l *statusLines) show(r *server.Report) error {
 		note(c.Name, fmt.Sprintf("%s synced=%d/%d%s", c.State, s.synced, len(c.Resources), because(c.Error)))
 		for j := range c.Resources {
 			p := &c.Resources[j]
-			note(c.Name+" "+resourceName(p), fmt.Sprintf("%s synced=%t objects=%d events=%d queue=%d%s", p.State, p.Synced, p.Objects, p.Events, p.Queue, because(p.Error)))
+			note(c.Name+" "+resourceName(p),
+				fmt.Sprintf("%s synced=%t objects=%d events=%d queue=%d%s", p.State, p.Synced, p.Objects, p.Events,
+					p.Queue, because(p.Error)))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.last)) {

@@ -51,7 +51,8 @@ func (c *statusCommand) drawSummary(w io.Writer, r *server.Report, terminal bool
 	for i := range r.Clusters {
 		cl := &r.Clusters[i]
 		s := sumOf(cl)
-		rows = append(rows, []string{cl.Name, cl.State, since(r.Now, cl.Since), fmt.Sprintf("%d/%d", s.synced, len(cl.Resources)),
+		rows = append(rows, []string{cl.Name, cl.State, since(r.Now, cl.Since),
+			fmt.Sprintf("%d/%d", s.synced, len(cl.Resources)),
 			strconv.Itoa(s.objects), size(s.bytes), orDash(clean(cl.Version))})
 	}
 	return c.fitted(w, rows, terminal)
@@ -70,9 +71,11 @@ func (c *statusCommand) drawResources(w io.Writer, cl *server.ClusterReport, ter
 	rows := [][]string{head}
 	for i := range cl.Resources {
 		p := &cl.Resources[i]
-		cells := []string{resourceName(p), stateOf(p), seconds(p.LastHeardSeconds), strconv.Itoa(p.Objects), size(uint64(max(p.Bytes, 0)))}
+		cells := []string{resourceName(p), stateOf(p), seconds(p.LastHeardSeconds), strconv.Itoa(p.Objects),
+			size(uint64(max(p.Bytes, 0)))}
 		if wide {
-			cells = append(cells, strconv.FormatUint(p.Events, 10), strconv.Itoa(p.Queue), strconv.Itoa(p.Handlers), orDash(clean(p.Error)))
+			cells = append(cells, strconv.FormatUint(p.Events, 10), strconv.Itoa(p.Queue), strconv.Itoa(p.Handlers),
+				orDash(clean(p.Error)))
 		}
 		rows = append(rows, cells)
 	}

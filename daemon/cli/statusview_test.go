@@ -16,19 +16,28 @@ import (
 // sick is a report of a fleet with everything that can be wrong.
 func sick() *server.Report {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	pods := server.ResourceReport{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30, Bytes: 2048, Handlers: 1, LastHeardSeconds: 0.25}
-	forbidden := "forbidden: the credentials are not allowed to get, list and watch this (403); give their user the rights"
-	r := &server.Report{Now: now, Memory: server.Memory{HeapBytes: 3 << 20, RSSBytes: 9 << 20}, Clusters: []server.ClusterReport{
-		{Name: "asia", State: "unreachable", Since: now.Add(-time.Hour), Error: "get /api from https://10.0.0.1:6443: the connection was refused; check that the API server runs and that its URL in the kubeconfig is right"},
-		{Name: "eu", State: "ready", Since: now.Add(-time.Minute), Version: "v1.36.3", Resources: []server.ResourceReport{pods}},
-		{Name: "us", State: "degraded", Since: now.Add(-time.Minute), Version: "v1.36.3", Error: "13 of 15 resources fail; a0: " + forbidden, Resources: []server.ResourceReport{pods}},
-	}}
+	pods := server.ResourceReport{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30,
+		Bytes: 2048, Handlers: 1, LastHeardSeconds: 0.25}
+	forbidden := "forbidden: the credentials are not allowed to get, list and watch this (403); give their user the " +
+		"rights"
+	r := &server.Report{Now: now, Memory: server.Memory{HeapBytes: 3 << 20, RSSBytes: 9 << 20},
+		Clusters: []server.ClusterReport{
+			{Name: "asia", State: "unreachable", Since: now.Add(-time.Hour),
+				Error: "get /api from https://10.0.0.1:6443: the connection was refused; check that the API server runs and " +
+					"that its URL in the kubeconfig is right"},
+			{Name: "eu", State: "ready", Since: now.Add(-time.Minute), Version: "v1.36.3",
+				Resources: []server.ResourceReport{pods}},
+			{Name: "us", State: "degraded", Since: now.Add(-time.Minute), Version: "v1.36.3",
+				Error: "13 of 15 resources fail; a0: " + forbidden, Resources: []server.ResourceReport{pods}},
+		}}
 	us := &r.Clusters[2]
 	for i := range 13 {
-		us.Resources = append(us.Resources, server.ResourceReport{Group: "example.com", Resource: fmt.Sprintf("a%d", i), State: "retrying", Error: forbidden})
+		us.Resources = append(us.Resources,
+			server.ResourceReport{Group: "example.com", Resource: fmt.Sprintf("a%d", i), State: "retrying", Error: forbidden})
 	}
-	us.Resources = append(us.Resources, server.ResourceReport{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings",
-		State: "listing", Objects: 1_000_000, Bytes: 900 << 20, LastHeardSeconds: 7200})
+	us.Resources = append(us.Resources,
+		server.ResourceReport{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings",
+			State: "listing", Objects: 1_000_000, Bytes: 900 << 20, LastHeardSeconds: 7200})
 	return r
 }
 
@@ -102,7 +111,8 @@ func TestStatusFitsATerminal(t *testing.T) {
 		}
 	}
 	whole := drawn(t, &statusCommand{all: true}, r, true)
-	if !strings.Contains(whole, "a12.example.com ") || !strings.Contains(whole, "validatingadmissionpolicy") || !strings.Contains(whole, "…") {
+	if !strings.Contains(whole, "a12.example.com ") || !strings.Contains(whole, "validatingadmissionpolicy") ||
+		!strings.Contains(whole, "…") {
 		t.Errorf("--all shows\n%s", whole)
 	}
 	wide := &statusCommand{}
@@ -118,13 +128,15 @@ func TestStatusIsRedrawnInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Count(drawn(t, &statusCommand{}, sick(), true), "\n")
-	if got := b.String(); !strings.HasPrefix(got, "\x1b[H") || !strings.HasSuffix(got, "\x1b[J") || strings.Count(got, "\x1b[K\n") != lines {
+	if got := b.String(); !strings.HasPrefix(got, "\x1b[H") || !strings.HasSuffix(got, "\x1b[J") ||
+		strings.Count(got, "\x1b[K\n") != lines {
 		t.Errorf("not drawn in place: %q", got)
 	}
 }
 
 func TestStatusWithoutClustersSaysWhatToDo(t *testing.T) {
-	if got := drawn(t, &statusCommand{}, &server.Report{}, true); !strings.Contains(got, "there are no clusters; have one join with mirador clusters join NAME --kubeconfig FILE\n") {
+	if got := drawn(t, &statusCommand{}, &server.Report{}, true); !strings.Contains(got,
+		"there are no clusters; have one join with mirador clusters join NAME --kubeconfig FILE\n") {
 		t.Error(got)
 	}
 }

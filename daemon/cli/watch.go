@@ -99,7 +99,8 @@ func (c *watchCommand) relist(ctx context.Context, s *session, a *ask, v *view) 
 }
 
 // relistAgain lists after a pause: a server that has lost its history must not be asked in a loop.
-func (c *watchCommand) relistAgain(ctx context.Context, s *session, a *ask, v *view, p *pause) (version string, err error) {
+func (c *watchCommand) relistAgain(ctx context.Context, s *session, a *ask, v *view,
+	p *pause) (version string, err error) {
 	for {
 		p.wait(ctx)
 		version, err = c.relist(ctx, s, a, v)
@@ -112,7 +113,8 @@ func (c *watchCommand) relistAgain(ctx context.Context, s *session, a *ask, v *v
 
 // passes reports whether it is worth trying again.
 func passes(err error) bool {
-	return ExitCode(err) == exitUnreachable || errors.Is(err, errBroken) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+	return ExitCode(err) == exitUnreachable || errors.Is(err, errBroken) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err)
 }
 
 // errBroken is a stream that ended in the middle.

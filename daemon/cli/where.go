@@ -54,7 +54,8 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	}
 	if !s.answers(ctx, 5*time.Second) {
 		s.close()
-		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server", s.base.Host))
+		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server",
+			s.base.Host))
 	}
 	return s, nil
 }
@@ -95,7 +96,8 @@ func (r *readFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	r.daemonFlags.add(flags)
 	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "read the clusters of this kubeconfig `file` instead of a daemon's")
-	flags.StringSliceVar(&r.contexts, "context", nil, "`context` of the kubeconfig, may be repeated (default: the current one)")
+	flags.StringSliceVar(&r.contexts, "context", nil,
+		"`context` of the kubeconfig, may be repeated (default: the current one)")
 	complete(cmd, "context", r.completeContexts)
 }
 
@@ -119,7 +121,8 @@ func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session,
 	s.close()
 	own, err := openInProcess(ctx, &r.kubeFlags, n, warn)
 	if err != nil && ExitCode(err) != exitFailed {
-		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one with --server", defaultServer, err)
+		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one "+
+			"with --server", defaultServer, err)
 	}
 	return own, err
 }

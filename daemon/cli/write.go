@@ -20,7 +20,8 @@ type fileFlags struct {
 
 func (f *fileFlags) add(cmd *cobra.Command) {
 	f.directFlags.add(cmd)
-	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "`file` or folder of YAML or JSON, - for standard input; may be repeated")
+	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil,
+		"`file` or folder of YAML or JSON, - for standard input; may be repeated")
 	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "look into the folders of folders too")
 }
 
@@ -121,7 +122,8 @@ func (t *tally) err(all int) error {
 	if t.first == nil {
 		return nil
 	}
-	return &coded{exitFailed, fmt.Errorf("%d of %d failed; the first: %s: %w", t.failed, all, clean(t.first.what), t.first.err)}
+	return &coded{exitFailed, fmt.Errorf("%d of %d failed; the first: %s: %w", t.failed, all,
+		clean(t.first.what), t.first.err)}
 }
 
 func newCreate() *cobra.Command {
@@ -157,7 +159,8 @@ stays as it is unless --force-conflicts is given.`,
 				return "", errNoName
 			}
 			obj.SetManagedFields(nil) // an applied object must not say who owns what
-			_, err := p.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: force, DryRun: d.dryRun})
+			_, err := p.Apply(ctx, obj.GetName(), obj,
+				metav1.ApplyOptions{FieldManager: fieldManager, Force: force, DryRun: d.dryRun})
 			if apierrors.IsConflict(err) && !force {
 				return "", fmt.Errorf("%w; take the fields over with --force-conflicts", err)
 			}

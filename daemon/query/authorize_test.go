@@ -9,10 +9,14 @@ import (
 
 func TestRulesAllowWhatTheySay(t *testing.T) {
 	rules := Rules{
-		{Users: []string{"ann"}, Verbs: []string{"get", "list"}, Clusters: []string{"eu"}, Resources: []string{"pods", "deployments.apps"}, Namespaces: []string{"web"}},
-		{Groups: []string{"ops"}, Verbs: []string{"*"}, Clusters: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}},
-		{Users: []string{"*"}, Verbs: []string{"list"}, Clusters: []string{"*"}, Resources: []string{"namespaces"}, Namespaces: []string{"*"}},
-		{Users: []string{""}, Groups: []string{""}, Verbs: []string{""}, Clusters: []string{""}, Resources: []string{""}, Namespaces: []string{""}},
+		{Users: []string{"ann"}, Verbs: []string{"get", "list"}, Clusters: []string{"eu"},
+			Resources: []string{"pods", "deployments.apps"}, Namespaces: []string{"web"}},
+		{Groups: []string{"ops"}, Verbs: []string{"*"}, Clusters: []string{"*"}, Resources: []string{"*"},
+			Namespaces: []string{"*"}},
+		{Users: []string{"*"}, Verbs: []string{"list"}, Clusters: []string{"*"}, Resources: []string{"namespaces"},
+			Namespaces: []string{"*"}},
+		{Users: []string{""}, Groups: []string{""}, Verbs: []string{""}, Clusters: []string{""}, Resources: []string{""},
+			Namespaces: []string{""}},
 	}
 	ann, op, nobody := User{Name: "ann"}, User{Name: "bob", Groups: []string{"dev", "ops"}}, User{}
 	for _, c := range []struct {
@@ -22,7 +26,8 @@ func TestRulesAllowWhatTheySay(t *testing.T) {
 	}{
 		{ann, Attributes{Verb: "list", Cluster: "eu", Resource: "pods", Namespace: "web"}, true},
 		{ann, Attributes{Verb: "list", Cluster: "eu", Group: "apps", Resource: "deployments", Namespace: "web"}, true},
-		{ann, Attributes{Verb: "list", Cluster: "eu", Group: "extensions", Resource: "deployments", Namespace: "web"}, false},
+		{ann, Attributes{Verb: "list", Cluster: "eu", Group: "extensions", Resource: "deployments", Namespace: "web"},
+			false},
 		{ann, Attributes{Verb: "list", Cluster: "eu", Group: "metrics.k8s.io", Resource: "pods", Namespace: "web"}, false},
 		{ann, Attributes{Verb: "watch", Cluster: "eu", Resource: "pods", Namespace: "web"}, false},
 		{ann, Attributes{Verb: "list", Cluster: "us", Resource: "pods", Namespace: "web"}, false},
@@ -38,7 +43,8 @@ func TestRulesAllowWhatTheySay(t *testing.T) {
 			t.Errorf("%+v for %+v gives %v, want %v", c.user, c.want, err, c.ok)
 		}
 	}
-	err := rules.Authorize(context.Background(), ann, Attributes{Verb: "list", Cluster: "us", Group: "apps", Resource: "deployments", Namespace: "web"})
+	err := rules.Authorize(context.Background(), ann,
+		Attributes{Verb: "list", Cluster: "us", Group: "apps", Resource: "deployments", Namespace: "web"})
 	for _, part := range []string{`"ann"`, "list", "deployments.apps", `"web"`, `"us"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not say %s", err, part)

@@ -9,7 +9,8 @@ import (
 
 func BenchmarkLookup(b *testing.B) {
 	raw := testPod(1)
-	for name, text := range map[string]string{"top": "spec.nodeName", "deep": "spec.containers[2].resources.limits.memory", "absent": "status.absent"} {
+	for name, text := range map[string]string{"top": "spec.nodeName",
+		"deep": "spec.containers[2].resources.limits.memory", "absent": "status.absent"} {
 		b.Run(name, func(b *testing.B) {
 			p := mustPath(b, text)
 			var d Doc

@@ -23,15 +23,15 @@
 //
 //   - Bounded work. A request ends with ErrTooMuch when it looks at more objects, finds more, gathers more
 //     bytes or takes longer than its Limits allow; an expression, when it costs more than 100,000 on one object.
-//     A cancelled context ends it after at most some hundred objects. Request.Pace is called every few objects, so that
-//     a caller with many requests can let them take turns.
+//     A cancelled context ends it after at most some hundred objects. Request.Pace is called every few objects, so
+//     that a caller with many requests can let them take turns.
 //
 //   - No text of a request makes it panic. What is wrong with one is said as ErrInvalid, with the place.
 //
 // # Selecting
 //
-// Label selectors are those of Kubernetes. Field selectors have its syntax and take any path, not a few: a field that is
-// absent or null compares as "", a bool or a number by its JSON text, and an object or array is an error.
+// Label selectors are those of Kubernetes. Field selectors have its syntax and take any path, not a few: a field that
+// is absent or null compares as "", a bool or a number by its JSON text, and an object or array is an error.
 // metadata.name and metadata.namespace are answered from the key. ParseFieldsWith gives labels another meaning.
 //
 // An expression (Where) is CEL on object, metadata, spec, status and cluster:
@@ -43,9 +43,9 @@
 //
 // # What is used to be fast
 //
-// A namespace is read by the index "namespace", where a snapshot has one, and else from the order of the keys; an object whose
-// namespace and name are given, by its key. Labels that must have one of some values are found by the index "label", with
-// values such as app=web, where a snapshot has one and that is less work than to read; objects that it alone
-// decides about are not read at all. Documents are not decoded: a Doc goes over the bytes once, and selectors
-// compare them where they are. Expressions see objects the same way, field by field.
+// A namespace is read by the index "namespace", where a snapshot has one, and else from the order of the keys; an
+// object whose namespace and name are given, by its key. Labels that must have one of some values are found by the
+// index "label", with values such as app=web, where a snapshot has one and that is less work than to read; objects
+// that it alone decides about are not read at all. Documents are not decoded: a Doc goes over the bytes once, and
+// selectors compare them where they are. Expressions see objects the same way, field by field.
 package query

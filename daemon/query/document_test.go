@@ -32,7 +32,8 @@ func TestLookupFindsWhatIsThere(t *testing.T) {
 			t.Errorf("%s is %#v, %v, want %#v", c.path, got, ok, c.want)
 		}
 	}
-	for _, path := range []string{"x", "a.b", "b.c[2]", "b.c.d", "b[0]", "b2[0]", "dup.x", "[0]", "b.e.x", "t.x", "n.x.y.z.w"} {
+	for _, path := range []string{"x", "a.b", "b.c[2]", "b.c.d", "b[0]", "b2[0]", "dup.x", "[0]", "b.e.x",
+		"t.x", "n.x.y.z.w"} {
 		if got, ok := d.Lookup(mustPath(t, path)); ok {
 			t.Errorf("%s is %#v, want nothing", path, got)
 		}
@@ -42,8 +43,10 @@ func TestLookupFindsWhatIsThere(t *testing.T) {
 func TestInvalidDocumentsAreErrors(t *testing.T) {
 	deep := `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`
 	for _, raw := range []string{
-		"", " ", "null", "[]", `"a"`, "1", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":1}x`, `{a:1}`, `{"a":01}`,
-		`{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":tru}`, `{"a":nul`, `{"a":"b}`, "{\"a\":\"\n\"}", `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"\`,
+		"", " ", "null", "[]", `"a"`, "1", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":1}x`,
+		`{a:1}`, `{"a":01}`,
+		`{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":tru}`, `{"a":nul`, `{"a":"b}`, "{\"a\":\"\n\"}", `{"a":"\x"}`,
+		`{"a":"\u12g4"}`, `{"a":"\`,
 		`{"a":[1,]}`, `{"a":[1}`, `{"a":[`, `{"a" 1}`, `{"a":1 "b":2}`, deep,
 	} {
 		d := NewDoc([]byte(raw))
@@ -66,7 +69,8 @@ func TestInvalidDocumentsAreErrors(t *testing.T) {
 // Reading all of a deep object takes one pass. With one for each level this would be 8 GB to go over each time.
 func TestDeepObjectsAreReadOnce(t *testing.T) {
 	const levels = maxDepth - 1
-	raw := []byte(`{"a":` + strings.Repeat(`{"pad":"`+strings.Repeat("x", 150)+`","a":`, levels) + "1" + strings.Repeat("}", levels) + "}")
+	raw := []byte(`{"a":` + strings.Repeat(`{"pad":"`+strings.Repeat("x", 150)+`","a":`, levels) + "1" +
+		strings.Repeat("}", levels) + "}")
 	began := time.Now()
 	d := NewDoc(raw)
 	if _, err := d.Map(); err != nil {
@@ -79,7 +83,8 @@ func TestDeepObjectsAreReadOnce(t *testing.T) {
 	if ok, err := w.Matches(context.Background(), "eu", d); err != nil || !ok {
 		t.Error(ok, err)
 	}
-	nest := []byte(`{"a":` + strings.Repeat("[", levels) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("]", levels) + "}")
+	nest := []byte(`{"a":` + strings.Repeat("[", levels) + `"` + strings.Repeat("x", 1<<20) + `"` +
+		strings.Repeat("]", levels) + "}")
 	if w, err = CompileWhere("object.a != []"); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,8 @@ func TestADocumentIsUsedAgain(t *testing.T) {
 
 func TestSkippingAllocatesNothing(t *testing.T) {
 	raw := testPod(1)
-	paths := []Path{mustPath(t, "spec.nodeName"), mustPath(t, "spec.containers[1].image"), mustPath(t, "status.absent"), mustPath(t, "metadata.labels['app.kubernetes.io/name']")}
+	paths := []Path{mustPath(t, "spec.nodeName"), mustPath(t, "spec.containers[1].image"), mustPath(t, "status.absent"),
+		mustPath(t, "metadata.labels['app.kubernetes.io/name']")}
 	d := NewDoc(raw)
 	d.Err()
 	if n := testing.AllocsPerRun(100, func() {
@@ -257,7 +263,8 @@ func checkAgainstJSON(t *testing.T, d *Doc, raw []byte) {
 func FuzzLookup(f *testing.F) {
 	for _, s := range []string{
 		`{"a":{"b":[1,2,{"c":"d"}]}}`, `{"a":1,"a":{"b":2,"b":{"c":3}}}`, `{"\u0061":{"\"":1}}`, "{\"\xff\":1,\"\xfe\":2}",
-		`{"a":1e999}`, "{\"a\":\"\\ud800\"}", ` { "a" : [ ] , "b" : { } } `, `{"":{"":0}}`, `{"a":-0,"b":1E+2}`, string(testPod(3)),
+		`{"a":1e999}`, "{\"a\":\"\\ud800\"}", ` { "a" : [ ] , "b" : { } } `, `{"":{"":0}}`,
+		`{"a":-0,"b":1E+2}`, string(testPod(3)),
 	} {
 		f.Add([]byte(s))
 	}
@@ -286,7 +293,8 @@ func randomJSON(rng *rand.Rand, dst []byte, depth int, object bool) []byte {
 			dst = append(dst, " \n\t\r"[rng.IntN(4)])
 		}
 	}
-	words := []string{`"a"`, `"b"`, `"\u0061"`, `"c\\\"d"`, `"longer than eight bytes"`, `"ä"`, "\"\xff\"", `""`, `"\ufffd"`}
+	words := []string{`"a"`, `"b"`, `"\u0061"`, `"c\\\"d"`, `"longer than eight bytes"`, `"ä"`,
+		"\"\xff\"", `""`, `"\ufffd"`}
 	kind := rng.IntN(7)
 	if object {
 		kind = 6

@@ -62,7 +62,8 @@ func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Option
 	if o.MaxAge <= 0 {
 		o.MaxAge = defaultMaxAge
 	}
-	e := &Engine[T]{auth: o.Authorizer, limits: o.Limits.withDefaults(), bytes: bytes, pages: newPages[T](o.MaxLists, o.MaxAge)}
+	e := &Engine[T]{auth: o.Authorizer, limits: o.Limits.withDefaults(), bytes: bytes,
+		pages: newPages[T](o.MaxLists, o.MaxAge)}
 	e.tools.New = func() any { return new(tool) }
 	return e, nil
 }
@@ -113,10 +114,12 @@ func (e *Engine[T]) resume(ctx context.Context, r *run[T], views []View[T]) (*Re
 		return nil, fmt.Errorf("list %s: %w", r.req.Resource, err)
 	}
 	if h.list.print != r.req.print() {
-		return nil, fmt.Errorf("list %s: the continue token belongs to another request; send the same user, selectors, order and namespace as for the first page: %w", r.req.Resource, ErrInvalid)
+		return nil, fmt.Errorf("list %s: the continue token belongs to another request; send the same user, selectors, "+
+			"order and namespace as for the first page: %w", r.req.Resource, ErrInvalid)
 	}
 	if !overlap(h.list.views, views) {
-		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; begin the list anew, without a token: %w", r.req.Resource, ErrInvalid)
+		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; begin the list anew, "+
+			"without a token: %w", r.req.Resource, ErrInvalid)
 	}
 	if err := e.authorize(ctx, r.req, h.list.views); err != nil {
 		return nil, err

@@ -36,8 +36,10 @@ func TestTheAuthorizerIsAskedBeforeAnything(t *testing.T) {
 	pods := podStore(t, 20, store.Live).snapshot()
 	views := []View[*blob]{{Cluster: "eu", Snapshot: pods}, {Cluster: "us", Snapshot: pods}}
 	for _, req := range []Request{
-		{Resource: "pods"}, {Resource: "pods", CountOnly: true}, {Resource: "pods", Limit: -1}, {Resource: "pods", Continue: "nonsense"}, {Resource: "pods", CountOnly: true, Continue: "x"},
-		{Resource: "pods", Order: mustOrder(t, "metadata.name")}, {Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
+		{Resource: "pods"}, {Resource: "pods", CountOnly: true}, {Resource: "pods", Limit: -1},
+		{Resource: "pods", Continue: "nonsense"}, {Resource: "pods", CountOnly: true, Continue: "x"},
+		{Resource: "pods", Order: mustOrder(t, "metadata.name")},
+		{Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
 	} {
 		for allow := range 2 { // also if the first cluster is allowed
 			auth := &refuser{allow: allow}
@@ -61,9 +63,11 @@ func TestTheAuthorizerIsToldWhatIsWanted(t *testing.T) {
 	e := newEngine(t, Options{Authorizer: auth})
 	pods := podStore(t, 20, store.Live).snapshot()
 	user := User{"ann", []string{"dev"}}
-	req := Request{User: user, Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Selection: mustSelect(t, "", "metadata.name=web-1", "")}
+	req := Request{User: user, Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1",
+		Selection: mustSelect(t, "", "metadata.name=web-1", "")}
 	mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}, View[*blob]{Cluster: "eu", Snapshot: pods})
-	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1", Name: "web-1"}
+	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods",
+		Namespace: "ns-1", Name: "web-1"}
 	if auth.asked[0] != want || auth.asked[1].Cluster != "eu" || auth.users[0].Name != "ann" || len(auth.asked) != 2 {
 		t.Errorf("it was asked %+v", auth.asked)
 	}
@@ -90,7 +94,8 @@ func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 func TestManyReadTheirListsWhileTheStoreChanges(t *testing.T) {
 	e, s := newEngine(t, Options{MaxLists: 100}), podStore(t, 200, store.Packed)
 	reader := s.Reader()
-	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{}, mustOrder(t, "-metadata.name")}
+	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{},
+		mustOrder(t, "-metadata.name")}
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
@@ -138,9 +143,10 @@ func TestWorkIsBounded(t *testing.T) {
 		req    Request
 		ok     bool
 	}{
-		"scanned":              {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", "")}, false},
-		"scanned enough":       {Limits{MaxScanned: 100}, Request{Selection: mustSelect(t, "none", "", "")}, true},
-		"scanned in a count":   {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", ""), CountOnly: true}, false},
+		"scanned":        {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", "")}, false},
+		"scanned enough": {Limits{MaxScanned: 100}, Request{Selection: mustSelect(t, "none", "", "")}, true},
+		"scanned in a count": {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", ""), CountOnly: true},
+			false},
 		"scanned in a page":    {Limits{MaxScanned: 11}, Request{Limit: 10}, true},
 		"scanned in namespace": {Limits{MaxScanned: 10}, Request{Namespace: "ns-1"}, true},
 		"results":              {Limits{MaxResults: 99}, Request{}, false},
@@ -149,8 +155,9 @@ func TestWorkIsBounded(t *testing.T) {
 		"bytes":                {Limits{MaxBytes: 10 << 10}, Request{}, false},
 		"bytes sorted":         {Limits{MaxBytes: 10 << 10}, Request{Order: mustOrder(t, "spec.priority")}, false},
 		"bytes of a page":      {Limits{MaxBytes: 10 << 10}, Request{Limit: 1}, true},
-		"bytes of the values":  {Limits{MaxBytes: 64 << 10}, Request{Limit: 1, Order: mustOrder(t, "metadata.annotations.note")}, false},
-		"no bounds":            {Limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
+		"bytes of the values": {Limits{MaxBytes: 64 << 10},
+			Request{Limit: 1, Order: mustOrder(t, "metadata.annotations.note")}, false},
+		"no bounds": {Limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
 	} {
 		e := newEngine(t, Options{Limits: c.limits})
 		if req := pods(c.req); c.ok {
@@ -182,7 +189,8 @@ func TestTimeIsBounded(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		if _, err := e.List(ctx, req, []View[*blob]{view}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTooMuch) {
+		if _, err := e.List(ctx, req, []View[*blob]{view}); !errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, ErrTooMuch) {
 			t.Errorf("a context that ends gives %v", err)
 		}
 	})
@@ -194,13 +202,15 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 	s.put("ns/broken", []byte(`{"metadata":`))
 	s.Commit()
 	e := newEngine(t, Options{})
-	for _, req := range []Request{{Resource: "pods", Selection: mustSelect(t, "a", "", "")}, {Resource: "pods", Order: mustOrder(t, "a")}} {
+	for _, req := range []Request{{Resource: "pods", Selection: mustSelect(t, "a", "", "")},
+		{Resource: "pods", Order: mustOrder(t, "a")}} {
 		_, err := e.List(context.Background(), req, []View[*blob]{{Cluster: "eu", Snapshot: s.snapshot()}})
 		if err == nil || errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "pods ns/broken of cluster eu") {
 			t.Errorf("it gives %v", err)
 		}
 	}
-	if res := mustList(t, e, Request{Resource: "pods"}, View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}); len(res.Items) != 1 {
+	if res := mustList(t, e, Request{Resource: "pods"},
+		View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}); len(res.Items) != 1 {
 		t.Error("a list that need not look at it fails")
 	}
 }
@@ -229,11 +239,13 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 		{Request{Namespace: "ns-3", Selection: mustSelect(t, "tier=back", "", "")}, 100, 100},
 		{Request{Namespace: "ns-3", Order: mustOrder(t, "spec.priority")}, 100, 100},
 		{Request{Selection: mustSelect(t, "tier=back", "", ""), Order: mustOrder(t, "spec.priority")}, 500, 1000},
-		{Request{Limit: 10, Selection: mustSelect(t, "tier=back", "", "")}, 10, 111}, // ns-0 has none, and one more tells that there are more
+		// ns-0 has none, and one more tells that there are more
+		{Request{Limit: 10, Selection: mustSelect(t, "tier=back", "", "")}, 10, 111},
 	} {
 		reads = 0
 		if res := mustList(t, e, c.req, view); len(res.Items) != c.items || reads > c.read {
-			t.Errorf("%+v gives %d items and reads %d objects, want %d and at most %d", c.req, len(res.Items), reads, c.items, c.read)
+			t.Errorf("%+v gives %d items and reads %d objects, want %d and at most %d", c.req, len(res.Items),
+				reads, c.items, c.read)
 		}
 	}
 }
@@ -273,13 +285,16 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 	}
 	s.Commit()
 	e, view := newEngine(t, Options{}), View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}
-	if got := names(mustList(t, e, Request{Resource: "nodes"}, view)); !slices.Equal(got, []string{"eu:a", "eu:b", "eu:c"}) {
+	if got := names(mustList(t, e, Request{Resource: "nodes"}, view)); !slices.Equal(got,
+		[]string{"eu:a", "eu:b", "eu:c"}) {
 		t.Errorf("all are %v", got)
 	}
-	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.name=b", "")}, view)); !slices.Equal(got, []string{"eu:b"}) {
+	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.name=b", "")},
+		view)); !slices.Equal(got, []string{"eu:b"}) {
 		t.Errorf("b is %v", got)
 	}
-	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.namespace=", "")}, view)); len(got) != 3 {
+	if got := names(mustList(t, e, Request{Resource: "nodes", Selection: mustSelect(t, "", "metadata.namespace=", "")},
+		view)); len(got) != 3 {
 		t.Errorf("those without a namespace are %v", got)
 	}
 	if res := mustList(t, e, Request{Resource: "nodes"}); res.Items != nil || res.Continue != "" || res.Remaining != 0 {
@@ -294,10 +309,12 @@ func TestAnEngineNeedsAnAuthorizer(t *testing.T) {
 	if _, err := NewEngine[*blob](nil, Options{Authorizer: AllowAll{}}); err == nil {
 		t.Error("an engine without bytes is made")
 	}
-	if _, err := newEngine(t, Options{}).List(context.Background(), Request{Resource: "pods"}, []View[*blob]{{Cluster: "eu"}}); err == nil {
+	if _, err := newEngine(t, Options{}).List(context.Background(), Request{Resource: "pods"},
+		[]View[*blob]{{Cluster: "eu"}}); err == nil {
 		t.Error("a view without a snapshot is read")
 	}
-	if err := wantError(t, newEngine(t, Options{}), ErrInvalid, Request{Resource: "pods", Limit: -1}); !strings.Contains(err.Error(), "-1") {
+	if err := wantError(t, newEngine(t, Options{}), ErrInvalid,
+		Request{Resource: "pods", Limit: -1}); !strings.Contains(err.Error(), "-1") {
 		t.Error(err)
 	}
 }

@@ -80,7 +80,8 @@ func Example() {
 
 func ExampleDoc() {
 	doc := query.NewDoc([]byte(`{"metadata":{"labels":{"app.kubernetes.io/name":"shop"}},"spec":{"containers":[{"image":"shop:1.2"}]}}`))
-	for _, text := range []string{"spec.containers[0].image", "metadata.labels['app.kubernetes.io/name']", `.metadata.labels.app\.kubernetes\.io/name`, "{.spec.nodeName}"} {
+	for _, text := range []string{"spec.containers[0].image", "metadata.labels['app.kubernetes.io/name']",
+		`.metadata.labels.app\.kubernetes\.io/name`, "{.spec.nodeName}"} {
 		path, err := query.ParsePath(text)
 		if err != nil {
 			fmt.Println(err)
@@ -123,13 +124,15 @@ func ExampleCompileWhere() {
 
 func ExampleRules() {
 	engine, err := query.NewEngine(bytesOf, query.Options{Authorizer: query.Rules{
-		{Groups: []string{"web-team"}, Verbs: []string{"list"}, Clusters: []string{"*"}, Resources: []string{"pods"}, Namespaces: []string{"web"}},
+		{Groups: []string{"web-team"}, Verbs: []string{"list"}, Clusters: []string{"*"}, Resources: []string{"pods"},
+			Namespaces: []string{"web"}},
 	}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	req := query.Request{User: query.User{Name: "ann", Groups: []string{"web-team"}}, Resource: "pods", Namespace: "web", CountOnly: true}
+	req := query.Request{User: query.User{Name: "ann", Groups: []string{"web-team"}}, Resource: "pods",
+		Namespace: "web", CountOnly: true}
 	counted, err := engine.List(context.Background(), req, fleet())
 	if err != nil {
 		fmt.Println(err)

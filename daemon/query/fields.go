@@ -66,7 +66,8 @@ func ParseFields(text string) (Fields, error) {
 // returned as it is.
 func ParseFieldsWith(text string, meaning func(label string) (Field, error)) (Fields, error) {
 	if len(text) > maxSelector {
-		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text), maxSelector, ErrInvalid)
+		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text),
+			maxSelector, ErrInvalid)
 	}
 	parsed, err := fields.ParseSelector(text)
 	if err != nil {
@@ -78,7 +79,8 @@ func ParseFieldsWith(text string, meaning func(label string) (Field, error)) (Fi
 		if err != nil {
 			return Fields{}, err
 		}
-		f.terms = append(f.terms, fieldTerm{label: r.Field, field: field, value: r.Value, not: r.Operator == selection.NotEquals, part: partOf(field)})
+		f.terms = append(f.terms, fieldTerm{label: r.Field, field: field, value: r.Value,
+			not: r.Operator == selection.NotEquals, part: partOf(field)})
 	}
 	return f, nil
 }

@@ -21,12 +21,18 @@ func TestFieldSelectorsTakeAnyPath(t *testing.T) {
 		text string
 		want bool
 	}{
-		{"", true}, {"spec.nodeName=n1", true}, {"spec.nodeName==n1", true}, {"spec.nodeName!=n1", false}, {"spec.nodeName=n2", false},
-		{"spec.replicas=3", true}, {"spec.replicas=3.0", false}, {"spec.ratio=1.50", true}, {"spec.ratio=1.5", false}, {"spec.paused=true", true},
-		{"spec.empty=", true}, {"spec.null=", true}, {"spec.absent=", true}, {"spec.absent!=", false}, {"spec.absent!=x", true}, {"spec.nodeName.x=", true},
-		{"spec.esc=ab", true}, {`spec.esc=a\\u0062`, false}, {"spec.uni=ä", true}, {`spec.c[0].image=x\,y\=z\\`, true}, {`metadata.labels.a\.b/c=v`, true},
-		{"metadata.labels['a.b/c']=v", true}, {"metadata.name=x", true}, {"metadata.name=in-the-object", false}, {"metadata.namespace=ns", true},
-		{"metadata.namespace!=ns", false}, {".metadata.name=x", true}, {"metadata.name=x,spec.nodeName=n1,spec.replicas!=4", true}, {"metadata.name=x,metadata.name=y", false},
+		{"", true}, {"spec.nodeName=n1", true}, {"spec.nodeName==n1", true}, {"spec.nodeName!=n1", false},
+		{"spec.nodeName=n2", false},
+		{"spec.replicas=3", true}, {"spec.replicas=3.0", false}, {"spec.ratio=1.50", true}, {"spec.ratio=1.5", false},
+		{"spec.paused=true", true},
+		{"spec.empty=", true}, {"spec.null=", true}, {"spec.absent=", true}, {"spec.absent!=", false},
+		{"spec.absent!=x", true}, {"spec.nodeName.x=", true},
+		{"spec.esc=ab", true}, {`spec.esc=a\\u0062`, false}, {"spec.uni=ä", true}, {`spec.c[0].image=x\,y\=z\\`, true},
+		{`metadata.labels.a\.b/c=v`, true},
+		{"metadata.labels['a.b/c']=v", true}, {"metadata.name=x", true}, {"metadata.name=in-the-object", false},
+		{"metadata.namespace=ns", true},
+		{"metadata.namespace!=ns", false}, {".metadata.name=x", true},
+		{"metadata.name=x,spec.nodeName=n1,spec.replicas!=4", true}, {"metadata.name=x,metadata.name=y", false},
 	} {
 		sel, err := ParseSelection("", c.text, "")
 		if err != nil {
@@ -53,7 +59,8 @@ func TestFieldSelectorsSayWhatIsWrong(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"spec": "can't understand", `a=\x`: "escape", "a..b=c": "at character 3", "=x": "the path is empty", "a =b": "at character 2", strings.Repeat("a", maxSelector+1): "at most",
+		"spec": "can't understand", `a=\x`: "escape", "a..b=c": "at character 3", "=x": "the path is empty",
+		"a =b": "at character 2", strings.Repeat("a", maxSelector+1): "at most",
 	} {
 		if _, err := ParseFields(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50s gives %v, want %q", text, err, want)
@@ -72,7 +79,8 @@ func TestASelectionSaysWhatItRequires(t *testing.T) {
 		text, namespace, name string
 		needs                 bool
 	}{
-		{"metadata.name=a", "", "a", false}, {"metadata.namespace=n,metadata.name==a", "n", "a", false}, {"metadata.name!=a", "", "", false}, {"spec.x=1,metadata.namespace=n", "n", "", true},
+		{"metadata.name=a", "", "a", false}, {"metadata.namespace=n,metadata.name==a", "n", "a", false},
+		{"metadata.name!=a", "", "", false}, {"spec.x=1,metadata.namespace=n", "n", "", true},
 	} {
 		sel, err := ParseSelection("", c.text, "")
 		if err != nil {
@@ -80,7 +88,8 @@ func TestASelectionSaysWhatItRequires(t *testing.T) {
 		}
 		ns, hasNS := sel.Namespace()
 		name, hasName := sel.Name()
-		if ns != c.namespace || hasNS != (c.namespace != "") || name != c.name || hasName != (c.name != "") || sel.NeedsObject() != c.needs || sel.Empty() {
+		if ns != c.namespace || hasNS != (c.namespace != "") || name != c.name || hasName != (c.name != "") ||
+			sel.NeedsObject() != c.needs || sel.Empty() {
 			t.Errorf("%s requires %q %q, and the object %v", c.text, ns, name, sel.NeedsObject())
 		}
 	}
@@ -108,7 +117,8 @@ func FuzzFields(f *testing.F) {
 func randomFieldSelector(rng *rand.Rand) string {
 	var terms []string
 	for range rng.IntN(4) {
-		terms = append(terms, []string{"a", "b", "c", "d"}[rng.IntN(4)]+[]string{"=", "==", "!="}[rng.IntN(3)]+fields.EscapeValue(fieldValues[rng.IntN(len(fieldValues))]))
+		terms = append(terms, []string{"a", "b", "c", "d"}[rng.IntN(4)]+[]string{"=", "==", "!="}[rng.IntN(3)]+
+			fields.EscapeValue(fieldValues[rng.IntN(len(fieldValues))]))
 	}
 	return strings.Join(terms, ",")
 }

@@ -58,7 +58,8 @@ func newStore(t testing.TB, layout store.Layout, indexed bool) *testStore {
 
 func (s *testStore) put(key object.Key, raw []byte) {
 	s.version++
-	s.Put(object.Item[*blob]{Key: key, Version: object.Version(strconv.Itoa(s.version)), Size: len(raw), Value: &blob{raw}})
+	s.Put(object.Item[*blob]{Key: key, Version: object.Version(strconv.Itoa(s.version)),
+		Size: len(raw), Value: &blob{raw}})
 }
 
 func (s *testStore) snapshot() *store.Snapshot[*blob] { return s.Reader().Snapshot() }

@@ -136,7 +136,8 @@ func guardedStrings() ([]cel.EnvOption, error) {
 		return nil, err
 	}
 	options := []cel.EnvOption{ext.Strings()}
-	for name, size := range map[string]func([]ref.Val) int{"replace": replaceSize, "join": joinSize, "format": formatSize} {
+	for name, size := range map[string]func([]ref.Val) int{"replace": replaceSize, "join": joinSize,
+		"format": formatSize} {
 		fn := base.Functions()[name]
 		bindings, err := fn.Bindings()
 		if err != nil {

@@ -49,8 +49,10 @@ func manyTimes(inner string) string {
 
 func TestGuardedFunctionsWorkAsBefore(t *testing.T) {
 	for _, text := range []string{
-		"'hello'.replace('l', 'L') == 'heLLo'", "'hello'.replace('l', 'L', 1) == 'heLlo'", "'ab'.replace('', '-') == '-a-b-'", "['a', 'b'].join() == 'ab'", "['a', 'b'].join(', ') == 'a, b'",
-		"'%s is %d'.format(['a', 1]) == 'a is 1'", "'%s'.format([[1, 2]]) == '[1, 2]'", "1 in [1, 2]", "!(3 in [1, 2])", "'a' in {'a': 1}", "metadata.name in ['web-1', metadata.namespace]", "[1, [2, 3]] == [1, [2, 3]]",
+		"'hello'.replace('l', 'L') == 'heLLo'", "'hello'.replace('l', 'L', 1) == 'heLlo'",
+		"'ab'.replace('', '-') == '-a-b-'", "['a', 'b'].join() == 'ab'", "['a', 'b'].join(', ') == 'a, b'",
+		"'%s is %d'.format(['a', 1]) == 'a is 1'", "'%s'.format([[1, 2]]) == '[1, 2]'", "1 in [1, 2]", "!(3 in [1, 2])",
+		"'a' in {'a': 1}", "metadata.name in ['web-1', metadata.namespace]", "[1, [2, 3]] == [1, [2, 3]]",
 		"{'a': [1]} != {'a': [2]}", "dyn(1) == 1.0", "null == null", "optional.of(1) == optional.of(1)", "b'a' == b'a'",
 	} {
 		w, err := CompileWhere(text)

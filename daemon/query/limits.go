@@ -82,7 +82,8 @@ func (l Limits) within(ctx context.Context, resource string) (context.Context, c
 	if l.MaxTime < 0 {
 		return ctx, func() {}
 	}
-	cause := fmt.Errorf("list %s: it takes longer than %v: %w; narrow it by namespace, labels or cluster", resource, l.MaxTime, ErrTooMuch)
+	cause := fmt.Errorf("list %s: it takes longer than %v: %w; narrow it by namespace, labels or cluster", resource,
+		l.MaxTime, ErrTooMuch)
 	return context.WithTimeoutCause(ctx, l.MaxTime, cause)
 }
 
@@ -97,7 +98,8 @@ func (b *budget) scan() error {
 		}
 	}
 	if b.scanned++; b.MaxScanned >= 0 && b.scanned > b.MaxScanned {
-		return fmt.Errorf("list %s: more than %d objects would have to be looked at: %w; narrow it by namespace or cluster", b.resource, b.MaxScanned, ErrTooMuch)
+		return fmt.Errorf("list %s: more than %d objects would have to be looked at: %w; narrow it by namespace or cluster",
+			b.resource, b.MaxScanned, ErrTooMuch)
 	}
 	return nil
 }
@@ -113,7 +115,8 @@ func (b *budget) result() error {
 // answer counts the size of an object of the answer.
 func (b *budget) answer(size int) error {
 	if b.bytes += int64(size); b.MaxBytes >= 0 && b.bytes > b.MaxBytes {
-		return fmt.Errorf("list %s: the answer has more than %d bytes: %w; ask for pages with a limit", b.resource, b.MaxBytes, ErrTooMuch)
+		return fmt.Errorf("list %s: the answer has more than %d bytes: %w; ask for pages with a limit", b.resource,
+			b.MaxBytes, ErrTooMuch)
 	}
 	return nil
 }
@@ -125,7 +128,8 @@ func (b *budget) rank(values []orderValue) error {
 		b.ranking += int64(len(values[i].text))
 	}
 	if b.MaxBytes >= 0 && b.ranking > b.MaxBytes/16 {
-		return fmt.Errorf("list %s: what it is ordered by has more than %d bytes: %w; order by shorter values, or narrow it", b.resource, b.MaxBytes/16, ErrTooMuch)
+		return fmt.Errorf("list %s: what it is ordered by has more than %d bytes: %w; order by shorter values, or narrow it",
+			b.resource, b.MaxBytes/16, ErrTooMuch)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func TestAMistakeInAnExpressionIsSaidOnceWithTheVariables(t *testing.T) {
 		`nothing(metadata)`:         "undeclared reference to 'nothing'" + variables,
 	} {
 		_, err := CompileWhere(text)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "ERROR") ||
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), "ERROR") ||
 			!errors.Is(err, ErrInvalid) {
 			t.Errorf("%q: %v\nwant %s", text, err, want)
 		}

@@ -60,7 +60,8 @@ func randomThing(rng *rand.Rand, cluster string) thing {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	return thing{
 		cluster: cluster, namespace: pick("n", "n-1", "n0", "z"), name: fmt.Sprintf("o%d", rng.IntN(40)),
-		app: pick("", "a", "b"), tier: pick("", "x", "y"), node: pick("", "x", "y"), memory: pick("", "500Mi", "1Gi", "1G", "64Ki", "2000m"),
+		app: pick("", "a", "b"), tier: pick("", "x", "y"), node: pick("", "x", "y"),
+		memory:   pick("", "500Mi", "1Gi", "1G", "64Ki", "2000m"),
 		replicas: rng.IntN(6) - 1, created: fmt.Sprintf("2026-01-%02dT00:00:00Z", 1+rng.IntN(9)),
 	}
 }
@@ -76,13 +77,21 @@ func anything(thing) bool { return true }
 var (
 	labelChoices = []choice{{"", anything}, {"", anything}, {"app=a", func(x thing) bool { return x.app == "a" }},
 		{"app!=a", func(x thing) bool { return x.app != "a" }}, {"!app", func(x thing) bool { return x.app == "" }},
-		{"app in (a, b),tier", func(x thing) bool { return x.app != "" && x.tier != "" }}, {"tier=x,app==b", func(x thing) bool { return x.tier == "x" && x.app == "b" }},
-		{"app in (a, c),tier in (x, y)", func(x thing) bool { return x.app == "a" && x.tier != "" }}, {"app=c", func(thing) bool { return false }}}
-	fieldChoices = []choice{{"", anything}, {"", anything}, {"spec.node=x", func(x thing) bool { return x.node == "x" }}, {"spec.node=", func(x thing) bool { return x.node == "" }},
-		{"spec.replicas!=2", func(x thing) bool { return x.replicas != 2 }}, {"metadata.name=o3", func(x thing) bool { return x.name == "o3" }}, {"metadata.namespace=n0", func(x thing) bool { return x.namespace == "n0" }},
-		{"metadata.namespace=n0,metadata.name=o3", func(x thing) bool { return x.namespace == "n0" && x.name == "o3" }}, {"metadata.namespace!=n0,metadata.name!=o3", func(x thing) bool { return x.namespace != "n0" && x.name != "o3" }},
+		{"app in (a, b),tier", func(x thing) bool { return x.app != "" && x.tier != "" }},
+		{"tier=x,app==b", func(x thing) bool { return x.tier == "x" && x.app == "b" }},
+		{"app in (a, c),tier in (x, y)", func(x thing) bool { return x.app == "a" && x.tier != "" }}, {"app=c",
+			func(thing) bool { return false }}}
+	fieldChoices = []choice{{"", anything}, {"", anything}, {"spec.node=x", func(x thing) bool { return x.node == "x" }},
+		{"spec.node=", func(x thing) bool { return x.node == "" }},
+		{"spec.replicas!=2", func(x thing) bool { return x.replicas != 2 }},
+		{"metadata.name=o3", func(x thing) bool { return x.name == "o3" }},
+		{"metadata.namespace=n0", func(x thing) bool { return x.namespace == "n0" }},
+		{"metadata.namespace=n0,metadata.name=o3", func(x thing) bool { return x.namespace == "n0" && x.name == "o3" }},
+		{"metadata.namespace!=n0,metadata.name!=o3", func(x thing) bool { return x.namespace != "n0" && x.name != "o3" }},
 		{"metadata.namespace=", func(x thing) bool { return false }}}
-	whereChoices = []choice{{"", anything}, {"", anything}, {"", anything}, {"spec.replicas > 2", func(x thing) bool { return x.replicas > 2 }}, {"cluster != 'c1'", func(x thing) bool { return x.cluster != "c1" }},
+	whereChoices = []choice{{"", anything}, {"", anything}, {"", anything},
+		{"spec.replicas > 2", func(x thing) bool { return x.replicas > 2 }},
+		{"cluster != 'c1'", func(x thing) bool { return x.cluster != "c1" }},
 		{"has(spec.memory) && spec.memory.endsWith('i')", func(x thing) bool { return strings.HasSuffix(x.memory, "i") }}}
 	orderChoices = []struct {
 		text    string
@@ -90,9 +99,11 @@ var (
 	}{
 		{"", nil},
 		{"", nil},
-		{"spec.replicas", func(a, b thing) int { return missingLast(a.replicas < 0, b.replicas < 0, a.replicas-b.replicas) }},
+		{"spec.replicas",
+			func(a, b thing) int { return missingLast(a.replicas < 0, b.replicas < 0, a.replicas-b.replicas) }},
 		{"-spec.replicas,-metadata.creationTimestamp", func(a, b thing) int {
-			return cmp.Or(missingLast(a.replicas < 0, b.replicas < 0, b.replicas-a.replicas), strings.Compare(b.created, a.created))
+			return cmp.Or(missingLast(a.replicas < 0, b.replicas < 0, b.replicas-a.replicas),
+				strings.Compare(b.created, a.created))
 		}},
 		{"spec.memory,-metadata.name", func(a, b thing) int {
 			c := 0
@@ -196,7 +207,8 @@ func TestListsEqualAModelWhateverThePages(t *testing.T) {
 func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 	label, field, where := labelChoices[rng.IntN(len(labelChoices))], fieldChoices[rng.IntN(len(fieldChoices))], whereChoices[rng.IntN(len(whereChoices))]
 	order := orderChoices[rng.IntN(len(orderChoices))]
-	req := Request{Namespace: []string{"", "", "n", "n0", "none"}[rng.IntN(5)], Resource: "things", Selection: mustSelect(t, label.text, field.text, where.text), Order: mustOrder(t, order.text)}
+	req := Request{Namespace: []string{"", "", "n", "n0", "none"}[rng.IntN(5)], Resource: "things",
+		Selection: mustSelect(t, label.text, field.text, where.text), Order: mustOrder(t, order.text)}
 	want := w.want(func(x thing) bool {
 		return (req.Namespace == "" || x.namespace == req.Namespace) && label.want(x) && field.want(x) && where.want(x)
 	}, order.compare)
@@ -216,7 +228,8 @@ func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 		if req.Limit > 0 && len(res.Items) > req.Limit || req.Limit > 0 && len(res.Items) < req.Limit && res.Continue != "" {
 			t.Fatalf("%+v gives %d items, and the token %q", req, len(res.Items), res.Continue)
 		}
-		if left := len(want) - len(got); res.Remaining != left && (res.Remaining != Unknown || req.Selection.Empty() || order.text != "") {
+		if left := len(want) - len(got); res.Remaining != left &&
+			(res.Remaining != Unknown || req.Selection.Empty() || order.text != "") {
 			t.Fatalf("%+v says that %d remain, and %d do", req, res.Remaining, left)
 		}
 		if res.Continue == "" {
@@ -233,7 +246,8 @@ func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 
 // mustAgain asks for a page once more, as a client does that lost the answer. The last page ends the list,
 // so that one is not asked again.
-func mustAgain(t *testing.T, rng *rand.Rand, e *Engine[*blob], req Request, views []View[*blob], res *Result[*blob]) *Result[*blob] {
+func mustAgain(t *testing.T, rng *rand.Rand, e *Engine[*blob], req Request, views []View[*blob],
+	res *Result[*blob]) *Result[*blob] {
 	if req.Continue == "" || res.Continue == "" || rng.IntN(4) > 0 {
 		return res
 	}

@@ -98,7 +98,8 @@ type labelSet struct {
 }
 
 // splitRequirements tells the requirements that the index answers, the narrowest first, from the others.
-func splitRequirements[T any](x store.Index[T], requirements labels.Requirements) (sets []labelSet, others []labels.Requirement) {
+func splitRequirements[T any](x store.Index[T],
+	requirements labels.Requirements) (sets []labelSet, others []labels.Requirement) {
 	for _, q := range requirements {
 		switch q.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:

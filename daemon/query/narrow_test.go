@@ -46,14 +46,16 @@ func TestWhatTheIndexOfLabelsDecidesIsNotRead(t *testing.T) {
 		e := countingEngine(t, &reads)
 		req := Request{Namespace: c.namespace, Limit: c.limit, Selection: mustSelect(t, c.labels, "", "")}
 		if res := mustList(t, e, req, view); len(res.Items) != c.want || reads > c.reads {
-			t.Errorf("%s in %q: %d found and %d read, want %d and at most %d", c.labels, c.namespace, len(res.Items), reads, c.want, c.reads)
+			t.Errorf("%s in %q: %d found and %d read, want %d and at most %d", c.labels, c.namespace, len(res.Items),
+				reads, c.want, c.reads)
 		}
 		if c.limit > 0 {
 			continue
 		}
 		reads, req.CountOnly = 0, true
 		if res := mustList(t, e, req, view); res.Count != c.want || reads > c.reads {
-			t.Errorf("%s in %q: %d counted and %d read, want %d and at most %d", c.labels, c.namespace, res.Count, reads, c.want, c.reads)
+			t.Errorf("%s in %q: %d counted and %d read, want %d and at most %d", c.labels, c.namespace, res.Count,
+				reads, c.want, c.reads)
 		}
 	}
 }
@@ -85,15 +87,18 @@ func TestAnObjectThatTheIndexHasTwiceIsThereOnce(t *testing.T) {
 	w.Begin()
 	for i := range 10 {
 		name := fmt.Sprintf("o%d", i)
-		w.Put(object.Item[*blob]{Key: object.NewKey("n", name), Version: "1", Value: &blob{fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a"}}}`, name)}})
+		w.Put(object.Item[*blob]{Key: object.NewKey("n", name), Version: "1",
+			Value: &blob{fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a"}}}`, name)}})
 	}
 	w.Commit()
 	req := Request{Selection: mustSelect(t, "app in (a, b)", "", "")}
-	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); len(res.Items) != 10 {
+	if res := mustList(t, newEngine(t, Options{}), req,
+		View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); len(res.Items) != 10 {
 		t.Errorf("there are %d of 10", len(res.Items))
 	}
 	req.CountOnly = true
-	if res := mustList(t, newEngine(t, Options{}), req, View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); res.Count != 10 {
+	if res := mustList(t, newEngine(t, Options{}), req,
+		View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); res.Count != 10 {
 		t.Errorf("%d of 10 are counted", res.Count)
 	}
 }

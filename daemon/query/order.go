@@ -40,7 +40,8 @@ func ParseOrder(text string) (Order, error) {
 		o.terms = append(o.terms, orderTerm{path: path, desc: desc})
 	}
 	if len(o.terms) > maxOrderTerms {
-		return Order{}, fmt.Errorf("parse order %q: it has %d paths, at most %d are allowed: %w", text, len(o.terms), maxOrderTerms, ErrInvalid)
+		return Order{}, fmt.Errorf("parse order %q: it has %d paths, at most %d are allowed: %w", text, len(o.terms),
+			maxOrderTerms, ErrInvalid)
 	}
 	return o, nil
 }

@@ -10,8 +10,11 @@ import (
 func TestValuesCompareByWhatTheyAre(t *testing.T) {
 	// Each is smaller than the next.
 	ascending := []string{
-		"false", "true", "-1e400", "-9223372036854775808", "-1.5", `"-1"`, "0", `"1m"`, "0.5", "1", "2", `"10"`, `"1k"`, `"1Ki"`, `"500Mi"`, `"1Gi"`, "9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807",
-		`"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:00.5Z"`, `"2026-01-01T01:00:00+00:30"`, `"2026-01-01T01:00:00Z"`, `""`, `"-"`, `"1 Gi"`, `"1e999999999"`, `"2026-13-01T00:00:00Z"`, `"E"`, `"Gi"`, `"a"`, `"b\u0061"`, `"bb"`, `"ä"`, `[1]`, `{"a":1}`,
+		"false", "true", "-1e400", "-9223372036854775808", "-1.5", `"-1"`, "0", `"1m"`, "0.5", "1", "2", `"10"`, `"1k"`,
+		`"1Ki"`, `"500Mi"`, `"1Gi"`, "9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807",
+		`"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:00.5Z"`, `"2026-01-01T01:00:00+00:30"`, `"2026-01-01T01:00:00Z"`, `""`,
+		`"-"`, `"1 Gi"`, `"1e999999999"`, `"2026-13-01T00:00:00Z"`, `"E"`, `"Gi"`, `"a"`, `"b\u0061"`, `"bb"`,
+		`"ä"`, `[1]`, `{"a":1}`,
 	}
 	for i, a := range ascending {
 		for j, b := range ascending {
@@ -25,7 +28,9 @@ func TestValuesCompareByWhatTheyAre(t *testing.T) {
 			}
 		}
 	}
-	for _, same := range [][2]string{{`"1"`, "1"}, {"1", "1.0"}, {`"1000m"`, "1"}, {`"1Gi"`, "1073741824"}, {`"0.1"`, "0.1"}, {`"100m"`, "0.1"}, {`"2026-01-01T00:00:00Z"`, `"2026-01-01T01:00:00+01:00"`}, {"9007199254740992", "9007199254740992.0"}} {
+	for _, same := range [][2]string{{`"1"`, "1"}, {"1", "1.0"}, {`"1000m"`, "1"}, {`"1Gi"`, "1073741824"},
+		{`"0.1"`, "0.1"}, {`"100m"`, "0.1"}, {`"2026-01-01T00:00:00Z"`, `"2026-01-01T01:00:00+01:00"`}, {"9007199254740992",
+			"9007199254740992.0"}} {
 		v, w := orderValueOf([]byte(same[0])), orderValueOf([]byte(same[1]))
 		if v.compare(&w, false) != 0 || w.compare(&v, true) != 0 {
 			t.Errorf("%s and %s are not the same", same[0], same[1])
@@ -57,7 +62,8 @@ func TestWhatIsMissingComesLastBothWays(t *testing.T) {
 
 func TestOrdersAreReadAndWritten(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "-metadata.creationTimestamp,metadata.name": "-metadata.creationTimestamp,metadata.name", ".a,{.b}": "a,b", "-metadata.labels['a,b'],c": "-metadata.labels['a,b'],c", `a\,b,-c`: "",
+		"": "", "-metadata.creationTimestamp,metadata.name": "-metadata.creationTimestamp,metadata.name", ".a,{.b}": "a,b",
+		"-metadata.labels['a,b'],c": "-metadata.labels['a,b'],c", `a\,b,-c`: "",
 	} {
 		o, err := ParseOrder(text)
 		if text == `a\,b,-c` {

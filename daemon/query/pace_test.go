@@ -15,10 +15,12 @@ func TestARequestIsPacedAndSaysWhatItHolds(t *testing.T) {
 		req   Request
 		holds int64 // in the end, at least
 	}{
-		"a list":     {Request{Resource: "pods"}, 2000 * 24},
-		"a scan":     {Request{Resource: "pods", Selection: mustSelect(t, "", "", "metadata.name == 'web-1'")}, 0},
-		"a count":    {Request{Resource: "pods", CountOnly: true, Selection: mustSelect(t, "", "", "metadata.name != 'web-1'")}, 0},
-		"with order": {Request{Resource: "pods", Order: mustOrder(t, "metadata.name,-metadata.namespace")}, 2000 * (24 + 2*40)},
+		"a list": {Request{Resource: "pods"}, 2000 * 24},
+		"a scan": {Request{Resource: "pods", Selection: mustSelect(t, "", "", "metadata.name == 'web-1'")}, 0},
+		"a count": {Request{Resource: "pods", CountOnly: true,
+			Selection: mustSelect(t, "", "", "metadata.name != 'web-1'")}, 0},
+		"with order": {Request{Resource: "pods", Order: mustOrder(t, "metadata.name,-metadata.namespace")},
+			2000 * (24 + 2*40)},
 	} {
 		calls, held := 0, int64(0)
 		c.req.Pace = func(n int64) error {

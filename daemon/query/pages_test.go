@@ -13,13 +13,19 @@ import (
 func TestTokensAreBoundToTheirRequest(t *testing.T) {
 	e := newEngine(t, Options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Packed).snapshot()}
-	first := Request{User: User{"ann", []string{"a", "b"}}, Group: "g", Version: "v1", Resource: "pods", Namespace: "", Scope: "eu", Selection: mustSelect(t, "tier", "spec.priority!=9", "true"), Order: mustOrder(t, "metadata.name"), Limit: 5}
+	first := Request{User: User{"ann", []string{"a", "b"}}, Group: "g", Version: "v1", Resource: "pods", Namespace: "",
+		Scope: "eu", Selection: mustSelect(t, "tier", "spec.priority!=9", "true"), Order: mustOrder(t,
+			"metadata.name"), Limit: 5}
 	res := mustList(t, e, first, view)
 	first.Continue = res.Continue
 	for name, change := range map[string]func(*Request){
-		"user": func(r *Request) { r.User.Name = "bob" }, "groups": func(r *Request) { r.User.Groups = []string{"a"} }, "verb": func(r *Request) { r.Verb = "watch" }, "group": func(r *Request) { r.Group = "" },
-		"version": func(r *Request) { r.Version = "v2" }, "resource": func(r *Request) { r.Resource = "nodes" }, "namespace": func(r *Request) { r.Namespace = "x" }, "scope": func(r *Request) { r.Scope = "" },
-		"labels": func(r *Request) { r.Selection.Labels = nil }, "fields": func(r *Request) { r.Selection.Fields = Fields{} }, "where": func(r *Request) { r.Selection.Where = nil }, "order": func(r *Request) { r.Order = Order{} },
+		"user": func(r *Request) { r.User.Name = "bob" }, "groups": func(r *Request) { r.User.Groups = []string{"a"} },
+		"verb": func(r *Request) { r.Verb = "watch" }, "group": func(r *Request) { r.Group = "" },
+		"version": func(r *Request) { r.Version = "v2" }, "resource": func(r *Request) { r.Resource = "nodes" },
+		"namespace": func(r *Request) { r.Namespace = "x" }, "scope": func(r *Request) { r.Scope = "" },
+		"labels": func(r *Request) { r.Selection.Labels = nil },
+		"fields": func(r *Request) { r.Selection.Fields = Fields{} }, "where": func(r *Request) { r.Selection.Where = nil },
+		"order": func(r *Request) { r.Order = Order{} },
 	} {
 		other := first
 		change(&other)
@@ -39,7 +45,8 @@ func TestATokenDoesNotLeadToOtherClusters(t *testing.T) {
 	req := Request{Resource: "pods", Limit: 5}
 	req.Continue = mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}).Continue
 	wantError(t, e, ErrInvalid, req, View[*blob]{Cluster: "us", Snapshot: pods})
-	if res := mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}, View[*blob]{Cluster: "eu", Snapshot: pods}); res.Items[0].Cluster != "eu" || len(res.Views) != 1 {
+	if res := mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods},
+		View[*blob]{Cluster: "eu", Snapshot: pods}); res.Items[0].Cluster != "eu" || len(res.Views) != 1 {
 		t.Errorf("a cluster that joined is on a later page: %v", names(res))
 	}
 }
@@ -76,7 +83,8 @@ func TestAListIsOverAfterItsLastPage(t *testing.T) {
 		if e.Held() != 1 {
 			t.Errorf("%d lists are held", e.Held())
 		}
-		if res := mustList(t, e, req, view); res.Continue != "" || res.Remaining != 0 || len(res.Items) != 5 || e.Held() != 0 {
+		if res := mustList(t, e, req, view); res.Continue != "" || res.Remaining != 0 ||
+			len(res.Items) != 5 || e.Held() != 0 {
 			t.Errorf("the last page has the token %q, %d items; %d lists are held", res.Continue, len(res.Items), e.Held())
 		}
 		wantError(t, e, ErrExpired, req, view)
@@ -154,7 +162,8 @@ func TestSortedListsAreBoundedTogether(t *testing.T) {
 	p := newPages[*blob](1000, time.Hour)
 	var tokens []string
 	for range 5 {
-		tokens = append(tokens, p.keep(nil, &heldList[*blob]{sorted: make([]place[*blob], maxPositions/4)}, position{served: 1}))
+		tokens = append(tokens, p.keep(nil, &heldList[*blob]{sorted: make([]place[*blob], maxPositions/4)},
+			position{served: 1}))
 	}
 	if p.len() != 4 || p.places > maxPositions {
 		t.Errorf("%d lists with %d places are held", p.len(), p.places)

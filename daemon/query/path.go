@@ -32,7 +32,8 @@ func ParsePath(text string) (Path, error) {
 	p := pathParser{text: text, end: len(text)}
 	switch {
 	case len(text) > maxPathLen:
-		return Path{}, fmt.Errorf("parse a path of %d characters: at most %d are allowed: %w", len(text), maxPathLen, ErrInvalid)
+		return Path{}, fmt.Errorf("parse a path of %d characters: at most %d are allowed: %w", len(text),
+			maxPathLen, ErrInvalid)
 	case !utf8.ValidString(text):
 		return Path{}, fmt.Errorf("parse path %q: it is no UTF-8: %w", text, ErrInvalid)
 	case strings.HasPrefix(text, "{"):
@@ -90,7 +91,8 @@ type pathParser struct {
 }
 
 func (p *pathParser) fail(at int, format string, args ...any) error {
-	return fmt.Errorf("parse path %q: at character %d: %s: %w", p.text, utf8.RuneCountInString(p.text[:at])+1, fmt.Sprintf(format, args...), ErrInvalid)
+	return fmt.Errorf("parse path %q: at character %d: %s: %w", p.text, utf8.RuneCountInString(p.text[:at])+1,
+		fmt.Sprintf(format, args...), ErrInvalid)
 }
 
 func (p *pathParser) parse() (Path, error) {

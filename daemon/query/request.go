@@ -61,7 +61,8 @@ func (r *Request) verb() string {
 // attributes are what the authorizer is asked, for one cluster.
 func (r *Request) attributes(cluster string) Attributes {
 	name, _ := r.Selection.Name()
-	return Attributes{Verb: r.verb(), Cluster: cluster, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace, Name: name}
+	return Attributes{Verb: r.verb(), Cluster: cluster, Group: r.Group, Version: r.Version, Resource: r.Resource,
+		Namespace: r.Namespace, Name: name}
 }
 
 // check finds what no request may have.

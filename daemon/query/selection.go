@@ -25,7 +25,8 @@ type Selection struct {
 func ParseSelection(labelSelector, fieldSelector, where string) (Selection, error) {
 	var s Selection
 	if len(labelSelector) > maxSelector {
-		return s, fmt.Errorf("parse a label selector of %d bytes: at most %d are allowed: %w", len(labelSelector), maxSelector, ErrInvalid)
+		return s, fmt.Errorf("parse a label selector of %d bytes: at most %d are allowed: %w", len(labelSelector),
+			maxSelector, ErrInvalid)
 	}
 	var err error
 	if labelSelector != "" {

@@ -52,7 +52,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // a bool. Expressions that were compiled lately are found again by their text.
 func CompileWhere(text string) (*Where, error) {
 	if len(text) > maxWhere {
-		return nil, fmt.Errorf("compile an expression of %d bytes: at most %d are allowed: %w", len(text), maxWhere, ErrInvalid)
+		return nil, fmt.Errorf("compile an expression of %d bytes: at most %d are allowed: %w", len(text),
+			maxWhere, ErrInvalid)
 	}
 	if w := programs.get(text); w != nil {
 		return w, nil
@@ -82,7 +83,8 @@ func compile(text string) (w *Where, err error) {
 		return nil, mistake(text, issues)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("compile the expression %q: it gives %s, not bool; compare it with something: %w", text, cel.FormatCELType(t), ErrInvalid)
+		return nil, fmt.Errorf("compile the expression %q: it gives %s, not bool; compare it with something: %w", text,
+			cel.FormatCELType(t), ErrInvalid)
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize),
@@ -139,7 +141,8 @@ func (w *Where) failed(ctx context.Context, err error) error {
 	case isMissing(err):
 		return nil
 	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
-		return fmt.Errorf("evaluate %q: it costs more than %d on one object: %w; make it simpler", w.text, maxWhereCost, ErrTooMuch)
+		return fmt.Errorf("evaluate %q: it costs more than %d on one object: %w; make it simpler", w.text,
+			maxWhereCost, ErrTooMuch)
 	case strings.HasPrefix(err.Error(), errTooLarge.Error()):
 		return fmt.Errorf("evaluate %q: %s: %w; make it simpler", w.text, errTooLarge, ErrTooMuch)
 	case ctx.Err() != nil:
@@ -150,7 +153,8 @@ func (w *Where) failed(ctx context.Context, err error) error {
 
 // reasons are failures whose names say nothing about the object. Other texts may quote a value of it,
 // such as one that is no number, and values have no place in an error that somebody logs.
-var reasons = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow", "range error", "internal error", errRange.Error()}
+var reasons = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow",
+	"unsigned integer overflow", "range error", "internal error", errRange.Error()}
 
 func reason(err error) string {
 	for _, r := range reasons {

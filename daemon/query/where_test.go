@@ -19,20 +19,37 @@ func TestExpressionsSeeTheObject(t *testing.T) {
 		text string
 		want bool
 	}{
-		{"true", true}, {"false", false}, {"cluster == 'eu'", true}, {"metadata.name == 'web-1'", true}, {"object.metadata.name == metadata.name", true},
-		{"metadata.namespace == 'prod'", true}, {"object.kind == 'Pod'", true}, {"spec.replicas > 2", true}, {"spec.replicas > 2.5", true}, {"spec.ratio < 1", true}, {"spec.replicas == 3.0", true},
-		{"!spec.paused", true}, {"spec.containers.exists(c, c.image.endsWith(':latest'))", true}, {"spec.containers.all(c, c.image.endsWith(':latest'))", false},
-		{"spec.containers[0].ports[1] == 443", true}, {"size(spec.containers) == 2", true}, {"spec.containers.map(c, c.name) == ['a', 'b']", true}, {"spec.containers.filter(c, has(c.ports)).size() == 1", true},
-		{"'app' in metadata.labels", true}, {"metadata.labels['app.kubernetes.io/name'] == 'w'", true}, {"metadata.labels.`app.kubernetes.io/name` == 'w'", true},
-		{"metadata.labels == {'app': 'web', 'app.kubernetes.io/name': 'w'}", true}, {"{'app': 'web'} == metadata.labels", false}, {"size(metadata.labels) == 2", true}, {"metadata.labels.exists(k, k.startsWith('app'))", true},
-		{"has(metadata.labels) && !has(metadata.annotations)", true}, {"has(status.phase)", false}, {"!has(status.phase)", true}, {"status == {}", true}, {"metadata.deletionTimestamp == null", true},
-		{"timestamp(metadata.creationTimestamp) < timestamp('2026-02-01T00:00:00Z')", true}, {"metadata.name.split('-')[1] == '1'", true}, {"metadata.name.upperAscii() == 'WEB-1'", true},
-		{"metadata.?annotations.?x.orValue('none') == 'none'", true}, {"metadata.?labels.app.orValue('') == 'web'", true}, {"object.list == []", true}, {"object.data.a == '2'", true}, {"size(object.data) == 1", true},
-		{"metadata.name.matches('^web-[0-9]+$')", true}, {"type(spec) == map", true}, {"type(spec.containers) == list", true}, {"spec.containers[1].env == {}", true}, {"dyn(metadata.name) == 'web-1'", true},
-		{"'missing' in metadata.labels", false}, {"1 in metadata.labels", false}, {"spec == object.spec", true}, {"spec != object.metadata", true}, {"object.metadata in [metadata]", true},
+		{"true", true}, {"false", false}, {"cluster == 'eu'", true}, {"metadata.name == 'web-1'", true},
+		{"object.metadata.name == metadata.name", true},
+		{"metadata.namespace == 'prod'", true}, {"object.kind == 'Pod'", true}, {"spec.replicas > 2", true},
+		{"spec.replicas > 2.5", true}, {"spec.ratio < 1", true}, {"spec.replicas == 3.0", true},
+		{"!spec.paused", true}, {"spec.containers.exists(c, c.image.endsWith(':latest'))", true},
+		{"spec.containers.all(c, c.image.endsWith(':latest'))", false},
+		{"spec.containers[0].ports[1] == 443", true}, {"size(spec.containers) == 2", true},
+		{"spec.containers.map(c, c.name) == ['a', 'b']", true},
+		{"spec.containers.filter(c, has(c.ports)).size() == 1", true},
+		{"'app' in metadata.labels", true}, {"metadata.labels['app.kubernetes.io/name'] == 'w'", true},
+		{"metadata.labels.`app.kubernetes.io/name` == 'w'", true},
+		{"metadata.labels == {'app': 'web', 'app.kubernetes.io/name': 'w'}", true},
+		{"{'app': 'web'} == metadata.labels", false}, {"size(metadata.labels) == 2", true},
+		{"metadata.labels.exists(k, k.startsWith('app'))", true},
+		{"has(metadata.labels) && !has(metadata.annotations)", true}, {"has(status.phase)", false},
+		{"!has(status.phase)", true}, {"status == {}", true}, {"metadata.deletionTimestamp == null", true},
+		{"timestamp(metadata.creationTimestamp) < timestamp('2026-02-01T00:00:00Z')", true},
+		{"metadata.name.split('-')[1] == '1'", true}, {"metadata.name.upperAscii() == 'WEB-1'", true},
+		{"metadata.?annotations.?x.orValue('none') == 'none'", true}, {"metadata.?labels.app.orValue('') == 'web'", true},
+		{"object.list == []", true}, {"object.data.a == '2'", true}, {"size(object.data) == 1", true},
+		{"metadata.name.matches('^web-[0-9]+$')", true}, {"type(spec) == map", true},
+		{"type(spec.containers) == list", true}, {"spec.containers[1].env == {}", true},
+		{"dyn(metadata.name) == 'web-1'", true},
+		{"'missing' in metadata.labels", false}, {"1 in metadata.labels", false}, {"spec == object.spec", true},
+		{"spec != object.metadata", true}, {"object.metadata in [metadata]", true},
 		// What is not there does not match.
-		{"status.phase == 'Running'", false}, {"status.phase != 'Running'", false}, {"metadata.annotations.x == 'y'", false}, {"spec.containers[9].name == 'a'", false}, {"spec.containers[0].ports[7] > 1", false},
-		{"metadata.deletionTimestamp.x == 'y'", false}, {"metadata.labels['none'] == 'x'", false}, {"metadata.name.substring(99) == ''", false}, {"[1][metadata.labels.size()] == 1", false}, {"!status.ready", false}, {"object.none", false},
+		{"status.phase == 'Running'", false}, {"status.phase != 'Running'", false}, {"metadata.annotations.x == 'y'", false},
+		{"spec.containers[9].name == 'a'", false}, {"spec.containers[0].ports[7] > 1", false},
+		{"metadata.deletionTimestamp.x == 'y'", false}, {"metadata.labels['none'] == 'x'", false},
+		{"metadata.name.substring(99) == ''", false}, {"[1][metadata.labels.size()] == 1", false}, {"!status.ready", false},
+		{"object.none", false},
 		{"status.phase == 'Running' || metadata.name == 'web-1'", true}, {"spec.replicas > 2 && status.ready", false},
 	} {
 		w, err := CompileWhere(c.text)
@@ -49,9 +66,13 @@ func TestExpressionsSeeTheObject(t *testing.T) {
 
 func TestWrongExpressionsSayWhere(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"spec.replicas >", "column 16"}, {"spec.replicas == 'a' ||", "column 24"}, {"nothing == 1", "undeclared reference to 'nothing'"}, {"cluster == 1", "== does not take (string, int)"}, {"'a'", "it gives string, not bool"}, {"1 + 1", "it gives int, not bool"},
-		{"object.x.matches('(')", "error parsing regexp"}, {strings.Repeat("!", maxWhere+1), "at most 4096"}, {strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000), "recursion"},
-		{"metadata.name.matches('" + strings.Repeat("a{1000}", 100) + "')", "regex"}, {"", "the expression is empty"}, {"true; drop", "column 5"},
+		{"spec.replicas >", "column 16"}, {"spec.replicas == 'a' ||", "column 24"},
+		{"nothing == 1", "undeclared reference to 'nothing'"}, {"cluster == 1", "== does not take (string, int)"},
+		{"'a'", "it gives string, not bool"}, {"1 + 1", "it gives int, not bool"},
+		{"object.x.matches('(')", "error parsing regexp"}, {strings.Repeat("!", maxWhere+1), "at most 4096"},
+		{strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000), "recursion"},
+		{"metadata.name.matches('" + strings.Repeat("a{1000}", 100) + "')", "regex"}, {"", "the expression is empty"},
+		{"true; drop", "column 5"},
 	} {
 		_, err := CompileWhere(c.text)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
@@ -66,8 +87,12 @@ func TestExpressionsThatFailOnAnObject(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"spec.replicas < 'a'", ErrInvalid, "no such overload"}, {"1 / (spec.replicas - 3) == 1", ErrInvalid, "division by zero"}, {"spec.replicas", ErrInvalid, "it gives int, not bool"}, {"timestamp(metadata.name) == timestamp(metadata.name)", ErrInvalid, "a function does not take"},
-		{"object.huge > 1", ErrInvalid, "out of range"}, {nested("0 < 1"), ErrTooMuch, "more than 100000 on one object"}, {"metadata.name.matches(metadata.name + '(')", ErrInvalid, "a function does not take"},
+		{"spec.replicas < 'a'", ErrInvalid, "no such overload"},
+		{"1 / (spec.replicas - 3) == 1", ErrInvalid, "division by zero"},
+		{"spec.replicas", ErrInvalid, "it gives int, not bool"},
+		{"timestamp(metadata.name) == timestamp(metadata.name)", ErrInvalid, "a function does not take"},
+		{"object.huge > 1", ErrInvalid, "out of range"}, {nested("0 < 1"), ErrTooMuch, "more than 100000 on one object"},
+		{"metadata.name.matches(metadata.name + '(')", ErrInvalid, "a function does not take"},
 		{"int(metadata.name) > 1", ErrInvalid, "a function does not take"},
 	} {
 		w, err := CompileWhere(c.text)
@@ -75,7 +100,8 @@ func TestExpressionsThatFailOnAnObject(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if _, err = w.Matches(context.Background(), "eu", NewDoc([]byte(whereObject))); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+		if _, err = w.Matches(context.Background(), "eu", NewDoc([]byte(whereObject))); !errors.Is(err, c.is) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60s gives %v, want %q", c.text, err, c.want)
 		}
 		if strings.Contains(err.Error(), "web-1") {
@@ -136,7 +162,8 @@ func TestOneExpressionServesManyGoroutines(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
-			w, err := CompileWhere("spec.containers.exists(c, c.name == 'c1' && c.resources.limits.memory == '64Mi') && metadata.labels.app == 'web-6'")
+			w, err := CompileWhere("spec.containers.exists(c, c.name == 'c1' && c.resources.limits.memory == '64Mi') && " +
+				"metadata.labels.app == 'web-6'")
 			if err != nil {
 				t.Error(err)
 				return
@@ -155,8 +182,10 @@ func TestOneExpressionServesManyGoroutines(t *testing.T) {
 
 func FuzzWhere(f *testing.F) {
 	for _, s := range []string{
-		"spec.replicas > 2", "object.a.b[0] == 'x'", "metadata.labels.exists(k, k == 'a')", "has(status.x)", "spec.?a.orValue(1) == 1", "'%s'.format([object])", "object == spec", "type(object) == map",
-		"[object, spec].exists(x, x == status)", "metadata.name.replace('e', 'ee').size() > 1", "string(spec) == ''", "size(object) + 1 > 0", "object[1] == 2", "object[null]", "spec.containers.map(c, c)[0] == c",
+		"spec.replicas > 2", "object.a.b[0] == 'x'", "metadata.labels.exists(k, k == 'a')", "has(status.x)",
+		"spec.?a.orValue(1) == 1", "'%s'.format([object])", "object == spec", "type(object) == map",
+		"[object, spec].exists(x, x == status)", "metadata.name.replace('e', 'ee').size() > 1", "string(spec) == ''",
+		"size(object) + 1 > 0", "object[1] == 2", "object[null]", "spec.containers.map(c, c)[0] == c",
 	} {
 		f.Add(s, []byte(whereObject))
 	}

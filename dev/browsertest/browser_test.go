@@ -29,7 +29,8 @@ var browser context.Context
 
 func TestMain(m *testing.M) {
 	// Without a graphics card, drawing as if there was one takes most of the time.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1360, 900), chromedp.Flag("disable-gpu", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1360, 900),
+		chromedp.Flag("disable-gpu", true))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to sandbox itself as root
 	}
@@ -203,7 +204,8 @@ func (p *tab) eval(js string, result any) {
 
 // try is eval for what may fail, as anything does while the page is being loaded again.
 func (p *tab) try(js string, result any) error {
-	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => JSON.stringify(await (`+js+`)) ?? "null")()`, chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => JSON.stringify(await (`+js+`)) ?? "null")()`,
+		chromedp.EvalAwaitPromise))
 	if err != nil {
 		return err
 	}
@@ -279,9 +281,11 @@ func (p *tab) shoot(name string) {
 }
 
 func media(feature, value string) action {
-	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
+	return command(emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
 }
 
 func phone() action {
-	return command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
+	return command(emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
 }

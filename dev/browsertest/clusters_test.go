@@ -25,16 +25,20 @@ func TestJoiningSaysWhatIsWrongAndThenWorks(t *testing.T) {
 	p.until("the text is missing", joinError+`.includes('Paste the kubeconfig')`)
 
 	p.expect("409")
-	p.do(chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "apiVersion: v1"), chromedp.Click(chromedp.CSS(`#join-submit`)))
+	p.do(chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "apiVersion: v1"),
+		chromedp.Click(chromedp.CSS(`#join-submit`)))
 	p.until("the server's words", joinError+`.includes('is there already')`)
 
 	p.expect("400")
-	p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), "asia"), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), "users: [{user: {exec: {}}}]\nexec:"), chromedp.Click(chromedp.CSS(`#join-submit`)))
+	p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), "asia"),
+		chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`),
+			"users: [{user: {exec: {}}}]\nexec:"), chromedp.Click(chromedp.CSS(`#join-submit`)))
 	p.until("which field it is", joinError+`.includes('users[0].user.exec')`)
 	p.shoot("join-error")
 	p.same("what was typed is still there", `document.getElementById('join-kubeconfig').value.length > 10`, "true")
 
-	p.do(chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), "apiVersion: v1\nkind: Config"), chromedp.Click(chromedp.CSS(`#join-submit`)))
+	p.do(chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), "apiVersion: v1\nkind: Config"),
+		chromedp.Click(chromedp.CSS(`#join-submit`)))
 	p.until("the dialog closes", `!document.getElementById('join').open`)
 	p.until("the cluster shows", `[...document.querySelectorAll('.cluster h2')].some(h => h.textContent === 'asia')`)
 	p.until("the kubeconfig is not kept", `document.getElementById('join-kubeconfig').value === ''`)
@@ -42,15 +46,18 @@ func TestJoiningSaysWhatIsWrongAndThenWorks(t *testing.T) {
 
 func TestACanceledJoinKeepsNoSecret(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{"eu": 100}})
-	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)), chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "token: hidden"), chromedp.KeyEvent(kb.Escape))
-	p.until("closed and empty", `!document.getElementById('join').open && document.getElementById('join-kubeconfig').value === ''`)
+	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)),
+		chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "token: hidden"), chromedp.KeyEvent(kb.Escape))
+	p.until("closed and empty",
+		`!document.getElementById('join').open && document.getElementById('join-kubeconfig').value === ''`)
 }
 
 func TestLeavingAsksFirst(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("both clusters", `document.querySelectorAll('.cluster').length === 2`)
 	p.press(`button[aria-label="Leave us"]`)
-	p.until("a question", `document.getElementById('leave').open && document.getElementById('leave-name').textContent === 'us'`)
+	p.until("a question",
+		`document.getElementById('leave').open && document.getElementById('leave-name').textContent === 'us'`)
 	p.shoot("leave")
 	p.same("Enter keeps it", `document.activeElement.id`, "leave-cancel")
 	p.do(chromedp.KeyEvent(kb.Enter))

@@ -80,7 +80,8 @@ func startFleet(t *testing.T) (*daemon, *testcluster.Cluster) {
 			return
 		}
 		for _, name := range []string{"eu", "us"} {
-			shared.err = errors.Join(shared.err, shared.daemon.fleet.Join(name, cluster.Config(), fleet.Origin{Kind: "kubeconfig"}))
+			shared.err = errors.Join(shared.err,
+				shared.daemon.fleet.Join(name, cluster.Config(), fleet.Origin{Kind: "kubeconfig"}))
 		}
 	})
 	if shared.err != nil {

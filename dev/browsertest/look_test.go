@@ -120,7 +120,8 @@ func walk(p *tab, most int) {
 			break
 		}
 	}
-	p.same("what the keyboard does not reach", focusable+`.filter(f => !reached.has(f)).map(f => f.outerHTML.slice(0, 80)).join('\n')`, "")
+	p.same("what the keyboard does not reach", focusable+
+		`.filter(f => !reached.has(f)).map(f => f.outerHTML.slice(0, 80)).join('\n')`, "")
 	p.same("what cannot be seen or named there", `plain.join('\n')`, "")
 }
 
@@ -139,7 +140,8 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 
 	p.eval(`document.querySelector('.grid').focus()`, new(any))
 	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
-	p.until("the third row is active", `document.querySelector('.grid').getAttribute('aria-activedescendant') === 'row-2' && document.getElementById('row-2').getAttribute('aria-selected') === 'true'`)
+	p.until("the third row is active",
+		`document.querySelector('.grid').getAttribute('aria-activedescendant') === 'row-2' && document.getElementById('row-2').getAttribute('aria-selected') === 'true'`)
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until("Enter opens it", `document.getElementById('detail').open`)
 	p.until("and shows it", `document.getElementById('detail-yaml').textContent.includes('`+p.api.At("eu", 2).Name+`')`)
@@ -154,7 +156,8 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 func TestNothingIsWiderThanTheWindow(t *testing.T) {
 	p := open(t, "#/objects?wide=1", fakeapi.Options{})
 	for _, width := range []int64{1360, 999, 641} {
-		p.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1}))
+		p.do(command(emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1}))
 		p.eval(`location.hash = '#/'`, new(any))
 		p.until("the overview", lanes+`.length >= 14`)
 		p.same(fmt.Sprintf("the overview at %d", width), overflow, "")

@@ -29,11 +29,13 @@ func rowOf(name string) string {
 func TestTheFleetIsListedInPages(t *testing.T) {
 	p := open(t, "#/objects", fakeapi.Options{})
 	p.until("the first page", status+` === '100 of 50,000'`)
-	p.same("columns", `[...document.querySelectorAll('[role=columnheader]')].map(c => c.textContent)`, "Cluster,Namespace,Name,Ready,Status,Restarts,Age")
+	p.same("columns", `[...document.querySelectorAll('[role=columnheader]')].map(c => c.textContent)`,
+		"Cluster,Namespace,Name,Ready,Status,Restarts,Age")
 	first := p.api.At("eu", 0)
 	p.same("the first row", gridRows+`[0].children[2].textContent`, first.Name)
 	p.same("its namespace without the cluster", gridRows+`[0].children[1].textContent`, first.Namespace)
-	p.same("ages are not those of the server, which has whole minutes and no seconds", `/^(\d+s|\d+m|\d+m[1-9]\d*s)$/.test(`+gridRows+`[0].children[6].textContent)`, "true")
+	p.same("ages are not those of the server, which has whole minutes and no seconds",
+		`/^(\d+s|\d+m|\d+m[1-9]\d*s)$/.test(`+gridRows+`[0].children[6].textContent)`, "true")
 
 	p.do(chromedp.Click(chromedp.CSS(`#more`)))
 	p.until("the second page", status+` === '200 of 50,000'`)
@@ -43,7 +45,8 @@ func TestTheFleetIsListedInPages(t *testing.T) {
 	}
 
 	p.do(chromedp.Click(chromedp.CSS(`#wide`)))
-	p.until("all columns", `[...document.querySelectorAll('[role=columnheader]')].map(c => c.textContent).includes('Node')`)
+	p.until("all columns",
+		`[...document.querySelectorAll('[role=columnheader]')].map(c => c.textContent).includes('Node')`)
 	p.same("it is in the address", `location.hash.includes('wide=1')`, "true")
 }
 
@@ -138,7 +141,8 @@ func TestFilterByCELAndItsError(t *testing.T) {
 	p.eval(`document.getElementById('filter-text').value = ''`, new(any))
 	p.do(chromedp.SendKeys(chromedp.CSS(`#filter-text`), `what? <b>no</b>`+kb.Enter))
 	p.until("the error", `!document.getElementById('filter-error').hidden`)
-	p.same("with the server's words, as text", `document.getElementById('filter-error').textContent.includes('<b>no</b>')`, "true")
+	p.same("with the server's words, as text",
+		`document.getElementById('filter-error').textContent.includes('<b>no</b>')`, "true")
 	p.same("beside its field", `document.getElementById('filter-text').hasAttribute('aria-invalid')`, "true")
 	p.shoot("filter-error")
 
@@ -163,7 +167,8 @@ func TestAChangeShowsInItsRowAndInTheFeed(t *testing.T) {
 	p.api.Delete(fresh)
 	p.until("it is marked or gone", `!(`+rowOf(fresh.Name)+`) || (`+rowOf(fresh.Name)+`).dataset.change === 'gone'`)
 	p.until("it is gone", `!(`+rowOf(fresh.Name)+`)`)
-	p.same("the feed has all three", `[...document.querySelectorAll('.feed-type')].map(n => n.textContent)`, "deleted,added,changed")
+	p.same("the feed has all three", `[...document.querySelectorAll('.feed-type')].map(n => n.textContent)`,
+		"deleted,added,changed")
 }
 
 // A page of the list is older than what the watch told meanwhile.
@@ -175,20 +180,23 @@ func TestTheWatchWinsOverAPageThatComesLater(t *testing.T) {
 	seen.Status = "Evicted"
 	p.api.Put(changed)
 	p.api.Delete(deleted)
-	p.api.Put(fakeapi.Pod{Cluster: "eu", Namespace: changed.Namespace, Name: changed.Name + "-later", App: "web", Status: "Pending"})
+	p.api.Put(fakeapi.Pod{Cluster: "eu", Namespace: changed.Namespace, Name: changed.Name + "-later",
+		App: "web", Status: "Pending"})
 	p.api.Put(seen)
 	p.until("the watch has told all", `(`+rowOf(seen.Name)+`)?.children[3].textContent === 'Evicted'`)
 	p.same("what is not loaded does not show yet", status, "100 of 150")
 	p.do(chromedp.Click(chromedp.CSS(`#more`)))
 	p.until("all of it", status+` === '150'`) // one gone, one new
 	// The rows are drawn with the next frame, so scroll until there is room.
-	p.until("the changed one, as it is now", `(document.querySelector('.grid').scrollTop = 115 * 32, `+rowOf(changed.Name)+`)?.children[3].textContent === 'Evicted'`)
+	p.until("the changed one, as it is now", `(document.querySelector('.grid').scrollTop = 115 * 32, `+
+		rowOf(changed.Name)+`)?.children[3].textContent === 'Evicted'`)
 	p.until("the one made since", rowOf(changed.Name+"-later"))
 	p.same("not the deleted one", `Boolean(`+rowOf(deleted.Name)+`)`, "false")
 }
 
 func TestAnObjectThatLeavesTheFilterLeavesTheList(t *testing.T) {
-	p := open(t, `#/objects?cluster=eu&filter=where&text=`+`status.phase+%3D%3D+%22Pending%22`, fakeapi.Options{Pods: map[string]int{"eu": 500}})
+	p := open(t, `#/objects?cluster=eu&filter=where&text=`+`status.phase+%3D%3D+%22Pending%22`,
+		fakeapi.Options{Pods: map[string]int{"eu": 500}})
 	pod := p.api.At("eu", 13)
 	p.until("it is there", rowOf(pod.Name))
 	pod.Status = "Running"
@@ -227,20 +235,23 @@ func TestTheDetailIsTheObjectAsYAML(t *testing.T) {
 	pod := p.api.At("eu", 4)
 	p.until("the row", rowOf(pod.Name))
 	p.eval("("+rowOf(pod.Name)+`).click()`, new(any))
-	p.until("the detail", `document.getElementById('detail').open && document.getElementById('detail-yaml').textContent.includes('kind')`)
+	p.until("the detail",
+		`document.getElementById('detail').open && document.getElementById('detail-yaml').textContent.includes('kind')`)
 	p.same("it is in the address", `location.hash.includes('name=`+pod.Name+`')`, "true")
 	p.do(chromedp.Click(chromedp.CSS(`#detail-managed`)))
 	p.until("managed fields", `document.getElementById('detail-yaml').textContent.includes('managedFields')`)
 	text := p.text(`document.getElementById('detail-yaml').textContent`)
 	sameYAML(t, text, pod.JSON("Pod", "v1", true))
-	if !strings.HasPrefix(text, "apiVersion: v1\nkind: Pod\nmetadata:\n") || !strings.Contains(text, "large: 9223372036854775807") || !strings.Contains(text, "example.com/script: |\n") {
+	if !strings.HasPrefix(text, "apiVersion: v1\nkind: Pod\nmetadata:\n") ||
+		!strings.Contains(text, "large: 9223372036854775807") || !strings.Contains(text, "example.com/script: |\n") {
 		t.Errorf("the text is\n%s", text)
 	}
 	p.shoot("detail")
 
 	pod.Status = "Evicted"
 	p.api.Put(pod)
-	p.until("the change, marked", `[...document.querySelectorAll('.yaml .fresh')].some(l => l.textContent.includes('phase: Evicted'))`)
+	p.until("the change, marked",
+		`[...document.querySelectorAll('.yaml .fresh')].some(l => l.textContent.includes('phase: Evicted'))`)
 
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.until("Escape closes it", `!document.getElementById('detail').open && !location.hash.includes('name=')`)

@@ -24,11 +24,14 @@ func TestEveryPipelineShowsAndQuietOnesFold(t *testing.T) {
 	}
 	p.same("every resource is a lane or a dot", lanes+`.length + document.querySelectorAll('.dots i').length`, "120")
 
-	p.same("trouble comes first", `document.querySelectorAll('.cluster')[1].querySelector('.lane-name').textContent`, "widgets")
-	p.same("the server's words are text", `document.querySelectorAll('.cluster')[1].querySelector('.lane-error').textContent`,
+	p.same("trouble comes first", `document.querySelectorAll('.cluster')[1].querySelector('.lane-name').textContent`,
+		"widgets")
+	p.same("the server's words are text",
+		`document.querySelectorAll('.cluster')[1].querySelector('.lane-error').textContent`,
 		"watch widgets.example.com: the server refused: <b>forbidden</b> to mirador")
 	p.same("no markup came of it", `document.querySelectorAll('.lane-error b').length`, "0")
-	if s := p.text("(" + lane("us", "jobs") + `).querySelector('svg').getAttribute('aria-label')`); !strings.Contains(s, "420 queued") {
+	if s := p.text("(" + lane("us", "jobs") + `).querySelector('svg').getAttribute('aria-label')`); !strings.Contains(s,
+		"420 queued") {
 		t.Errorf("the picture of jobs says %q", s)
 	}
 	if s := p.text(`document.querySelector('.tiles').textContent`); !strings.Contains(s, "118 MiB") {
@@ -49,8 +52,10 @@ func TestTheOverviewChangesInPlace(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("lanes", lanes+`.length >= 14`)
 	p.until("trouble settled", lane("eu", "pods"))
-	p.eval(`(`+lanes+`.forEach(l => l.marked = true), (`+lane("eu", "pods")+`).querySelector('a').focus(), window.clock0 = document.getElementById('connection').textContent)`, new(any))
-	p.until("two seconds pass", `document.getElementById('connection').textContent > clock0 && (window.ticks = (window.ticks ?? 0) + 1) > 60`)
+	p.eval(`(`+lanes+`.forEach(l => l.marked = true), (`+lane("eu", "pods")+
+		`).querySelector('a').focus(), window.clock0 = document.getElementById('connection').textContent)`, new(any))
+	p.until("two seconds pass",
+		`document.getElementById('connection').textContent > clock0 && (window.ticks = (window.ticks ?? 0) + 1) > 60`)
 	p.same("lanes are the same elements", lanes+`.filter(l => l.marked).length >= 14`, "true")
 	p.same("the focus stayed", `document.activeElement.textContent`, "pods")
 	p.same("and is in the lane", `document.activeElement === (`+lane("eu", "pods")+`).querySelector('a')`, "true")
@@ -91,7 +96,8 @@ func TestAPageThatNobodyLooksAtHoldsNoConnection(t *testing.T) {
 	p := open(t, "#/objects?cluster=eu", fakeapi.Options{Pods: map[string]int{"eu": 100}})
 	p.until("the list is live", live+` === 'live'`)
 	hide := func(yes string) {
-		p.eval(`(Object.defineProperty(document, 'hidden', { configurable: true, get: () => `+yes+` }), document.dispatchEvent(new Event('visibilitychange')))`, new(any))
+		p.eval(`(Object.defineProperty(document, 'hidden', { configurable: true, get: () => `+yes+
+			` }), document.dispatchEvent(new Event('visibilitychange')))`, new(any))
 	}
 	hide("true")
 	p.wait("both streams have ended", func() bool { return p.api.Streams() == 0 })

@@ -26,7 +26,8 @@ const (
 func (p *tab) pick(id, value string) {
 	p.t.Helper()
 	p.until("the choice of "+value, `[...document.getElementById('`+id+`').options].some(o => o.value === '`+value+`')`)
-	p.eval(`(() => { const s = document.getElementById('`+id+`'); s.value = '`+value+`'; s.dispatchEvent(new Event('change', { bubbles: true })); })()`, new(any))
+	p.eval(`(() => { const s = document.getElementById('`+id+`'); s.value = '`+value+
+		`'; s.dispatchEvent(new Event('change', { bubbles: true })); })()`, new(any))
 }
 
 // press presses a button that may be moving, as those below a busy cluster are.
@@ -54,8 +55,10 @@ func TestRealOverviewShowsEveryPipeline(t *testing.T) {
 	}
 	for _, name := range []string{"eu", "us"} {
 		section := `document.querySelector('[aria-labelledby=cluster-` + name + `]')`
-		p.until("every resource of "+name+" is a lane or a dot", section+`.querySelectorAll('.lane').length + (`+section+`.querySelector('.fold').open ? 0 : `+section+`.querySelectorAll('.dots i').length) === `+strconv.Itoa(n))
-		p.until("all stream", section+`.querySelector('.pipe-big svg').getAttribute('aria-label').includes('`+strconv.Itoa(n)+` of `+strconv.Itoa(n)+` resources streaming')`)
+		p.until("every resource of "+name+" is a lane or a dot",
+			section+`.querySelectorAll('.lane').length + (`+section+`.querySelector('.fold').open ? 0 : `+section+`.querySelectorAll('.dots i').length) === `+strconv.Itoa(n))
+		p.until("all stream", section+`.querySelector('.pipe-big svg').getAttribute('aria-label').includes('`+
+			strconv.Itoa(n)+` of `+strconv.Itoa(n)+` resources streaming')`)
 	}
 	p.until("the version of the server", `document.querySelector('.pipe-big text').textContent.startsWith('v1.')`)
 	p.until("memory", `/MiB/.test(document.querySelector('.tile-memory').textContent)`)
@@ -83,7 +86,8 @@ func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
 	p.until("it is live", live+` === 'live'`)
 	apply(t, cluster, podYAML(ns, "web-3", "web")+podYAML(ns, "db-2", "db"))
 	p.until("a new one comes by itself", names+`.join() === 'web-1,web-2,web-3'`)
-	p.until("and is told of", `[...document.querySelectorAll('.feed-item[data-type=ADDED] .feed-name')].some(n => n.textContent === 'web-3')`)
+	p.until("and is told of",
+		`[...document.querySelectorAll('.feed-item[data-type=ADDED] .feed-name')].some(n => n.textContent === 'web-3')`)
 	cluster.Kubectl(t, "label", "pod", "-n", ns, "web-2", "app=other", "--overwrite")
 	p.until("one that leaves the filter goes", names+`.join() === 'web-1,web-3'`)
 	cluster.Kubectl(t, "delete", "pod", "-n", ns, "web-3", "--grace-period=0", "--force")
@@ -94,7 +98,8 @@ func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
 	p.until("what CEL says", names+`.join() === 'db-1,db-2'`)
 	p.expect("400")
 	p.write("filter-text", `metadata.name ==`)
-	p.until("and what it cannot say", `document.getElementById('filter-error').checkVisibility() && /expression/i.test(document.getElementById('filter-error').textContent)`)
+	p.until("and what it cannot say",
+		`document.getElementById('filter-error').checkVisibility() && /expression/i.test(document.getElementById('filter-error').textContent)`)
 	p.do(chromedp.Click(chromedp.CSS(`#filter-clear`)))
 	p.until("everything again", names+`.join() === 'db-1,db-2,web-1,web-2'`)
 }
@@ -111,12 +116,14 @@ func TestRealDetailIsTheObjectOfTheCluster(t *testing.T) {
 	p.until("the detail", `document.getElementById('detail-yaml').textContent.startsWith('apiVersion: v1\nkind: Pod\n')`)
 	p.do(chromedp.Click(chromedp.CSS(`#detail-managed`)))
 	p.until("managed fields", `document.getElementById('detail-yaml').textContent.includes('managedFields')`)
-	sameYAML(t, p.text(`document.getElementById('detail-yaml').textContent`), []byte(cluster.Kubectl(t, "get", "pod", "-n", ns, "one", "-o", "json", "--show-managed-fields")))
+	sameYAML(t, p.text(`document.getElementById('detail-yaml').textContent`),
+		[]byte(cluster.Kubectl(t, "get", "pod", "-n", ns, "one", "-o", "json", "--show-managed-fields")))
 	p.same("text stays text", `document.querySelectorAll('#detail-yaml b').length`, "0")
 
 	p.until("it is live", live+` === 'live'`)
 	cluster.Kubectl(t, "annotate", "pod", "-n", ns, "one", "later=yes")
-	p.until("a change shows, marked", `[...document.querySelectorAll('.yaml .fresh')].some(l => l.textContent.includes('later'))`)
+	p.until("a change shows, marked",
+		`[...document.querySelectorAll('.yaml .fresh')].some(l => l.textContent.includes('later'))`)
 	cluster.Kubectl(t, "delete", "pod", "-n", ns, "one", "--grace-period=0", "--force")
 	p.until("its end too", `document.getElementById('detail-state').textContent === 'deleted'`)
 }
@@ -128,7 +135,8 @@ func TestRealNamespacesArePicked(t *testing.T) {
 	p := openDaemon(t, d, "")
 	p.until("both are ready", `[...document.querySelectorAll('.state')].map(s => s.textContent).join() === 'ready,ready'`)
 	p.eval(`location.hash = '#/objects'`, new(any))
-	p.until("pods of both clusters", names+`.filter(n => n === 'a').length === 2 && `+names+`.filter(n => n === 'b').length === 2`)
+	p.until("pods of both clusters", names+`.filter(n => n === 'a').length === 2 && `+names+
+		`.filter(n => n === 'b').length === 2`)
 
 	p.pick("pick-namespace", "us."+one)
 	p.until("those of one namespace of one cluster", names+`.join() === 'a'`)
@@ -142,7 +150,8 @@ func TestRealNamespacesArePicked(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until("a link to it leads to it", names+`.join() === 'b' && `+pickedNamespace+`.value === '`+two+`'`)
 	p.pick("pick-cluster", "")
-	p.until("and to all clusters", `new URLSearchParams(location.hash.split('?')[1]).get('ns') === 'eu.`+two+`' && `+names+`.join() === 'b'`)
+	p.until("and to all clusters", `new URLSearchParams(location.hash.split('?')[1]).get('ns') === 'eu.`+two+`' && `+
+		names+`.join() === 'b'`)
 
 	three := place(t, cluster)
 	p.until("a new namespace can be picked", `[...`+pickedNamespace+`.options].some(o => o.value === 'us.`+three+`')`)
@@ -167,12 +176,16 @@ func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
 	p := openDaemon(t, d, "")
 	p.until("nothing is there yet", noCluster)
 	join := func(name, text string) {
-		p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), name), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), text), chromedp.Click(chromedp.CSS(`#join-submit`)))
+		p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), name), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), text),
+			chromedp.Click(chromedp.CSS(`#join-submit`)))
 	}
 	p.do(chromedp.Click(chromedp.CSS(`.empty button`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)))
 	p.expect("400")
-	join("eu", "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}}}]\n"+
-		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n")
+	join("eu",
+		"apiVersion: v1\nkind: Config\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, "+
+			"command: /bin/true}}}]\n"+
+			"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c, "+
+			"user: u}}]\ncurrent-context: x\n")
 	p.until("a plugin is refused", joinError+` !== ''`)
 	if s := p.text(joinError); !strings.Contains(s, "exec") && !strings.Contains(s, "plugin") {
 		t.Errorf("it says %q", s)
@@ -185,7 +198,8 @@ func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
 	join("eu", string(kubeconfig))
 	p.until("a name that is taken is refused", joinError+`.includes('already exists')`)
 	join("us", string(kubeconfig))
-	p.until("the other is ready too", `document.querySelector('[aria-labelledby=cluster-us] .state')?.textContent === 'ready'`)
+	p.until("the other is ready too",
+		`document.querySelector('[aria-labelledby=cluster-us] .state')?.textContent === 'ready'`)
 	p.until("the kubeconfig is not kept", `document.getElementById('join-kubeconfig').value === ''`)
 
 	p.eval(`location.hash = '#/objects?filter=labels&text=app%3Dweb'`, new(any))

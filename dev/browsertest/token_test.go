@@ -58,7 +58,8 @@ func TestADaemonWithATokenIsUsedFromTheBrowser(t *testing.T) {
 	p.until("a reload asks for nothing", noCluster)
 	p.same("it does not ask", signInOpen, "false")
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)),
-		chromedp.SetValue(chromedp.CSS(`#join-name`), "eu"), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), "no kubeconfig"), chromedp.Click(chromedp.CSS(`#join-submit`)))
+		chromedp.SetValue(chromedp.CSS(`#join-name`), "eu"), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`),
+			"no kubeconfig"), chromedp.Click(chromedp.CSS(`#join-submit`)))
 	p.expect("400")
 	p.until("what is sent carries it", joinError+` !== ''`)
 	p.same("so it is not the token that is wrong", signInOpen, "false")
@@ -102,7 +103,8 @@ func TestATokenThatIsNoLongerRightIsAskedForAgain(t *testing.T) {
 // The page without a token is the page with one: what is open to all has no secret in it.
 func TestOnlyThePageItselfIsOpen(t *testing.T) {
 	d := startDaemon(t, server.Access{Token: secret})
-	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/clusters": 401, "/clusters?watch=true": 401, "/fleet/api": 401, "/metrics": 401, "/readyz": 200, "/readyz?verbose": 401, "/index.html": 401} {
+	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/clusters": 401, "/clusters?watch=true": 401,
+		"/fleet/api": 401, "/metrics": 401, "/readyz": 200, "/readyz?verbose": 401, "/index.html": 401} {
 		resp, err := http.Get(d.url + path)
 		if err != nil {
 			t.Fatal(err)

@@ -119,7 +119,8 @@ func TestResultsAreJudgedByTheList(t *testing.T) {
 func TestWhatFailedIsRunAgain(t *testing.T) {
 	s := suite{fail: map[string]string{"TestKnown": "because"},
 		timed: map[string]string{"TestTimed": "a little", "TestTooLong": "a little"}}
-	results := map[string]string{"TestFine": "pass", "TestKnown": "fail", "TestBroken": "fail", "TestTimed": "fail", "TestTooLong": "fail"}
+	results := map[string]string{"TestFine": "pass", "TestKnown": "fail", "TestBroken": "fail", "TestTimed": "fail",
+		"TestTooLong": "fail"}
 	runs := map[string]int{}
 	err := s.again(results, func(name string) error {
 		if runs[name]++; name == "TestTimed" && runs[name] == 3 {

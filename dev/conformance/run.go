@@ -123,7 +123,8 @@ func (p *prepared) goTest(race bool, names []string, results map[string]string, 
 
 // loose shows what cannot be told of one test: a build that failed, a test that
 // never ended, goroutines that were left behind.
-func (p *prepared) loose(exit error, names []string, results map[string]string, said map[string][]string, lines []string) error {
+func (p *prepared) loose(exit error, names []string, results map[string]string, said map[string][]string,
+	lines []string) error {
 	if exit == nil {
 		return nil
 	}

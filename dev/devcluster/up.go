@@ -81,7 +81,8 @@ with it.`,
 	}
 	cmd.Flags().StringVar(&o.Name, "name", defaultName, "name of the cluster")
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 5, "number of fake nodes")
-	cmd.Flags().StringVar(&o.Data, "data", "", "folder to keep the cluster's state in (default: a temporary one, removed at the end)")
+	cmd.Flags().StringVar(&o.Data, "data", "",
+		"folder to keep the cluster's state in (default: a temporary one, removed at the end)")
 	cmd.Flags().BoolVar(&noControllers, "no-controllers", false, "run only etcd and the API server")
 	cmd.Flags().BoolVar(&o.Workload, "workload", false, "keep a small living workload in namespace demo")
 	cmd.Flags().BoolVar(&untilStdin, "until-stdin-closes", false, "also end when standard input does")

@@ -22,7 +22,8 @@ func TestTheModulesOwnTargetsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []target{
-		{"./source/kube", "FuzzWatchJSON"}, {"./store", "FuzzP15_LayoutsReadTheSame"}, {"./object", "FuzzKeySplitUndoesJoin"},
+		{"./source/kube", "FuzzWatchJSON"}, {"./store", "FuzzP15_LayoutsReadTheSame"},
+		{"./object", "FuzzKeySplitUndoesJoin"},
 		{"./informertest", "FuzzSelection"}, {"./store/internal/pack", "FuzzApplyStaysWithin"},
 	} {
 		if !slices.Contains(targets, want) {
@@ -76,7 +77,8 @@ func TestAFindingIsToldWithItsInput(t *testing.T) {
 	t.Setenv("GOFLAGS", "") // the flags of who runs this are not the module's
 	var said strings.Builder
 	s := settings{root: root, lasts: time.Second, parallel: 1, out: &said}
-	if err := s.runAll(t.Context(), targets); err == nil || !strings.Contains(err.Error(), "FuzzFails") || strings.Contains(err.Error(), "FuzzHolds") {
+	if err := s.runAll(t.Context(), targets); err == nil || !strings.Contains(err.Error(), "FuzzFails") ||
+		strings.Contains(err.Error(), "FuzzHolds") {
 		t.Errorf("%v, and it said\n%s", err, &said)
 	}
 	input := regexp.MustCompile(`the input is in (a/testdata/fuzz/FuzzFails/\w+)`).FindStringSubmatch(said.String())

@@ -111,7 +111,8 @@ func (s settings) follow(o *outcome, r io.Reader, begun func()) {
 			o.interesting, _ = strconv.Atoi(m[4])
 			if time.Since(said) > 30*time.Second {
 				said = time.Now()
-				fmt.Fprintf(s.out, "   %s: %s of %s, %d executions, %s/s, %d new inputs\n", o.name, m[1], s.lasts, o.execs, m[3], o.interesting)
+				fmt.Fprintf(s.out, "   %s: %s of %s, %d executions, %s/s, %d new inputs\n", o.name, m[1], s.lasts, o.execs,
+					m[3], o.interesting)
 			}
 		case strings.HasPrefix(line, "fuzz: "), line == "PASS", strings.HasPrefix(line, "ok "):
 		default:
@@ -131,13 +132,15 @@ func (s settings) follow(o *outcome, r io.Reader, begun func()) {
 
 // runAll runs the targets one after the other and reports.
 func (s settings) runAll(ctx context.Context, targets []target) error {
-	fmt.Fprintf(s.out, "%d targets, %s each, %d at a time: %s\n", len(targets), s.lasts, s.parallel, time.Duration(len(targets))*s.lasts)
+	fmt.Fprintf(s.out, "%d targets, %s each, %d at a time: %s\n", len(targets), s.lasts, s.parallel,
+		time.Duration(len(targets))*s.lasts)
 	var all []outcome
 	for i, t := range targets {
 		if ctx.Err() != nil {
 			break
 		}
-		fmt.Fprintf(s.out, "%s  target %d of %d: %s %s; compiling takes minutes the first time\n", time.Now().Format("15:04:05"), i+1, len(targets), t.pkg, t.name)
+		fmt.Fprintf(s.out, "%s  target %d of %d: %s %s; compiling takes minutes the first time\n",
+			time.Now().Format("15:04:05"), i+1, len(targets), t.pkg, t.name)
 		o := s.run(ctx, t)
 		o.tell(s.out)
 		all = append(all, o)
@@ -168,10 +171,12 @@ func (o outcome) tell(w io.Writer) {
 	case len(o.finding) > 0:
 		verdict = "FOUND"
 		if o.input != "" {
-			verdict += fmt.Sprintf(": the input is in %s; run it with: go test -run=%s/%s %s", o.input, o.name, filepath.Base(o.input), o.pkg)
+			verdict += fmt.Sprintf(": the input is in %s; run it with: go test -run=%s/%s %s", o.input, o.name,
+				filepath.Base(o.input), o.pkg)
 		}
 	}
-	fmt.Fprintf(w, "%-45s %8s  %10d executions  %5d new inputs  %s\n", o.pkg+" "+o.name, o.took.Round(time.Second), o.execs, o.interesting, verdict)
+	fmt.Fprintf(w, "%-45s %8s  %10d executions  %5d new inputs  %s\n", o.pkg+" "+o.name, o.took.Round(time.Second),
+		o.execs, o.interesting, verdict)
 	for _, line := range o.finding {
 		fmt.Fprintln(w, "      ", line)
 	}

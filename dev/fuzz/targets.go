@@ -63,7 +63,8 @@ func enter(root, path string) error {
 	if path == root {
 		return nil
 	}
-	if name := filepath.Base(path); name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+	if name := filepath.Base(path); name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") ||
+		strings.HasPrefix(name, "_") {
 		return filepath.SkipDir
 	}
 	mod, err := filepath.Glob(filepath.Join(path, "go.mod"))

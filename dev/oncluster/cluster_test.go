@@ -126,7 +126,8 @@ type writer struct {
 func (w *writer) create(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		cm, err := w.client.CoreV1().ConfigMaps(w.ns).Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		cm, err := w.client.CoreV1().ConfigMaps(w.ns).Create(w.ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -371,7 +372,8 @@ func TestP11_OnARealServerACustomResourceGoesAndComesBack(t *testing.T) {
 			}
 		}
 	}
-	m := startMirror(t, must[*kube.Source[*unstructured.Unstructured]](t)(kube.Dynamic(c.Config(), widgets, kube.Namespace(ns))),
+	m := startMirror(t,
+		must[*kube.Source[*unstructured.Unstructured]](t)(kube.Dynamic(c.Config(), widgets, kube.Namespace(ns))),
 		informer.Backoff(reflector.Backoff{Rare: 2 * time.Second}))
 	if err := m.WaitVersion(ctx, create("one")); err != nil {
 		t.Fatal(err)
@@ -431,14 +433,16 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 			break
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("the server has %d pods, the mirror %d, the handler was told of %d:\n%.2000s", len(want), len(got), len(told), cmp.Diff(want, got))
+			t.Fatalf("the server has %d pods, the mirror %d, the handler was told of %d:\n%.2000s", len(want), len(got),
+				len(told), cmp.Diff(want, got))
 		}
 	}
 	if len(want) != pods {
 		t.Errorf("only %d pods were there to mirror", len(want))
 	}
 	h := m.Health()
-	t.Logf("%d objects, %d events, %d coalesced in the queue, %d retries", h.Objects, h.Events, h.QueueCoalesced, h.Reflector.Retries)
+	t.Logf("%d objects, %d events, %d coalesced in the queue, %d retries", h.Objects, h.Events, h.QueueCoalesced,
+		h.Reflector.Retries)
 }
 
 // churn creates pods and changes some of them meanwhile: relabelled, or deleted
@@ -456,7 +460,8 @@ func churn(t *testing.T, ctx context.Context, cfg *rest.Config, ns string, pods,
 	}
 	change := func(i int, name string) error {
 		if i%3 > 0 {
-			_, err := api.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"change":"c%d"}}}`, i), metav1.PatchOptions{})
+			_, err := api.Patch(ctx, name, types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"labels":{"change":"c%d"}}}`, i), metav1.PatchOptions{})
 			return err
 		}
 		if err := api.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {

@@ -45,7 +45,8 @@ func TestP12_OnARealServerWithTheRightToListAndNotToWatchIsPolled(t *testing.T) 
 		ObjectMeta: metav1.ObjectMeta{Name: "lister"},
 		Subjects:   []rbacv1.Subject{{Kind: "User", Name: cfg.Impersonate.UserName}},
 		RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "lister", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{}))
-	m := startMirror(t, configMaps(t, cfg, w.ns), informer.Backoff(reflector.Backoff{First: 20 * time.Millisecond, Most: 200 * time.Millisecond}))
+	m := startMirror(t, configMaps(t, cfg, w.ns),
+		informer.Backoff(reflector.Backoff{First: 20 * time.Millisecond, Most: 200 * time.Millisecond}))
 	if err := m.WaitSynced(w.ctx); err != nil {
 		t.Fatal(err)
 	}

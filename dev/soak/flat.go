@@ -40,13 +40,15 @@ const (
 // flat reports whether the series was flat; without enough points it says so.
 func (f flatness) flat() (bool, error) {
 	if f.Points < fewest {
-		return false, fmt.Errorf("%s: %d samples in the second half; %d are needed for a verdict, so let it run longer", f.Series, f.Points, fewest)
+		return false, fmt.Errorf("%s: %d samples in the second half; %d are needed for a verdict, so let it run longer",
+			f.Series, f.Points, fewest)
 	}
 	return f.Growth <= f.Bound, nil
 }
 
 func (f flatness) String() string {
-	return fmt.Sprintf("%s: median %.6g, grew by %.4g over the second half; at most %.4g", f.Series, f.Middle, f.Growth, f.Bound)
+	return fmt.Sprintf("%s: median %.6g, grew by %.4g over the second half; at most %.4g", f.Series,
+		f.Middle, f.Growth, f.Bound)
 }
 
 // fit judges one series.
@@ -82,7 +84,8 @@ func median(v []float64) float64 {
 func verdicts(samples []sample) []flatness {
 	constant := func(b float64) func(float64) float64 { return func(float64) float64 { return b } }
 	return []flatness{
-		fit("live heap, MiB", samples, func(s sample) float64 { return float64(s.Heap) / (1 << 20) }, func(m float64) float64 { return heapBound * m }),
+		fit("live heap, MiB", samples, func(s sample) float64 { return float64(s.Heap) / (1 << 20) },
+			func(m float64) float64 { return heapBound * m }),
 		fit("goroutines", samples, func(s sample) float64 { return float64(s.Goroutines) }, constant(goroutineBound)),
 		fit("open files", samples, func(s sample) float64 { return float64(s.Files) }, constant(fileBound)),
 	}

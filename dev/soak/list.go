@@ -15,7 +15,8 @@ import (
 )
 
 // listed asks the server itself: what there is, all of one version, read by client-go.
-func listed(ctx context.Context, cfg *rest.Config, client *http.Client) (map[object.Key]object.Version, object.Version, error) {
+func listed(ctx context.Context, cfg *rest.Config,
+	client *http.Client) (map[object.Key]object.Version, object.Version, error) {
 	c, err := metadata.NewForConfigAndClient(cfg, client)
 	if err != nil {
 		return nil, "", err

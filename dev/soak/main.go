@@ -100,7 +100,8 @@ func (f flags) report(out outcome) error {
 			return err
 		}
 	}
-	fmt.Printf("\nthe series are in %s, drawn in %s\n", filepath.Join(f.dir, "series.json"), filepath.Join(f.dir, "series.svg"))
+	fmt.Printf("\nthe series are in %s, drawn in %s\n", filepath.Join(f.dir, "series.json"),
+		filepath.Join(f.dir, "series.svg"))
 	bad := len(out.Wrong)
 	for _, s := range out.Flat {
 		ok, err := s.flat()
@@ -123,7 +124,8 @@ func (f flags) report(out outcome) error {
 	if bad > 0 {
 		return fmt.Errorf("%d things did not hold", bad)
 	}
-	fmt.Printf("nothing was lost: both mirrors equal the server's list, and every lasting handler its mirror; after the stop %d goroutines and %d files, before the start %d and %d\n",
+	fmt.Printf("nothing was lost: both mirrors equal the server's list, and every lasting handler its mirror; after "+
+		"the stop %d goroutines and %d files, before the start %d and %d\n",
 		out.After.Goroutines, out.After.Files, out.Before.Goroutines, out.Before.Files)
 	return nil
 }

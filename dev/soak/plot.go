@@ -42,8 +42,9 @@ func plot(o outcome) string {
 	}
 	var b strings.Builder
 	height := panelStep*float64(len(panels)) + 30
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`+"\n"+
-		`<rect width="100%%" height="100%%" fill="white"/>`+"\n", plotLeft+plotWidth+30, height, plotLeft+plotWidth+30, height)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`+"\n"+
+			`<rect width="100%%" height="100%%" fill="white"/>`+"\n", plotLeft+plotWidth+30, height, plotLeft+plotWidth+30, height)
 	for i, p := range panels {
 		p.draw(&b, float64(i)*panelStep+panelTop, end, o.Samples)
 	}
@@ -76,14 +77,16 @@ func (p panel) draw(b *strings.Builder, top, end float64, samples []sample) {
 	for _, s := range samples {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x(s.Seconds), y(p.value(s))))
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", strings.Join(points, " "), colorSeries)
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n",
+		strings.Join(points, " "), colorSeries)
 	if p.fit != nil && p.fit.Points > 1 {
 		line(b, x(p.fit.start), y(p.fit.from), x(end), y(p.fit.from+p.fit.Growth), colorFitted)
 	}
 }
 
 func text(b *strings.Builder, x, y float64, anchor, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#222">%s</text>`+"\n", x, y, anchor, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#222">%s</text>`+"\n", x, y, anchor,
+		html.EscapeString(s))
 }
 
 func line(b *strings.Builder, x1, y1, x2, y2 float64, color string) {

@@ -88,6 +88,8 @@ func (s sample) tell(w io.Writer, total time.Duration, last sample) {
 		rate = float64(s.Events-last.Events) / d
 	}
 	at := time.Duration(s.Seconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "%7s of %s  live heap %6.1f MiB  goroutines %3d  files %3d  objects %d  events %d (%.0f/s)  waiting %d  coalesced %d  joins %d\n",
+	fmt.Fprintf(w,
+		"%7s of %s  live heap %6.1f MiB  goroutines %3d  files %3d  objects %d  events %d (%.0f/s)  waiting %d  "+
+			"coalesced %d  joins %d\n",
 		at, total, float64(s.Heap)/(1<<20), s.Goroutines, s.Files, s.Objects, s.Events, rate, s.Backlog, s.Coalesced, s.Joins)
 }

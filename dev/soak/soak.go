@@ -73,8 +73,10 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	}
 	for _, m := range mirrors {
 		if h := m.inf.Health().Reflector; h.Watches > explained(h, time.Since(began)) {
-			out.Wrong = append(out.Wrong, fmt.Sprintf("the %s mirror opened %d watches, and the ends of watches explain %d: %d were closed for silence, errors %v",
-				m.inf.Name(), h.Watches, explained(h, time.Since(began)), h.Silences, h.Errors))
+			out.Wrong = append(out.Wrong,
+				fmt.Sprintf("the %s mirror opened %d watches, and the ends of watches explain %d: %d were closed for silence, "+
+					"errors %v",
+					m.inf.Name(), h.Watches, explained(h, time.Since(began)), h.Silences, h.Errors))
 		}
 	}
 	stop()
@@ -153,7 +155,8 @@ func (p plan) compare(ctx context.Context, client *http.Client, mirrors []*mirro
 				out.Wrong = append(out.Wrong, fmt.Sprintf("the %s handler of the %s mirror: %s", name, m.inf.Name(), odd))
 			}
 			for _, d := range differences(view, have) {
-				out.Wrong = append(out.Wrong, fmt.Sprintf("the %s handler of the %s mirror differs from it: %s", name, m.inf.Name(), d))
+				out.Wrong = append(out.Wrong, fmt.Sprintf("the %s handler of the %s mirror differs from it: %s",
+					name, m.inf.Name(), d))
 			}
 		}
 	}
@@ -184,7 +187,8 @@ func (p plan) compareList(ctx context.Context, client *http.Client, m *mirror, o
 			continue
 		}
 		for _, d := range wrong {
-			out.Wrong = append(out.Wrong, fmt.Sprintf("the %s mirror at %s differs from the list at %s: %s", m.inf.Name(), snap.Version(), version, d))
+			out.Wrong = append(out.Wrong, fmt.Sprintf("the %s mirror at %s differs from the list at %s: %s", m.inf.Name(),
+				snap.Version(), version, d))
 		}
 		return nil
 	}

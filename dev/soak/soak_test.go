@@ -28,7 +28,8 @@ func TestAShortSoakLosesAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := plan{
-		cfg: cluster.Config(), lasts: 6 * time.Second, every: time.Second, guests: 10, stay: 2 * time.Second, out: t.Output(),
+		cfg: cluster.Config(), lasts: 6 * time.Second, every: time.Second, guests: 10,
+		stay: 2 * time.Second, out: t.Output(),
 		churn: func(ctx context.Context) error { return f.load(ctx, "--churn", "100", "--duration", "6s") },
 	}
 	out, err := p.soak(t.Context())
@@ -52,7 +53,8 @@ func TestASoakThatCannotBeSaysWhy(t *testing.T) {
 		t.Error("a soak without changes was begun")
 	}
 	t.Setenv("KUBECONFIG", "")
-	if err := (flags{minutes: 1, pods: 1, churn: 1}).run(t.Context()); err == nil || !strings.Contains(err.Error(), "make soak") {
+	if err := (flags{minutes: 1, pods: 1, churn: 1}).run(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "make soak") {
 		t.Errorf("without a cluster: %v", err)
 	}
 }
@@ -86,7 +88,8 @@ func TestDifferencesAreFoundOnBothSides(t *testing.T) {
 	if strings.Join(got, "; ") != "b is at 1, not at 2; c is missing; d is gone and still there" {
 		t.Errorf("%q", got)
 	}
-	if d := differences(nil, map[object.Key]object.Version{"1": "", "2": "", "3": "", "4": "", "5": "", "6": "", "7": ""}); len(d) != 6 || d[5] != "and 2 more" {
+	if d := differences(nil, map[object.Key]object.Version{"1": "", "2": "", "3": "", "4": "", "5": "", "6": "",
+		"7": ""}); len(d) != 6 || d[5] != "and 2 more" {
 		t.Errorf("%q", d)
 	}
 }

@@ -136,7 +136,8 @@ func findRoot() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("found no go.mod of the repository above the test's folder: set DEVCLUSTER to the path of the devcluster binary")
+			return "", errors.New("found no go.mod of the repository above the test's folder: set DEVCLUSTER to the path of " +
+				"the devcluster binary")
 		}
 		dir = parent
 	}

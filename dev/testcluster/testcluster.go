@@ -77,7 +77,8 @@ func sameOptions(running, want options) error {
 	if running == want {
 		return nil
 	}
-	return fmt.Errorf("the cluster of this test binary runs with %s, but this test wants %s: use the same options in all tests of a package, or move the test to another package", running, want)
+	return fmt.Errorf("the cluster of this test binary runs with %s, but this test wants %s: use the same options in "+
+		"all tests of a package, or move the test to another package", running, want)
 }
 
 // String describes the options as their user wrote them.

@@ -83,7 +83,8 @@ func TestAuditLogTellsWhoAskedForWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, `"verb":"list"`) && strings.Contains(line, "/namespaces/"+ns+"/configmaps") && strings.Contains(line, `"userAgent":"kubectl`) {
+		if strings.Contains(line, `"verb":"list"`) && strings.Contains(line, "/namespaces/"+ns+"/configmaps") &&
+			strings.Contains(line, `"userAgent":"kubectl`) {
 			return
 		}
 	}
@@ -95,7 +96,8 @@ func TestOtherOptionsInTheSameBinaryAreRefused(t *testing.T) {
 		t.Errorf("the same options were refused: %v", err)
 	}
 	err := sameOptions(options{nodes: 5}, options{noControllers: true})
-	if err == nil || !strings.Contains(err.Error(), "Nodes(5)") || !strings.Contains(err.Error(), "WithoutControllers()") {
+	if err == nil || !strings.Contains(err.Error(), "Nodes(5)") ||
+		!strings.Contains(err.Error(), "WithoutControllers()") {
 		t.Errorf("the error should name both options, got: %v", err)
 	}
 }

@@ -29,7 +29,8 @@ var listKeys = map[string][]string{
 }
 
 // atomicFields are maps that are owned as a whole.
-var atomicFields = map[string]bool{"nodeSelector": true, "resourceFieldRef": true, "fieldRef": true, "secretKeyRef": true}
+var atomicFields = map[string]bool{"nodeSelector": true, "resourceFieldRef": true, "fieldRef": true,
+	"secretKeyRef": true}
 
 // managedFields returns who wrote what of a pod, as a server notes it: the
 // controller that made it, a small controller that annotates, and the kubelet.
@@ -43,7 +44,8 @@ func managedFields(pod *corev1.Pod) ([]metav1.ManagedFieldsEntry, string) {
 	delete(meta["f:annotations"].(map[string]any), "f:"+costAnnotation)
 	created := map[string]any{"f:metadata": meta, "f:spec": fieldsOf(asTree(pod.Spec), "spec")}
 
-	annotated := map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + costAnnotation: map[string]any{}}}}
+	annotated := map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" +
+		costAnnotation: map[string]any{}}}}
 
 	status := asTree(pod.Status).(map[string]any)
 	status["startTime"], status["hostIP"], status["podIP"] = "", "", ""
@@ -108,7 +110,8 @@ func fieldsOf(value any, name string) map[string]any {
 // ownsItself are the structs and maps whose presence is owned too.
 var ownsItself = map[string]bool{
 	"labels": true, "annotations": true, "resources": true, "limits": true, "requests": true, "livenessProbe": true,
-	"readinessProbe": true, "startupProbe": true, "httpGet": true, "tcpSocket": true, "valueFrom": true, "configMap": true,
+	"readinessProbe": true, "startupProbe": true, "httpGet": true, "tcpSocket": true,
+	"valueFrom": true, "configMap": true,
 	"secret": true, "emptyDir": true, "securityContext": true, "capabilities": true,
 }
 

@@ -124,7 +124,8 @@ func (s *Set) Changed(p *corev1.Pod, n int) *corev1.Pod {
 	app.Ready = toReady
 	if toReady {
 		app.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
-			ExitCode: 137, Reason: "OOMKilled", StartedAt: app.State.Running.StartedAt, FinishedAt: now, ContainerID: strings.Clone(app.ContainerID),
+			ExitCode: 137, Reason: "OOMKilled", StartedAt: app.State.Running.StartedAt, FinishedAt: now,
+			ContainerID: strings.Clone(app.ContainerID),
 		}
 		app.State.Running.StartedAt = now
 		app.RestartCount++

@@ -47,8 +47,10 @@ func appContainer(r *rand.Rand, name string) corev1.Container {
 			LocalObjectReference: corev1.LocalObjectReference{Name: name + "-token"}, Key: "token"}}},
 	}
 	for i := range r.IntN(3) {
-		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("FEATURE_%s", pick(r, []string{"CHECKOUT", "SEARCH", "RATING", "BUNDLES"})) + fmt.Sprint(i),
-			Value: pick(r, []string{"true", "false", "10%"})})
+		env = append(env,
+			corev1.EnvVar{Name: fmt.Sprintf("FEATURE_%s", pick(r, []string{"CHECKOUT", "SEARCH", "RATING", "BUNDLES"})) +
+				fmt.Sprint(i),
+				Value: pick(r, []string{"true", "false", "10%"})})
 	}
 	args := []string{"serve", "--config=/etc/app/config.yaml", fmt.Sprintf("--workers=%d", 2+r.IntN(14))}
 	if r.IntN(3) == 0 {
@@ -131,7 +133,8 @@ func fieldEnv(name, path string) corev1.EnvVar {
 // probe asks over HTTP mostly, else by a bare connection.
 func probe(r *rand.Rand, path, port string, failures int32) *corev1.Probe {
 	p := &corev1.Probe{
-		PeriodSeconds: int32(5 + 5*r.IntN(3)), FailureThreshold: failures, SuccessThreshold: 1, TimeoutSeconds: int32(1 + r.IntN(3)),
+		PeriodSeconds: int32(5 + 5*r.IntN(3)), FailureThreshold: failures, SuccessThreshold: 1,
+		TimeoutSeconds: int32(1 + r.IntN(3)),
 	}
 	if r.IntN(5) == 0 {
 		p.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromString(port)}

@@ -98,7 +98,8 @@ func podStatus(r *rand.Rand, spec *corev1.PodSpec) corev1.PodStatus {
 	s := corev1.PodStatus{ObservedGeneration: 1, Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable}
 	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized,
 		corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, ObservedGeneration: 1})
+		s.Conditions = append(s.Conditions,
+			corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, ObservedGeneration: 1})
 	}
 	for _, c := range spec.Containers {
 		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(&c, int32(r.IntN(3))))

@@ -69,7 +69,8 @@ func TestSuffixesDoNotRepeat(t *testing.T) {
 func TestSiblingsAreAlikeAndTemplatesAreNot(t *testing.T) {
 	set := New(1, 10)
 	a, sibling, other := set.Pod(3), set.Pod(13), set.Pod(4)
-	if !reflect.DeepEqual(a.Labels, sibling.Labels) || !reflect.DeepEqual(a.Spec.Containers[0].Env, sibling.Spec.Containers[0].Env) {
+	if !reflect.DeepEqual(a.Labels, sibling.Labels) ||
+		!reflect.DeepEqual(a.Spec.Containers[0].Env, sibling.Spec.Containers[0].Env) {
 		t.Error("pods of one template differ in labels or environment")
 	}
 	if a.Spec.Volumes[1].Name == sibling.Spec.Volumes[1].Name {
@@ -145,7 +146,8 @@ func stringsOf(of any) map[*byte]string {
 
 func TestPodsLookLikeAServers(t *testing.T) {
 	p := New(1, DefaultTemplates).Pod(77)
-	if len(p.Spec.Containers) != 2 || len(p.Status.Conditions) != 5 || len(p.ManagedFields) != 3 || len(p.OwnerReferences) != 1 {
+	if len(p.Spec.Containers) != 2 || len(p.Status.Conditions) != 5 || len(p.ManagedFields) != 3 ||
+		len(p.OwnerReferences) != 1 {
 		t.Errorf("containers %d, conditions %d, managers %d, owners %d",
 			len(p.Spec.Containers), len(p.Status.Conditions), len(p.ManagedFields), len(p.OwnerReferences))
 	}

@@ -30,7 +30,8 @@ type WatchDog struct {
 }
 
 // NewWatchDog makes a WatchDog that keeps what it sees in store.
-func NewWatchDog(lw *cache.ListWatch, objType runtime.Object, store cache.Store, h cache.ResourceEventHandler, onError func(error)) *WatchDog {
+func NewWatchDog(lw *cache.ListWatch, objType runtime.Object, store cache.Store, h cache.ResourceEventHandler,
+	onError func(error)) *WatchDog {
 	fifo := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
 		KeyFunction:  cache.MetaNamespaceKeyFunc,
 		KnownObjects: store,

@@ -62,13 +62,15 @@ func Run(ctx context.Context, kubeconfig, namespace string, out io.Writer) error
 	}
 
 	// The same for another kind of resource: nothing but its name is different.
-	configMaps := dynamicCli.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
+	configMaps := dynamicCli.Resource(schema.GroupVersionResource{Version: "v1",
+		Resource: "configmaps"}).Namespace(namespace)
 	return readChangeDelete(ctx, configMaps, "my-config",
 		`{"data":{"colour":"red"}}`, []string{"data", "colour"}, out)
 }
 
 // readChangeDelete reads an object of whatever kind, changes one field and deletes it.
-func readChangeDelete(ctx context.Context, objects dynamic.ResourceInterface, name, patch string, field []string, out io.Writer) error {
+func readChangeDelete(ctx context.Context, objects dynamic.ResourceInterface, name, patch string, field []string,
+	out io.Writer) error {
 	before, err := objects.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -37,7 +37,8 @@ func Run(ctx context.Context, kubeconfig, _ string, out io.Writer) error {
 	for group, err := range failed {
 		fmt.Fprintln(out, group, "could not be asked:", err)
 	}
-	slices.SortFunc(preferredResources, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
+	slices.SortFunc(preferredResources,
+		func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
 	for _, pr := range preferredResources {
 		var names []string
 		for _, r := range pr.APIResources {

@@ -29,7 +29,8 @@ const (
 func load(ctx context.Context, client kubernetes.Interface, namespace string) (unload func() error, err error) {
 	configMaps := client.CoreV1().ConfigMaps(namespace)
 	unload = func() error {
-		return configMaps.DeleteCollection(context.WithoutCancel(ctx), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: label})
+		return configMaps.DeleteCollection(context.WithoutCancel(ctx), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: label})
 	}
 	key, value, _ := strings.Cut(label, "=")
 	for i := range objects {

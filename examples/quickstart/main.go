@@ -56,7 +56,8 @@ func run(ctx context.Context, out io.Writer, kubeconfig, namespace string) error
 		return err
 	}
 	p := &printer{out: out, start: time.Now()}
-	if _, err := pods.Subscribe(informer.HandlerFunc[*corev1.Pod](p.handle), informer.HandlerName("printer")); err != nil {
+	if _, err := pods.Subscribe(informer.HandlerFunc[*corev1.Pod](p.handle),
+		informer.HandlerName("printer")); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -103,5 +104,6 @@ func (p *printer) line(what, was, is string, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		where = " on " + pod.Spec.NodeName
 	}
-	fmt.Fprintf(p.out, "%6.1fs  %-8s %-24s %s/%s%s\n", time.Since(p.start).Seconds(), what, how, pod.Namespace, pod.Name, where)
+	fmt.Fprintf(p.out, "%6.1fs  %-8s %-24s %s/%s%s\n", time.Since(p.start).Seconds(), what, how,
+		pod.Namespace, pod.Name, where)
 }

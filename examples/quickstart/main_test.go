@@ -29,7 +29,8 @@ func TestItPrintsALineForEachChangeThatAPersonCaresAbout(t *testing.T) {
 	cfg, stop := informertest.Serve(server)
 	defer stop()
 	kubeconfig := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\n", cfg.Host)
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: "+
+		"%q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\n", cfg.Host)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ func NewAllowance(bytes int64) *Allowance {
 func (a *Allowance) take(n int64) error {
 	if a.left.Add(-n) < 0 {
 		a.left.Add(n)
-		return garbled(fmt.Errorf("large objects that are under way take more than %d bytes together; it is tried again, and if it stays so, the server sends objects without end", a.size))
+		return garbled(fmt.Errorf("large objects that are under way take more than %d bytes together; it is tried again, "+
+			"and if it stays so, the server sends objects without end", a.size))
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func TestStreamsOfObjectsWithoutEndShareOneAllowance(t *testing.T) {
 	const bytes = 4 << 20
 	allowed := NewAllowance(bytes)
 	endless := via(func(r *http.Request) (*http.Response, error) {
-		return answer(r, 200, jsonType, without('x', `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"a":"`)), nil
+		return answer(r, 200, jsonType,
+			without('x', `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"a":"`)), nil
 	})
 	hungry := mustRaw(t, endless, Buffers(allowed))
 	_, _, err := listAll(t, hungry, source.ListOptions{})
@@ -44,14 +45,16 @@ func TestStreamsOfObjectsWithoutEndShareOneAllowance(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}`
-	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(small)), Buffers(allowed)), source.ListOptions{}); err != nil || len(items) != 1 {
+	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(small)), Buffers(allowed)),
+		source.ListOptions{}); err != nil || len(items) != 1 {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 	large := strings.Replace(small, `"a"`, `"a","annotations":{"x":"`+strings.Repeat("y", 1<<20)+`"}`, 1)
 	_, _, err = listAll(t, mustRaw(t, canned(jsonType, []byte(large)), Buffers(allowed)), source.ListOptions{})
 	wantReason(t, err, source.Garbled)
 	allowed.give(bytes - 100<<10)
-	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(large)), Buffers(allowed)), source.ListOptions{}); err != nil || len(items) != 1 {
+	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(large)), Buffers(allowed)),
+		source.ListOptions{}); err != nil || len(items) != 1 {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 	if left := allowed.left.Load(); left != bytes {

@@ -99,19 +99,22 @@ func TestRealServerListsAndWatchesInAllForms(t *testing.T) {
 	t.Run("typed as JSON", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*corev1.ConfigMap] {
 			s, err := Typed[*corev1.ConfigMap](cfg, Namespace(ns), ForceJSON())
-			return form[*corev1.ConfigMap]{hangUp(t, s, err), func(m *corev1.ConfigMap) (string, string) { return m.APIVersion, m.Kind }, false}
+			return form[*corev1.ConfigMap]{hangUp(t, s, err),
+				func(m *corev1.ConfigMap) (string, string) { return m.APIVersion, m.Kind }, false}
 		}, "v1", "ConfigMap")
 	})
 	t.Run("dynamic", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*unstructured.Unstructured] {
 			s, err := Dynamic(cfg, configMaps, Namespace(ns))
-			return form[*unstructured.Unstructured]{hangUp(t, s, err), func(u *unstructured.Unstructured) (string, string) { return u.GetAPIVersion(), u.GetKind() }, false}
+			return form[*unstructured.Unstructured]{hangUp(t, s, err),
+				func(u *unstructured.Unstructured) (string, string) { return u.GetAPIVersion(), u.GetKind() }, false}
 		}, "v1", "ConfigMap")
 	})
 	t.Run("metadata", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*metav1.PartialObjectMetadata] {
 			s, err := Metadata(cfg, configMaps, Namespace(ns))
-			return form[*metav1.PartialObjectMetadata]{hangUp(t, s, err), func(m *metav1.PartialObjectMetadata) (string, string) { return m.APIVersion, m.Kind }, true}
+			return form[*metav1.PartialObjectMetadata]{hangUp(t, s, err),
+				func(m *metav1.PartialObjectMetadata) (string, string) { return m.APIVersion, m.Kind }, true}
 		}, "meta.k8s.io/v1", "PartialObjectMetadata")
 	})
 	t.Run("raw", func(t *testing.T) {
@@ -362,7 +365,8 @@ func TestP10_RealServerCustomResourcesAndGroupsKeepTheirKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	items, err := readAll(l)
-	if err != nil || len(items) != 1 || items[0].Value.Size != 3 || items[0].Value.Kind != "Widget" || items[0].Value.APIVersion != "example.com/v1" {
+	if err != nil || len(items) != 1 || items[0].Value.Size != 3 || items[0].Value.Kind != "Widget" ||
+		items[0].Value.APIVersion != "example.com/v1" {
 		t.Errorf("typed: %+v, %v", items, err)
 	}
 	d, err := Dynamic(cfg, widgets.WithResource("widgets"), Namespace(ns))
@@ -372,7 +376,8 @@ func TestP10_RealServerCustomResourcesAndGroupsKeepTheirKind(t *testing.T) {
 	}
 	defer w.Close()
 	changes, err := w.Read(nil)
-	if err != nil || changes[0].Item.Value.GetKind() != "Widget" || !reflect.DeepEqual(changes[0].Item.Value.Object["size"], int64(3)) {
+	if err != nil || changes[0].Item.Value.GetKind() != "Widget" ||
+		!reflect.DeepEqual(changes[0].Item.Value.Object["size"], int64(3)) {
 		t.Errorf("dynamic: %+v, %v", changes, err)
 	}
 

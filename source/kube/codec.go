@@ -188,7 +188,8 @@ func metadataCodec(forceJSON bool) codec[*metav1.PartialObjectMetadata] {
 
 // unstructuredCodec decodes whatever comes into maps.
 func unstructuredCodec() codec[*unstructured.Unstructured] {
-	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured, kept: dynamicCodec, bytes: whole}
+	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured,
+		kept: dynamicCodec, bytes: whole}
 }
 
 func decodeUnstructured(kind typeMeta, raw []byte) (item object.Item[*unstructured.Unstructured], err error) {

@@ -38,7 +38,8 @@ func broken(what string, err error) error {
 	if _, ok := errors.AsType[*source.Error](err); ok {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &source.Error{Reason: source.Unavailable, Err: fmt.Errorf("%s: the connection broke: %w", what, notEOF(bare(err)))}
+	return &source.Error{Reason: source.Unavailable,
+		Err: fmt.Errorf("%s: the connection broke: %w", what, notEOF(bare(err)))}
 }
 
 // notEOF keeps a connection that ended too early from looking like the end of
@@ -70,7 +71,8 @@ func (s *server) unreachable(err error) error {
 	reason, hint := source.Unavailable, "check the network between here and "+s.url.Host
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		reason, hint = source.Refused, "nobody listens there: check that the API server runs and that the config's Host is right"
+		reason, hint = source.Refused, "nobody listens there: check that the API server runs and that the config's Host "+
+			"is right"
 	case isType[*net.DNSError](err):
 		hint = "check the host name in the config's Host"
 	case isType[x509.UnknownAuthorityError](err), isType[x509.HostnameError](err), isType[x509.CertificateInvalidError](err):
@@ -94,7 +96,8 @@ func (s *server) refusal(verb string, resp *http.Response, initialState bool) er
 	status, ok := readStatus(resp.Header.Get("Content-Type"), body)
 	if !ok {
 		excerpt := strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "?")
-		status = apierrors.NewGenericServerResponse(resp.StatusCode, verb, s.resource, "", strings.TrimSpace(excerpt), int(wait/time.Second), true).ErrStatus
+		status = apierrors.NewGenericServerResponse(resp.StatusCode, verb, s.resource, "", strings.TrimSpace(excerpt),
+			int(wait/time.Second), true).ErrStatus
 	}
 	if status.Code == 0 {
 		status.Code = int32(resp.StatusCode)
@@ -133,8 +136,9 @@ func statusError(verb string, status metav1.Status, wait time.Duration, initialS
 }
 
 var hints = map[source.Reason]string{
-	source.Denied:    "check the config's credentials, and that its user may list and watch this resource",
-	source.NotServed: "check that the API or the custom resource definition is installed, and group, version and namespace are right",
+	source.Denied: "check the config's credentials, and that its user may list and watch this resource",
+	source.NotServed: "check that the API or the custom resource definition is installed, and group, version and " +
+		"namespace are right",
 }
 
 // classify says what can be done about a Status.

@@ -35,24 +35,31 @@ func TestRefusalsAreClassified(t *testing.T) {
 		watch   source.Reason
 		initial source.Reason
 	}{
-		"410 Expired":     {statusObject(410, metav1.StatusReasonExpired, "old"), source.Expired, source.Expired, source.Expired},
-		"410 Gone":        {statusObject(410, metav1.StatusReasonGone, "old"), source.Expired, source.Expired, source.Expired},
-		"410":             {plain(410), source.Expired, source.Expired, source.Expired},
-		"504 ahead":       {tooLargeStatus(metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}), source.Ahead, source.Ahead, source.Ahead},
-		"504 ahead, 1.18": {tooLargeStatus(metav1.StatusCause{Message: "Too large resource version"}), source.Ahead, source.Ahead, source.Ahead},
-		"504 ahead, 1.16": {statusObject(504, metav1.StatusReasonTimeout, "Too large resource version: 9"), source.Ahead, source.Ahead, source.Ahead},
-		"504":             {statusObject(504, metav1.StatusReasonTimeout, "slow"), source.Unavailable, source.Unavailable, source.Unavailable},
-		"429":             {plain(429), source.Throttled, source.Throttled, source.Throttled},
-		"401":             {plain(401), source.Denied, source.Denied, source.Denied},
-		"403":             {plain(403), source.Denied, source.Denied, source.Denied},
-		"404":             {plain(404), source.NotServed, source.NotServed, source.NotServed},
-		"405":             {plain(405), source.Unsupported, source.Unsupported, source.Unsupported},
-		"406":             {plain(406), source.Unsupported, source.Unsupported, source.Unsupported},
-		"400":             {plain(400), source.Unavailable, source.Unavailable, source.Unsupported},
-		"422":             {statusObject(422, metav1.StatusReasonInvalid, "forbidden"), source.Unavailable, source.Unavailable, source.Unsupported},
-		"500":             {plain(500), source.Unavailable, source.Unavailable, source.Unavailable},
-		"502":             {plain(502), source.Unavailable, source.Unavailable, source.Unavailable},
-		"503":             {plain(503), source.Unavailable, source.Unavailable, source.Unavailable},
+		"410 Expired": {statusObject(410, metav1.StatusReasonExpired, "old"), source.Expired,
+			source.Expired, source.Expired},
+		"410 Gone": {statusObject(410, metav1.StatusReasonGone, "old"), source.Expired,
+			source.Expired, source.Expired},
+		"410": {plain(410), source.Expired, source.Expired, source.Expired},
+		"504 ahead": {tooLargeStatus(metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}), source.Ahead,
+			source.Ahead, source.Ahead},
+		"504 ahead, 1.18": {tooLargeStatus(metav1.StatusCause{Message: "Too large resource version"}), source.Ahead,
+			source.Ahead, source.Ahead},
+		"504 ahead, 1.16": {statusObject(504, metav1.StatusReasonTimeout, "Too large resource version: 9"), source.Ahead,
+			source.Ahead, source.Ahead},
+		"504": {statusObject(504, metav1.StatusReasonTimeout, "slow"), source.Unavailable, source.Unavailable,
+			source.Unavailable},
+		"429": {plain(429), source.Throttled, source.Throttled, source.Throttled},
+		"401": {plain(401), source.Denied, source.Denied, source.Denied},
+		"403": {plain(403), source.Denied, source.Denied, source.Denied},
+		"404": {plain(404), source.NotServed, source.NotServed, source.NotServed},
+		"405": {plain(405), source.Unsupported, source.Unsupported, source.Unsupported},
+		"406": {plain(406), source.Unsupported, source.Unsupported, source.Unsupported},
+		"400": {plain(400), source.Unavailable, source.Unavailable, source.Unsupported},
+		"422": {statusObject(422, metav1.StatusReasonInvalid, "forbidden"), source.Unavailable, source.Unavailable,
+			source.Unsupported},
+		"500": {plain(500), source.Unavailable, source.Unavailable, source.Unavailable},
+		"502": {plain(502), source.Unavailable, source.Unavailable, source.Unavailable},
+		"503": {plain(503), source.Unavailable, source.Unavailable, source.Unavailable},
 	} {
 		for _, enc := range encodings {
 			t.Run(name+" "+enc.name, func(t *testing.T) {
@@ -122,9 +129,12 @@ func TestExpiredContinueTokenFailsTheListAsExpired(t *testing.T) {
 	calls := 0
 	s := typedPods(t, via(func(r *http.Request) (*http.Response, error) {
 		if calls++; calls == 1 {
-			return answer(r, 200, protobufType, strings.NewReader(string(encodeProtobuf(t, podList("42", "t1", pod("a", "7")))))), nil
+			return answer(r, 200, protobufType,
+				strings.NewReader(string(encodeProtobuf(t, podList("42", "t1", pod("a", "7")))))), nil
 		}
-		return answer(r, 410, jsonType, strings.NewReader(string(encodeJSON(t, statusObject(410, metav1.StatusReasonExpired, "the token is too old"))))), nil
+		return answer(r, 410, jsonType,
+			strings.NewReader(string(encodeJSON(t,
+				statusObject(410, metav1.StatusReasonExpired, "the token is too old"))))), nil
 	}))
 	items, _, err := listAll(t, s, source.ListOptions{})
 	wantReason(t, err, source.Expired)
@@ -161,9 +171,10 @@ func TestFailuresOfTheConnectionAreClassifiedAndNameTheHost(t *testing.T) {
 		"EOF":     {io.EOF, source.Unavailable, "check the network"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := typedPods(t, Tweak(func(o *metav1.ListOptions) { o.Continue = "s3cret" }), via(func(r *http.Request) (*http.Response, error) {
-				return nil, &url.Error{Op: "Get", URL: r.URL.String(), Err: c.err}
-			}))
+			s := typedPods(t, Tweak(func(o *metav1.ListOptions) { o.Continue = "s3cret" }),
+				via(func(r *http.Request) (*http.Response, error) {
+					return nil, &url.Error{Op: "Get", URL: r.URL.String(), Err: c.err}
+				}))
 			_, err := s.List(t.Context(), source.ListOptions{})
 			wantReason(t, err, c.reason)
 			text := err.Error()

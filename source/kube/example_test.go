@@ -21,12 +21,16 @@ func apiServer() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "true" {
-			fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"7"}}}`)
-			fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
-			fmt.Fprintln(w, `{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"12"}}}`)
+			fmt.Fprintln(w,
+				`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"7"}}}`)
+			fmt.Fprintln(w,
+				`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+			fmt.Fprintln(w,
+				`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"12"}}}`)
 			return
 		}
-		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"namespace":"web","name":"front","resourceVersion":"7"},"spec":{"nodeName":"n1"}}]}`)
+		fmt.Fprint(w,
+			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"namespace":"web","name":"front","resourceVersion":"7"},"spec":{"nodeName":"n1"}}]}`)
 	}))
 }
 
@@ -35,7 +39,8 @@ func ExampleTyped() {
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
-	pods, err := kube.Typed[*corev1.Pod](&rest.Config{Host: server.URL}, kube.Namespace("web"), kube.HTTPClient(http.DefaultClient))
+	pods, err := kube.Typed[*corev1.Pod](&rest.Config{Host: server.URL}, kube.Namespace("web"),
+		kube.HTTPClient(http.DefaultClient))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -72,7 +77,8 @@ func ExampleRaw() {
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
-	pods, err := kube.Raw(&rest.Config{Host: server.URL}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, kube.HTTPClient(http.DefaultClient))
+	pods, err := kube.Raw(&rest.Config{Host: server.URL}, schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		kube.HTTPClient(http.DefaultClient))
 	if err != nil {
 		fmt.Println(err)
 		return

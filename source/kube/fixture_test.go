@@ -110,7 +110,8 @@ func podList(version, cont string, pods ...*corev1.Pod) *corev1.PodList {
 }
 
 func bookmark(version string, end bool) *corev1.Pod {
-	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 	if end {
 		p.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
@@ -185,7 +186,8 @@ func readAll[T any](l source.Lister[T]) ([]object.Item[T], error) {
 	}
 }
 
-func listAll[T any](t testing.TB, s source.Source[T], opts source.ListOptions) ([]object.Item[T], source.Lister[T], error) {
+func listAll[T any](t testing.TB, s source.Source[T],
+	opts source.ListOptions) ([]object.Item[T], source.Lister[T], error) {
 	t.Helper()
 	l, err := s.List(t.Context(), opts)
 	if err != nil {

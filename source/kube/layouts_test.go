@@ -76,7 +76,8 @@ func metaOf(obj runtime.Object) metav1.Object {
 
 // wireItem is an object as a source delivers it, and another decoding of the same bytes to
 // compare with.
-func wireItem(t testing.TB, codec codec[runtime.Object], obj runtime.Object, asJSON bool) (item object.Item[runtime.Object], want runtime.Object) {
+func wireItem(t testing.TB, codec codec[runtime.Object], obj runtime.Object,
+	asJSON bool) (item object.Item[runtime.Object], want runtime.Object) {
 	t.Helper()
 	wire := wire(protobufWire{})
 	raw, err := appendObject(nil, obj)
@@ -95,7 +96,8 @@ func wireItem(t testing.TB, codec codec[runtime.Object], obj runtime.Object, asJ
 }
 
 // decodedTwice gives what a source makes of an object, and the object once more.
-func decodedTwice[T any](t testing.TB, codec codec[T], w wire, kind typeMeta, raw []byte) (item object.Item[T], again T, err error) {
+func decodedTwice[T any](t testing.TB, codec codec[T], w wire, kind typeMeta,
+	raw []byte) (item object.Item[T], again T, err error) {
 	t.Helper()
 	src := &Source[T]{codec: codec}
 	decode, err := src.decoder(w, encoded)
@@ -166,8 +168,8 @@ func (k kindOfScheme) play(m *modelled[runtime.Object], seed int64, script []byt
 }
 
 // TestP15_EveryKindComesBackFromEveryLayout puts objects of every kind into stores of each
-// layout, a few kinds into each, as they come off both wires, replaces and deletes some, and compares each that anybody
-// reads meanwhile with another decoding of what was stored at its version.
+// layout, a few kinds into each, as they come off both wires, replaces and deletes some, and compares each that
+// anybody reads meanwhile with another decoding of what was stored at its version.
 func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 	for _, layout := range []store.Layout{store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
@@ -183,7 +185,8 @@ func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 					if m.replaced == replaced || m.deleted == deleted {
 						t.Fatalf("%s: %d were replaced and %d deleted", kind.name, m.replaced-replaced, m.deleted-deleted)
 					}
-					if tried := int64(m.bare - bare); layout == store.Packed && kind.unpacked.Load() <= tried { // when they were encoded
+					// when they were encoded
+					if tried := int64(m.bare - bare); layout == store.Packed && kind.unpacked.Load() <= tried {
 						t.Fatalf("%s: none was ever unpacked", kind.name)
 					}
 					if n%3 == 0 { // and what others were told from goes with them

@@ -78,8 +78,10 @@ func TestP15_UnstructuredObjectsOfAnyShapeComeBack(t *testing.T) {
 }
 
 // anyShape gives an object for a key, and a copy of it.
-func anyShape(m *modelled[*unstructured.Unstructured], rnd *rand.Rand, key object.Key, owned bool) (item object.Item[*unstructured.Unstructured], want *unstructured.Unstructured) {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing", "spec": randomValue(rnd, 5), "status": randomValue(rnd, 4)}}
+func anyShape(m *modelled[*unstructured.Unstructured], rnd *rand.Rand, key object.Key,
+	owned bool) (item object.Item[*unstructured.Unstructured], want *unstructured.Unstructured) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing",
+		"spec": randomValue(rnd, 5), "status": randomValue(rnd, 4)}}
 	near := object.Key(fmt.Sprint("object-", rnd.IntN(150)))
 	if was, had := m.states.Load(state{near, m.now[near]}); had && rnd.IntN(2) == 0 {
 		obj = was.(*unstructured.Unstructured).DeepCopy()
@@ -92,7 +94,8 @@ func anyShape(m *modelled[*unstructured.Unstructured], rnd *rand.Rand, key objec
 func FuzzP15_UnstructuredObjectsOfAnyShapeComeBack(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,null,true,"text"],"b":{"a":1e3,"a":-0}}`), []byte(`"\u2028\ud800"`))
 	f.Add([]byte(`[[[[{}]]],[]]`), []byte(` 12345678901234567890 `))
-	f.Add([]byte(`{"text":"`+strings.Repeat("seven wagging dogs ", 30)+`"}`), []byte(`{"text":"`+strings.Repeat("seven wagging dogs ", 29)+`"}`))
+	f.Add([]byte(`{"text":"`+strings.Repeat("seven wagging dogs ", 30)+`"}`),
+		[]byte(`{"text":"`+strings.Repeat("seven wagging dogs ", 29)+`"}`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		if !json.Valid(first) || !json.Valid(second) {
 			return

@@ -31,7 +31,8 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(), keeps: keepsOf(opts.Encoded, opts.Shares)}
+	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(),
+		keeps: keepsOf(opts.Encoded, opts.Shares)}
 	l.ownRequests()
 	switch opts.Match {
 	case source.Consistent:

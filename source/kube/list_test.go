@@ -57,7 +57,10 @@ func TestP10_ObjectsOfAListCarryTheirKind(t *testing.T) {
 		t.Errorf("raw: %s", got)
 	}
 	for _, enc := range encodings {
-		typed, _, err := listAll(t, typedPods(t, append(enc.options, canned(enc.contentType, enc.object(t, podList("42", "", pod("a", "7")))))...), source.ListOptions{})
+		typed, _, err := listAll(t,
+			typedPods(t,
+				append(enc.options,
+					canned(enc.contentType, enc.object(t, podList("42", "", pod("a", "7")))))...), source.ListOptions{})
 		if err != nil || typed[0].Value.APIVersion != "v1" || typed[0].Value.Kind != "Pod" {
 			t.Errorf("typed %s: %+v, %v", enc.name, typed, err)
 		}
@@ -133,9 +136,11 @@ func TestListAsksByMatchAndGoesThroughAllPages(t *testing.T) {
 			opts source.ListOptions
 			want url.Values
 		}{
-			"consistent":     {source.ListOptions{Version: "9"}, url.Values{"limit": {"500"}}},
-			"any":            {source.ListOptions{Match: source.Any, PageSize: 7}, url.Values{"resourceVersion": {"0"}, "limit": {"7"}}},
-			"not older than": {source.ListOptions{Match: source.NotOlderThan, Version: "9"}, url.Values{"resourceVersion": {"9"}, "resourceVersionMatch": {"NotOlderThan"}, "limit": {"500"}}},
+			"consistent": {source.ListOptions{Version: "9"}, url.Values{"limit": {"500"}}},
+			"any": {source.ListOptions{Match: source.Any, PageSize: 7},
+				url.Values{"resourceVersion": {"0"}, "limit": {"7"}}},
+			"not older than": {source.ListOptions{Match: source.NotOlderThan, Version: "9"},
+				url.Values{"resourceVersion": {"9"}, "resourceVersionMatch": {"NotOlderThan"}, "limit": {"500"}}},
 		} {
 			t.Run(enc.name+" "+name, func(t *testing.T) {
 				var asked []url.Values
@@ -173,11 +178,13 @@ func TestListOptionsReachTheServer(t *testing.T) {
 	var got *http.Request
 	gvr := podsGVR
 	gvr.Group, gvr.Resource = "apps", "deployments"
-	s, err := Dynamic(here, gvr, Namespace("web"), LabelSelector("app=x"), FieldSelector("a=b"), PageSize(0), UserAgent("tester/1"),
+	s, err := Dynamic(here, gvr, Namespace("web"), LabelSelector("app=x"), FieldSelector("a=b"), PageSize(0),
+		UserAgent("tester/1"),
 		Tweak(func(o *metav1.ListOptions) { o.LabelSelector += ",tier=db" }),
 		via(func(r *http.Request) (*http.Response, error) {
 			got = r
-			return answer(r, 200, jsonType, strings.NewReader(`{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{},"items":null}`)), nil
+			return answer(r, 200, jsonType,
+				strings.NewReader(`{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{},"items":null}`)), nil
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -189,13 +196,15 @@ func TestListOptionsReachTheServer(t *testing.T) {
 	if got.URL.Path != "/apis/apps/v1/namespaces/web/deployments" {
 		t.Errorf("path %s", got.URL.Path)
 	}
-	if want := (url.Values{"labelSelector": {"app=x,tier=db"}, "fieldSelector": {"a=b"}}); !reflect.DeepEqual(got.URL.Query(), want) {
+	if want := (url.Values{"labelSelector": {"app=x,tier=db"},
+		"fieldSelector": {"a=b"}}); !reflect.DeepEqual(got.URL.Query(), want) {
 		t.Errorf("query %v, want %v", got.URL.Query(), want)
 	}
 	if got.Header.Get("User-Agent") != "tester/1" || got.Header.Get("Accept") != jsonType {
 		t.Errorf("headers %v", got.Header)
 	}
-	if d := s.Describe(); d.String() != "deployments.apps[namespace=web labels(app=x,tier=db) fields(a=b)]" || !d.InitialState {
+	if d := s.Describe(); d.String() != "deployments.apps[namespace=web labels(app=x,tier=db) fields(a=b)]" ||
+		!d.InitialState {
 		t.Errorf("described as %q, %+v", d, d)
 	}
 }
@@ -206,7 +215,8 @@ func TestP12_AnUndecodableItemIsGivenWithItsNameAndTheReason(t *testing.T) {
 		t.Run(enc.name, func(t *testing.T) {
 			body := enc.object(t, bad)
 			if enc.name == "json" {
-				body = bytes.Replace(body, []byte(`"name":"b","namespace":"web"`), []byte(`"name":"b","namespace":"web","labels":"none"`), 1)
+				body = bytes.Replace(body, []byte(`"name":"b","namespace":"web"`),
+					[]byte(`"name":"b","namespace":"web","labels":"none"`), 1)
 			} else {
 				// Break the spec's wire type behind the metadata: field 2 becomes a group.
 				at := bytes.Index(body, []byte("uid-b"))
@@ -250,7 +260,8 @@ func TestListArrivingByteByByteIsTheSame(t *testing.T) {
 }
 
 func TestListOfAnotherKindIsRefused(t *testing.T) {
-	maps := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, Items: []corev1.ConfigMap{{ObjectMeta: pod("a", "1").ObjectMeta}}}
+	maps := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
+		Items: []corev1.ConfigMap{{ObjectMeta: pod("a", "1").ObjectMeta}}}
 	for _, enc := range encodings {
 		s := typedPods(t, append(enc.options, canned(enc.contentType, enc.object(t, maps)))...)
 		_, _, err := listAll(t, s, source.ListOptions{})

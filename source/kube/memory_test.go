@@ -37,7 +37,8 @@ func manyPods(t testing.TB, enc encoding, n int) (body io.Reader, size int) {
 	two := enc.object(t, podList("42", "", p, p))
 	if enc.name == "json" {
 		item := two[len(one)-2 : len(two)-2] // ",{...}"
-		return io.MultiReader(bytes.NewReader(one[:len(one)-2]), &repeat{b: item, n: n - 1}, strings.NewReader("]}")), len(one) + (n-1)*len(item)
+		return io.MultiReader(bytes.NewReader(one[:len(one)-2]), &repeat{b: item, n: n - 1},
+			strings.NewReader("]}")), len(one) + (n-1)*len(item)
 	}
 	// The list's message, without its envelope, then as many items as wanted.
 	list, err := podList("42", "").Marshal()
@@ -51,7 +52,8 @@ func manyPods(t testing.TB, enc encoding, n int) (body io.Reader, size int) {
 	item := with[len(list):]
 	size = len(list) + n*len(item)
 	head := append([]byte("k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList\x12"), varint(size)...)
-	return io.MultiReader(bytes.NewReader(append(head, list...)), &repeat{b: item, n: n}, strings.NewReader("\x1a\x00\x22\x00")), size
+	return io.MultiReader(bytes.NewReader(append(head, list...)), &repeat{b: item, n: n},
+		strings.NewReader("\x1a\x00\x22\x00")), size
 }
 
 func varint(n int) (b []byte) {

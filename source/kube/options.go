@@ -99,7 +99,8 @@ func newOptions(opts []Option) (*options, error) {
 		return nil, fmt.Errorf("kube.PageSize was given %d; use 0 for all in one page", o.pageSize)
 	}
 	if strings.ContainsAny(o.namespace, "/?#% ") {
-		return nil, fmt.Errorf("kube.Namespace was given %q, which is no namespace; leave the option out for all namespaces", o.namespace)
+		return nil, fmt.Errorf("kube.Namespace was given %q, which is no namespace; leave the option out for all namespaces",
+			o.namespace)
 	}
 	// What the server will be sent includes the tweak's own selectors.
 	lo := o.request()
@@ -107,10 +108,12 @@ func newOptions(opts []Option) (*options, error) {
 		o.tweak(&lo)
 	}
 	if _, err := labels.Parse(lo.LabelSelector); err != nil {
-		return nil, fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w", lo.LabelSelector, err)
+		return nil, fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w",
+			lo.LabelSelector, err)
 	}
 	if _, err := fields.ParseSelector(lo.FieldSelector); err != nil {
-		return nil, fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w", lo.FieldSelector, err)
+		return nil, fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w",
+			lo.FieldSelector, err)
 	}
 	return o, nil
 }

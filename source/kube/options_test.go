@@ -49,13 +49,15 @@ func TestBadInputIsAnErrorThatSaysWhatToDo(t *testing.T) {
 		err  error
 		want string
 	}{
-		"nil config":            {typed(nil), "load one with clientcmd"},
-		"no host":               {typed(&rest.Config{}), "set Host"},
-		"bad host":              {typed(&rest.Config{Host: "http://a b:%zz"}), "set it to a URL"},
-		"missing CA":            {typed(&rest.Config{Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}), "check the files"},
-		"bad label selector":    {typed(here, LabelSelector("a in (")), "label selector"},
-		"bad field selector":    {typed(here, FieldSelector("a")), "field selector"},
-		"bad tweak":             {typed(here, Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "!!" })), "label selector"},
+		"nil config": {typed(nil), "load one with clientcmd"},
+		"no host":    {typed(&rest.Config{}), "set Host"},
+		"bad host":   {typed(&rest.Config{Host: "http://a b:%zz"}), "set it to a URL"},
+		"missing CA": {typed(&rest.Config{Host: "https://x",
+			TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}), "check the files"},
+		"bad label selector": {typed(here, LabelSelector("a in (")), "label selector"},
+		"bad field selector": {typed(here, FieldSelector("a")), "field selector"},
+		"bad tweak": {typed(here, Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "!!" })),
+			"label selector"},
 		"bad page size":         {typed(here, PageSize(-1)), "use 0"},
 		"bad namespace":         {typed(here, Namespace("a/b")), "leave the option out"},
 		"nil scheme":            {typed(here, WithScheme(nil)), "leave it out"},
@@ -93,7 +95,8 @@ func TestResourceIsFoundFromTheType(t *testing.T) {
 		t.Errorf("described as %s", got)
 	}
 	deployments, err := Typed[*appsv1.Deployment](here)
-	if err != nil || path(deployments, deployments.server) != "deployments.apps http://api.test:6443/apis/apps/v1/deployments" {
+	if err != nil ||
+		path(deployments, deployments.server) != "deployments.apps http://api.test:6443/apis/apps/v1/deployments" {
 		t.Errorf("%v, %v", deployments, err)
 	}
 	policies, err := Typed[*networkingv1.NetworkPolicy](here)
@@ -101,7 +104,8 @@ func TestResourceIsFoundFromTheType(t *testing.T) {
 		t.Errorf("%v, %v", policies, err)
 	}
 	custom, err := Typed[*widget](here, WithScheme(widgetScheme()), Resource(widgets.WithResource("widgetry")))
-	if err != nil || path(custom, custom.server) != "widgetry.example.com http://api.test:6443/apis/example.com/v1/widgetry" {
+	if err != nil ||
+		path(custom, custom.server) != "widgetry.example.com http://api.test:6443/apis/example.com/v1/widgetry" {
 		t.Errorf("%v, %v", custom, err)
 	}
 }
@@ -110,13 +114,15 @@ func TestTypeWithoutProtobufIsReadAsJSON(t *testing.T) {
 	var accept string
 	s, err := Typed[*widget](here, WithScheme(widgetScheme()), via(func(r *http.Request) (*http.Response, error) {
 		accept = r.Header.Get("Accept")
-		return answer(r, 200, jsonType, strings.NewReader(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"w","resourceVersion":"4"},"size":3}]}`)), nil
+		return answer(r, 200, jsonType,
+			strings.NewReader(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"w","resourceVersion":"4"},"size":3}]}`)), nil
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	items, _, err := listAll(t, s, source.ListOptions{})
-	if err != nil || len(items) != 1 || items[0].Key != "w" || items[0].Value.Size != 3 || items[0].Value.Kind != "Widget" {
+	if err != nil || len(items) != 1 || items[0].Key != "w" || items[0].Value.Size != 3 ||
+		items[0].Value.Kind != "Widget" {
 		t.Fatalf("%+v, %v", items, err)
 	}
 	if accept != jsonType {
@@ -131,7 +137,8 @@ func TestCallersConfigAndClientAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Timeout != time.Minute || cfg.QPS != 5 || cfg.UserAgent != "" || cfg.GroupVersion != nil || client.Timeout != time.Minute {
+	if cfg.Timeout != time.Minute || cfg.QPS != 5 || cfg.UserAgent != "" || cfg.GroupVersion != nil ||
+		client.Timeout != time.Minute {
 		t.Errorf("changed: %+v %+v", cfg, client)
 	}
 	if s.client.Timeout != 0 {

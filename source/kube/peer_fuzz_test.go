@@ -106,7 +106,8 @@ func fuzzListPeer(f *testing.F, enc encoding) {
 		}
 		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}],"items":[{"metadata":{"name":"b"}}]}`), uint(1))
 		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"metadata":{"continue":"c"},"items":[]}`), uint(1))
-		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"ResourceVersion":"1"},"Items":[],"items":null}`), uint(1))
+		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"ResourceVersion":"1"},"Items":[],"items":null}`),
+			uint(1))
 	} else { // the list's message, and its metadata, come twice
 		list := whole[bytes.Index(whole, []byte("PodList"))+len("PodList"):]
 		f.Add(append(bytes.Clone(whole), list...), uint(len(whole)))
@@ -123,7 +124,8 @@ func fuzzListPeer(f *testing.F, enc encoding) {
 			sameListAsPeer(t, b, got)
 			short := b[:cut%(uint(len(b))+1)]
 			if part, err := s.list(t, short); err == nil && !reflect.DeepEqual(briefPage(part), briefPage(got)) {
-				t.Fatalf("cut at %d of %d it is taken for a whole list: %+v, which is %+v", len(short), len(b), briefPage(part), briefPage(got))
+				t.Fatalf("cut at %d of %d it is taken for a whole list: %+v, which is %+v", len(short), len(b),
+					briefPage(part), briefPage(got))
 			}
 		})
 	})
@@ -219,7 +221,8 @@ func sameWatchAsPeer(t *testing.T, enc encoding, b []byte, got []source.Change[*
 		t.Fatal("apimachinery does not know", enc.contentType)
 	}
 	frames := info.StreamSerializer.Framer.NewFrameReader(io.NopCloser(bytes.NewReader(b)))
-	peer := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), scheme.Codecs.UniversalDeserializer())
+	peer := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
+		scheme.Codecs.UniversalDeserializer())
 	defer peer.Close()
 	for i := range got {
 		what, obj, err := peer.Decode()

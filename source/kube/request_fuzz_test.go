@@ -25,10 +25,12 @@ func FuzzSelectors(f *testing.F) {
 	f.Add("", "%00?#")
 	f.Fuzz(func(t *testing.T, label, field string) {
 		var sent url.Values
-		s, err := Raw(here, podsGVR, LabelSelector(label), FieldSelector(field), via(func(r *http.Request) (*http.Response, error) {
-			sent = r.URL.Query()
-			return answer(r, http.StatusOK, jsonType, bytes.NewReader([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`))), nil
-		}))
+		s, err := Raw(here, podsGVR, LabelSelector(label), FieldSelector(field),
+			via(func(r *http.Request) (*http.Response, error) {
+				sent = r.URL.Query()
+				return answer(r, http.StatusOK, jsonType,
+					bytes.NewReader([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`))), nil
+			}))
 		_, labelErr := labels.Parse(label)
 		_, fieldErr := fields.ParseSelector(field)
 		if (err == nil) != (labelErr == nil && fieldErr == nil) {
@@ -78,11 +80,13 @@ func FuzzContinueTokens(f *testing.F) {
 		}
 		for i, token := range asked[1:] {
 			// Text that is no UTF-8 cannot be carried by JSON.
-			if want := string(bytes.ToValidUTF8(tokens[i%len(tokens)], []byte("\ufffd"))); token != want && bytes.Equal(tokens[i%len(tokens)], []byte(want)) {
+			if want := string(bytes.ToValidUTF8(tokens[i%len(tokens)], []byte("\ufffd"))); token != want &&
+				bytes.Equal(tokens[i%len(tokens)], []byte(want)) {
 				t.Fatalf("page %d was asked for with %q, want %q", i+2, token, want)
 			}
 		}
-		if repeated := len(asked) > len(slices.Compact(slices.Sorted(slices.Values(asked)))); err == nil && repeated && len(asked) > 4*len(tokens)+4 {
+		if repeated := len(asked) > len(slices.Compact(slices.Sorted(slices.Values(asked)))); err == nil && repeated &&
+			len(asked) > 4*len(tokens)+4 {
 			t.Fatalf("the server was asked for the same pages again and again: %q", asked)
 		}
 	})

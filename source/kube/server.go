@@ -30,7 +30,8 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*
 		return nil, errors.New("the config is nil; load one with clientcmd or rest.InClusterConfig")
 	}
 	if cfg.Host == "" {
-		return nil, errors.New("the config has no Host; load a kubeconfig with clientcmd, or set Host to the API server's URL")
+		return nil, errors.New("the config has no Host; load a kubeconfig with clientcmd, or set Host to the API " +
+			"server's URL")
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1    // whoever reads backs off; a second brake would only hide it
@@ -48,7 +49,8 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*
 	}
 	base, prefix, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w", bare(err))
+		return nil, fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w",
+			bare(err))
 	}
 	client := o.client
 	if client == nil {
@@ -75,7 +77,8 @@ func (s *server) attempt(verb string) string {
 
 // get sends one request and returns the answer with its encoding, or what is
 // wrong, classified. The caller adds what was attempted.
-func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions, accept string) (io.ReadCloser, wire, error) {
+func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions,
+	accept string) (io.ReadCloser, wire, error) {
 	if s.tweak != nil {
 		s.tweak(&lo)
 	}

@@ -54,14 +54,17 @@ func Typed[T runtime.Object](cfg *rest.Config, opts ...Option) (*Source[T], erro
 }
 
 // Dynamic reads any resource, custom ones included, as maps.
-func Dynamic(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*unstructured.Unstructured], error) {
+func Dynamic(cfg *rest.Config, gvr schema.GroupVersionResource,
+	opts ...Option) (*Source[*unstructured.Unstructured], error) {
 	return untyped(cfg, gvr, opts, func(*options) codec[*unstructured.Unstructured] { return unstructuredCodec() })
 }
 
 // Metadata reads the metadata of any resource and nothing else: the server cuts
 // it out. The objects are of kind PartialObjectMetadata, as served.
-func Metadata(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*metav1.PartialObjectMetadata], error) {
-	return untyped(cfg, gvr, opts, func(o *options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.forceJSON) })
+func Metadata(cfg *rest.Config, gvr schema.GroupVersionResource,
+	opts ...Option) (*Source[*metav1.PartialObjectMetadata], error) {
+	return untyped(cfg, gvr, opts,
+		func(o *options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.forceJSON) })
 }
 
 // Raw reads any resource as the JSON that is served. Nothing is decoded: one
@@ -70,7 +73,8 @@ func Raw(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*So
 	return untyped(cfg, gvr, opts, func(*options) codec[*RawObject] { return rawCodec() })
 }
 
-func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Option, makeCodec func(*options) codec[T]) (*Source[T], error) {
+func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Option,
+	makeCodec func(*options) codec[T]) (*Source[T], error) {
 	o, err := newOptions(opts)
 	if err == nil && !o.resource.Empty() {
 		err = errors.New("kube.Resource is for kube.Typed; the resource is an argument here")
@@ -87,7 +91,8 @@ func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Op
 
 func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *options, c codec[T]) (*Source[T], error) {
 	if gvr.Resource == "" || gvr.Version == "" || strings.ContainsAny(gvr.Group+gvr.Version+gvr.Resource, "/?#%") {
-		return nil, fmt.Errorf("the resource %q is not one that can be listed; give group, version and the plural name, as in {Group: \"apps\", Version: \"v1\", Resource: \"deployments\"}", gvr)
+		return nil, fmt.Errorf("the resource %q is not one that can be listed; give group, version and the plural name, "+
+			"as in {Group: \"apps\", Version: \"v1\", Resource: \"deployments\"}", gvr)
 	}
 	srv, err := newServer(cfg, gvr, o)
 	if err != nil {
@@ -112,7 +117,8 @@ func (s *Source[T]) Describe() source.Description { return s.desc }
 // resolve finds what T is called and where it is served.
 func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, err error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return gvk, gvr, errors.New("the type must be a pointer to a struct, such as *corev1.Pod; use kube.Dynamic for objects of any kind")
+		return gvk, gvr, errors.New("the type must be a pointer to a struct, such as *corev1.Pod; use kube.Dynamic for " +
+			"objects of any kind")
 	}
 	zero := reflect.New(t.Elem()).Interface().(runtime.Object)
 	switch zero.(type) {
@@ -122,11 +128,13 @@ func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schem
 		return gvk, gvr, errors.New("use kube.Metadata for the metadata alone")
 	}
 	if _, ok := zero.(metav1.ObjectMetaAccessor); !ok || meta.IsListType(zero) {
-		return gvk, gvr, errors.New("the type has no ObjectMeta of its own; give the type of one object, not of a list or an option")
+		return gvk, gvr, errors.New("the type has no ObjectMeta of its own; give the type of one object, not of a list " +
+			"or an option")
 	}
 	kinds, _, err := o.scheme.ObjectKinds(zero)
 	if err != nil {
-		return gvk, gvr, fmt.Errorf("the type is not registered; register it with its AddToScheme and pass that scheme with kube.WithScheme: %w", err)
+		return gvk, gvr, fmt.Errorf("the type is not registered; register it with its AddToScheme and pass that scheme "+
+			"with kube.WithScheme: %w", err)
 	}
 	if o.resource.Empty() {
 		gvr, _ = meta.UnsafeGuessKindToResource(kinds[0])
@@ -137,5 +145,6 @@ func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schem
 			return k, o.resource, nil
 		}
 	}
-	return gvk, gvr, fmt.Errorf("kube.Resource asks for %s, but the type is registered as %s; use the type of that version", o.resource.GroupVersion(), kinds[0].GroupVersion())
+	return gvk, gvr, fmt.Errorf("kube.Resource asks for %s, but the type is registered as %s; use the type of that "+
+		"version", o.resource.GroupVersion(), kinds[0].GroupVersion())
 }

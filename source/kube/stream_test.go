@@ -237,7 +237,8 @@ func TestItemsOwnTheirMemory(t *testing.T) {
 		for i := range buf {
 			buf[i] = 0xff
 		}
-		if p := keep[0]; p.Key != "web/a" || p.Version != "7" || p.Value.Spec.NodeName != "n1" || p.Value.Labels["app"] != "a" {
+		if p := keep[0]; p.Key != "web/a" || p.Version != "7" || p.Value.Spec.NodeName != "n1" ||
+			p.Value.Labels["app"] != "a" {
 			t.Errorf("%s: the item changed with the buffer: %+v", enc.name, p)
 		}
 		l.Close()

@@ -115,7 +115,8 @@ func TestEveryFlippedByteIsSurvived(t *testing.T) {
 				b := bytes.Clone(watch)
 				b[i] ^= flip
 				s := typedPods(t, append(enc.options, canned(enc.contentType, b))...)
-				if _, err := watchAll(t, s, source.WatchOptions{}); err == nil || err != io.EOF && source.ReasonOf(err) == source.Unavailable {
+				if _, err := watchAll(t, s, source.WatchOptions{}); err == nil ||
+					err != io.EOF && source.ReasonOf(err) == source.Unavailable {
 					t.Fatalf("%s watch, byte %d: %v", enc.name, i, err)
 				}
 			}

@@ -27,7 +27,8 @@ type watcher[T any] struct {
 // Watch opens a stream of changes. It returns when the server has agreed to it.
 func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[T], error) {
 	if opts.InitialState && s.opts.noInitial {
-		return nil, &source.Error{Reason: source.Unsupported, Err: fmt.Errorf("%s: initial state was turned off by kube.WithoutInitialState; list first", s.attempt("watch"))}
+		return nil, &source.Error{Reason: source.Unsupported,
+			Err: fmt.Errorf("%s: initial state was turned off by kube.WithoutInitialState; list first", s.attempt("watch"))}
 	}
 	req := s.opts.request()
 	req.Watch = true
@@ -42,7 +43,8 @@ func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source
 		seconds := int64((opts.Timeout + time.Second - 1) / time.Second)
 		req.TimeoutSeconds = &seconds
 	}
-	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.buffers), initial: opts.InitialState, keeps: keepsOf(opts.Encoded, opts.Shares)}
+	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.buffers), initial: opts.InitialState,
+		keeps: keepsOf(opts.Encoded, opts.Shares)}
 	if err := w.open(s, req); err != nil {
 		return nil, w.failure(err)
 	}
@@ -127,7 +129,8 @@ func (w *watcher[T]) change(e event) (source.Change[T], error) {
 		return w.undecodable(change.Item, err), nil
 	case change.Item.Key == "":
 		// Something is gone, and nobody can say what: only a list can.
-		return source.Change[T]{}, &source.Error{Reason: source.Expired, Err: fmt.Errorf("%s: a delete that cannot be read: %w", w.what(), err)}
+		return source.Change[T]{}, &source.Error{Reason: source.Expired,
+			Err: fmt.Errorf("%s: a delete that cannot be read: %w", w.what(), err)}
 	}
 	// That it is gone is certain, whatever its last state was.
 	change.Item = undecodable(change.Item, fmt.Errorf("%s: decode %q: %w", w.what(), change.Item.Key, err))

@@ -89,9 +89,12 @@ func TestWatchAsksForWhatItNeeds(t *testing.T) {
 		opts source.WatchOptions
 		want url.Values
 	}{
-		"from a version":   {source.WatchOptions{Version: "9"}, url.Values{"resourceVersion": {"9"}}},
-		"with state":       {source.WatchOptions{InitialState: true}, url.Values{"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}},
-		"state and a time": {source.WatchOptions{InitialState: true, Version: "9", Timeout: 1500 * time.Millisecond}, url.Values{"resourceVersion": {"9"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {"2"}}},
+		"from a version": {source.WatchOptions{Version: "9"}, url.Values{"resourceVersion": {"9"}}},
+		"with state": {source.WatchOptions{InitialState: true},
+			url.Values{"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}},
+		"state and a time": {source.WatchOptions{InitialState: true, Version: "9", Timeout: 1500 * time.Millisecond},
+			url.Values{"resourceVersion": {"9"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
+				"timeoutSeconds": {"2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got *http.Request
@@ -200,12 +203,16 @@ func TestP12_UndecodableObjectDoesNotEndTheWatch(t *testing.T) {
 		"protobuf: another kind":                {pb, pb.frame(t, "ADDED", pb.object(t, statusObject(0, "", ""))), ""},
 		"protobuf: unknown event":               {pb, pb.frame(t, "MOVED", pb.object(t, pod("b", "8"))), "web/b"},
 		"protobuf: bookmark without a version":  {pb, pb.frame(t, "BOOKMARK", pb.object(t, bookmark("", false))), ""},
-		"json: a field of a wrong type":         {js, js.frame(t, "ADDED", []byte(`{"kind":"Pod","metadata":{"namespace":"web","name":"b","resourceVersion":"8"},"spec":[]}`)), "web/b"},
-		"json: not valid inside":                {js, js.frame(t, "ADDED", []byte(`{"metadata":{"name":"b"},"spec":{]}`)), "b"},
-		"json: no name":                         {js, js.frame(t, "ADDED", []byte(`{"kind":"Pod","metadata":{"namespace":"web"}}`)), ""},
-		"json: another kind":                    {js, js.frame(t, "ADDED", []byte(`{"kind":"Node","metadata":{"name":"b"}}`)), "b"},
-		"json: no object at all":                {js, js.frame(t, "ADDED", []byte(`null`)), ""},
-		"json: bookmark that cannot be read":    {js, js.frame(t, "BOOKMARK", []byte(`{"metadata":3}`)), ""},
+		"json: a field of a wrong type": {js,
+			js.frame(t, "ADDED",
+				[]byte(`{"kind":"Pod","metadata":{"namespace":"web","name":"b","resourceVersion":"8"},"spec":[]}`)), "web/b"},
+		"json: not valid inside": {js, js.frame(t, "ADDED", []byte(`{"metadata":{"name":"b"},"spec":{]}`)), "b"},
+		"json: no name": {js,
+			js.frame(t, "ADDED", []byte(`{"kind":"Pod","metadata":{"namespace":"web"}}`)), ""},
+		"json: another kind": {js, js.frame(t, "ADDED", []byte(`{"kind":"Node","metadata":{"name":"b"}}`)),
+			"b"},
+		"json: no object at all":             {js, js.frame(t, "ADDED", []byte(`null`)), ""},
+		"json: bookmark that cannot be read": {js, js.frame(t, "BOOKMARK", []byte(`{"metadata":3}`)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := append(bytes.Clone(c.bad), c.enc.frame(t, "MODIFIED", c.enc.object(t, pod("z", "9")))...)
@@ -214,7 +221,8 @@ func TestP12_UndecodableObjectDoesNotEndTheWatch(t *testing.T) {
 			if err != io.EOF || len(changes) != 2 {
 				t.Fatalf("%d changes, %v", len(changes), err)
 			}
-			if u := changes[0]; u.Type != source.Undecodable || u.Err == nil || string(u.Item.Key) != c.want || u.Item.Value != nil {
+			if u := changes[0]; u.Type != source.Undecodable || u.Err == nil || string(u.Item.Key) != c.want ||
+				u.Item.Value != nil {
 				t.Errorf("got %+v, want Undecodable %q", u, c.want)
 			}
 			if changes[1].Item.Key != "web/z" {
@@ -278,7 +286,8 @@ func TestErrorEventIsClassifiedAndComesBehindTheChanges(t *testing.T) {
 			s := typedPods(t, append(enc.options, canned(enc.contentType, body))...)
 			changes, err := watchAll(t, s, source.WatchOptions{})
 			wantReason(t, err, source.Expired)
-			if len(changes) != 1 || !strings.Contains(err.Error(), "watch pods on api.test:6443: too old resource version: 1 (2)") {
+			if len(changes) != 1 || !strings.Contains(err.Error(),
+				"watch pods on api.test:6443: too old resource version: 1 (2)") {
 				t.Errorf("%d changes, %v", len(changes), err)
 			}
 
@@ -291,7 +300,8 @@ func TestErrorEventIsClassifiedAndComesBehindTheChanges(t *testing.T) {
 				t.Errorf("retry after %v", source.RetryAfter(err))
 			}
 
-			s = typedPods(t, append(enc.options, canned(enc.contentType, enc.frame(t, "ERROR", enc.object(t, pod("a", "7")))))...)
+			s = typedPods(t,
+				append(enc.options, canned(enc.contentType, enc.frame(t, "ERROR", enc.object(t, pod("a", "7")))))...)
 			_, err = watchAll(t, s, source.WatchOptions{})
 			wantReason(t, err, source.Garbled)
 		})
@@ -302,9 +312,11 @@ func TestErrorEventIsClassifiedAndComesBehindTheChanges(t *testing.T) {
 // passed over like any other undecodable object, it would stay in a mirror for ever.
 func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 	frame := func(meta string) []byte {
-		return []byte(`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{` + meta + `"labels":"none"}}}` + "\n")
+		return []byte(`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{` + meta +
+			`"labels":"none"}}}` + "\n")
 	}
-	s := typedPods(t, ForceJSON(), canned("application/json;stream=watch", frame(`"name":"b","namespace":"web","resourceVersion":"9",`)))
+	s := typedPods(t, ForceJSON(),
+		canned("application/json;stream=watch", frame(`"name":"b","namespace":"web","resourceVersion":"9",`)))
 	changes, err := watchAll(t, s, source.WatchOptions{Version: "1"})
 	if err != io.EOF || len(changes) != 1 {
 		t.Fatalf("got %+v, %v", changes, err)
@@ -316,7 +328,8 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 		t.Error("the object that cannot be read was read")
 	}
 	s = typedPods(t, ForceJSON(), canned("application/json;stream=watch", frame("")))
-	if changes, err = watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired || len(changes) != 0 {
+	if changes, err = watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
+		len(changes) != 0 {
 		t.Errorf("a delete of nobody knows whom: %+v, %v; want a new list", changes, err)
 	}
 }
@@ -325,7 +338,8 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 func TestAnInternalErrorOnAStreamAsksForANewList(t *testing.T) {
 	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
 	s := typedPods(t, ForceJSON(), canned("application/json;stream=watch", body))
-	if _, err := watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired || !strings.Contains(err.Error(), "corrupt object") {
+	if _, err := watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
+		!strings.Contains(err.Error(), "corrupt object") {
 		t.Errorf("err = %v (%s)", err, source.ReasonOf(err))
 	}
 }

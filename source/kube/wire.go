@@ -50,7 +50,8 @@ func wireFor(contentType string) (wire, error) {
 	case jsonType:
 		return jsonWire{}, nil
 	}
-	return nil, fmt.Errorf("the answer is %s and not from a Kubernetes API server; check that the config's Host is one and that no proxy answers in its place", mediaType)
+	return nil, fmt.Errorf("the answer is %s and not from a Kubernetes API server; check that the config's Host is "+
+		"one and that no proxy answers in its place", mediaType)
 }
 
 // pageReader gives the items of one page, each in the buffer it arrived in:

@@ -31,24 +31,25 @@ func coldPods(p *harness.Params) int {
 func coldSync() harness.Case {
 	c := harness.Case{Name: "cold-sync", Repeat: 2, Prepare: prepareCluster}
 	variant := func(name string, sync func(ctx context.Context, cfg *rest.Config) (held any, n func() int, err error)) {
-		c.Variants = append(c.Variants, harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			cfg, err := clientConfig(p)
-			if err != nil {
-				return nil, err
-			}
-			cpu, began := measure.CPU(), time.Now()
-			held, count, err := sync(ctx, cfg)
-			if err != nil {
-				return nil, err
-			}
-			took, used := time.Since(began), measure.CPU()-cpu
-			f := harness.Figures{"wall": took.Seconds(), "cpu": used.Seconds(), "rss": measure.PeakRSS() / (1 << 20)}
-			if have := count(); have != coldPods(p) {
-				return nil, fmt.Errorf("it has %d pods and not %d", have, coldPods(p))
-			}
-			runtime.KeepAlive(held)
-			return f, nil
-		}})
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				cfg, err := clientConfig(p)
+				if err != nil {
+					return nil, err
+				}
+				cpu, began := measure.CPU(), time.Now()
+				held, count, err := sync(ctx, cfg)
+				if err != nil {
+					return nil, err
+				}
+				took, used := time.Since(began), measure.CPU()-cpu
+				f := harness.Figures{"wall": took.Seconds(), "cpu": used.Seconds(), "rss": measure.PeakRSS() / (1 << 20)}
+				if have := count(); have != coldPods(p) {
+					return nil, fmt.Errorf("it has %d pods and not %d", have, coldPods(p))
+				}
+				runtime.KeepAlive(held)
+				return f, nil
+			}})
 	}
 	variant(peer, func(ctx context.Context, cfg *rest.Config) (any, func() int, error) {
 		inf, err := peerTyped(cfg)

@@ -13,7 +13,8 @@ import (
 
 // served measures the daemon: 100,000 pods in ten simulated clusters and 10,000 in each of two real ones,
 // asked over its socket by a client on the same machine, every answer read to its last byte. Karmada has
-// published figures for the same number of pods and clusters; they stand in the names of the rows, for they are of other machines.
+// published figures for the same number of pods and clusters; they stand in the names of the rows, for they are of
+// other machines.
 func served() harness.Case {
 	const ours = "daemon"
 	c := harness.Case{Name: "daemon", Repeat: 1, Variants: []harness.Variant{{Name: ours, Run: serve}}}
@@ -57,7 +58,8 @@ func serve(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the daemon: %w", err)
 	}
-	f, err := daemon.Start(ctx, dir, daemon.Size{Clusters: 10, Pods: p.Size(100_000, 2_000), Real: p.Size(2, 1), RealPods: p.Size(10_000, 200)})
+	f, err := daemon.Start(ctx, dir, daemon.Size{Clusters: 10, Pods: p.Size(100_000, 2_000), Real: p.Size(2, 1),
+		RealPods: p.Size(10_000, 200)})
 	if err != nil {
 		return nil, err
 	}

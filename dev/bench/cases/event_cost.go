@@ -30,47 +30,51 @@ var handlerCounts = []struct {
 func eventCost() harness.Case {
 	c := harness.Case{Name: "event-cost"}
 	for _, s := range sides() {
-		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			pods, changed := eventObjects(p)
-			given := func() (_, _ []*corev1.Pod) { return pods, changed }
-			measure.Settle(p.Size(256<<20, 16<<20))
-			figures := harness.Figures{}
-			// One measurement of a live store lasts a twentieth of a second. The other layouts are many times slower: they get fewer events.
-			rounds := 3
-			switch s.layout {
-			case store.Shared.String():
-				rounds, changed = 1, changed[:len(changed)/10]
-			case store.Packed.String():
-				rounds, changed = 1, changed[:len(changed)/20]
-			}
-			if rounds == 1 { // what an object is made of has a part in these: each gets objects that no other has laid out
-				given = func() (_, _ []*corev1.Pod) { return copies(pods), copies(changed) }
-			}
-			for _, h := range handlerCounts {
-				var runs []harness.Figures
-				for range rounds {
-					pods, changed := given()
-					f, err := saturate(ctx, s, h.n, pods, changed)
-					if err != nil {
-						return nil, err
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				pods, changed := eventObjects(p)
+				given := func() (_, _ []*corev1.Pod) { return pods, changed }
+				measure.Settle(p.Size(256<<20, 16<<20))
+				figures := harness.Figures{}
+				// One measurement of a live store lasts a twentieth of a second. The other layouts are many times slower: they
+				// get fewer events.
+				rounds := 3
+				switch s.layout {
+				case store.Shared.String():
+					rounds, changed = 1, changed[:len(changed)/10]
+				case store.Packed.String():
+					rounds, changed = 1, changed[:len(changed)/20]
+				}
+				if rounds == 1 { // what an object is made of has a part in these: each gets objects that no other has laid out
+					given = func() (_, _ []*corev1.Pod) { return copies(pods), copies(changed) }
+				}
+				for _, h := range handlerCounts {
+					var runs []harness.Figures
+					for range rounds {
+						pods, changed := given()
+						f, err := saturate(ctx, s, h.n, pods, changed)
+						if err != nil {
+							return nil, err
+						}
+						runs = append(runs, f)
 					}
-					runs = append(runs, f)
+					for name, value := range harness.Medians(runs) {
+						figures[fmt.Sprintf("%s %d", name, h.n)] = value
+					}
 				}
-				for name, value := range harness.Medians(runs) {
-					figures[fmt.Sprintf("%s %d", name, h.n)] = value
-				}
-			}
-			return figures, nil
-		}})
+				return figures, nil
+			}})
 	}
-	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
-		_, changed := eventObjects(p)
-		return harness.Figures{"ns": driverShare(changed)}, nil
-	}})
+	c.Variants = append(c.Variants,
+		harness.Variant{Name: "driver", Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+			_, changed := eventObjects(p)
+			return harness.Figures{"ns": driverShare(changed)}, nil
+		}})
 	for _, h := range handlerCounts {
 		c.Rows = append(c.Rows, eventRows(h.n, h.goal)...)
 	}
-	c.Rows = append(c.Rows, harness.Row{Name: "the driver's own share of an event", Unit: "ns", Ours: "driver", Figure: "ns"})
+	c.Rows = append(c.Rows, harness.Row{Name: "the driver's own share of an event", Unit: "ns",
+		Ours: "driver", Figure: "ns"})
 	return c
 }
 
@@ -83,7 +87,8 @@ func eventRows(handlers int, goal float64) (rows []harness.Row) {
 			if api == compat && l == store.Live {
 				row.Goal = harness.Ratio(goal)
 			}
-			// Whether the stages run side by side is the machine's choice from one second to the next, and the clock shows it. The work does not depend on that.
+			// Whether the stages run side by side is the machine's choice from one second to the next, and the clock shows it.
+			// The work does not depend on that.
 			work := row
 			work.Name, work.Figure, work.Goal = row.Name+", CPU", fmt.Sprintf("cpu %d", handlers), harness.Goal{}
 			work.Sheltered = true
@@ -91,8 +96,10 @@ func eventRows(handlers int, goal float64) (rows []harness.Row) {
 		}
 	}
 	for _, l := range layouts {
-		rows = append(rows, harness.Row{Name: fmt.Sprintf("cost of an event, %s, typed against compat (in place of client-go)", to(handlers)), Layout: l.String(),
-			Unit: "ns", Ours: typed + " " + l.String(), Peer: compat + " " + l.String(), Figure: ns, Goal: harness.Ratio(1)})
+		rows = append(rows,
+			harness.Row{Name: fmt.Sprintf("cost of an event, %s, typed against compat (in place of client-go)", to(handlers)),
+				Layout: l.String(),
+				Unit:   "ns", Ours: typed + " " + l.String(), Peer: compat + " " + l.String(), Figure: ns, Goal: harness.Ratio(1)})
 	}
 	return rows
 }

@@ -30,15 +30,17 @@ func eventLatency() harness.Case {
 	c := harness.Case{Name: "event-latency"}
 	for _, s := range sides() {
 		for _, b := range beats {
-			c.Variants = append(c.Variants, harness.Variant{Name: s.name + b.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-				pods, set := realPods(p.Size(5_000, 300))
-				return pace(ctx, s, b, pods, changes(set, pods, p.Size(2_500, 300)))
-			}})
+			c.Variants = append(c.Variants,
+				harness.Variant{Name: s.name + b.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+					pods, set := realPods(p.Size(5_000, 300))
+					return pace(ctx, s, b, pods, changes(set, pods, p.Size(2_500, 300)))
+				}})
 			if s.name == peer {
 				continue
 			}
 			for _, figure := range []string{"p50", "p99"} {
-				row := harness.Row{Name: fmt.Sprintf("event to handler at 1,000 events/s, 10 handlers, %s, %s%s", figure, apiOf(s), b.name), Layout: s.layout, Unit: "us",
+				row := harness.Row{Name: fmt.Sprintf("event to handler at 1,000 events/s, 10 handlers, %s, %s%s", figure, apiOf(s),
+					b.name), Layout: s.layout, Unit: "us",
 					Ours: s.name + b.name, Peer: peer + b.name, Figure: figure}
 				if s.layout == store.Live.String() {
 					row.Goal = harness.Ratio(0.5)
@@ -47,20 +49,24 @@ func eventLatency() harness.Case {
 			}
 		}
 	}
-	c.Variants = append(c.Variants, harness.Variant{Name: "driver", Floor: true, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
-		n := p.Size(2_500, 300)
-		figures := harness.Figures{}
-		for name, handlers := range map[string]int{"one": 1, "ten": latencyHandlers} {
-			for figure, value := range bareLatency(n, handlers) {
-				figures[name+" "+figure] = value
-			}
-		}
-		return figures, nil
-	}})
+	c.Variants = append(c.Variants,
+		harness.Variant{Name: "driver", Floor: true,
+			Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+				n := p.Size(2_500, 300)
+				figures := harness.Figures{}
+				for name, handlers := range map[string]int{"one": 1, "ten": latencyHandlers} {
+					for figure, value := range bareLatency(n, handlers) {
+						figures[name+" "+figure] = value
+					}
+				}
+				return figures, nil
+			}})
 	for _, figure := range []string{"p50", "p99"} {
 		c.Rows = append(c.Rows,
-			harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver", Figure: "one " + figure},
-			harness.Row{Name: "the same to ten goroutines and no informer, " + figure, Unit: "us", Ours: "driver", Peer: peer, Figure: "ten " + figure, PeerFigure: figure})
+			harness.Row{Name: "the same to one waiting goroutine and no informer, " + figure, Unit: "us", Ours: "driver",
+				Figure: "one " + figure},
+			harness.Row{Name: "the same to ten goroutines and no informer, " + figure, Unit: "us", Ours: "driver", Peer: peer,
+				Figure: "ten " + figure, PeerFigure: figure})
 	}
 	return c
 }
@@ -112,8 +118,8 @@ func apiOf(s side) string {
 	return api
 }
 
-// beat is what the sender of events waits for between two of them. What it does to wait comes before the one that was sent
-// to: both run on the same processor, one after the other.
+// beat is what the sender of events waits for between two of them. What it does to wait comes before the one that was
+// sent to: both run on the same processor, one after the other.
 type beat struct {
 	name  string
 	start func(n int) (wait func(i int) error, end func(), err error)

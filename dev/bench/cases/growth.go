@@ -19,9 +19,9 @@ import (
 // growthSizes are the numbers of objects over which costs are followed.
 var growthSizes = []int{1_000, 10_000, 100_000}
 
-// What grows with the objects may grow as their number does: 1 is linear, and the noise of three points has its room. What is
-// done for one of them may not: it waits for memory where there are too many for the processor's caches, which is as if it grew
-// with the square root between a thousand objects and a hundred thousand.
+// What grows with the objects may grow as their number does: 1 is linear, and the noise of three points has its room.
+// What is done for one of them may not: it waits for memory where there are too many for the processor's caches,
+// which is as if it grew with the square root between a thousand objects and a hundred thousand.
 const (
 	notMoreThanLinear = 1.1
 	notWithTheNumber  = 0.6
@@ -38,7 +38,8 @@ var growthCosts = []struct {
 	{"iterate", "growth: the whole store, iterated", "us", notMoreThanLinear},
 }
 
-// growthSample is how many objects of a store are written, and of a packed one read: all that are there, or some of them, drawn at random.
+// growthSample is how many objects of a store are written, and of a packed one read: all that are there, or some of
+// them, drawn at random.
 const growthSample = 6_000
 
 // growth measures how the costs of a store grow with its size.
@@ -47,19 +48,22 @@ func growth() harness.Case {
 	for _, n := range growthSizes {
 		c.Variants = append(c.Variants, growthVariant(peer, n, func(pods []*corev1.Pod) (grown, error) {
 			in, err := peerStore(pods)
-			return grown{writer: indexWriter{in}, get: func(key string) bool { _, ok, _ := in.GetByKey(key); return ok }, iterate: func() { iterateList(in) }}, err
+			return grown{writer: indexWriter{in}, get: func(key string) bool { _, ok, _ := in.GetByKey(key); return ok },
+				iterate: func() { iterateList(in) }}, err
 		}))
 		for _, l := range layouts {
 			c.Variants = append(c.Variants, growthVariant(l.String(), n, func(pods []*corev1.Pod) (grown, error) {
-				w, err := ourStore(l, -1, pods) // what was read a moment ago would be found again in a small store, and not in a large one
+				// what was read a moment ago would be found again in a small store, and not in a large one
+				w, err := ourStore(l, -1, pods)
 				if err != nil {
 					return grown{}, err
 				}
 				r := w.Reader()
-				return grown{writer: ownWriter{w}, decodes: l == store.Packed, get: func(key string) bool { _, ok := r.Get(object.Key(key)); return ok }, iterate: func() {
-					for range r.Snapshot().Objects() {
-					}
-				}}, nil
+				return grown{writer: ownWriter{w}, decodes: l == store.Packed,
+					get: func(key string) bool { _, ok := r.Get(object.Key(key)); return ok }, iterate: func() {
+						for range r.Snapshot().Objects() {
+						}
+					}}, nil
 			}))
 		}
 	}
@@ -85,34 +89,35 @@ type grown struct {
 }
 
 func growthVariant(name string, n int, open func([]*corev1.Pod) (grown, error)) harness.Variant {
-	return harness.Variant{Name: harness.At(name, n), Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
-		n := p.Size(n, n/50)
-		set := testpods.New(feed.Seed, testpods.DefaultTemplates)
-		before := measure.LiveHeap()
-		g, err := open(podsOf(set, n))
-		if err != nil {
-			return nil, err
-		}
-		f := harness.Figures{"heap": (measure.LiveHeap() - before) / (1 << 20)}
-
-		keys, some := drawnKeys(set, n), drawnPods(set, n, p.Size(growthSample, 500))
-		if g.decodes {
-			f["iterate"], f["get"] = float64(measure.Work(g.iterate))/1000, getEach(keys[:len(some)], g.get)
-		} else {
-			maps.Copy(f, thrice(func() harness.Figures {
-				return harness.Figures{"get": getEach(keys, g.get), "iterate": measure.PerOp(1, readFor, g.iterate) / 1000}
-			}))
-		}
-		changed := changes(set, some, p.Size(growthSample, 500))
-		runtime.GC()
-		update := measure.Work(func() {
-			for i := 0; i < len(changed) && err == nil; i++ {
-				err = g.update(changed[i])
+	return harness.Variant{Name: harness.At(name, n),
+		Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
+			n := p.Size(n, n/50)
+			set := testpods.New(feed.Seed, testpods.DefaultTemplates)
+			before := measure.LiveHeap()
+			g, err := open(podsOf(set, n))
+			if err != nil {
+				return nil, err
 			}
-		})
-		f["update"] = float64(update) / float64(len(changed))
-		return f, err
-	}}
+			f := harness.Figures{"heap": (measure.LiveHeap() - before) / (1 << 20)}
+
+			keys, some := drawnKeys(set, n), drawnPods(set, n, p.Size(growthSample, 500))
+			if g.decodes {
+				f["iterate"], f["get"] = float64(measure.Work(g.iterate))/1000, getEach(keys[:len(some)], g.get)
+			} else {
+				maps.Copy(f, thrice(func() harness.Figures {
+					return harness.Figures{"get": getEach(keys, g.get), "iterate": measure.PerOp(1, readFor, g.iterate) / 1000}
+				}))
+			}
+			changed := changes(set, some, p.Size(growthSample, 500))
+			runtime.GC()
+			update := measure.Work(func() {
+				for i := 0; i < len(changed) && err == nil; i++ {
+					err = g.update(changed[i])
+				}
+			})
+			f["update"] = float64(update) / float64(len(changed))
+			return f, err
+		}}
 }
 
 // order puts n pods into an order that no cache can foresee.

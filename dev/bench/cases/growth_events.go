@@ -38,9 +38,11 @@ func growthOfEvents() harness.Case {
 			continue // the layouts grow alike through both
 		}
 		for _, n := range growthSizes {
-			c.Variants = append(c.Variants, harness.Variant{Name: harness.At(s.name, n), Run: measured(s, n, testpods.DefaultTemplates)})
+			c.Variants = append(c.Variants,
+				harness.Variant{Name: harness.At(s.name, n), Run: measured(s, n, testpods.DefaultTemplates)})
 			if s.name != peer {
-				c.Rows = append(c.Rows, harness.Row{Name: "growth: cost of an event, 10 handlers, " + apiOf(s), Layout: s.layout, Unit: "ns", N: n,
+				c.Rows = append(c.Rows, harness.Row{Name: "growth: cost of an event, 10 handlers, " + apiOf(s),
+					Layout: s.layout, Unit: "ns", N: n,
 					Ours: harness.At(s.name, n), Peer: harness.At(peer, n), Figure: "ns"})
 			}
 		}
@@ -50,7 +52,8 @@ func growthOfEvents() harness.Case {
 			c.Rows = append(c.Rows,
 				harness.Row{Name: "growth: cost of an event, 10 handlers, " + apiOf(s) + ", with the size", Layout: s.layout,
 					Ours: s.name, Peer: peer, Figure: "ns", Growth: growthSizes, Goal: harness.AtMost(notWithTheNumber)},
-				harness.Row{Name: fmt.Sprintf("cost of an event, 10 handlers, 10,000 templates in random order, %s", apiOf(s)), Layout: s.layout, Unit: "ns",
+				harness.Row{Name: fmt.Sprintf("cost of an event, 10 handlers, 10,000 templates in random order, %s", apiOf(s)),
+					Layout: s.layout, Unit: "ns",
 					Ours: many, Peer: peer + " with many templates", Figure: "ns"})
 		}
 	}

@@ -22,7 +22,8 @@ var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 // heapDynamic measures what a dynamic informer of the same pods holds: ours as
 // unstructured objects in each layout, and as raw JSON, packed.
 func heapDynamic() harness.Case {
-	variant := func(name string, open func(ctx context.Context, cfg *rest.Config) (any, error), count func(any) int) harness.Variant {
+	variant := func(name string, open func(ctx context.Context, cfg *rest.Config) (any, error),
+		count func(any) int) harness.Variant {
 		return harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 			n := dynamicPods(p)
 			cfg := feed.FromFiles(p.Scratch, n).Config()
@@ -56,7 +57,8 @@ func heapDynamic() harness.Case {
 			}
 			return run(ctx, inf)
 		}, func(inf any) int { return inf.(*running[*unstructured.Unstructured]).Reader().Len() }))
-		c.Rows = append(c.Rows, harness.Row{Name: "heap per object, dynamic", Layout: l.String(), Unit: "B", Ours: l.String(), Peer: peer, Figure: "heap"})
+		c.Rows = append(c.Rows, harness.Row{Name: "heap per object, dynamic", Layout: l.String(), Unit: "B",
+			Ours: l.String(), Peer: peer, Figure: "heap"})
 	}
 	c.Variants = append(c.Variants, variant("raw packed", func(ctx context.Context, cfg *rest.Config) (any, error) {
 		src, err := kube.Raw(cfg, podsResource)

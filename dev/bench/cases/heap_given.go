@@ -28,8 +28,10 @@ func heapGiven() harness.Case {
 	}
 	c := harness.Case{Name: "heap-given", Repeat: 1, Variants: []harness.Variant{variant(peer, peerInformer)}}
 	for _, l := range layouts {
-		c.Variants = append(c.Variants, variant(l.String(), func(lw *feed.ListWatch) clientgo.SharedIndexInformer { return compatInformer(lw, l) }))
-		row := harness.Row{Name: "heap per pod, objects given to compat", Layout: l.String(), Unit: "B", Ours: l.String(), Peer: peer, Figure: "heap"}
+		c.Variants = append(c.Variants,
+			variant(l.String(), func(lw *feed.ListWatch) clientgo.SharedIndexInformer { return compatInformer(lw, l) }))
+		row := harness.Row{Name: "heap per pod, objects given to compat", Layout: l.String(), Unit: "B", Ours: l.String(),
+			Peer: peer, Figure: "heap"}
 		if l == store.Live {
 			row.Goal = harness.Ratio(1)
 		}

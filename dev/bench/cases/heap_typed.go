@@ -42,19 +42,20 @@ func heapTyped() harness.Case {
 	}
 	goals := map[store.Layout]float64{store.Live: 0.9, store.Shared: 0.4, store.Packed: 0.04}
 	for _, l := range layouts {
-		c.Variants = append(c.Variants, harness.Variant{Name: l.String(), Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return peakOf(heapPods(p), func() (any, error) {
-				src, err := kube.Typed[*corev1.Pod](feed.FromFiles(p.Scratch, heapPods(p)).Config())
-				if err != nil {
-					return nil, err
-				}
-				inf, err := typedInformer(src, l)
-				if err != nil {
-					return nil, err
-				}
-				return run(ctx, inf)
-			}, func(inf any) int { return inf.(*running[*corev1.Pod]).Reader().Len() })
-		}})
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: l.String(), Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				return peakOf(heapPods(p), func() (any, error) {
+					src, err := kube.Typed[*corev1.Pod](feed.FromFiles(p.Scratch, heapPods(p)).Config())
+					if err != nil {
+						return nil, err
+					}
+					inf, err := typedInformer(src, l)
+					if err != nil {
+						return nil, err
+					}
+					return run(ctx, inf)
+				}, func(inf any) int { return inf.(*running[*corev1.Pod]).Reader().Len() })
+			}})
 		c.Rows = append(c.Rows, harness.Row{Name: "heap per pod, decoded here", Layout: l.String(), Unit: "B",
 			Ours: l.String(), Peer: peer, Figure: "heap", Goal: harness.Ratio(goals[l])})
 	}
@@ -62,7 +63,8 @@ func heapTyped() harness.Case {
 		c.Rows = append(c.Rows,
 			harness.Row{Name: "peak of the live heap in the initial sync over its final value", Layout: l.String(),
 				Ours: l.String(), Peer: peer, Figure: "peak", Goal: harness.AtMost(1.3)},
-			harness.Row{Name: "peak RSS in the initial sync", Layout: l.String(), Unit: "MiB", Ours: l.String(), Peer: peer, Figure: "rss"})
+			harness.Row{Name: "peak RSS in the initial sync", Layout: l.String(), Unit: "MiB", Ours: l.String(),
+				Peer: peer, Figure: "rss"})
 	}
 	return c
 }

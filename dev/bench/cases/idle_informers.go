@@ -47,16 +47,19 @@ func idleInformers() harness.Case {
 		Variants: []harness.Variant{variant(peer, idlePeer)},
 	}
 	for _, l := range layouts {
-		c.Variants = append(c.Variants, variant(l.String(), func(ctx context.Context, cfg *rest.Config, n int) ([]any, error) {
-			return idleOurs(ctx, cfg, n, l)
-		}))
+		c.Variants = append(c.Variants,
+			variant(l.String(), func(ctx context.Context, cfg *rest.Config, n int) ([]any, error) {
+				return idleOurs(ctx, cfg, n, l)
+			}))
 		goal := harness.Goal{}
 		if l == store.Live {
 			goal = harness.Ratio(0.3)
 		}
 		c.Rows = append(c.Rows,
-			harness.Row{Name: "1,000 idle informers: goroutines each", Layout: l.String(), Ours: l.String(), Peer: peer, Figure: "goroutines", Goal: goal},
-			harness.Row{Name: "1,000 idle informers: heap each", Layout: l.String(), Unit: "KiB", Ours: l.String(), Peer: peer, Figure: "heap", Goal: goal})
+			harness.Row{Name: "1,000 idle informers: goroutines each", Layout: l.String(), Ours: l.String(), Peer: peer,
+				Figure: "goroutines", Goal: goal},
+			harness.Row{Name: "1,000 idle informers: heap each", Layout: l.String(), Unit: "KiB", Ours: l.String(), Peer: peer,
+				Figure: "heap", Goal: goal})
 	}
 	return c
 }

@@ -21,19 +21,23 @@ import (
 func lateHandler() harness.Case {
 	c := harness.Case{Name: "late-handler"}
 	for _, s := range sides() {
-		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return joinLate(ctx, s, smallPods(p.Size(100_000, 5_000)), p.Size(1500, 300))
-		}})
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				return joinLate(ctx, s, smallPods(p.Size(100_000, 5_000)), p.Size(1500, 300))
+			}})
 		if s.name == peer {
 			continue
 		}
-		row := harness.Row{Name: "late handler joining 100k objects: longest stall of the others, " + apiOf(s), Layout: s.layout, Unit: "ms",
+		row := harness.Row{Name: "late handler joining 100k objects: longest stall of the others, " + apiOf(s),
+			Layout: s.layout, Unit: "ms",
 			Ours: s.name, Peer: peer, Figure: "stall"}
 		if s.layout == store.Live.String() {
 			row.Goal = harness.Ratio(0.05)
 		}
-		c.Rows = append(c.Rows, row, harness.Row{Name: "late handler joining 100k objects: until it has them all, " + apiOf(s), Layout: s.layout, Unit: "ms",
-			Ours: s.name, Peer: peer, Figure: "join"})
+		c.Rows = append(c.Rows, row,
+			harness.Row{Name: "late handler joining 100k objects: until it has them all, " + apiOf(s),
+				Layout: s.layout, Unit: "ms",
+				Ours: s.name, Peer: peer, Figure: "join"})
 	}
 	return c
 }

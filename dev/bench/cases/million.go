@@ -23,16 +23,19 @@ func million() harness.Case {
 	name := store.Packed.String()
 	all := harness.At(name, pods)
 	c := harness.Case{Name: "million", Repeat: 1, Rows: []harness.Row{
-		{Name: "a million pods in one process: heap", Layout: name, Unit: "MiB", Ours: all, Figure: "total", Goal: harness.AtMost(768)},
+		{Name: "a million pods in one process: heap", Layout: name, Unit: "MiB", Ours: all, Figure: "total",
+			Goal: harness.AtMost(768)},
 		{Name: "a million pods in one process: heap per pod", Layout: name, Unit: "B", Ours: all, Figure: "heap"},
 		{Name: "a million pods in one process: peak RSS", Layout: name, Unit: "MiB", Ours: all, Figure: "rss"},
 	}}
 	// From ten thousand on: of a thousand, the read cache would have a quarter.
 	sizes := []int{10_000, 100_000, pods}
 	for _, n := range sizes {
-		c.Variants = append(c.Variants, harness.Variant{Name: harness.At(name, n), Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return packedInformer(ctx, p, p.Size(n, n/200))
-		}})
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: harness.At(name, n),
+				Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+					return packedInformer(ctx, p, p.Size(n, n/200))
+				}})
 	}
 	for _, cost := range []struct {
 		figure, name, unit string
@@ -44,9 +47,11 @@ func million() harness.Case {
 	} {
 		sheltered := cost.figure != "update" // which takes as long as the informer does, on goroutines of its own
 		for _, n := range sizes {
-			c.Rows = append(c.Rows, harness.Row{Name: cost.name, Layout: name, Unit: cost.unit, Sheltered: sheltered, N: n, Ours: harness.At(name, n), Figure: cost.figure})
+			c.Rows = append(c.Rows, harness.Row{Name: cost.name, Layout: name, Unit: cost.unit, Sheltered: sheltered, N: n,
+				Ours: harness.At(name, n), Figure: cost.figure})
 		}
-		c.Rows = append(c.Rows, harness.Row{Name: cost.name + ", with the size", Layout: name, Ours: name, Figure: cost.figure,
+		c.Rows = append(c.Rows, harness.Row{Name: cost.name + ", with the size", Layout: name, Ours: name,
+			Figure: cost.figure,
 			Growth: sizes, Sheltered: sheltered, Goal: harness.AtMost(cost.most)})
 	}
 	return c
@@ -78,7 +83,8 @@ func packedInformer(ctx context.Context, p *harness.Params, n int) (harness.Figu
 
 	set, some := testpods.New(feed.Seed, testpods.DefaultTemplates), p.Size(growthSample, 500)
 	r := inf.Reader()
-	f["get"] = getEach(drawnKeys(set, n)[:min(n, some)], func(key string) bool { _, ok := r.Get(object.Key(key)); return ok })
+	f["get"] = getEach(drawnKeys(set, n)[:min(n, some)],
+		func(key string) bool { _, ok := r.Get(object.Key(key)); return ok })
 
 	changed := changes(set, drawnPods(set, n, some), some)
 	var wire []byte

@@ -67,7 +67,8 @@ func typedInformer(src source.Source[*corev1.Pod], l store.Layout) (*informer.In
 }
 
 // dynamicInformer makes our informer of unstructured pods with two indexes.
-func dynamicInformer(src source.Source[*unstructured.Unstructured], l store.Layout) (*informer.Informer[*unstructured.Unstructured], error) {
+func dynamicInformer(src source.Source[*unstructured.Unstructured],
+	l store.Layout) (*informer.Informer[*unstructured.Unstructured], error) {
 	return informer.New(src, informer.Layout(l),
 		informer.Index(byNamespace, func(u *unstructured.Unstructured) []string { return []string{u.GetNamespace()} }),
 		informer.Index(byApp, func(u *unstructured.Unstructured) []string { return []string{u.GetLabels()["app"]} }))

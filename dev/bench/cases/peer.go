@@ -47,7 +47,8 @@ func peerDynamic(cfg *rest.Config) (clientgo.SharedIndexInformer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), "", 0, indexers(), nil).Informer(), nil
+	return dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("pods"), "", 0,
+		indexers(), nil).Informer(), nil
 }
 
 // peerInformer is client-go's informer over pods that are there already.

@@ -19,13 +19,15 @@ import (
 func relist() harness.Case {
 	c := harness.Case{Name: "relist"}
 	for _, s := range sides() {
-		c.Variants = append(c.Variants, harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-			return listAgain(ctx, s, smallPods(p.Size(100_000, 5_000)))
-		}})
+		c.Variants = append(c.Variants,
+			harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
+				return listAgain(ctx, s, smallPods(p.Size(100_000, 5_000)))
+			}})
 		if s.name == peer {
 			continue
 		}
-		for _, row := range []harness.Row{{Name: "CPU", Figure: "cpu", Unit: "ms", Sheltered: true}, {Name: "bytes allocated", Figure: "bytes", Unit: "MiB"}, {Name: "allocations", Figure: "objects"}} {
+		for _, row := range []harness.Row{{Name: "CPU", Figure: "cpu", Unit: "ms", Sheltered: true},
+			{Name: "bytes allocated", Figure: "bytes", Unit: "MiB"}, {Name: "allocations", Figure: "objects"}} {
 			row.Name, row.Layout = "a relist in which nothing changed, 100k objects, "+row.Name+", "+apiOf(s), s.layout
 			row.Ours, row.Peer = s.name, peer
 			if s.layout == store.Live.String() {

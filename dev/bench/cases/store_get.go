@@ -23,7 +23,8 @@ const recent = 32
 // storeGet measures reading one object by key: every key once in random order, and
 // a few keys again and again.
 func storeGet() harness.Case {
-	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func(context.Context, *harness.Params, []*corev1.Pod) (harness.Figures, error) {
+	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func(context.Context, *harness.Params,
+		[]*corev1.Pod) (harness.Figures, error) {
 		return func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
 			in, err := open(pods)
 			if err != nil {
@@ -39,20 +40,27 @@ func storeGet() harness.Case {
 	c := harness.Case{Name: "store-get", Variants: []harness.Variant{
 		storeVariant(peer, indexer(peerStore)), storeVariant(compat, indexer(compatStore))}}
 	for _, l := range layouts {
-		c.Variants = append(c.Variants, storeVariant(l.String(), func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
-			return getOurs(l, pods)
-		}))
+		c.Variants = append(c.Variants,
+			storeVariant(l.String(), func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
+				return getOurs(l, pods)
+			}))
 	}
 	for _, l := range []store.Layout{store.Live, store.Shared} {
 		c.Rows = append(c.Rows,
-			harness.Row{Name: "Store.Get by key", Layout: l.String(), Unit: "ns", Sheltered: true, Ours: l.String(), Peer: peer, Figure: "get", Goal: harness.Ratio(0.9)},
-			harness.Row{Name: "Snapshot.Get by key", Layout: l.String(), Unit: "ns", Sheltered: true, Ours: l.String(), Peer: peer, Figure: "snapshot", PeerFigure: "get", Goal: harness.Ratio(1.5)})
+			harness.Row{Name: "Store.Get by key", Layout: l.String(), Unit: "ns", Sheltered: true, Ours: l.String(), Peer: peer,
+				Figure: "get", Goal: harness.Ratio(0.9)},
+			harness.Row{Name: "Snapshot.Get by key", Layout: l.String(), Unit: "ns", Sheltered: true, Ours: l.String(),
+				Peer: peer, Figure: "snapshot", PeerFigure: "get", Goal: harness.Ratio(1.5)})
 	}
 	c.Rows = append(c.Rows,
-		harness.Row{Name: "Store.Get by key, through compat", Layout: store.Live.String(), Unit: "ns", Sheltered: true, Ours: compat, Peer: peer, Figure: "get"},
-		harness.Row{Name: "Store.Get by key, decoded in us", Layout: store.Packed.String(), Unit: "us", Sheltered: true, Ours: store.Packed.String(), Figure: "get us", Goal: harness.AtMost(60)},
-		harness.Row{Name: "Snapshot.Get by key, decoded in us", Layout: store.Packed.String(), Unit: "us", Sheltered: true, Ours: store.Packed.String(), Figure: "snapshot us"},
-		harness.Row{Name: "Store.Get by key, recently read", Layout: store.Packed.String(), Unit: "ns", Sheltered: true, Ours: store.Packed.String(), Peer: peer, Figure: "again", Goal: harness.Ratio(1)})
+		harness.Row{Name: "Store.Get by key, through compat", Layout: store.Live.String(), Unit: "ns", Sheltered: true,
+			Ours: compat, Peer: peer, Figure: "get"},
+		harness.Row{Name: "Store.Get by key, decoded in us", Layout: store.Packed.String(), Unit: "us", Sheltered: true,
+			Ours: store.Packed.String(), Figure: "get us", Goal: harness.AtMost(60)},
+		harness.Row{Name: "Snapshot.Get by key, decoded in us", Layout: store.Packed.String(), Unit: "us", Sheltered: true,
+			Ours: store.Packed.String(), Figure: "snapshot us"},
+		harness.Row{Name: "Store.Get by key, recently read", Layout: store.Packed.String(), Unit: "ns", Sheltered: true,
+			Ours: store.Packed.String(), Peer: peer, Figure: "again", Goal: harness.Ratio(1)})
 	return c
 }
 
@@ -70,7 +78,8 @@ func getOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 		keys = keys[:min(len(keys), 1_000)]
 	}
 	f := thrice(func() harness.Figures {
-		return harness.Figures{"again": getEach(few, get), "get": getEach(keys, get), "snapshot": getEach(keys, fromSnapshot)}
+		return harness.Figures{"again": getEach(few, get), "get": getEach(keys, get),
+			"snapshot": getEach(keys, fromSnapshot)}
 	})
 	f["get us"], f["snapshot us"] = f["get"]/1000, f["snapshot"]/1000
 	return f, nil

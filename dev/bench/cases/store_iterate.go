@@ -28,12 +28,14 @@ func storeIterate() harness.Case {
 	}}
 	row := func(name, layout, ours, figure, unit string, goal harness.Goal) {
 		sheltered := figure == "index" // a whole list is charged with collections, which are on other threads
-		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: unit, Sheltered: sheltered, Ours: ours, Peer: peer, Figure: figure, Goal: goal})
+		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: unit, Sheltered: sheltered, Ours: ours,
+			Peer: peer, Figure: figure, Goal: goal})
 	}
 	for _, l := range layouts {
-		c.Variants = append(c.Variants, storeVariant(l.String(), func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
-			return iterateOurs(l, pods)
-		}))
+		c.Variants = append(c.Variants,
+			storeVariant(l.String(), func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
+				return iterateOurs(l, pods)
+			}))
 		index, all := harness.Goal{}, harness.Goal{}
 		name := ""
 		if l == store.Packed {
@@ -44,18 +46,20 @@ func storeIterate() harness.Case {
 		row("one namespace by index (500 of 50k), iterated"+name, l.String(), l.String(), "index", "us", index)
 		row("the whole store (50k), iterated"+name, l.String(), l.String(), "all", "ms", all)
 	}
-	row("one namespace by index (500 of 50k), through compat's ByIndex", store.Live.String(), compat, "index", "us", harness.Ratio(0.3))
+	row("one namespace by index (500 of 50k), through compat's ByIndex", store.Live.String(), compat, "index",
+		"us", harness.Ratio(0.3))
 	row("the whole store (50k), through compat's List", store.Live.String(), compat, "all", "ms", harness.Ratio(0.3))
 	// What no List can be below that returns a fresh slice: the slice, copied from another,
 	// and the collections that it causes in a process that holds the pods.
-	floor := storeVariant("slice", func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
-		held := make([]any, len(pods))
-		for i, p := range pods {
-			held[i] = p
-		}
-		took := measure.PerOpCollected(func() { runtime.KeepAlive(slices.Clone(held)) })
-		return harness.Figures{"all": took / 1e6}, nil
-	})
+	floor := storeVariant("slice",
+		func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
+			held := make([]any, len(pods))
+			for i, p := range pods {
+				held[i] = p
+			}
+			took := measure.PerOpCollected(func() { runtime.KeepAlive(slices.Clone(held)) })
+			return harness.Figures{"all": took / 1e6}, nil
+		})
 	floor.Floor = true
 	c.Variants = append(c.Variants, floor)
 	row("a fresh slice of them (50k) and no store", "", "slice", "all", "ms", harness.Goal{})
@@ -127,7 +131,8 @@ func allocates(f func()) bool {
 }
 
 // iterate measures both reads, and checks that they read what is there.
-func iterate(pods int, budget time.Duration, index func(namespace string) int, all func() int) (harness.Figures, error) {
+func iterate(pods int, budget time.Duration, index func(namespace string) int,
+	all func() int) (harness.Figures, error) {
 	if got := index(namespaceAt(0)); got != pods/storeNamespaces {
 		return nil, fmt.Errorf("the index has %d pods of a namespace and not %d", got, pods/storeNamespaces)
 	}

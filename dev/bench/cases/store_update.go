@@ -39,12 +39,17 @@ func storeUpdate() harness.Case {
 	}
 	c := harness.Case{Name: "store-update", Variants: []harness.Variant{
 		variant(peer, func(pods []*corev1.Pod) (writer, error) { in, err := peerStore(pods); return indexWriter{in}, err }),
-		variant(compat, func(pods []*corev1.Pod) (writer, error) { in, err := compatStore(pods); return indexWriter{in}, err }),
+		variant(compat, func(pods []*corev1.Pod) (writer, error) {
+			in,
+				err := compatStore(pods)
+			return indexWriter{in}, err
+		}),
 		variant(noStore, func([]*corev1.Pod) (writer, error) { return &nowhere{}, nil }),
 	}}
 	c.Variants[len(c.Variants)-1].Floor = true
 	row := func(name, layout, ours, figure string, goal harness.Goal) {
-		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "ns", Sheltered: true, Ours: ours, Peer: peer, Figure: figure, Goal: goal})
+		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "ns", Sheltered: true, Ours: ours, Peer: peer,
+			Figure: figure, Goal: goal})
 	}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, variant(l.String(), func(pods []*corev1.Pod) (writer, error) {
@@ -64,7 +69,8 @@ func storeUpdate() harness.Case {
 	return c
 }
 
-func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod, open func([]*corev1.Pod) (writer, error)) (harness.Figures, error) {
+func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod,
+	open func([]*corev1.Pod) (writer, error)) (harness.Figures, error) {
 	half := p.Size(15_000, 500)
 	changed := changes(set, pods, 2*half+updateBatch)
 	w, err := open(pods)
@@ -77,10 +83,12 @@ func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod, open
 		}
 	}
 	runtime.GC()
-	// A round of a live store is over in a twentieth of a second: there are some, there and back between two states of each object.
+	// A round of a live store is over in a twentieth of a second: there are some, there and back between two states of
+	// each object.
 	states := [][]*corev1.Pod{changed, pods}
 	var rounds []harness.Figures
-	for version, began := firstChange+len(changed), time.Now(); len(rounds) == 0 || len(rounds) < updateRounds && time.Since(began) < time.Second/2; {
+	for version, began := firstChange+len(changed), time.Now(); len(rounds) == 0 ||
+		len(rounds) < updateRounds && time.Since(began) < time.Second/2; {
 		state := states[len(rounds)%2][:2*half]
 		for _, p := range state { // the other state is stored: nobody has these now
 			p.ResourceVersion = strconv.Itoa(version)

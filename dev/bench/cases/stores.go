@@ -54,7 +54,8 @@ func ourStore(l store.Layout, readCache int, pods []*corev1.Pod) (*store.Writer[
 }
 
 // storeVariant runs f on realistic pods spread over the namespaces.
-func storeVariant(name string, f func(ctx context.Context, p *harness.Params, pods []*corev1.Pod) (harness.Figures, error)) harness.Variant {
+func storeVariant(name string, f func(ctx context.Context, p *harness.Params, pods []*corev1.Pod) (harness.Figures,
+	error)) harness.Variant {
 	return harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 		pods, _ := realPods(storePods(p))
 		spread(pods, storeNamespaces)

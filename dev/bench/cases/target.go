@@ -40,9 +40,11 @@ func sides() []side {
 	}}}
 	for _, l := range layouts {
 		all = append(all, side{compat + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
-			return &shared{SharedIndexInformer: cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
+			return &shared{SharedIndexInformer: cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{},
+				0, factoryIndexers())}, nil
 		}}, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
-			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, informer.Layout(l), informer.IndexFunc(byNamespace, store.ByNamespace[*corev1.Pod]()))
+			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, informer.Layout(l),
+				informer.IndexFunc(byNamespace, store.ByNamespace[*corev1.Pod]()))
 			return &own{Informer: inf}, err
 		}})
 	}

@@ -29,7 +29,8 @@ func writerBesideReaders() harness.Case {
 			if err != nil {
 				return nil, err
 			}
-			return contend(w, list, [][]*corev1.Pod{changed, pods[:len(changed)]}, time.Duration(p.Size(2000, 300))*time.Millisecond)
+			return contend(w, list, [][]*corev1.Pod{changed, pods[:len(changed)]},
+				time.Duration(p.Size(2000, 300))*time.Millisecond)
 		}}
 	}
 	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func([]*corev1.Pod) (writer, lister, error) {
@@ -41,7 +42,8 @@ func writerBesideReaders() harness.Case {
 	c := harness.Case{Name: "writer-beside-readers", Variants: []harness.Variant{
 		variant(peer, indexer(peerStore)), variant(compat, indexer(compatStore))}}
 	row := func(name, layout, ours string, goal harness.Goal) {
-		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "updates/s", Ours: ours, Peer: peer, Figure: "rate", Goal: goal})
+		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: "updates/s", Ours: ours, Peer: peer,
+			Figure: "rate", Goal: goal})
 	}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, variant(l.String(), func(pods []*corev1.Pod) (writer, lister, error) {
@@ -52,7 +54,8 @@ func writerBesideReaders() harness.Case {
 			goal = harness.Times(2000)
 		}
 		row("writer while 8 readers list without pause", l.String(), l.String(), goal)
-		c.Rows = append(c.Rows, harness.Row{Name: "writer while 8 readers list without pause: what they read", Layout: l.String(), Unit: "lists/s",
+		c.Rows = append(c.Rows, harness.Row{Name: "writer while 8 readers list without pause: what they read",
+			Layout: l.String(), Unit: "lists/s",
 			Ours: l.String(), Peer: peer, Figure: "lists"})
 	}
 	row("writer while 8 readers list without pause, through compat", store.Live.String(), compat, harness.Goal{})
@@ -62,7 +65,8 @@ func writerBesideReaders() harness.Case {
 	})
 	floor.Floor = true
 	c.Variants = append(c.Variants, floor)
-	row("the same readers, the writer has no store: key, version and index values", store.Live.String(), noStore, harness.Goal{})
+	row("the same readers, the writer has no store: key, version and index values", store.Live.String(),
+		noStore, harness.Goal{})
 	return c
 }
 
@@ -104,8 +108,8 @@ func iterateList(in clientgo.Indexer) {
 	}
 }
 
-// contend writes one state of the objects after the other, as long as it lasts. The clock stands still while their next versions are made;
-// the readers go on.
+// contend writes one state of the objects after the other, as long as it lasts. The clock stands still while their
+// next versions are made; the readers go on.
 func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration) (harness.Figures, error) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
@@ -144,7 +148,8 @@ func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration
 	return harness.Figures{"rate": float64(written) / took.Seconds(), "lists": float64(read) / took.Seconds()}, nil
 }
 
-// laterVersions makes objects of a later version than those of the rounds before. What is below their first level they share.
+// laterVersions makes objects of a later version than those of the rounds before. What is below their first level
+// they share.
 func laterVersions(of []*corev1.Pod, round int) []*corev1.Pod {
 	all := make([]*corev1.Pod, len(of))
 	for i := range of {

@@ -45,7 +45,8 @@ func Start(ctx context.Context, dir string) (*Cluster, error) {
 		return nil, fmt.Errorf("make the cluster's standard input: %w", err)
 	}
 	defer read.Close()
-	c := &Cluster{stdin: write, etcd: filepath.Join(dir, "mirador-devcluster", name+".etcd.sock"), said: &program.Output{}}
+	c := &Cluster{stdin: write, etcd: filepath.Join(dir, "mirador-devcluster", name+".etcd.sock"),
+		said: &program.Output{}}
 	c.cmd = exec.Command(binary, "up", "--name", name, "--no-controllers", "--until-stdin-closes")
 	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = read, c.said, c.said

@@ -52,7 +52,9 @@ type Fleet struct {
 // Start starts everything and waits until all is mirrored. Real clusters need bin/devcluster; the
 // daemon is $MIRADOR or bin/mirador in a folder above.
 func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
-	f := &Fleet{size: size, client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10, MaxIdleConnsPerHost: 16}}}
+	f := &Fleet{size: size,
+		client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10,
+			MaxIdleConnsPerHost: 16}}}
 	defer func() {
 		if err != nil {
 			f.Stop()
@@ -101,7 +103,8 @@ func (f *Fleet) simulate(configs string) error {
 		f.stops = append(f.stops, func() { srv.Close(); <-served })
 		f.sims = append(f.sims, sim)
 		name := simName(i)
-		if err := os.WriteFile(filepath.Join(configs, name+".yaml"), []byte(feed.Kubeconfig(name, "http://"+l.Addr().String())), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(configs, name+".yaml"),
+			[]byte(feed.Kubeconfig(name, "http://"+l.Addr().String())), 0o600); err != nil {
 			return fmt.Errorf("write the kubeconfig of a simulated cluster: %w", err)
 		}
 	}

@@ -81,7 +81,8 @@ func (f *Fleet) GetPath(i int) string {
 func (f *Fleet) WorkloadPath(i int) string {
 	at := i % len(f.sims)
 	pod := f.sims[at].Pod(i * 31 % templates)
-	return fmt.Sprintf("/clusters/%s/api/v1/pods?labelSelector=pod-template-hash%%3D%s", simName(at), pod.Labels["pod-template-hash"])
+	return fmt.Sprintf("/clusters/%s/api/v1/pods?labelSelector=pod-template-hash%%3D%s", simName(at),
+		pod.Labels["pod-template-hash"])
 }
 
 // AllPath asks for all pods of one simulated cluster after the other.

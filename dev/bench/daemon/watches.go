@@ -103,7 +103,8 @@ func (f *Fleet) WatchNamespaces(ctx context.Context, namespaces, n, rate int) (W
 			watches = append(watches, &watch{path: path, want: count, heard: heard{where: where}})
 		}
 	}
-	return f.load(ctx, p, watches, func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(rate) })
+	return f.load(ctx, p, watches,
+		func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(rate) })
 }
 
 // WatchMetadata opens many watches of the metadata of all pods of the whole fleet, sends n changes as fast as
@@ -281,7 +282,8 @@ func judge(p *plan, watches []*watch, sent map[sentKey]time.Duration, first time
 			}
 			got := w.heard.lines[i]
 			if got.version != s.change.Version {
-				return Watches{}, fmt.Errorf("watch %s: change %d is of version %s and not of %s", w.path, i, got.version, s.change.Version)
+				return Watches{}, fmt.Errorf("watch %s: change %d is of version %s and not of %s", w.path, i,
+					got.version, s.change.Version)
 			}
 			took = append(took, got.at-sent[sentKey{s.place.cluster, s.change.Version}])
 			i++

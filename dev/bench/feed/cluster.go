@@ -86,7 +86,8 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func status(w http.ResponseWriter, code int, reason string) {
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+	json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+		"reason": reason, "code": code})
 }
 
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {

@@ -128,7 +128,8 @@ func TestChangesComeAfterTheState(t *testing.T) {
 			versions, last = append(versions, c.Item.Version), c
 		}
 	}
-	if last.Type != source.Put || last.Item.Key != object.Key(set.Key(1)) || !versions[2].Before(versions[3]) || !versions[3].Before(versions[4]) {
+	if last.Type != source.Put || last.Item.Key != object.Key(set.Key(1)) || !versions[2].Before(versions[3]) ||
+		!versions[3].Before(versions[4]) {
 		t.Errorf("the last of %v is a %v of %s", versions, last.Type, last.Item.Key)
 	}
 }

@@ -26,7 +26,8 @@ type ListWatch struct {
 
 // NewListWatch lists the pods, whose memory it shares, at a version.
 func NewListWatch(pods []*corev1.Pod, version string) *ListWatch {
-	l := &ListWatch{list: &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, opened: make(chan struct{}, 100)}
+	l := &ListWatch{list: &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}},
+		opened: make(chan struct{}, 100)}
 	l.list.Items = make([]corev1.Pod, len(pods))
 	for i, p := range pods {
 		l.list.Items[i] = *p

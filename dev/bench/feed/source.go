@@ -78,7 +78,8 @@ func (w *watcher) Read(buf []source.Change[*corev1.Pod]) ([]source.Change[*corev
 			w.name(buf[start:])
 			return buf, &source.Error{Reason: source.Expired, Err: apierrors.FromObject(e.Object)}
 		}
-		buf = append(buf, source.Change[*corev1.Pod]{Type: source.Put, Item: object.Item[*corev1.Pod]{Value: e.Object.(*corev1.Pod)}})
+		buf = append(buf, source.Change[*corev1.Pod]{Type: source.Put,
+			Item: object.Item[*corev1.Pod]{Value: e.Object.(*corev1.Pod)}})
 		if n%together == 0 {
 			w.name(buf[start:])
 			start = len(buf)

@@ -63,8 +63,8 @@ type Row struct {
 	// Figure is the figure of Ours, PeerFigure that of Peer where it has another name.
 	Figure, PeerFigure string
 	Goal               Goal
-	// Sheltered says that the figure does not change when others take the processors: it is time that a thread or the process was given, by its own
-	// clock. Amounts of memory and numbers of things are so without saying.
+	// Sheltered says that the figure does not change when others take the processors: it is time that a thread or the
+	// process was given, by its own clock. Amounts of memory and numbers of things are so without saying.
 	Sheltered bool
 	// N is the number of objects, for the points of a growth curve.
 	N int
@@ -115,8 +115,9 @@ func (g Goal) met(ours, ratio float64) *bool {
 	return &met
 }
 
-// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and never nothing. Where
-// they lie far apart, as many again have to tell: three runs of a machine with two moods may all have met the same one on one side.
+// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and
+// never nothing. Where they lie far apart, as many again have to tell: three runs of a machine with two moods may all
+// have met the same one on one side.
 const (
 	enoughRuns   = 3
 	unknownNoise = 1.0
@@ -163,8 +164,9 @@ func (c *Case) repeat() int {
 	return c.Repeat
 }
 
-// undecided are the variants whose repetition may tell something: they have a part in a goal that the noise may decide, and
-// the floors have with them. Both sides of a row are among them, or neither. In a case without goals all are.
+// undecided are the variants whose repetition may tell something: they have a part in a goal that the noise may
+// decide, and the floors have with them. Both sides of a row are among them, or neither. In a case without goals all
+// are.
 func (c *Case) undecided(by sides) []string {
 	var names []string
 	goals := false
@@ -186,7 +188,8 @@ func (c *Case) undecided(by sides) []string {
 	return slices.Compact(names)
 }
 
-// measuredIn are the variants that have a part in a row of fewer rounds than that which nobody disturbed, unless its figure comes out the same every time.
+// measuredIn are the variants that have a part in a row of fewer rounds than that which nobody disturbed, unless its
+// figure comes out the same every time.
 func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	var names []string
 	for _, r := range c.Rows {
@@ -207,7 +210,8 @@ func (r *Row) sheltered() bool {
 
 // isTimed reports whether a variant has a part in a row that others can disturb.
 func (c *Case) isTimed(variant string) bool {
-	return slices.ContainsFunc(c.Rows, func(r Row) bool { return !r.sheltered() && slices.Contains(r.variants(), variant) })
+	return slices.ContainsFunc(c.Rows,
+		func(r Row) bool { return !r.sheltered() && slices.Contains(r.variants(), variant) })
 }
 
 func (c *Case) variant(name string) (Variant, error) {

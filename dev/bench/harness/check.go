@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A check measures everything once and what then looks worse than recorded again, until it does not or has been worse in
-// so many rounds that it is sure. Code that got slower is slower in all of them; a machine's bad minute is over in one of the next.
-// Runs of the same code lie further apart than rounds of one run: a record of several says how far.
+// A check measures everything once and what then looks worse than recorded again, until it does not or has been worse
+// in so many rounds that it is sure. Code that got slower is slower in all of them; a machine's bad minute is over in
+// one of the next. Runs of the same code lie further apart than rounds of one run: a record of several says how far.
 
 // How many rounds have to agree that a row is worse: a time, and a heap, which comes out the same.
 const (
@@ -41,13 +41,14 @@ func recordOf(rows []Result) record {
 	return all
 }
 
-// slower is how many times as slow as then the machine is now, by the times of the peers, whose code is the same: the median over all rows that
-// have one. A faster one counts as the same.
+// slower is how many times as slow as then the machine is now, by the times of the peers, whose code is the same: the
+// median over all rows that have one. A faster one counts as the same.
 func slower(before record, now []Result) float64 {
 	var all []float64
 	for _, r := range now {
 		was, known := before[r.id()]
-		if known && r.dependsOnTheMachine() && r.Unit != Exponent && r.Peer != nil && was.Peer != nil && *was.Peer > 0 && !disturbed(r.Stolen) {
+		if known && r.dependsOnTheMachine() && r.Unit != Exponent && r.Peer != nil && was.Peer != nil && *was.Peer > 0 &&
+			!disturbed(r.Stolen) {
 			all = append(all, *r.Peer / *was.Peer)
 		}
 	}
@@ -63,12 +64,13 @@ type Verdict struct {
 	Unsure []string
 	// Disturbed says which look so and tell nothing: others took the processors from every trial.
 	Disturbed []string
-	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were recorded in too
-	// few rounds, these lay far apart, or others took much of the processors, then or now.
+	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were
+	// recorded in too few rounds, these lay far apart, or others took much of the processors, then or now.
 	Compared, Blind int
 }
 
-// Compare holds what was measured against the record. Rows that were not measured now, or not recorded, are not compared.
+// Compare holds what was measured against the record. Rows that were not measured now, or not recorded, are not
+// compared.
 func Compare(recorded, now []Result) (v Verdict) {
 	before := recordOf(recorded)
 	machine := slower(before, now)
@@ -97,7 +99,8 @@ func Compare(recorded, now []Result) (v Verdict) {
 	return v
 }
 
-// worseThan says by what a row is worse than it was, if it is: by its best round, on a machine that is so many times as slow.
+// worseThan says by what a row is worse than it was, if it is: by its best round, on a machine that is so many times
+// as slow.
 func (r *Result) worseThan(was *Result, machine float64) (what string, worse bool) {
 	in := fmt.Sprintf("in the best of %d rounds", r.Runs)
 	if r.Runs == 1 {
@@ -111,7 +114,8 @@ func (r *Result) worseThan(was *Result, machine float64) (what string, worse boo
 		if r.moreIsBetter() {
 			worse = best < *was.Ratio/(1+noise)
 		}
-		return fmt.Sprintf("the ratio is %s %s, recorded %s, noise %s", Number(best), in, Number(*was.Ratio), percent(noise)), worse
+		return fmt.Sprintf("the ratio is %s %s, recorded %s, noise %s", Number(best), in, Number(*was.Ratio),
+			percent(noise)), worse
 	case r.GoalOf != OursAtMost:
 		return "", false
 	case r.dependsOnTheMachine():
@@ -121,10 +125,12 @@ func (r *Result) worseThan(was *Result, machine float64) (what string, worse boo
 			goal *= machine
 		}
 		worse = was.Met != nil && *was.Met && best > goal
-		return fmt.Sprintf("it is %s %s and misses its goal, which is %s on this machine now, recorded %s", Number(best), in, Number(goal), Number(was.Ours)), worse
+		return fmt.Sprintf("it is %s %s and misses its goal, which is %s on this machine now, recorded %s", Number(best), in,
+			Number(goal), Number(was.Ours)), worse
 	default:
 		best := r.best(r.Ours, &r.Spread.OursRange)
-		return fmt.Sprintf("it is %s %s, recorded %s, noise %s", Number(best), in, Number(was.Ours), percent(noise)), best > was.Ours*(1+noise)
+		return fmt.Sprintf("it is %s %s, recorded %s, noise %s", Number(best), in, Number(was.Ours),
+			percent(noise)), best > was.Ours*(1+noise)
 	}
 }
 
@@ -138,7 +144,8 @@ func (r *Result) noise(now *Result) float64 {
 	}
 	noise := max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
 	if r.Peer != nil && now.Peer != nil {
-		// The peer is the same code both times: what it changed by is the machine's doing, and ours may depend on it where the peer does not, or the other way round.
+		// The peer is the same code both times: what it changed by is the machine's doing, and ours may depend on it where
+		// the peer does not, or the other way round.
 		noise = max(noise, factor(*r.Peer, *now.Peer)-1)
 	}
 	return noise
@@ -175,7 +182,8 @@ func (r *Result) moreIsBetter() bool {
 	return r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s")
 }
 
-// exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in the heap.
+// exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in
+// the heap.
 func exact(unit string) bool { return unit == "B" || unit == "KiB" }
 
 // tellsNothing reports whether others took so much of the processors that a figure is theirs.
@@ -186,7 +194,8 @@ func (r *Result) dependsOnTheMachine() bool {
 	return slices.Contains([]string{"ns", "us", "ms", "s", Exponent}, r.Unit)
 }
 
-// suspected are the variants of a case that have a part in a row which looks worse than recorded, and may yet turn out not to be.
+// suspected are the variants of a case that have a part in a row which looks worse than recorded, and may yet turn
+// out not to be.
 func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {

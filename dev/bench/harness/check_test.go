@@ -63,10 +63,12 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"more where more is better", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 9000), false},
 		{"a lower rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 300), true},
 		{"a higher rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 817), false},
-		{"a time without a peer that still meets its goal", alone("ms", AtMost(2), 0.5, 0.5, 0.5), alone("ms", AtMost(2), 1.9), false},
+		{"a time without a peer that still meets its goal", alone("ms", AtMost(2), 0.5, 0.5, 0.5),
+			alone("ms", AtMost(2), 1.9), false},
 		{"and one that does not", alone("ms", AtMost(2), 0.5, 0.5, 0.5), alone("ms", AtMost(2), 2.1), true},
 		{"nor did before", alone("ms", AtMost(2), 2.5, 2.5, 2.5), alone("ms", AtMost(2), 4), false},
-		{"memory without a peer that grew below its goal", alone("MiB", AtMost(768), 500, 500, 500), alone("MiB", AtMost(768), 600), true},
+		{"memory without a peer that grew below its goal", alone("MiB", AtMost(768), 500, 500, 500),
+			alone("MiB", AtMost(768), 600), true},
 		{"a time with neither peer nor goal", alone("ms", none, 1, 1, 1), alone("ms", none, 100), false},
 		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
 	} {
@@ -83,7 +85,8 @@ func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
 	if len(v.Worse)+len(v.Unsure) > 0 || len(v.Disturbed) != 1 || !strings.Contains(v.Disturbed[0], "others took 50%") {
 		t.Errorf("a time: %+v", v)
 	}
-	for _, row := range []Row{{Unit: "ns", Sheltered: true}, {Unit: "B"}, {Unit: "MiB"}, {}, {Unit: "us"}, {Unit: "s", Goal: Ratio(1)}} {
+	for _, row := range []Row{{Unit: "ns", Sheltered: true}, {Unit: "B"}, {Unit: "MiB"}, {}, {Unit: "us"},
+		{Unit: "s", Goal: Ratio(1)}} {
 		row.Name, row.Ours, row.Peer, row.Figure = "c", "ours", "peer", "f"
 		was, now := sides{}, sides{}
 		for i, value := range far {
@@ -95,7 +98,8 @@ func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
 		before, _ := row.result(was)
 		after, _ := row.result(now)
 		v := Compare([]Result{before}, []Result{after})
-		if dependsOnOthers := row.Unit == "us" || row.Unit == "s"; len(v.Worse) == 1 == dependsOnOthers || len(v.Disturbed) == 1 != dependsOnOthers {
+		if dependsOnOthers := row.Unit == "us" || row.Unit == "s"; len(v.Worse) == 1 == dependsOnOthers ||
+			len(v.Disturbed) == 1 != dependsOnOthers {
 			t.Errorf("a figure in %q, sheltered: %v: %+v", row.Unit, row.Sheltered, v)
 		}
 	}
@@ -106,11 +110,13 @@ func looksWorse(v Verdict) bool { return len(v.Worse)+len(v.Unsure) > 0 }
 func TestACheckIsSureWhenEnoughRoundsAgree(t *testing.T) {
 	was := rounds("ns", Goal{}, 1, 1, 1)
 	said := "c (live): the ratio is 2 in the best of 4 rounds, recorded 1, noise 15%"
-	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2)}); len(v.Worse) > 0 || !slices.Equal(v.Unsure, []string{said}) {
+	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2)}); len(v.Worse) > 0 ||
+		!slices.Equal(v.Unsure, []string{said}) {
 		t.Errorf("after four rounds: %+v, want that it is not sure of %q", v, said)
 	}
 	said = "c (live): the ratio is 2 in the best of 5 rounds, recorded 1, noise 15%"
-	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2, 9)}); len(v.Unsure) > 0 || !slices.Equal(v.Worse, []string{said}) {
+	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2, 9)}); len(v.Unsure) > 0 ||
+		!slices.Equal(v.Worse, []string{said}) {
 		t.Errorf("after five rounds: %+v, want %q", v, said)
 	}
 	if v := Compare([]Result{rounds("B", Goal{}, 1)}, []Result{rounds("B", Goal{}, 2, 2)}); len(v.Worse) != 1 {
@@ -130,7 +136,8 @@ func TestATimeWithoutAPeerIsHeldToItsGoalOnThisMachine(t *testing.T) {
 		}
 	}
 	slow.Stolen = 2 * calmShare // which tells nothing about how fast the machine is
-	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, 2.9), slow}); len(v.Unsure) != 1 {
+	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside},
+		[]Result{alone("ms", goal, 2.9), slow}); len(v.Unsure) != 1 {
 		t.Errorf("the check says %+v", v)
 	}
 }
@@ -179,7 +186,8 @@ func checked() (*Case, []Result) {
 
 func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	c, recorded := checked()
-	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
+	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c},
+		began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
 	round := func(i int, slow float64) {
 		for variant, value := range map[string]float64{"slow": slow, "same": 1, "peer": 1} {
 			r.trials.add("c", variant, measured{round: i, figures: Figures{"f": value}})
@@ -195,7 +203,8 @@ func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	if got := r.again(step{c, "slow", sureRounds + 1}); len(got) != 0 {
 		t.Errorf("after %d rounds that agree %v are repeated", sureRounds, got)
 	}
-	if worse := Compare(recorded, Rows([]Case{*c}, r.trials)).Worse; len(worse) != 1 || !strings.HasPrefix(worse[0], "slow") {
+	if worse := Compare(recorded, Rows([]Case{*c}, r.trials)).Worse; len(worse) != 1 ||
+		!strings.HasPrefix(worse[0], "slow") {
 		t.Errorf("worse are %v", worse)
 	}
 	r.trials = Trials{}
@@ -210,7 +219,8 @@ func TestARecordIsAddedToUntilItTellsHowFarRoundsLieApart(t *testing.T) {
 	c, _ := checked()
 	c.Variants = append(c.Variants, Variant{Name: "heap"})
 	c.Rows = append(c.Rows, Row{Name: "heap", Unit: "B", Ours: "heap", Figure: "f"})
-	r := &runner{o: Options{Budget: time.Hour, Add: true}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
+	r := &runner{o: Options{Budget: time.Hour, Add: true}, began: time.Now(), trials: Trials{},
+		took: map[string]time.Duration{}}
 	r.trials.add("c", "heap", measured{figures: Figures{"f": 0.1}})
 	round := func(i int, stolen float64) {
 		for _, v := range []string{"slow", "same", "peer"} {

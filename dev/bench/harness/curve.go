@@ -55,7 +55,8 @@ func curvePlot(title, unit string, curves map[string][][2]float64) string {
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x(p[0]), y(p[1])))
 			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(p[0]), y(p[1]), color)
 		}
-		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), color)
+		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
+			strings.Join(path, " "), color)
 		key := top + 14*float64(i)
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="10" height="10" fill="%s"/>`+"\n", left+width+16, key, color)
 		text(&b, left+width+32, key+9, "start", name)

@@ -36,7 +36,8 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 	}
 	row := Row{Name: "r", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(0.5)}
 	res, ok := row.result(by["c"])
-	if !ok || *res.Ratio != 0.5 || !*res.Met || res.Ours != 15 || *res.Peer != 30 || *res.Spread.Ratio != 0 || res.Spread.noise() != 0 {
+	if !ok || *res.Ratio != 0.5 || !*res.Met || res.Ours != 15 || *res.Peer != 30 || *res.Spread.Ratio != 0 ||
+		res.Spread.noise() != 0 {
 		t.Errorf("%+v", res)
 	}
 	// What others took from one side of a round tells nothing about it.
@@ -70,7 +71,8 @@ func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 	for _, test := range []struct {
 		goal Goal
 		met  bool
-	}{{Ratio(0.1), true}, {Ratio(0.09), false}, {Times(0.05), true}, {Times(2), false}, {AtMost(20), true}, {AtMost(19), false}} {
+	}{{Ratio(0.1), true}, {Ratio(0.09), false}, {Times(0.05), true}, {Times(2), false}, {AtMost(20),
+		true}, {AtMost(19), false}} {
 		row := Row{Name: "r", Ours: "ours", Peer: "peer", Figure: "ns", Goal: test.goal}
 		res, ok := row.result(by["c"])
 		if !ok || *res.Ratio != 0.1 || res.Ours != 20 || *res.Peer != 200 || *res.Met != test.met {
@@ -118,7 +120,8 @@ func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
 }
 
 func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
-	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "least", Floor: true}}}
+	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"},
+		{Name: "least", Floor: true}}}
 	by := Trials{}
 	for _, v := range c.Variants {
 		by.add("c", v.Name, measured{figures: Figures{"ns": 10}})
@@ -136,7 +139,8 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 		{AtMost(10), true}, {AtMost(20), false}, {AtMost(5), false},
 	} {
 		c.Rows = []Row{{Ours: "other", Figure: "ns"}, {Ours: "ours", Peer: "peer", Figure: "ns", Goal: test.goal}}
-		for variant, open := range map[string]bool{"ours": test.open, "peer": test.open, "least": test.open, "other": false} {
+		for variant, open := range map[string]bool{"ours": test.open, "peer": test.open,
+			"least": test.open, "other": false} {
 			if got := repeated(variant); got != open {
 				t.Errorf("with the goal %v, to repeat %s is %v", test.goal, variant, got)
 			}
@@ -189,15 +193,18 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 
 // Where both do not fit into the time that is left, neither runs: medians of different minutes are no ratio.
 func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
-	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}}, Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
+	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}},
+		Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
 	for budget, want := range map[time.Duration]int{time.Hour: 2, 90 * time.Second: 0} {
-		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: Trials{}, took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
+		r := &runner{o: Options{Budget: budget}, began: time.Now(), trials: Trials{},
+			took: map[string]time.Duration{"c ours": time.Minute, "c peer": time.Minute}}
 		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1}})
 		r.trials.add("c", "peer", measured{figures: Figures{"ns": 1}})
 		if got := r.again(step{c, "ours", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated", budget, got)
 		}
-		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1000}}) // which decides about the next round, and not about this one
+		// which decides about the next round, and not about this one
+		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1000}})
 		if got := r.again(step{c, "peer", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated in the middle of a round", budget, got)
 		}
@@ -238,7 +245,8 @@ func TestTimeLeftNeverExceedsTheBudget(t *testing.T) {
 }
 
 func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 1: "1", 0.0374: "0.0374", 12.345: "12.3", 1234567: "1,234,567", 0.5: "0.5", -20: "-20"} {
+	for v, want := range map[float64]string{0: "0", 1: "1", 0.0374: "0.0374", 12.345: "12.3", 1234567: "1,234,567",
+		0.5: "0.5", -20: "-20"} {
 		if got := Number(v); got != want {
 			t.Errorf("%v is written %s, want %s", v, got, want)
 		}

@@ -38,7 +38,9 @@ ratios of the rounds, in which both sides ran within a minute, and not that of t
 	}
 	b.WriteString(".\n\n![ratios against goals](ratios.svg)\n\n")
 	table(&b, rows, func(r *Result) bool { return r.Objects == 0 })
-	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of the median, of ours and of client-go's; beside a ratio it is that of the rounds. Stolen is the share of the processors that the host gave to others during a round: those above " + percent(calmShare) + " count only where there are no others. It is 0% where the figure does not depend on it: memory, numbers of things, and time by the clock of a thread or a process.\n")
+	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of " +
+		"the median, of ours and of client-go's; beside a ratio it is that of the rounds. Stolen is the share of the " +
+		"processors that the host gave to others during a round: those above " + percent(calmShare) + " count only where there are no others. It is 0% where the figure does not depend on it: memory, numbers of things, and time by the clock of a thread or a process.\n")
 	if plots := growthPlots(rows); len(plots) > 0 {
 		b.WriteString("\n## How costs grow\n\n")
 		for _, p := range plots {
@@ -51,7 +53,8 @@ ratios of the rounds, in which both sides ran within a minute, and not that of t
 }
 
 func table(b *strings.Builder, rows []Result, which func(*Result) bool) {
-	b.WriteString("| case | layout | ours | client-go | ratio | goal | met | spread | runs | stolen |\n|---|---|---:|---:|---:|---:|---|---:|---:|---:|\n")
+	b.WriteString("| case | layout | ours | client-go | ratio | goal | met | spread | runs | stolen " +
+		"|\n|---|---|---:|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, r := range rows {
 		if which(&r) {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(r.cells(), " | "))

@@ -64,7 +64,8 @@ func ratioPlot(rows []Result) string {
 		}
 		text(&b, left-8, y+12, "end", r.label)
 		from, to := min(x(r.ratio), x(1)), max(x(r.ratio), x(1))
-		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="12" fill="%s"/>`+"\n", from, y+2, max(to-from, 1), color)
+		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="12" fill="%s"/>`+"\n", from, y+2,
+			max(to-from, 1), color)
 		if r.goal > 0 {
 			fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="3" height="16" fill="#222"/>`+"\n", x(r.goal)-1.5, y)
 		}
@@ -129,12 +130,14 @@ func fileName(title string) string {
 }
 
 func begin(b *strings.Builder, width, height int) {
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n"+
-		`<rect width="100%%" height="100%%" fill="white"/>`+"\n", width, height, width, height)
+	fmt.Fprintf(b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n"+
+			`<rect width="100%%" height="100%%" fill="white"/>`+"\n", width, height, width, height)
 }
 
 func text(b *strings.Builder, x, y float64, anchor, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#222">%s</text>`+"\n", x, y, anchor, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#222">%s</text>`+"\n", x, y, anchor,
+		html.EscapeString(s))
 }
 
 func line(b *strings.Builder, x1, y1, x2, y2 float64, color string) {

@@ -53,7 +53,8 @@ func Load(dir string) ([]Result, error) {
 	return rows, nil
 }
 
-// Improve gives the rows of a record to which rounds were added: of each the one that is made of more rounds which nobody disturbed.
+// Improve gives the rows of a record to which rounds were added: of each the one that is made of more rounds which
+// nobody disturbed.
 func Improve(recorded, now []Result) []Result {
 	before := recordOf(recorded)
 	rows := slices.Clone(now)

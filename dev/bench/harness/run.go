@@ -20,8 +20,8 @@ type Options struct {
 	Repeat int
 	// Trials is where what is measured goes; where it is not set it is only in the rows.
 	Trials Trials
-	// Add makes the run one that adds rounds to the Trials of earlier ones: of what has fewer than tell how far they lie apart, and then of what
-	// the noise may decide.
+	// Add makes the run one that adds rounds to the Trials of earlier ones: of what has fewer than tell how far they lie
+	// apart, and then of what the noise may decide.
 	Add bool
 	// Recorded, where it is set, makes the run a check: what is repeated is what looks worse than this.
 	Recorded []Result
@@ -54,7 +54,8 @@ func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error
 		params[cases[i].Name] = &p
 	}
 
-	r := &runner{o: o, cases: cases, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(), took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: o.Trials, broken: map[string]bool{}}
+	r := &runner{o: o, cases: cases, before: recordOf(o.Recorded), stolen: stolenNow, began: time.Now(),
+		took: map[string]time.Duration{}, spent: map[string]time.Duration{}, trials: o.Trials, broken: map[string]bool{}}
 	if r.trials == nil {
 		r.trials = Trials{}
 	}
@@ -164,8 +165,9 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	r.trials.add(s.c.Name, s.variant, measured{s.round, figures, readTicks().stolenSince(before)})
 }
 
-// again is what of a case is run in a further round. That is decided when the round comes to the case, for all variants
-// at once: the time is short, so it is for what the noise may decide, and what is compared runs together or not at all.
+// again is what of a case is run in a further round. That is decided when the round comes to the case, for all
+// variants at once: the time is short, so it is for what the noise may decide, and what is compared runs together or
+// not at all.
 func (r *runner) again(s step) []string {
 	if r.round.c == s.c && r.round.number == s.round {
 		return r.round.variants
@@ -196,7 +198,8 @@ func (r *runner) open(c *Case) []string {
 	return c.undecided(by)
 }
 
-// apart is how long after another the rounds of a check begin at least: they are to tell a slow minute of the machine from slow code.
+// apart is how long after another the rounds of a check begin at least: they are to tell a slow minute of the machine
+// from slow code.
 const apart = time.Minute
 
 // waitForRound waits until a round of a check may begin.

@@ -51,7 +51,8 @@ func (s Sample) Spread() float64 {
 	return (s.Max - s.Min) / 2 / math.Abs(s.Median)
 }
 
-// measured is one trial: the round it was run in, its figures, and the share of the processor time it asked for that others took.
+// measured is one trial: the round it was run in, its figures, and the share of the processor time it asked for that
+// others took.
 type measured struct {
 	round   int
 	figures Figures
@@ -87,8 +88,9 @@ func (s sides) leftAlone() sides {
 // point is what one round has of a row.
 type point struct{ ours, peer, stolen float64 }
 
-// calmest are the points that count: a processor that was taken away says nothing about the code that waited for it. Those that were disturbed count where
-// there are no others, and those that were so much that they tell nothing where there is nothing else.
+// calmest are the points that count: a processor that was taken away says nothing about the code that waited for it.
+// Those that were disturbed count where there are no others, and those that were so much that they tell nothing where
+// there is nothing else.
 func calmest(all []point) []point {
 	for _, most := range []float64{calmShare, tooMuch} {
 		if calm := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return p.stolen > most }); len(calm) > 0 {
@@ -109,9 +111,9 @@ func sampleOfPoints(all []point, figure func(point) float64) (Sample, bool) {
 	return sample, ok
 }
 
-// pairs are the rounds in which both sides have a trial, those that count. The two ran within a minute: a machine that is half
-// as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over all of its trials would
-// compare a fast minute of one with a slow one of the other.
+// pairs are the rounds in which both sides have a trial, those that count. The two ran within a minute: a machine
+// that is half as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over
+// all of its trials would compare a fast minute of one with a slow one of the other.
 func (s sides) pairs(ours, figure, peer, peerFigure string) (all []point) {
 	theirs := map[int]measured{}
 	for _, m := range s[peer] {
@@ -142,7 +144,8 @@ type Result struct {
 	Spread  Spread   `json:"spread"`
 	// Runs is how many rounds count, where there is a peer those of both.
 	Runs int `json:"runs"`
-	// Stolen is the share of the processors that others took from a trial that counts, where they took most; none where the figure does not depend on it.
+	// Stolen is the share of the processors that others took from a trial that counts, where they took most; none where
+	// the figure does not depend on it.
 	Stolen float64 `json:"stolen"`
 }
 

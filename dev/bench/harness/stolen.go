@@ -55,7 +55,8 @@ func (t ticks) stolenSince(before ticks) float64 {
 	return stolen / asked
 }
 
-// stolenNow asks for all processors for a moment, and tells how much of that it did not get: without asking one does not see it.
+// stolenNow asks for all processors for a moment, and tells how much of that it did not get: without asking one does
+// not see it.
 func stolenNow() float64 {
 	before, began := readTicks(), time.Now()
 	var all sync.WaitGroup
@@ -69,7 +70,8 @@ func stolenNow() float64 {
 	return readTicks().stolenSince(before)
 }
 
-// tooMuch is what others take when it is better to wait: a trial would take longer than the wait, and would tell nothing.
+// tooMuch is what others take when it is better to wait: a trial would take longer than the wait, and would tell
+// nothing.
 const tooMuch = 0.25
 
 // waitForCalm waits while others take much of the processors, as long as the run's patience lasts.

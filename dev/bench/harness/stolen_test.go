@@ -57,7 +57,8 @@ func TestARatioIsOfRoundsThatLeftBothSidesAlone(t *testing.T) {
 		"peer": {trial(0, 90, 0.9), trial(1, 100, 0.2), trial(2, 100, 0)},
 	}
 	res, _ := row.result(by)
-	if res.Runs != 2 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 25 || *res.Peer != 100 || res.Stolen != 0.2 {
+	if res.Runs != 2 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 25 ||
+		*res.Peer != 100 || res.Stolen != 0.2 {
 		t.Errorf("no round left both alone, two disturbed them a little: %+v", res)
 	}
 	by["peer"] = append(by["peer"], trial(3, 200, 0))

@@ -42,7 +42,8 @@ func (r *Result) cells() []string {
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "not met"}[*r.Met]
 	}
-	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread, fmt.Sprint(r.Runs), percent(r.Stolen)}
+	return []string{r.Title(), r.Layout, quantity(r.Ours, r.Unit), peer, ratio, r.goal().String(), met, spread,
+		fmt.Sprint(r.Runs), percent(r.Stolen)}
 }
 
 // spreadOf has nothing to say of what was measured once.

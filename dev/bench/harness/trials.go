@@ -12,8 +12,9 @@ import (
 	"slices"
 )
 
-// Trials are what was measured, by case: the rows are made of them. A record keeps them, so that it can be made in several runs: hours in which a
-// machine is left alone are rare on some, and rounds of one hour lie closer together than those of two.
+// Trials are what was measured, by case: the rows are made of them. A record keeps them, so that it can be made in
+// several runs: hours in which a machine is left alone are rare on some, and rounds of one hour lie closer together
+// than those of two.
 type Trials map[string]sides
 
 func (t Trials) add(c, v string, m measured) {

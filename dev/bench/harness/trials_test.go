@@ -40,7 +40,8 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
 	before := Trials{}
 	before.add("c", "ours", measured{round: 2})
-	got := plan([]Case{{Name: "c", Repeat: 1, Variants: []Variant{{Name: "ours"}}}}, Options{Trials: before, Add: true, Repeat: 2})
+	got := plan([]Case{{Name: "c", Repeat: 1, Variants: []Variant{{Name: "ours"}}}},
+		Options{Trials: before, Add: true, Repeat: 2})
 	if len(got) != 2 || got[0].round != 3 || got[1].round != 4 {
 		t.Errorf("the plan is %v", got)
 	}
@@ -52,9 +53,12 @@ func TestARecordIsMadeOfMoreRoundsThatNobodyDisturbed(t *testing.T) {
 	}
 	const much = 2 * calmShare
 	got := Improve(
-		[]Result{row("calm then", 1, 0), row("calm both times", 1, 0), row("more then", 3, 0), row("calm now", 3, much), row("never", 2, much), row("gone", 1, 0)},
-		[]Result{row("calm then", 2, much), row("calm both times", 1, 0.01), row("more then", 2, 0), row("calm now", 1, 0), row("never", 1, much), row("new", 2, much)})
-	want := []Result{row("calm then", 1, 0), row("calm both times", 1, 0.01), row("more then", 3, 0), row("calm now", 1, 0), row("never", 1, much), row("new", 2, much)}
+		[]Result{row("calm then", 1, 0), row("calm both times", 1, 0), row("more then", 3, 0), row("calm now", 3, much),
+			row("never", 2, much), row("gone", 1, 0)},
+		[]Result{row("calm then", 2, much), row("calm both times", 1, 0.01), row("more then", 2, 0), row("calm now", 1, 0),
+			row("never", 1, much), row("new", 2, much)})
+	want := []Result{row("calm then", 1, 0), row("calm both times", 1, 0.01), row("more then", 3, 0),
+		row("calm now", 1, 0), row("never", 1, much), row("new", 2, much)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the record has %+v", got)
 	}

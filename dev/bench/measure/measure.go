@@ -37,8 +37,9 @@ func LiveHeap() float64 {
 	return float64(read(liveHeap))
 }
 
-// Settle makes the process one that has run for a while: it has been given so much memory by the system, and has it free. In one that has just begun
-// and does not collect, a fifth of the time of what allocates is the kernel handing out pages, and less of it where more was thrown away before.
+// Settle makes the process one that has run for a while: it has been given so much memory by the system, and has it
+// free. In one that has just begun and does not collect, a fifth of the time of what allocates is the kernel handing
+// out pages, and less of it where more was thrown away before.
 func Settle(bytes int) {
 	const page = 4096
 	room := make([]byte, bytes)
@@ -58,9 +59,10 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Work is how long the processor works on f, which does everything on the goroutine that calls it. Unlike a clock on the wall it stands still while the host
-// gives the processor to others: with 3% of it taken, the slowest of 3,000 loops of 13 ms took 2.5 times the median by that clock and 1.4 by this one.
-// What the collector does meanwhile on other threads is in neither.
+// Work is how long the processor works on f, which does everything on the goroutine that calls it. Unlike a clock on
+// the wall it stands still while the host gives the processor to others: with 3% of it taken, the slowest of 3,000
+// loops of 13 ms took 2.5 times the median by that clock and 1.4 by this one. What the collector does meanwhile on
+// other threads is in neither.
 func Work(f func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -148,8 +150,8 @@ func Percentile(values []time.Duration, share float64) time.Duration {
 // enough is how long a measurement lasts at most whose rounds are so long that the noise of a moment does not count.
 const enough = 2 * time.Second
 
-// collect collects, unless next to nothing was allocated since it last did. A collection of two gigabytes takes a second, and half
-// of the time of a trial that reads went into collecting what had just been collected.
+// collect collects, unless next to nothing was allocated since it last did. A collection of two gigabytes takes a
+// second, and half of the time of a trial that reads went into collecting what had just been collected.
 func collect() {
 	if read(allocatedBytes)-collectedAt.Load() < 1<<20 {
 		return
@@ -162,10 +164,13 @@ func collect() {
 var collectedAt atomic.Uint64
 
 // PerOp runs f, which does n operations and all of them itself, until the time is up, and returns the
-// nanoseconds of work of one operation in the median round. There are five at least, unless they take longer than is enough.
+// nanoseconds of work of one operation in the median round. There are five at least, unless they take longer than is
+// enough.
 func PerOp(n int, budget time.Duration, f func()) float64 {
-	collect() // or the collection of what the input was made of runs beside the first measurement of a process, and not beside the others
-	f()       // warm-up
+	// or the collection of what the input was made of runs beside the first measurement of a process, and not beside the
+	// others
+	collect()
+	f() // warm-up
 	var rounds []time.Duration
 	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5 && time.Since(began) < enough; {
 		rounds = append(rounds, Work(f))

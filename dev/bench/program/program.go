@@ -30,7 +30,8 @@ func Find(variable, name string) (string, error) {
 			return "", fmt.Errorf("look for %s: %w", name, err)
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("there is no bin/%s above this folder: run `make bin/%s`, or set %s to its path", name, name, variable)
+			return "", fmt.Errorf("there is no bin/%s above this folder: run `make bin/%s`, or set %s to its path",
+				name, name, variable)
 		}
 		dir = filepath.Dir(dir)
 	}

@@ -49,17 +49,20 @@ var catalog = strings.Fields(`
 	example.com/v1/widgets/Widget example.com/v1/gadgets/Gadget example.com/v1beta1/gizmos/Gizmo snapshot.example.com/v1/volumesnapshots/VolumeSnapshot
 	argo.example.com/v1alpha1/applications/Application argo.example.com/v1alpha1/rollouts/Rollout keda.example.com/v1/scaledobjects/ScaledObject`)
 
-var busy = map[string]float64{"pods": 37, "events": 12, "endpointslices": 8, "leases": 6.5, "nodes": 1.2, "deployments": 0.8, "replicasets": 1.5, "jobs": 3}
+var busy = map[string]float64{"pods": 37, "events": 12, "endpointslices": 8, "leases": 6.5, "nodes": 1.2,
+	"deployments": 0.8, "replicasets": 1.5, "jobs": 3}
 
 func newCluster(name string, pods int, now time.Time) *cluster {
-	c := &cluster{name: name, state: "ready", origin: "kubeconfig", since: now.Add(-3*time.Hour - 12*time.Minute), lag: 0.4}
+	c := &cluster{name: name, state: "ready", origin: "kubeconfig",
+		since: now.Add(-3*time.Hour - 12*time.Minute), lag: 0.4}
 	for i, entry := range catalog {
 		parts := strings.Split(entry, "/")
 		if len(parts) == 3 {
 			parts = slices.Insert(parts, 0, "")
 		}
 		kind, global := strings.CutSuffix(parts[3], "!")
-		r := &resource{group: parts[0], version: parts[1], name: parts[2], kind: kind, namespaced: !global, state: "streaming", objects: (i * i * 7) % 450, perSecond: busy[parts[2]]}
+		r := &resource{group: parts[0], version: parts[1], name: parts[2], kind: kind, namespaced: !global,
+			state: "streaming", objects: (i * i * 7) % 450, perSecond: busy[parts[2]]}
 		switch r.name {
 		case "pods":
 			r.objects = pods
@@ -101,14 +104,18 @@ func (s *Server) document() object {
 		for i, r := range c.resources {
 			resources = append(resources, object{
 				"group": r.group, "version": r.version, "resource": r.name, "kind": r.kind, "namespaced": r.namespaced,
-				"state": r.state, "synced": r.state != "listing", "objects": r.objects, "events": int(r.perSecond*now.Sub(s.began).Seconds()) + 1000,
-				"queue": r.queue, "handlers": 1 + i%4, "lastHeardSeconds": 0.1 + float64(i%9)/10, "bytes": r.objects * 612, "epoch": 1, "error": r.err,
+				"state": r.state, "synced": r.state != "listing", "objects": r.objects,
+				"events": int(r.perSecond*now.Sub(s.began).Seconds()) + 1000,
+				"queue":  r.queue, "handlers": 1 + i%4, "lastHeardSeconds": 0.1 + float64(i%9)/10, "bytes": r.objects * 612,
+				"epoch": 1, "error": r.err,
 			})
 		}
-		clusters = append(clusters, object{"name": name, "state": c.state, "since": c.since.Format(time.RFC3339), "error": c.err,
+		clusters = append(clusters, object{"name": name, "state": c.state,
+			"since": c.since.Format(time.RFC3339), "error": c.err,
 			"version": "v1.36.3", "origin": c.origin, "lastHeardSeconds": c.lag, "resources": resources})
 	}
-	return object{"now": now.Format(time.RFC3339Nano), "memory": object{"heapBytes": 61 << 20, "rssBytes": 118 << 20}, "clusters": clusters}
+	return object{"now": now.Format(time.RFC3339Nano), "memory": object{"heapBytes": 61 << 20, "rssBytes": 118 << 20},
+		"clusters": clusters}
 }
 
 func (s *Server) getClusters(w http.ResponseWriter, r *http.Request) {
@@ -152,9 +159,11 @@ func (s *Server) postCluster(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch {
 	case s.clusters[ask.Name] != nil:
-		refuse(w, http.StatusConflict, "AlreadyExists", `a cluster called "`+ask.Name+`" is there already; choose another name`)
+		refuse(w, http.StatusConflict, "AlreadyExists", `a cluster called "`+ask.Name+
+			`" is there already; choose another name`)
 	case strings.Contains(ask.Kubeconfig, "exec:"):
-		refuse(w, http.StatusBadRequest, "BadRequest", "joining "+ask.Name+": users[0].user.exec: a plugin would run on the daemon's machine; put a token or a certificate into the kubeconfig")
+		refuse(w, http.StatusBadRequest, "BadRequest", "joining "+ask.Name+
+			": users[0].user.exec: a plugin would run on the daemon's machine; put a token or a certificate into the kubeconfig")
 	default:
 		c := newCluster(ask.Name, 100, time.Now())
 		c.state, c.origin = "syncing", "joined"

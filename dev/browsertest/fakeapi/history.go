@@ -86,7 +86,8 @@ func (s *Server) Pod(cluster, namespace, name string) (Pod, bool) {
 
 // place is where a pod is, or would be, among those of the start.
 func (c *cluster) place(namespace, name string) (int, bool) {
-	return slices.BinarySearchFunc(c.pods, namespace+"/"+name, func(b base, k string) int { return strings.Compare(b.namespace+"/"+b.name, k) })
+	return slices.BinarySearchFunc(c.pods, namespace+"/"+name,
+		func(b base, k string) int { return strings.Compare(b.namespace+"/"+b.name, k) })
 }
 
 // changes are the last states until a version, by key.

@@ -155,7 +155,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q request) {
 			return
 		}
 		if at < s.forgotten() {
-			refuse(w, http.StatusGone, "Expired", "The provided continue parameter is too old to display a consistent list result.")
+			refuse(w, http.StatusGone, "Expired",
+				"The provided continue parameter is too old to display a consistent list result.")
 			return
 		}
 	}
@@ -201,7 +202,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 			if kind == "" {
 				continue
 			}
-			event := object{"type": kind, "object": table(q.res.kind, q.fleet, c.version, []object{p.row(q.res.kind, q.fleet)}, head)}
+			event := object{"type": kind,
+				"object": table(q.res.kind, q.fleet, c.version, []object{p.row(q.res.kind, q.fleet)}, head)}
 			if enc.Encode(event) != nil {
 				return
 			}
@@ -220,7 +222,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 
 // seen is a change as somebody with this selection sees it.
 func (q request) seen(c change) (kind string, p Pod) {
-	if q.res.name != "pods" || !slices.ContainsFunc(q.clusters, func(k *cluster) bool { return k.name == c.after.Cluster }) {
+	if q.res.name != "pods" || !slices.ContainsFunc(q.clusters,
+		func(k *cluster) bool { return k.name == c.after.Cluster }) {
 		return "", p
 	}
 	was := c.before != nil && q.match(*c.before)

@@ -66,9 +66,11 @@ func (p Pod) created() time.Time {
 
 // metadata is the object's, in a cluster's own view or in the fleet's.
 func (p Pod) metadata(fleet bool) object {
-	m := object{"name": p.Name, "uid": fmt.Sprintf("%08x-0000-4000-8000-%012x", p.index, p.index), "resourceVersion": fmt.Sprint(p.Version),
+	m := object{"name": p.Name, "uid": fmt.Sprintf("%08x-0000-4000-8000-%012x", p.index, p.index),
+		"resourceVersion":   fmt.Sprint(p.Version),
 		"creationTimestamp": p.created().UTC().Format(time.RFC3339), "labels": p.labels()}
-	notes := object{"example.com/script": "#!/bin/sh\nset -e\n\techo \"hello\"\n", "example.com/yes": "yes", "example.com/number": "0123", "example.com/html": "<img src=x onerror=alert(1)>"}
+	notes := object{"example.com/script": "#!/bin/sh\nset -e\n\techo \"hello\"\n", "example.com/yes": "yes",
+		"example.com/number": "0123", "example.com/html": "<img src=x onerror=alert(1)>"}
 	if p.Namespace != "" {
 		m["namespace"] = p.Namespace
 	}
@@ -87,16 +89,20 @@ func (p Pod) metadata(fleet bool) object {
 // JSON is the whole object as the server sends it.
 func (p Pod) JSON(kind, apiVersion string, fleet bool) []byte {
 	meta := p.metadata(fleet)
-	meta["managedFields"] = []object{{"manager": "kubelet", "operation": "Update", "fieldsV1": object{"f:status": object{}}}}
+	meta["managedFields"] = []object{{"manager": "kubelet", "operation": "Update",
+		"fieldsV1": object{"f:status": object{}}}}
 	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
 	if kind == "Pod" {
 		o["spec"] = object{
-			"nodeName":                      fmt.Sprintf("node-%d", p.index%40),
-			"containers":                    []object{{"name": p.App, "image": "registry.example.com/" + p.App + ":1.25", "command": []string{"sh", "-c", "while :; do\n  date\ndone"}, "ports": []object{{"containerPort": 8080}}, "env": []object{}}},
+			"nodeName": fmt.Sprintf("node-%d", p.index%40),
+			"containers": []object{{"name": p.App, "image": "registry.example.com/" + p.App + ":1.25",
+				"command": []string{"sh", "-c", "while :; do\n  date\ndone"}, "ports": []object{{"containerPort": 8080}},
+				"env": []object{}}},
 			"terminationGracePeriodSeconds": 30,
 			"large":                         json.Number("9223372036854775807"),
 		}
-		o["status"] = object{"phase": p.phase(), "podIP": fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255)}
+		o["status"] = object{"phase": p.phase(),
+			"podIP": fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255)}
 	}
 	raw, _ := json.Marshal(o)
 	return raw
@@ -128,8 +134,10 @@ func columns(kind string, fleet bool) (cols []column) {
 	if kind != "Pod" {
 		return append(cols, column{Name: "Age", Type: "date"})
 	}
-	return append(cols, column{Name: "Ready", Type: "string"}, column{Name: "Status", Type: "string"}, column{Name: "Restarts", Type: "string"},
-		column{Name: "Age", Type: "string"}, column{Name: "IP", Type: "string", Priority: 1}, column{Name: "Node", Type: "string", Priority: 1})
+	return append(cols, column{Name: "Ready", Type: "string"}, column{Name: "Status", Type: "string"},
+		column{Name: "Restarts", Type: "string"},
+		column{Name: "Age", Type: "string"}, column{Name: "IP", Type: "string", Priority: 1}, column{Name: "Node",
+			Type: "string", Priority: 1})
 }
 
 // row is a row of a Table. Its object is the metadata, as the server includes it, but for
@@ -151,15 +159,18 @@ func (p Pod) row(kind string, fleet bool) object {
 		if p.Status != "Running" {
 			ready = "0/1"
 		}
-		cells = append(cells, ready, p.Status, fmt.Sprint(p.Restarts), age, fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255), fmt.Sprintf("node-%d", p.index%40))
+		cells = append(cells, ready, p.Status, fmt.Sprint(p.Restarts), age,
+			fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255), fmt.Sprintf("node-%d", p.index%40))
 	} else {
 		cells = append(cells, age)
 	}
-	return object{"cells": cells, "object": object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta}}
+	return object{"cells": cells, "object": object{"kind": "PartialObjectMetadata",
+		"apiVersion": "meta.k8s.io/v1", "metadata": meta}}
 }
 
 func table(kind string, fleet bool, version int64, rows []object, head bool) object {
-	t := object{"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": object{"resourceVersion": fmt.Sprint(version)}, "rows": rows, "columnDefinitions": []column{}}
+	t := object{"kind": "Table", "apiVersion": "meta.k8s.io/v1",
+		"metadata": object{"resourceVersion": fmt.Sprint(version)}, "rows": rows, "columnDefinitions": []column{}}
 	if head {
 		t["columnDefinitions"] = columns(kind, fleet)
 	}

@@ -40,7 +40,8 @@ func New(o Options) *Server {
 	if o.Tick == 0 {
 		o.Tick = time.Second
 	}
-	s := &Server{tick: o.Tick, began: time.Now(), clusters: map[string]*cluster{}, version: 1000, moved: make(chan struct{}), cut: make(chan struct{})}
+	s := &Server{tick: o.Tick, began: time.Now(), clusters: map[string]*cluster{}, version: 1000,
+		moved: make(chan struct{}), cut: make(chan struct{})}
 	for name, pods := range o.Pods {
 		s.clusters[name] = newCluster(name, pods, s.began)
 	}
@@ -130,7 +131,8 @@ func reply(w http.ResponseWriter, code int, body any) {
 }
 
 func status(code int, reason, message string) object {
-	return object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": message, "reason": reason, "code": code}
+	return object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": message,
+		"reason": reason, "code": code}
 }
 
 func refuse(w http.ResponseWriter, code int, reason, message string) {

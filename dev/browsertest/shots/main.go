@@ -39,10 +39,14 @@ const (
 var shots = []shot{
 	{name: "light", theme: "light", width: 1280, height: 860, scale: 1, hash: "#/", ready: someLanes},
 	{name: "dark", theme: "dark", width: 1280, height: 800, scale: 1, hash: "#/objects", ready: someRows},
-	{name: "detail", theme: "light", width: 1280, height: 800, scale: 1, hash: "#/objects?cluster=eu&resource=deployments.v1.apps", ready: `document.querySelectorAll('.grid-row').length >= 1`,
-		then: `document.querySelector('.grid-row').click()`, settled: `document.getElementById('detail-yaml').textContent.includes('kind') && document.getElementById('detail').getAnimations().length === 0`},
+	{name: "detail", theme: "light", width: 1280, height: 800, scale: 1,
+		hash:    "#/objects?cluster=eu&resource=deployments.v1.apps",
+		ready:   `document.querySelectorAll('.grid-row').length >= 1`,
+		then:    `document.querySelector('.grid-row').click()`,
+		settled: `document.getElementById('detail-yaml').textContent.includes('kind') && document.getElementById('detail').getAnimations().length === 0`},
 	{name: "phone", theme: "light", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/", ready: someLanes},
-	{name: "phone-objects", theme: "dark", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/objects", ready: `document.querySelectorAll('.grid-row').length >= 5`},
+	{name: "phone-objects", theme: "dark", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/objects",
+		ready: `document.querySelectorAll('.grid-row').length >= 5`},
 }
 
 func main() {
@@ -94,8 +98,12 @@ func (s shot) take(browser context.Context, url, file string) error {
 	defer cancel()
 	err := chromedp.Do(ctx,
 		command(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
-		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: s.scale, Mobile: s.phone}),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.theme}}}),
+		command(emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height,
+				DeviceScaleFactor: s.scale, Mobile: s.phone}),
+		command(emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+				Value: s.theme}}}),
 		chromedp.Navigate(url+"/"+s.hash))
 	if err != nil {
 		return err

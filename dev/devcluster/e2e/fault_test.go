@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 		if err := ask(ctx, client); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a paused server let a request end with: %v", err)
 		}
-		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 || !strings.Contains(r.stderr, "already paused") {
+		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 ||
+			!strings.Contains(r.stderr, "already paused") {
 			t.Errorf("pausing twice: %d %s", r.status, r.stderr)
 		}
 		must(t, "fault", c.name, "resume", "apiserver")
@@ -83,7 +84,8 @@ func TestFaults(t *testing.T) {
 	t.Run("RotatedCertificateIsOfTheOtherAuthorityAndTrustedByAll", func(t *testing.T) {
 		testRotate(t, c)
 	})
-	if again := strings.Fields(must(t, "kubeconfig", c.name, "--raw")); strings.Join(again, " ") != strings.Join(server, " ") {
+	if again := strings.Fields(must(t, "kubeconfig", c.name, "--raw")); strings.Join(again,
+		" ") != strings.Join(server, " ") {
 		t.Error("the kubeconfig has changed: a client that was made before would be lost")
 	}
 }
@@ -99,7 +101,8 @@ func ask(ctx context.Context, client *kubernetes.Clientset) error {
 // sure that this worked until then.
 func testCompact(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 	maps := client.CoreV1().ConfigMaps("default")
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := maps.List(t.Context(), metav1.ListOptions{})
@@ -119,7 +122,8 @@ func testCompact(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 func gone(t *testing.T, client *kubernetes.Clientset, version string) bool {
 	t.Helper()
 	seconds := int64(2)
-	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
+	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
 	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 		return true
 	}

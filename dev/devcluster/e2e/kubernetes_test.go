@@ -20,7 +20,8 @@ func TestKubectlVersionNamesTheSameReleaseOnBothSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server := v.ServerVersion.GitVersion; v.ClientVersion.GitVersion != server || !strings.Contains(string(mod), "\tk8s.io/kubernetes "+server+"\n") {
+	if server := v.ServerVersion.GitVersion; v.ClientVersion.GitVersion != server ||
+		!strings.Contains(string(mod), "\tk8s.io/kubernetes "+server+"\n") {
 		t.Errorf("client %s, server %s: want both to be what go.mod requires", v.ClientVersion.GitVersion, server)
 	}
 }

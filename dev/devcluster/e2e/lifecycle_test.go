@@ -12,7 +12,8 @@ import (
 
 func TestUpListKubeconfigAndDown(t *testing.T) {
 	c := up(t, "--no-controllers")
-	for _, want := range []string{"waiting for etcd", "waiting for the API server", "ready", "devcluster down " + c.name} {
+	for _, want := range []string{"waiting for etcd", "waiting for the API server", "ready",
+		"devcluster down " + c.name} {
 		if !strings.Contains(c.out.String(), want) {
 			t.Errorf("up did not say %q:\n%s", want, c.out)
 		}
@@ -22,7 +23,8 @@ func TestUpListKubeconfigAndDown(t *testing.T) {
 	if got := strings.Fields(header); strings.Join(got, " ") != "NAME PID AGE NODES API-SERVER KUBECONFIG" {
 		t.Errorf("list begins with %q", header)
 	}
-	if !strings.Contains(list, c.name) || !strings.Contains(list, c.kubeconfig) || !strings.Contains(list, "https://127.0.0.1:") {
+	if !strings.Contains(list, c.name) || !strings.Contains(list, c.kubeconfig) ||
+		!strings.Contains(list, "https://127.0.0.1:") {
 		t.Errorf("list does not show the cluster:\n%s", list)
 	}
 	if got := must(t, "kubeconfig", c.name); got != c.kubeconfig+"\n" {
@@ -219,7 +221,8 @@ func TestClusterEndsWithTheCommandThatItRuns(t *testing.T) {
 
 func TestWorkloadKeepsPodsComingAndGoing(t *testing.T) {
 	c := up(t, "--nodes", "1", "--workload")
-	watch := exec.Command(binary, "kubectl", "--kubeconfig", c.kubeconfig, "get", "pods", "-n", "demo", "-w", "--output-watch-events", "--no-headers")
+	watch := exec.Command(binary, "kubectl", "--kubeconfig", c.kubeconfig, "get", "pods", "-n", "demo", "-w",
+		"--output-watch-events", "--no-headers")
 	var seen output
 	watch.Stdout = &seen
 	if err := watch.Start(); err != nil {

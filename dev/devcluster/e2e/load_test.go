@@ -53,7 +53,8 @@ func TestLoadMakesRealisticPodsAndTopsUp(t *testing.T) {
 		t.Errorf("topping up led to %d pods, want 510", n)
 	}
 
-	changes := must(t, "load", "--name", c.name, "--pods", "510", "--templates", "10", "--namespaces", "4", "--churn", "40/s", "--duration", "3s")
+	changes := must(t, "load", "--name", c.name, "--pods", "510", "--templates", "10", "--namespaces", "4", "--churn",
+		"40/s", "--duration", "3s")
 	m := regexp.MustCompile(`(\d+) changes in [\d.]+ s, [\d.]+/s\n$`).FindStringSubmatch(changes)
 	if m == nil {
 		t.Fatalf("the churn does not report its rate:\n%s", changes)
@@ -71,10 +72,12 @@ func checkLoadedPod(t *testing.T, p *corev1.Pod) {
 		t.Helper()
 		t.Errorf("pod %s/%s: %s", p.Namespace, p.Name, fmt.Sprintf(format, args...))
 	}
-	if len(p.Spec.Containers) != 2 || p.Spec.Containers[0].LivenessProbe == nil || p.Spec.Containers[0].ReadinessProbe == nil {
+	if len(p.Spec.Containers) != 2 || p.Spec.Containers[0].LivenessProbe == nil ||
+		p.Spec.Containers[0].ReadinessProbe == nil {
 		fail("wants two containers and probes")
 	}
-	if !slices.ContainsFunc(p.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.FieldRef != nil }) {
+	if !slices.ContainsFunc(p.Spec.Containers[0].Env,
+		func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.FieldRef != nil }) {
 		fail("has no environment from a field")
 	}
 	access := 0
@@ -98,7 +101,8 @@ func checkLoadedPod(t *testing.T, p *corev1.Pod) {
 		fail("is managed by %q", got)
 	}
 	s := p.Status
-	if s.Phase != corev1.PodRunning || s.PodIP == "" || s.HostIP == "" || s.StartTime == nil || s.QOSClass != corev1.PodQOSBurstable {
+	if s.Phase != corev1.PodRunning || s.PodIP == "" || s.HostIP == "" || s.StartTime == nil ||
+		s.QOSClass != corev1.PodQOSBurstable {
 		fail("has the status %+v", s)
 	}
 	times := map[time.Time]bool{}
@@ -171,7 +175,8 @@ func TestLoadWorksWithoutControllers(t *testing.T) {
 	// What a run that was killed leaves behind: a deletion that nobody ends.
 	churned := loaded(t, c)
 	left := churned[0]
-	if err := c.client(t).CoreV1().Pods(left.Namespace).Delete(t.Context(), left.Name, metav1.DeleteOptions{}); err != nil {
+	if err := c.client(t).CoreV1().Pods(left.Namespace).Delete(t.Context(), left.Name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(loaded(t, c)); n != len(churned) {

@@ -56,7 +56,8 @@ type settings struct {
 	patience     time.Duration
 }
 
-// defaults sets what was not given. A check takes longer, for what looks worse until that is sure, and so does what adds to a record.
+// defaults sets what was not given. A check takes longer, for what looks worse until that is sure, and so does what
+// adds to a record.
 func (s *settings) defaults() {
 	budget, patience := 19*time.Minute, 3*time.Minute
 	switch {
@@ -76,14 +77,22 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	flags.BoolVar(&s.quick, "quick", false, "small sizes and one repetition: a smoke run")
-	flags.BoolVar(&s.check, "check", false, "compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
-	flags.BoolVar(&s.add, "add", false, "add rounds to those recorded, of the same code, until each row has three that nobody disturbed: they tell a check how far rounds lie apart")
+	flags.BoolVar(&s.check, "check", false,
+		"compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
+	flags.BoolVar(&s.add, "add", false,
+		"add rounds to those recorded, of the same code, until each row has three that nobody disturbed: they tell a "+
+			"check how far rounds lie apart")
 	flags.StringVar(&s.only, "only", "", "run the cases whose name matches this regular expression")
-	flags.StringVar(&s.out, "out", "", "folder of the results: \"results\", and none for a quick run, where nothing is given")
+	flags.StringVar(&s.out, "out", "",
+		"folder of the results: \"results\", and none for a quick run, where nothing is given")
 	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
 	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
-	flags.DurationVar(&s.budget, "budget", 0, "begin no further repetition after this time; 0 is 19m, 45m for -add and 75m for -check, which repeats only what looks worse")
-	flags.DurationVar(&s.patience, "patience", 0, "wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -add and -check; a quick run does not wait")
+	flags.DurationVar(&s.budget, "budget", 0,
+		"begin no further repetition after this time; 0 is 19m, 45m for -add and 75m for -check, which repeats only what "+
+			"looks worse")
+	flags.DurationVar(&s.patience, "patience", 0,
+		"wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -add and -check; a "+
+			"quick run does not wait")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -116,7 +125,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	s.defaults()
 	rows, failed := harness.Run(ctx, chosen, harness.Options{
-		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience, Repeat: s.repeat, Recorded: recorded,
+		Params: harness.Params{Quick: s.quick, Pods: s.pods}, Budget: s.budget, Patience: s.patience,
+		Repeat: s.repeat, Recorded: recorded,
 		Trials: trials, Add: s.add, Progress: progress, Terminal: isTerminal(progress),
 	})
 	if s.quick {
@@ -138,7 +148,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(trials.Save(s.out), harness.Save(s.out, rows, harness.ThisMachine()))
 }
 
-// added records trials beside those of earlier runs, also those of a run that was interrupted, and the table once it is whole.
+// added records trials beside those of earlier runs, also those of a run that was interrupted, and the table once it
+// is whole.
 func added(dir string, trials harness.Trials) error {
 	if err := trials.Save(dir); err != nil {
 		return err
@@ -149,7 +160,8 @@ func added(dir string, trials harness.Trials) error {
 	}
 	rows := harness.Rows(all, trials)
 	if missing := whole - len(rows); missing > 0 {
-		return fmt.Errorf("the trials are recorded, the table is not: %d of its rows have not been measured yet; -add once more goes on", missing)
+		return fmt.Errorf("the trials are recorded, the table is not: %d of its rows have not been measured yet; -add "+
+			"once more goes on", missing)
 	}
 	recorded, err := harness.Load(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -184,13 +196,16 @@ func verdict(out io.Writer, v harness.Verdict) error {
 	for _, d := range v.Disturbed {
 		fmt.Fprintln(out, "too disturbed to tell:", d)
 	}
-	fmt.Fprintf(out, "%d rows compared with the record, %d worse, %d not sure, %d too disturbed to tell (run it again, or -only their case). In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
+	fmt.Fprintf(out,
+		"%d rows compared with the record, %d worse, %d not sure, %d too disturbed to tell (run it again, or -only their "+
+			"case). In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
 		v.Compared, len(v.Worse), len(v.Unsure), len(v.Disturbed), v.Blind)
 	switch {
 	case len(v.Worse) > 0:
 		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check measures the case of one again", len(v.Worse))
 	case len(v.Unsure) > 0:
-		return fmt.Errorf("the time was over with %d rows that look worse in too few rounds to be sure: -budget 2h gives it more, -only REGEX -check measures the case of one alone", len(v.Unsure))
+		return fmt.Errorf("the time was over with %d rows that look worse in too few rounds to be sure: -budget 2h gives "+
+			"it more, -only REGEX -check measures the case of one alone", len(v.Unsure))
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
 	dir := t.TempDir()
 	var out, progress bytes.Buffer
-	if err := bench(t.Context(), []string{"-quick", "-out", dir, "-only", "^(heap|store-get|growth)$"}, &out, &progress); err != nil {
+	if err := bench(t.Context(), []string{"-quick", "-out", dir, "-only", "^(heap|store-get|growth)$"}, &out,
+		&progress); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, harness.File))
@@ -57,7 +58,8 @@ func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"heap per pod", "| packed |", "(ratios.svg)", "How costs grow", "(growth-get-by-key.svg)"} {
+	for _, want := range []string{"heap per pod", "| packed |", "(ratios.svg)", "How costs grow",
+		"(growth-get-by-key.svg)"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -138,7 +140,8 @@ func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"}, {"-quick", "-add"}, {"-add", "-check"}, {"-check", "-out", "no/such/folder"}} {
+	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"},
+		{"-quick", "-add"}, {"-add", "-check"}, {"-check", "-out", "no/such/folder"}} {
 		if err := bench(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("bench %v did not fail", args)
 		}

@@ -182,7 +182,8 @@ func (l *loader) changeLabel(ctx context.Context, ref podRef) error {
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{"track": track}}})
 }
 
-func (l *loader) patch(ctx context.Context, ref podRef, manager string, kind types.PatchType, body any, subresources ...string) error {
+func (l *loader) patch(ctx context.Context, ref podRef, manager string, kind types.PatchType, body any,
+	subresources ...string) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err

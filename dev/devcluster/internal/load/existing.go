@@ -48,7 +48,8 @@ func (l *loader) list(ctx context.Context, namespace, fields string, into *[]pod
 	for {
 		var page *metav1.PartialObjectMetadataList
 		err := retry(ctx, func(ctx context.Context) (err error) {
-			page, err = l.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx, options)
+			page, err = l.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx,
+				options)
 			return err
 		})
 		if err != nil {

@@ -124,10 +124,12 @@ func TestServerTroubleIsRetriedABoundedNumberOfTimes(t *testing.T) {
 func TestRefusalIsNotRetried(t *testing.T) {
 	calls := 0
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no"))
-	if err := retry(t.Context(), func(context.Context) error { calls++; return refusal }); !errors.Is(err, refusal) || calls != 1 {
+	if err := retry(t.Context(), func(context.Context) error { calls++; return refusal }); !errors.Is(err, refusal) ||
+		calls != 1 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
-	if worthRetrying(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "get", schema.GroupResource{}, "", "", 0, true)) == false {
+	if worthRetrying(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "get", schema.GroupResource{}, "", "",
+		0, true)) == false {
 		t.Error("a server that is busy is not asked again")
 	}
 }
@@ -166,7 +168,8 @@ func TestRequestUnderWayIsLetFinishWithinGrace(t *testing.T) {
 
 func TestParallelDoesEverythingOnceAndStopsAtTheFirstError(t *testing.T) {
 	var done [500]atomic.Int32
-	if err := parallel(t.Context(), len(done), func(_ context.Context, i int) error { done[i].Add(1); return nil }); err != nil {
+	if err := parallel(t.Context(), len(done),
+		func(_ context.Context, i int) error { done[i].Add(1); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range done {

@@ -72,7 +72,8 @@ func (l *loader) ensureNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	// Pods are refused until the controller manager has made this.
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, fmt.Errorf("the controller manager has not made it in 30 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second,
+		fmt.Errorf("the controller manager has not made it in 30 s"))
 	defer cancel()
 	for {
 		_, err := l.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
@@ -89,11 +90,13 @@ func (l *loader) ensureNamespace(ctx context.Context, name string) error {
 
 func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 	meta := func(suffix string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: t.name + suffix, Namespace: t.namespace, Labels: map[string]string{Label: t.name, "app": t.name}}
+		return metav1.ObjectMeta{Name: t.name + suffix, Namespace: t.namespace,
+			Labels: map[string]string{Label: t.name, "app": t.name}}
 	}
 	err := retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().ConfigMaps(t.namespace).Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: meta("-config"), Data: map[string]string{"config.yaml": "service: " + t.name + "\n"}}, metav1.CreateOptions{})
+			ObjectMeta: meta("-config"), Data: map[string]string{"config.yaml": "service: " + t.name +
+				"\n"}}, metav1.CreateOptions{})
 		return ignoreExists(err)
 	})
 	if err != nil {
@@ -101,7 +104,8 @@ func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 	}
 	err = retry(ctx, func(ctx context.Context) error {
 		_, err := l.client.CoreV1().Secrets(t.namespace).Create(ctx, &corev1.Secret{
-			ObjectMeta: meta("-tls"), StringData: map[string]string{"token": shortHash(l.Seed, t.name, "token")}}, metav1.CreateOptions{})
+			ObjectMeta: meta("-tls"), StringData: map[string]string{"token": shortHash(l.Seed, t.name,
+				"token")}}, metav1.CreateOptions{})
 		return ignoreExists(err)
 	})
 	if err != nil {

@@ -76,7 +76,8 @@ func runningStatus(pod *corev1.Pod, on machine) {
 	}
 	pull := 1 + mathrand.IntN(4)
 	condition := func(kind corev1.PodConditionType, seconds int) corev1.PodCondition {
-		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at(seconds), ObservedGeneration: pod.Generation}
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at(seconds),
+			ObservedGeneration: pod.Generation}
 	}
 	s := &pod.Status
 	s.ObservedGeneration = pod.Generation

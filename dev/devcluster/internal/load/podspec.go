@@ -19,7 +19,8 @@ func podSpec(r *rand.Rand, t *template) corev1.PodSpec {
 		TerminationGracePeriodSeconds: &grace,
 		EnableServiceLinks:            &no,
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
-		SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(10001)), FSGroup: new(int64(10001))},
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(10001)),
+			FSGroup: new(int64(10001))},
 		Tolerations: []corev1.Toleration{
 			{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "shop", Effect: corev1.TaintEffectNoSchedule},
 		},
@@ -112,7 +113,9 @@ func probe(path, port string, period, failures int32) *corev1.Probe {
 // resources asks for little, so that 50,000 pods leave room on a few nodes.
 func resources(cpu, cpuLimit, memory, memoryLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
-		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuLimit), corev1.ResourceMemory: resource.MustParse(memoryLimit)},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse(memory)},
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuLimit),
+			corev1.ResourceMemory: resource.MustParse(memoryLimit)},
 	}
 }

@@ -48,7 +48,8 @@ func roots(t *testing.T, d Dir) *x509.CertPool {
 func TestServingCertificateCoversTheLoopbackNamesAndNoOthers(t *testing.T) {
 	d := ensure(t)
 	cert := leaf(t, d, Serving)
-	for name, good := range map[string]bool{"127.0.0.1": true, "localhost": true, "172.20.0.1": true, "192.0.2.1": false, "example.com": false} {
+	for name, good := range map[string]bool{"127.0.0.1": true, "localhost": true, "172.20.0.1": true, "192.0.2.1": false,
+		"example.com": false} {
 		_, err := cert.Verify(x509.VerifyOptions{DNSName: name, Roots: roots(t, d)})
 		if (err == nil) != good {
 			t.Errorf("for %s: %v", name, err)
@@ -60,7 +61,8 @@ func TestClientCertificatesProveTheirUsers(t *testing.T) {
 	d := ensure(t)
 	for name, group := range map[string]string{Admin: "system:masters", ControllerManager: "", Scheduler: ""} {
 		cert := leaf(t, d, name)
-		_, err := cert.Verify(x509.VerifyOptions{Roots: roots(t, d), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		_, err := cert.Verify(x509.VerifyOptions{Roots: roots(t, d),
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -75,7 +77,8 @@ func TestClientCertificatesProveTheirUsers(t *testing.T) {
 
 func TestAuthoritiesOfTwoClustersDoNotTrustEachOther(t *testing.T) {
 	a, b := ensure(t), ensure(t)
-	_, err := leaf(t, a, Admin).Verify(x509.VerifyOptions{Roots: roots(t, b), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := leaf(t, a, Admin).Verify(x509.VerifyOptions{Roots: roots(t, b),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err == nil {
 		t.Error("one cluster's administrator is trusted by the other")
 	}

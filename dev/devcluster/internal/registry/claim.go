@@ -72,7 +72,8 @@ func (r *Registry) lock(name string) (*Claim, error) {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			f.Close()
 			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil, fmt.Errorf("cluster %q is %w: choose another --name or run `devcluster down %s`", name, ErrRunning, name)
+				return nil, fmt.Errorf("cluster %q is %w: choose another --name or run `devcluster down %s`",
+					name, ErrRunning, name)
 			}
 			return nil, fmt.Errorf("lock the name %q: %w", name, err)
 		}

@@ -80,7 +80,8 @@ func (r *Registry) check() error {
 		return fmt.Errorf("%s is not a folder of yours: remove it or set XDG_RUNTIME_DIR", r.dir)
 	}
 	if info.Mode().Perm() != 0o700 {
-		return fmt.Errorf("%s has mode %#o, so others may get at your clusters: run chmod 700 on it", r.dir, info.Mode().Perm())
+		return fmt.Errorf("%s has mode %#o, so others may get at your clusters: run chmod 700 on it",
+			r.dir, info.Mode().Perm())
 	}
 	return nil
 }
@@ -110,7 +111,8 @@ func (r *Registry) EtcdSocket(name string) string { return r.socketPath(name, "e
 // CheckSockets reports whether the cluster's sockets fit the system's limit.
 func (r *Registry) CheckSockets(name string) error {
 	if p := r.ControlSocket(name); len(p) > maxSocketPath {
-		return fmt.Errorf("the socket path %s is longer than the %d bytes a system allows: choose a shorter name or a shorter XDG_RUNTIME_DIR", p, maxSocketPath)
+		return fmt.Errorf("the socket path %s is longer than the %d bytes a system allows: choose a shorter name or a "+
+			"shorter XDG_RUNTIME_DIR", p, maxSocketPath)
 	}
 	return nil
 }

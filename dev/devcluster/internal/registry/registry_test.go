@@ -54,7 +54,8 @@ func TestNameIsClaimedOnce(t *testing.T) {
 	r := open(t)
 	c := claim(t, r, Entry{Name: "dev"})
 	defer c.Release()
-	if _, err := r.Claim(Entry{Name: "dev"}); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), "devcluster down dev") {
+	if _, err := r.Claim(Entry{Name: "dev"}); !errors.Is(err, ErrRunning) ||
+		!strings.Contains(err.Error(), "devcluster down dev") {
 		t.Errorf("a second claim: %v", err)
 	}
 }
@@ -128,7 +129,8 @@ func TestKilledSupervisorsNameCanBeClaimedAgain(t *testing.T) {
 func TestNamesAreDNSLabels(t *testing.T) {
 	for name, good := range map[string]bool{
 		"dev": true, "a": true, "a-1": true, strings.Repeat("a", 63): true,
-		"": false, "-a": false, "a-": false, "A": false, "a.b": false, "a/b": false, "a b": false, strings.Repeat("a", 64): false,
+		"": false, "-a": false, "a-": false, "A": false, "a.b": false, "a/b": false, "a b": false,
+		strings.Repeat("a", 64): false,
 	} {
 		if err := CheckName(name); (err == nil) != good {
 			t.Errorf("CheckName(%q) = %v", name, err)

@@ -110,7 +110,8 @@ func (d dataDir) lockState() (*os.File, state, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, st, environment("the data folder is damaged: %s: %w: remove the folder or choose another --data", d.statePath(), err)
+		return nil, st, environment("the data folder is damaged: %s: %w: remove the folder or choose another --data",
+			d.statePath(), err)
 	}
 	return f, st, nil
 }

@@ -26,7 +26,8 @@ const (
 
 // poll calls check until it returns nothing left to wait for, or an error. It
 // ends early when ctx does, with the cause of that.
-func (c *Cluster) poll(ctx context.Context, timeout time.Duration, check func(context.Context) (missing string, err error)) error {
+func (c *Cluster) poll(ctx context.Context, timeout time.Duration,
+	check func(context.Context) (missing string, err error)) error {
 	deadline := time.Now().Add(timeout)
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -108,7 +109,8 @@ func (c *Cluster) readyNodes(ctx context.Context, client kubernetes.Interface) i
 	if err != nil {
 		return 0
 	}
-	leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx,
+		metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return 0
 	}

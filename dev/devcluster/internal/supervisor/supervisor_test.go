@@ -13,8 +13,10 @@ import (
 
 func TestLastLinesBeginWithTheReason(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
-		"panic":     {"chatter\npanic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\tx.go:1\nexit\nlater\n", "panic: boom|goroutine 1 [running]:|main.main()|x.go:1|exit"},
-		"klog":      {"I1115 a\nE1115 10:00:00 run.go:72] \"command failed\" err=\"failed to listen\"\n", "E1115 10:00:00 run.go:72] \"command failed\" err=\"failed to listen\""},
+		"panic": {"chatter\npanic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\tx.go:1\nexit\nlater\n",
+			"panic: boom|goroutine 1 [running]:|main.main()|x.go:1|exit"},
+		"klog": {"I1115 a\nE1115 10:00:00 run.go:72] \"command failed\" err=\"failed to listen\"\n",
+			"E1115 10:00:00 run.go:72] \"command failed\" err=\"failed to listen\""},
 		"no reason": {"1\n2\n3\n4\n5\n6\n", "2|3|4|5|6"},
 		"empty":     {"", ""},
 	} {
@@ -119,7 +121,8 @@ func TestFaultsAreCheckedBeforeTheyAreSent(t *testing.T) {
 			t.Errorf("%s: %v", action, err)
 		}
 	}
-	for _, bad := range []faultRequest{{"tickle", part.Etcd}, {Pause, "kubelet"}, {Pause, ""}, {Compact, part.Etcd}, {Rotate, part.APIServer}} {
+	for _, bad := range []faultRequest{{"tickle", part.Etcd}, {Pause, "kubelet"}, {Pause, ""}, {Compact, part.Etcd},
+		{Rotate, part.APIServer}} {
 		if CheckFault(bad.Action, bad.Part) == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
