@@ -59,9 +59,9 @@ staticcheck: bin/staticcheck bin/devcluster
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
-	$(GO) test -count=1 ./dev/rules # its verdict depends on files that the test cache does not see
+	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v /dev/chaos) # chaos counts requests, so it runs alone
+	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos counts requests, so it runs alone
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos

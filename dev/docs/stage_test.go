@@ -50,26 +50,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var build struct {
-	once sync.Once
-	err  error
-}
-
 // program returns the path of mirador, built once.
 func program(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(folder, "bin", "mirador")
-	build.once.Do(func() {
-		out, err := exec.Command("go", "build", "-o", path, root+"/cmd/mirador").CombinedOutput()
-		if err != nil {
-			build.err = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
-	if build.err != nil {
-		t.Fatalf("build mirador: %v", build.err)
+	path, err := built()
+	if err != nil {
+		t.Fatalf("build mirador: %v", err)
 	}
 	return path
 }
+
+// built builds mirador without debug information, which makes linking quicker.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(folder, "bin", "mirador")
+	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, root+"/cmd/mirador").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
 
 // stage is what the commands of the pages run on: a cluster that two contexts, eu and us, lead to, a daemon that mirrors
 // both, another one with a token and TLS, and a folder with the files that the pages name.
@@ -83,6 +82,7 @@ var pageAddress = regexp.MustCompile(`the page: +https?://([^/]+)/`)
 
 func setStage(t *testing.T) *stage {
 	t.Helper()
+	go built() // while the cluster starts; program waits for it
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	s := &stage{work: filepath.Join(folder, "work")}
 	write := func(name, text string) {
