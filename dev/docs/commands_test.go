@@ -104,6 +104,19 @@ func matches(text string) bool {
 	return false
 }
 
+var makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z0-9-]*)")
+
+func TestMakeTargetsExist(t *testing.T) {
+	makefile := readFile(t, "Makefile")
+	for _, page := range append(pages(t), "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md") {
+		for _, m := range makeTarget.FindAllStringSubmatch(readFile(t, page), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s names make %s, which the Makefile does not have", page, m[1])
+			}
+		}
+	}
+}
+
 var (
 	serves  = regexp.MustCompile(`^mirador serve\b`)
 	follows = regexp.MustCompile(`^mirador watch\b|^(mirador|kubectl) .*(--watch|-w)( |$)`)
