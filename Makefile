@@ -14,6 +14,7 @@ DEVCLUSTER_SRC := $(shell find dev/devcluster -name '*.go' -not -name '*_test.go
 MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
+comma := ,
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
@@ -33,9 +34,36 @@ run: bin/devcluster bin/mirador ## two real local clusters with a living workloa
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
+# Tests on a cluster wait more than they compute, so two groups of them run at a time. What measures runs alone.
 .PHONY: test
-test: check unit chaos-test integration e2e conformance web-test bench-test ## every check there is
+test: check bin/devcluster bin/mirador bin/quickstart needed ## every check for every change; make nightly has the long ones
+	@$(MAKE) --no-print-directory --output-sync=line -j2 unit beside-unit
+	@$(MAKE) --no-print-directory bench-test
 	@printf '\nAll checks passed.\n'
+
+.PHONY: beside-unit
+beside-unit:
+	@$(MAKE) --no-print-directory -j1 chaos-test web-test e2e integration conformance
+
+.PHONY: quick
+quick: fmt ## tests that need no cluster, without the race detector: for the inner loop, at most 90 seconds
+	$(call say,tests that need no cluster)
+	@all=$$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...) && \
+	printf '%s\n' "$$all" | sed -n '/dev\/testcluster/s/ .*//p' | sed 's,^[^/]*/[^/]*/[^/]*/,,' | tr '\n' ' ' | \
+		sed 's/^/left to make test, because they need a cluster: /; s/$$/\n/' && \
+	$(GO) test $$(printf '%s\n' "$$all" | sed '/dev\/testcluster/d; s/ .*//')
+
+# Every part runs, whatever became of those before it. What measures comes last.
+.PHONY: nightly
+nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
+	@failed=; for part in full-numbers 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
+		'fuzz MINUTES=10' bench-check; do $(MAKE) --no-print-directory $$part || failed="$$failed $${part%% *}"; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+.PHONY: full-numbers
+full-numbers: bin/devcluster needed ## tests that make test runs with small numbers, with the full ones: MIRADOR_NIGHTLY=1
+	$(call say,100$(comma)000 reads$(comma) 20$(comma)000 pods under churn and the like)
+	MIRADOR_NIGHTLY=1 $(GO) test -race -count=1 -timeout 2h $$(grep -rl --include='*_test.go' MIRADOR_NIGHTLY . | xargs -n1 dirname | sort -u)
 
 .PHONY: check
 check: fmt vet staticcheck ## gofmt, vet, staticcheck
@@ -61,7 +89,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos counts requests, so it runs alone
+	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos has a target of its own
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos
