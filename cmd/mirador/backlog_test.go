@@ -136,6 +136,7 @@ func follows(body io.Reader) (events int, err error) {
 	return events, nil
 }
 
+// It has 14 such watchers, and 36 if MIRADOR_NIGHTLY is set.
 func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
