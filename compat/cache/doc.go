@@ -1,4 +1,4 @@
-// Package cache is client-go's dev/tools/cache over our engine. Existing code changes
+// Package cache is client-go's tools/cache over our engine. Existing code changes
 // one import:
 //
 //	import "k8s.io/client-go/tools/cache"                     // before
