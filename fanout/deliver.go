@@ -10,14 +10,14 @@ import (
 )
 
 // wake makes sure that the handler looks at everything that was done before the
-// call. Where nobody calls it, somebody will.
+// call, on the runner that is calling it now or on another one.
 func (s *Subscription[T]) wake() {
 	if s.notify() {
 		s.start()
 	}
 }
 
-// notify is wake for who starts the handler himself where that is to be done.
+// notify is like wake, but leaves it to the caller to schedule the handler where start is true.
 func (s *Subscription[T]) notify() (start bool) {
 	if s.activity.Load() == notified {
 		return false // it has not looked yet
@@ -25,9 +25,9 @@ func (s *Subscription[T]) notify() (start bool) {
 	return s.activity.Swap(notified) == idle
 }
 
-// start puts the handler into the line of those that have something to do.
+// start queues the handler for the runners.
 func (s *Subscription[T]) start() {
-	s.fan.call(line[T]{s, s}, false)
+	s.fan.schedule(handlerList[T]{s, s})
 }
 
 // run delivers until there is nothing left.

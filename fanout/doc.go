@@ -4,10 +4,9 @@
 // A publisher hands over batches of events, numbered by a sequence that grows.
 // They form one chain that all handlers share; each handler has its own place in
 // it and reads at its own pace. A batch is garbage when the last handler has
-// passed it. Handlers that have something to do stand in a line, and runners,
-// goroutines that are there only while somebody stands in it, call one after the
-// other. A publisher that lets Attend call it is a runner too, and calls the handlers
-// of what it has published itself.
+// passed it. Handlers that have events to deliver are in a queue, and runners,
+// goroutines that exist only while that queue is not empty, call one after the
+// other.
 //
 // What it promises:
 //
@@ -19,8 +18,8 @@
 //     publisher has marked the initial state complete and all of it was
 //     delivered (P5).
 //   - Isolation. Publish never waits for a handler, and no handler waits for
-//     another: whenever one stands in the line, a runner is on its way to it that
-//     is in no callback. A panic is caught, counted and reported, and the handler
+//     another: while any is queued, a runner that is in no callback is about to
+//     take it. A panic is caught, counted and reported, and the handler
 //     goes on with the next event; so does one that ends its goroutine (P7). A
 //     goroutine calls other handlers too, so a callback must leave it as it found
 //     it: who locks it to its thread unlocks it.
@@ -38,7 +37,5 @@
 //
 // What it costs: Publish allocates one small node for a batch, whatever the
 // number of handlers, does a few atomic operations for each handler, and starts at
-// most one goroutine. That one starts at most one more while callbacks are quick. PublishHere
-// starts none, and its caller then one, which stands by, unless its worker knows somebody who does.
-// An idle handler holds no goroutine and pins no batch.
+// most one goroutine. That one starts at most one more while callbacks are quick. An idle handler holds no goroutine and pins no batch.
 package fanout

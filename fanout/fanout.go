@@ -46,10 +46,8 @@ type Fanout[T any] struct {
 	// far as there are batches; 0 while that is not known.
 	mark atomic.Uint64
 
-	turns turns[T]
-	runFn func() // f.runner, made once so that starting it allocates nothing
-
-	worker Worker // of Attend
+	runQueue runQueue[T]
+	runFn    func() // f.runner, made once so that starting it allocates nothing
 
 	mu      sync.Mutex
 	tail    *node[T]           // the empty end of the chain
@@ -92,23 +90,17 @@ func (f *Fanout[T]) now() int64 { return int64(time.Since(f.born)) + 1 }
 // events has a number too: publish it, so that handlers know that there is
 // nothing in it to wait for. After Stop it does nothing.
 func (f *Fanout[T]) Publish(seq uint64, events []object.Event[T]) {
-	f.publish(seq, events, nil, false)
-}
-
-// PublishHere is Publish for the work that Attend was given, and nobody else: the handlers are
-// called when the work has returned.
-func (f *Fanout[T]) PublishHere(seq uint64, events []object.Event[T]) {
-	f.publish(seq, events, nil, true)
+	f.publish(seq, events, nil)
 }
 
 // PublishState is Publish for a batch that is a whole state, every object of it new: each
 // handler reads it at its own pace, as Adds marked Initial, and nobody holds it as
 // events. The state counts as one event where a backlog is bounded.
 func (f *Fanout[T]) PublishState(seq uint64, state iter.Seq[object.Event[T]]) {
-	f.publish(seq, nil, state, false)
+	f.publish(seq, nil, state)
 }
 
-func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq[object.Event[T]], here bool) {
+func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq[object.Event[T]]) {
 	size := len(events)
 	if state != nil {
 		size = 1
@@ -132,16 +124,16 @@ func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq
 	n.next.Store(end)
 	f.lastSeq.Store(seq)
 	f.mu.Unlock()
-	var woken line[T]
+	var ready handlerList[T]
 	for _, s := range subs {
 		if s.coalescing.Load() || int64(end.start-s.position.Load()) > s.maxBacklog {
 			s.absorb(end)
 		}
 		if s.notify() {
-			woken.add(s)
+			ready.add(s)
 		}
 	}
-	f.call(woken, here)
+	f.schedule(ready)
 }
 
 // MarkSynced says that the initial state was complete with batch seq. Call it
@@ -151,13 +143,13 @@ func (f *Fanout[T]) MarkSynced(seq uint64) {
 	f.mark.Store(min(seq, f.linked) + 1)
 	subs := f.subs
 	f.mu.Unlock()
-	var woken line[T]
+	var ready handlerList[T]
 	for _, s := range subs {
 		if s.notify() {
-			woken.add(s)
+			ready.add(s)
 		}
 	}
-	f.call(woken, false)
+	f.schedule(ready)
 }
 
 // Join adds a handler. What is published from now on is delivered to it, after

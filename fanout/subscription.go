@@ -82,7 +82,7 @@ type Subscription[T any] struct {
 	crashing   bool
 	position   atomic.Uint64 // cursor.start, for the publisher
 	maxBacklog int64
-	behind     *Subscription[T] // in a line: the next
+	nextReady  *Subscription[T] // in a handlerList: the next
 	handle     func(*object.Event[T])
 	mu         sync.Mutex
 	cursor     *node[T] // the first batch that was neither begun nor folded; nil when removed

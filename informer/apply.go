@@ -143,11 +143,7 @@ func (i *Informer[T]) commit() {
 // for its number.
 func (i *Informer[T]) publish() {
 	i.events.Add(uint64(len(i.batch.events)))
-	if i.here {
-		i.fan.PublishHere(i.batch.seq, i.batch.events)
-	} else {
-		i.fan.Publish(i.batch.seq, i.batch.events)
-	}
+	i.fan.Publish(i.batch.seq, i.batch.events)
 	i.batch.events = nil // the handlers own it now
 }
 
@@ -251,24 +247,6 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 func (i *Informer[T]) pass(d *object.Delta[T]) {
 	i.openBatch()
 	i.batch.reach(d)
-}
-
-// alone is put and commit for a change that came past the queue and with which nothing is the matter. It reports false, having done
-// nothing, where something is.
-func (i *Informer[T]) alone(d *object.Delta[T]) bool {
-	b := &i.batch
-	if b.torn != "" || len(b.past) > 0 || d.Item.Decode != nil {
-		return false // versions do not say what is news, or the object is not at hand
-	}
-	now, old, seq := i.writer.PutAlone(&d.Item)
-	if now == nil {
-		return false
-	}
-	b.version, b.seq = now.Version, seq
-	i.changed(old, now, now.Version, false)
-	i.publish()
-	i.waiting.advance(now.Version)
-	return true
 }
 
 func (i *Informer[T]) remove(d *object.Delta[T]) {

@@ -10,7 +10,7 @@ import (
 )
 
 // WithSteps makes an informer whose Run can be taken apart by Step.
-func WithSteps[T any](sink func(q *queue.Batches[T]) (reflector.Sink[T], func() bool), handlers func(handler string, run func())) Option {
+func WithSteps[T any](sink func(q *queue.Batches[T]) reflector.Sink[T], handlers func(handler string, run func())) Option {
 	return optionFunc(func(s *settings) error {
 		s.steps = &steps[T]{sink: sink, handlers: handlers}
 		return nil
@@ -47,11 +47,6 @@ func (i *Informer[T]) Writable() bool {
 	}
 	i.write.Unlock()
 	return true
-}
-
-// ConsumeUntil is what Run's goroutine does.
-func (i *Informer[T]) ConsumeUntil(ctx context.Context, q *queue.Batches[T], relieve func()) {
-	i.consume(ctx, q, relieve)
 }
 
 // Reflect lets the reflector do the next thing, and says how long it then waits. Once

@@ -52,7 +52,6 @@ type Informer[T any] struct {
 	writing atomic.Bool
 	writer  *store.Writer[T]
 	batch   batch[T]
-	here    bool // it is held by the goroutine that reads the source
 
 	mu     sync.Mutex
 	state  lifecycle
@@ -111,10 +110,10 @@ func (i *Informer[T]) prepare() error {
 		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
 	}
 	q := queue.NewBatches[T](waiting)
-	sink := &direct[T]{i: i, queue: q, idle: q.Idle}
+	var sink reflector.Sink[T] = q
 	steps, _ := i.cfg.steps.(*steps[T])
 	if steps != nil {
-		sink.queue, sink.idle = steps.sink(q)
+		sink = steps.sink(q)
 	}
 	var at object.Version
 	unsure := false

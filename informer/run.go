@@ -33,41 +33,20 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	i.load()
 
-	p := &producer[T]{i: i, ctx: ctx, refl: refl, queue: q}
-	p.running.Add(1)
-	fan.Attend(p)
-	i.consume(ctx, q, fan.Relieve)
-	<-ctx.Done() // should reading have ended before: what is in the store stays there until then
-	p.running.Wait()
+	var reader sync.WaitGroup
+	reader.Go(func() { i.read(ctx, refl, q) })
+	i.consume(ctx, q)
+	<-ctx.Done() // if reading ended before that, the store stays readable until then
+	reader.Wait()
 	return i.finish(fan, q)
 }
 
-// producer reads the source. Its work is done where the handlers are called: see direct.
-type producer[T any] struct {
-	i       *Informer[T]
-	ctx     context.Context
-	refl    *reflector.Reflector[T]
-	queue   *queue.Batches[T]
-	running sync.WaitGroup
-}
-
-// Work lets the reflector have its next turn, and reports whether there is another.
-func (p *producer[T]) Work() (more bool) {
-	more, err := p.refl.Turn(p.ctx)
-	if err != nil && !errors.Is(err, queue.ErrClosed) && p.ctx.Err() == nil {
-		p.i.problem("reflect", "", err)
+// read mirrors the source into the queue until ctx ends.
+func (i *Informer[T]) read(ctx context.Context, refl *reflector.Reflector[T], q *queue.Batches[T]) {
+	defer q.Close() // also if the source ends this goroutine
+	if err := refl.Run(ctx); err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
+		i.problem("reflect", "", err)
 	}
-	return more
-}
-
-// StandBy calls the consumer in, who waits while the producer does his work.
-func (p *producer[T]) StandBy() bool { return p.queue.Nudge() }
-
-// Over ends the reflector, and tells the consumer.
-func (p *producer[T]) Over() {
-	defer p.running.Done()
-	p.refl.Close()
-	p.queue.Close()
 }
 
 // finish is the end of a Run whose reflector has ended.
@@ -220,20 +199,11 @@ func (i *Informer[T]) load() {
 // keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
 const keptBuffer = 4
 
-// consume takes batches off the queue until it is closed, and stands by for who calls the handlers: whenever it was nudged it calls
-// relieve. When ctx has ended, what waits in the queue is left alone.
-func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T], relieve func()) {
-	defer func() {
-		if q.Retire() { // for the last time, by who did not know that the consumer goes away
-			relieve()
-		}
-	}()
+// consume stores and publishes what is in the queue until that is closed. When ctx has ended, the rest is dropped.
+func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
 	var buf []object.Delta[T]
 	for ctx.Err() == nil {
-		if err := q.Wait(context.Background()); err == queue.ErrNudged {
-			relieve()
-			continue
-		} else if err != nil {
+		if q.Wait(context.Background()) != nil {
 			return
 		}
 		buf = q.Take(buf[:0])

@@ -57,9 +57,8 @@ func (s *simulated) build(from *informertest.SimState) error {
 		informer.QueueBytes(s.setup.QueueBytes),
 		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
 		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
-		informer.WithSteps[*corev1.Pod](func(q *queue.Batches[*corev1.Pod]) (reflector.Sink[*corev1.Pod], func() bool) {
-			k := &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
-			return k, k.idle
+		informer.WithSteps[*corev1.Pod](func(q *queue.Batches[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
+			return &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
 		}, s.setup.Go),
 	}
 	if s.setup.Variant%6 != 1 { // without a log there is a short way into the store
@@ -94,14 +93,6 @@ type steppedSink struct {
 	queue *queue.Batches[*corev1.Pod]
 	bytes int
 	wait  func(ready func() bool)
-	asked int
-}
-
-// idle lets every other push that finds the queue empty go past it.
-func (k *steppedSink) idle() bool {
-	n, _ := k.queue.Depth()
-	k.asked++
-	return n == 0 && k.asked%2 == 0
 }
 
 func (k *steppedSink) Push(ctx context.Context, deltas []object.Delta[*corev1.Pod]) error {

@@ -50,7 +50,6 @@ type Batches[T any] struct {
 
 	// A waiting side says so under the lock and is then sent one token.
 	consumerWaits, producerWaits bool
-	nudged                       bool // the next Wait is to say so
 	filled, drained              chan struct{}
 }
 
@@ -132,17 +131,15 @@ func (q *Batches[T]) awaitRoom(ctx context.Context) error {
 
 func (q *Batches[T]) full() bool { return q.bytes >= q.opts.ListBytes && !q.opts.KeepAll }
 
-// Wait returns when there is something to take. The error is ErrNudged after a Nudge, whatever
-// else there is; ErrClosed once the queue is closed and empty; or it says that ctx ended before anything came.
+// Wait returns when there is something to take. The error is ErrClosed once the queue is closed and empty, or says
+// that ctx ended before anything came.
 func (q *Batches[T]) Wait(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		some, closed, nudged := q.deltas > 0, q.closed, q.nudged
-		q.consumerWaits, q.nudged = !some && !closed, false
+		some, closed := q.deltas > 0, q.closed
+		q.consumerWaits = !some && !closed
 		q.mu.Unlock()
 		switch {
-		case nudged:
-			return ErrNudged
 		case some:
 			return nil
 		case closed:
@@ -154,38 +151,6 @@ func (q *Batches[T]) Wait(ctx context.Context) error {
 			return fmt.Errorf("wait for deltas: %w", ctx.Err())
 		}
 	}
-}
-
-// Nudge lets the Wait of a consumer with nothing to do return ErrNudged, and reports whether there is such a consumer. It is for a
-// producer with something else to do for who is only waiting. A consumer that was nudged counts as waiting until its next Wait, and
-// must not go away before that, nor without a Retire.
-func (q *Batches[T]) Nudge() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.consumerWaits || q.closed {
-		return false
-	}
-	q.nudged = true
-	token(q.filled)
-	return true
-}
-
-// Retire says that the consumer does not wait any more, and reports whether it was nudged since its last Wait.
-func (q *Batches[T]) Retire() (nudged bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	nudged, q.nudged, q.consumerWaits = q.nudged, false, false
-	return nudged
-}
-
-// Idle reports whether the consumer waits and there is nothing to take. To the producer,
-// and to nobody else, that is good until its next Push: meanwhile it may do what the
-// consumer would.
-func (q *Batches[T]) Idle() bool {
-	q.mu.Lock()
-	idle := q.consumerWaits && q.deltas == 0 && !q.closed
-	q.mu.Unlock()
-	return idle
 }
 
 // Take moves up to MaxBatch deltas out of the queue and appends them to buf, in

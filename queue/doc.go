@@ -41,8 +41,6 @@
 //     and one delta for each key that changed since.
 //   - Filling and emptying the queue allocates nothing once it has its size, and
 //     after a burst or a list the memory is given back.
-//   - While nothing waits and the consumer is not busy, Idle says so, and the producer may do
-//     the consumer's work itself. A Nudge then calls the consumer to something else.
 //
 // All methods of both may be called from any goroutine, except that Batches has
 // one producer and one consumer.

@@ -9,9 +9,6 @@ import (
 // they are empty, Batches.Push at once.
 var ErrClosed = errors.New("the queue is closed")
 
-// ErrNudged is what Batches.Wait says after a Nudge.
-var ErrNudged = errors.New("the consumer was nudged")
-
 // KeyError says that the Key function of a DeltaFIFO gave no key for an object.
 type KeyError struct {
 	// Obj is the object in question.

@@ -48,15 +48,9 @@ type Reflector[T any] struct {
 	list  *listing[T]
 	watch *watching[T]
 
-	// left is what a step that has handed on changes left to the next one: what becomes of a
-	// stream that is over can take its time, and the sink's own handlers may be called by
-	// who steps, between two steps.
-	left func(ctx context.Context) (time.Duration, error)
-
 	items   []object.Item[T]
 	changes []source.Change[T]
 	deltas  []object.Delta[T]
-	untidy  bool // changes of a stream were handed on: see tidy
 	beat    heartbeat
 }
 
@@ -85,42 +79,25 @@ func (r *Reflector[T]) Health() Health { return r.board.read() }
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	defer r.Close()
 	for {
-		if more, err := r.Turn(ctx); !more {
+		wait, err := r.Step(ctx)
+		switch {
+		case err == nil && wait <= 0: // if ctx has ended, the next Step returns its error
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
+		case !sleep(ctx, wait):
+			return nil
 		}
 	}
 }
 
-// Turn is one round of Run, for callers that do something else between two of them: a Step and the
-// wait after it. Where there is no more, err is what Run would return, and the caller
-// is to call Close.
-func (r *Reflector[T]) Turn(ctx context.Context) (more bool, err error) {
-	wait, err := r.Step(ctx)
-	switch {
-	case err == nil && wait <= 0:
-		return true, nil // should ctx have ended, the next Step finds that
-	case ctx.Err() != nil:
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	return sleep(ctx, wait), nil
-}
-
 // Step does the next thing there is to do and returns how long to wait before
-// the next step. It blocks only in the source and the sink. A step that has handed on
-// changes of a stream returns then, without a wait. Its error is the
+// the next step. It blocks only in the source and the sink. Its error is the
 // sink's, or that ctx has ended; what the source does wrong is not an error here.
 func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
-	}
-	if r.untidy {
-		r.tidy()
-	}
-	if left := r.left; left != nil {
-		r.left = nil
-		return left(ctx)
 	}
 	switch r.phase {
 	case choosing:
@@ -141,9 +118,6 @@ func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 // Close gives up what is open and marks the reflector stopped. The position is
 // kept: a later Step goes on from there, with a new list if one was half read.
 func (r *Reflector[T]) Close() {
-	if r.untidy {
-		r.tidy()
-	}
 	r.closeStreams()
 	switch r.phase {
 	case reading, initial, opening:
@@ -163,7 +137,6 @@ func (r *Reflector[T]) Relist() {
 }
 
 func (r *Reflector[T]) closeStreams() {
-	r.left = nil
 	if r.list != nil {
 		r.list.close()
 		r.list = nil
@@ -256,14 +229,6 @@ func (r *Reflector[T]) heard() {
 	b.mu.Unlock()
 }
 
-// tidy lets go of changes that were handed on. It is called when those who hear of them have heard, which is what they
-// wait for.
-func (r *Reflector[T]) tidy() {
-	r.untidy = false
-	clear(r.changes)
-	r.forget()
-}
-
 // pushResting is push with a watchdog held meanwhile.
 func (r *Reflector[T]) pushResting(ctx context.Context, dog *watchdog) error {
 	dog.rest()
@@ -277,13 +242,7 @@ const keptBuffer = 1024
 // push hands over the deltas collected and forgets them. What the sink did not
 // take is lost, so a later Step begins with a new state.
 func (r *Reflector[T]) push(ctx context.Context) error {
-	err := r.hand(ctx)
-	r.forget()
-	return err
-}
-
-// hand is push without forgetting.
-func (r *Reflector[T]) hand(ctx context.Context) error {
+	defer r.dropDeltas()
 	if len(r.deltas) == 0 {
 		return nil
 	}
@@ -294,8 +253,8 @@ func (r *Reflector[T]) hand(ctx context.Context) error {
 	return nil
 }
 
-// forget lets go of the deltas: the sink has its own copy, and no object is to be kept alive from here.
-func (r *Reflector[T]) forget() {
+// dropDeltas empties the buffer of deltas: the sink has its own copy, and the buffer must keep no object alive.
+func (r *Reflector[T]) dropDeltas() {
 	clear(r.deltas)
 	r.deltas = r.deltas[:0]
 	if cap(r.deltas) > keptBuffer {

@@ -23,15 +23,19 @@ func count(asked []string, prefix string) (n int) {
 	return n
 }
 
-// turnFor is runFor for a reflector that is not stopped afterwards.
-func turnFor(t *testing.T, r *reflector.Reflector[string], d time.Duration) {
+// stepFor is runFor for a reflector that is not stopped afterwards.
+func stepFor(t *testing.T, r *reflector.Reflector[string], d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	for more := true; more; {
-		var err error
-		if more, err = r.Turn(ctx); err != nil {
+	for ctx.Err() == nil {
+		wait, err := r.Step(ctx)
+		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
 		}
 	}
 }
@@ -47,7 +51,7 @@ func TestP12_ASourceThatMayBeListedAndNotWatchedIsPolled(t *testing.T) {
 						{version: "30", items: []string{"a@25"}, end: io.EOF}},
 						watches: []reply{refusal}}
 					r, c, _ := start(t, s, nil)
-					turnFor(t, r, 5*time.Minute)
+					stepFor(t, r, 5*time.Minute)
 					same(t, "the first requests", s.asked[:6], []string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, "list since 10", `watch "20"`})
 					if !slices.Contains(c.got, "ReplaceEnd@30") {
 						t.Errorf("nothing newer than the first lists arrived: %q", c.got)
@@ -57,14 +61,14 @@ func TestP12_ASourceThatMayBeListedAndNotWatchedIsPolled(t *testing.T) {
 						t.Errorf("health does not say that the source is polled, and why: %+v", h)
 					}
 					before := count(s.asked, "list")
-					turnFor(t, r, time.Hour)
+					stepFor(t, r, time.Hour)
 					if n := count(s.asked, "list") - before; n < 30 || n > 125 {
 						t.Errorf("%d lists in an hour of polling, want one or two a minute at most", n)
 					}
 					s.watches = []reply{{changes: []source.Change[string]{bookmark("40", false)}, again: time.Minute}}
-					turnFor(t, r, 2*time.Minute)
+					stepFor(t, r, 2*time.Minute)
 					lists := count(s.asked, "list")
-					turnFor(t, r, time.Hour)
+					stepFor(t, r, time.Hour)
 					if h := r.Health(); h.State != reflector.Streaming || h.Err != nil || count(s.asked, "list") != lists {
 						t.Errorf("it does not watch again although it may: %+v", h)
 					}
@@ -89,12 +93,12 @@ func TestP12_AWatchThatIsRefusedLateIsPolled(t *testing.T) {
 							{version: "20", items: []string{"a@15"}, end: io.EOF}},
 							watches: []reply{refusal}}
 						r, c, _ := start(t, s, nil)
-						turnFor(t, r, 5*time.Minute)
+						stepFor(t, r, 5*time.Minute)
 						if !slices.Contains(c.got, "ReplaceEnd@20") {
 							t.Errorf("nothing newer than the first list arrived: %q", c.got)
 						}
 						before := count(s.asked, "list")
-						turnFor(t, r, time.Hour)
+						stepFor(t, r, time.Hour)
 						if n := count(s.asked, "list") - before; n < 20 || n > 125 {
 							t.Errorf("%d lists in an hour of polling, want one or two a minute at most", n)
 						}
@@ -116,7 +120,7 @@ func TestAnOutageOfCredentialsCostsNoList(t *testing.T) {
 				no := reply{err: fail(source.Denied)}
 				s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: io.EOF}, no}, watches: []reply{no}}
 				r, c, _ := start(t, s, nil)
-				turnFor(t, r, outage)
+				stepFor(t, r, outage)
 				refused := len(s.asked)
 				if most := 10 + 2*int(outage/(30*time.Second)); refused > most {
 					t.Errorf("%d requests in an outage of %s, want %d at most: %q", refused, outage, most, s.asked)
@@ -126,7 +130,7 @@ func TestAnOutageOfCredentialsCostsNoList(t *testing.T) {
 				}
 				s.lists = []reply{{version: "30", items: []string{"a@1"}, end: io.EOF}}
 				s.watches = []reply{{changes: []source.Change[string]{put("a", "20")}, again: time.Minute}}
-				turnFor(t, r, 3*time.Minute)
+				stepFor(t, r, 3*time.Minute)
 				same(t, "the first request after the outage", s.asked[refused:refused+1], []string{`watch "10"`})
 				if n := count(s.asked[refused:], "list"); n > 0 {
 					t.Errorf("%d lists after the outage, want none", n)
@@ -148,9 +152,9 @@ func TestP12_ListsAreTriedAgainWhileWatchesStayRefused(t *testing.T) {
 		no := reply{err: fail(source.Denied)}
 		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: io.EOF}, no}, watches: []reply{no}}
 		r, c, _ := start(t, s, nil)
-		turnFor(t, r, 20*time.Minute)
+		stepFor(t, r, 20*time.Minute)
 		s.lists = []reply{{version: "30", items: []string{"a@25"}, end: io.EOF}}
-		turnFor(t, r, 5*time.Minute)
+		stepFor(t, r, 5*time.Minute)
 		if h := r.Health(); h.State != reflector.Polling || !slices.Contains(c.got, "ReplaceEnd@30") {
 			t.Errorf("the source is not polled although it may be listed: %+v, %q", h, c.got)
 		}

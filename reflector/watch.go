@@ -135,23 +135,8 @@ func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []
 	r.watch.opened, r.watch.spoke = time.Now(), true
 	r.beat.open(r.watch.opened)
 	r.board.enter(Streaming)
-	r.watch.dog.rest()
-	lost, err := r.take(ctx, rest)
 	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
-	switch {
-	case err != nil:
-	case lost != nil:
-		r.losePlace(lost)
-	case ended != nil:
-		r.endLater(r.watch.dog.explain(ended))
-	}
-	return wait, err
-}
-
-// losePlace lets the next step get a new state.
-func (r *Reflector[T]) losePlace(why error) {
-	r.phase = choosing
-	r.left = func(ctx context.Context) (time.Duration, error) { return r.relist(ctx, "stream", why) }
+	return r.take(ctx, rest, ended)
 }
 
 // initialFailed decides what a failed initial state means: listed instead where
@@ -210,7 +195,6 @@ func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
 
 // follow reads the changes that can be had.
 func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
-	r.watch.dog.resume(r.beat.limit(2 * r.opts.WatchTimeout))
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
@@ -218,40 +202,37 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 		if r.troubled() && r.watch.lived(r.opts.Backoff.First) {
 			r.alive()
 		}
-		r.watch.dog.rest() // the sink may take its time, and so may those who hear of it before the next turn
-		lost, terr := r.take(ctx, changes)
+	}
+	return r.take(ctx, changes, err)
+}
+
+// take hands changes on and then deals with the end of the stream, if ended says that it is over.
+func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T], ended error) (time.Duration, error) {
+	if len(changes) > 0 {
+		lost := r.collect(changes)
+		clear(changes)
+		r.watch.dog.rest() // the sink's time is not the source's silence
+		err := r.push(ctx)
+		r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
 		switch {
-		case terr != nil:
-			return 0, terr
-		case lost != nil:
-			r.losePlace(lost)
 		case err != nil:
-			r.endLater(r.watch.dog.explain(err))
+			return 0, err
+		case lost != nil:
+			return r.relist(ctx, "stream", lost)
 		}
+	}
+	if ended == nil {
 		return 0, nil
 	}
-	if err == nil {
-		return 0, nil
-	}
-	return r.streamOver(ctx, r.watch.dog.explain(err))
-}
-
-// endLater lets the next step deal with the end of a stream.
-func (r *Reflector[T]) endLater(err error) {
-	r.left = func(ctx context.Context) (time.Duration, error) { return r.streamOver(ctx, err) }
-}
-
-// streamOver goes on after a stream that gives no more.
-func (r *Reflector[T]) streamOver(ctx context.Context, err error) (time.Duration, error) {
+	err := r.watch.dog.explain(ended)
 	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
 		return r.watchEnded(ctx, err)
 	}
 	return r.watchFailed(ctx, "stream", err)
 }
 
-// take hands changes on. lost says that they show a history that was set back.
-func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lost, err error) {
-	r.untidy = true
+// collect turns changes into deltas. lost says that they show a history that was set back.
+func (r *Reflector[T]) collect(changes []source.Change[T]) (lost error) {
 	for i := range changes {
 		c := &changes[i]
 		d := object.Delta[T]{Type: object.Updated, Item: c.Item}
@@ -268,7 +249,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
 				r.fresh, r.setBack = true, true
-				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version), r.hand(ctx)
+				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version)
 			}
 		case source.Undecodable:
 			r.undecodable(c)
@@ -287,7 +268,7 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T]) (lo
 		r.deltas = append(r.deltas, d)
 	}
 	r.heard()
-	return nil, r.hand(ctx)
+	return nil
 }
 
 // advance notes a version that the stream has reached. It reports false for one that lies

@@ -56,14 +56,7 @@ func (w *watchdog) expect(limit time.Duration) {
 	}
 }
 
-// resume is expect, if the watchdog rests.
-func (w *watchdog) resume(limit time.Duration) {
-	if w.resting.Load() {
-		w.expect(limit)
-	}
-}
-
-// rest holds the wait until heard, expect or resume is called: what the sink takes its time for is
+// rest holds the wait until heard or expect is called: what the sink takes its time for is
 // not the source's silence.
 func (w *watchdog) rest() { w.resting.Store(true) }
 

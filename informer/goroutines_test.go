@@ -14,13 +14,11 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Single changes, which whoever reads them stores, and bursts, which go through the
-// queue, are told in the order in which they came.
+// Single changes and bursts reach the handlers in the order in which they came.
 func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, nil}))
@@ -46,8 +44,7 @@ func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// While somebody holds the store, a change waits in the queue and not with who reads, and
-// he goes on reading.
+// While another goroutine holds the store, changes wait in the queue, and reading goes on.
 func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
@@ -84,27 +81,7 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 	})
 }
 
-// An index function that takes long is not the source's silence.
-func TestP11_ASlowStoreIsNotTakenForASilentSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leave := make(chan struct{})
-		r := make1(t, newFeed(state{1, nil}), informer.Index("slow", func(*thing) []string { <-leave; return nil }))
-		r.run(t)
-		r.say(put("a", 2, "u"))
-		time.Sleep(3 * time.Hour)
-		close(leave)
-		synctest.Wait()
-		same(t, "store", contents(r), []string{"a=2"})
-		r.say(put("a", 3, "u")) // on the same stream
-		synctest.Wait()
-		same(t, "store", contents(r), []string{"a=3"})
-		if h := r.Health().Reflector; h.Watches != 1 || h.Err != nil {
-			t.Errorf("%d watches were opened; error: %v", h.Watches, h.Err)
-		}
-	})
-}
-
-// A handler that blocks has the goroutine to itself that read the event: another goes on reading.
+// Handlers that block stop neither reading nor storing nor other handlers.
 func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, nil}))
@@ -133,8 +110,8 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 	})
 }
 
-// What came along with the end of a stream is told before anything is done about that end: neither the pause
-// before the next watch nor somebody who is told of the problem, and waits for a handler, holds the handlers.
+// Changes that came along with the end of a stream are delivered at once: neither the pause before the next watch
+// nor an OnProblem that waits for a handler delays them.
 func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
 	for name, end := range map[string]frame{
 		"ended at once":    {[]source.Change[*thing]{put("a", 2, "u")}, io.EOF},
@@ -193,41 +170,7 @@ func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
 	})
 }
 
-// Who stands by and goes away when he is called has been called: Run would wait for ever for who relies on him.
-func TestP9_WhoStandsByAnswersHisLastCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{1, nil}))
-		q := queue.NewBatches[*thing](queue.BatchOptions{})
-		ctx, cancel := context.WithCancel(t.Context())
-		relieved := 0
-		var called atomic.Int64
-		call := func() {
-			if q.Nudge() {
-				called.Add(1)
-			}
-		}
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			r.ConsumeUntil(ctx, q, func() {
-				if relieved++; relieved == 1 {
-					call()
-					cancel()
-				}
-			})
-		}()
-		synctest.Wait()
-		call()
-		<-ended
-		call() // he is gone
-		if called.Load() != 2 || relieved != 2 {
-			t.Errorf("called %d times and answered %d times, not twice", called.Load(), relieved)
-		}
-	})
-}
-
-// An informer that has nothing to do has two goroutines: one reads, and that of Run is
-// there to store what comes fast.
+// An informer at rest has two goroutines: the reader, and Run's own, which stores and publishes.
 func TestBudget_GoroutinesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))

@@ -14,8 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Whichever handlers block, at whichever place in the line: the others are called.
-func TestP7_HandlersThatBlockHoldNobodyInTheLine(t *testing.T) {
+// Whichever handlers block, at whichever place in the queue: the others are called.
+func TestP7_HandlersThatBlockDelayNoOtherHandler(t *testing.T) {
 	const handlers, rounds = 7, 3
 	for blocked := range 1 << handlers {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestP7_HandlersThatBlockHoldNobodyInTheLine(t *testing.T) {
 	}
 }
 
-// A callback that ends its goroutine ends a runner. Those who wait behind it are called all
+// A callback that ends its goroutine ends a runner. The handlers queued behind it are called all
 // the same, and so is its own handler, with the next event.
 func TestP7_HandlersThatEndTheirGoroutineEndNobodysTurn(t *testing.T) {
 	const handlers = 5
@@ -88,8 +88,8 @@ func TestP7_HandlersThatEndTheirGoroutineEndNobodysTurn(t *testing.T) {
 	}
 }
 
-// A handler may take one behind it out of the line, and put one in.
-func TestHandlersMayJoinAndLeaveFromTheLine(t *testing.T) {
+// A handler may remove one that is queued behind it, and add one.
+func TestHandlersMayJoinAndLeaveFromACallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		late := &recorder{}
@@ -113,8 +113,8 @@ func TestHandlersMayJoinAndLeaveFromTheLine(t *testing.T) {
 }
 
 // TestBudget_GoroutinesAnEvent holds how many goroutines are started to tell ten idle
-// handlers of an event: on one processor two, one that calls them all and one that stands
-// by in case that one of them blocks.
+// handlers of an event: on one processor two, one that calls them all and one that is started
+// in case that one of them blocks.
 func TestBudget_GoroutinesAnEvent(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const handlers = 10
