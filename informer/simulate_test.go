@@ -61,7 +61,7 @@ func (s *simulated) build(from *informertest.SimState) error {
 			return &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
 		}, s.setup.Go),
 	}
-	if s.setup.Variant%6 != 1 { // without a log there is a short way into the store
+	if s.setup.Variant%6 != 1 { // one variant keeps no log
 		opts = append(opts, informer.History(20_000, time.Hour))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.setup.Indexes)) {

@@ -125,17 +125,16 @@ func (w *Writer[T]) apply(key object.Key, rec *record[T]) (old *record[T]) {
 	return nil
 }
 
-// update puts a record where an older one of the same object is, and reports whether the object is in other buckets now.
-func (w *Writer[T]) update(t *table[T], at int, rec, old *record[T]) (moved bool) {
+// update puts a record where an older one of the same object is.
+func (w *Writer[T]) update(t *table[T], at int, rec, old *record[T]) {
 	w.looked = looked{}
 	rec.slot, rec.mark = old.slot, old.mark
 	if w.sh.cfg.keysStay() {
 		rec.Key = old.Key // one string for all states of an object: w.keys relies on it
 	}
 	w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
-	moved = w.reindex(rec, old)
+	w.reindex(rec, old)
 	t.put(at, rec)
-	return moved
 }
 
 // remove takes an object out of everything. The last object moves into its slot, so
@@ -282,17 +281,17 @@ func (w *Writer[T]) valuesOf(index int, key object.Key) []string {
 
 // reindex brings the buckets from an object's old values to w.values. An update
 // that changes no value, which is nearly every one, touches no bucket.
-func (w *Writer[T]) reindex(rec, old *record[T]) (moved bool) {
+func (w *Writer[T]) reindex(rec, old *record[T]) {
 	if old == nil {
 		w.enterBuckets(rec, 0)
-		return true
+		return
 	}
 	was := old.refs
 	old.refs = refs{}
 	if w.sameValues(&was) {
 		rec.refs = was
 		clear(w.values)
-		return false
+		return
 	}
 	// Mark the handles of the old values, so that enterMarked knows them, and
 	// leave those that it did not want.
@@ -307,7 +306,6 @@ func (w *Writer[T]) reindex(rec, old *record[T]) (moved bool) {
 			w.leaveBucket(r)
 		}
 	}
-	return true
 }
 
 // sameValues reports whether an object that was in some buckets has the same values now.

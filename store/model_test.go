@@ -70,7 +70,6 @@ type model struct {
 	held []heldSnapshot
 
 	fetched []object.Key // and not asked for since
-	alone   int          // changes that PutAlone took
 }
 
 // knownChange is a change as the model has it; the zero known stands for no object.
@@ -150,35 +149,6 @@ func (m *model) batch() {
 		m.want.version = v
 	}
 	m.committed(m.w.Commit())
-}
-
-// putAlone tries to change one object by itself, and does it as a batch where that is not taken.
-func (m *model) putAlone() {
-	key := m.key()
-	old, had := m.want.objects[key]
-	e := m.entry(key)
-	if m.rnd.IntN(4) == 0 {
-		e.Version = old.Version // which is not newer
-	}
-	it := e.item()
-	now, got, seq := m.w.PutAlone(&it)
-	if now != nil {
-		m.alone++
-		if !had || of(now) != e || of(got) != old || !m.want.version.Before(e.Version) {
-			m.t.Fatalf("PutAlone(%+v) returned %+v, %+v, and there was %+v in a store at %s", e, of(now), of(got), old, m.want.version)
-		}
-	} else {
-		if got != nil || seq != 0 {
-			m.t.Fatalf("PutAlone(%+v) was not taken and returned %+v, %d", e, of(got), seq)
-		}
-		e.Version = m.next()
-		m.w.Begin()
-		m.w.Put(e.item())
-		seq = m.w.Commit()
-	}
-	m.want.objects[key] = e
-	m.note(e.Version, key, old, e)
-	m.committed(seq)
 }
 
 // fetch asks for some keys, of which some are there. What is done with them then must not depend on it.
@@ -369,11 +339,6 @@ func testModel(t *testing.T, layout Layout) {
 					if err := m.w.AddIndexes(add); err != nil {
 						t.Fatal(err)
 					}
-				case n%2 == 0:
-					for range 1 + m.rnd.IntN(5) {
-						m.putAlone()
-						m.w.check(t)
-					}
 				default:
 					m.batch()
 				}
@@ -389,9 +354,6 @@ func testModel(t *testing.T, layout Layout) {
 			m.checkNow()
 			for _, h := range m.held {
 				checkSnapshot(t, h.s, h.want)
-			}
-			if plain := layout == Live && size.logBytes == 0; plain != (m.alone > 0) {
-				t.Errorf("PutAlone took %d changes, in the layout %s with a log of %d bytes", m.alone, layout, size.logBytes)
 			}
 		})
 	}

@@ -28,11 +28,6 @@ func (w *Writer[T]) publish() {
 	s.cfg, s.seq, s.version, s.set = w.sh.cfg, w.seq, w.version, w.set
 	s.objects, s.keys, s.words = w.objects, w.keys, w.words
 	s.roots = append(s.roots[:0], w.roots...)
-	w.offer(s)
-}
-
-// offer lets readers have a snapshot.
-func (w *Writer[T]) offer(s *Snapshot[T]) {
 	if w.sh.waiting.Load() > 0 {
 		s.state.Store(taken)
 	} else {

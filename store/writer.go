@@ -79,7 +79,6 @@ type Writer[T any] struct {
 
 	replace *replacement[T] // the open list; also during a batch beside it
 	listed  bool            // one was committed
-	plain   bool            // PutAlone may be all there is to a change: objects are kept as they are given, and there is no log
 	torn    bool            // EndHistory was called in the open batch
 }
 
@@ -115,7 +114,6 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 		cfg.readCache = opts.ReadCache
 	}
 	w := &Writer[T]{sh: &shared[T]{cfg: cfg}, epoch: 1, log: changeLog[T]{cfg: cfg}, keeper: newKeeper(cfg, &opts)}
-	w.plain = opts.Layout == Live && opts.OnWritten == nil && opts.LogBytes <= 0
 	w.useIndexes(set)
 	w.rebuild(0)
 	w.sh.history.Store(&history[T]{})
