@@ -76,7 +76,6 @@ type Subscription[T any] struct {
 	activity   atomic.Int32
 	removed    atomic.Bool
 	coalescing atomic.Bool // changed under mu
-	plain      bool        // under mu: there is nothing to do but to follow the chain
 	busy       bool        // work is in hand
 	unclocked  uint8       // callbacks to come that do not read the clock; for the handler's goroutine, as crashing
 	crashing   bool
@@ -208,7 +207,7 @@ func (s *Subscription[T]) shutdown() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.cursor, s.plain = nil, false
+	s.cursor = nil
 	s.pending = pending[T]{}
 	s.coalescing.Store(false)
 	s.resync, s.due = nil, false
@@ -271,7 +270,6 @@ func (s *Subscription[T]) resyncDue() {
 	}
 	s.timer.Reset(s.period)
 	s.due = s.due || !s.resyncing
-	s.plain = s.plain && !s.due
 	s.mu.Unlock()
 	s.wake()
 }

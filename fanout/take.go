@@ -18,9 +18,6 @@ func (s *Subscription[T]) take() bool {
 	if s.next < len(s.work) && !s.removed.Load() {
 		return true // left behind by a goroutine that was ended
 	}
-	if taken, all := s.takePlain(); all {
-		return taken
-	}
 	for {
 		switch s.choose() {
 		case nothing:
@@ -35,35 +32,6 @@ func (s *Subscription[T]) take() bool {
 			}
 		}
 	}
-}
-
-// takePlain is choose and followChain for a subscription with which nothing is the matter, and says whether that was all. It is
-// what nearly every event goes through, and a processor that did something else meanwhile has none of it at hand: choose and
-// what it calls are 20 lines of its cache, and this is 8.
-func (s *Subscription[T]) takePlain() (taken, all bool) {
-	s.mu.Lock()
-	if !s.plain {
-		s.mu.Unlock()
-		return false, false
-	}
-	n := s.cursor
-	end := n.next.Load()
-	if end == nil {
-		s.lastSeq = max(s.lastSeq, s.workSeq)
-		s.work, s.next, s.busy = nil, 0, false
-		s.mu.Unlock()
-		return false, true
-	}
-	if n.state != nil {
-		s.mu.Unlock()
-		return false, false
-	}
-	s.lastSeq = max(s.lastSeq, s.workSeq)
-	s.moveTo(end)
-	s.workSeq = n.seq
-	s.begin(n.events, n.at)
-	s.mu.Unlock()
-	return true, true
 }
 
 // choose closes the work that was done and decides what comes next: the state
@@ -97,7 +65,6 @@ func (s *Subscription[T]) choose() task {
 	if s.due && s.resync == nil {
 		return askResync
 	}
-	s.plain = s.resync == nil && s.replay == replayNone && s.workSeq >= s.skip && s.HasSynced()
 	return s.followChain()
 }
 
@@ -144,7 +111,7 @@ func (s *Subscription[T]) followChain() task {
 			continue
 		}
 		if n.state != nil {
-			s.reader, s.plain = &stateReader[T]{seq: n.seq, events: n.state, piece: firstPiece}, false
+			s.reader = &stateReader[T]{seq: n.seq, events: n.state, piece: firstPiece}
 			s.busy, s.busySince = true, n.at
 			return readEvents
 		}
@@ -188,7 +155,6 @@ func (s *Subscription[T]) absorb(end *node[T]) {
 			return
 		}
 		s.coalescing.Store(true)
-		s.plain = false
 		if s.resync != nil {
 			// It lies somewhere in what is folded now. Take it again later.
 			s.resync, s.due = nil, true
