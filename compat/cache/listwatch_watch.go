@@ -15,7 +15,6 @@ import (
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
-	"github.com/mirador-k8s/mirador/store"
 )
 
 // readAtOnce bounds how many events one Read takes.
@@ -40,7 +39,6 @@ type events struct {
 	// are in any order, and their versions say nothing about how far it has come.
 	unordered bool
 	failed    error // what an event said; nothing behind it counts
-	fetched   byte  // of fetch; nobody reads it
 }
 
 // Watch opens a watch.
@@ -86,60 +84,28 @@ func (e *events) Read(buf []source.Change[any]) (_ []source.Change[any], err err
 	if e.failed != nil {
 		return buf, e.failed
 	}
-	var first, second watch.Event
-	var open bool
 	c := e.w.ResultChan()
+	var event watch.Event
+	open := true
 	select {
-	case first, open = <-c:
+	case event, open = <-c:
 	case <-e.ctx.Done():
 		return buf, context.Cause(e.ctx)
 	}
-	if !open {
-		return buf, e.closed()
-	}
-	select {
-	case second, open = <-c:
-		return e.readGroups(buf, first, second, open)
-	default:
-		return e.add(buf, &first) // one that came alone, as most do: it needs no room for sixteen
-	}
-}
-
-// readGroups makes changes of two events and of those behind them that are there. They are taken in groups of as many as the store
-// fetches at once, each of them before its first is looked at.
-func (e *events) readGroups(buf []source.Change[any], first, second watch.Event, open bool) ([]source.Change[any], error) {
-	group, n := [store.Together]watch.Event{first, second}, 2
-	if !open {
-		n = 1
-	}
-	c := e.w.ResultChan()
-	for limit := len(buf) + readAtOnce; ; n = 0 {
-		for more := true; more && open && n < len(group); {
-			select {
-			case group[n], open = <-c:
-				if open {
-					n++
-				}
-			default:
-				more = false
-			}
+	for limit := len(buf) + readAtOnce; open; {
+		if buf, err = e.add(buf, &event); err != nil {
+			return buf, err
 		}
-		if n > 1 {
-			e.fetch(group[:n])
+		if len(buf) >= limit {
+			return buf, nil
 		}
-		for i := range group[:n] {
-			var err error
-			if buf, err = e.add(buf, &group[i]); err != nil {
-				return buf, err
-			}
-		}
-		if !open {
-			return buf, e.closed()
-		}
-		if n < len(group) || len(buf) >= limit {
+		select {
+		case event, open = <-c:
+		default:
 			return buf, nil
 		}
 	}
+	return buf, e.closed()
 }
 
 // add makes a change of an event.
@@ -152,30 +118,6 @@ func (e *events) add(buf []source.Change[any], event *watch.Event) ([]source.Cha
 	buf = append(buf, source.Change[any]{})
 	e.change(&buf[len(buf)-1], event)
 	return buf, nil
-}
-
-// fetch reads the first bytes of every name. Where nobody has looked at the objects for a while, each name waits for
-// memory twice; read like this, they wait at the same time. Without it, half of the time of reading an event was spent there.
-func (e *events) fetch(group []watch.Event) {
-	var sum byte
-	for i := range group {
-		if group[i].Type == watch.Error {
-			break // the stream ends here
-		}
-		if e.src.expected != nil && reflect.TypeOf(group[i].Object) != e.src.expected {
-			continue
-		}
-		if m, ok := group[i].Object.(metav1.Object); ok {
-			if s := m.GetNamespace(); s != "" {
-				sum += s[0]
-			}
-			if s := m.GetName(); s != "" {
-				sum += s[0]
-			}
-			sum += byte(len(m.GetResourceVersion()))
-		}
-	}
-	e.fetched = sum
 }
 
 // closed says what the end of the stream means.
