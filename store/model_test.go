@@ -114,7 +114,7 @@ func (m *model) batch() {
 			m.fetch()
 		}
 		key := m.key()
-		if n := len(m.fetched); n > 0 && m.rnd.IntN(4) > 0 { // this very string, and perhaps some before it never
+		if n := len(m.fetched); n > 0 && m.rnd.IntN(4) > 0 {
 			skip := m.rnd.IntN(min(n, 2))
 			key, m.fetched = m.fetched[skip], m.fetched[skip+1:]
 		}

@@ -183,7 +183,7 @@ func (w *Writer[T]) AbortReplace() {
 	for _, s := range w.replace.order {
 		w.keeper.drop(s.rec)
 	}
-	w.replace, w.fetched = nil, nil
+	w.replace = nil
 }
 
 // CommitReplace makes the list the store's state at version v, as one batch, and
@@ -198,7 +198,7 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	w.enter("CommitReplace", replacing, applying)
 	w.hold()
 	list := w.replace
-	w.replace, w.fetched = nil, nil
+	w.replace = nil
 	list.table, list.known = nil, nil // no longer needed, and the store's own may have to grow
 
 	gone := w.unmarked(list.mark)
@@ -212,7 +212,8 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	for i := range list.order {
 		if s := &list.order[i]; s.rec != nil {
 			w.ready(s)
-			olds[i] = w.apply(s.rec.Key, s.rec)
+			hash, at, found := w.locate(w.sh.table.Load(), s.rec.Key)
+			olds[i] = w.apply(hash, at, found, s.rec)
 			w.keeper.drop(olds[i])
 		}
 	}

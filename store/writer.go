@@ -74,8 +74,7 @@ type Writer[T any] struct {
 	visits uint64     // scratch of reindex
 
 	namespace [1]string // scratch of valuesOf
-	looked    looked    // scratch of locate
-	fetched   *fetched  // until the end of the batch; nil: nothing
+	fetched   uint32    // a sum over what Fetch has read, so that the compiler keeps the reads
 
 	replace *replacement[T] // the open list; also during a batch beside it
 	listed  bool            // one was committed
@@ -126,8 +125,7 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 // Reader returns the reading side of the store.
 func (w *Writer[T]) Reader() *Reader[T] { return &Reader[T]{sh: w.sh} }
 
-// Get returns the entry of a key, as the open batch left it. A Put or Delete of the same key
-// after it does not search again.
+// Get returns the entry of a key, as the open batch left it.
 func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
 	t := w.sh.table.Load()
 	_, at, found := w.locate(t, key)
@@ -162,11 +160,11 @@ func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	if w.replace != nil {
 		w.secure(it.Key)
 	}
-	// Searched for before the object is looked at: both wait for memory, and so they wait together.
-	w.locate(w.sh.table.Load(), it.Key)
+	// The search comes before the first look at the object: both wait for memory, and so they wait together.
+	hash, at, found := w.locate(w.sh.table.Load(), it.Key)
 	w.evaluate(it.Key, it.Value, 0)
 	rec := w.keeper.keep(&it)
-	was := w.apply(it.Key, rec)
+	was := w.apply(hash, at, found, rec)
 	w.keeper.drop(was)
 	if w.replace != nil && w.staged(it.Key) {
 		rec.mark = w.replace.mark // the list changes it; it is not deleted and added
@@ -227,7 +225,6 @@ func (w *Writer[T]) Commit() (seq uint64) {
 	w.settle(len(w.pending) > 0)
 	w.seq++
 	w.publish()
-	w.fetched = nil
 	if w.replace != nil {
 		w.leave(replacing)
 	} else {
