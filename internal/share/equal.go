@@ -139,8 +139,6 @@ func (w *walker) equalMap(p *plan, a, b unsafe.Pointer) bool {
 		equal = equalStrings(*(*map[string]string)(a), *(*map[string]string)(b))
 	case mapStringAny:
 		equal = w.equalStringAny(*(*map[string]any)(a), *(*map[string]any)(b))
-	case mapWords:
-		equal = w.equalWords(p, a, b)
 	default:
 		equal = w.equalRows(p, a, b)
 	}

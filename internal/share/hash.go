@@ -28,7 +28,6 @@ type node struct {
 type walker struct {
 	nodes []node
 	pairs []pair   // entries of maps from strings to interfaces
-	words []uint64 // entries of maps under way
 	spare map[*plan][]*rows
 	iter  reflect.MapIter
 	// Values and maps under comparison, which need an address.
@@ -204,8 +203,6 @@ func (w *walker) hashMap(p *plan, slot unsafe.Pointer) uint64 {
 			x := maphash.String(seed, w.pairs[j].key)
 			h += mix(x ^ bits.RotateLeft64(w.hashInterface(&anyOp, unsafe.Pointer(&w.pairs[j].val)), 32))
 		}
-	case mapWords:
-		h = w.hashWords(p, slot)
 	default:
 		r := w.collect(p, slot)
 		for j := range r.n {
@@ -230,9 +227,8 @@ func (w *walker) reset() {
 	w.nodes = w.nodes[:0]
 	clear(w.pairs)
 	w.pairs = w.pairs[:0]
-	w.words = w.words[:0]
-	if cap(w.nodes) > keep || cap(w.pairs) > keep || cap(w.words) > keep {
-		w.nodes, w.pairs, w.words = nil, nil, nil
+	if cap(w.nodes) > keep || cap(w.pairs) > keep {
+		w.nodes, w.pairs = nil, nil
 	}
 	w.depth, w.steps, w.over = 0, 0, false
 }

@@ -44,18 +44,16 @@ type plan struct {
 	slice  reflect.Type // []typ
 
 	// For maps.
-	key, val   *plan
-	form       mapForm
-	quantities bool // to what lies in memory as a quantity does
+	key, val *plan
+	form     mapForm
 }
 
 type mapForm uint8
 
 const (
 	mapOther     mapForm = iota // any other key and element, by reflection
-	mapStringAny                // keys are strings, elements are interfaces without methods
-	mapStrings                  // keys and elements are strings
-	mapWords                    // keys are strings, elements a few whole words
+	mapStringAny                // map[string]any, under whatever name
+	mapStrings                  // map[string]string, under whatever name
 )
 
 // text is the plan of what a string points at. All string types share it.
@@ -105,14 +103,10 @@ func (c compiler) plan(t reflect.Type) *plan {
 	if t.Kind() == reflect.Map && !identity(t) {
 		p.key, p.val = c.plan(t.Key()), c.plan(t.Elem())
 		switch {
-		case t.Key().Kind() != reflect.String:
-		case t.Elem().Kind() == reflect.String:
+		case t.ConvertibleTo(reflect.TypeFor[map[string]string]()):
 			p.form = mapStrings
-		case t.Elem().Kind() == reflect.Interface && t.Elem().NumMethod() == 0:
+		case t.ConvertibleTo(reflect.TypeFor[map[string]any]()):
 			p.form = mapStringAny
-		case t.Elem().Align() == 8 && wordsFit(t.Elem().Size()):
-			p.form = mapWords
-			p.quantities = likeQuantity(t.Elem())
 		}
 	}
 	p.ops = c.ops(nil, t, 0)

@@ -10,64 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestOnlyWhatLiesInMemoryAsAQuantityIsTakenForOne(t *testing.T) {
-	type named string
-	type number struct {
-		_ int64
-		_ int32
-	}
-	for want, values := range map[bool][]any{
-		true: {
-			resource.Quantity{},
-			struct {
-				number
-				p    *int
-				a, b named
-			}{},
-		},
-		false: {
-			[7]uint64{},
-			struct { // a number where the pointer is
-				n    [3]uint64
-				a, b string
-			}{},
-			struct { // a number that is the pointer
-				n    [2]uint64
-				p    uintptr
-				a, b string
-			}{},
-			struct { // a pointer among the numbers
-				q    *int
-				n    uint64
-				p    *int
-				a, b string
-			}{},
-			struct { // something else behind the pointer's word
-				n    [2]uint64
-				p    map[string]int
-				a, b string
-			}{},
-			struct { // bytes in place of a string
-				n [2]uint64
-				p *int
-				a []byte
-				b [2]uint64
-			}{},
-			struct { // larger
-				number
-				p       *int
-				a, b, c string
-			}{},
-		},
-	} {
-		for _, v := range values {
-			if got := likeQuantity(reflect.TypeOf(v)); got != want {
-				t.Errorf("%T: %v, want %v", v, got, want)
-			}
-		}
-	}
-}
-
 func TestStringsOfResourceListsBecomeOne(t *testing.T) {
 	s := NewStrings(1 << 16)
 	const many = 12 // more than a small map has room for

@@ -130,8 +130,6 @@ func (s *Strings) inMap(p *plan, slot unsafe.Pointer) {
 		return
 	}
 	switch {
-	case p.quantities:
-		s.inQuantities(*(*map[string]quantity)(slot))
 	case p.form == mapStrings:
 		m := *(*map[string]string)(slot)
 		for k, v := range m {
@@ -166,53 +164,4 @@ func (s *Strings) inMap(p *plan, slot unsafe.Pointer) {
 		s.giveBack(r)
 	}
 	s.depth--
-}
-
-// quantity has its pointers where a resource.Quantity has them, so a map to the one is read and written as a map to the other.
-// Half of the maps in a pod are such, and by reflection they took more time than all its strings.
-type quantity struct {
-	number [2]uint64
-	exact  unsafe.Pointer
-	texts  [2]string
-}
-
-// likeQuantity reports whether values of a type lie in memory as a quantity does: numbers, a pointer, two strings. Nothing less will
-// do: the collector takes for a pointer what quantity says is one.
-func likeQuantity(t reflect.Type) bool {
-	var q quantity
-	wanted := map[uintptr]reflect.Kind{
-		unsafe.Offsetof(q.exact): reflect.Pointer,
-		unsafe.Offsetof(q.texts): reflect.String, unsafe.Offsetof(q.texts) + unsafe.Sizeof(q.texts[0]): reflect.String,
-	}
-	size := unsafe.Sizeof(q.number) + unsafe.Sizeof(q.exact) + unsafe.Sizeof(q.texts)
-	return t.Size() == size && fits(t, 0, wanted) && len(wanted) == 0
-}
-
-// fits takes what a type has besides numbers out of wanted. It reports false if there is something else.
-func fits(t reflect.Type, off uintptr, wanted map[uintptr]reflect.Kind) bool {
-	switch {
-	case t.Kind() == reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i); !fits(f.Type, off+f.Offset, wanted) {
-				return false
-			}
-		}
-	case scalar(t.Kind()):
-	case wanted[off] == t.Kind():
-		delete(wanted, off)
-	default:
-		return false
-	}
-	return true
-}
-
-// inQuantities leaves the exact part of a number alone: there are no strings in it.
-func (s *Strings) inQuantities(m map[string]quantity) {
-	for k, v := range m {
-		key, first, second := s.text(k), s.text(v.texts[0]), s.text(v.texts[1])
-		if !sameText(k, key) || !sameText(v.texts[0], first) || !sameText(v.texts[1], second) {
-			v.texts = [2]string{first, second}
-			m[key] = v
-		}
-	}
 }
