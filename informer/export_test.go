@@ -5,12 +5,17 @@ import (
 	"time"
 
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
+// Queue is the queue between the reflector and the store.
+type Queue[T any] = batchQueue[T]
+
+// Depth says how many deltas wait, and how many bytes they count for.
+func (q *batchQueue[T]) Depth() (deltas, bytes int) { return q.depth() }
+
 // WithSteps makes an informer whose Run can be taken apart by Step.
-func WithSteps[T any](sink func(q *queue.Batches[T]) reflector.Sink[T], handlers func(handler string, run func())) Option {
+func WithSteps[T any](sink func(q *batchQueue[T]) reflector.Sink[T], handlers func(handler string, run func())) Option {
 	return optionFunc(func(s *settings) error {
 		s.steps = &steps[T]{sink: sink, handlers: handlers}
 		return nil
@@ -23,7 +28,7 @@ type Stepped[T any] struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	refl   *reflector.Reflector[T]
-	queue  *queue.Batches[T]
+	queue  *batchQueue[T]
 	finish func() error
 	buf    []object.Delta[T]
 }
@@ -62,13 +67,13 @@ func (s *Stepped[T]) Reflect() (wait time.Duration, done bool) {
 
 // Waiting is how many deltas wait for Consume.
 func (s *Stepped[T]) Waiting() int {
-	n, _ := s.queue.Depth()
+	n, _ := s.queue.depth()
 	return n
 }
 
 // Consume takes one batch off the queue.
 func (s *Stepped[T]) Consume() {
-	s.buf = s.queue.Take(s.buf[:0])
+	s.buf = s.queue.take(s.buf[:0])
 	s.i.apply(s.buf)
 	clear(s.buf)
 }
@@ -76,6 +81,6 @@ func (s *Stepped[T]) Consume() {
 // End is what Run does when its reflector has ended.
 func (s *Stepped[T]) End() error {
 	s.cancel()
-	s.queue.Close()
+	s.queue.close()
 	return s.finish()
 }

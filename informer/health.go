@@ -55,10 +55,10 @@ func (i *Informer[T]) Health() Health {
 	h := Health{
 		Name: i.cfg.name, Source: i.src.Describe(), Reflector: refl.Health(), Synced: isClosed(synced),
 		Objects: i.reader.Len(), Layout: i.reader.Layout(), Events: i.events.Load(), Epoch: i.epoch.Load(),
-		QueueCoalesced: q.Coalesced(),
+		QueueCoalesced: q.coalesced(),
 	}
 	h.Stale = i.stale.Load() + h.Reflector.Stale
-	h.QueueDeltas, h.QueueBytes = q.Depth()
+	h.QueueDeltas, h.QueueBytes = q.depth()
 	i.countsMu.Lock()
 	h.Problems = make(map[string]uint64, len(i.counts))
 	maps.Copy(h.Problems, i.counts)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mirador-k8s/mirador/fanout"
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source"
 	"github.com/mirador-k8s/mirador/store"
@@ -56,7 +55,7 @@ type Informer[T any] struct {
 	mu     sync.Mutex
 	state  lifecycle
 	fan    *fanout.Fanout[*store.Entry[T]]
-	queue  *queue.Batches[T]
+	queue  *batchQueue[T]
 	refl   *reflector.Reflector[T]
 	synced chan struct{}
 	cancel context.CancelFunc
@@ -104,12 +103,12 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 
 // prepare makes what one Run uses up.
 func (i *Informer[T]) prepare() error {
-	waiting := queue.BatchOptions{MaxBytes: i.cfg.queueBytes, KeepAll: i.cfg.verbatim}
+	waiting := queueLimits{maxBytes: i.cfg.queueBytes, keepAll: i.cfg.verbatim}
 	if i.cfg.layout == store.Packed {
 		// What waits is decoded and encoded, some thirty times what is kept of it.
-		waiting.ListBytes, waiting.MaxBatch = 1<<20, 100
+		waiting.listBytes, waiting.maxBatch = 1<<20, 100
 	}
-	q := queue.NewBatches[T](waiting)
+	q := newBatchQueue[T](waiting)
 	var sink reflector.Sink[T] = q
 	steps, _ := i.cfg.steps.(*steps[T])
 	if steps != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mirador-k8s/mirador/fanout"
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -42,23 +41,23 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 }
 
 // read mirrors the source into the queue until ctx ends.
-func (i *Informer[T]) read(ctx context.Context, refl *reflector.Reflector[T], q *queue.Batches[T]) {
-	defer q.Close() // also if the source ends this goroutine
-	if err := refl.Run(ctx); err != nil && !errors.Is(err, queue.ErrClosed) && ctx.Err() == nil {
+func (i *Informer[T]) read(ctx context.Context, refl *reflector.Reflector[T], q *batchQueue[T]) {
+	defer q.close() // also if the source ends this goroutine
+	if err := refl.Run(ctx); err != nil && !errors.Is(err, errQueueClosed) && ctx.Err() == nil {
 		i.problem("reflect", "", err)
 	}
 }
 
 // finish is the end of a Run whose reflector has ended.
-func (i *Informer[T]) finish(fan *fanout.Fanout[*store.Entry[T]], q *queue.Batches[T]) error {
-	for rest := q.Take(nil); len(rest) > 0; rest = q.Take(rest[:0]) {
+func (i *Informer[T]) finish(fan *fanout.Fanout[*store.Entry[T]], q *batchQueue[T]) error {
+	for rest := q.take(nil); len(rest) > 0; rest = q.take(rest[:0]) {
 		clear(rest) // nobody is told of it any more
 	}
 	return i.end(fan)
 }
 
 // begin takes the informer from created or stopped to running.
-func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.Entry[T]], *queue.Batches[T], *reflector.Reflector[T], error) {
+func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.Entry[T]], *batchQueue[T], *reflector.Reflector[T], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.state {
@@ -200,13 +199,13 @@ func (i *Informer[T]) load() {
 const keptBuffer = 4
 
 // consume stores and publishes what is in the queue until that is closed. When ctx has ended, the rest is dropped.
-func (i *Informer[T]) consume(ctx context.Context, q *queue.Batches[T]) {
+func (i *Informer[T]) consume(ctx context.Context, q *batchQueue[T]) {
 	var buf []object.Delta[T]
 	for ctx.Err() == nil {
-		if q.Wait(context.Background()) != nil {
+		if !q.wait() {
 			return
 		}
-		buf = q.Take(buf[:0])
+		buf = q.take(buf[:0])
 		i.apply(buf)
 		last := buf[len(buf)-1].Type
 		clear(buf)

@@ -18,7 +18,6 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 	"github.com/mirador-k8s/mirador/source/kube"
 	"github.com/mirador-k8s/mirador/store"
@@ -57,7 +56,7 @@ func (s *simulated) build(from *informertest.SimState) error {
 		informer.QueueBytes(s.setup.QueueBytes),
 		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
 		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
-		informer.WithSteps[*corev1.Pod](func(q *queue.Batches[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
+		informer.WithSteps[*corev1.Pod](func(q *informer.Queue[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
 			return &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
 		}, s.setup.Go),
 	}
@@ -90,7 +89,7 @@ func (s *simulated) build(from *informertest.SimState) error {
 // steppedSink gives a list that finds the queue full back to the simulator, which
 // would else wait for a consumer that waits for the simulator.
 type steppedSink struct {
-	queue *queue.Batches[*corev1.Pod]
+	queue *informer.Queue[*corev1.Pod]
 	bytes int
 	wait  func(ready func() bool)
 }

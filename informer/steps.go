@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"github.com/mirador-k8s/mirador/queue"
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
@@ -9,7 +8,7 @@ import (
 // beside which no goroutine may run.
 type steps[T any] struct {
 	// sink is called in place of the queue, where a list may have to wait for room.
-	sink func(q *queue.Batches[T]) reflector.Sink[T]
+	sink func(q *batchQueue[T]) reflector.Sink[T]
 	// handlers runs a handler, as fanout.Options.Go.
 	handlers func(handler string, run func())
 }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrClosed is what a queue answers after Close: DeltaFIFO and Batches.Wait once
-// they are empty, Batches.Push at once.
+// ErrClosed is what a DeltaFIFO answers after Close, once it is empty.
 var ErrClosed = errors.New("the queue is closed")
 
 // KeyError says that the Key function of a DeltaFIFO gave no key for an object.

@@ -1,11 +1,9 @@
 package queue_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/queue"
 )
 
@@ -83,31 +81,4 @@ func ExampleDeltaFIFO_AddIfNotPresent() {
 	// pod-1 not now
 	// pod-2 <nil>
 	// pod-1 <nil>
-}
-
-func ExampleBatches() {
-	ctx := context.Background()
-	q := queue.NewBatches[Pod](queue.BatchOptions{MaxBatch: 2})
-	put := func(t object.DeltaType, name string, value int) object.Delta[Pod] {
-		return object.Delta[Pod]{Type: t, Item: object.Item[Pod]{Key: object.Key(name), Value: Pod{name, value}}}
-	}
-	_ = q.Push(ctx, []object.Delta[Pod]{
-		put(object.Added, "pod-1", 1), put(object.Added, "pod-2", 2), put(object.Updated, "pod-1", 11),
-	})
-	q.Close()
-
-	var batch []object.Delta[Pod]
-	for q.Wait(ctx) == nil {
-		batch = q.Take(batch[:0])
-		fmt.Println("a batch of", len(batch))
-		for _, d := range batch {
-			fmt.Println(d.Type, d.Item.Value)
-		}
-	}
-	// Output:
-	// a batch of 2
-	// Added {pod-1 1}
-	// Added {pod-2 2}
-	// a batch of 1
-	// Updated {pod-1 11}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Sink takes what the reflector reads; a queue.Batches is one. Push may block
+// Sink takes what the reflector reads. Push may block
 // while a list is under way. An error ends the reflector.
 type Sink[T any] interface {
 	// Push takes deltas, in order, and keeps no hold of the slice.
@@ -68,7 +68,7 @@ type Problem struct {
 var ErrNoSource = errors.New("reflector: there is no source; give one, such as kube.Typed[*corev1.Pod](config)")
 
 // ErrNoSink is returned for options without a sink.
-var ErrNoSink = errors.New("reflector: there is no sink; give one, such as queue.NewBatches")
+var ErrNoSink = errors.New("reflector: there is no sink; set Options.Sink to what takes the deltas")
 
 func (o *Options[T]) complete() error {
 	if o.Source == nil {

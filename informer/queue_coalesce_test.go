@@ -1,4 +1,4 @@
-package queue_test
+package informer
 
 import (
 	"fmt"
@@ -7,32 +7,31 @@ import (
 	"testing"
 
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 )
 
 func TestOverTheBoundWatchDeltasCoalesceInPlace(t *testing.T) {
 	q := full()
-	ok(t, q.Push(ended(), []delta{
+	ok(t, q.Push(ended(), []intDelta{
 		change(object.Added, "a", 1), change(object.Added, "b", 1), change(object.Updated, "a", 2),
 		change(object.Deleted, "b", 2), change(object.Added, "c", 1), change(object.Deleted, "a", 3), change(object.Added, "a", 4),
 	}))
 	same(t, "taken", lines(takeAll(q)), []string{"Added a/4", "Deleted b/2", "Added c/1"})
-	if q.Coalesced() != 4 {
-		t.Errorf("coalesced %d, want 4", q.Coalesced())
+	if q.coalesced() != 4 {
+		t.Errorf("coalesced %d, want 4", q.coalesced())
 	}
 }
 
 func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
 	for _, m := range []object.DeltaType{object.ReplaceEnd, object.ReplaceAbort} {
 		q := full()
-		ok(t, q.Push(ended(), []delta{
+		ok(t, q.Push(ended(), []intDelta{
 			change(object.Added, "a", 1), mark(m, 5), change(object.Updated, "a", 2), change(object.Updated, "a", 3),
 		}))
 		same(t, m.String(), lines(takeAll(q)), []string{"Added a/1", m.String() + " 5/0", "Updated a/3"})
 	}
 	// The index that is made on the way over the bound stops at the mark too.
-	q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 800})
-	ok(t, q.Push(ended(), []delta{
+	q := newBatchQueue[int](queueLimits{maxBytes: 800})
+	ok(t, q.Push(ended(), []intDelta{
 		change(object.Added, "a", 1), mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 2), mark(object.ReplaceEnd, 5),
 		change(object.Updated, "b", 1), change(object.Updated, "a", 3), change(object.Updated, "a", 4), change(object.Updated, "b", 2),
 	}))
@@ -43,22 +42,22 @@ func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
 
 func TestBookmarksCoalesceToTheLatestAtTheEnd(t *testing.T) {
 	q := full()
-	ok(t, q.Push(ended(), []delta{
+	ok(t, q.Push(ended(), []intDelta{
 		change(object.Added, "a", 1), mark(object.Bookmark, 1), mark(object.Bookmark, 2),
 		change(object.Added, "b", 1), mark(object.Bookmark, 3), change(object.Updated, "a", 2), mark(object.Bookmark, 4),
 	}))
-	if n, _ := q.Depth(); n != 3 {
+	if n, _ := q.depth(); n != 3 {
 		t.Errorf("Depth = %d, want 3", n)
 	}
 	same(t, "taken", lines(takeAll(q)), []string{"Updated a/2", "Added b/1", "Bookmark 4/0"})
-	if q.Coalesced() != 4 {
-		t.Errorf("coalesced %d, want 4", q.Coalesced())
+	if q.coalesced() != 4 {
+		t.Errorf("coalesced %d, want 4", q.coalesced())
 	}
 }
 
 func TestASyncGivesWayToAnyChangeThatWaits(t *testing.T) {
 	q := full()
-	ok(t, q.Push(ended(), []delta{
+	ok(t, q.Push(ended(), []intDelta{
 		change(object.Sync, "a", 1), change(object.Sync, "a", 2), change(object.Sync, "b", 1),
 		change(object.Updated, "b", 2), change(object.Sync, "b", 2), change(object.Deleted, "c", 1), change(object.Sync, "c", 1),
 	}))
@@ -67,14 +66,14 @@ func TestASyncGivesWayToAnyChangeThatWaits(t *testing.T) {
 
 func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {
 	const keys, pushes, maxBytes = 1000, 1_000_000, 64 << 10
-	q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: maxBytes})
+	q := newBatchQueue[int](queueLimits{maxBytes: maxBytes})
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = "k" + strconv.Itoa(i)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	last := make(map[object.Key]int, keys)
-	batch := make([]delta, 0, 100)
+	batch := make([]intDelta, 0, 100)
 	most, mostBytes := 0, 0
 	for i := range pushes {
 		name := names[rng.IntN(keys)]
@@ -83,7 +82,7 @@ func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {
 		if len(batch) == cap(batch) {
 			ok(t, q.Push(ended(), append(batch, mark(object.Bookmark, i))))
 			batch = batch[:0]
-			n, bytes := q.Depth()
+			n, bytes := q.depth()
 			most, mostBytes = max(most, n), max(mostBytes, bytes)
 		}
 	}
@@ -95,7 +94,7 @@ func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {
 		t.Errorf("%d bytes waited at most, want no more than %d", mostBytes, want)
 	}
 	out := takeAll(q)
-	if got, all := uint64(len(out))+q.Coalesced(), uint64(pushes+pushes/100); got != all {
+	if got, all := uint64(len(out))+q.coalesced(), uint64(pushes+pushes/100); got != all {
 		t.Errorf("%d deltas taken or coalesced, %d pushed", got, all)
 	}
 	final := map[object.Key]int{}
@@ -110,13 +109,13 @@ func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {
 func TestWhateverIsCoalescedTheFinalStateIsTheSame(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1 + rng.IntN(6000), MaxBatch: 1 + rng.IntN(40)})
+		q := newBatchQueue[int](queueLimits{maxBytes: 1 + rng.IntN(6000), maxBatch: 1 + rng.IntN(40)})
 		in := randomStream(rng, 600)
 		want, got := newModel(), newModel()
 		lastSeen := map[object.Key]int{}
 		marks, marksOut := 0, 0
 		drain := func() {
-			for _, d := range q.Take(nil) {
+			for _, d := range q.take(nil) {
 				got.apply(d)
 				switch d.Type {
 				case object.ReplaceBegin, object.ReplaceEnd, object.ReplaceAbort:
@@ -137,7 +136,7 @@ func TestWhateverIsCoalescedTheFinalStateIsTheSame(t *testing.T) {
 				if d.Type >= object.ReplaceBegin && d.Type <= object.ReplaceAbort {
 					marks++
 				}
-				for q.Push(ended(), []delta{d}) != nil { // a list that has to wait
+				for q.Push(ended(), []intDelta{d}) != nil { // a list that has to wait
 					drain()
 				}
 			}
@@ -146,10 +145,10 @@ func TestWhateverIsCoalescedTheFinalStateIsTheSame(t *testing.T) {
 				drain()
 			}
 		}
-		for n, _ := q.Depth(); n > 0; n, _ = q.Depth() {
+		for n, _ := q.depth(); n > 0; n, _ = q.depth() {
 			drain()
 		}
-		if n, bytes := q.Depth(); n != 0 || bytes != 0 {
+		if n, bytes := q.depth(); n != 0 || bytes != 0 {
 			t.Fatalf("seed %d: Depth at the end = %d, %d", seed, n, bytes)
 		}
 		if marks != marksOut {

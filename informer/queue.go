@@ -1,7 +1,8 @@
-package queue
+package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,25 +18,36 @@ const (
 	deltaBytes = 128
 )
 
-// BatchOptions configure Batches. The zero value means the defaults.
-type BatchOptions struct {
-	// MaxBytes is where the queue stops growing freely: the sum of Item.Size and
+// queueLimits bound a batchQueue. The zero value means the defaults.
+type queueLimits struct {
+	// maxBytes is where the queue stops growing freely: the sum of Item.Size and
 	// a constant for each delta. 0 means 16 MiB.
-	MaxBytes int
-	// ListBytes is where a list begins to wait for the consumer; 0 means MaxBytes. Less is
+	maxBytes int
+	// listBytes is where a list begins to wait for the consumer; 0 means maxBytes. Less is
 	// for a consumer that keeps far less of an object than waits here of it.
-	ListBytes int
-	// MaxBatch is how many deltas one Take gives at most. 0 means 1000.
-	MaxBatch int
-	// KeepAll switches the bound off: nothing is coalesced and no list waits, the
+	listBytes int
+	// maxBatch is how many deltas one Take gives at most. 0 means 1000.
+	maxBatch int
+	// keepAll switches the bound off: nothing is coalesced and no list waits, the
 	// queue only counts.
-	KeepAll bool
+	keepAll bool
 }
 
-// Batches is a queue of deltas in the order of their arrival, with one producer
-// and one consumer.
-type Batches[T any] struct {
-	opts BatchOptions
+// batchQueue holds what the reader has read until the writer has stored it: deltas in the order of their arrival,
+// with one producer and one consumer.
+//
+//   - Below the bound in bytes every delta comes out as it went in.
+//   - Beyond the bound a list waits for the consumer. A watch does not: its deltas are coalesced to the latest one
+//     of each key. A delta never moves across the beginning, the end or the abort of a list, and the deltas of a key
+//     keep their order, so the consumer ends in the same state as if nothing had been coalesced.
+//   - A coalesced delta takes the place of the earlier one, ahead of what other keys did in between. Its Through
+//     says how far history is complete all the same, and a bookmark at the end vouches for the rest: a version is
+//     never claimed before everything up to it was taken.
+//   - A stalled consumer costs at most the bound, one delta beyond it, and one delta for each key that changed since.
+//   - Filling and emptying the queue allocates nothing once it has its size, and after a burst or a list the memory
+//     is given back.
+type batchQueue[T any] struct {
+	opts queueLimits
 
 	mu     sync.Mutex
 	ring   chunks[T]
@@ -53,18 +65,21 @@ type Batches[T any] struct {
 	filled, drained              chan struct{}
 }
 
-// NewBatches makes an empty queue.
-func NewBatches[T any](opts BatchOptions) *Batches[T] {
-	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = defaultMaxBytes
+// errQueueClosed is what Push returns after close.
+var errQueueClosed = errors.New("the queue is closed")
+
+// newBatchQueue makes an empty queue.
+func newBatchQueue[T any](opts queueLimits) *batchQueue[T] {
+	if opts.maxBytes <= 0 {
+		opts.maxBytes = defaultMaxBytes
 	}
-	if opts.ListBytes <= 0 || opts.ListBytes > opts.MaxBytes {
-		opts.ListBytes = opts.MaxBytes
+	if opts.listBytes <= 0 || opts.listBytes > opts.maxBytes {
+		opts.listBytes = opts.maxBytes
 	}
-	if opts.MaxBatch <= 0 {
-		opts.MaxBatch = defaultMaxBatch
+	if opts.maxBatch <= 0 {
+		opts.maxBatch = defaultMaxBatch
 	}
-	return &Batches[T]{opts: opts, filled: make(chan struct{}, 1)}
+	return &batchQueue[T]{opts: opts, filled: make(chan struct{}, 1)}
 }
 
 // Push queues deltas, in order. It copies them; the slice stays the caller's.
@@ -74,8 +89,8 @@ func NewBatches[T any](opts BatchOptions) *Batches[T] {
 // returns its error, and the deltas before the one that waited are queued. The
 // end and the abort of a list never wait, so that a list can be given up even
 // then. Watch deltas and bookmarks never wait either. After Close the error is
-// ErrClosed.
-func (q *Batches[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
+// errQueueClosed.
+func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.wakeConsumer()
@@ -83,7 +98,7 @@ func (q *Batches[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 		d := &deltas[i]
 		switch {
 		case q.closed:
-			return ErrClosed
+			return errQueueClosed
 		case d.Type == 0:
 			continue // the zero Delta means nothing
 		case d.Type > object.Bookmark:
@@ -96,13 +111,13 @@ func (q *Batches[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 		q.put(d)
 	}
 	if q.closed {
-		return ErrClosed
+		return errQueueClosed
 	}
 	return nil
 }
 
 // awaitRoom is called, and returns, with the lock held.
-func (q *Batches[T]) awaitRoom(ctx context.Context) error {
+func (q *batchQueue[T]) awaitRoom(ctx context.Context) error {
 	for q.full() && !q.closed {
 		q.wakeConsumer()
 		q.producerWaits = true
@@ -124,16 +139,15 @@ func (q *Batches[T]) awaitRoom(ctx context.Context) error {
 		}
 	}
 	if q.closed {
-		return ErrClosed
+		return errQueueClosed
 	}
 	return nil
 }
 
-func (q *Batches[T]) full() bool { return q.bytes >= q.opts.ListBytes && !q.opts.KeepAll }
+func (q *batchQueue[T]) full() bool { return q.bytes >= q.opts.listBytes && !q.opts.keepAll }
 
-// Wait returns when there is something to take. The error is ErrClosed once the queue is closed and empty, or says
-// that ctx ended before anything came.
-func (q *Batches[T]) Wait(ctx context.Context) error {
+// wait blocks until there is something to take, and returns true. It returns false once the queue is closed and empty.
+func (q *batchQueue[T]) wait() bool {
 	for {
 		q.mu.Lock()
 		some, closed := q.deltas > 0, q.closed
@@ -141,25 +155,21 @@ func (q *Batches[T]) Wait(ctx context.Context) error {
 		q.mu.Unlock()
 		switch {
 		case some:
-			return nil
+			return true
 		case closed:
-			return ErrClosed
+			return false
 		}
-		select {
-		case <-q.filled:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for deltas: %w", ctx.Err())
-		}
+		<-q.filled
 	}
 }
 
-// Take moves up to MaxBatch deltas out of the queue and appends them to buf, in
+// take moves up to maxBatch deltas out of the queue and appends them to buf, in
 // the order of their arrival. It never waits; where there is nothing, buf comes
 // back as it was.
-func (q *Batches[T]) Take(buf []object.Delta[T]) []object.Delta[T] {
+func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(q.deltas, q.opts.MaxBatch)
+	n := min(q.deltas, q.opts.maxBatch)
 	buf = slices.Grow(buf, n)
 	for n > 0 {
 		pos := q.ring.head
@@ -178,7 +188,7 @@ func (q *Batches[T]) Take(buf []object.Delta[T]) []object.Delta[T] {
 	}
 	// The index is let go late, so that a queue which stays near its bound does
 	// not build it again and again.
-	if q.bytes < q.opts.MaxBytes/2 {
+	if q.bytes < q.opts.maxBytes/2 {
 		q.latest.stop()
 	}
 	if q.producerWaits && !q.full() {
@@ -188,23 +198,23 @@ func (q *Batches[T]) Take(buf []object.Delta[T]) []object.Delta[T] {
 	return buf
 }
 
-// Depth says how many deltas wait, and how many bytes they count for.
-func (q *Batches[T]) Depth() (deltas, bytes int) {
+// depth says how many deltas wait, and how many bytes they count for.
+func (q *batchQueue[T]) depth() (deltas, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.deltas, q.bytes
 }
 
-// Coalesced counts the deltas that gave way to a later one.
-func (q *Batches[T]) Coalesced() uint64 {
+// coalesced counts the deltas that gave way to a later one.
+func (q *batchQueue[T]) coalesced() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.merged
 }
 
-// Close ends the queue for the producer at once, and for the consumer when it
+// close ends the queue for the producer at once, and for the consumer when it
 // has taken what is there. Closing twice is fine.
-func (q *Batches[T]) Close() {
+func (q *batchQueue[T]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -218,7 +228,7 @@ func (q *Batches[T]) Close() {
 	}
 }
 
-func (q *Batches[T]) wakeConsumer() {
+func (q *batchQueue[T]) wakeConsumer() {
 	if q.consumerWaits && q.deltas > 0 {
 		q.consumerWaits = false
 		token(q.filled)

@@ -1,4 +1,4 @@
-package queue_test
+package informer
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 )
 
 // Where a later state takes an earlier one's place, it runs ahead of what other
@@ -17,12 +16,12 @@ import (
 func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1 + rnd.IntN(3000), MaxBatch: 1 + rnd.IntN(20)})
+		q := newBatchQueue[int](queueLimits{maxBytes: 1 + rnd.IntN(3000), maxBatch: 1 + rnd.IntN(20)})
 		history := map[string][]int{} // per key, the versions at which it changed
 		applied := map[string]int{}
 		reached, version := 0, 0
 		take := func() {
-			for _, d := range q.Take(nil) {
+			for _, d := range q.take(nil) {
 				own, _ := strconv.Atoi(string(d.Item.Version))
 				if d.Type != object.Bookmark {
 					applied[string(d.Item.Key)] = own
@@ -55,7 +54,7 @@ func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
 				take()
 			}
 		}
-		for n, _ := q.Depth(); n > 0; n, _ = q.Depth() {
+		for n, _ := q.depth(); n > 0; n, _ = q.depth() {
 			take()
 		}
 		if reached != version {

@@ -1,4 +1,4 @@
-package queue_test
+package informer
 
 import (
 	"context"
@@ -10,21 +10,36 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/queue"
 )
 
-type delta = object.Delta[int]
+type intDelta = object.Delta[int]
 
-func change(t object.DeltaType, key string, value int) delta {
-	return delta{Type: t, Item: object.Item[int]{Key: object.Key(key), Value: value, Size: 100}}
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
-func mark(t object.DeltaType, version int) delta {
-	return delta{Type: t, Item: object.Item[int]{Version: object.Version(strconv.Itoa(version))}}
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
-func lines(deltas []delta) []string {
+func change(t object.DeltaType, key string, value int) intDelta {
+	return intDelta{Type: t, Item: object.Item[int]{Key: object.Key(key), Value: value, Size: 100}}
+}
+
+func mark(t object.DeltaType, version int) intDelta {
+	return intDelta{Type: t, Item: object.Item[int]{Version: object.Version(strconv.Itoa(version))}}
+}
+
+func lines(deltas []intDelta) []string {
 	out := []string{}
 	for _, d := range deltas {
 		out = append(out, fmt.Sprintf("%s %s%s/%d", d.Type, d.Item.Key, d.Item.Version, d.Item.Value))
@@ -32,10 +47,10 @@ func lines(deltas []delta) []string {
 	return out
 }
 
-func takeAll(q *queue.Batches[int]) []delta {
-	var out []delta
-	for n, _ := q.Depth(); n > 0; n, _ = q.Depth() {
-		out = q.Take(out)
+func takeAll(q *batchQueue[int]) []intDelta {
+	var out []intDelta
+	for n, _ := q.depth(); n > 0; n, _ = q.depth() {
+		out = q.take(out)
 	}
 	return out
 }
@@ -48,43 +63,43 @@ func ended() context.Context {
 }
 
 // full makes a queue that is over its bound from the second delta on.
-func full() *queue.Batches[int] {
-	return queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1})
+func full() *batchQueue[int] {
+	return newBatchQueue[int](queueLimits{maxBytes: 1})
 }
 
 func TestBelowTheBoundEverythingComesOutAsItWentIn(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{MaxBatch: 7})
-	var in []delta
+	q := newBatchQueue[int](queueLimits{maxBatch: 7})
+	var in []intDelta
 	for i := range 1000 {
 		in = append(in, change(object.Updated, "k"+strconv.Itoa(i%3), i))
 	}
-	in = append(in, mark(object.Bookmark, 1), mark(object.Bookmark, 2), delta{})
+	in = append(in, mark(object.Bookmark, 1), mark(object.Bookmark, 2), intDelta{})
 	ok(t, q.Push(ended(), in))
-	if n, bytes := q.Depth(); n != 1002 || bytes < 1000*100 {
+	if n, bytes := q.depth(); n != 1002 || bytes < 1000*100 {
 		t.Errorf("Depth = %d, %d", n, bytes)
 	}
-	if got := q.Take(nil); len(got) != 7 {
-		t.Errorf("Take gave %d, MaxBatch is 7", len(got))
+	if got := q.take(nil); len(got) != 7 {
+		t.Errorf("Take gave %d, maxBatch is 7", len(got))
 	}
 	same(t, "taken", lines(takeAll(q)), lines(in[7:1002]))
-	if n, bytes := q.Depth(); n != 0 || bytes != 0 {
+	if n, bytes := q.depth(); n != 0 || bytes != 0 {
 		t.Errorf("Depth at the end = %d, %d", n, bytes)
 	}
-	if q.Coalesced() != 0 {
-		t.Errorf("coalesced %d", q.Coalesced())
+	if q.coalesced() != 0 {
+		t.Errorf("coalesced %d", q.coalesced())
 	}
 }
 
 func TestTakeAppendsAndLeavesAnEmptyQueueAlone(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{})
-	ok(t, q.Push(ended(), []delta{change(object.Added, "b", 2)}))
-	got := q.Take([]delta{change(object.Added, "a", 1)})
-	same(t, "taken", lines(q.Take(got)), []string{"Added a/1", "Added b/2"})
+	q := newBatchQueue[int](queueLimits{})
+	ok(t, q.Push(ended(), []intDelta{change(object.Added, "b", 2)}))
+	got := q.take([]intDelta{change(object.Added, "a", 1)})
+	same(t, "taken", lines(q.take(got)), []string{"Added a/1", "Added b/2"})
 }
 
 func TestPushCopies(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{})
-	in := []delta{change(object.Added, "a", 1)}
+	q := newBatchQueue[int](queueLimits{})
+	in := []intDelta{change(object.Added, "a", 1)}
 	ok(t, q.Push(ended(), in))
 	in[0] = change(object.Added, "z", 99)
 	same(t, "taken", lines(takeAll(q)), []string{"Added a/1"})
@@ -92,22 +107,24 @@ func TestPushCopies(t *testing.T) {
 
 func TestAListWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 500, MaxBatch: 1})
-		in := []delta{mark(object.ReplaceBegin, 0)}
+		q := newBatchQueue[int](queueLimits{maxBytes: 500, maxBatch: 1})
+		in := []intDelta{mark(object.ReplaceBegin, 0)}
 		for i := range 10 {
 			in = append(in, change(object.Replaced, "k"+strconv.Itoa(i), i))
 		}
 		in = append(in, mark(object.ReplaceEnd, 9))
 		pushed := make(chan error, 1)
 		go func() { pushed <- q.Push(t.Context(), in) }()
-		var out []delta
+		var out []intDelta
 		for len(out) < len(in) {
 			synctest.Wait()
-			if _, bytes := q.Depth(); bytes >= 500+228+128 {
+			if _, bytes := q.depth(); bytes >= 500+228+128 {
 				t.Fatalf("%d bytes wait, the bound is 500 and one delta", bytes)
 			}
-			ok(t, q.Wait(t.Context()))
-			out = q.Take(out)
+			if !q.wait() {
+				t.Fatal("the queue is closed")
+			}
+			out = q.take(out)
 		}
 		ok(t, <-pushed)
 		same(t, "taken", lines(out), lines(in))
@@ -120,26 +137,26 @@ func TestAWaitingListCanBeGivenUpAndAborted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		pushed := make(chan error, 1)
 		go func() {
-			pushed <- q.Push(ctx, []delta{mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 1)})
+			pushed <- q.Push(ctx, []intDelta{mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 1)})
 		}()
 		synctest.Wait()
 		cancel()
 		if err := <-pushed; !errors.Is(err, context.Canceled) {
 			t.Errorf("Push = %v", err)
 		}
-		ok(t, q.Push(ctx, []delta{mark(object.ReplaceAbort, 0)}))
+		ok(t, q.Push(ctx, []intDelta{mark(object.ReplaceAbort, 0)}))
 		same(t, "taken", lines(takeAll(q)), []string{"ReplaceBegin 0/0", "ReplaceAbort 0/0"})
 	})
 }
 
 func TestKeepAllOnlyCounts(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1, KeepAll: true})
-	in := []delta{
+	q := newBatchQueue[int](queueLimits{maxBytes: 1, keepAll: true})
+	in := []intDelta{
 		change(object.Added, "a", 1), change(object.Updated, "a", 2), mark(object.ReplaceBegin, 0),
 		change(object.Replaced, "a", 3), mark(object.ReplaceEnd, 1), mark(object.Bookmark, 2), mark(object.Bookmark, 3),
 	}
 	ok(t, q.Push(ended(), in))
-	if _, bytes := q.Depth(); bytes < 300 {
+	if _, bytes := q.depth(); bytes < 300 {
 		t.Errorf("%d bytes counted", bytes)
 	}
 	same(t, "taken", lines(takeAll(q)), lines(in))
@@ -147,50 +164,45 @@ func TestKeepAllOnlyCounts(t *testing.T) {
 
 func TestCloseEndsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 1})
-		waited := make(chan error, 1)
-		go func() { waited <- q.Wait(t.Context()) }()
+		q := newBatchQueue[int](queueLimits{maxBytes: 1})
+		waited := make(chan bool, 1)
+		go func() { waited <- q.wait() }()
 		synctest.Wait()
-		ok(t, q.Push(t.Context(), []delta{change(object.Added, "a", 1)}))
-		ok(t, <-waited)
+		ok(t, q.Push(t.Context(), []intDelta{change(object.Added, "a", 1)}))
+		if !<-waited {
+			t.Error("wait = false with a delta in the queue")
+		}
 		pushed := make(chan error, 1)
-		go func() { pushed <- q.Push(t.Context(), []delta{mark(object.ReplaceBegin, 0)}) }()
+		go func() { pushed <- q.Push(t.Context(), []intDelta{mark(object.ReplaceBegin, 0)}) }()
 		synctest.Wait()
-		q.Close()
-		q.Close()
-		if err := <-pushed; !errors.Is(err, queue.ErrClosed) {
+		q.close()
+		q.close()
+		if err := <-pushed; !errors.Is(err, errQueueClosed) {
 			t.Errorf("the Push that waited = %v", err)
 		}
-		if err := q.Push(t.Context(), []delta{change(object.Added, "b", 1)}); !errors.Is(err, queue.ErrClosed) {
+		if err := q.Push(t.Context(), []intDelta{change(object.Added, "b", 1)}); !errors.Is(err, errQueueClosed) {
 			t.Errorf("Push = %v", err)
 		}
-		ok(t, q.Wait(t.Context()))
-		same(t, "taken", lines(q.Take(nil)), []string{"Added a/1"})
-		if err := q.Wait(t.Context()); !errors.Is(err, queue.ErrClosed) {
-			t.Errorf("Wait = %v", err)
+		if !q.wait() {
+			t.Error("wait = false before the closed queue is empty")
 		}
-		empty := queue.NewBatches[int](queue.BatchOptions{})
-		go func() { waited <- empty.Wait(t.Context()) }()
+		same(t, "taken", lines(q.take(nil)), []string{"Added a/1"})
+		if q.wait() {
+			t.Error("wait = true after the closed queue is empty")
+		}
+		empty := newBatchQueue[int](queueLimits{})
+		go func() { waited <- empty.wait() }()
 		synctest.Wait()
-		empty.Close()
-		if err := <-waited; !errors.Is(err, queue.ErrClosed) {
-			t.Errorf("the Wait that waited = %v", err)
+		empty.close()
+		if <-waited {
+			t.Error("the wait that close ended = true")
 		}
 	})
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{})
-	if err := q.Wait(ended()); !errors.Is(err, context.Canceled) {
-		t.Errorf("Wait = %v", err)
-	}
-	ok(t, q.Push(t.Context(), []delta{change(object.Added, "a", 1)}))
-	ok(t, q.Wait(ended())) // there is something: that comes first
-}
-
 func TestAnUnknownTypeIsRefused(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{})
-	if err := q.Push(t.Context(), []delta{{Type: object.Bookmark + 1}}); err == nil {
+	q := newBatchQueue[int](queueLimits{})
+	if err := q.Push(t.Context(), []intDelta{{Type: object.Bookmark + 1}}); err == nil {
 		t.Error("pushed")
 	}
 }
@@ -201,7 +213,7 @@ type model struct {
 	version       object.Version
 }
 
-func (m *model) apply(d delta) {
+func (m *model) apply(d intDelta) {
 	switch d.Type {
 	case object.Added, object.Updated:
 		m.state[d.Item.Key] = d.Item.Value
@@ -223,8 +235,8 @@ func (m *model) apply(d delta) {
 func newModel() *model { return &model{state: map[object.Key]int{}} }
 
 // randomStream makes a stream of n steps over few keys. Values only grow.
-func randomStream(rng *rand.Rand, n int) []delta {
-	var out []delta
+func randomStream(rng *rand.Rand, n int) []intDelta {
+	var out []intDelta
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for value := 1; value <= n; value++ {
 		key := keys[rng.IntN(len(keys))]
@@ -254,10 +266,10 @@ func randomStream(rng *rand.Rand, n int) []delta {
 }
 
 func TestProducerAndConsumerRunSideBySide(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{MaxBytes: 4 << 10, MaxBatch: 16})
+	q := newBatchQueue[int](queueLimits{maxBytes: 4 << 10, maxBatch: 16})
 	in := randomStream(rand.New(rand.NewPCG(3, 4)), 20_000)
 	go func() {
-		defer q.Close()
+		defer q.close()
 		for part := range slices.Chunk(in, 13) {
 			if err := q.Push(context.Background(), part); err != nil {
 				t.Error(err)
@@ -269,9 +281,9 @@ func TestProducerAndConsumerRunSideBySide(t *testing.T) {
 	for _, d := range in {
 		want.apply(d)
 	}
-	var batch []delta
-	for q.Wait(t.Context()) == nil {
-		batch = q.Take(batch[:0])
+	var batch []intDelta
+	for q.wait() {
+		batch = q.take(batch[:0])
 		for _, d := range batch {
 			got.apply(d)
 		}
@@ -282,17 +294,17 @@ func TestProducerAndConsumerRunSideBySide(t *testing.T) {
 
 // A list leaves no memory behind, and what comes after it is in order.
 func TestTheQueueGoesOnAfterAList(t *testing.T) {
-	q := queue.NewBatches[int](queue.BatchOptions{})
+	q := newBatchQueue[int](queueLimits{})
 	for round := range 7 { // of lengths that end anywhere in a chunk
-		in := []delta{mark(object.ReplaceBegin, 0)}
+		in := []intDelta{mark(object.ReplaceBegin, 0)}
 		for v := range round {
 			in = append(in, change(object.Replaced, "a", v+1))
 		}
 		in = append(in, mark(object.ReplaceEnd, 9))
 		ok(t, q.Push(t.Context(), in))
-		same(t, "the list", lines(q.Take(nil)), lines(in))
-		in = []delta{change(object.Added, "b", 1), change(object.Updated, "b", 2), change(object.Updated, "b", 3)}
+		same(t, "the list", lines(q.take(nil)), lines(in))
+		in = []intDelta{change(object.Added, "b", 1), change(object.Updated, "b", 2), change(object.Updated, "b", 3)}
 		ok(t, q.Push(t.Context(), in))
-		same(t, "what came after it", lines(q.Take(nil)), lines(in))
+		same(t, "what came after it", lines(q.take(nil)), lines(in))
 	}
 }

@@ -1,4 +1,4 @@
-package queue
+package informer
 
 import "github.com/mirador-k8s/mirador/object"
 
@@ -49,8 +49,8 @@ func (l *latest[T]) forget(d *object.Delta[T], pos uint64) {
 
 // put queues one delta: at the end or, over the bound, in place of an earlier
 // one.
-func (q *Batches[T]) put(d *object.Delta[T]) {
-	if q.bytes >= q.opts.MaxBytes && !q.opts.KeepAll {
+func (q *batchQueue[T]) put(d *object.Delta[T]) {
+	if q.bytes >= q.opts.maxBytes && !q.opts.keepAll {
 		if !q.latest.on() {
 			q.startLatest()
 		}
@@ -75,7 +75,7 @@ func (q *Batches[T]) put(d *object.Delta[T]) {
 
 // merge lets d take the place of what waits for its key, and reports whether
 // that was possible.
-func (q *Batches[T]) merge(d *object.Delta[T]) bool {
+func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 	switch d.Type {
 	case object.Added, object.Updated, object.Deleted:
 		at, ok := q.latest.byKey[d.Item.Key]
@@ -119,19 +119,19 @@ func (q *Batches[T]) merge(d *object.Delta[T]) bool {
 }
 
 // vouch puts a bookmark at the end of the queue.
-func (q *Batches[T]) vouch(v object.Version) {
+func (q *batchQueue[T]) vouch(v object.Version) {
 	if v != "" {
 		q.put(&object.Delta[T]{Type: object.Bookmark, Item: object.Item[T]{Version: v}})
 	}
 }
 
-func (q *Batches[T]) overwrite(at place[T], d *object.Delta[T]) {
+func (q *batchQueue[T]) overwrite(at place[T], d *object.Delta[T]) {
 	q.bytes += cost(d) - cost(at.at)
 	*at.at = *d
 }
 
 // startLatest looks through what was queued since the last mark of a list.
-func (q *Batches[T]) startLatest() {
+func (q *batchQueue[T]) startLatest() {
 	q.latest.byKey = make(map[object.Key]place[T])
 	for at := range q.ring.from(max(q.ring.head, q.afterMark)) {
 		if at.at.Type != 0 {
