@@ -98,7 +98,7 @@ func TestBudget_AllocationsAnEvent(t *testing.T) {
 // where readiness comes and goes. Handlers take both states, and how many there are makes no difference.
 // In the shared layout one allocation notes which parts the object shares.
 func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
-	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 4.8, store.Packed: 11.7} {
+	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 5, store.Packed: 11.7} {
 		for _, handlers := range []int{1, 10} {
 			t.Run(fmt.Sprintf("%s with %d handlers", layout, handlers), func(t *testing.T) {
 				first, batches := changingPods(t, 40, 10)

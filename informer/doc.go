@@ -1,6 +1,6 @@
 // Package informer is one pipeline: a reflector reads a source into a queue, the
 // queue's batches go into a store, and what changed there goes to the handlers.
-// A change or two at a time find the queue empty and go past it.
+// The goroutines that do so are described at Run.
 //
 //	pods, err := informer.New(src,
 //		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))

@@ -23,6 +23,19 @@ var ErrRunning = errors.New("informer: it is running already")
 // find their objects. Release drops it, and so does the next Run: that one starts
 // anew, with an empty store and without handlers, and until its first state is in
 // the store HasSynced is false.
+//
+// Who does what, for an event and for a list alike:
+//
+//   - The reader, a goroutine of Run, reads the source and pushes what it read into the queue (reflector.Run). It
+//     waits for the source, and for room in the queue while a list is read.
+//   - The writer, the goroutine that called Run, takes batches from the queue, writes them to the store, commits,
+//     and publishes the events (consume, apply). It waits for the queue and for nothing else: not for handlers, nor
+//     for readers of the store. Transforms, index functions and reports of problems run on it.
+//   - Runners, goroutines of the fanout, call the handlers, each at its own pace (fanout/runners.go). There are none
+//     while no event is to be delivered. A handler that blocks occupies one runner; the others go on with other
+//     runners.
+//
+// So an informer at rest has two goroutines, and an event wakes two: the writer, and a runner.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
