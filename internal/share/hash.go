@@ -27,7 +27,7 @@ type node struct {
 // A walker hashes and compares. It keeps its scratch memory from walk to walk.
 type walker struct {
 	nodes []node
-	pairs []pair   // entries of maps from strings to interfaces
+	pairs []pair // entries of maps from strings to interfaces
 	spare map[*plan][]*rows
 	iter  reflect.MapIter
 	// Values and maps under comparison, which need an address.
