@@ -1,40 +1,10 @@
 package fanout
 
 import (
-	"errors"
-	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/mirador-k8s/mirador/object"
 )
-
-// wake makes sure that the handler looks at everything that was done before the
-// call, on the runner that is calling it now or on another one.
-func (s *Subscription[T]) wake() {
-	if s.notify() {
-		s.start()
-	}
-}
-
-// notify is like wake, but leaves it to the caller to schedule the handler where start is true.
-func (s *Subscription[T]) notify() (start bool) {
-	if s.activity.Load() == notified {
-		return false // it has not looked yet
-	}
-	return s.activity.Swap(notified) == idle
-}
-
-// start queues the handler for the runners.
-func (s *Subscription[T]) start() {
-	s.fan.schedule(handlerList[T]{s, s})
-}
-
-// run delivers until there is nothing left.
-func (s *Subscription[T]) run() {
-	for s.turn() {
-	}
-}
 
 // turn delivers a batch, or a piece of a state, and reports whether there is another in hand: the
 // subscription is then to be given a further turn, and others may have theirs before it. With each handler
@@ -116,40 +86,133 @@ func (s *Subscription[T]) readClock() {
 	}
 }
 
-var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit")
+// What there is to do next for a handler.
+type task int
 
-// failed reports a callback that did not return. Without a recovered value it
-// was ended by runtime.Goexit, for a panic always has one.
-func (s *Subscription[T]) failed(key object.Key, recovered any) {
-	s.panics.Add(1)
-	if own := s.onPanic; own != nil {
-		s.telling(key, func() { own(recovered) })
+const (
+	nothing    task = iota
+	haveWork        // events are in hand
+	askResync       // the state for a resync is to be taken
+	readEvents      // a state is being delivered: read more of it
+)
+
+// take puts the next events into hand, and reports whether there are any. Only
+// the handler's goroutine calls it.
+func (s *Subscription[T]) take() bool {
+	if s.next < len(s.work) && !s.removed.Load() {
+		return true // left behind by a goroutine that was ended
 	}
-	exited := recovered == nil
-	if exited {
-		recovered = errGoexit
-	}
-	s.report(key, recovered, debug.Stack())
-	if crash := s.fan.opts.Crash; !exited && crash != nil && crash() {
-		s.crashing = true
-		panic(recovered)
+	for {
+		switch s.choose() {
+		case nothing:
+			return false
+		case haveWork:
+			return true
+		case askResync:
+			s.takeResync()
+		case readEvents:
+			if s.readState() {
+				return true
+			}
+		}
 	}
 }
 
-func (s *Subscription[T]) report(key object.Key, recovered any, stack []byte) {
-	if onPanic := s.fan.opts.OnPanic; onPanic != nil {
-		s.telling(key, func() { onPanic(s.Name(), key, recovered, stack) })
+// choose closes the work that was done and decides what comes next: the state
+// for a late join; a resync, when everything up to it is delivered; what was
+// coalesced; then the chain.
+func (s *Subscription[T]) choose() task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work, s.next = nil, 0
+	if s.removed.Load() {
+		return nothing
+	}
+	if s.reader != nil {
+		s.busy, s.busySince = true, 0
+		return readEvents
+	}
+	if s.resync == nil {
+		s.resyncing = false // delivered, or it could not be had
+	}
+	s.busy = false
+	s.advance()
+	if s.coalescing.Load() {
+		if e := s.pending.pop(); e != nil {
+			s.begin(e.events(), e.at)
+			return haveWork
+		}
+		s.coalescing.Store(false)
+		s.pending = pending[T]{}
+	}
+	s.checkSynced()
+	if s.due && s.resync == nil {
+		return askResync
+	}
+	return s.followChain()
+}
+
+// advance notes how far the handler has come.
+func (s *Subscription[T]) advance() {
+	s.lastSeq = max(s.lastSeq, s.workSeq)
+	if !s.coalescing.Load() {
 		return
 	}
-	slog.Error("a handler panicked", "handler", s.Name(), "key", string(key), "panic", recovered, "stack", string(stack))
+	if first := s.pending.first; first != nil {
+		s.lastSeq = max(s.lastSeq, first.seq-1)
+	} else {
+		s.lastSeq = max(s.lastSeq, s.pending.folded)
+	}
+	s.checkSynced()
 }
 
-// telling calls who is told of a panic, and survives one of his own.
-func (s *Subscription[T]) telling(key object.Key, tell func()) {
-	defer func() {
-		if again := recover(); again != nil {
-			slog.Error("the report of a panicking handler panicked", "handler", s.Name(), "key", string(key), "panic", again)
+// checkSynced closes synced when the initial state is complete and delivered.
+func (s *Subscription[T]) checkSynced() {
+	mark := s.fan.mark.Load()
+	if mark > 0 && s.lastSeq+1 >= mark && s.replay == replayNone && !s.HasSynced() {
+		s.synced.happen()
+	}
+}
+
+func (s *Subscription[T]) followChain() task {
+	for {
+		// In this order: once lastSeq says that a batch was published, it can be
+		// seen in the chain.
+		published := s.fan.lastSeq.Load()
+		n := s.cursor
+		end := n.next.Load()
+		if r := s.resync; r != nil && (end == nil && published >= r.seq || end != nil && n.seq > r.seq) {
+			s.reader, s.resync = r, nil
+			s.awaitsSeq.Store(false)
+			s.busy, s.busySince = true, 0
+			return readEvents
 		}
-	}()
-	tell()
+		if end == nil {
+			return nothing
+		}
+		s.moveTo(end)
+		if n.seq <= s.skip {
+			continue
+		}
+		if n.state != nil {
+			s.reader = &stateReader[T]{seq: n.seq, events: n.state, piece: firstPiece}
+			s.busy, s.busySince = true, n.at
+			return readEvents
+		}
+		s.workSeq = n.seq
+		s.begin(n.events, n.at)
+		return haveWork
+	}
+}
+
+func (s *Subscription[T]) moveTo(n *node[T]) {
+	s.cursor = n
+	s.position.Store(n.start)
+}
+
+// begin puts events into hand.
+func (s *Subscription[T]) begin(events []object.Event[T], at int64) {
+	s.busy, s.busySince = true, at
+	s.work, s.next = events, 0
+	s.target.Store(s.delivered.Load() + uint64(len(events)))
 }

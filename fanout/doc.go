@@ -37,5 +37,6 @@
 //
 // What it costs: Publish allocates one small node for a batch, whatever the
 // number of handlers, does a few atomic operations for each handler, and starts at
-// most one goroutine. That one starts at most one more while callbacks are quick. An idle handler holds no goroutine and pins no batch.
+// most one goroutine. That one starts at most one more while callbacks are quick. An
+// idle handler holds no goroutine and pins no batch.
 package fanout

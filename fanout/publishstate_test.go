@@ -49,7 +49,7 @@ func TestP5_AHandlerIsNotSyncedBeforeItHasReadThePublishedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
-		s := join(t, f, opts{Handle: g.handle})
+		s := joinEarly(t, f, opts{Handle: g.handle})
 		f.PublishState(1, events(add("x", 1), add("y", 2)))
 		f.MarkSynced(1)
 		<-g.entered

@@ -110,3 +110,30 @@ func (f *Fanout[T]) runner() {
 		}
 	}
 }
+
+// wake makes sure that the handler looks at everything that was done before the
+// call, on the runner that is calling it now or on another one.
+func (s *Subscription[T]) wake() {
+	if s.notify() {
+		s.start()
+	}
+}
+
+// notify is like wake, but leaves it to the caller to schedule the handler where start is true.
+func (s *Subscription[T]) notify() (start bool) {
+	if s.activity.Load() == notified {
+		return false // it has not looked yet
+	}
+	return s.activity.Swap(notified) == idle
+}
+
+// start queues the handler for the runners.
+func (s *Subscription[T]) start() {
+	s.fan.schedule(handlerList[T]{s, s})
+}
+
+// run delivers until there is nothing left.
+func (s *Subscription[T]) run() {
+	for s.turn() {
+	}
+}

@@ -45,7 +45,7 @@ func readMutants(folder string) ([]mutant, error) {
 			m.files = append(m.files, string(f[1]))
 		}
 		if len(m.files) == 0 {
-			return nil, fmt.Errorf("%s changes no file; a patch has lines such as +++ b/queue/batches.go", p)
+			return nil, fmt.Errorf("%s changes no file; a patch has lines such as +++ b/informer/queue.go", p)
 		}
 		all = append(all, m)
 	}

@@ -3,7 +3,6 @@ package fanout
 import (
 	"iter"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -73,18 +72,6 @@ func (s *Subscription[T]) ask(state func() Replay[T]) (r *stateReader[T]) {
 		got.Events = func(func(object.Event[T]) bool) {}
 	}
 	return &stateReader[T]{seq: got.Seq, events: got.Events, piece: firstPiece}
-}
-
-// catch reports the panic of a function that is not the handler.
-func (s *Subscription[T]) catch() {
-	if recovered := recover(); recovered != nil {
-		s.panics.Add(1)
-		s.report("", recovered, debug.Stack())
-		if crash := s.fan.opts.Crash; crash != nil && crash() {
-			s.crashing = true
-			panic(recovered)
-		}
-	}
 }
 
 // readState puts the next piece of the state into hand. At the end of the state

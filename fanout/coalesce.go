@@ -154,3 +154,56 @@ func (p *pending[T]) pop() *entry[T] {
 	p.events -= len(e.events())
 	return e
 }
+
+// absorb is called by the publisher when too much may wait for the handler, or
+// when what waits is being coalesced. It folds the chain up to end, which is
+// empty, into the pending events. The batch in hand stays there: the handler
+// will have seen it before it sees what is folded here.
+func (s *Subscription[T]) absorb(end *node[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cursor == nil {
+		return
+	}
+	if s.replay == replayAsked {
+		return // what the state has is not known yet
+	}
+	if !s.coalescing.Load() {
+		counted := s.cursor
+		if next := counted.next.Load(); !s.busy && next != nil {
+			counted = next // the handler is about to begin the first one
+		}
+		if int64(end.start-counted.start) <= s.maxBacklog {
+			return
+		}
+		s.coalescing.Store(true)
+		if s.resync != nil {
+			// It lies somewhere in what is folded now. Take it again later.
+			s.resync, s.due = nil, true
+			s.awaitsSeq.Store(false)
+		}
+	}
+	for next := s.cursor.next.Load(); next != nil; next = s.cursor.next.Load() {
+		n := s.cursor
+		if n.seq > s.skip {
+			s.foldNode(n)
+		}
+		s.pending.folded = n.seq
+		s.moveTo(next)
+	}
+}
+
+// foldNode folds a batch into the pending events.
+func (s *Subscription[T]) foldNode(n *node[T]) {
+	for i := range n.events {
+		s.coalesced += s.pending.fold(&n.events[i], n.seq, n.at)
+	}
+	if n.state == nil {
+		return
+	}
+	whole := stateReader[T]{}
+	for ev := range n.state {
+		ev = whole.shape(ev)
+		s.coalesced += s.pending.fold(&ev, n.seq, n.at)
+	}
+}
