@@ -92,7 +92,7 @@ func errNoView(r *http.Request) error {
 
 // isAPIPath reports whether a client of the Kubernetes API has asked for a path.
 func isAPIPath(path string) bool {
-	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool {
+	return !strings.HasPrefix(path, "/assets/") && slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool {
 		return part == "api" || part == "apis" || part == "openapi" || part == "version"
 	})
 }

@@ -72,7 +72,7 @@ func TestItPrintsALineForEachChangeThatAPersonCaresAbout(t *testing.T) {
 
 func TestWithoutAClusterItSaysHowToGetOne(t *testing.T) {
 	err := run(t.Context(), io.Discard, filepath.Join(t.TempDir(), "none"), "")
-	if err == nil || !strings.Contains(err.Error(), "make run") {
+	if err == nil || !strings.Contains(err.Error(), "make quickstart") {
 		t.Errorf("err = %v", err)
 	}
 }
