@@ -21,19 +21,23 @@ type filter struct {
 	own      sight
 }
 
-func (s *Server) newFilter(p *params, places []place) (*filter, error) {
-	sel, err := s.selection(p, places)
+func (s *Server) newFilter(req *request, v *view) (*filter, error) {
+	sel, err := s.selection(req, v.places)
 	if err != nil {
 		return nil, err
 	}
-	return &filter{sel: sel, clusters: p.onlyClusters()}, nil
+	f := &filter{sel: sel, clusters: req.onlyClusters()}
+	if !sel.OnlyLabels() {
+		f.shape = v.shape
+	}
+	return f, nil
 }
 
 // selection reads the selectors of a request for a resource.
-func (s *Server) selection(p *params, places []place) (query.Selection, error) {
-	sel, err := query.ParseSelection(p.labels, "", p.where)
+func (s *Server) selection(req *request, places []place) (query.Selection, error) {
+	sel, err := query.ParseSelection(req.labels, "", req.where)
 	if err == nil {
-		sel.Fields, err = query.ParseFieldsWith(p.fields, s.fieldMeaning(places))
+		sel.Fields, err = query.ParseFieldsWith(req.fields, s.fieldMeaning(places))
 	}
 	var refused apierrors.APIStatus
 	if err != nil && !errors.As(err, &refused) {

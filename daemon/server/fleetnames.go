@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,36 @@ func (t *target) resolvePath() error {
 		}
 		t.cluster, t.name = cluster, name
 	}
+	return nil
+}
+
+// resolve turns names of the fleet into a cluster's own. Whoever asks for one name or one namespace
+// asks for one cluster.
+func (req *request) resolve() error {
+	if err := req.resolvePath(); err != nil {
+		return err
+	}
+	if req.FieldSelector == nil || req.FieldSelector.Empty() {
+		return nil
+	}
+	var own []fields.Selector
+	for _, q := range req.FieldSelector.Requirements() {
+		// Others are those of objects in any cluster.
+		named := q.Field == byNamespace && strings.Contains(q.Value, ".") || q.Field == byName && strings.Contains(q.Value, req.nameSeparator())
+		switch cluster, value, ok := req.ownValue(q.Field, q.Value); {
+		case !named:
+		case q.Operator == selection.NotEquals || !ok || req.cluster != "" && req.cluster != cluster:
+			return apierrors.NewBadRequest(fmt.Sprintf("%s must equal one of the fleet's own names here, such as eu.web or eu:node-1", q.Field))
+		default:
+			req.cluster, q.Value = cluster, value
+		}
+		if q.Operator == selection.NotEquals {
+			own = append(own, fields.OneTermNotEqualSelector(q.Field, q.Value))
+		} else {
+			own = append(own, fields.OneTermEqualSelector(q.Field, q.Value))
+		}
+	}
+	req.fields = fields.AndSelectors(own...).String()
 	return nil
 }
 
@@ -74,7 +105,7 @@ func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
 
 // narrow leaves out the clusters that have no object with a reference that a field selector asks for.
 func (f *fleetShape) narrow(places []place, sel fields.Selector) []place {
-	if sel == nil {
+	if f == nil || sel == nil {
 		return places
 	}
 	for _, q := range sel.Requirements() {

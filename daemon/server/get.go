@@ -17,24 +17,6 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// mirrored finds a resource that can be answered for.
-func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
-	res, ok := c.Resource(t.gvr())
-	if !ok {
-		if err := undiscovered(c); err != nil {
-			return nil, err
-		}
-		return nil, s.errNoVersion(t, c)
-	}
-	if t.namespace != "" && !res.Info().Namespaced {
-		return nil, errNoResource()
-	}
-	if !res.Synced() {
-		return nil, errUnsynced(c, res, t)
-	}
-	return res, nil
-}
-
 // errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one
 // version of each and converts none, because most conversions lose something.
 func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
@@ -91,18 +73,6 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	if age := h.Age(time.Now()); age > after {
 		warn(w, fmt.Sprintf("cluster %s has said nothing about %s for %s: this may be out of date", c.Name(), res.GVR().Resource, age.Round(time.Second)))
 	}
-}
-
-// renderer makes what writes the objects of a resource.
-func (s *Server) renderer(f form, t *target, res *fleet.Resource, p *params) *renderer {
-	r := &renderer{form: f, now: time.Now(), include: metav1.IncludeMetadata}
-	if p != nil {
-		r.include = p.include
-	}
-	if f == asTable {
-		r.printer, r.own = s.printer(t.cluster, res)
-	}
-	return r
 }
 
 // printer finds the columns of a resource: its own, which its definition names, or the built-in ones.
@@ -171,43 +141,32 @@ func (s *Server) customPrinter(cluster string, res *fleet.Resource) table.Printe
 }
 
 // get answers with one object.
-func (s *Server) get(w http.ResponseWriter, r *http.Request, t *target, res *fleet.Resource) error {
-	f, err := formOf(r.Header.Get("Accept"))
-	if err != nil {
-		return err
-	}
-	p, err := parseParams(r)
-	if err != nil {
-		return err
-	}
-	if v := object.Version(p.ResourceVersion); v != "" && v != "0" {
-		if err := waitVersion(r.Context(), res, v); err != nil {
+func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
+	at := v.places[0]
+	if !req.fleet && !req.fromNow() {
+		if err := waitVersion(req.context(), at.res, object.Version(req.ResourceVersion)); err != nil {
 			return err
 		}
 	}
-	e, ok := res.Entry(object.NewKey(t.namespace, t.name))
-	if !ok || res.Info().Namespaced && t.namespace == "" {
-		return errNotFound(t.groupResource(), t.name)
+	e, ok := at.res.Entry(object.NewKey(req.namespace, req.name))
+	if !ok || at.res.Info().Namespaced != (req.namespace != "") {
+		return errNotFound(req.groupResource(), req.askedName)
 	}
-	if c, ok := s.fleet.Cluster(t.cluster); ok {
-		warnStale(w, c, res)
-	}
-	held := s.memory.open(s.clientOf(r))
+	held := s.memory.open(s.clientOf(req.http))
 	defer held.close()
 	if err := held.set(int64(e.Size)); err != nil {
 		return err
 	}
-	body, err := single(s.renderer(f, t, res, p), t, e, string(e.Version))
+	body, err := single(s.renderer(req, v), req.subresource, at.cluster, e, v.versionOf(at.cluster, e))
 	if err != nil {
 		return err
 	}
-	return writeObject(w, r, body)
+	return writeObject(w, req.http, body)
 }
 
 // single makes the whole answer for one object, or for its scale.
-func single(render *renderer, t *target, e *fleet.Entry, version string) (body []byte, err error) {
-	cluster := t.cluster
-	if t.subresource == "scale" {
+func single(render *renderer, subresource, cluster string, e *fleet.Entry, version string) (body []byte, err error) {
+	if subresource == "scale" {
 		return render.scale(cluster, e, version)
 	}
 	if render.form == asTable {

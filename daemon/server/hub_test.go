@@ -295,8 +295,8 @@ func TestChangesOutOfOrderEndWatches(t *testing.T) {
 }
 
 func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
-	p := &params{labels: "v in (2,3)"}
-	f, err := new(Server).newFilter(p, nil)
+	req := &request{params: params{labels: "v in (2,3)"}}
+	f, err := new(Server).newFilter(req, &view{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,79 +14,6 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// list answers with the objects of a resource in one cluster or in several.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, t *target, places []place, moment fleetMoment, p *params) error {
-	f, err := formOf(r.Header.Get("Accept"))
-	if err != nil {
-		return err
-	}
-	client := s.clientOf(r)
-	work, err := s.work.begin(r.Context(), client)
-	if err != nil {
-		return err
-	}
-	defer work.end()
-	memory := s.memory.open(client)
-	defer memory.close()
-	req, err := s.request(r, t, places, p)
-	if err != nil {
-		return err
-	}
-	if p.ResourceVersion != "" && p.ResourceVersion != "0" {
-		work.leave() // the mirror may have to wait for its cluster
-		if err := s.fresh(r, t, places, p); err != nil {
-			return err
-		}
-		if err := work.resume(); err != nil {
-			return err
-		}
-	}
-	req.Pace = func(held int64) error {
-		if held > memory.held {
-			if err := memory.set(held + scanStep); err != nil {
-				return err
-			}
-		}
-		return work.pace()
-	}
-	if t.fleet && req.Continue != "" {
-		if req.Continue, moment.version, err = splitToken(req.Continue); err != nil {
-			return err
-		}
-	}
-	var shape *fleetShape
-	if t.fleet && (!req.Selection.OnlyLabels() || !req.Order.Empty()) {
-		shape = s.fleetShape(places[0].res)
-		places = shape.narrow(places, p.FieldSelector)
-	}
-	views := make([]query.View[*fleet.Object], len(places))
-	for i, p := range places {
-		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster)}
-	}
-	if v := object.Version(p.ResourceVersion); !t.fleet && p.ResourceVersionMatch == metav1.ResourceVersionMatchExact && p.Continue == "" && views[0].Snapshot.Version() != v {
-		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", v, views[0].Snapshot.Version()))
-	}
-	res, err := s.engine.List(r.Context(), *req, views)
-	if err != nil {
-		return err
-	}
-	l := s.listing(f, t, places, moment, p, res)
-	if p.order == "" {
-		l.sortByPrecedence()
-	}
-	if t.fleet {
-		version := strconv.FormatUint(moment.version, 10)
-		l.meta.ResourceVersion = version
-		if l.meta.Continue != "" {
-			l.meta.Continue += "." + version
-		}
-	} else {
-		l.meta.ResourceVersion = string(res.Views[0].Snapshot.Version())
-	}
-	l.work, l.memory = work, memory
-	return l.answer(w, r)
-}
-
 const (
 	// requestMemory is how many bytes all requests may hold together while they are answered: what scans have found, what
 	// lists are sorted by, and what waits for clients to read it.
@@ -95,34 +22,98 @@ const (
 	scanStep = 256 << 10
 )
 
-// request is what the engine is asked.
-func (s *Server) request(r *http.Request, t *target, places []place, p *params) (*query.Request, error) {
-	sel, err := s.selection(p, places)
+// list answers with the objects of a resource.
+func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
+	client := s.clientOf(req.http)
+	work, err := s.work.begin(req.context(), client)
+	if err != nil {
+		return err
+	}
+	defer work.end()
+	memory := s.memory.open(client)
+	defer memory.close()
+	ask, err := s.engineRequest(req, v)
+	if err != nil {
+		return err
+	}
+	if !req.fromNow() && req.Continue == "" {
+		work.leave() // the mirror may have to wait for its cluster
+		if err := s.waitFresh(req, v); err != nil {
+			return err
+		}
+		if err := work.resume(); err != nil {
+			return err
+		}
+	}
+	ask.Pace = func(held int64) error {
+		if held > memory.held {
+			if err := memory.set(held + scanStep); err != nil {
+				return err
+			}
+		}
+		return work.pace()
+	}
+	if req.fleet && ask.Continue != "" {
+		if ask.Continue, v.moment.version, err = splitToken(ask.Continue); err != nil {
+			return err
+		}
+	}
+	shape := v.shape
+	if ask.Selection.OnlyLabels() && ask.Order.Empty() {
+		shape = nil // labels are the same in every view
+	}
+	v.places = shape.narrow(v.places, req.FieldSelector)
+	views := make([]query.View[*fleet.Object], len(v.places))
+	for i, p := range v.places {
+		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster)}
+	}
+	if err := checkExact(req, views[0].Snapshot.Version()); err != nil {
+		return err
+	}
+	found, err := s.engine.List(req.context(), *ask, views)
+	if err != nil {
+		return err
+	}
+	l := s.listing(req, v, found)
+	l.work, l.memory = work, memory
+	return l.answer(w, req.http)
+}
+
+// engineRequest is what the engine is asked.
+func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
+	sel, err := s.selection(req, v.places)
 	if err != nil {
 		return nil, err
 	}
-	order, err := query.ParseOrder(p.order)
+	order, err := query.ParseOrder(req.order)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	asked := "cluster " + t.cluster // a token of one is none of the other
-	if t.fleet {
-		asked = "fleet " + p.clusters
+	scope := "cluster " + req.cluster // a token of one is none of the other
+	if req.fleet {
+		scope = "fleet " + req.clusters
 	}
-	return &query.Request{User: s.user(r), Verb: "list", Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace,
-		Scope: asked, Selection: sel, Order: order, Limit: int(p.Limit), Continue: p.Continue}, nil
+	return &query.Request{User: s.user(req.http), Verb: "list", Group: req.group, Version: req.version, Resource: req.resource,
+		Namespace: req.namespace, Scope: scope, Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
 }
 
-// fresh waits until the mirror is as new as was asked for.
-func (s *Server) fresh(r *http.Request, t *target, places []place, p *params) error {
-	v := object.Version(p.ResourceVersion)
-	if v == "" || v == "0" || p.Continue != "" {
+// waitFresh waits until the mirror is as new as was asked for.
+func (s *Server) waitFresh(req *request, v *view) error {
+	version := object.Version(req.ResourceVersion)
+	if req.fleet {
+		return s.all.fresh(version, req.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
+	}
+	return waitVersion(req.context(), v.places[0].res, version)
+}
+
+// checkExact refuses a list of one cluster at exactly a version that is not the mirror's. waitFresh has refused one of
+// all clusters.
+func checkExact(req *request, have object.Version) error {
+	want := object.Version(req.ResourceVersion)
+	if req.fleet || req.ResourceVersionMatch != metav1.ResourceVersionMatchExact || req.Continue != "" || have == want {
 		return nil
 	}
-	if t.fleet {
-		return s.all.fresh(v, p.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
-	}
-	return waitVersion(r.Context(), places[0].res, v)
+	return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", want, have))
 }
 
 // splitToken takes the fleet's version, that of the first page, off a token.
@@ -135,24 +126,23 @@ func splitToken(token string) (inner string, version uint64, err error) {
 }
 
 // listing makes what is written from what was found.
-func (s *Server) listing(f form, t *target, places []place, moment fleetMoment, p *params, found *query.Result[*fleet.Object]) *listing {
-	l := &listing{items: make([]item, len(found.Items)), meta: metav1.ListMeta{Continue: found.Continue}}
+func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
+	first := v.places[0]
+	l := &listing{gvk: first.res.GVK(), custom: s.definition(first.cluster, first.res) != nil, items: make([]item, len(found.Items)),
+		render: s.renderer(req, v)}
+	l.meta = metav1.ListMeta{ResourceVersion: v.version(found.Views[0].Snapshot), Continue: found.Continue}
 	if found.Continue != "" && found.Remaining != query.Unknown {
 		n := int64(found.Remaining)
 		l.meta.RemainingItemCount = &n
 	}
-	l.gvk = places[0].res.GVK()
-	l.custom = s.definition(places[0].cluster, places[0].res) != nil
-	if !t.fleet {
-		l.render = s.renderer(f, t, places[0].res, p)
-		for i, it := range found.Items {
-			l.items[i] = item{it.Cluster, it.Entry, string(it.Entry.Version)}
-		}
-		return l
+	if req.fleet && found.Continue != "" {
+		l.meta.Continue += "." + l.meta.ResourceVersion
 	}
-	l.render = s.fleetRenderer(f, places, p)
 	for i, it := range found.Items {
-		l.items[i] = item{it.Cluster, it.Entry, moment.of(it.Cluster, it.Entry.Key)}
+		l.items[i] = item{it.Cluster, it.Entry, v.versionOf(it.Cluster, it.Entry)}
+	}
+	if req.order == "" {
+		l.sortByPrecedence()
 	}
 	return l
 }

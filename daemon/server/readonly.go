@@ -31,7 +31,7 @@ func isObjectItself(subresource string) bool {
 // ownServer names the API server of the cluster that a request is about.
 func (s *Server) ownServer(t *target) string {
 	at := *t
-	if t.fleet && at.resolvePath() != nil {
+	if t.fleet && t.cluster == "" && at.resolvePath() != nil {
 		at.cluster = ""
 	}
 	if c, ok := s.fleet.Cluster(at.cluster); ok {

@@ -27,6 +27,16 @@ type renderer struct {
 	raw, shown []byte
 }
 
+// renderer makes what writes the objects of a request. Those of all clusters are printed as the first cluster would
+// print them: a table has one head.
+func (s *Server) renderer(req *request, v *view) *renderer {
+	r := &renderer{form: req.form, fleet: v.shape, now: time.Now(), include: req.include}
+	if req.form == asTable {
+		r.printer, r.own = s.printer(v.places[0].cluster, v.places[0].res)
+	}
+	return r
+}
+
 // clone gives one for another goroutine.
 func (r *renderer) clone() *renderer {
 	c := *r

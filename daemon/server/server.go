@@ -162,14 +162,15 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		s.about(w, r, t, cluster)
 		return
 	}
-	var err error
 	if review != nil {
-		err = s.selfReview(w, r, t, review)
-	} else {
-		err = s.objects(w, r, t, cluster)
+		if err := s.selfReview(w, r, t, review); err != nil {
+			fail(w, r, err, t)
+		}
+		return
 	}
-	if err != nil {
-		fail(w, r, err, t)
+	req := parseRequest(r, *t)
+	if err := s.objects(w, req, cluster); err != nil {
+		fail(w, r, err, &req.target)
 	}
 }
 
@@ -238,53 +239,38 @@ func describe(w http.ResponseWriter, r *http.Request, t *target, clusters []*fle
 	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", awaited.Name())), t)
 }
 
-// objects answers a GET, a LIST or a WATCH.
-func (s *Server) objects(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) error {
-	verb := "list"
-	switch {
-	case t.name != "":
-		verb = "get"
-	case isWatch(r):
-		verb = "watch"
-	}
-	if !t.fleet {
-		if err := s.authorize(r, t, verb); err != nil {
+// objects answers a GET, a LIST or a WATCH. cluster is nil for all clusters at once.
+func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Cluster) error {
+	if cluster != nil {
+		if err := s.authorize(req.http, &req.target, req.verb); err != nil {
 			return err
 		}
 	}
-	if !hasSubresource(t.groupResource(), t.subresource) {
-		return s.errReadOnly(t, r.Method)
+	if !hasSubresource(req.groupResource(), req.subresource) {
+		return s.errReadOnly(&req.target, req.http.Method)
 	}
-	if isMetrics(t.group) {
-		return s.errMetrics(t)
+	if isMetrics(req.group) {
+		return s.errMetrics(&req.target)
 	}
-	if verb == "watch" {
-		open, err := s.takeWatch(r)
+	if req.verb == "watch" {
+		open, err := s.takeWatch(req.http)
 		if err != nil {
 			return err
 		}
 		defer open.close()
 	}
-	if t.fleet {
-		return s.fleetObjects(w, r, t, verb)
-	}
-	res, err := s.mirrored(cluster, t)
-	if err != nil {
+	v, err := s.view(w, req, cluster)
+	switch {
+	case err != nil:
 		return err
+	case req.verb == "get":
+		return s.get(w, req, v)
+	case req.verb == "watch" && req.fleet:
+		return s.fleetWatch(w, req, v)
+	case req.verb == "watch":
+		return s.watch(w, req, v)
 	}
-	warnDeprecated(w, cluster, res)
-	if verb == "get" {
-		return s.get(w, r, t, res)
-	}
-	p, err := parseParams(r)
-	if err != nil {
-		return err
-	}
-	warnStale(w, cluster, res)
-	if verb == "watch" {
-		return s.watch(w, r, t, res, p)
-	}
-	return s.list(w, r, t, []place{{cluster.Name(), res}}, fleetMoment{}, p)
+	return s.list(w, req, v)
 }
 
 // authorize asks whether a request may be answered for its cluster.

@@ -49,19 +49,21 @@ type stream struct {
 }
 
 // watch serves a watch of one resource of one cluster.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *fleet.Resource, p *params) error {
-	admitted, err := s.admitWatch(r, p)
+func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
+	res := v.places[0].res
+	admitted, err := s.admitWatch(req)
 	if err != nil {
 		return err
 	}
 	defer admitted.close()
-	st, err := s.clusterStream(w, r, t, res, p)
+	flt, err := s.newFilter(req, v)
 	if err != nil {
 		return err
 	}
+	st := newStream(w, s.renderer(req, v), flt, res.GVK())
 	st.work = admitted.work
 	st.work.leave()
-	hub, feed, err := s.hubs.join(res, t.cluster, t.namespace)
+	hub, feed, err := s.hubs.join(res, req.cluster, req.namespace)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -73,43 +75,31 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *target, res *f
 		}
 		return reached(res, told)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), p.timeout(watchAtLeast+rand.N(watchAtLeast)))
+	ctx, cancel := context.WithTimeout(req.context(), req.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
-	if !p.fromNow() {
-		if err := waitVersion(ctx, res, object.Version(p.ResourceVersion)); err != nil {
+	if !req.fromNow() {
+		if err := waitVersion(ctx, res, object.Version(req.ResourceVersion)); err != nil {
 			return err
 		}
 	}
-	st.serve(ctx, r, t, func(ctx context.Context) error {
+	st.serve(ctx, req, func(ctx context.Context) error {
 		var err error
-		switch begin, end := p.initialEvents(); {
+		switch begin, end := req.initialEvents(); {
 		case begin:
-			err = st.state(ctx, t, res.Snapshot(), end)
-		case p.fromNow():
+			err = st.state(ctx, req, res.Snapshot(), end)
+		case req.fromNow():
 			st.start = res.Snapshot().Version()
 			st.told = st.start
 		default:
-			err = st.since(t, res, object.Version(p.ResourceVersion))
+			err = st.since(req, res, object.Version(req.ResourceVersion))
 		}
 		if err != nil {
 			return err
 		}
 		admitted.settle()
-		return st.follow(ctx, res.Done(), s.stopping, p.AllowWatchBookmarks)
+		return st.follow(ctx, res.Done(), s.stopping, req.AllowWatchBookmarks)
 	})
 	return nil
-}
-
-func (s *Server) clusterStream(w http.ResponseWriter, r *http.Request, t *target, res *fleet.Resource, p *params) (*stream, error) {
-	f, err := formOf(r.Header.Get("Accept"))
-	if err != nil {
-		return nil, err
-	}
-	flt, err := s.newFilter(p, []place{{t.cluster, res}})
-	if err != nil {
-		return nil, err
-	}
-	return newStream(w, s.renderer(f, t, res, p), flt, res.GVK()), nil
 }
 
 func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.GroupVersionKind) *stream {
@@ -233,24 +223,24 @@ func (st *stream) flush() error {
 }
 
 // state tells everything there is.
-func (st *stream) state(ctx context.Context, t *target, snap *fleet.Snapshot, ended bool) error {
+func (st *stream) state(ctx context.Context, req *request, snap *fleet.Snapshot, ended bool) error {
 	if err := st.startWork(); err != nil {
 		return ignoreEnd(ctx, err)
 	}
 	defer st.endWork()
-	entries, flt := st.filter.candidates(snap, t.namespace)
+	entries, flt := st.filter.candidates(snap, req.namespace)
 	var lines []byte
 	for _, e := range entries {
 		if err := st.work.pace(); err != nil {
 			return ignoreEnd(ctx, err)
 		}
-		if ok, err := flt.takes(t.cluster, e); err != nil || !ok {
+		if ok, err := flt.takes(req.cluster, e); err != nil || !ok {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		line, err := encodeFrame(st.render, kwatch.Added, t.cluster, e, string(e.Version), !st.columned)
+		line, err := encodeFrame(st.render, kwatch.Added, req.cluster, e, string(e.Version), !st.columned)
 		if err != nil {
 			return err
 		}
@@ -274,7 +264,7 @@ func (st *stream) state(ctx context.Context, t *target, snap *fleet.Snapshot, en
 }
 
 // since tells what happened after a version, from the log.
-func (st *stream) since(t *target, res *fleet.Resource, v object.Version) error {
+func (st *stream) since(req *request, res *fleet.Resource, v object.Version) error {
 	changes, err := res.Since(v)
 	if err != nil {
 		return err
@@ -290,10 +280,10 @@ func (st *stream) since(t *target, res *fleet.Resource, v object.Version) error 
 			return err
 		}
 		st.start, st.told = l.Version, l.Version
-		if namespace, _ := l.Key.Split(); t.namespace != "" && namespace != t.namespace {
+		if namespace, _ := l.Key.Split(); req.namespace != "" && namespace != req.namespace {
 			continue
 		}
-		line, err := st.line(changeOf(t.cluster, &l))
+		line, err := st.line(changeOf(req.cluster, &l))
 		if err != nil {
 			return err
 		}

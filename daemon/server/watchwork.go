@@ -17,13 +17,13 @@ type watchAdmission struct {
 }
 
 // admitWatch waits for the first turn of a watch and reserves the memory of its selectors. The work has a turn.
-func (s *Server) admitWatch(r *http.Request, p *params) (*watchAdmission, error) {
-	client := s.clientOf(r)
+func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
+	client := s.clientOf(req.http)
 	memory := s.memory.open(client)
-	if err := memory.set(selectorBytes * int64(len(p.labels)+len(p.fields)+len(p.where))); err != nil {
+	if err := memory.set(selectorBytes * int64(len(req.labels)+len(req.fields)+len(req.where))); err != nil {
 		return nil, err
 	}
-	work, err := s.work.begin(r.Context(), client)
+	work, err := s.work.begin(req.context(), client)
 	if err != nil {
 		memory.close()
 		return nil, err

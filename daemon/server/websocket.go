@@ -32,10 +32,10 @@ func isWebSocket(r *http.Request) bool {
 }
 
 // serve begins the answer of a watch, has tell write its events, and ends it as tell's error says.
-func (st *stream) serve(ctx context.Context, r *http.Request, t *target, tell func(context.Context) error) {
-	if _, ok := st.w.(http.Hijacker); !ok || !isWebSocket(r) {
+func (st *stream) serve(ctx context.Context, req *request, tell func(context.Context) error) {
+	if _, ok := st.w.(http.Hijacker); !ok || !isWebSocket(req.http) {
 		st.begin()
-		st.finish(tell(ctx), t)
+		st.finish(tell(ctx), &req.target)
 		return
 	}
 	websocket.Server{Handshake: chooseSubprotocol, Handler: func(ws *websocket.Conn) {
@@ -47,11 +47,11 @@ func (st *stream) serve(ctx context.Context, r *http.Request, t *target, tell fu
 			io.CopyN(io.Discard, ws, maxReceived) // however it ends, the watch does too
 		})
 		st.socket = ws
-		st.finish(tell(ctx), t)
+		st.finish(tell(ctx), &req.target)
 		ws.SetDeadline(time.Now().Add(closeTimeout)) // it frees a pong that nobody reads, too
 		ws.Close()
 		reading.Wait()
-	}}.ServeHTTP(st.w, r)
+	}}.ServeHTTP(st.w, req.http)
 }
 
 // bearerSubprotocol is what the name of a subprotocol begins with that is a token: the way of a browser's

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
 )
 
 // place is a resource in a cluster.
@@ -18,16 +20,111 @@ type place struct {
 	res     *fleet.Resource
 }
 
-// members are the clusters that a request to the view of all clusters is about. named says that the request names them.
-func (s *Server) members(t *target, p *params) (out []*fleet.Cluster, named bool, err error) {
-	only := p.onlyClusters()
-	if t.cluster != "" {
-		if len(only) > 0 && !slices.Contains(only, t.cluster) {
-			return nil, true, apierrors.NewBadRequest(fmt.Sprintf("the request names cluster %q, which clusters=%s leaves out", clip(t.cluster), clip(p.clusters)))
+// view is what a request is answered from: the places of its resource, and how objects are named and given versions.
+// One cluster is one place, and its objects are shown as they are. All clusters together have a shape and a moment.
+type view struct {
+	places []place // one at least
+	shape  *fleetShape
+	moment fleetMoment
+}
+
+// versionOf returns the version under which an object is shown.
+func (v *view) versionOf(cluster string, e *fleet.Entry) string {
+	if v.shape == nil {
+		return string(e.Version)
+	}
+	return v.moment.of(cluster, e.Key)
+}
+
+// version returns the version of everything in the view, given a snapshot of its only place.
+func (v *view) version(snap *fleet.Snapshot) string {
+	if v.shape == nil {
+		return string(snap.Version())
+	}
+	return strconv.FormatUint(v.moment.version, 10)
+}
+
+// fleetMoment is what the view of all clusters was when a request began, before it was seen which clusters are ready and before
+// any snapshot: what happened up to then is in all that is read afterwards, and what comes later is told.
+type fleetMoment struct {
+	hub     *fleetHub
+	version uint64
+}
+
+// of gives the version under which an object is shown.
+func (m *fleetMoment) of(cluster string, key object.Key) string {
+	return m.hub.version(cluster, key, m.version)
+}
+
+// view finds where the resource of a request is mirrored. cluster is nil in the view of all clusters.
+func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluster) (*view, error) {
+	if cluster == nil {
+		return s.fleetView(w, req)
+	}
+	res, err := s.mirrored(cluster, &req.target)
+	if err != nil {
+		return nil, err
+	}
+	warnDeprecated(w, cluster, res)
+	if req.invalid != nil {
+		return nil, req.invalid
+	}
+	warnStale(w, cluster, res)
+	return &view{places: []place{{cluster.Name(), res}}}, nil
+}
+
+func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
+	if req.invalid != nil {
+		return nil, req.invalid
+	}
+	members, named, err := s.members(req)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range members {
+		at := req.target
+		at.cluster = c.Name()
+		if err := s.authorize(req.http, &at, req.verb); err != nil {
+			return nil, err
 		}
-		c, ok := s.fleet.Cluster(t.cluster)
+	}
+	moment := fleetMoment{hub: s.all.get(req.gvr(), s.fleet)}
+	moment.version = moment.hub.now()
+	places, err := s.places(w, &req.target, members, named || req.complete)
+	if err != nil {
+		return nil, err
+	}
+	return &view{places, s.fleetShape(places[0].res), moment}, nil
+}
+
+// mirrored finds a resource that can be answered for.
+func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
+	res, ok := c.Resource(t.gvr())
+	if !ok {
+		if err := undiscovered(c); err != nil {
+			return nil, err
+		}
+		return nil, s.errNoVersion(t, c)
+	}
+	if t.namespace != "" && !res.Info().Namespaced {
+		return nil, errNoResource()
+	}
+	if !res.Synced() {
+		return nil, errUnsynced(c, res, t)
+	}
+	return res, nil
+}
+
+// members are the clusters that a request to the view of all clusters is about. named says that the request names them.
+func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err error) {
+	only := req.onlyClusters()
+	if req.cluster != "" {
+		if len(only) > 0 && !slices.Contains(only, req.cluster) {
+			return nil, true, apierrors.NewBadRequest(fmt.Sprintf("the request names cluster %q, which clusters=%s leaves out", clip(req.cluster), clip(req.clusters)))
+		}
+		c, ok := s.fleet.Cluster(req.cluster)
 		if !ok {
-			return nil, true, errNoCluster(t.cluster)
+			return nil, true, errNoCluster(req.cluster)
 		}
 		return []*fleet.Cluster{c}, true, nil
 	}

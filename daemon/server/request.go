@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// request is a GET, LIST or WATCH of objects. parseRequest reads it once from an HTTP request, and everything
+// downstream works with it.
+type request struct {
+	target // the resource and the scope. In the view of all clusters, names that are of one cluster are that cluster's own
+	params
+	http      *http.Request
+	verb      string // get, list or watch
+	form      form
+	askedName string // the name as it was asked for: eu:node-1 in the view of all clusters
+	// invalid is what is wrong with the query, the Accept header or a name. The answer is this error only if the request
+	// is allowed and its path leads to something that is mirrored.
+	invalid error
+}
+
+// parseRequest reads a request for objects at a path that is already parsed.
+func parseRequest(r *http.Request, t target) *request {
+	req := &request{target: t, http: r, verb: "list", askedName: t.name}
+	switch {
+	case t.name != "":
+		req.verb = "get"
+	case isWatch(r):
+		req.verb = "watch"
+	}
+	if req.params, req.invalid = parseParams(r); req.invalid == nil && t.fleet {
+		req.invalid = req.resolve()
+	}
+	if req.invalid == nil {
+		req.form, req.invalid = formOf(r.Header.Get("Accept"))
+	}
+	return req
+}
+
+func (req *request) context() context.Context { return req.http.Context() }
+
+// target is what a request asks for, read from its path.
+type target struct {
+	fleet   bool   // all clusters at once
+	cluster string // one of them
+	rest    string // the path below the prefix, as the cluster itself would see it
+
+	// Of a request for objects.
+	group, version, resource string
+	namespace, name          string
+	subresource              string
+}
+
+func (t *target) groupResource() schema.GroupResource {
+	if t == nil {
+		return schema.GroupResource{}
+	}
+	return schema.GroupResource{Group: t.group, Resource: t.resource}
+}
+
+func (t *target) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: t.group, Version: t.version, Resource: t.resource}
+}
+
+// parseTarget reads a path. ok is false where it is no path of the Kubernetes API.
+func parseTarget(path string) (t target, ok bool) {
+	switch first, rest := cut(path); first {
+	case "fleet":
+		t.fleet, t.rest = true, "/"+rest
+	case "clusters":
+		t.cluster, rest = cut(rest)
+		t.rest = "/" + rest
+		if t.cluster == "" {
+			return t, false
+		}
+	default:
+		return t, false
+	}
+	t.readObjects(strings.Split(strings.Trim(t.rest, "/"), "/"))
+	return t, true
+}
+
+// cut takes the first segment off a path.
+func cut(path string) (first, rest string) {
+	first, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first, rest
+}
+
+// readObjects reads what follows /api/v1 or /apis/{group}/{version}.
+func (t *target) readObjects(parts []string) {
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		t.version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		t.group, t.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return
+	}
+	if parts[0] == "namespaces" && len(parts) >= 3 && !(t.group == "" && isNamespaceSubresource(parts[2]) && len(parts) == 3) {
+		t.namespace, parts = parts[1], parts[2:]
+	}
+	t.resource = parts[0]
+	if len(parts) > 1 {
+		t.name = parts[1]
+	}
+	if len(parts) > 2 {
+		t.subresource = strings.Join(parts[2:], "/")
+	}
+}
+
+// isNamespaceSubresource tells /namespaces/web/status from /namespaces/web/pods.
+func isNamespaceSubresource(s string) bool { return s == "status" || s == "finalize" }
+
+// isWatch reports whether a list is asked to go on as a watch. As for an API server, every value but "false" and "0"
+// means so, also an empty one.
+func isWatch(r *http.Request) bool {
+	values, watch := r.URL.Query()["watch"], false
+	return runtime.Convert_Slice_string_To_bool(&values, &watch, nil) == nil && watch
+}
+
+// params are what a list or a watch was asked for, checked as an API server checks it.
+type params struct {
+	internalversion.ListOptions
+	labels, fields string // as they were given
+	where, order   string
+	clusters       string
+	complete       bool // rather no answer than one without some clusters
+	include        metav1.IncludeObjectPolicy
+	watch          bool
+}
+
+// parseParams reads and checks the query of a request.
+func parseParams(r *http.Request) (p params, err error) {
+	q := r.URL.Query()
+	p = params{labels: q.Get("labelSelector"), fields: q.Get("fieldSelector"), where: q.Get("where"), order: q.Get("orderBy"),
+		clusters: q.Get("clusters"), watch: isWatch(r), include: metav1.IncludeObjectPolicy(q.Get("includeObject"))}
+	if err := listscheme.ParameterCodec.DecodeParameters(q, metav1.SchemeGroupVersion, &p.ListOptions); err != nil {
+		return p, apierrors.NewBadRequest(err.Error())
+	}
+	p.Watch = p.watch
+	if errs := validation.ValidateListOptions(&p.ListOptions, true); len(errs) > 0 {
+		return p, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	switch p.include {
+	case "":
+		p.include = metav1.IncludeMetadata
+	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
+	default:
+		return p, apierrors.NewBadRequest("includeObject is one of None, Metadata and Object, not " + strconv.Quote(string(p.include)))
+	}
+	if text := q.Get("complete"); text != "" {
+		if p.complete, err = strconv.ParseBool(text); err != nil {
+			return p, apierrors.NewBadRequest("complete is true or false, not " + strconv.Quote(clip(text)))
+		}
+	}
+	if p.Limit < 0 {
+		return p, apierrors.NewBadRequest("limit is below zero; leave it out for no limit")
+	}
+	return p, nil
+}
+
+// initialEvents reports whether a watch begins with what there is: where that is asked for, or nothing is said of it
+// and no version from which to go on. end is true where a bookmark says that this was all.
+func (p *params) initialEvents() (begin, end bool) {
+	if p.SendInitialEvents != nil {
+		return *p.SendInitialEvents, *p.SendInitialEvents
+	}
+	return p.fromNow(), false
+}
+
+// fromNow reports whether no version is named from which a watch goes on.
+func (p *params) fromNow() bool { return p.ResourceVersion == "" || p.ResourceVersion == "0" }
+
+// timeout is how long a watch may last.
+func (p *params) timeout(otherwise time.Duration) time.Duration {
+	if p.TimeoutSeconds != nil && *p.TimeoutSeconds > 0 {
+		return time.Duration(*p.TimeoutSeconds) * time.Second
+	}
+	return otherwise
+}
+
+// onlyClusters are those that the answer is limited to; none means all.
+func (p *params) onlyClusters() []string {
+	if p.clusters == "" {
+		return nil
+	}
+	return strings.Split(p.clusters, ",")
+}
