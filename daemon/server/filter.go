@@ -105,3 +105,7 @@ func (f *filter) sees(c *change) (kwatch.EventType, error) {
 	}
 	return "", nil
 }
+
+// costly reports whether objects have to be read to tell what a change is to this watch, and no other watch can share
+// that.
+func (f *filter) costly() bool { return !f.sel.Empty() && !f.sel.OnlyLabels() }

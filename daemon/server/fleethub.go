@@ -27,18 +27,18 @@ const (
 // restAfter is how long a fleetHub stays when nobody has listed or watched.
 const restAfter = 10 * time.Minute
 
-// fleetHub puts what happens to one resource in all clusters into one order, the daemon's own.
+// fleetHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's own.
 type fleetHub struct {
 	seq  *atomic.Uint64 // of all resources, so that a version means one moment
 	base uint64         // versions from before this hub say nothing
 
 	mu      sync.Mutex
-	last    uint64            // of what was told here
-	ring    []past            // the newest ones, oldest first
-	bytes   int               // of the objects in ring
-	dropped uint64            // the newest version that is no longer in ring
-	changed map[where]uint64  // when an object last changed, by where it is; what is not here has not, since base
-	feeds   map[*feed]scopeOf // and what each asks for
+	last    uint64           // of what was told here
+	ring    []past           // the newest ones, oldest first
+	bytes   int              // of the objects in ring
+	dropped uint64           // the newest version that is no longer in ring
+	changed map[where]uint64 // when an object last changed, by where it is; what is not here has not, since base
+	feeds   feeds
 	members map[*fleet.Resource]member
 	ended   bool
 	used    time.Time
@@ -54,18 +54,6 @@ func (m member) remove() {
 	if m.sub != nil {
 		m.sub.Remove()
 	}
-}
-
-// scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
-type scopeOf struct{ cluster, namespace string }
-
-// concerns reports whether a watch asks for an object.
-func (of scopeOf) concerns(cluster string, key object.Key) bool {
-	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
-		return of.cluster == "" || of.cluster == cluster
-	}
-	namespace, _ := key.Split()
-	return namespace == of.namespace
 }
 
 // past is a change that is remembered: without what was encoded of it for those who were there.
@@ -92,7 +80,7 @@ type where struct {
 // newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not known.
 func newFleetHub(seq *atomic.Uint64) *fleetHub {
 	now := seq.Add(1)
-	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: map[*feed]scopeOf{},
+	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: feeds{},
 		members: map[*fleet.Resource]member{}, used: time.Now()}
 }
 
@@ -156,9 +144,12 @@ func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
 	timeout := time.NewTimer(writeTimeout)
 	defer timeout.Stop()
 	h.mu.Lock()
-	feeds := slices.Collect(maps.Keys(h.feeds))
+	var joined []*feed
+	for _, same := range h.feeds {
+		joined = slices.AppendSeq(joined, maps.Keys(same))
+	}
 	h.mu.Unlock()
-	for _, f := range feeds {
+	for _, f := range joined {
 		for {
 			room, full := f.full()
 			if !full {
@@ -193,11 +184,7 @@ func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 	}
 	c := p.change()
 	h.remember(p)
-	for f, of := range h.feeds {
-		if of.concerns(cluster, e.Key) {
-			f.push(c)
-		}
-	}
+	h.feeds.push(c)
 }
 
 // remember keeps a change, and of those before as many as may be kept.
@@ -257,25 +244,27 @@ func (h *fleetHub) join(of scopeOf, from object.Version) (*feed, []*change, erro
 			}
 		}
 	}
-	f := &feed{wake: make(chan struct{}, 1)}
+	f := h.feeds.add(of)
 	if h.ended {
-		f.err = errUnserved
-	} else {
-		h.feeds[f] = of
+		f.end(errUnserved)
 	}
 	return f, missed, nil
 }
 
+// done implements watchHub. The view of all clusters does not end with one of them.
+func (h *fleetHub) done() <-chan struct{} { return nil }
+
+// leave implements watchHub.
 func (h *fleetHub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.feeds, f)
+	h.feeds.remove(f)
 	f.end(errUnserved) // nobody need wait for it to read
 	h.used = time.Now()
 }
 
-// reached says how far a watch is to which nothing more is on its way.
-func (h *fleetHub) reached(f *feed) (string, bool) {
+// reached implements watchHub.
+func (h *fleetHub) reached(f *feed, _ object.Version) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.mu.Lock()
@@ -298,9 +287,7 @@ func (h *fleetHub) part(res *fleet.Resource) {
 	h.ring, h.bytes = nil, 0
 	h.last = h.seq.Add(1)
 	h.dropped = h.last
-	for f := range h.feeds {
-		f.end(errSetBack)
-	}
+	h.feeds.end(errSetBack)
 }
 
 func (h *fleetHub) close() {
@@ -311,9 +298,7 @@ func (h *fleetHub) close() {
 		m.remove()
 	}
 	clear(h.members)
-	for f := range h.feeds {
-		f.end(errUnserved)
-	}
+	h.feeds.end(errUnserved)
 }
 
 // idle reports whether nobody has asked for a while.

@@ -38,8 +38,8 @@ func taken(t *testing.T, f *feed) (versions []string) {
 }
 
 func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
-	h := &hub{feeds: map[string]map[*feed]struct{}{}}
-	all, web, db := h.join(""), h.join("web"), h.join("db")
+	h := &clusterHub{feeds: feeds{}}
+	all, web, db := h.join(scopeOf{}), h.join(scopeOf{"eu", "web"}), h.join(scopeOf{"eu", "db"})
 	h.handle("eu", event("web/a", 2))
 	h.handle("eu", event("db/b", 3))
 	h.handle("eu", event("node", 4))
@@ -49,21 +49,21 @@ func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
 	if got, want := taken(t, web), []string{"web/a@2"}; !slices.Equal(got, want) {
 		t.Errorf("web: %q", got)
 	}
-	if h.leave(db) {
+	if h.drop(db) {
 		t.Error("the last has left, and two are there")
 	}
 	h.handle("eu", event("db/b", 5))
 	if got := taken(t, db); !slices.Equal(got, []string{"db/b@3"}) {
 		t.Errorf("after it left: %q", got)
 	}
-	if h.leave(all) || !h.leave(web) {
+	if h.drop(all) || !h.drop(web) {
 		t.Error("the last one was not noticed")
 	}
 }
 
 func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
-	h := &hub{feeds: map[string]map[*feed]struct{}{}}
-	slow, quick := h.join(""), h.join("")
+	h := &clusterHub{feeds: feeds{}}
+	slow, quick := h.join(scopeOf{}), h.join(scopeOf{})
 	for i := range maxWaiting + 1 {
 		h.handle("eu", event("web/a", i+2))
 		if i%99 == 0 {
@@ -79,8 +79,8 @@ func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
 }
 
 func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
-	h := &hub{feeds: map[string]map[*feed]struct{}{}}
-	f := h.join("")
+	h := &clusterHub{feeds: feeds{}}
+	f := h.join(scopeOf{})
 	h.handle("eu", event("web/a", 9))
 	e := event("web/a", 3)
 	e.Epoch = 1
@@ -124,7 +124,7 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	if got, want := taken(t, only), []string{"web/a@1006"}; !slices.Equal(got, want) {
 		t.Errorf("one namespace: %q", got)
 	}
-	if v, ok := h.reached(f); !ok || v != "1006" {
+	if v, ok := h.reached(f, ""); !ok || v != "1006" {
 		t.Errorf("reached %s, %v", v, ok)
 	}
 	if _, _, err := h.join(scopeOf{}, "1000"); !errors.Is(err, store.ErrGone) {
@@ -282,8 +282,8 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 
 // Merged changes come in another order than that of their versions: whoever went on from the newest would miss some.
 func TestChangesOutOfOrderEndWatches(t *testing.T) {
-	h := &hub{feeds: map[string]map[*feed]struct{}{}}
-	f := h.join("")
+	h := &clusterHub{feeds: feeds{}}
+	f := h.join(scopeOf{})
 	h.handle("eu", event("web/a", 900))
 	h.handle("eu", event("web/b", 850))
 	if got := taken(t, f); !slices.Equal(got, []string{"web/a@900"}) {

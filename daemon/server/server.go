@@ -41,7 +41,7 @@ type Server struct {
 	start    *startup
 	served   catalogs
 	reports  reportFeed
-	hubs     hubs
+	hubs     clusterHubs
 	all      fleetHubs
 	engine   *query.Engine[*fleet.Object]
 	watches  *quota // that are open
@@ -265,8 +265,6 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 		return err
 	case req.verb == "get":
 		return s.get(w, req, v)
-	case req.verb == "watch" && req.fleet:
-		return s.fleetWatch(w, req, v)
 	case req.verb == "watch":
 		return s.watch(w, req, v)
 	}

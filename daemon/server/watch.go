@@ -2,20 +2,17 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
-	"golang.org/x/net/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	kwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/object"
@@ -31,26 +28,8 @@ const (
 	watchAtLeast = 30 * time.Minute
 )
 
-// stream is one watch that is served.
-type stream struct {
-	w        http.ResponseWriter
-	socket   *websocket.Conn // nil where the answer is plain HTTP
-	ctl      *http.ResponseController
-	render   *renderer
-	filter   *filter
-	feed     *feed
-	blank    func(version string, initialEnd bool) ([]byte, error) // a bookmark's line
-	start    object.Version                                        // the feed's changes up to here were told before it
-	told     object.Version                                        // how far it is
-	reached  func(told object.Version) (string, bool)              // how far all is told, if it is
-	columned bool                                                  // a table's columns were sent
-	work     *work                                                 // the turns in which objects are read
-	working  bool                                                  // it has one
-}
-
-// watch serves a watch of one resource of one cluster.
+// watch answers with what happens to a resource, until the client leaves or a time is over.
 func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
-	res := v.places[0].res
 	admitted, err := s.admitWatch(req)
 	if err != nil {
 		return err
@@ -60,75 +39,125 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 	if err != nil {
 		return err
 	}
+	res := v.places[0].res
 	st := newStream(w, s.renderer(req, v), flt, res.GVK())
 	st.work = admitted.work
 	st.work.leave()
-	hub, feed, err := s.hubs.join(res, req.cluster, req.namespace)
-	if err != nil {
-		return unavailable(err)
-	}
-	defer s.hubs.leave(hub, feed)
-	st.feed = feed
-	st.reached = func(told object.Version) (string, bool) {
-		if all, ok := hub.told(feed); ok && told.Before(all) {
-			told = all
-		}
-		return reached(res, told)
-	}
 	ctx, cancel := context.WithTimeout(req.context(), req.timeout(watchAtLeast+rand.N(watchAtLeast)))
 	defer cancel()
-	if !req.fromNow() {
+	if !req.fleet && !req.fromNow() {
 		if err := waitVersion(ctx, res, object.Version(req.ResourceVersion)); err != nil {
 			return err
 		}
 	}
+	missed, err := s.joinHub(st, req, v)
+	if errors.Is(err, store.ErrGone) {
+		st.serve(ctx, req, func(context.Context) error { return err })
+		return nil
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	defer st.hub.leave(st.feed)
 	st.serve(ctx, req, func(ctx context.Context) error {
-		var err error
 		switch begin, end := req.initialEvents(); {
 		case begin:
-			err = st.state(ctx, req, res.Snapshot(), end)
+			if err := st.state(ctx, req, v, end); err != nil {
+				return err
+			}
 		case req.fromNow():
-			st.start = res.Snapshot().Version()
-			st.told = st.start
-		default:
-			err = st.since(req, res, object.Version(req.ResourceVersion))
+			st.beginAt(v.version(res.Snapshot()))
+		case !req.fleet:
+			st.beginAt(req.ResourceVersion)
 		}
-		if err != nil {
-			return err
+		if missed != nil {
+			if err := st.missed(missed); err != nil {
+				return err
+			}
 		}
 		admitted.settle()
-		return st.follow(ctx, res.Done(), s.stopping, req.AllowWatchBookmarks)
+		return st.follow(ctx, s.stopping, req.AllowWatchBookmarks)
 	})
 	return nil
 }
 
-func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.GroupVersionKind) *stream {
-	st := &stream{w: w, ctl: http.NewResponseController(w), render: render, filter: flt}
-	st.blank = func(version string, initialEnd bool) ([]byte, error) {
-		columns := !st.columned
-		st.columned = true
-		return bookmark(render, gvk, version, initialEnd, columns)
+// joinHub has a stream follow the hub of its resource from now on, and returns what it has missed since its version,
+// nil if that is nothing. The error is store.ErrGone where that is not known.
+func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*change], err error) {
+	of, from := scopeOf{req.cluster, req.namespace}, object.Version(req.ResourceVersion)
+	begin, _ := req.initialEvents()
+	begin = begin || req.fromNow()
+	if !req.fleet {
+		hub, feed, err := s.hubs.join(v.places[0], of)
+		if err != nil {
+			return nil, err
+		}
+		st.hub, st.feed = hub, feed
+		if begin {
+			return nil, nil // the snapshot that is read next has everything up to now
+		}
+		if missed, err = hub.since(from); err != nil {
+			hub.leave(feed)
+		}
+		return missed, err
 	}
-	return st
+	if begin {
+		from = object.Version(v.version(nil))
+	}
+	feed, changes, err := v.moment.hub.join(of, from)
+	if err != nil || len(changes) == 0 {
+		missed = nil
+	} else {
+		missed = slices.Values(changes)
+	}
+	st.hub, st.feed = v.moment.hub, feed
+	return missed, err
 }
 
-// reached says up to where a watch has been told everything that the mirror knows, given a version up to which it has.
-func reached(res *fleet.Resource, told object.Version) (string, bool) {
-	v := res.Snapshot().Version()
-	if told == "" || v == "" {
-		return "", false
+// selectorBytes is about what a byte of a selector or an expression takes in memory once it is compiled.
+const selectorBytes = 100
+
+// watchAdmission is what a watch holds of the limits of its client.
+type watchAdmission struct {
+	work   *work
+	memory *grant
+}
+
+// admitWatch waits for the first turn of a watch and reserves the memory of its selectors. The work has a turn.
+func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
+	client := s.clientOf(req.http)
+	memory := s.memory.open(client)
+	if err := memory.set(selectorBytes * int64(len(req.labels)+len(req.fields)+len(req.where))); err != nil {
+		return nil, err
 	}
-	if !told.Before(v) {
-		return string(v), true // of versions that were merged the mirror's own counts
-	}
-	waiting, err := res.Since(told)
+	work, err := s.work.begin(req.context(), client)
 	if err != nil {
-		return "", false
+		memory.close()
+		return nil, err
 	}
-	for range waiting {
-		return string(told), true // something is on its way
+	return &watchAdmission{work, memory}, nil
+}
+
+// settle ends what only the beginning of a watch needs. The watch no longer counts as a request in the work gate, and
+// may still have turns there.
+func (a *watchAdmission) settle() {
+	a.work.end()
+	a.work.answering()
+}
+
+// close returns everything.
+func (a *watchAdmission) close() {
+	a.work.end()
+	a.memory.close()
+}
+
+// takeWatch counts a watch that is opened. The caller closes the grant when it ends.
+func (s *Server) takeWatch(r *http.Request) (*grant, error) {
+	g := s.watches.open(s.clientOf(r))
+	if g.set(1) != nil {
+		return nil, apierrors.NewTooManyRequests("too many watches are open", 5)
 	}
-	return string(v), true
+	return g, nil
 }
 
 // waitVersion waits until the mirror has everything up to a version.
@@ -173,257 +202,3 @@ func unavailable(err error) error {
 // unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves
 // where they are told when, and show nothing until they have given up.
 func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
-
-func (st *stream) begin() {
-	h := st.w.Header()
-	h.Set("Content-Type", jsonType)
-	h.Set("Cache-Control", "no-cache, private")
-	st.w.WriteHeader(http.StatusOK)
-	st.flush() // the next write meets the same error
-}
-
-// write sends lines that belong together; to a WebSocket, which has a frame for each event, it is one line.
-func (st *stream) write(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if err := st.deadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	if st.socket != nil {
-		if _, err := st.socket.Write(b); err != nil {
-			return err
-		}
-		return st.deadline(time.Time{})
-	}
-	if _, err := st.w.Write(b); err != nil {
-		return err
-	}
-	if err := st.flush(); err != nil {
-		return err
-	}
-	return st.deadline(time.Time{}) // HTTP/2 would end a stream that has nothing to say
-}
-
-func (st *stream) deadline(at time.Time) error {
-	if st.socket != nil {
-		return st.socket.SetWriteDeadline(at)
-	}
-	if err := st.ctl.SetWriteDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
-}
-
-func (st *stream) flush() error {
-	if err := st.ctl.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
-}
-
-// state tells everything there is.
-func (st *stream) state(ctx context.Context, req *request, snap *fleet.Snapshot, ended bool) error {
-	if err := st.startWork(); err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	defer st.endWork()
-	entries, flt := st.filter.candidates(snap, req.namespace)
-	var lines []byte
-	for _, e := range entries {
-		if err := st.work.pace(); err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		if ok, err := flt.takes(req.cluster, e); err != nil || !ok {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		line, err := encodeFrame(st.render, kwatch.Added, req.cluster, e, string(e.Version), !st.columned)
-		if err != nil {
-			return err
-		}
-		st.columned = true
-		if err := st.gather(&lines, line); err != nil {
-			return err
-		}
-	}
-	st.start, st.told = snap.Version(), snap.Version()
-	if ended {
-		line, err := st.blank(string(snap.Version()), true)
-		if err != nil {
-			return err
-		}
-		if err := st.gather(&lines, line); err != nil {
-			return err
-		}
-	}
-	st.endWork()
-	return st.write(lines)
-}
-
-// since tells what happened after a version, from the log.
-func (st *stream) since(req *request, res *fleet.Resource, v object.Version) error {
-	changes, err := res.Since(v)
-	if err != nil {
-		return err
-	}
-	st.start, st.told = v, v
-	if err := st.startWork(); err != nil {
-		return err
-	}
-	defer st.endWork()
-	var lines []byte
-	for l := range changes {
-		if err := st.work.pace(); err != nil {
-			return err
-		}
-		st.start, st.told = l.Version, l.Version
-		if namespace, _ := l.Key.Split(); req.namespace != "" && namespace != req.namespace {
-			continue
-		}
-		line, err := st.line(changeOf(req.cluster, &l))
-		if err != nil {
-			return err
-		}
-		if err := st.gather(&lines, line); err != nil {
-			return err
-		}
-	}
-	st.endWork()
-	return st.write(lines)
-}
-
-func changeOf(cluster string, l *store.LogEntry[*fleet.Object]) *change {
-	c := &change{cluster: cluster, key: l.Key, old: l.Old, now: l.New, version: string(l.Version), order: l.Version}
-	if l.New != nil {
-		c.version = string(l.New.Version)
-	}
-	return c
-}
-
-// line gives what a watch is told of a change; nothing if it does not concern it.
-func (st *stream) line(c *change) ([]byte, error) {
-	what, err := st.filter.sees(c)
-	if err != nil || what == "" {
-		return nil, err
-	}
-	line, err := c.frame(st.render, what, st.render.form == asTable && !st.columned)
-	st.columned = true
-	return line, err
-}
-
-// follow tells what happens until the watch ends. nil is an end in peace.
-func (st *stream) follow(ctx context.Context, gone, stopping <-chan struct{}, marks bool) error {
-	var tick <-chan time.Time
-	if marks {
-		ticker := time.NewTicker(bookmarkEvery)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	var batch []*change
-	for {
-		select {
-		case <-st.feed.wake:
-			var err error
-			if batch, err = st.feed.take(batch[:0]); err != nil {
-				return err
-			}
-			if err := st.tell(batch); err != nil {
-				return err
-			}
-			clear(batch)
-		case <-tick:
-			if v, ok := st.reached(st.told); ok {
-				st.told = object.Version(v)
-				line, err := st.blank(v, false)
-				if err == nil {
-					err = st.write(line)
-				}
-				if err != nil {
-					return err
-				}
-			}
-		case <-ctx.Done():
-			return nil
-		case <-gone:
-			return nil
-		case <-stopping:
-			return nil
-		}
-	}
-}
-
-func (st *stream) tell(batch []*change) error {
-	lines := lineBuffers.Get().(*[]byte)
-	defer lineBuffers.Put(lines)
-	*lines = (*lines)[:0]
-	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
-	costly := st.filter.costly()
-	if costly {
-		st.work.again()
-		if err := st.startWork(); err != nil {
-			return err
-		}
-		defer st.endWork()
-	}
-	for _, c := range batch {
-		if costly {
-			if err := st.work.pace(); err != nil {
-				return err
-			}
-		}
-		if st.start != "" && !st.start.Before(c.order) {
-			continue // it was in the snapshot or the log
-		}
-		line, err := st.line(c)
-		if err != nil {
-			return err
-		}
-		st.told = c.order
-		if err := st.gather(lines, line); err != nil {
-			return err
-		}
-	}
-	st.endWork()
-	return st.write(*lines)
-}
-
-// linesTogether is up to how many bytes lines are put together to be sent at once.
-const linesTogether = 64 << 10
-
-// lineBuffers are where lines are put together. A thousand watches that had one each, as large as what ever waited for them,
-// held 1.4 GB after a burst of changes.
-var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// gather adds a line to those that wait to be sent, and sends them where they are many.
-func (st *stream) gather(lines *[]byte, line []byte) error {
-	if st.socket != nil {
-		return st.writeBetween(line)
-	}
-	if len(*lines) > 0 && len(*lines)+len(line) > linesTogether {
-		if err := st.writeBetween(*lines); err != nil {
-			return err
-		}
-		*lines = (*lines)[:0]
-	}
-	if len(line) > linesTogether {
-		return st.writeBetween(line)
-	}
-	*lines = append(*lines, line...)
-	return nil
-}
-
-// finish says why a watch ends, where a client can do something about it.
-func (st *stream) finish(err error, t *target) {
-	status := endStatus(err, t)
-	if status == nil {
-		return
-	}
-	b, merr := json.Marshal(status)
-	if merr != nil {
-		return
-	}
-	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // it ends anyway
-}

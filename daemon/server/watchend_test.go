@@ -89,9 +89,7 @@ func (s *inside) endFeeds(view string, err error) {
 		h := s.fleetHub()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for f := range h.feeds {
-			f.end(err)
-		}
+		h.feeds.end(err)
 		return
 	}
 	s.hubs.mu.Lock()
@@ -99,7 +97,7 @@ func (s *inside) endFeeds(view string, err error) {
 	s.hubs.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.endAll(err)
+	h.feeds.end(err)
 }
 
 // watchEnds has every way in which a watch ends, and the code with which the client is told; 0 is an end without a

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// clusterHub is the watchHub of one resource of one cluster. It exists while it has a watch.
+//
+// Another design was to let every watch follow the store's log by itself. It needs no queue, but
+// a thousand watches of a hundred namespaces would all wake for each change to find that 990
+// of them have nothing to do.
+type clusterHub struct {
+	at   place
+	hubs *clusterHubs
+	sub  fleet.Subscription
+
+	mu    sync.Mutex
+	epoch uint64
+	last  object.Version // of the newest change that was told
+	feeds feeds
+	ended bool
+}
+
+func newClusterHub(at place, hubs *clusterHubs) (*clusterHub, error) {
+	h := &clusterHub{at: at, hubs: hubs, epoch: at.res.Health().Epoch, feeds: feeds{}}
+	var err error
+	h.sub, err = at.res.Subscribe(func(e *fleet.Event) { h.handle(at.cluster, e) }, fleet.FromNow())
+	return h, err
+}
+
+// handle is the handler of the resource.
+func (h *clusterHub) handle(cluster string, e *fleet.Event) {
+	if e.Type == object.Resynced || e.Unchanged {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.epoch != e.Epoch:
+		h.feeds.end(errSetBack)
+	case h.last != "" && e.Version.Before(h.last):
+		// Whoever went on from the newer version would miss this one.
+		h.feeds.end(errMerged)
+	}
+	h.epoch, h.last = e.Epoch, e.Version
+	h.feeds.push(clusterChange(cluster, e.Key, e.Old, e.New, e.Version))
+}
+
+// clusterChange makes the change of an object under the versions of its cluster.
+func clusterChange(cluster string, key object.Key, old, now *fleet.Entry, at object.Version) *change {
+	c := &change{cluster: cluster, key: key, old: old, now: now, version: string(at), order: at}
+	if now != nil {
+		c.version = string(now.Version)
+	}
+	return c
+}
+
+// join adds a watch. From then on it misses nothing.
+func (h *clusterHub) join(of scopeOf) *feed {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.feeds.add(of)
+	if h.ended {
+		f.end(errUnserved)
+	}
+	return f
+}
+
+// since returns what happened in the cluster after a version, from the log of the store.
+func (h *clusterHub) since(from object.Version) (iter.Seq[*change], error) {
+	log, err := h.at.res.Since(from)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(*change) bool) {
+		for l := range log {
+			if !yield(clusterChange(h.at.cluster, l.Key, l.Old, l.New, l.Version)) {
+				return
+			}
+		}
+	}, nil
+}
+
+// reached implements watchHub.
+func (h *clusterHub) reached(f *feed, told object.Version) (string, bool) {
+	h.mu.Lock()
+	f.mu.Lock()
+	if len(f.waiting) == 0 && f.err == nil && told.Before(h.last) {
+		told = h.last
+	}
+	f.mu.Unlock()
+	h.mu.Unlock()
+	return reached(h.at.res, told)
+}
+
+// reached says up to where a watch has been told everything that the mirror knows, given a version up to which it has.
+func reached(res *fleet.Resource, told object.Version) (string, bool) {
+	v := res.Snapshot().Version()
+	if told == "" || v == "" {
+		return "", false
+	}
+	if !told.Before(v) {
+		return string(v), true // of versions that were merged the mirror's own counts
+	}
+	waiting, err := res.Since(told)
+	if err != nil {
+		return "", false
+	}
+	for range waiting {
+		return string(told), true // something is on its way
+	}
+	return string(v), true
+}
+
+// done implements watchHub.
+func (h *clusterHub) done() <-chan struct{} { return h.at.res.Done() }
+
+// leave implements watchHub. The hub ends with its last watch.
+func (h *clusterHub) leave(f *feed) {
+	h.hubs.mu.Lock()
+	defer h.hubs.mu.Unlock()
+	if h.drop(f) {
+		delete(h.hubs.all, h.at.res)
+		h.close(errUnserved)
+	}
+}
+
+// drop removes a watch and reports whether it was the last one.
+func (h *clusterHub) drop(f *feed) (last bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.feeds.remove(f)
+	return len(h.feeds) == 0
+}
+
+// close ends the hub and all that follow it.
+func (h *clusterHub) close(err error) {
+	h.sub.Remove()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	h.feeds.end(err)
+}
+
+// clusterHubs are those in use.
+type clusterHubs struct {
+	mu  sync.Mutex
+	all map[*fleet.Resource]*clusterHub
+}
+
+// join adds a watch to the hub of a resource, which is made if there is none.
+func (hs *clusterHubs) join(at place, of scopeOf) (*clusterHub, *feed, error) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h := hs.all[at.res]
+	if h == nil {
+		var err error
+		if h, err = newClusterHub(at, hs); err != nil {
+			return nil, nil, err
+		}
+		if hs.all == nil {
+			hs.all = map[*fleet.Resource]*clusterHub{}
+		}
+		hs.all[at.res] = h
+	}
+	return h, h.join(of), nil
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"sync"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// watchHub sends watches what happens to a resource, and does so with one handler however many watches there are.
+//
+// There are two, which share the feeds and differ in what a version is. A clusterHub follows one resource of one
+// cluster: versions are the cluster's, and what a watch has missed is in the log of the mirror's store. A fleetHub
+// follows the resource in all clusters: it puts their changes into one order, the daemon's own, and has to remember
+// them itself.
+type watchHub interface {
+	// reached returns the version up to which a watch has been sent everything, given how far it was sent changes; ok
+	// is false if something is on its way.
+	reached(f *feed, told object.Version) (version string, ok bool)
+	// leave removes a watch.
+	leave(f *feed)
+	// done is closed when there is nothing to follow any more.
+	done() <-chan struct{}
+}
+
+// scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
+type scopeOf struct{ cluster, namespace string }
+
+// concerns reports whether a watch asks for an object.
+func (of scopeOf) concerns(cluster string, key object.Key) bool {
+	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
+		return of.cluster == "" || of.cluster == cluster
+	}
+	namespace, _ := key.Split()
+	return namespace == of.namespace
+}
+
+// feeds are the watches of a hub by what they ask for, so that a change wakes only those that it concerns. The hub's
+// lock guards them.
+type feeds map[scopeOf]map[*feed]struct{}
+
+func (fs feeds) add(of scopeOf) *feed {
+	f := &feed{of: of, wake: make(chan struct{}, 1)}
+	if fs[of] == nil {
+		fs[of] = map[*feed]struct{}{}
+	}
+	fs[of][f] = struct{}{}
+	return f
+}
+
+func (fs feeds) remove(f *feed) {
+	delete(fs[f.of], f)
+	if len(fs[f.of]) == 0 {
+		delete(fs, f.of)
+	}
+}
+
+// push adds a change to all feeds that it concerns.
+func (fs feeds) push(c *change) {
+	namespace, _ := c.key.Split()
+	scopes := []scopeOf{{}, {cluster: c.cluster}, {c.cluster, namespace}}
+	if namespace == "" {
+		scopes = scopes[:2]
+	}
+	for _, of := range scopes {
+		for f := range fs[of] {
+			f.push(c)
+		}
+	}
+}
+
+// end ends all feeds.
+func (fs feeds) end(err error) {
+	for _, same := range fs {
+		for f := range same {
+			f.end(err)
+		}
+	}
+}
+
+// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together.
+// Whoever reads slower than that is told that his version is gone, as an API server does, and lists again.
+const (
+	maxWaiting      = 1000
+	maxWaitingBytes = 64 << 20
+)
+
+// feed is what waits for one watch.
+type feed struct {
+	of   scopeOf
+	wake chan struct{} // has room for one
+
+	mu      sync.Mutex
+	waiting []*change
+	bytes   int           // of the objects of what waits
+	err     error         // why nothing more will come
+	room    chan struct{} // closed when there is room again; nil while nobody waits for that
+}
+
+func (f *feed) push(c *change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.err != nil:
+		return
+	case len(f.waiting) >= maxWaiting || len(f.waiting) > 0 && f.bytes+c.size() > maxWaitingBytes:
+		f.err, f.waiting, f.bytes = errTooSlow, nil, 0
+	default:
+		f.waiting = append(f.waiting, c)
+		f.bytes += c.size()
+	}
+	f.signal()
+}
+
+// full reports whether half of what may wait does, and gives what is closed when that has changed.
+func (f *feed) full() (room <-chan struct{}, full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || len(f.waiting) < maxWaiting/2 && f.bytes < maxWaitingBytes/2 {
+		return nil, false
+	}
+	if f.room == nil {
+		f.room = make(chan struct{})
+	}
+	return f.room, true
+}
+
+func (f *feed) makeRoom() {
+	if f.room != nil {
+		close(f.room)
+		f.room = nil
+	}
+}
+
+func (f *feed) end(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.makeRoom()
+	f.signal()
+}
+
+func (f *feed) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take gives what waits. What came before an end is given before it.
+func (f *feed) take(into []*change) ([]*change, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	into = append(into, f.waiting...)
+	clear(f.waiting)
+	f.waiting, f.bytes = f.waiting[:0], 0
+	f.makeRoom()
+	if len(into) > 0 {
+		return into, nil
+	}
+	return nil, f.err
+}

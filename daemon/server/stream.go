@@ -1,0 +1,331 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/websocket"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// stream is one watch that is served.
+type stream struct {
+	w        http.ResponseWriter
+	socket   *websocket.Conn // nil where the answer is plain HTTP
+	ctl      *http.ResponseController
+	render   *renderer
+	filter   *filter
+	hub      watchHub
+	feed     *feed
+	blank    func(version string, initialEnd bool) ([]byte, error) // a bookmark's line
+	start    object.Version                                        // the feed's changes up to here were told before it
+	told     object.Version                                        // how far it is
+	columned bool                                                  // a table's columns were sent
+	work     *work                                                 // the turns in which objects are read
+	working  bool                                                  // it has one
+}
+
+func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.GroupVersionKind) *stream {
+	st := &stream{w: w, ctl: http.NewResponseController(w), render: render, filter: flt}
+	st.blank = func(version string, initialEnd bool) ([]byte, error) {
+		columns := !st.columned
+		st.columned = true
+		return bookmark(render, gvk, version, initialEnd, columns)
+	}
+	return st
+}
+
+func (st *stream) begin() {
+	h := st.w.Header()
+	h.Set("Content-Type", jsonType)
+	h.Set("Cache-Control", "no-cache, private")
+	st.w.WriteHeader(http.StatusOK)
+	st.flush() // the next write meets the same error
+}
+
+// write sends lines that belong together; to a WebSocket, which has a frame for each event, it is one line.
+func (st *stream) write(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := st.deadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if st.socket != nil {
+		if _, err := st.socket.Write(b); err != nil {
+			return err
+		}
+		return st.deadline(time.Time{})
+	}
+	if _, err := st.w.Write(b); err != nil {
+		return err
+	}
+	if err := st.flush(); err != nil {
+		return err
+	}
+	return st.deadline(time.Time{}) // HTTP/2 would end a stream that has nothing to say
+}
+
+func (st *stream) deadline(at time.Time) error {
+	if st.socket != nil {
+		return st.socket.SetWriteDeadline(at)
+	}
+	if err := st.ctl.SetWriteDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+func (st *stream) flush() error {
+	if err := st.ctl.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// state sends everything there is.
+func (st *stream) state(ctx context.Context, req *request, v *view, ended bool) error {
+	if err := st.startWork(); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer st.endWork()
+	var lines []byte
+	var version string
+	for _, p := range v.places {
+		snap := p.res.Snapshot()
+		version = v.version(snap)
+		entries, flt := st.filter.candidates(snap, req.namespace)
+		for _, e := range entries {
+			if err := st.work.pace(); err != nil {
+				return ignoreEnd(ctx, err)
+			}
+			if ok, err := flt.takes(p.cluster, e); err != nil || !ok {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, v.versionOf(p.cluster, e), !st.columned)
+			if err != nil {
+				return err
+			}
+			st.columned = true
+			if err := st.gather(&lines, line); err != nil {
+				return err
+			}
+		}
+	}
+	st.beginAt(version)
+	if ended {
+		line, err := st.blank(version, true)
+		if err != nil {
+			return err
+		}
+		if err := st.gather(&lines, line); err != nil {
+			return err
+		}
+	}
+	st.endWork()
+	return st.write(lines)
+}
+
+// beginAt says that the client knows everything up to a version.
+func (st *stream) beginAt(version string) {
+	st.start, st.told = object.Version(version), object.Version(version)
+}
+
+// missed sends what happened after the version from which the watch goes on.
+func (st *stream) missed(changes iter.Seq[*change]) error {
+	if err := st.startWork(); err != nil {
+		return err
+	}
+	defer st.endWork()
+	var lines []byte
+	for c := range changes {
+		if err := st.work.pace(); err != nil {
+			return err
+		}
+		st.beginAt(string(c.order))
+		if !st.feed.of.concerns(c.cluster, c.key) {
+			continue
+		}
+		line, err := st.line(c)
+		if err != nil {
+			return err
+		}
+		if err := st.gather(&lines, line); err != nil {
+			return err
+		}
+	}
+	st.endWork()
+	return st.write(lines)
+}
+
+// line gives what a watch is told of a change; nothing if it does not concern it.
+func (st *stream) line(c *change) ([]byte, error) {
+	what, err := st.filter.sees(c)
+	if err != nil || what == "" {
+		return nil, err
+	}
+	line, err := c.frame(st.render, what, st.render.form == asTable && !st.columned)
+	st.columned = true
+	return line, err
+}
+
+// follow tells what happens until the watch ends. nil is an end in peace.
+func (st *stream) follow(ctx context.Context, stopping <-chan struct{}, marks bool) error {
+	var tick <-chan time.Time
+	if marks {
+		ticker := time.NewTicker(bookmarkEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	var batch []*change
+	for {
+		select {
+		case <-st.feed.wake:
+			var err error
+			if batch, err = st.feed.take(batch[:0]); err != nil {
+				return err
+			}
+			if err := st.tell(batch); err != nil {
+				return err
+			}
+			clear(batch)
+		case <-tick:
+			if v, ok := st.hub.reached(st.feed, st.told); ok {
+				st.told = object.Version(v)
+				line, err := st.blank(v, false)
+				if err == nil {
+					err = st.write(line)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		case <-ctx.Done():
+			return nil
+		case <-st.hub.done():
+			return nil
+		case <-stopping:
+			return nil
+		}
+	}
+}
+
+func (st *stream) tell(batch []*change) error {
+	lines := lineBuffers.Get().(*[]byte)
+	defer lineBuffers.Put(lines)
+	*lines = (*lines)[:0]
+	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
+	costly := st.filter.costly()
+	if costly {
+		st.work.again()
+		if err := st.startWork(); err != nil {
+			return err
+		}
+		defer st.endWork()
+	}
+	for _, c := range batch {
+		if costly {
+			if err := st.work.pace(); err != nil {
+				return err
+			}
+		}
+		if st.start != "" && !st.start.Before(c.order) {
+			continue // it was in the snapshot or the log
+		}
+		line, err := st.line(c)
+		if err != nil {
+			return err
+		}
+		st.told = c.order
+		if err := st.gather(lines, line); err != nil {
+			return err
+		}
+	}
+	st.endWork()
+	return st.write(*lines)
+}
+
+// linesTogether is up to how many bytes lines are put together to be sent at once.
+const linesTogether = 64 << 10
+
+// lineBuffers are where lines are put together. A thousand watches that had one each, as large as what ever waited for them,
+// held 1.4 GB after a burst of changes.
+var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// gather adds a line to those that wait to be sent, and sends them where they are many.
+func (st *stream) gather(lines *[]byte, line []byte) error {
+	if st.socket != nil {
+		return st.writeBetween(line)
+	}
+	if len(*lines) > 0 && len(*lines)+len(line) > linesTogether {
+		if err := st.writeBetween(*lines); err != nil {
+			return err
+		}
+		*lines = (*lines)[:0]
+	}
+	if len(line) > linesTogether {
+		return st.writeBetween(line)
+	}
+	*lines = append(*lines, line...)
+	return nil
+}
+
+// finish says why a watch ends, where a client can do something about it.
+func (st *stream) finish(err error, t *target) {
+	status := endStatus(err, t)
+	if status == nil {
+		return
+	}
+	b, merr := json.Marshal(status)
+	if merr != nil {
+		return
+	}
+	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // it ends anyway
+}
+
+// startWork waits for a turn in which objects are read.
+func (st *stream) startWork() error {
+	st.work.answering()
+	err := st.work.resume()
+	st.working = err == nil
+	return err
+}
+
+// endWork ends it.
+func (st *stream) endWork() {
+	if st.working {
+		st.work.leave()
+		st.working = false
+	}
+}
+
+// writeBetween writes lines, without a turn if the stream has one.
+func (st *stream) writeBetween(b []byte) error {
+	if !st.working || len(b) == 0 {
+		return st.write(b)
+	}
+	st.endWork()
+	if err := st.write(b); err != nil {
+		return err
+	}
+	return st.startWork()
+}
+
+// ignoreEnd returns nil for an error that is the end of the watch itself.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
