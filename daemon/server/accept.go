@@ -108,15 +108,3 @@ func acceptsGzip(r *http.Request) bool {
 	}
 	return false
 }
-
-// pretty reports whether a person reads the answer.
-func pretty(r *http.Request) bool {
-	switch r.URL.Query().Get("pretty") {
-	case "":
-		agent := r.UserAgent()
-		return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget")
-	case "0", "false":
-		return false
-	}
-	return true
-}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,106 +8,9 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// catalog is what is served: the resources of one cluster, or those that any cluster has.
-type catalog struct {
-	groups    []metav1.APIGroup
-	resources map[schema.GroupVersion][]metav1.APIResource
-
-	// Of mirrored resources: the versions of each, and whether objects of a kind have a namespace.
-	versions   map[schema.GroupResource][]string
-	namespaced map[schema.GroupKind]bool
-}
-
-func newCatalog() *catalog {
-	return &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{}, versions: map[schema.GroupResource][]string{},
-		namespaced: map[schema.GroupKind]bool{}}
-}
-
-func clusterCatalog(c *fleet.Cluster) *catalog {
-	out := newCatalog()
-	out.groups = c.Groups()
-	for _, r := range c.Resources() {
-		out.add(r)
-	}
-	out.addSelfReviews()
-	return out
-}
-
-// fleetCatalog has each group and resource once. Where clusters prefer different versions of a
-// group, the first cluster's stands in front.
-func fleetCatalog(clusters []*fleet.Cluster) *catalog {
-	out := newCatalog()
-	for _, c := range clusters {
-		for _, g := range c.Groups() {
-			i := slices.IndexFunc(out.groups, func(have metav1.APIGroup) bool { return have.Name == g.Name })
-			if i < 0 {
-				g.Versions = slices.Clone(g.Versions)
-				out.groups = append(out.groups, g)
-				continue
-			}
-			for _, v := range g.Versions {
-				if !slices.Contains(out.groups[i].Versions, v) {
-					out.groups[i].Versions = append(out.groups[i].Versions, v)
-				}
-			}
-		}
-		for _, r := range c.Resources() {
-			out.add(r)
-		}
-	}
-	out.addSelfReviews()
-	slices.SortFunc(out.groups, func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
-	for _, list := range out.resources {
-		slices.SortFunc(list, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	return out
-}
-
-// add adds a resource unless it is there already.
-func (c *catalog) add(r *fleet.Resource) {
-	gv, gr := r.GVR().GroupVersion(), r.GVR().GroupResource()
-	if slices.Contains(c.versions[gr], gv.Version) {
-		return
-	}
-	c.versions[gr] = append(c.versions[gr], gv.Version)
-	info := r.Info()
-	if gk := r.GVK().GroupKind(); !c.namespaced[gk] {
-		c.namespaced[gk] = info.Namespaced
-	}
-	info.Group, info.Version = "", "" // said by the list that it is in
-	c.resources[gv] = append(c.resources[gv], info)
-	if scalable[r.GVR().GroupResource()] {
-		c.resources[gv] = append(c.resources[gv], metav1.APIResource{Name: info.Name + "/scale", Namespaced: true,
-			Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: metav1.Verbs{"get"}})
-	}
-}
-
 const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-// addSelfReviews adds what the server itself answers, to a catalog of clusters that have said what they serve.
-func (c *catalog) addSelfReviews() {
-	if len(c.groups) == 0 {
-		return
-	}
-	for _, info := range selfReviews {
-		gv := schema.GroupVersion{Group: info.Group, Version: info.Version}
-		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group })
-		if i < 0 {
-			i = len(c.groups)
-			c.groups = append(c.groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: version})
-		}
-		if !slices.Contains(c.groups[i].Versions, version) {
-			c.groups[i].Versions = append(c.groups[i].Versions, version)
-		}
-		info.Group, info.Version = "", ""
-		c.resources[gv] = append(c.resources[gv], info)
-	}
-}
 
 // isDiscovery reports whether a path is /api, /apis or something below.
 func isDiscovery(path string) bool {

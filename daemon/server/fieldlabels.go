@@ -1,15 +1,12 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
@@ -115,9 +112,9 @@ func referenceLabels(member string) []string {
 // refuse makes the error for a label that is not known.
 func (k *kindLabels) refuse(gvk schema.GroupVersionKind, label string) error {
 	if k.refusal == refusedSlices {
-		return apierrors.NewBadRequest(fmt.Sprintf(k.refusal, gvk.Version, label))
+		return badRequest(k.refusal, gvk.Version, label)
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf(k.refusal, label))
+	return badRequest(k.refusal, label)
 }
 
 // fieldMeaning says what the labels of field selectors mean for a resource in some clusters. Where their custom
@@ -170,38 +167,6 @@ func (s *Server) selectableField(p place, label string) (query.Field, error) {
 		return query.Field{}, labels.refuse(gvk, label)
 	}
 	return query.FieldAt(path), nil
-}
-
-// customVersion is what is read of one version of a custom resource definition.
-type customVersion struct {
-	Name             string `json:"name"`
-	SelectableFields []struct {
-		JSONPath string `json:"jsonPath"`
-	} `json:"selectableFields"`
-	Schema struct {
-		OpenAPIV3Schema json.RawMessage `json:"openAPIV3Schema"`
-	} `json:"schema"`
-}
-
-// customVersion reads the definition of a custom resource; nil where the resource is none.
-func (s *Server) customVersion(p place) *customVersion {
-	e := s.definition(p.cluster, p.res)
-	if e == nil {
-		return nil
-	}
-	var d struct {
-		Spec struct {
-			Versions []customVersion `json:"versions"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(fleet.Bytes(e, nil), &d); err == nil {
-		for i := range d.Spec.Versions {
-			if d.Spec.Versions[i].Name == p.res.GVR().Version {
-				return &d.Spec.Versions[i]
-			}
-		}
-	}
-	return &customVersion{}
 }
 
 // labels are those that a server knows for the custom resource.

@@ -321,7 +321,7 @@ func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
 	n, err := strconv.ParseUint(string(v), 10, 64)
 	switch now := hs.seq.Load(); {
 	case err != nil:
-		return apierrors.NewBadRequest(fmt.Sprintf("the resource version %q is no number", clip(string(v))))
+		return badRequest("the resource version %q is no number", clip(string(v)))
 	case exact:
 		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of all clusters are of now", n))
 	case n > now:

@@ -3,16 +3,42 @@ package server
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
 )
 
-// resolvePath turns the names in the path of a request for all clusters into those of the one cluster that it is about.
+// In the view of all clusters an object must differ from its namesake in another cluster, for
+// any client. So its namespace is that of its cluster, "eu.web", and where it has none its name is,
+// "eu:node-1". A Namespace object has the name that paths and kubectl -n take, "eu.web". Neither a cluster's name
+// nor a namespace has a dot or a colon in it.
+
+// inFleet gives the namespace and name under which all clusters' view shows an object.
+func inFleet(cluster string, key object.Key, shape *fleetShape) (namespace, name string) {
+	namespace, name = key.Split()
+	if namespace == "" {
+		return "", fleetPrefix(cluster, shape.prefixKind()) + name
+	}
+	return cluster + "." + namespace, name
+}
+
+// ofFleetNamespace is the way back. ok is false for a name that no cluster's namespace has.
+func ofFleetNamespace(shown string) (cluster, namespace string, ok bool) {
+	cluster, namespace, ok = strings.Cut(shown, ".")
+	return cluster, namespace, ok && cluster != "" && namespace != ""
+}
+
+// ofFleetName is the way back for an object without a namespace.
+func ofFleetName(shown string) (cluster, name string, ok bool) {
+	cluster, name, ok = strings.Cut(shown, ":")
+	return cluster, name, ok && cluster != "" && name != ""
+}
+
+// resolvePath turns the names in the path of a request for all clusters into those of the one cluster that it is
+// about.
 func (t *target) resolvePath() error {
 	switch {
 	case t.namespace != "":
@@ -23,7 +49,7 @@ func (t *target) resolvePath() error {
 		}
 		// Some clients know a namespace by heart: kubectl describe node reads the lease eu:node-1 in kube-node-lease.
 		if t.cluster, t.name, ok = cutFleetName(t.name); !ok {
-			return apierrors.NewBadRequest(fmt.Sprintf("namespaces are cluster.namespace here, such as eu.web, and %q is none", clip(t.namespace)))
+			return badRequest("namespaces are cluster.namespace here, such as eu.web, and %q is none", clip(t.namespace))
 		}
 	case t.name != "":
 		cluster, name, ok := t.ownValue(byName, t.name)
@@ -47,11 +73,12 @@ func (req *request) resolve() error {
 	var own []fields.Selector
 	for _, q := range req.FieldSelector.Requirements() {
 		// Others are those of objects in any cluster.
-		named := q.Field == byNamespace && strings.Contains(q.Value, ".") || q.Field == byName && strings.Contains(q.Value, req.nameSeparator())
+		named := q.Field == byNamespace && strings.Contains(q.Value, ".") ||
+			q.Field == byName && strings.Contains(q.Value, req.nameSeparator())
 		switch cluster, value, ok := req.ownValue(q.Field, q.Value); {
 		case !named:
 		case q.Operator == selection.NotEquals || !ok || req.cluster != "" && req.cluster != cluster:
-			return apierrors.NewBadRequest(fmt.Sprintf("%s must equal one of the fleet's own names here, such as eu.web or eu:node-1", q.Field))
+			return badRequest("%s must equal one of the fleet's own names here, such as eu.web or eu:node-1", q.Field)
 		default:
 			req.cluster, q.Value = cluster, value
 		}
@@ -102,45 +129,3 @@ func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
 	}
 	return ofFleetName(value)
 }
-
-// narrow leaves out the clusters that have no object with a reference that a field selector asks for.
-func (f *fleetShape) narrow(places []place, sel fields.Selector) []place {
-	if f == nil || sel == nil {
-		return places
-	}
-	for _, q := range sel.Requirements() {
-		if q.Operator == selection.NotEquals {
-			continue
-		}
-		cluster, ok := f.clusterOf(q.Field, q.Value)
-		for i := range places {
-			if ok && places[i].cluster == cluster {
-				return places[i : i+1]
-			}
-		}
-	}
-	return places
-}
-
-// shownBuffers are where objects are unpacked before they are changed into what is shown.
-var shownBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// bytes gives objects of a cluster as selectors see them: as they are shown, but for their versions. It is nil
-// without a shape.
-func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []byte {
-	if f == nil {
-		return nil
-	}
-	return func(e *fleet.Entry, dst []byte) []byte {
-		raw := shownBuffers.Get().(*[]byte)
-		*raw = fleet.Bytes(e, (*raw)[:0])
-		dst = appendForFleet(dst, *raw, cluster, e.Key, string(e.Version), f)
-		if cap(*raw) <= maxShownBuffer {
-			shownBuffers.Put(raw)
-		}
-		return dst
-	}
-}
-
-// maxShownBuffer is the largest buffer that is kept for other objects.
-const maxShownBuffer = 1 << 20

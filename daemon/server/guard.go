@@ -212,11 +212,3 @@ func (g *guard) checkOrigin(r *http.Request) error {
 
 // joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever form it comes.
 func joins(path string) bool { return strings.Trim(path, "/") == "clusters" }
-
-// clip keeps what a stranger sent short.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
-}

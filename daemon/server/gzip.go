@@ -22,7 +22,7 @@ var packers = sync.Pool{New: func() any {
 
 // packer packs what turns out to be large enough.
 type packer struct {
-	w     *patient
+	w     *deadlineWriter
 	work  *work        // packing takes turns; writing to the client does not
 	start []byte       // what was written while that is not known
 	zip   *gzip.Writer // nil until it is

@@ -1,25 +1,13 @@
 package server
 
 import (
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
-	"github.com/mirador-k8s/mirador/object"
-)
-
-const (
-	// requestMemory is how many bytes all requests may hold together while they are answered: what scans have found, what
-	// lists are sorted by, and what waits for clients to read it.
-	requestMemory = 256 << 20
-	// scanStep is in what steps a scan takes memory.
-	scanStep = 256 << 10
 )
 
 // list answers with the objects of a resource.
@@ -93,42 +81,15 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 	if req.fleet {
 		scope = "fleet " + req.clusters
 	}
-	return &query.Request{User: s.user(req.http), Verb: "list", Group: req.group, Version: req.version, Resource: req.resource,
-		Namespace: req.namespace, Scope: scope, Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
-}
-
-// waitFresh waits until the mirror is as new as was asked for.
-func (s *Server) waitFresh(req *request, v *view) error {
-	version := object.Version(req.ResourceVersion)
-	if req.fleet {
-		return s.all.fresh(version, req.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
-	}
-	return waitVersion(req.context(), v.places[0].res, version)
-}
-
-// checkExact refuses a list of one cluster at exactly a version that is not the mirror's. waitFresh has refused one of
-// all clusters.
-func checkExact(req *request, have object.Version) error {
-	want := object.Version(req.ResourceVersion)
-	if req.fleet || req.ResourceVersionMatch != metav1.ResourceVersionMatchExact || req.Continue != "" || have == want {
-		return nil
-	}
-	return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", want, have))
-}
-
-// splitToken takes the fleet's version, that of the first page, off a token.
-func splitToken(token string) (inner string, version uint64, err error) {
-	inner, text, _ := strings.Cut(token, ".")
-	if version, err = strconv.ParseUint(text, 10, 64); err != nil {
-		return "", 0, apierrors.NewBadRequest("continue key is not valid: it is none of a list of all clusters")
-	}
-	return inner, version, nil
+	return &query.Request{User: s.user(req.http), Verb: "list", Scope: scope,
+		Group: req.group, Version: req.version, Resource: req.resource, Namespace: req.namespace,
+		Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
 }
 
 // listing makes what is written from what was found.
 func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
 	first := v.places[0]
-	l := &listing{gvk: first.res.GVK(), custom: s.definition(first.cluster, first.res) != nil, items: make([]item, len(found.Items)),
+	l := &listing{gvk: first.res.GVK(), custom: s.definition(first) != nil, items: make([]item, len(found.Items)),
 		render: s.renderer(req, v)}
 	l.meta = metav1.ListMeta{ResourceVersion: v.version(found.Views[0].Snapshot), Continue: found.Continue}
 	if found.Continue != "" && found.Remaining != query.Unknown {

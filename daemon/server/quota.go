@@ -77,3 +77,11 @@ func (g *grant) change(n, reserve int64) bool {
 	}
 	return true
 }
+
+const (
+	// requestMemory is how many bytes all requests may hold together while they are answered: what scans have found, what
+	// lists are sorted by, and what waits for clients to read it.
+	requestMemory = 256 << 20
+	// scanStep is in what steps a scan takes memory.
+	scanStep = 256 << 10
+)

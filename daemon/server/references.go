@@ -5,9 +5,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
@@ -102,58 +103,6 @@ var builtinReferences = sync.OnceValue(func() map[schema.GroupKind]*refNode {
 	}
 	return all
 })
-
-// fleetShape says how objects of one resource are shown in the view of all clusters. Any number of goroutines may use
-// it.
-type fleetShape struct {
-	kind       schema.GroupKind
-	references *refNode // nil where the objects have no references but to their owners
-	// clusterScoped reports whether objects of a kind have no namespace in a cluster.
-	clusterScoped func(cluster, apiVersion, kind string) bool
-}
-
-func (s *Server) fleetShape(res *fleet.Resource) *fleetShape {
-	gk := res.GVK().GroupKind()
-	return &fleetShape{kind: gk, references: builtinReferences()[gk], clusterScoped: s.clusterScoped}
-}
-
-// prefixKind is the kind by which fleetPrefix tells namespaces from other objects.
-func (f *fleetShape) prefixKind() string {
-	if f.kind == namespaceKind {
-		return namespaceKind.Kind
-	}
-	return ""
-}
-
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
-
-// clusterScoped asks what a cluster serves. A kind that it does not serve is taken for one with namespaces.
-func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return false
-	}
-	switch gv.Group {
-	case "":
-		return kind == "Node" || kind == "Namespace" || kind == "PersistentVolume"
-	case "apps", "batch", "autoscaling", "policy":
-		return false // the owners of nearly all objects that have one
-	}
-	c, ok := s.fleet.Cluster(cluster)
-	if !ok {
-		return false
-	}
-	namespaced, served := s.served.of(c).namespaced[schema.GroupKind{Group: gv.Group, Kind: kind}]
-	return served && !namespaced
-}
-
-// fleetPrefix is what stands before the name of an object without a namespace.
-func fleetPrefix(cluster, kind string) string {
-	if kind == namespaceKind.Kind {
-		return cluster + "."
-	}
-	return cluster + ":"
-}
 
 // appendReferences appends the edits for an object's references. metadata ends at after.
 func (f *fleetShape) appendReferences(edits []edit, obj []byte, from, after int, cluster string) []edit {
@@ -343,4 +292,23 @@ func (f *fleetShape) clusterOf(label, value string) (cluster string, ok bool) {
 		cluster, _, ok = ofFleetNamespace(value)
 	}
 	return cluster, ok
+}
+
+// narrow leaves out the clusters that have no object with a reference that a field selector asks for.
+func (f *fleetShape) narrow(places []place, sel fields.Selector) []place {
+	if f == nil || sel == nil {
+		return places
+	}
+	for _, q := range sel.Requirements() {
+		if q.Operator == selection.NotEquals {
+			continue
+		}
+		cluster, ok := f.clusterOf(q.Field, q.Value)
+		for i := range places {
+			if ok && places[i].cluster == cluster {
+				return places[i : i+1]
+			}
+		}
+	}
+	return places
 }

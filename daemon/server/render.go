@@ -32,7 +32,7 @@ type renderer struct {
 func (s *Server) renderer(req *request, v *view) *renderer {
 	r := &renderer{form: req.form, fleet: v.shape, now: time.Now(), include: req.include}
 	if req.form == asTable {
-		r.printer, r.own = s.printer(v.places[0].cluster, v.places[0].res)
+		r.printer, r.own = s.printer(v.places[0])
 	}
 	return r
 }

@@ -19,7 +19,7 @@ import (
 // request is a GET, LIST or WATCH of objects. parseRequest reads it once from an HTTP request, and everything
 // downstream works with it.
 type request struct {
-	target // the resource and the scope. In the view of all clusters, names that are of one cluster are that cluster's own
+	target // the resource and the scope; names of the view of all clusters are resolved to the cluster's own
 	params
 	http      *http.Request
 	verb      string // get, list or watch
@@ -107,7 +107,8 @@ func (t *target) readObjects(parts []string) {
 	default:
 		return
 	}
-	if parts[0] == "namespaces" && len(parts) >= 3 && !(t.group == "" && isNamespaceSubresource(parts[2]) && len(parts) == 3) {
+	ofNamespace := t.group == "" && len(parts) == 3 && isNamespaceSubresource(parts[2])
+	if parts[0] == "namespaces" && len(parts) >= 3 && !ofNamespace {
 		t.namespace, parts = parts[1], parts[2:]
 	}
 	t.resource = parts[0]
@@ -137,18 +138,17 @@ type params struct {
 	clusters       string
 	complete       bool // rather no answer than one without some clusters
 	include        metav1.IncludeObjectPolicy
-	watch          bool
 }
 
 // parseParams reads and checks the query of a request.
 func parseParams(r *http.Request) (p params, err error) {
 	q := r.URL.Query()
-	p = params{labels: q.Get("labelSelector"), fields: q.Get("fieldSelector"), where: q.Get("where"), order: q.Get("orderBy"),
-		clusters: q.Get("clusters"), watch: isWatch(r), include: metav1.IncludeObjectPolicy(q.Get("includeObject"))}
+	p = params{labels: q.Get("labelSelector"), fields: q.Get("fieldSelector"), where: q.Get("where"),
+		order: q.Get("orderBy"), clusters: q.Get("clusters"), include: metav1.IncludeObjectPolicy(q.Get("includeObject"))}
 	if err := listscheme.ParameterCodec.DecodeParameters(q, metav1.SchemeGroupVersion, &p.ListOptions); err != nil {
 		return p, apierrors.NewBadRequest(err.Error())
 	}
-	p.Watch = p.watch
+	p.Watch = isWatch(r)
 	if errs := validation.ValidateListOptions(&p.ListOptions, true); len(errs) > 0 {
 		return p, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 	}
@@ -157,11 +157,11 @@ func parseParams(r *http.Request) (p params, err error) {
 		p.include = metav1.IncludeMetadata
 	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
 	default:
-		return p, apierrors.NewBadRequest("includeObject is one of None, Metadata and Object, not " + strconv.Quote(string(p.include)))
+		return p, badRequest("includeObject is one of None, Metadata and Object, not %q", p.include)
 	}
 	if text := q.Get("complete"); text != "" {
 		if p.complete, err = strconv.ParseBool(text); err != nil {
-			return p, apierrors.NewBadRequest("complete is true or false, not " + strconv.Quote(clip(text)))
+			return p, badRequest("complete is true or false, not %q", clip(text))
 		}
 	}
 	if p.Limit < 0 {

@@ -192,23 +192,6 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 	return nil
 }
 
-// mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may
-// not be known yet.
-func (c *catalog) mayServe(group, resource string) bool {
-	if len(c.versions) == 0 {
-		return true
-	}
-	if group != "*" && resource != "*" {
-		return len(c.versions[schema.GroupResource{Group: group, Resource: resource}]) > 0
-	}
-	for gr := range c.versions {
-		if (resource == "*" || resource == gr.Resource) && (group == "*" || group == gr.Group) {
-			return true
-		}
-	}
-	return false
-}
-
 // rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all
 // clusters that have it.
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
@@ -303,12 +286,12 @@ func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersion
 	}
 	review, got, err := info.Serializer.Decode(body, &kind, nil)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request is no %s of %s: %s",
-			kind.Kind, kind.GroupVersion(), clip(err.Error())))
+		return nil, badRequest("the body of the request is no %s of %s: %s",
+			kind.Kind, kind.GroupVersion(), clip(err.Error()))
 	}
 	if *got != kind {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request is a %s of %s, and must be a %s of %s",
-			clip(got.Kind), clip(got.GroupVersion().String()), kind.Kind, kind.GroupVersion()))
+		return nil, badRequest("the body of the request is a %s of %s, and must be a %s of %s",
+			clip(got.Kind), clip(got.GroupVersion().String()), kind.Kind, kind.GroupVersion())
 	}
 	review.GetObjectKind().SetGroupVersionKind(kind) // what was decoded from protobuf has none
 	return review, nil

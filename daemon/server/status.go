@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/query"
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
 
@@ -69,6 +70,11 @@ func failAbout(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	fail(w, r, err, t)
 }
 
+// badRequest says what is wrong with a request.
+func badRequest(format string, args ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}
+
 // errNoCluster says that there is no cluster of a name.
 func errNoCluster(name string) error {
 	st := apierrors.NewNotFound(clusterResource, clip(name)).ErrStatus
@@ -97,27 +103,6 @@ func isAPIPath(path string) bool {
 	})
 }
 
-// writeJSON answers with one small document.
-func writeJSON(w http.ResponseWriter, code int, v any) { writeAs(w, code, jsonType, v) }
-
-func writeAs(w http.ResponseWriter, code int, contentType string, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "the answer cannot be encoded: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	writeBody(w, code, contentType, append(b, '\n'))
-}
-
-func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "no-cache, private")
-	h.Set("Content-Length", strconv.Itoa(len(b)))
-	w.WriteHeader(code)
-	newPatient(w).Write(b) // whoever asked is gone, and nobody else wants to know
-}
-
 // errLoop refuses the fleet's own request for all of its clusters. Each answer would have the objects of the last one
 // once more.
 func errLoop() error {
@@ -136,3 +121,40 @@ func errNoResource() error {
 }
 
 func errNotFound(gr schema.GroupResource, name string) error { return apierrors.NewNotFound(gr, name) }
+
+// tooLarge is an API server's word for a version that it has not reached.
+func tooLarge(v, now object.Version) error {
+	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %s, current: %s", v, now), 1).ErrStatus
+	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// unavailable is an answer to try again in a moment.
+func unavailable(err error) error {
+	st := apierrors.NewServiceUnavailable(err.Error()).ErrStatus
+	st.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves
+// where they are told when, and show nothing until they have given up.
+func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
+
+// clip keeps what a stranger sent short.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
+
+// maxReason is how much of an error a warning or an answer about several clusters shows.
+const maxReason = 200
+
+// short cuts a text that others have written.
+func short(text string) string {
+	if len(text) > maxReason {
+		return strings.ToValidUTF8(text[:maxReason], "") + "…"
+	}
+	return text
+}

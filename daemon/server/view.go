@@ -9,9 +9,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
-	"github.com/mirador-k8s/mirador/object"
 )
 
 // place is a resource in a cluster.
@@ -42,18 +43,6 @@ func (v *view) version(snap *fleet.Snapshot) string {
 		return string(snap.Version())
 	}
 	return strconv.FormatUint(v.moment.version, 10)
-}
-
-// fleetMoment is what the view of all clusters was when a request began, before it was seen which clusters are ready and before
-// any snapshot: what happened up to then is in all that is read afterwards, and what comes later is told.
-type fleetMoment struct {
-	hub     *fleetHub
-	version uint64
-}
-
-// of gives the version under which an object is shown.
-func (m *fleetMoment) of(cluster string, key object.Key) string {
-	return m.hub.version(cluster, key, m.version)
 }
 
 // view finds where the resource of a request is mirrored. cluster is nil in the view of all clusters.
@@ -115,12 +104,13 @@ func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) 
 	return res, nil
 }
 
-// members are the clusters that a request to the view of all clusters is about. named says that the request names them.
+// members are the clusters that a request to the view of all clusters is about. named is true if the request names them.
 func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err error) {
 	only := req.onlyClusters()
 	if req.cluster != "" {
 		if len(only) > 0 && !slices.Contains(only, req.cluster) {
-			return nil, true, apierrors.NewBadRequest(fmt.Sprintf("the request names cluster %q, which clusters=%s leaves out", clip(req.cluster), clip(req.clusters)))
+			return nil, true, badRequest("the request names cluster %q, which clusters=%s leaves out",
+				clip(req.cluster), clip(req.clusters))
 		}
 		c, ok := s.fleet.Cluster(req.cluster)
 		if !ok {
@@ -135,7 +125,8 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 	for _, name := range slices.Compact(only) {
 		c, ok := s.fleet.Cluster(name)
 		if !ok {
-			return nil, true, apierrors.NewBadRequest(fmt.Sprintf("clusters= names %q, and there is no such cluster; /clusters tells which there are", clip(name)))
+			return nil, true, badRequest("clusters= names %q, and there is no such cluster; /clusters tells which there are",
+				clip(name))
 		}
 		out = append(out, c)
 	}
@@ -177,7 +168,8 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 			undenied, why = true, unknownMember(c, err)
 		default:
 			if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
-				others = append(others, absent{cluster: c.Name(), why: fmt.Sprintf("it has %s in version %s", t.groupResource(), version)})
+				why := fmt.Sprintf("it has %s in version %s", t.groupResource(), version)
+				others = append(others, absent{cluster: c.Name(), why: why})
 			}
 			continue
 		}
@@ -205,10 +197,6 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 		warnLeftOut(w, &a)
 	}
 	return out, nil
-}
-
-func warnLeftOut(w http.ResponseWriter, a *absent) {
-	warn(w, fmt.Sprintf("cluster %s is left out: %s", a.cluster, a.why))
 }
 
 // discoverable says whether it can be told what all clusters serve, and warns of those whose part is not known.
@@ -253,4 +241,44 @@ func undiscovered(c *fleet.Cluster) error {
 		return unavailable(text)
 	}
 	return unavailableNow(text)
+}
+
+// errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one
+// version of each and converts none, because most conversions lose something.
+func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
+	for _, c := range clusters {
+		if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+				Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the cluster itself",
+					t.groupResource(), c.Name(), version, clip(t.version), schema.GroupVersion{Group: t.group, Version: version}),
+				Details: &metav1.StatusDetails{Group: t.group, Kind: t.resource},
+			}}
+		}
+	}
+	if t.groupResource() == (schema.GroupResource{Resource: "secrets"}) {
+		st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
+		st.Message = "secrets are not mirrored: ask the cluster itself, or have the daemon started with --secrets"
+		return &apierrors.StatusError{ErrStatus: st}
+	}
+	return errNoResource()
+}
+
+// errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not
+// come by waiting for it.
+func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
+	if err := res.Health().Reflector.Err; apierrors.IsForbidden(err) {
+		return apierrors.NewForbidden(t.groupResource(), t.name,
+			fmt.Errorf("cluster %q does not let the mirror list them; allow it there, or exclude the resource: %w", c.Name(), err))
+	}
+	return unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource, c.Name(), state(res)))
+}
+
+// state says in a few words what a resource is doing.
+func state(res *fleet.Resource) string {
+	h := res.Health()
+	if err := h.Reflector.Err; err != nil {
+		return fmt.Sprintf("%s, because: %v", h.Reflector.State, err)
+	}
+	return h.Reflector.State.String()
 }

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 	"unicode"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
 // warn adds a warning to an answer, which kubectl and client-go show to their users.
@@ -21,13 +25,25 @@ func warn(w http.ResponseWriter, text string) {
 	}
 }
 
-// maxReason is how much of an error a warning or an answer about several clusters shows.
-const maxReason = 200
+// How long a source may say nothing before its readers are warned: while it is followed, longer than a
+// watch lasts, since not every resource has bookmarks; else not long.
+const (
+	staleFollowed = 12 * time.Minute
+	staleLost     = time.Minute
+)
 
-// short cuts a text that others have written.
-func short(text string) string {
-	if len(text) > maxReason {
-		return strings.ToValidUTF8(text[:maxReason], "") + "…"
+// warnStale warns a client that the answer may be out of date.
+func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
+	h, after := res.Health(), staleLost
+	if h.Reflector.State.String() == "streaming" {
+		after = staleFollowed
 	}
-	return text
+	if age := h.Age(time.Now()); age > after {
+		warn(w, fmt.Sprintf("cluster %s has said nothing about %s for %s: this may be out of date",
+			c.Name(), res.GVR().Resource, age.Round(time.Second)))
+	}
+}
+
+func warnLeftOut(w http.ResponseWriter, a *absent) {
+	warn(w, fmt.Sprintf("cluster %s is left out: %s", a.cluster, a.why))
 }

@@ -3,18 +3,14 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -105,12 +101,10 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 		from = object.Version(v.version(nil))
 	}
 	feed, changes, err := v.moment.hub.join(of, from)
-	if err != nil || len(changes) == 0 {
-		missed = nil
-	} else {
+	st.hub, st.feed = v.moment.hub, feed
+	if len(changes) > 0 {
 		missed = slices.Values(changes)
 	}
-	st.hub, st.feed = v.moment.hub, feed
 	return missed, err
 }
 
@@ -159,46 +153,3 @@ func (s *Server) takeWatch(r *http.Request) (*grant, error) {
 	}
 	return g, nil
 }
-
-// waitVersion waits until the mirror has everything up to a version.
-func waitVersion(ctx context.Context, res *fleet.Resource, v object.Version) error {
-	if err := checkVersion(v, res.Snapshot().Version()); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	if err := res.WaitVersion(ctx, v); err != nil {
-		return tooLarge(v, res.Snapshot().Version())
-	}
-	return nil
-}
-
-// checkVersion refuses a version that is not a number where the mirror's own are numbers. It will never be reached,
-// so the client must not be told to ask again.
-func checkVersion(v, own object.Version) error {
-	if _, err := strconv.ParseUint(string(own), 10, 64); err != nil {
-		return nil
-	}
-	if _, err := strconv.ParseUint(string(v), 10, 64); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the resource version %q is not a number", clip(string(v))))
-	}
-	return nil
-}
-
-// tooLarge is an API server's word for a version that it has not reached.
-func tooLarge(v, now object.Version) error {
-	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %s, current: %s", v, now), 1).ErrStatus
-	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
-	return &apierrors.StatusError{ErrStatus: st}
-}
-
-// unavailable is an answer to try again in a moment.
-func unavailable(err error) error {
-	st := apierrors.NewServiceUnavailable(err.Error()).ErrStatus
-	st.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	return &apierrors.StatusError{ErrStatus: st}
-}
-
-// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves
-// where they are told when, and show nothing until they have given up.
-func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }

@@ -310,7 +310,7 @@ func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.W
 	}
 	l.work.leave()
 	l.work.answering()
-	out := newPatient(w)
+	out := newDeadlineWriter(w)
 	if !acceptsGzip(r) {
 		if err := write(out); err != nil {
 			panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole

@@ -3,41 +3,72 @@ package server
 import (
 	"bytes"
 	"slices"
-	"strings"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// In the view of all clusters an object must be another than its namesake in the next cluster, for
-// any client. So its namespace is that of its cluster, "eu.web", and where it has none its name is,
-// "eu:node-1". A Namespace object has the name that paths and kubectl -n take, "eu.web". Neither a cluster's name
-// nor a namespace has a dot or a colon in it.
+// fleetShape says how objects of one resource are shown in the view of all clusters. Any number of goroutines may use
+// it.
+type fleetShape struct {
+	kind       schema.GroupKind
+	references *refNode // nil where the objects have no references but to their owners
+	// clusterScoped reports whether objects of a kind have no namespace in a cluster.
+	clusterScoped func(cluster, apiVersion, kind string) bool
+}
+
+func (s *Server) fleetShape(res *fleet.Resource) *fleetShape {
+	gk := res.GVK().GroupKind()
+	return &fleetShape{kind: gk, references: builtinReferences()[gk], clusterScoped: s.clusterScoped}
+}
+
+// prefixKind is the kind by which fleetPrefix tells namespaces from other objects.
+func (f *fleetShape) prefixKind() string {
+	if f.kind == namespaceKind {
+		return namespaceKind.Kind
+	}
+	return ""
+}
+
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// clusterScoped asks what a cluster serves. A kind that it does not serve is taken for one with namespaces.
+func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return false
+	}
+	switch gv.Group {
+	case "":
+		return kind == "Node" || kind == "Namespace" || kind == "PersistentVolume"
+	case "apps", "batch", "autoscaling", "policy":
+		return false // the owners of nearly all objects that have one
+	}
+	c, ok := s.fleet.Cluster(cluster)
+	if !ok {
+		return false
+	}
+	namespaced, served := s.served.of(c).namespaced[schema.GroupKind{Group: gv.Group, Kind: kind}]
+	return served && !namespaced
+}
+
+// fleetPrefix is what stands before the name of an object without a namespace.
+func fleetPrefix(cluster, kind string) string {
+	if kind == namespaceKind.Kind {
+		return cluster + "."
+	}
+	return cluster + ":"
+}
+
+// The annotations that say of which cluster an object is, and which version it has there.
 const (
 	clusterAnnotation = "mirador.dev/cluster"
 	versionAnnotation = "mirador.dev/resource-version"
 )
-
-// inFleet gives the namespace and name under which all clusters' view shows an object.
-func inFleet(cluster string, key object.Key, shape *fleetShape) (namespace, name string) {
-	namespace, name = key.Split()
-	if namespace == "" {
-		return "", fleetPrefix(cluster, shape.prefixKind()) + name
-	}
-	return cluster + "." + namespace, name
-}
-
-// ofFleetNamespace is the way back. ok is false for a name that no cluster's namespace has.
-func ofFleetNamespace(shown string) (cluster, namespace string, ok bool) {
-	cluster, namespace, ok = strings.Cut(shown, ".")
-	return cluster, namespace, ok && cluster != "" && namespace != ""
-}
-
-// ofFleetName is the way back for an object without a namespace.
-func ofFleetName(shown string) (cluster, name string, ok bool) {
-	cluster, name, ok = strings.Cut(shown, ":")
-	return cluster, name, ok && cluster != "" && name != ""
-}
 
 // edit replaces a part of some bytes.
 type edit struct {
@@ -138,3 +169,26 @@ func unmarked(annotations []byte) (kept []byte) {
 		i = next
 	}
 }
+
+// shownBuffers are where objects are unpacked before they are changed into what is shown.
+var shownBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// bytes gives objects of a cluster as selectors see them: as they are shown, but for their versions. It is nil
+// without a shape.
+func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []byte {
+	if f == nil {
+		return nil
+	}
+	return func(e *fleet.Entry, dst []byte) []byte {
+		raw := shownBuffers.Get().(*[]byte)
+		*raw = fleet.Bytes(e, (*raw)[:0])
+		dst = appendForFleet(dst, *raw, cluster, e.Key, string(e.Version), f)
+		if cap(*raw) <= maxShownBuffer {
+			shownBuffers.Put(raw)
+		}
+		return dst
+	}
+}
+
+// maxShownBuffer is the largest buffer that is kept for other objects.
+const maxShownBuffer = 1 << 20

@@ -10,21 +10,21 @@ import (
 // writeTimeout.
 const minRate = 64 << 10
 
-// patient writes to a client that gets some time for each part, and cuts it off when it does not read, or reads too
+// deadlineWriter writes to a client that gets some time for each part, and cuts it off when it does not read, or reads too
 // little in all: its answer holds memory, and the snapshots that it is made from.
-type patient struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController
 	sent   int64
 	waited time.Duration // for the client, in all
 }
 
-func newPatient(w http.ResponseWriter) *patient {
-	return &patient{ResponseWriter: w, ctl: http.NewResponseController(w)}
+func newDeadlineWriter(w http.ResponseWriter) *deadlineWriter {
+	return &deadlineWriter{ResponseWriter: w, ctl: http.NewResponseController(w)}
 }
 
 // Write sends a part of an answer.
-func (p *patient) Write(b []byte) (int, error) {
+func (p *deadlineWriter) Write(b []byte) (int, error) {
 	begun := time.Now()
 	if err := p.ctl.SetWriteDeadline(begun.Add(p.allowance(len(b)))); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
@@ -36,7 +36,7 @@ func (p *patient) Write(b []byte) (int, error) {
 }
 
 // allowance is how long the client may take to read n more bytes.
-func (p *patient) allowance(n int) time.Duration {
+func (p *deadlineWriter) allowance(n int) time.Duration {
 	earned := time.Duration(float64(p.sent+int64(n)) / minRate * float64(time.Second))
 	return min(writeTimeout, writeTimeout+earned-p.waited)
 }

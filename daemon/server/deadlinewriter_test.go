@@ -35,7 +35,7 @@ func TestAClientThatReadsTooLittleIsCutOff(t *testing.T) {
 		1:         0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPatient(&slowClient{ResponseRecorder: httptest.NewRecorder(), perByte: time.Second / rate})
+			p := newDeadlineWriter(&slowClient{ResponseRecorder: httptest.NewRecorder(), perByte: time.Second / rate})
 			begun, got := time.Now(), 0
 			for range 100 {
 				if _, err := p.Write(make([]byte, 64<<10)); err != nil {

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// waitVersion waits until the mirror has everything up to a version.
+func waitVersion(ctx context.Context, res *fleet.Resource, v object.Version) error {
+	if err := checkVersion(v, res.Snapshot().Version()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := res.WaitVersion(ctx, v); err != nil {
+		return tooLarge(v, res.Snapshot().Version())
+	}
+	return nil
+}
+
+// checkVersion refuses a version that is not a number where the mirror's own are numbers. It will never be reached,
+// so the client must not be told to ask again.
+func checkVersion(v, own object.Version) error {
+	if _, err := strconv.ParseUint(string(own), 10, 64); err != nil {
+		return nil
+	}
+	if _, err := strconv.ParseUint(string(v), 10, 64); err != nil {
+		return badRequest("the resource version %q is not a number", clip(string(v)))
+	}
+	return nil
+}
+
+// waitFresh waits until the mirror is as new as was asked for.
+func (s *Server) waitFresh(req *request, v *view) error {
+	version := object.Version(req.ResourceVersion)
+	if req.fleet {
+		return s.all.fresh(version, req.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
+	}
+	return waitVersion(req.context(), v.places[0].res, version)
+}
+
+// checkExact refuses a list of one cluster at exactly a version that is not the mirror's. waitFresh has refused one of
+// all clusters.
+func checkExact(req *request, have object.Version) error {
+	want := object.Version(req.ResourceVersion)
+	if req.fleet || req.ResourceVersionMatch != metav1.ResourceVersionMatchExact || req.Continue != "" || have == want {
+		return nil
+	}
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", want, have))
+}
+
+// splitToken takes the fleet's version, that of the first page, off a token.
+func splitToken(token string) (inner string, version uint64, err error) {
+	inner, text, _ := strings.Cut(token, ".")
+	if version, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return "", 0, apierrors.NewBadRequest("continue key is not valid: it is none of a list of all clusters")
+	}
+	return inner, version, nil
+}
+
+// fleetMoment is the version of the view of all clusters when a request began, before it was seen which clusters are
+// ready and before any snapshot: what happened up to then is in all that is read afterwards, and what comes later is
+// sent to watches.
+type fleetMoment struct {
+	hub     *fleetHub
+	version uint64
+}
+
+// of gives the version under which an object is shown.
+func (m *fleetMoment) of(cluster string, key object.Key) string {
+	return m.hub.version(cluster, key, m.version)
+}
