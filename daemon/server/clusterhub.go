@@ -60,7 +60,7 @@ func clusterChange(cluster string, key object.Key, old, now *fleet.Entry, at obj
 }
 
 // join adds a watch. From then on it misses nothing.
-func (h *clusterHub) join(of scopeOf) *feed {
+func (h *clusterHub) join(of watchScope) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds.add(of)
@@ -153,7 +153,7 @@ type clusterHubs struct {
 }
 
 // join adds a watch to the hub of a resource, which is made if there is none.
-func (hs *clusterHubs) join(at place, of scopeOf) (*clusterHub, *feed, error) {
+func (hs *clusterHubs) join(at place, of watchScope) (*clusterHub, *feed, error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.all[at.res]

@@ -22,11 +22,11 @@ type watchHub interface {
 	done() <-chan struct{}
 }
 
-// scopeOf is what a watch of all clusters asks for: everything, or one namespace of one cluster.
-type scopeOf struct{ cluster, namespace string }
+// watchScope is what a watch of all clusters asks for: everything, or one namespace of one cluster.
+type watchScope struct{ cluster, namespace string }
 
 // concerns reports whether a watch asks for an object.
-func (of scopeOf) concerns(cluster string, key object.Key) bool {
+func (of watchScope) concerns(cluster string, key object.Key) bool {
 	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
 		return of.cluster == "" || of.cluster == cluster
 	}
@@ -36,9 +36,9 @@ func (of scopeOf) concerns(cluster string, key object.Key) bool {
 
 // feeds are the watches of a hub by what they ask for, so that a change wakes only those that it concerns. The hub's
 // lock guards them.
-type feeds map[scopeOf]map[*feed]struct{}
+type feeds map[watchScope]map[*feed]struct{}
 
-func (fs feeds) add(of scopeOf) *feed {
+func (fs feeds) add(of watchScope) *feed {
 	f := &feed{of: of, wake: make(chan struct{}, 1)}
 	if fs[of] == nil {
 		fs[of] = map[*feed]struct{}{}
@@ -57,7 +57,7 @@ func (fs feeds) remove(f *feed) {
 // push adds a change to all feeds that it concerns.
 func (fs feeds) push(c *change) {
 	namespace, _ := c.key.Split()
-	scopes := []scopeOf{{}, {cluster: c.cluster}, {c.cluster, namespace}}
+	scopes := []watchScope{{}, {cluster: c.cluster}, {c.cluster, namespace}}
 	if namespace == "" {
 		scopes = scopes[:2]
 	}
@@ -86,7 +86,7 @@ const (
 
 // feed is what waits for one watch.
 type feed struct {
-	of   scopeOf
+	of   watchScope
 	wake chan struct{} // has room for one
 
 	mu      sync.Mutex

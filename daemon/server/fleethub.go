@@ -228,7 +228,7 @@ func (h *fleetHub) now() uint64 {
 
 // join adds a watch, and gives what happened since a version; ErrGone where that is not known.
 // An empty version begins now.
-func (h *fleetHub) join(of scopeOf, from object.Version) (*feed, []*change, error) {
+func (h *fleetHub) join(of watchScope, from object.Version) (*feed, []*change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = time.Now()

@@ -39,7 +39,7 @@ func taken(t *testing.T, f *feed) (versions []string) {
 
 func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
 	h := &clusterHub{feeds: feeds{}}
-	all, web, db := h.join(scopeOf{}), h.join(scopeOf{"eu", "web"}), h.join(scopeOf{"eu", "db"})
+	all, web, db := h.join(watchScope{}), h.join(watchScope{"eu", "web"}), h.join(watchScope{"eu", "db"})
 	h.handle("eu", event("web/a", 2))
 	h.handle("eu", event("db/b", 3))
 	h.handle("eu", event("node", 4))
@@ -63,7 +63,7 @@ func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
 
 func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
 	h := &clusterHub{feeds: feeds{}}
-	slow, quick := h.join(scopeOf{}), h.join(scopeOf{})
+	slow, quick := h.join(watchScope{}), h.join(watchScope{})
 	for i := range maxWaiting + 1 {
 		h.handle("eu", event("web/a", i+2))
 		if i%99 == 0 {
@@ -80,7 +80,7 @@ func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
 
 func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
 	h := &clusterHub{feeds: feeds{}}
-	f := h.join(scopeOf{})
+	f := h.join(watchScope{})
 	h.handle("eu", event("web/a", 9))
 	e := event("web/a", 3)
 	e.Epoch = 1
@@ -107,11 +107,11 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	if eu, us := h.version("eu", "web/a", now), h.version("us", "web/a", now); eu != "1002" || us != "1003" {
 		t.Errorf("eu %s, us %s", eu, us)
 	}
-	f, missed, err := h.join(scopeOf{}, "1002")
+	f, missed, err := h.join(watchScope{}, "1002")
 	if err != nil || len(missed) != 1 || missed[0].cluster != "us" || missed[0].version != "1003" {
 		t.Fatalf("%v, %v", missed, err)
 	}
-	only, missed, err := h.join(scopeOf{"eu", "web"}, "1001")
+	only, missed, err := h.join(watchScope{"eu", "web"}, "1001")
 	if err != nil || len(missed) != 1 || missed[0].cluster != "eu" {
 		t.Fatalf("%v, %v", missed, err)
 	}
@@ -127,17 +127,17 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	if v, ok := h.reached(f, ""); !ok || v != "1006" {
 		t.Errorf("reached %s, %v", v, ok)
 	}
-	if _, _, err := h.join(scopeOf{}, "1000"); !errors.Is(err, store.ErrGone) {
+	if _, _, err := h.join(watchScope{}, "1000"); !errors.Is(err, store.ErrGone) {
 		t.Errorf("a version of a daemon before: %v", err)
 	}
 	for i := range ringLen {
 		h.handle("eu", res, event("web/a", 100+i))
 	}
-	if _, _, err := h.join(scopeOf{}, "1003"); !errors.Is(err, store.ErrGone) {
+	if _, _, err := h.join(watchScope{}, "1003"); !errors.Is(err, store.ErrGone) {
 		t.Errorf("a version that was forgotten: %v", err)
 	}
 	from := h.dropped
-	if _, missed, err := h.join(scopeOf{}, object.Version(fmt.Sprint(from))); err != nil || len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
+	if _, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(from))); err != nil || len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
 		t.Errorf("from the oldest that is known: %d of %d, %v", len(missed), len(h.ring), err)
 	}
 }
@@ -152,7 +152,7 @@ func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
 	if got, want := moment.of("eu", "web/a"), fmt.Sprint(moment.version); got != want {
 		t.Errorf("it is shown at %s, and the list at %s: the change after it would be no news", got, want)
 	}
-	_, missed, err := h.join(scopeOf{}, object.Version(fmt.Sprint(moment.version)))
+	_, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(moment.version)))
 	if err != nil || len(missed) != 1 || missed[0].version == moment.of("eu", "web/a") {
 		t.Errorf("%v, %v", missed, err)
 	}
@@ -160,13 +160,13 @@ func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
 
 func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
 	for _, c := range []struct {
-		of      scopeOf
+		of      watchScope
 		cluster string
 		key     object.Key
 		want    bool
 	}{
-		{scopeOf{}, "eu", "web/a", true}, {scopeOf{cluster: "eu"}, "eu", "web/a", true}, {scopeOf{cluster: "eu"}, "eu", "node", true}, {scopeOf{cluster: "eu"}, "us", "web/a", false},
-		{scopeOf{"eu", "web"}, "eu", "web/a", true}, {scopeOf{"eu", "web"}, "eu", "db/a", false}, {scopeOf{"eu", "web"}, "us", "web/a", false},
+		{watchScope{}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "node", true}, {watchScope{cluster: "eu"}, "us", "web/a", false},
+		{watchScope{"eu", "web"}, "eu", "web/a", true}, {watchScope{"eu", "web"}, "eu", "db/a", false}, {watchScope{"eu", "web"}, "us", "web/a", false},
 	} {
 		if got := c.of.concerns(c.cluster, c.key); got != c.want {
 			t.Errorf("%+v and %s of %s: %v", c.of, c.key, c.cluster, got)
@@ -180,7 +180,7 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
 	h.handle("eu", eu, event("web/a", 7))
 	h.handle("us", us, event("web/a", 7))
-	f, _, err := h.join(scopeOf{}, "")
+	f, _, err := h.join(watchScope{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
 		t.Errorf("who watches is told %v", err)
 	}
-	if _, _, err := h.join(scopeOf{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {
+	if _, _, err := h.join(watchScope{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {
 		t.Errorf("who comes back with a version from before is told %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
 	var seq atomic.Uint64
 	first := newFleetHub(&seq)
 	was := object.Version(fmt.Sprint(first.now()))
-	if _, _, err := newFleetHub(&seq).join(scopeOf{}, was); !errors.Is(err, store.ErrGone) {
+	if _, _, err := newFleetHub(&seq).join(watchScope{}, was); !errors.Is(err, store.ErrGone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
 	if h.bytes > ringBytes || len(h.ring) == 0 || h.bytes != len(h.ring)*2<<20 {
 		t.Errorf("%d bytes of %d changes are kept", h.bytes, len(h.ring))
 	}
-	f, _, err := h.join(scopeOf{}, "")
+	f, _, err := h.join(watchScope{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,9 +244,9 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 		var seq atomic.Uint64
 		h, res := newFleetHub(&seq), new(fleet.Resource)
 		h.members[res] = member{cluster: "eu"}
-		read, _, _ := h.join(scopeOf{}, "")
-		left, _, _ := h.join(scopeOf{}, "")
-		stuck, _, _ := h.join(scopeOf{}, "")
+		read, _, _ := h.join(watchScope{}, "")
+		left, _, _ := h.join(watchScope{}, "")
+		stuck, _, _ := h.join(watchScope{}, "")
 		const objects = 10 * maxWaiting
 		var joining sync.WaitGroup
 		joining.Go(func() {
@@ -283,7 +283,7 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 // Merged changes come in another order than that of their versions: whoever went on from the newest would miss some.
 func TestChangesOutOfOrderEndWatches(t *testing.T) {
 	h := &clusterHub{feeds: feeds{}}
-	f := h.join(scopeOf{})
+	f := h.join(watchScope{})
 	h.handle("eu", event("web/a", 900))
 	h.handle("eu", event("web/b", 850))
 	if got := taken(t, f); !slices.Equal(got, []string{"web/a@900"}) {

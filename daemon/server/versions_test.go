@@ -36,10 +36,10 @@ func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
 		}
 	}
 	h := newFleetHub(&hs.seq)
-	if _, _, err := h.join(scopeOf{}, "1002"); !errors.Is(err, store.ErrGone) {
+	if _, _, err := h.join(watchScope{}, "1002"); !errors.Is(err, store.ErrGone) {
 		t.Errorf("a watch from a version that was never given out: %v", err)
 	}
-	if _, _, err := h.join(scopeOf{}, "1001"); err != nil {
+	if _, _, err := h.join(watchScope{}, "1001"); err != nil {
 		t.Errorf("a watch from now: %v", err)
 	}
 }

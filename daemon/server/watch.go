@@ -80,7 +80,7 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 // joinHub has a stream follow the hub of its resource from now on, and returns what it has missed since its version,
 // nil if that is nothing. The error is store.ErrGone where that is not known.
 func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*change], err error) {
-	of, from := scopeOf{req.cluster, req.namespace}, object.Version(req.ResourceVersion)
+	of, from := watchScope{req.cluster, req.namespace}, object.Version(req.ResourceVersion)
 	begin, _ := req.initialEvents()
 	begin = begin || req.fromNow()
 	if !req.fleet {
