@@ -96,9 +96,10 @@ func TestBudget_AllocationsAnEvent(t *testing.T) {
 
 // TestBudget_AllocationsAnEventOfAPodInEachLayout holds the same for pods as a server has them, which are changed
 // where readiness comes and goes. Handlers take both states, and how many there are makes no difference.
-// In the shared layout one allocation notes which parts the object shares.
+// In the shared layout one allocation notes which parts the object shares, and reflection over maps adds some,
+// more of them under the race detector.
 func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
-	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 5, store.Packed: 11.7} {
+	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 5.8, store.Packed: 11.7} {
 		for _, handlers := range []int{1, 10} {
 			t.Run(fmt.Sprintf("%s with %d handlers", layout, handlers), func(t *testing.T) {
 				first, batches := changingPods(t, 40, 10)
