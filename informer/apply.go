@@ -18,11 +18,13 @@ type batch[T any] struct {
 	seq       uint64         // of the last commit
 	version   object.Version // how far history is complete, the open batch included
 	torn      object.Version // up to where coalescing left history without order
+	epoch     uint64         // of what is told
 	distrust  bool           // of an open list: a known version may be another state
-	kept      []object.Key   // of an open list: what could not be read and stays as it was
+	// kept has, of an open list, the objects that could not be read and stay as they are stored.
+	kept map[object.Key]struct{}
 	// past is what stays although its history was given up: its versions say nothing
 	// about those of the new one.
-	past map[object.Key]struct{}
+	past map[object.Key]*olderState
 	// transformed says of the changes under way that they are decoded and transformed; see transformAll.
 	transformed bool
 }
@@ -73,6 +75,7 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 		case object.Deleted:
 			if i.batch.replacing {
 				i.writer.Unstage(d.Item.Key)
+				delete(i.batch.kept, d.Item.Key)
 				continue
 			}
 			i.remove(d)
@@ -189,24 +192,32 @@ func (b *batch[T]) isPast(key object.Key) bool {
 	return ok
 }
 
-// anew notes that an object has a state of the history that counts.
+// anew notes that an object has a state of the history that counts, from the open batch on.
 func (b *batch[T]) anew(key object.Key) {
-	if len(b.past) > 0 {
+	if len(b.past) == 0 {
+		return
+	}
+	if s := b.past[key]; s != nil {
+		s.until.Store(b.seq + 1)
 		delete(b.past, key)
 	}
 }
 
-// outlive notes, at the end of a list, which objects stay from a history that was
-// given up: those that the list has and nobody could read.
+// outlive notes, before a list is committed, which objects stay from a history that was
+// given up: those that the list has in a form that could not be read.
 func (b *batch[T]) outlive(newEpoch bool) {
 	past := b.past
 	b.past = nil
-	for _, k := range b.kept {
-		if _, before := past[k]; newEpoch || before {
+	for k := range b.kept {
+		s := past[k]
+		if s == nil && newEpoch {
+			s = &olderState{epoch: b.epoch - 1}
+		}
+		if s != nil {
 			if b.past == nil {
-				b.past = map[object.Key]struct{}{}
+				b.past = map[object.Key]*olderState{}
 			}
-			b.past[k] = struct{}{}
+			b.past[k] = s
 		}
 	}
 	b.kept = nil
@@ -276,8 +287,8 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	}
 	i.batch.anew(d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version, Epoch: i.epoch.Load(),
-		Old: last, OldUID: uid, Missed: missed})
+	i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version,
+		Epoch: i.batch.epoch, Old: last, OldUID: uid, Missed: missed})
 }
 
 // changed tells what became of one object: added, updated, deleted unseen, or
@@ -285,7 +296,7 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 //
 // The handlers of an event share one decoding of a packed object, while anybody has it.
 func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
-	epoch := i.epoch.Load()
+	epoch := i.batch.epoch
 	switch {
 	case old == nil:
 		i.tell(&object.Event[*store.Entry[T]]{Type: object.Add, Key: now.Key, Version: at, Epoch: epoch,
@@ -318,17 +329,27 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 		return // said twice, and transformed already (P13)
 	}
 	if !i.decodeListed(it) {
-		i.writer.Keep(it.Key) // what cannot be read now is not gone
-		i.batch.kept = append(i.batch.kept, it.Key)
+		if i.writer.Keep(it.Key) { // what cannot be read now is not gone
+			if i.batch.kept == nil {
+				i.batch.kept = map[object.Key]struct{}{}
+			}
+			i.batch.kept[it.Key] = struct{}{}
+		}
 		return
 	}
+	delete(i.batch.kept, it.Key)
 	i.writer.Stage(*it)
 }
 
 // replaced makes a whole list visible at once.
 func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	if d.NewEpoch {
-		i.epoch.Add(1)
+		i.batch.epoch++
+	}
+	hadPast := len(i.batch.past) > 0 // the record may name objects that this list changes
+	i.batch.outlive(d.NewEpoch)
+	if d.NewEpoch || hadPast {
+		i.publishEpoch()
 	}
 	i.mu.Lock()
 	synced, fan := i.synced, i.fan
@@ -344,6 +365,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
+	i.epoch.Store(i.batch.epoch)
 	if first {
 		close(synced) // before any handler hears of it: whoever is told may read (P4)
 	}
@@ -353,7 +375,6 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 		i.publish()
 	}
 	i.batch.version, i.batch.torn = d.Item.Version, ""
-	i.batch.outlive(d.NewEpoch)
 	if first {
 		fan.MarkSynced(i.batch.seq)
 	}

@@ -202,11 +202,10 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []S
 
 // replay gives the state now as events.
 func (i *Informer[T]) replay(t object.EventType) fanout.Replay[*store.Entry[T]] {
-	snap := i.reader.Snapshot()
-	epoch := i.epoch.Load()
+	snap, epochs := i.snapshotWithEpochs()
 	return fanout.Replay[*store.Entry[T]]{Seq: snap.Seq(), Events: func(yield func(object.Event[*store.Entry[T]]) bool) {
 		for e := range snap.Entries() {
-			if !yield(replayed(t, e, snap.Version(), epoch)) {
+			if !yield(replayed(t, e, snap.Version(), epochs.epochOf(e.Key, snap.Seq()))) {
 				return
 			}
 		}

@@ -33,7 +33,8 @@ type Informer[T any] struct {
 	logContext context.Context
 
 	reader   *store.Reader[T]
-	epoch    atomic.Uint64
+	epoch    atomic.Uint64 // of the last commit
+	epochs   atomic.Pointer[epochRecord]
 	events   atomic.Uint64
 	stale    atomic.Uint64
 	handlers atomic.Uint64
@@ -94,6 +95,7 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
 	i.reader = i.writer.Reader()
+	i.epochs.Store(&epochRecord{})
 	i.synced, i.ended = make(chan struct{}), make(chan struct{})
 	if err := i.prepare(); err != nil {
 		return nil, err

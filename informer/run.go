@@ -150,8 +150,10 @@ func (i *Informer[T]) Release() error {
 func (i *Informer[T]) reset() {
 	i.abandon()
 	i.verify()
+	i.batch = batch[T]{epoch: i.batch.epoch, seq: i.batch.seq}
+	i.publishEpoch()
 	i.writer.Reset()
-	i.batch = batch[T]{}
+	i.batch.seq++
 }
 
 // verify looks for objects that were written to, where DetectWrites asks for it.

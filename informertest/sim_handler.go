@@ -114,7 +114,6 @@ type seen struct {
 type lastSeen struct {
 	epoch   uint64
 	version object.Version
-	write   int
 }
 
 // handlerLog is what a handler was told, judged as it comes. It knows nothing of the
@@ -155,13 +154,10 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 	}
 	if e.New != nil {
 		v := versionIn(e.New)
-		// A later write with an earlier version is of another history. What came before it
-		// may be left from the one that was given up, where the new one has the object in
-		// a form that cannot be read: so it is kept, and was told in the new epoch.
-		if e.Epoch == last.epoch && v.Before(last.version) && newWrite <= last.write {
+		if e.Epoch == last.epoch && v.Before(last.version) {
 			fail("P2", "version %s after %s within epoch %d", v, last.version, last.epoch)
 		}
-		l.last[e.Key] = lastSeen{e.Epoch, v, newWrite}
+		l.last[e.Key] = lastSeen{e.Epoch, v}
 		if e.New.Kind != "Pod" || e.New.APIVersion != "v1" {
 			fail("P10", "the object carries apiVersion %q and kind %q", e.New.APIVersion, e.New.Kind)
 		}

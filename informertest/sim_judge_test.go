@@ -56,6 +56,7 @@ func TestHandlersAreHeldToTheirPromises(t *testing.T) {
 	}{
 		{"as it should be", []Event{added(one), updated(one, two), gone(two), added(three)}, ""},
 		{"a version goes back", []Event{added(two), updated(two, state(1, "10", "u1"))}, "P2"},
+		{"a version goes back by a later write", []Event{added(two), updated(two, state(3, "10", "u1"))}, "P2"},
 		{"a version goes back and says so", []Event{added(two), inEpoch(1, updated(two, one))}, ""},
 		{"an epoch goes back", []Event{inEpoch(2, added(one)), inEpoch(1, updated(one, two))}, "P2"},
 		{"old is not what was seen last", []Event{added(one), updated(two, state(4, "40", "u1"))}, "P3"},

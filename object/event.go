@@ -44,6 +44,13 @@ type Event[T any] struct {
 	// Unchanged marks an Update that brought no other version: the object was listed
 	// again as it was.
 	Unchanged bool
-	// Epoch counts how often the source's history was set back.
+	// Epoch counts how often the source's history had been set back when New, or the
+	// end of Old, was read. The states of one object are in order by Epoch and then by
+	// their own version.
+	//
+	// A state that is given again, by a resync or to a handler that joins late, has the
+	// epoch it was read in. That is an earlier one than the store's where the object
+	// could not be decoded or transformed since: the store keeps the last state that
+	// could be. So the epochs of different objects have no order.
 	Epoch uint64
 }

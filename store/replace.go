@@ -74,15 +74,16 @@ func (w *Writer[T]) Staged(key object.Key, version object.Version, uid string) b
 }
 
 // Keep says that the list has an object of which no more is known, such as one
-// that could not be decoded: what is stored of it stays. It returns false if there
-// is nothing of that key.
+// that could not be decoded: what is stored of it stays, unless the list has staged the
+// object. It returns whether a stored state stays.
 func (w *Writer[T]) Keep(key object.Key) bool {
 	w.must("Keep", replacing)
-	if rec := w.stored(key); rec != nil {
-		rec.mark = w.replace.mark
-		return true
+	rec := w.stored(key)
+	if rec == nil {
+		return false
 	}
-	return w.replace.table.get(hashKey(w.sh.cfg.seed, key), key) != nil
+	rec.mark = w.replace.mark
+	return !w.staged(key)
 }
 
 // Stage gives an object of the list that is new or changed. Staging a key again
