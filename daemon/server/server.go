@@ -127,7 +127,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.daemonHealth(w, r, path)
 	case path == "/metrics" && s.opts.Metrics != nil:
 		s.opts.Metrics.ServeHTTP(w, r)
-	case isAPIPath(path) && !isOpen(r):
+	case isAPIPath(path):
 		failAbout(w, r, errNoView(r), nil)
 	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		s.opts.Page.ServeHTTP(w, r)
