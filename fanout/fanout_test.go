@@ -229,7 +229,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		"State":    {Handle: handle, Resync: time.Second},
 	} {
 		o.Name = "named"
-		if _, err := f.Join(o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "named") {
+		if _, err := f.Join(o); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "named") {
 			t.Errorf("Join: %v, want something about %s", err, want)
 		}
 	}

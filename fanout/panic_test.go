@@ -49,16 +49,18 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 	})
 }
 
-// Whoever is told of a panic may end the goroutine, as a test does that fails, and so may a callback that panics on its
-// way out: the handler goes on, and ends when it is stopped.
+// Whoever is told of a panic may end the goroutine, as a test does that fails, and so may a callback that panics on
+// its way out: the handler goes on, and ends when it is stopped.
 func TestP7_TheEndOfAGoroutineInTheMiddleOfAPanicWedgesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		options fanout.Options
 		onPanic func(any)
 		fail    func()
 	}{
-		"told first":  {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, func(any) { runtime.Goexit() }, func() { panic("odd") }},
-		"told second": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) { runtime.Goexit() }}, nil, func() { panic("odd") }},
+		"told first": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, func(any) { runtime.Goexit() },
+			func() { panic("odd") }},
+		"told second": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) { runtime.Goexit() }}, nil,
+			func() { panic("odd") }},
 		"on its way out": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, nil, func() {
 			defer panic("on the way out")
 			runtime.Goexit()

@@ -159,7 +159,8 @@ func TestHandlersTogetherComeToAnObjectAtAboutTheSameTime(t *testing.T) {
 		if slices.Min(at) != objects || slices.Max(at) != objects {
 			t.Errorf("the handlers were given %v objects of %d", at, objects)
 		}
-		// A few pieces; with the scheduler of the race detector, which shuffles, some twenty. Otherwise it is the whole state.
+		// A few pieces; with the scheduler of the race detector, which shuffles, some twenty. Otherwise it is the whole
+		// state.
 		if apart > objects/3 {
 			t.Errorf("one was %d objects ahead of another", apart)
 		}

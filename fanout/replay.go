@@ -20,9 +20,10 @@ type stateReader[T any] struct {
 	failed   bool
 }
 
-// How much of a state is read at a time. Handlers that keep together yield after each piece. Ten that were given 10,000
-// packed objects, of which the store keeps 256 decoded, had 97,000 decoded without yielding, up to 80,000 with pieces of 128
-// and 13,000 to 40,000 with pieces of 32: those who are not too far behind find what the first had to decode, and catch up.
+// How much of a state is read at a time. Handlers that keep together yield after each piece. Ten that were given
+// 10,000 packed objects, of which the store keeps 256 decoded, had 97,000 decoded without yielding, up to 80,000 with
+// pieces of 128 and 13,000 to 40,000 with pieces of 32: those who are not too far behind find what the first had to
+// decode, and catch up.
 const (
 	firstPiece    = 8
 	maxPiece      = 128

@@ -123,7 +123,8 @@ func TestBudget_GoroutinesAnEvent(t *testing.T) {
 	for range handlers {
 		join(t, f, opts{Handle: func(event) { told.Done() }})
 	}
-	each := goroutinesAnEvent(t, &told, handlers, func(round int) { f.Publish(uint64(round+1), []event{add("a", round)}) })
+	each := goroutinesAnEvent(t, &told, handlers,
+		func(round int) { f.Publish(uint64(round+1), []event{add("a", round)}) })
 	if each > 2.2 {
 		t.Errorf("%.2f goroutines an event with %d handlers, at most 2.2", each, handlers)
 	}

@@ -71,8 +71,8 @@ const (
 
 // Subscription is a handler's place in the stream.
 type Subscription[T any] struct {
-	// The first of three lines of the processor's cache is what a publisher asks each handler for. With the other two, it is
-	// what a delivery needs.
+	// The first of three lines of the processor's cache is what a publisher asks each handler for. With the other two,
+	// it is what a delivery needs.
 	activity   atomic.Int32
 	removed    atomic.Bool
 	coalescing atomic.Bool // changed under mu

@@ -35,7 +35,8 @@ func podItem(t testing.TB, p *corev1.Pod) object.Item[*corev1.Pod] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name), Version: object.Version(p.ResourceVersion), UID: string(p.UID),
+	return object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name),
+		Version: object.Version(p.ResourceVersion), UID: string(p.UID),
 		Size: len(encoded), Encoded: encoded, Value: p, Codec: podCodec, Owned: true}
 }
 
@@ -55,10 +56,11 @@ func TestBudget_BytesAPodInEachLayout(t *testing.T) {
 	for layout, budget := range map[store.Layout]uint64{store.Live: 22_500, store.Shared: 7_000, store.Packed: 900} {
 		set := testpods.New(1, templates)
 		before := liveHeap()
-		w, err := store.New(store.Options[*corev1.Pod]{Layout: layout, ReadCache: -1, Indexes: map[string]store.IndexFunc[*corev1.Pod]{
-			"namespace": func(p *corev1.Pod) ([]string, error) { return []string{p.Namespace}, nil },
-			"node":      func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil },
-		}})
+		w, err := store.New(store.Options[*corev1.Pod]{Layout: layout, ReadCache: -1,
+			Indexes: map[string]store.IndexFunc[*corev1.Pod]{
+				"namespace": func(p *corev1.Pod) ([]string, error) { return []string{p.Namespace}, nil },
+				"node":      func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil },
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,8 @@ func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
 }
 
 // changingPods gives some pods, and batches in each of which all of them change.
-func changingPods(t *testing.T, pods, rounds int) (first stateOf[*corev1.Pod], batches [][]source.Change[*corev1.Pod]) {
+func changingPods(t *testing.T, pods,
+	rounds int) (first stateOf[*corev1.Pod], batches [][]source.Change[*corev1.Pod]) {
 	set := testpods.New(1, 10)
 	now := make([]*corev1.Pod, pods)
 	first.version = 1
@@ -130,8 +133,10 @@ func changingPods(t *testing.T, pods, rounds int) (first stateOf[*corev1.Pod], b
 }
 
 // holdAllocations measures what an update allocates from the source to the last of the handlers. The first
-// batch is not counted: buffers grow with it. What else the process does can only add to it, so the least of three parts counts.
-func holdAllocations[T any](t *testing.T, handlers int, budget float64, first stateOf[T], batches [][]source.Change[T], opts ...informer.Option) {
+// batch is not counted: buffers grow with it. What else the process does can only add to it, so the least of three
+// parts counts.
+func holdAllocations[T any](t *testing.T, handlers int, budget float64, first stateOf[T], batches [][]source.Change[T],
+	opts ...informer.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := makeOf(t, newFeedOf(first), opts...)

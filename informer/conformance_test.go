@@ -54,7 +54,8 @@ type subject struct {
 }
 
 func (s *subject) AddHandler(name string, handle func(informertest.Event)) (func() bool, error) {
-	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(name), informer.MaxBacklog(s.backlog))
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(name),
+		informer.MaxBacklog(s.backlog))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (s *subject) Versions() map[object.Key]object.Version {
 
 func (s *subject) Health() informertest.Health {
 	h := s.Informer.Health()
-	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version, LastWord: h.Reflector.LastWord}
+	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version,
+		LastWord: h.Reflector.LastWord}
 	for _, n := range h.Problems {
 		out.Problems += n
 	}

@@ -24,7 +24,8 @@ func labelled(t *testing.T, name, version string) object.Item[*corev1.Pod] {
 
 // guarded gives a handler of its name an informer of three pods, and gives what the detector has found. In the shared
 // layout a and b have one map: what was seen once before, here in first, is shared from then on.
-func guarded(t *testing.T, layout store.Layout, name string, h informer.Funcs[*corev1.Pod]) (r *runningOf[*corev1.Pod], found func() []store.Written) {
+func guarded(t *testing.T, layout store.Layout, name string,
+	h informer.Funcs[*corev1.Pod]) (r *runningOf[*corev1.Pod], found func() []store.Written) {
 	first, a, b := labelled(t, "first", "1"), labelled(t, "a", "2"), labelled(t, "b", "3")
 	var mu sync.Mutex
 	var all []store.Written
@@ -78,12 +79,13 @@ func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
 		seen    bool           // was the end
 		funcs   informer.Funcs[*corev1.Pod]
 	}{
-		"added":        {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
-		"before":       {"2", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
-		"after":        {"4", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
-		"gone":         {"4", false, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
-		"deleted":      {"5", true, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
-		"and panicked": {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
+		"added":   {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
+		"before":  {"2", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
+		"after":   {"4", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
+		"gone":    {"4", false, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"deleted": {"5", true, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"and panicked": {"2", false,
+			informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inEachLayout(t, func(t *testing.T, layout store.Layout) {

@@ -15,7 +15,8 @@ type Queue[T any] = batchQueue[T]
 func (q *batchQueue[T]) Depth() (deltas, bytes int) { return q.depth() }
 
 // WithSteps makes an informer whose Run can be taken apart by Step.
-func WithSteps[T any](sink func(q *batchQueue[T]) reflector.Sink[T], handlers func(handler string, run func())) Option {
+func WithSteps[T any](sink func(q *batchQueue[T]) reflector.Sink[T],
+	handlers func(handler string, run func())) Option {
 	return optionFunc(func(s *settings) error {
 		s.steps = &steps[T]{sink: sink, handlers: handlers}
 		return nil
@@ -42,7 +43,8 @@ func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
 		return nil, err
 	}
 	i.load()
-	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q, finish: func() error { return i.finish(fan, q) }}, nil
+	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q,
+		finish: func() error { return i.finish(fan, q) }}, nil
 }
 
 // Writable reports whether nothing is being written now, so that AddIndex and Amend would not wait.

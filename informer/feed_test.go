@@ -218,7 +218,8 @@ func make1(t *testing.T, f *feed, opts ...informer.Option) *running {
 func makeOf[T any](t *testing.T, f *feedOf[T], opts ...informer.Option) *runningOf[T] {
 	t.Helper()
 	r := &runningOf[T]{feedOf: f, problems: &problems{}}
-	opts = append([]informer.Option{informer.OnProblem(r.problems.add), informer.Logger(slog.New(slog.DiscardHandler))}, opts...)
+	opts = append([]informer.Option{informer.OnProblem(r.problems.add), informer.Logger(slog.New(slog.DiscardHandler))},
+		opts...)
 	inf, err := informer.New[T](f, opts...)
 	if err != nil {
 		t.Fatal(err)

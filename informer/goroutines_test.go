@@ -77,7 +77,8 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=2", "Update a old=2 new=3", "Update a old=3 new=4", "Update a old=4 new=5"})
+		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=2", "Update a old=2 new=3",
+			"Update a old=3 new=4", "Update a old=4 new=5"})
 	})
 }
 
@@ -114,9 +115,11 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 // nor an OnProblem that waits for a handler delays them.
 func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
 	for name, end := range map[string]frame{
-		"ended at once":    {[]source.Change[*thing]{put("a", 2, "u")}, io.EOF},
-		"failed":           {[]source.Change[*thing]{put("a", 2, "u")}, &source.Error{Reason: source.Unavailable, RetryAfter: time.Hour, Err: errors.New("busy")}},
-		"expired":          {[]source.Change[*thing]{put("a", 2, "u")}, &source.Error{Reason: source.Expired, Err: errors.New("too old")}},
+		"ended at once": {[]source.Change[*thing]{put("a", 2, "u")}, io.EOF},
+		"failed": {[]source.Change[*thing]{put("a", 2, "u")},
+			&source.Error{Reason: source.Unavailable, RetryAfter: time.Hour, Err: errors.New("busy")}},
+		"expired": {[]source.Change[*thing]{put("a", 2, "u")},
+			&source.Error{Reason: source.Expired, Err: errors.New("too old")}},
 		"a bookmark later": {[]source.Change[*thing]{put("a", 2, "u"), bookmark(1)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +190,8 @@ func TestBudget_GoroutinesAtRest(t *testing.T) {
 	})
 }
 
-// goroutinesOfTheBubble counts those that the running test has started. The runtime's own number has in it what finalizers run, and
-// for a moment what has just ended.
+// goroutinesOfTheBubble counts those that the running test has started. The runtime's own number has in it what
+// finalizers run, and for a moment what has just ended.
 func goroutinesOfTheBubble() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("synctest bubble"))

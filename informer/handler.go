@@ -156,7 +156,8 @@ type entryHandler[T any] = func(e *object.Event[*store.Entry[T]])
 // SubscribeEntries is Subscribe for a handler that looks at an object only where it has
 // to: in the packed layout an object is decoded when its entry's Object is called. The
 // event is good for the time of the call; its entries may be kept.
-func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[T]]), opts ...SubscribeOption) (*Subscription[T], error) {
+func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[T]]),
+	opts ...SubscribeOption) (*Subscription[T], error) {
 	if handle == nil {
 		return nil, errors.New("informer: the handler is nil; give a function")
 	}
@@ -164,7 +165,8 @@ func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[
 }
 
 // subscribe adds a handler that is made once its name is known.
-func (i *Informer[T]) subscribe(make func(name string) entryHandler[T], opts []SubscribeOption) (*Subscription[T], error) {
+func (i *Informer[T]) subscribe(make func(name string) entryHandler[T],
+	opts []SubscribeOption) (*Subscription[T], error) {
 	s := subscribeSettings{resync: i.cfg.resync}
 	if i.cfg.verbatim {
 		s.backlog = -1
@@ -212,7 +214,8 @@ func (i *Informer[T]) replay(t object.EventType) fanout.Replay[*store.Entry[T]] 
 	}}
 }
 
-func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version, epoch uint64) object.Event[*store.Entry[T]] {
+func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version,
+	epoch uint64) object.Event[*store.Entry[T]] {
 	ev := object.Event[*store.Entry[T]]{Type: t, Key: e.Key, Version: at, New: e, NewUID: e.UID, Epoch: epoch}
 	if t == object.Add {
 		ev.Initial = true

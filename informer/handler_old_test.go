@@ -11,7 +11,8 @@ import (
 func TestAnUpdateOrDeletionOfWhatNobodySawHasNoOldState(t *testing.T) {
 	now := "now"
 	var got []*string
-	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) }, OnDelete: func(last *string) { got = append(got, last) }}
+	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) },
+		OnDelete: func(last *string) { got = append(got, last) }}
 	entry := store.NewEntry(object.Item[*string]{Key: "a", Value: &now})
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Update, Key: "a", New: entry}, "h")
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Delete, Key: "a"}, "h")

@@ -232,7 +232,8 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 // that the server answered with v, that is when reads see it.
 func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	if !v.Ordered() {
-		return fmt.Errorf("waiting for version %q of %s: it is not a number, so nothing can be said to be at or after it", v, i.cfg.name)
+		return fmt.Errorf("waiting for version %q of %s: it is not a number, so nothing can be said to be at or after it", v,
+			i.cfg.name)
 	}
 	i.mu.Lock()
 	ended := i.ended

@@ -35,7 +35,8 @@ func contents(r *running) []string {
 	return out
 }
 
-func subscribe[T any](t *testing.T, r *runningOf[T], h informer.Handler[T], opts ...informer.SubscribeOption) *informer.Subscription[T] {
+func subscribe[T any](t *testing.T, r *runningOf[T], h informer.Handler[T],
+	opts ...informer.SubscribeOption) *informer.Subscription[T] {
 	t.Helper()
 	sub, err := r.Subscribe(h, opts...)
 	if err != nil {
@@ -46,7 +47,8 @@ func subscribe[T any](t *testing.T, r *runningOf[T], h informer.Handler[T], opts
 
 func TestP1_TheStoreFollowsTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}, state{50, []object.Item[*thing]{item("b", 20, ""), item("d", 40, "")}}))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}},
+			state{50, []object.Item[*thing]{item("b", 20, ""), item("d", 40, "")}}))
 		rec := &recorder{}
 		subscribe(t, r, rec)
 		r.run(t)
@@ -116,7 +118,8 @@ func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
 		r.run(t)
 		r.say(bookmark(45)) // older than all that was seen
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=45 initial", "Add b new=40 initial", "Update a old=45 new=45 epoch=1"})
+		same(t, "events", rec.lines(), []string{"Add a new=45 initial", "Add b new=40 initial",
+			"Update a old=45 new=45 epoch=1"})
 		if got, _ := r.Snapshot().Get("a"); got != again.Value {
 			t.Errorf("the store has %v", got)
 		}
@@ -132,7 +135,8 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 			seen.Add(1)
 			snap := r.Snapshot()
 			got, ok := snap.Get(e.Key)
-			if snap.Version().Before(e.Version) || e.Type == object.Delete && ok && got.n < e.Old.n || e.New != nil && (!ok || got.n < e.New.n) {
+			if snap.Version().Before(e.Version) || e.Type == object.Delete && ok && got.n < e.Old.n ||
+				e.New != nil && (!ok || got.n < e.New.n) {
 				behind.Add(1)
 			}
 		}))
@@ -334,7 +338,8 @@ func TestP9_StopNamesTheHandlerThatIsStillRunning(t *testing.T) {
 
 func TestP9_AfterAStopItStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{30, []object.Item[*thing]{item("b", 20, "")}}))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}},
+			state{30, []object.Item[*thing]{item("b", 20, "")}}))
 		first := &recorder{}
 		subscribe(t, r, first)
 		r.run(t)
@@ -486,8 +491,9 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 
 func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{50, []object.Item[*thing]{item("b", 40, "")}}), informer.StartFrom(informer.State[*thing]{
-			Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}))
+		r := make1(t, newFeed(state{50, []object.Item[*thing]{item("b", 40, "")}}),
+			informer.StartFrom(informer.State[*thing]{
+				Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}))
 		rec := &recorder{}
 		subscribe(t, r, rec)
 		r.run(t)
@@ -503,7 +509,8 @@ func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var problems []string
 		r := make1(t, newFeed(state{21, []object.Item[*thing]{item("a", 1, ""), item("b", 20, "")}}),
-			informer.StartFrom(informer.State[*thing]{Version: "17", Items: []object.Item[*thing]{item("a", 1, ""), item("b", 24, "")}}),
+			informer.StartFrom(informer.State[*thing]{Version: "17",
+				Items: []object.Item[*thing]{item("a", 1, ""), item("b", 24, "")}}),
 			informer.OnProblem(func(p informer.Problem) { problems = append(problems, p.Doing) }))
 		rec := &recorder{}
 		subscribe(t, r, rec)
@@ -512,7 +519,8 @@ func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
 		synctest.Wait()
 		got := rec.lines()
 		slices.Sort(got[:2])
-		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=24 initial", "Update b old=24 new=20 epoch=1", "Update b old=20 new=23 epoch=1"})
+		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=24 initial", "Update b old=24 new=20 epoch=1",
+			"Update b old=20 new=23 epoch=1"})
 		same(t, "problems", problems, []string{"start"})
 		if h := r.Health(); h.Epoch != 1 || r.lists != 1 {
 			t.Errorf("epoch %d after %d lists", h.Epoch, r.lists)
@@ -542,7 +550,8 @@ func TestWaitVersionReadsOnesOwnWrite(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := r.WaitVersion(short, "99"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "13") {
+		if err := r.WaitVersion(short, "99"); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "13") {
 			t.Errorf("a version that never comes: %v", err)
 		}
 		if err := r.WaitVersion(short, "yesterday"); err == nil {
@@ -670,11 +679,13 @@ func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
 		opts []informer.Option
 		says string
 	}{
-		"index twice":           {[]informer.Option{informer.Index("app", byApp), informer.Index("app", byApp)}, "twice"},
-		"index without name":    {[]informer.Option{informer.Index("", byApp)}, "name"},
-		"index without func":    {[]informer.Option{informer.Index[*thing]("app", nil)}, "function"},
-		"index of other type":   {[]informer.Option{informer.Index("app", func(string) []string { return nil })}, "source's type"},
-		"transform other type":  {[]informer.Option{informer.Transform(func(s string) (string, error) { return s, nil })}, "source's type"},
+		"index twice":        {[]informer.Option{informer.Index("app", byApp), informer.Index("app", byApp)}, "twice"},
+		"index without name": {[]informer.Option{informer.Index("", byApp)}, "name"},
+		"index without func": {[]informer.Option{informer.Index[*thing]("app", nil)}, "function"},
+		"index of other type": {[]informer.Option{informer.Index("app", func(string) []string { return nil })},
+			"source's type"},
+		"transform other type": {[]informer.Option{informer.Transform(func(s string) (string, error) { return s, nil })},
+			"source's type"},
 		"state without version": {[]informer.Option{informer.StartFrom(informer.State[*thing]{})}, "version"},
 		"nil option":            {[]informer.Option{nil}, "nil"},
 		"negative resync":       {[]informer.Option{informer.Resync(-1)}, "negative"},
@@ -793,7 +804,8 @@ func TestP9_StopDropsWhatWaitsInTheQueue(t *testing.T) {
 
 func TestP9_TheStateItStartedFromIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dump := informer.State[*thing]{Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}
+		dump := informer.State[*thing]{Version: "10",
+			Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}
 		var freed atomic.Bool
 		runtime.AddCleanup(dump.Items[0].Value, func(f *atomic.Bool) { f.Store(true) }, &freed)
 		r := make1(t, newFeed(), informer.StartFrom(dump))

@@ -52,7 +52,8 @@ type settings struct {
 	crash        func() bool
 }
 
-// Index adds an index: values gives the values under which an object is found. See IndexFunc for what values must not do.
+// Index adds an index: values gives the values under which an object is found. See IndexFunc for what values must not
+// do.
 func Index[T any](name string, values func(obj T) []string) Option {
 	if values == nil {
 		return IndexFunc[T](name, nil)
@@ -85,8 +86,9 @@ func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
 // Transform changes each object before it is stored, once per version, typically
 // to drop what nobody reads. It may change the object in place. An object for
 // which it fails keeps the state it had, or stays out, and is reported. While it runs, the informer
-// can be read and changed, and what the source said after the object waits. So it may ask the informer for anything, add an
-// index included, but not wait for what comes after the object: WaitSynced, WaitVersion and Stop would wait for the transform.
+// can be read and changed, and what the source said after the object waits. So it may ask the informer for anything,
+// add an index included, but not wait for what comes after the object: WaitSynced, WaitVersion and Stop would wait
+// for the transform.
 func Transform[T any](f func(obj T) (T, error)) Option {
 	return optionFunc(func(s *settings) error {
 		if s.transform != nil {
@@ -139,8 +141,8 @@ func Layout(l store.Layout) Option {
 }
 
 // Codec encodes and decodes objects for the packed layout, where the source brings no
-// codec of its own, as those of source/kube do. Its functions run inside writes and reads, and must neither block nor call
-// the informer.
+// codec of its own, as those of source/kube do. Its functions run inside writes and reads, and must neither block nor
+// call the informer.
 func Codec[T any](c *object.Codec[T]) Option {
 	return optionFunc(func(s *settings) error {
 		if c == nil || c.Encode == nil || c.Decode == nil {

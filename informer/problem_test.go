@@ -25,7 +25,8 @@ func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
 		var r *running
 		var seen []object.Version
 		ask := informer.OnProblem(func(p informer.Problem) {
-			if err := r.AddIndex("added by "+string(p.Key), func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+			if err := r.AddIndex("added by "+string(p.Key),
+				func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
 				t.Error(err)
 			}
 			seen = append(seen, r.Snapshot().Version())
@@ -54,7 +55,8 @@ func TestP12_APanickingOnProblemEndsNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{30, []object.Item[*thing]{item("a", 20, "")}}),
+				r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}},
+					state{30, []object.Item[*thing]{item("a", 20, "")}}),
 					failingFrom(11), c.opt)
 				panics := &recorder{on: func(object.Event[*thing]) { panic("a handler") }}
 				subscribe(t, r, panics)

@@ -13,7 +13,8 @@ func TestOverTheBoundWatchDeltasCoalesceInPlace(t *testing.T) {
 	q := full()
 	ok(t, q.Push(ended(), []intDelta{
 		change(object.Added, "a", 1), change(object.Added, "b", 1), change(object.Updated, "a", 2),
-		change(object.Deleted, "b", 2), change(object.Added, "c", 1), change(object.Deleted, "a", 3), change(object.Added, "a", 4),
+		change(object.Deleted, "b", 2), change(object.Added, "c", 1), change(object.Deleted, "a", 3),
+		change(object.Added, "a", 4),
 	}))
 	same(t, "taken", lines(takeAll(q)), []string{"Added a/4", "Deleted b/2", "Added c/1"})
 	if q.coalesced() != 4 {
@@ -32,8 +33,10 @@ func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
 	// The index that is made on the way over the bound stops at the mark too.
 	q := newBatchQueue[int](queueLimits{maxBytes: 800})
 	ok(t, q.Push(ended(), []intDelta{
-		change(object.Added, "a", 1), mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 2), mark(object.ReplaceEnd, 5),
-		change(object.Updated, "b", 1), change(object.Updated, "a", 3), change(object.Updated, "a", 4), change(object.Updated, "b", 2),
+		change(object.Added, "a", 1), mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 2),
+		mark(object.ReplaceEnd, 5),
+		change(object.Updated, "b", 1), change(object.Updated, "a", 3), change(object.Updated, "a", 4),
+		change(object.Updated, "b", 2),
 	}))
 	same(t, "taken", lines(takeAll(q)), []string{
 		"Added a/1", "ReplaceBegin 0/0", "Replaced a/2", "ReplaceEnd 5/0", "Updated b/2", "Updated a/4",
@@ -59,7 +62,8 @@ func TestASyncGivesWayToAnyChangeThatWaits(t *testing.T) {
 	q := full()
 	ok(t, q.Push(ended(), []intDelta{
 		change(object.Sync, "a", 1), change(object.Sync, "a", 2), change(object.Sync, "b", 1),
-		change(object.Updated, "b", 2), change(object.Sync, "b", 2), change(object.Deleted, "c", 1), change(object.Sync, "c", 1),
+		change(object.Updated, "b", 2), change(object.Sync, "b", 2), change(object.Deleted, "c", 1),
+		change(object.Sync, "c", 1),
 	}))
 	same(t, "taken", lines(takeAll(q)), []string{"Sync a/2", "Updated b/2", "Deleted c/1"})
 }

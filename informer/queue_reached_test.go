@@ -31,7 +31,8 @@ func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
 				for key, changes := range history {
 					for _, v := range changes {
 						if v <= reached && v > applied[key] {
-							t.Fatalf("seed %d: at %d the change of %s at %d was still queued (applied: %d)", seed, reached, key, v, applied[key])
+							t.Fatalf("seed %d: at %d the change of %s at %d was still queued (applied: %d)", seed, reached,
+								key, v, applied[key])
 						}
 					}
 				}
@@ -42,7 +43,8 @@ func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
 				version++
 				key := fmt.Sprint("k", rnd.IntN(12))
 				history[key] = append(history[key], version)
-				d := object.Delta[int]{Type: object.Updated, Item: object.Item[int]{Key: object.Key(key), Version: object.Version(strconv.Itoa(version))}}
+				d := object.Delta[int]{Type: object.Updated,
+					Item: object.Item[int]{Key: object.Key(key), Version: object.Version(strconv.Itoa(version))}}
 				if rnd.IntN(4) == 0 {
 					d.Type = object.Deleted
 				}

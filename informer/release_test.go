@@ -56,7 +56,8 @@ func count[T any](seq func(func(T) bool)) (n int) {
 
 func TestP9_ANewRunShowsNothingOfTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		feed := newFeed(state{10, []object.Item[*thing]{item("old", 1, "")}}, state{30, []object.Item[*thing]{item("new", 20, "")}})
+		feed := newFeed(state{10, []object.Item[*thing]{item("old", 1, "")}},
+			state{30, []object.Item[*thing]{item("new", 20, "")}})
 		hold := make(chan struct{})
 		r := make1(t, feed, informer.Transform(func(x *thing) (*thing, error) {
 			if x.name == "new" {
@@ -141,7 +142,8 @@ func TestP9_ReleaseFreesTheMemory(t *testing.T) {
 
 func TestReleaseIsRefusedWhileTheInformerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{30, []object.Item[*thing]{item("b", 20, "")}}))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}},
+			state{30, []object.Item[*thing]{item("b", 20, "")}}))
 		if err := r.Release(); err != nil {
 			t.Errorf("Release before the first Run = %v", err)
 		}

@@ -26,7 +26,8 @@ func (silent) Watch(context.Context, source.WatchOptions) (source.Watcher[int], 
 func (silent) Describe() source.Description { return source.Description{Resource: "numbers"} }
 
 func delta(t object.DeltaType, key, version string, n int) object.Delta[int] {
-	return object.Delta[int]{Type: t, Item: object.Item[int]{Key: object.Key(key), Version: object.Version(version), UID: "u", Value: n}}
+	return object.Delta[int]{Type: t, Item: object.Item[int]{Key: object.Key(key), Version: object.Version(version),
+		UID: "u", Value: n}}
 }
 
 // A list that comes as a stream may take back, further on, what it said at first. What is
@@ -50,12 +51,14 @@ func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		i.apply([]object.Delta[int]{delta(object.ReplaceBegin, "", "", 0),
-			delta(object.Replaced, "same", "1", 1), delta(object.Replaced, "goes", "2", 1), delta(object.Replaced, "moves", "3", 1),
+			delta(object.Replaced, "same", "1", 1), delta(object.Replaced, "goes", "2", 1),
+			delta(object.Replaced, "moves", "3", 1),
 			delta(object.ReplaceEnd, "", "3", 0)})
 		synctest.Wait()
 		got = nil
 		i.apply([]object.Delta[int]{delta(object.ReplaceBegin, "", "", 0),
-			delta(object.Replaced, "same", "1", 1), delta(object.Replaced, "goes", "2", 1), delta(object.Replaced, "moves", "3", 1),
+			delta(object.Replaced, "same", "1", 1), delta(object.Replaced, "goes", "2", 1),
+			delta(object.Replaced, "moves", "3", 1),
 			delta(object.Deleted, "goes", "8", 1), delta(object.Replaced, "moves", "9", 2),
 			delta(object.ReplaceEnd, "", "9", 0)})
 		synctest.Wait()

@@ -124,7 +124,8 @@ func (p *peer) Stop(context.Context) error {
 	return nil
 }
 
-func (p *peer) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription, error) {
+func (p *peer) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription,
+	error) {
 	i := p.now()
 	reg, err := i.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {

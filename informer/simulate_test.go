@@ -52,7 +52,8 @@ func (s *simulated) build(from *informertest.SimState) error {
 	opts := []informer.Option{
 		informer.Name("pods"),
 		informer.Logger(slog.New(slog.DiscardHandler)),
-		informer.Layout([]store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared, store.Packed}[s.setup.Variant%6]),
+		informer.Layout([]store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared,
+			store.Packed}[s.setup.Variant%6]),
 		informer.QueueBytes(s.setup.QueueBytes),
 		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
 		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
@@ -121,8 +122,10 @@ func (s *simulated) Start(from *informertest.SimState) error {
 	return err
 }
 
-func (s *simulated) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription, error) {
-	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(h.Name), informer.MaxBacklog(h.Backlog), informer.ResyncEvery(h.Resync))
+func (s *simulated) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription,
+	error) {
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(h.Name),
+		informer.MaxBacklog(h.Backlog), informer.ResyncEvery(h.Resync))
 	if err != nil {
 		return nil, err
 	}

@@ -17,12 +17,13 @@ import (
 func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.Transform(func(x *thing) (*thing, error) {
-			if x.n == 12 {
-				<-hold
-			}
-			return x, nil
-		}))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}),
+			informer.Transform(func(x *thing) (*thing, error) {
+				if x.n == 12 {
+					<-hold
+				}
+				return x, nil
+			}))
 		r.run(t)
 		r.say(put("a", 11, ""), put("b", 12, "")) // the second waits in one batch with the first
 		synctest.Wait()
@@ -46,14 +47,16 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []int
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1")}}), informer.Transform(func(x *thing) (*thing, error) {
-			calls = append(calls, x.n)
-			return x, nil
-		}))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1")}}),
+			informer.Transform(func(x *thing) (*thing, error) {
+				calls = append(calls, x.n)
+				return x, nil
+			}))
 		rec := &recorder{}
 		subscribe(t, r, rec)
 		r.run(t)
-		r.say(put("a", 11, "u1"), put("a", 11, "u1"), put("a", 12, "u1"), gone("a", 13, "u1"), put("a", 14, "u2"), gone("b", 15, "u3"))
+		r.say(put("a", 11, "u1"), put("a", 11, "u1"), put("a", 12, "u1"), gone("a", 13, "u1"), put("a", 14, "u2"),
+			gone("b", 15, "u3"))
 		synctest.Wait()
 		if want := []int{1, 11, 12, 13, 14}; !slices.Equal(calls, want) {
 			t.Errorf("transformed were the versions %v, want %v", calls, want)
@@ -76,7 +79,8 @@ func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
 	})
 	bad := put("a", 11, "")
 	bad.Item.Decode = func([]byte) (*thing, error) { return nil, errors.New("cannot be read") }
-	lost := source.Change[*thing]{Type: source.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"}, Err: errors.New("garbage")}
+	lost := source.Change[*thing]{Type: source.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"},
+		Err: errors.New("garbage")}
 	for _, c := range []struct {
 		name   string
 		change source.Change[*thing]

@@ -273,7 +273,8 @@ func TestDiscoveryFollowsTheRegisteredResources(t *testing.T) {
 					}
 					return out
 				}
-				if k := kinds(); !k["v1 Pod"] || !k["apps/v1 Deployment"] || !k["networking.k8s.io/v1 NetworkPolicy"] || k["example.com/v1 Widget"] {
+				if k := kinds(); !k["v1 Pod"] || !k["apps/v1 Deployment"] || !k["networking.k8s.io/v1 NetworkPolicy"] ||
+					k["example.com/v1 Widget"] {
 					t.Errorf("at first: %v", k)
 				}
 				s.Register(widgetsGVR, "Widget", true)
@@ -343,14 +344,18 @@ func TestTableIsRefused(t *testing.T) {
 func TestDeploymentsRoundTripThroughEveryEncoding(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *informertest.Server, cfg *rest.Config) {
 		three := int32(3)
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d", Annotations: map[string]string{"a": "b"}},
-			Spec: appsv1.DeploymentSpec{Replicas: &three, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}}}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d",
+			Annotations: map[string]string{"a": "b"}},
+			Spec: appsv1.DeploymentSpec{Replicas: &three,
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}}}
 		mustCreate(t, s, d)
-		one, err := kubernetes.NewForConfigOrDie(protobuf(cfg)).AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
+		one, err := kubernetes.NewForConfigOrDie(protobuf(cfg)).AppsV1().Deployments("").List(t.Context(),
+			metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := kubernetes.NewForConfigOrDie(jsonOnly(cfg)).AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
+		two, err := kubernetes.NewForConfigOrDie(jsonOnly(cfg)).AppsV1().Deployments("").List(t.Context(),
+			metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

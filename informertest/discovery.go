@@ -27,7 +27,8 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	case slices.Contains([]string{"healthz", "livez", "readyz"}, parts[0]):
 		w.Write([]byte("ok"))
 	case r.URL.Path == "/version":
-		writeJSON(w, mediaJSON, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2", Platform: "linux/amd64", Compiler: "gc"})
+		writeJSON(w, mediaJSON, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2",
+			Platform: "linux/amd64", Compiler: "gc"})
 	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis"):
 		s.serveGroups(w, r, served, parts[0] == "api")
 	case len(parts) == 2 && parts[0] == "api":
@@ -53,7 +54,8 @@ func (s *Server) served() []*resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Values(s.resources), func(a, b *resource) int {
-		return cmp.Or(cmp.Compare(a.gvr.Group, b.gvr.Group), cmp.Compare(a.gvr.Version, b.gvr.Version), cmp.Compare(a.gvr.Resource, b.gvr.Resource))
+		return cmp.Or(cmp.Compare(a.gvr.Group, b.gvr.Group), cmp.Compare(a.gvr.Version, b.gvr.Version),
+			cmp.Compare(a.gvr.Resource, b.gvr.Resource))
 	})
 }
 
@@ -64,7 +66,8 @@ const (
 
 func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request, served []*resource, core bool) {
 	for _, c := range accepted(r) {
-		if c.mediaType == mediaJSON && c.params["as"] == aggregatedKind && c.params["g"] == "apidiscovery.k8s.io" && c.params["v"] == "v2" {
+		if c.mediaType == mediaJSON && c.params["as"] == aggregatedKind && c.params["g"] == "apidiscovery.k8s.io" &&
+			c.params["v"] == "v2" {
 			writeJSON(w, aggregatedV2, aggregate(served, core))
 			return
 		}
@@ -77,7 +80,8 @@ func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request, served []*r
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
 		return
 	}
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{}}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+		Groups: []metav1.APIGroup{}}
 	for _, g := range groups(served) {
 		if g.Name != "" {
 			list.Groups = append(list.Groups, g)
@@ -103,11 +107,13 @@ func groups(served []*resource) []metav1.APIGroup {
 }
 
 func serveResources(w http.ResponseWriter, r *http.Request, served []*resource, gv schema.GroupVersion) {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: gv.String()}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: gv.String()}
 	for _, res := range served {
 		if res.gvr.GroupVersion() == gv {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: res.gvr.Resource, SingularName: strings.ToLower(res.kind), Namespaced: res.namespaced, Kind: res.kind, Verbs: verbs,
+				Name: res.gvr.Resource, SingularName: strings.ToLower(res.kind), Namespaced: res.namespaced,
+				Kind: res.kind, Verbs: verbs,
 			})
 		}
 	}
@@ -133,7 +139,8 @@ func aggregate(served []*resource, core bool) apidiscovery.APIGroupDiscoveryList
 		}
 		g := &out.Items[len(out.Items)-1]
 		if n := len(g.Versions); n == 0 || g.Versions[n-1].Version != r.gvr.Version {
-			g.Versions = append(g.Versions, apidiscovery.APIVersionDiscovery{Version: r.gvr.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent})
+			g.Versions = append(g.Versions,
+				apidiscovery.APIVersionDiscovery{Version: r.gvr.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent})
 		}
 		v := &g.Versions[len(g.Versions)-1]
 		scope := apidiscovery.ScopeCluster

@@ -103,7 +103,8 @@ func (e *entry) undecodable(f form, whole bool) []byte {
 		return envelope(apiVersion, kind, message)
 	}
 	raw, _ := e.metadata()
-	return append(append([]byte(`{"kind":7,"apiVersion":7,"spec":"broken","status":"broken","data":"broken","metadata":`), raw...), '}')
+	return append(append([]byte(`{"kind":7,"apiVersion":7,"spec":"broken","status":"broken","data":"broken","metadata":`),
+		raw...), '}')
 }
 
 // listPage is what one list response holds.

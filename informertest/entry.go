@@ -52,7 +52,8 @@ func newEntry(r *resource, obj metav1.Object) (*entry, error) {
 		resource: r, body: body, version: version,
 		key:       object.NewKey(obj.GetNamespace(), obj.GetName()),
 		namespace: obj.GetNamespace(), name: obj.GetName(), uid: string(obj.GetUID()),
-		labels: labels.Set(obj.GetLabels()), finalizers: len(obj.GetFinalizers()) > 0, deleting: obj.GetDeletionTimestamp() != nil,
+		labels: labels.Set(obj.GetLabels()), finalizers: len(obj.GetFinalizers()) > 0,
+		deleting: obj.GetDeletionTimestamp() != nil,
 	}, nil
 }
 

@@ -17,8 +17,10 @@ import (
 func TestFaultAnswersWithTheStatusOfItsCode(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		for code, is := range map[int]func(error) bool{
-			401: apierrors.IsUnauthorized, 403: apierrors.IsForbidden, 404: apierrors.IsNotFound, 410: apierrors.IsResourceExpired,
-			429: apierrors.IsTooManyRequests, 500: apierrors.IsInternalError, 503: apierrors.IsServiceUnavailable, 504: apierrors.IsTimeout,
+			401: apierrors.IsUnauthorized, 403: apierrors.IsForbidden, 404: apierrors.IsNotFound,
+			410: apierrors.IsResourceExpired,
+			429: apierrors.IsTooManyRequests, 500: apierrors.IsInternalError, 503: apierrors.IsServiceUnavailable,
+			504: apierrors.IsTimeout,
 		} {
 			s.Inject(informertest.Fault{Verbs: []string{"list"}, Resource: "pods", Times: 1, Code: code})
 			if _, err := pods.List(t.Context(), metav1.ListOptions{}); !is(err) {
@@ -30,7 +32,8 @@ func TestFaultAnswersWithTheStatusOfItsCode(t *testing.T) {
 		}
 		// The client asks again after the second that this status names, so the fault stays.
 		remove := s.Inject(informertest.Fault{Status: informertest.TooLargeVersion(9, 1)})
-		if _, err := pods.Watch(t.Context(), metav1.ListOptions{}); !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		if _, err := pods.Watch(t.Context(), metav1.ListOptions{}); !apierrors.HasStatusCause(err,
+			metav1.CauseTypeResourceVersionTooLarge) {
 			t.Errorf("too large version: %v", err)
 		}
 		remove()
@@ -57,7 +60,8 @@ func TestRetryAfterIsSentAndHonouredByClientGo(t *testing.T) {
 			t.Errorf("asked again after %v", took)
 		}
 		log := s.Requests()
-		if len(log) != 2 || log[0].Code != 429 || log[1].Code != 200 || log[1].Verb != "list" || log[1].Namespace != "default" {
+		if len(log) != 2 || log[0].Code != 429 || log[1].Code != 200 || log[1].Verb != "list" ||
+			log[1].Namespace != "default" {
 			t.Errorf("log: %+v", log)
 		}
 	})
@@ -71,12 +75,13 @@ func TestFaultsInTheStream(t *testing.T) {
 		"close at once":    {informertest.Fault{CloseAtOnce: true}, []string{"end"}},
 		"cut after frames": {informertest.Fault{CutAfterFrames: 1}, []string{"ADDED a 2", "end"}},
 		"garbage frame":    {informertest.Fault{GarbageFrame: 2}, []string{"ADDED a 2", "ERROR 500 InternalError"}},
-		"duplicate frame":  {informertest.Fault{DuplicateFrame: 1}, []string{"ADDED a 2", "ADDED a 2", "ADDED b 3", "BOOKMARK  3 initial end"}},
-		"dropped frame":    {informertest.Fault{DropFrame: 1}, []string{"ADDED b 3", "BOOKMARK  3 initial end"}},
-		"undecodable":      {informertest.Fault{Undecodable: 2}, []string{"ADDED a 2", "ERROR 500 InternalError"}},
-		"no bookmarks":     {informertest.Fault{NoBookmarks: true}, []string{"ADDED a 2", "ADDED b 3", "ADDED c 4"}},
-		"stale":            {informertest.Fault{StaleAt: "2"}, []string{"ADDED a 2", "BOOKMARK  2 initial end", "ADDED b 3"}},
-		"cut after bytes":  {informertest.Fault{CutAfterBytes: 20}, []string{"end"}},
+		"duplicate frame": {informertest.Fault{DuplicateFrame: 1},
+			[]string{"ADDED a 2", "ADDED a 2", "ADDED b 3", "BOOKMARK  3 initial end"}},
+		"dropped frame":   {informertest.Fault{DropFrame: 1}, []string{"ADDED b 3", "BOOKMARK  3 initial end"}},
+		"undecodable":     {informertest.Fault{Undecodable: 2}, []string{"ADDED a 2", "ERROR 500 InternalError"}},
+		"no bookmarks":    {informertest.Fault{NoBookmarks: true}, []string{"ADDED a 2", "ADDED b 3", "ADDED c 4"}},
+		"stale":           {informertest.Fault{StaleAt: "2"}, []string{"ADDED a 2", "BOOKMARK  2 initial end", "ADDED b 3"}},
+		"cut after bytes": {informertest.Fault{CutAfterBytes: 20}, []string{"end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
@@ -139,14 +144,16 @@ func TestStaleListIsOfAnOlderVersion(t *testing.T) {
 
 func TestDelayPassesInFakeTimeAndEndsWithTheClient(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
-		s.Inject(informertest.Fault{Delay: time.Hour, Match: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/pods") }})
+		s.Inject(informertest.Fault{Delay: time.Hour,
+			Match: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/pods") }})
 		start := time.Now()
 		if _, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(start) != time.Hour {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		start = time.Now()
 		seconds := int64(5)
-		if _, err := pods.List(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds}); err == nil || time.Since(start) != 5*time.Second {
+		if _, err := pods.List(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds}); err == nil ||
+			time.Since(start) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})

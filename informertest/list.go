@@ -181,7 +181,8 @@ func (c *call) where(o *internalversion.ListOptions) (version uint64, start obje
 func continueExpired(p page) error {
 	p.Version = -1
 	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.")
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+		"the remainder of the results.")
 	err.ErrStatus.ListMeta.Continue = p.encode()
 	return err
 }

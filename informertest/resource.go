@@ -31,7 +31,8 @@ type resource struct {
 }
 
 func newResource(gvr schema.GroupVersionResource, kind string, namespaced bool) *resource {
-	r := &resource{gvr: gvr, kind: kind, namespaced: namespaced, gone: make(chan struct{}), revisions: map[object.Key][]revision{}}
+	r := &resource{gvr: gvr, kind: kind, namespaced: namespaced, gone: make(chan struct{}),
+		revisions: map[object.Key][]revision{}}
 	if o, err := scheme.Scheme.New(r.gvk()); err == nil {
 		_, r.typed = o.(runtime.ProtobufMarshaller)
 	}

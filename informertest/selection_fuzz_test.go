@@ -23,8 +23,9 @@ func fuzzedPods(t testing.TB) (*Server, []*corev1.Pod) {
 	var pods []*corev1.Pod
 	for i := range 12 {
 		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: []string{"a", "a-b", "b"}[i%3], Name: fmt.Sprintf("p%d", i), Labels: map[string]string{"app": []string{"web", "db"}[i%2]}},
-			Spec:       corev1.PodSpec{NodeName: fmt.Sprintf("n%d", i%4)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: []string{"a", "a-b", "b"}[i%3], Name: fmt.Sprintf("p%d", i),
+				Labels: map[string]string{"app": []string{"web", "db"}[i%2]}},
+			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("n%d", i%4)},
 		}
 		if i%5 == 0 {
 			p.Labels["x"] = ""
@@ -129,7 +130,8 @@ func selected(pods []*corev1.Pod, label, field string) (keys []string, ok bool) 
 		}
 	}
 	for _, p := range pods {
-		set := fields.Set{"metadata.name": p.Name, "metadata.namespace": p.Namespace, "spec.nodeName": p.Spec.NodeName, "spec.hostNetwork": "false"}
+		set := fields.Set{"metadata.name": p.Name, "metadata.namespace": p.Namespace, "spec.nodeName": p.Spec.NodeName,
+			"spec.hostNetwork": "false"}
 		for _, f := range known {
 			set[f] += "" // set, if to nothing
 		}

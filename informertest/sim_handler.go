@@ -59,7 +59,8 @@ func (s *simulation) handle(h *handler, e Event) {
 		epoch = s.subject.Health().Epoch
 	}
 	s.mu.Lock()
-	s.note("%s: %s %s old=%s new=%s initial=%t missed=%t epoch=%d", h.spec.Name, e.Type, e.Key, podOf(e.Old), podOf(e.New), e.Initial, e.Missed, e.Epoch)
+	s.note("%s: %s %s old=%s new=%s initial=%t missed=%t epoch=%d", h.spec.Name, e.Type, e.Key, podOf(e.Old),
+		podOf(e.New), e.Initial, e.Missed, e.Epoch)
 	h.inside = true
 	if h.over || h.removed && h.log.removedSeen {
 		s.fail("P9", "handler %s is told of %s %s after its end", h.spec.Name, e.Type, e.Key)
@@ -135,14 +136,16 @@ type handlerLog struct {
 }
 
 func newHandlerLog(name string, late bool) *handlerLog {
-	return &handlerLog{name: name, late: late, known: map[object.Key]seen{}, came: map[object.Key]bool{}, last: map[object.Key]lastSeen{}}
+	return &handlerLog{name: name, late: late, known: map[object.Key]seen{}, came: map[object.Key]bool{},
+		last: map[object.Key]lastSeen{}}
 }
 
 // add takes one event and gives what is wrong with it. of finds the number of the
 // write that made a pod, epochs says whether the subject tells of epochs.
 func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), epochs bool) (out []failure) {
 	fail := func(promise, format string, args ...any) {
-		out = append(out, failure{promise, fmt.Sprintf("handler %s: %s %s: ", l.name, e.Type, e.Key) + fmt.Sprintf(format, args...)})
+		out = append(out, failure{promise, fmt.Sprintf("handler %s: %s %s: ", l.name, e.Type, e.Key) +
+			fmt.Sprintf(format, args...)})
 	}
 	was, known := l.known[e.Key]
 	newWrite, newUID := of(e.New)
@@ -225,7 +228,9 @@ func (l *handlerLog) nowSynced(merged func(key object.Key, uid string) bool) (ou
 	l.synced = true
 	for k, uid := range l.base {
 		if !l.came[k] && len(out) == 0 && !merged(k, uid) {
-			out = append(out, failure{"P5", fmt.Sprintf("handler %s counts as synced and was never told of %s, which is of the initial state", l.name, k)})
+			out = append(out,
+				failure{"P5", fmt.Sprintf("handler %s counts as synced and was never told of %s, which is of the initial state",
+					l.name, k)})
 		}
 	}
 	return out
@@ -251,14 +256,17 @@ func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []fa
 	for _, t := range l.order {
 		all := perKey[t.key]
 		n := at[t.key]
-		for n < len(all) && !(all[n].write == t.write && all[n].uid == t.uid && (all[n].what == object.Delete) == (t.what == object.Delete)) {
+		for n < len(all) && !(all[n].write == t.write && all[n].uid == t.uid &&
+			(all[n].what == object.Delete) == (t.what == object.Delete)) {
 			n++
 		}
 		if n == len(all) {
 			if ended {
 				return nil
 			}
-			return []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d, which is not, or earlier, in the order of all", l.name, t.what, t.key, t.write)}}
+			return []failure{{"P3",
+				fmt.Sprintf("handler %s was told %s %s write %d, which is not, or earlier, in the order of all", l.name,
+					t.what, t.key, t.write)}}
 		}
 		at[t.key] = n + 1
 	}
@@ -278,7 +286,8 @@ func (l *handlerLog) sameOrder(order []told, ended bool) (out []failure) {
 	}
 	if out == nil && !ended {
 		first := l.order[0]
-		out = []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d, and the witness was not", l.name, first.what, first.key, first.write)}}
+		out = []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d, and the witness was not", l.name, first.what,
+			first.key, first.write)}}
 	}
 	return out
 }
@@ -289,7 +298,8 @@ func (l *handlerLog) sameFrom(order []told, ended bool) []failure {
 			if ended {
 				return nil
 			}
-			return []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d beyond what the witness was told", l.name, t.what, t.key, t.write)}}
+			return []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d beyond what the witness was told", l.name,
+				t.what, t.key, t.write)}}
 		}
 		if order[i] != t {
 			return []failure{{"P3", fmt.Sprintf("handler %s was told %v where the witness was told %v", l.name, t, order[i])}}

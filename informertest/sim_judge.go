@@ -198,7 +198,8 @@ func (j *judge) noticed(ex *exchange) {
 			wait = 0
 		}
 	}
-	j.storm.bad(time.Now(), wait, ex.verb == "watch" && ex.err == nil && ex.code == http.StatusOK && time.Since(ex.answeredAt) >= backoffFirst)
+	j.storm.bad(time.Now(), wait, ex.verb == "watch" && ex.err == nil && ex.code == http.StatusOK &&
+		time.Since(ex.answeredAt) >= backoffFirst)
 }
 
 // read is called when the subject has read bytes.
@@ -311,7 +312,8 @@ func judgeHealth(h *SimHealth, reading string, now, heard time.Time, told uint64
 		fail("the state is being read, and health says %q", h.State)
 	case reading == "watch" && h.State != "streaming":
 		fail("a watch is being read, and health says %q", h.State)
-	case reading == "" && sleeps && h.State != "retrying" && h.State != "not served" && h.State != "polling" && h.State != "stopped":
+	case reading == "" && sleeps && h.State != "retrying" && h.State != "not served" && h.State != "polling" &&
+		h.State != "stopped":
 		fail("it waits after a failure, and health says %q", h.State)
 	}
 	if h.LastWord.After(heard) {
@@ -405,7 +407,8 @@ func (j *judge) checkHandlers() {
 				j.s.fail(f.promise, "%s", f.what)
 			}
 		}
-		if waiting, _ := h.sub.Backlog(); h.spec.Backlog >= 0 && waiting > h.spec.Backlog+2*len(j.s.model.keys)+2*j.maxBatch+8 {
+		if waiting, _ := h.sub.Backlog(); h.spec.Backlog >= 0 &&
+			waiting > h.spec.Backlog+2*len(j.s.model.keys)+2*j.maxBatch+8 {
 			// The batch that a handler is busy with, or is about to begin, does not count.
 			j.s.fail("P7", "%d events wait for handler %s, which has a backlog of %d", waiting, h.spec.Name, h.spec.Backlog)
 		}
@@ -456,7 +459,8 @@ func storedFirst(e Event, stored *corev1.Pod, ok bool, epoch uint64, m *model) s
 	}
 	if ok {
 		if versionIn(stored).Before(versionIn(e.New)) {
-			return fmt.Sprintf("told of %s at %s, and the store has it at %s", e.Key, e.New.ResourceVersion, stored.ResourceVersion)
+			return fmt.Sprintf("told of %s at %s, and the store has it at %s", e.Key, e.New.ResourceVersion,
+				stored.ResourceVersion)
 		}
 		return ""
 	}

@@ -104,10 +104,12 @@ func (j *judge) final() {
 		if want := map[bool]string{true: "streaming", false: "polling"}[s.noWatch == 0]; h.State != want {
 			s.fail("P14", "all is quiet, and health says %q instead of %q", h.State, want)
 		}
-		for doing, n := range map[string]int{"index": j.expected["index"], "transform": j.expected["transform"], "handle": j.panicked,
+		for doing, n := range map[string]int{"index": j.expected["index"], "transform": j.expected["transform"],
+			"handle": j.panicked,
 			"report": j.problems["report"]} {
 			if j.problems[doing] != n || h.Counts[doing] != uint64(n) {
-				s.fail("P12", "%s failed %d times, was reported %d times and counted %d times", doing, n, j.problems[doing], h.Counts[doing])
+				s.fail("P12", "%s failed %d times, was reported %d times and counted %d times", doing, n,
+					j.problems[doing], h.Counts[doing])
 			}
 		}
 		if h.LastWord.Before(j.word) {
@@ -144,11 +146,14 @@ func (l *handlerLog) complete(snap SimSnapshot, m *model) (out []failure) {
 		knows, known := l.known[k]
 		switch {
 		case known && !ok:
-			out = append(out, failure{"P6", fmt.Sprintf("handler %s was never told that %s (%s) is gone", l.name, k, knows.uid)})
+			out = append(out,
+				failure{"P6", fmt.Sprintf("handler %s was never told that %s (%s) is gone", l.name, k, knows.uid)})
 		case ok && !known:
 			out = append(out, failure{"P7", fmt.Sprintf("handler %s was never told of %s", l.name, k)})
 		case ok && m.state(p) != nil && m.state(p).write != knows.write:
-			out = append(out, failure{"P7", fmt.Sprintf("handler %s was last told of write %d of %s, and the store has %d", l.name, knows.write, k, m.state(p).write)})
+			out = append(out,
+				failure{"P7", fmt.Sprintf("handler %s was last told of write %d of %s, and the store has %d", l.name, knows.write,
+					k, m.state(p).write)})
 		}
 	}
 	return out

@@ -110,7 +110,9 @@ func (h heldSnapshot) replays(log Historian, now map[object.Key]string) []failur
 		}
 	}
 	if !maps.Equal(was, now) {
-		return []failure{{"P8", fmt.Sprintf("the %d changes since version %s do not lead from the state then, %d objects, to the state now, %d", n, h.snap.Version(), len(h.shows), len(now))}}
+		return []failure{{"P8",
+			fmt.Sprintf("the %d changes since version %s do not lead from the state then, %d objects, to the state now, %d", n,
+				h.snap.Version(), len(h.shows), len(now))}}
 	}
 	return nil
 }
@@ -126,7 +128,8 @@ func shown(snap SimSnapshot) map[object.Key]string {
 // unchanged judges P8: a snapshot shows later what it showed first.
 func (h heldSnapshot) unchanged() []failure {
 	if now := shown(h.snap); !maps.Equal(now, h.shows) {
-		return []failure{{"P8", fmt.Sprintf("a snapshot of version %s has changed: it had %d objects and has %d", h.snap.Version(), len(h.shows), len(now))}}
+		return []failure{{"P8", fmt.Sprintf("a snapshot of version %s has changed: it had %d objects and has %d",
+			h.snap.Version(), len(h.shows), len(now))}}
 	}
 	return nil
 }
@@ -179,7 +182,8 @@ func (st *staying) check(m *model, snap SimSnapshot, epoch uint64, hidden map[ob
 		for _, k := range m.keys {
 			want := b.at(k, v)
 			if uid, had := st.uids[k]; had && hidden[k] == 0 && now[k] == "" && want != nil && want.bad && want.uid == uid {
-				out = append(out, failure{"P12", fmt.Sprintf("%s cannot be read at version %d, and what the store had of it is gone", k, v)})
+				out = append(out,
+					failure{"P12", fmt.Sprintf("%s cannot be read at version %d, and what the store had of it is gone", k, v)})
 			}
 		}
 	}
@@ -271,17 +275,21 @@ func (j *judge) indexed(snap SimSnapshot) (out []failure) {
 		}
 		want["node="+p.Spec.NodeName]++
 	}
-	for _, v := range []struct{ index, value string }{{"x", "a"}, {"x", "b"}, {"x", "c"}, {"x", "fail"}, {"x", "panic"}, {"node", "node-0"}, {"node", "node-1"}} {
+	for _, v := range []struct{ index, value string }{{"x", "a"}, {"x", "b"}, {"x", "c"}, {"x", "fail"}, {"x", "panic"},
+		{"node", "node-0"}, {"node", "node-1"}} {
 		n := 0
 		for p := range snap.ByIndex(v.index, v.value) {
 			n++
 			now, ok := snap.Get(keyOfPod(p))
 			if !ok || podOf(now) != podOf(p) {
-				out = append(out, failure{"P8", fmt.Sprintf("index %s=%s has %s of %s, and the objects have %s", v.index, v.value, podOf(p), keyOfPod(p), podOf(now))})
+				out = append(out,
+					failure{"P8", fmt.Sprintf("index %s=%s has %s of %s, and the objects have %s", v.index, v.value, podOf(p),
+						keyOfPod(p), podOf(now))})
 			}
 		}
 		if n != want[v.index+"="+v.value] {
-			out = append(out, failure{"P8", fmt.Sprintf("index %s=%s has %d objects of %d", v.index, v.value, n, want[v.index+"="+v.value])})
+			out = append(out,
+				failure{"P8", fmt.Sprintf("index %s=%s has %d objects of %d", v.index, v.value, n, want[v.index+"="+v.value])})
 		}
 	}
 	return out

@@ -22,8 +22,10 @@ import (
 
 // state makes a pod as the simulator writes it.
 func state(write int, version, uid string) *corev1.Pod {
-	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "a",
-		ResourceVersion: version, UID: types.UID(uid), Labels: map[string]string{labelWrite: strconv.Itoa(write), labelIndex: "a"}}}
+	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "a",
+			ResourceVersion: version, UID: types.UID(uid), Labels: map[string]string{labelWrite: strconv.Itoa(write),
+				labelIndex: "a"}}}
 }
 
 func writeOf(p *corev1.Pod) (int, string) {
@@ -82,7 +84,8 @@ func TestHandlersAreHeldToTheirPromises(t *testing.T) {
 
 func expectPromise(t *testing.T, what string, got []failure, promise string) {
 	t.Helper()
-	if promise == "" && len(got) > 0 || promise != "" && !slices.ContainsFunc(got, func(f failure) bool { return f.promise == promise }) {
+	if promise == "" && len(got) > 0 || promise != "" &&
+		!slices.ContainsFunc(got, func(f failure) bool { return f.promise == promise }) {
 		t.Errorf("%s: judged %v, want %q", what, got, promise)
 	}
 }
@@ -120,7 +123,8 @@ func TestP5_SyncedWithoutAnInitialObjectIsNoticed(t *testing.T) {
 	l.add(initially(added(state(1, "10", "u1"))), writeOf, true)
 	never := func(object.Key, string) bool { return false }
 	expectPromise(t, "one is missing", l.nowSynced(never), "P5")
-	expectPromise(t, "initial after synced", l.add(initially(Event{Type: object.Add, Key: "blue/b", New: state(2, "5", "u2")}), writeOf, true), "P5")
+	expectPromise(t, "initial after synced",
+		l.add(initially(Event{Type: object.Add, Key: "blue/b", New: state(2, "5", "u2")}), writeOf, true), "P5")
 }
 
 func TestP11_StormsAreNoticed(t *testing.T) {
@@ -164,7 +168,8 @@ func TestP14_HealthIsHeldAgainstWhatIsDone(t *testing.T) {
 		{"listing while it streams", SimHealth{Health: Health{State: "listing", Version: "7"}}, "watch", false, "P14"},
 		{"streaming while it lists", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "list", false, "P14"},
 		{"a version from the future", SimHealth{Health: Health{State: "streaming", Version: "8"}}, "watch", false, "P14"},
-		{"a word that was not said", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now.Add(1)}}, "watch", false, "P14"},
+		{"a word that was not said", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now.Add(1)}},
+			"watch", false, "P14"},
 		{"streaming while it waits", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "", true, "P14"},
 		{"waiting without an error", SimHealth{Health: Health{State: "retrying", Version: "7"}}, "", true, "P12"},
 	} {
@@ -294,7 +299,8 @@ func (s since) Since(object.Version) (iter.Seq2[object.Key, *corev1.Pod], bool) 
 }
 
 func TestP8_ALogThatLeavesSomethingOutIsNoticed(t *testing.T) {
-	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1"), "gone/away": state(2, "2", "u2")}}
+	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1"),
+		"gone/away": state(2, "2", "u2")}}
 	h := heldSnapshot{snap: sh, shows: shown(sh)}
 	now := map[object.Key]string{aKey: podOf(state(4, "5", "u1"))}
 	expectPromise(t, "all of it", h.replays(since{aKey: state(4, "5", "u1"), "gone/away": nil}, now), "")
@@ -311,7 +317,8 @@ func TestP12_AnObjectThatCannotBeReadAndIsDroppedIsNoticed(t *testing.T) {
 		spoilt.bad, spoilt.version = true, last.version+1
 		b.states[k] = append(b.states[k], &spoilt)
 		v := object.Version(strconv.FormatUint(spoilt.version, 10))
-		before := &shelf{version: v, pods: map[object.Key]*corev1.Pod{k: {ObjectMeta: metav1.ObjectMeta{UID: types.UID(last.uid)}}}}
+		before := &shelf{version: v,
+			pods: map[object.Key]*corev1.Pod{k: {ObjectMeta: metav1.ObjectMeta{UID: types.UID(last.uid)}}}}
 		var st staying
 		expectPromise(t, "at first", st.check(s.model, before, 0, nil), "")
 		expectPromise(t, "it stays", st.check(s.model, before, 0, nil), "")
@@ -333,7 +340,8 @@ func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {
 			ok     bool
 		}{
 			{"there", add, shown(1), true}, {"further", add, shown(2), true}, {"behind", add, shown(0), false},
-			{"deleted since", add, nil, true}, {"missing", last, nil, false}, {"gone", end, nil, true}, {"not gone", end, shown(1), false},
+			{"deleted since", add, nil, true}, {"missing", last, nil, false}, {"gone", end, nil, true},
+			{"not gone", end, shown(1), false},
 		} {
 			if got := storedFirst(c.e, c.stored, c.stored != nil, 0, s.model); (got == "") != c.ok {
 				t.Errorf("%s: judged %q", c.what, got)

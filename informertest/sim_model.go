@@ -132,7 +132,8 @@ type flaw struct {
 func (s *simulation) put(key object.Key, f flaw) {
 	m := s.model
 	old := m.current(key)
-	st := &podState{key: key, write: len(m.writes), version: s.server.history.next(), bad: f.spoilt || f.transform != "" && s.plan.transform}
+	st := &podState{key: key, write: len(m.writes), version: s.server.history.next(),
+		bad: f.spoilt || f.transform != "" && s.plan.transform}
 	var oldEntry *entry
 	if old != nil {
 		st.uid, oldEntry = old.uid, old.entry
@@ -187,14 +188,16 @@ func (s *simulation) encode(p *corev1.Pod, version uint64, spoilt bool) *entry {
 func (s *simulation) writeElsewhere() {
 	h := &s.server.history
 	was := s.elsewhere
-	e := &entry{resource: was.resource, key: was.key, namespace: was.namespace, name: was.name, body: was.body, version: h.next()}
+	e := &entry{resource: was.resource, key: was.key, namespace: was.namespace, name: was.name,
+		body: was.body, version: h.next()}
 	h.put(e.resource, nil, e)
 	s.model.newest = max(s.model.newest, e.version)
 	s.note("another resource is written: version %d", e.version)
 }
 
 func newElsewhere(r *resource) *entry {
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "elsewhere", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(time.Unix(0, 0))}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "elsewhere", ResourceVersion: "1",
+		CreationTimestamp: metav1.NewTime(time.Unix(0, 0))}}
 	e, err := newEntry(r, cm)
 	if err != nil {
 		panic(fmt.Sprintf("informertest: %v", err))

@@ -74,13 +74,17 @@ const firstFault = frameLost
 
 var kindNames = [allKinds]string{
 	"create", "update", "delete", "recreate", "burst", "bookmark", "time passes", "snapshot", "lazy consumer",
-	"frame lost with its connection", "frame lost, then silence", "frame lost unnoticed, then expired", "frame delayed", "frame twice",
+	"frame lost with its connection", "frame lost, then silence", "frame lost unnoticed, then expired",
+	"frame delayed", "frame twice",
 	"frame truncated", "frame garbled", "list cut", "watch cut", "list silent", "watch silent",
-	"410 on a page", "410 on a watch", "410 as an event", "429 with Retry-After", "500", "403", "404", "connection refused",
-	"stale list", "stale watch", "etcd restored", "no bookmarks", "bookmarks only", "initial bookmark never sent", "WatchList refused",
+	"410 on a page", "410 on a watch", "410 as an event", "429 with Retry-After", "500", "403", "404",
+	"connection refused",
+	"stale list", "stale watch", "etcd restored", "no bookmarks", "bookmarks only", "initial bookmark never sent",
+	"WatchList refused",
 	"watches denied", "watches not supported", "all pages expire",
 	"compaction", "clock jump", "slow handler", "blocked handler", "panicking handler", "handler joins", "handler leaves",
-	"stopped and restarted", "restarted from a dump", "OnProblem panics", "index fails", "index panics", "transform fails", "transform panics", "undecodable object",
+	"stopped and restarted", "restarted from a dump", "OnProblem panics", "index fails", "index panics",
+	"transform fails", "transform panics", "undecodable object",
 }
 
 func (k kind) String() string { return kindNames[k] }

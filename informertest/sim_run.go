@@ -113,8 +113,9 @@ func runPlan(p *plan, make func(SimSetup) (Simulated, error), keep bool) *result
 func (s *simulation) build() bool {
 	setup := SimSetup{
 		Config:  &rest.Config{Host: "http://informertest.invalid", Transport: s, QPS: -1},
-		Variant: s.plan.variant, JSON: s.plan.json, WatchList: s.plan.watchList, PageSize: s.plan.pageSize, QueueBytes: s.plan.queue,
-		Indexes: s.judge.indexes(), OnProblem: s.judge.problem, Rand: s.stretch, Go: s.runHandler, Wait: s.wait,
+		Variant: s.plan.variant, JSON: s.plan.json, WatchList: s.plan.watchList, PageSize: s.plan.pageSize,
+		QueueBytes: s.plan.queue,
+		Indexes:    s.judge.indexes(), OnProblem: s.judge.problem, Rand: s.stretch, Go: s.runHandler, Wait: s.wait,
 	}
 	if s.plan.transform {
 		setup.Transform = s.judge.transform

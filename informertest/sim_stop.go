@@ -154,7 +154,8 @@ func (s *simulation) judgeStop(stopped, ended <-chan struct{}, err error, stuck 
 		}
 	}
 	for _, h := range s.handlers {
-		if err != nil && !slices.Contains(stuck, h.spec.Name) && strings.Contains(err.Error(), fmt.Sprintf("%q", h.spec.Name)) {
+		if err != nil && !slices.Contains(stuck, h.spec.Name) &&
+			strings.Contains(err.Error(), fmt.Sprintf("%q", h.spec.Name)) {
 			s.fail("P9", "handler %s is not running, and Stop says: %v", h.spec.Name, err)
 		}
 	}

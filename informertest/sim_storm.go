@@ -76,7 +76,8 @@ func (s *simulation) idle(d time.Duration) {
 // request is told of a request. A list's further pages are no attempts.
 func (w *stormWatch) request(now time.Time, more bool) (out []failure) {
 	if now.Before(w.notUntil) {
-		out = append(out, failure{"P11", fmt.Sprintf("a request %s before the time that Retry-After asks for", w.notUntil.Sub(now))})
+		out = append(out,
+			failure{"P11", fmt.Sprintf("a request %s before the time that Retry-After asks for", w.notUntil.Sub(now))})
 		w.notUntil = time.Time{}
 	}
 	if more || w.row <= perAttempt {
@@ -91,7 +92,9 @@ func (w *stormWatch) request(now time.Time, more bool) (out []failure) {
 		}
 	}
 	if w.row > allowed {
-		out = append(out, failure{"P11", fmt.Sprintf("%d bad answers in a row in %s, and backoff allows %d", w.row, now.Sub(w.since), allowed)})
+		out = append(out,
+			failure{"P11", fmt.Sprintf("%d bad answers in a row in %s, and backoff allows %d", w.row,
+				now.Sub(w.since), allowed)})
 		w.row = 0
 	}
 	return out

@@ -54,7 +54,8 @@ func TestBookmarksComeAsFromAnAPIServer(t *testing.T) {
 		before := begin
 		for _, at := range all {
 			gap := at.Sub(before)
-			if last := b.end.Sub(at) <= 2*time.Second; !last && (gap < 60200*time.Millisecond || gap > 60900*time.Millisecond) || !at.Before(b.end) {
+			if last := b.end.Sub(at) <= 2*time.Second; !last &&
+				(gap < 60200*time.Millisecond || gap > 60900*time.Millisecond) || !at.Before(b.end) {
 				t.Errorf("a watch of %s has bookmarks at %v", b.end.Sub(begin), all)
 			}
 			before = at

@@ -238,7 +238,8 @@ func (s *simulation) answer(ex *exchange, fault Fault) {
 		s.note("request %d: refused", ex.id)
 		return
 	}
-	ex.resp = &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: ex, ContentLength: -1, Request: ex.req}
+	ex.resp = &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: ex,
+		ContentLength: -1, Request: ex.req}
 	if ex.verb == "watch" && fault.Code == 0 {
 		s.openStepped(ex, &fault)
 	} else {
@@ -357,5 +358,6 @@ func (ex *exchange) markDue() bool { return !ex.nextMark.IsZero() && !time.Now()
 // talks reports whether pump would give something.
 func (ex *exchange) talks() bool {
 	w := ex.watch
-	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version || w.seen != w.res.bookmarks || ex.markDue())
+	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version ||
+		w.seen != w.res.bookmarks || ex.markDue())
 }

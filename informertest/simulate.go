@@ -69,10 +69,12 @@ func Survey(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts Sim
 	return simulate(t, newSubject, opts, nil)
 }
 
-func simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions, report func(string)) *SimSummary {
+func simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions,
+	report func(string)) *SimSummary {
 	began := time.Now()
 	r := &simRun{opts: opts, make: newSubject, report: report, began: began,
-		sum: &SimSummary{Faults: map[string]int{}, In: map[string]int{}, Broken: map[string]int{}, Example: map[string]string{}}}
+		sum: &SimSummary{Faults: map[string]int{}, In: map[string]int{}, Broken: map[string]int{},
+			Example: map[string]string{}}}
 	if r.opts.MostFailures == 0 {
 		r.opts.MostFailures = 10
 	}
@@ -198,17 +200,21 @@ func (r *simRun) explain(t *testing.T, res *result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %s\n", res.plan.seed, res.failures[0])
 	if want == "determinism" {
-		fmt.Fprintf(&b, "%s\n", firstDifference(inBubble(t, drawPlan(res.plan.seed), r.make, true).lines, inBubble(t, drawPlan(res.plan.seed), r.make, true).lines))
+		fmt.Fprintf(&b, "%s\n", firstDifference(inBubble(t, drawPlan(res.plan.seed), r.make, true).lines,
+			inBubble(t, drawPlan(res.plan.seed), r.make, true).lines))
 		return b.String()
 	}
 	p := res.plan
 	if !r.opts.Whole {
 		p = shrink(p, func(p *plan) bool {
-			return slices.ContainsFunc(inBubble(t, p, r.make, false).failures, func(f failure) bool { return f.promise == want })
+			return slices.ContainsFunc(inBubble(t, p, r.make, false).failures,
+				func(f failure) bool { return f.promise == want })
 		})
 	}
 	short := inBubble(t, p, r.make, true)
-	fmt.Fprintf(&b, "%d of %d actions show it; keys %d, %d handlers, json %t, WatchList %t, transform %t, variant %d, pages of %d, queue of %d bytes:\n",
+	fmt.Fprintf(&b,
+		"%d of %d actions show it; keys %d, %d handlers, json %t, WatchList %t, transform %t, variant %d, pages of %d, "+
+			"queue of %d bytes:\n",
 		len(p.actions), len(res.plan.actions), p.keys, p.handlers, p.json, p.watchList, p.transform, p.variant, p.pageSize, p.queue)
 	for _, line := range short.lines {
 		fmt.Fprintln(&b, line)
@@ -239,9 +245,11 @@ func (s *SimSummary) String() string {
 	for _, n := range s.Faults {
 		faults += n
 	}
-	fmt.Fprintf(&b, "\n%d seeds, %d steps (at least %d a seed), %d faults, %d seeds failed, in %s\n", s.Seeds, s.Steps, s.Fewest, faults, len(s.Failed), s.Took.Round(100*time.Millisecond))
+	fmt.Fprintf(&b, "\n%d seeds, %d steps (at least %d a seed), %d faults, %d seeds failed, in %s\n", s.Seeds, s.Steps,
+		s.Fewest, faults, len(s.Failed), s.Took.Round(100*time.Millisecond))
 	for _, kind := range FaultKinds() {
-		fmt.Fprintf(&b, "  %8d times in %5.1f%% of the seeds: %s\n", s.Faults[kind], 100*float64(s.In[kind])/float64(max(s.Seeds, 1)), kind)
+		fmt.Fprintf(&b, "  %8d times in %5.1f%% of the seeds: %s\n", s.Faults[kind],
+			100*float64(s.In[kind])/float64(max(s.Seeds, 1)), kind)
 	}
 	for _, p := range slices.Sorted(maps.Keys(s.Broken)) {
 		fmt.Fprintf(&b, "  %s broken in %d seeds, such as %s\n", p, s.Broken[p], s.Example[p])

@@ -15,8 +15,10 @@ import (
 // TooLargeVersion is the Status of a request for a version that the server has
 // not reached yet: 504 with the cause ResourceVersionTooLarge.
 func TooLargeVersion(asked, current uint64) *metav1.Status {
-	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1).Status()
-	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current),
+		1).Status()
+	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version"}}
 	return &st
 }
 
@@ -38,7 +40,8 @@ func statusFor(code int, retryAfter time.Duration, verb string, gr schema.GroupR
 	var err *apierrors.StatusError
 	switch code {
 	case http.StatusForbidden:
-		err = apierrors.NewForbidden(gr, name, fmt.Errorf("user cannot %s resource %q in API group %q", verb, gr.Resource, gr.Group))
+		err = apierrors.NewForbidden(gr, name,
+			fmt.Errorf("user cannot %s resource %q in API group %q", verb, gr.Resource, gr.Group))
 	case http.StatusUnauthorized:
 		err = apierrors.NewUnauthorized("Unauthorized")
 	case http.StatusGone:

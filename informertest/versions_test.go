@@ -95,7 +95,8 @@ func names(l *corev1.PodList) string {
 
 func watchList() metav1.ListOptions {
 	yes := true
-	return metav1.ListOptions{SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
+	return metav1.ListOptions{SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		AllowWatchBookmarks: true}
 }
 
 func TestPagesOfAListAreOfOneVersion(t *testing.T) {
@@ -115,7 +116,8 @@ func TestPagesOfAListAreOfOneVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if names(second) != "d e" || second.ResourceVersion != first.ResourceVersion {
-			t.Errorf("second page %q at %s, want what was there at %s", names(second), second.ResourceVersion, first.ResourceVersion)
+			t.Errorf("second page %q at %s, want what was there at %s", names(second), second.ResourceVersion,
+				first.ResourceVersion)
 		}
 		if err := s.Compact(s.Version()); err != nil {
 			t.Fatal(err)
@@ -149,8 +151,10 @@ func TestListHonoursResourceVersions(t *testing.T) {
 			{o: metav1.ListOptions{ResourceVersion: "0", Limit: 1}, names: "a b c"},
 			{o: metav1.ListOptions{ResourceVersion: string(v2)}, names: "a b c"},
 			{o: metav1.ListOptions{ResourceVersion: string(v2), Limit: 5}, names: "a b"},
-			{o: metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchExact}, names: "a b"},
-			{o: metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Limit: 5}, names: "a b c"},
+			{o: metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchExact},
+				names: "a b"},
+			{o: metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+				Limit: 5}, names: "a b c"},
 			{o: metav1.ListOptions{ResourceVersion: "99"}, check: func(err error) bool {
 				return apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 			}},
@@ -170,7 +174,8 @@ func TestListHonoursResourceVersions(t *testing.T) {
 			}
 		}
 		s.Compact(s.Version())
-		_, err := pods.List(t.Context(), metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+		_, err := pods.List(t.Context(),
+			metav1.ListOptions{ResourceVersion: string(v2), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 		if !apierrors.IsResourceExpired(err) {
 			t.Errorf("a compacted version: %v", err)
 		}
@@ -185,7 +190,8 @@ func TestWatchListTellsTheStateThenABookmarkThenChanges(t *testing.T) {
 		mustCreate(t, s, pod("c", nil))
 		s.Delete(pod("a", nil))
 		expect(t, w, "ADDED c 4", "DELETED a 5")
-		if _, err := pods.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: watchList().SendInitialEvents}); !apierrors.IsInvalid(err) {
+		if _, err := pods.Watch(t.Context(),
+			metav1.ListOptions{SendInitialEvents: watchList().SendInitialEvents}); !apierrors.IsInvalid(err) {
 			t.Errorf("sendInitialEvents without a match: %v", err)
 		}
 		o := watchList()
@@ -329,7 +335,8 @@ func TestUpdateThatChangesNothingWritesNothing(t *testing.T) {
 func TestCollectionIsDeletedBySelector(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		mustCreate(t, s, pod("a", map[string]string{"app": "x"}), pod("b", nil))
-		if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=x"}); err != nil {
+		if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "app=x"}); err != nil {
 			t.Fatal(err)
 		}
 		if l, err := s.List(podsGVR); err != nil || len(l) != 1 || l[0].GetName() != "b" {
@@ -375,7 +382,8 @@ func TestGeneratedNamesDiffer(t *testing.T) {
 		mustCreate(t, s, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "web-"}})
 	}
 	l, err := s.List(podsGVR)
-	if err != nil || len(l) != 3 || slices.ContainsFunc(l, func(u *unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), "web-") }) {
+	if err != nil || len(l) != 3 ||
+		slices.ContainsFunc(l, func(u *unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), "web-") }) {
 		t.Errorf("generated: %v, %v", l, err)
 	}
 }

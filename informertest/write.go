@@ -46,7 +46,8 @@ func (s *Server) Delete(obj runtime.Object) (object.Version, error) {
 }
 
 // write runs one write of an object that a test hands over.
-func (s *Server) write(what string, obj runtime.Object, do func(*resource, metav1.Object) (*entry, error)) (object.Version, error) {
+func (s *Server) write(what string, obj runtime.Object,
+	do func(*resource, metav1.Object) (*entry, error)) (object.Version, error) {
 	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return "", fmt.Errorf("%s an object: it is nil", what)
 	}
@@ -203,7 +204,8 @@ func (s *Server) delete(r *resource, key object.Key, uid types.UID, version stri
 	}
 	if version != "" && version != strconv.FormatUint(old.version, 10) {
 		return nil, apierrors.NewConflict(r.gvr.GroupResource(), old.name,
-			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%d)", version, old.version))
+			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%d)",
+				version, old.version))
 	}
 	if !old.finalizers {
 		return s.remove(r, old)

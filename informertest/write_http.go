@@ -49,7 +49,8 @@ func (c *call) readObject() (metav1.Object, error) {
 		m, err = c.res.parse(b)
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
+			Reason:  metav1.StatusReasonUnsupportedMediaType,
 			Message: fmt.Sprintf("the body of the request was in an unknown format: %q", mediaType),
 		}}
 	}
@@ -59,7 +60,8 @@ func (c *call) readObject() (metav1.Object, error) {
 	if m.GetNamespace() == "" {
 		m.SetNamespace(c.req.Namespace)
 	} else if m.GetNamespace() != c.req.Namespace {
-		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on " +
+			"the request")
 	}
 	return m, nil
 }
@@ -85,7 +87,8 @@ func (c *call) update() error {
 		return err
 	}
 	if m.GetName() != c.req.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", m.GetName(), c.req.Name))
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
+			m.GetName(), c.req.Name))
 	}
 	c.s.mu.Lock()
 	e, err := c.replace(m)
@@ -165,8 +168,9 @@ func (c *call) delete() error {
 		return nil
 	}
 	c.writeDocument(http.StatusOK, form{protobuf: c.form.protobuf}.statusDocument(metav1.Status{
-		Status:  metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Name: e.name, Group: c.res.gvr.Group, Kind: c.res.gvr.Resource, UID: types.UID(e.uid)},
+		Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{Name: e.name, Group: c.res.gvr.Group, Kind: c.res.gvr.Resource,
+			UID: types.UID(e.uid)},
 	}))
 	return nil
 }

@@ -16,13 +16,15 @@ func TestP11_AHeartbeatLearnedTooShortHealsAfterOneStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{lists: []reply{{version: "10", end: io.EOF}}}
-				r, err := reflector.New(reflector.Options[string]{Source: &pulsing{script: s, every: time.Second, beats: beats}, Sink: &collector{}})
+				r, err := reflector.New(reflector.Options[string]{Source: &pulsing{script: s, every: time.Second, beats: beats},
+					Sink: &collector{}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				runFor(t, r, 24*time.Hour)
 				if h := r.Health(); h.Silences != 1 || h.Watches > 1+24*12+1 {
-					t.Errorf("%d watches in a day, %d closed for silence; 1 wanted, and each of the others to last 5 minutes", h.Watches, h.Silences)
+					t.Errorf("%d watches in a day, %d closed for silence; 1 wanted, and each of the others to last 5 minutes",
+						h.Watches, h.Silences)
 				}
 			})
 		})

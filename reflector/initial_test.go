@@ -22,7 +22,8 @@ func TestAnInitialStateThatFailedIsAskedForAgainLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				state := []source.Change[string]{bookmark("30", true)}
 				s := &script{initialState: true,
-					watches: []reply{first, {after: 2 * time.Minute, end: fail(source.Expired)}, {after: 4 * time.Minute, end: fail(source.Expired)},
+					watches: []reply{first, {after: 2 * time.Minute, end: fail(source.Expired)},
+						{after: 4 * time.Minute, end: fail(source.Expired)},
 						{changes: state, after: 4 * time.Minute, end: fail(source.Expired)}, {changes: state}},
 					lists: []reply{{version: "10", end: io.EOF}, {version: "20", end: io.EOF}}}
 				r, _, _ := start(t, s, nil)

@@ -13,7 +13,8 @@ func TestP1_AListWhosePagesExpireIsTakenInOnePiece(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expires := reply{version: "10", items: []string{"a@1"}, end: fail(source.Expired)}
 		s := &script{
-			lists:   []reply{expires, {version: "20", items: []string{"a@1"}, end: io.EOF}, expires, {version: "40", end: io.EOF}},
+			lists: []reply{expires, {version: "20", items: []string{"a@1"}, end: io.EOF}, expires,
+				{version: "40", end: io.EOF}},
 			watches: []reply{{after: 2 * time.Minute, end: fail(source.Expired)}, {}},
 		}
 		r, _, _ := start(t, s, nil)
@@ -29,7 +30,8 @@ func TestP1_AListWhosePagesExpireIsTakenInOnePiece(t *testing.T) {
 
 func TestP11_AListInOnePieceThatFailsIsTriedInPagesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: fail(source.Expired)}, {err: fail(source.Unavailable)}, {version: "20", end: io.EOF}},
+		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: fail(source.Expired)},
+			{err: fail(source.Unavailable)}, {version: "20", end: io.EOF}},
 			watches: []reply{{}}}
 		r, _, _ := start(t, s, nil)
 		runFor(t, r, time.Minute)

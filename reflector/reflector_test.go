@@ -164,11 +164,13 @@ func (c *collector) Push(_ context.Context, deltas []object.Delta[string]) error
 }
 
 func put(key, v string) source.Change[string] {
-	return source.Change[string]{Type: source.Put, Item: object.Item[string]{Key: object.Key(key), Version: object.Version(v)}}
+	return source.Change[string]{Type: source.Put,
+		Item: object.Item[string]{Key: object.Key(key), Version: object.Version(v)}}
 }
 
 func bookmark(v string, end bool) source.Change[string] {
-	return source.Change[string]{Type: source.Bookmark, InitialEnd: end, Item: object.Item[string]{Version: object.Version(v)}}
+	return source.Change[string]{Type: source.Bookmark, InitialEnd: end,
+		Item: object.Item[string]{Version: object.Version(v)}}
 }
 
 func fail(reason source.Reason) error {
@@ -176,7 +178,8 @@ func fail(reason source.Reason) error {
 }
 
 // start makes a reflector on a script; jitter is off, so that waits are exact.
-func start(t *testing.T, s *script, change func(*reflector.Options[string])) (*reflector.Reflector[string], *collector, *[]string) {
+func start(t *testing.T, s *script,
+	change func(*reflector.Options[string])) (*reflector.Reflector[string], *collector, *[]string) {
 	t.Helper()
 	c, problems := &collector{}, &[]string{}
 	opts := reflector.Options[string]{Source: s, Sink: c,
@@ -219,7 +222,8 @@ func TestListThenWatchFromItsVersion(t *testing.T) {
 		r, c, problems := start(t, s, nil)
 		runFor(t, r, time.Second)
 		same(t, "asked", s.asked, []string{"list newest", `watch "10"`})
-		same(t, "pushed", c.got, []string{"ReplaceBegin", "Replaced a@3", "Replaced b@7", "ReplaceEnd@10", "Updated a@11", "Bookmark@20"})
+		same(t, "pushed", c.got, []string{"ReplaceBegin", "Replaced a@3", "Replaced b@7", "ReplaceEnd@10",
+			"Updated a@11", "Bookmark@20"})
 		same(t, "problems", *problems, nil)
 		if h := r.Health(); h.Version != "20" || h.State != reflector.Stopped || h.Lists != 1 || h.Watches != 1 {
 			t.Errorf("health = %+v", h)
@@ -230,7 +234,8 @@ func TestListThenWatchFromItsVersion(t *testing.T) {
 func TestInitialStateComesByTheWatchWhereTheSourceCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{
-			put("a", "3"), {Type: source.Gone, Item: object.Item[string]{Key: "b", Version: "9"}}, bookmark("10", true), put("a", "11")}}}}
+			put("a", "3"), {Type: source.Gone, Item: object.Item[string]{Key: "b", Version: "9"}}, bookmark("10",
+				true), put("a", "11")}}}}
 		r, c, problems := start(t, s, nil)
 		ctx := t.Context()
 		for range 2 {
@@ -296,12 +301,14 @@ func TestExpiredAfterTheSourceWasAwayListsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := reply{err: fail(source.Refused)}
 		s := &script{
-			lists:   []reply{{version: "10", end: io.EOF}, {version: "30", end: io.EOF}},
-			watches: []reply{{after: time.Minute, end: fail(source.Unavailable)}, away, away, away, {err: fail(source.Expired)}, {}},
+			lists: []reply{{version: "10", end: io.EOF}, {version: "30", end: io.EOF}},
+			watches: []reply{{after: time.Minute, end: fail(source.Unavailable)}, away, away, away,
+				{err: fail(source.Expired)}, {}},
 		}
 		r, _, _ := start(t, s, nil)
 		runFor(t, r, 5*time.Minute)
-		same(t, "asked", s.asked, []string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, `watch "10"`, `watch "10"`, "list since 10", `watch "30"`})
+		same(t, "asked", s.asked, []string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, `watch "10"`,
+			`watch "10"`, "list since 10", `watch "30"`})
 		if d := s.times[6].Sub(s.times[5]); d != 0 {
 			t.Errorf("the list came %s after the source had said what it has forgotten", d)
 		}
@@ -321,7 +328,8 @@ func TestListThatExpiresHalfWayIsGivenUpAndTakenNewest(t *testing.T) {
 		r, c, _ := start(t, s, func(o *reflector.Options[string]) { o.FirstList = source.Any })
 		runFor(t, r, time.Second)
 		same(t, "asked", s.asked, []string{"list any", "list newest in one piece", `watch "20"`})
-		same(t, "pushed", c.got, []string{"ReplaceBegin", "Replaced a@1", "ReplaceAbort", "ReplaceBegin", "Replaced a@1", "ReplaceEnd@20"})
+		same(t, "pushed", c.got, []string{"ReplaceBegin", "Replaced a@1", "ReplaceAbort", "ReplaceBegin",
+			"Replaced a@1", "ReplaceEnd@20"})
 	})
 }
 
@@ -336,7 +344,8 @@ func TestP2_AListThatGoesBackIsBelievedOnlyIfItIsTheNewest(t *testing.T) {
 		}
 		r, c, problems := start(t, s, nil)
 		runFor(t, r, 10*time.Second)
-		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list since 100", "list newest", "list newest", `watch "61"`})
+		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list since 100", "list newest",
+			"list newest", `watch "61"`})
 		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100",
 			"ReplaceBegin", "Replaced a@5", "ReplaceAbort",
 			"ReplaceBegin", "Replaced a@6", "ReplaceAbort",
@@ -357,7 +366,8 @@ func TestP2_ABookmarkThatGoesBackBringsTheNewestState(t *testing.T) {
 		r, c, _ := start(t, s, nil)
 		runFor(t, r, 10*time.Second)
 		same(t, "asked", s.asked, []string{"list newest", `watch "100"`, "list newest", `watch "60"`})
-		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100", "ReplaceBegin new epoch", "ReplaceEnd@60 new epoch"})
+		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@100", "ReplaceBegin new epoch",
+			"ReplaceEnd@60 new epoch"})
 	})
 }
 
@@ -405,32 +415,42 @@ func TestP11_NoStormWhateverTheSourceDoes(t *testing.T) {
 		script script
 		most   int
 	}{
-		"nobody listens":                {script{lists: []reply{refuse(source.Refused)}}, 140},
-		"every list fails":              {script{lists: []reply{refuse(source.Unavailable)}}, 140},
-		"every list expires":            {script{lists: []reply{refuse(source.Expired)}}, 140},
-		"every list is ahead":           {script{lists: []reply{refuse(source.Ahead)}}, 140},
-		"forbidden":                     {script{lists: []reply{refuse(source.Denied)}}, 140},
-		"not served":                    {script{lists: []reply{refuse(source.NotServed)}}, 70},
-		"not served, initial state":     {script{initialState: true, watches: []reply{refuse(source.NotServed)}}, 70},
-		"lists break half way":          {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Garbled)}}}, 140},
-		"lists fall silent":             {script{lists: []reply{{}}}, 140},
-		"watches are denied":            {script{lists: []reply{ok}, watches: []reply{refuse(source.Denied)}}, 280},
-		"watches are not supported":     {script{lists: []reply{ok}, watches: []reply{refuse(source.Unsupported)}}, 280},
-		"every page expires":            {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Expired)}}}, 280},
-		"watches are refused":           {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
-		"watches expire":                {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
-		"streams expire after a word":   {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},
-		"streams end at once":           {script{lists: []reply{ok}, watches: []reply{{end: io.EOF}}}, 140},
-		"streams end after a word":      {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: io.EOF}}}, 140},
-		"streams are garbage":           {script{lists: []reply{ok}, watches: []reply{{end: fail(source.Garbled)}}}, 140},
-		"streams fall silent":           {script{lists: []reply{ok}, watches: []reply{{}}}, 15},
-		"forbidden, initial state":      {script{initialState: true, watches: []reply{refuse(source.Denied)}, lists: []reply{refuse(source.Denied)}}, 280},
-		"streams expire after a second": {script{lists: []reply{ok}, watches: []reply{{after: time.Second, end: fail(source.Expired)}}}, 280},
-		"bookmarks go back":             {script{lists: []reply{ok}, watches: []reply{{changes: []source.Change[string]{bookmark("5", false)}}}}, 280},
-		"bookmarks go back at once":     {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true), bookmark("5", false)}}}}, 140},
-		"an initial state without end":  {script{initialState: true, watches: []reply{{changes: []source.Change[string]{put("a", "1")}, again: time.Second}}, lists: []reply{refuse(source.Refused)}}, 140},
-		"initial state, then expired":   {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: fail(source.Expired)}}}, 140},
-		"initial state, then the end":   {script{initialState: true, watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: io.EOF}}}, 140},
+		"nobody listens":            {script{lists: []reply{refuse(source.Refused)}}, 140},
+		"every list fails":          {script{lists: []reply{refuse(source.Unavailable)}}, 140},
+		"every list expires":        {script{lists: []reply{refuse(source.Expired)}}, 140},
+		"every list is ahead":       {script{lists: []reply{refuse(source.Ahead)}}, 140},
+		"forbidden":                 {script{lists: []reply{refuse(source.Denied)}}, 140},
+		"not served":                {script{lists: []reply{refuse(source.NotServed)}}, 70},
+		"not served, initial state": {script{initialState: true, watches: []reply{refuse(source.NotServed)}}, 70},
+		"lists break half way":      {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Garbled)}}}, 140},
+		"lists fall silent":         {script{lists: []reply{{}}}, 140},
+		"watches are denied":        {script{lists: []reply{ok}, watches: []reply{refuse(source.Denied)}}, 280},
+		"watches are not supported": {script{lists: []reply{ok}, watches: []reply{refuse(source.Unsupported)}}, 280},
+		"every page expires":        {script{lists: []reply{{items: []string{"a@1"}, end: fail(source.Expired)}}}, 280},
+		"watches are refused":       {script{lists: []reply{ok}, watches: []reply{refuse(source.Unavailable)}}, 140},
+		"watches expire":            {script{lists: []reply{ok}, watches: []reply{refuse(source.Expired)}}, 280},
+		"streams expire after a word": {script{lists: []reply{ok},
+			watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: fail(source.Expired)}}}, 280},
+		"streams end at once": {script{lists: []reply{ok}, watches: []reply{{end: io.EOF}}}, 140},
+		"streams end after a word": {script{lists: []reply{ok},
+			watches: []reply{{changes: []source.Change[string]{put("a", "11")}, end: io.EOF}}}, 140},
+		"streams are garbage": {script{lists: []reply{ok}, watches: []reply{{end: fail(source.Garbled)}}}, 140},
+		"streams fall silent": {script{lists: []reply{ok}, watches: []reply{{}}}, 15},
+		"forbidden, initial state": {script{initialState: true, watches: []reply{refuse(source.Denied)},
+			lists: []reply{refuse(source.Denied)}}, 280},
+		"streams expire after a second": {script{lists: []reply{ok},
+			watches: []reply{{after: time.Second, end: fail(source.Expired)}}}, 280},
+		"bookmarks go back": {script{lists: []reply{ok},
+			watches: []reply{{changes: []source.Change[string]{bookmark("5", false)}}}}, 280},
+		"bookmarks go back at once": {script{initialState: true,
+			watches: []reply{{changes: []source.Change[string]{bookmark("10", true), bookmark("5", false)}}}}, 140},
+		"an initial state without end": {script{initialState: true,
+			watches: []reply{{changes: []source.Change[string]{put("a", "1")}, again: time.Second}},
+			lists:   []reply{refuse(source.Refused)}}, 140},
+		"initial state, then expired": {script{initialState: true,
+			watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: fail(source.Expired)}}}, 140},
+		"initial state, then the end": {script{initialState: true,
+			watches: []reply{{changes: []source.Change[string]{bookmark("10", true)}, end: io.EOF}}}, 140},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -520,7 +540,8 @@ func TestP11_AResourceThatIsServedAgainComesBack(t *testing.T) {
 
 func TestP14_HealthTellsTheAgeOfTheLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lists: []reply{{version: "10", end: io.EOF}}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}}}}
+		s := &script{lists: []reply{{version: "10", end: io.EOF}},
+			watches: []reply{{changes: []source.Change[string]{put("a", "11")}}}}
 		r, _, _ := start(t, s, nil)
 		if h := r.Health(); h.State != reflector.Starting || h.Age(time.Now()) != 0 {
 			t.Errorf("before the start: %+v", h)
@@ -548,7 +569,8 @@ func (k slowSink) Push(context.Context, []object.Delta[string]) error {
 func TestP14_WhatTheSinkTakesIsNoWordOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := source.Change[string]{Type: source.Bookmark, InitialEnd: true, Item: object.Item[string]{Version: "10"}}
-		s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{put("a", "9"), end, put("a", "11")}}}}
+		s := &script{initialState: true,
+			watches: []reply{{changes: []source.Change[string]{put("a", "9"), end, put("a", "11")}}}}
 		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: slowSink{time.Second}})
 		if err != nil {
 			t.Fatal(err)
@@ -574,7 +596,8 @@ func TestP14_AStreamThatStopsSendingBookmarksIsReopened(t *testing.T) {
 		s := &script{lists: []reply{{version: "10", end: io.EOF}}, watches: []reply{{}}}
 		pulse := &pulsing{script: s, every: time.Minute, beats: 3}
 		c := &collector{}
-		r, err := reflector.New(reflector.Options[string]{Source: pulse, Sink: c, Backoff: reflector.Backoff{Rand: func() float64 { return 0.9 }}})
+		r, err := reflector.New(reflector.Options[string]{Source: pulse, Sink: c,
+			Backoff: reflector.Backoff{Rand: func() float64 { return 0.9 }}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -627,7 +650,8 @@ func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := source.Change[string]{Type: source.Undecodable, Err: errors.New("half a pod"),
 			Item: object.Item[string]{Key: "ns/bad", Version: "11"}}
-		s := &script{lists: []reply{{version: "10", end: io.EOF}}, watches: []reply{{changes: []source.Change[string]{bad, put("a", "12")}}}}
+		s := &script{lists: []reply{{version: "10", end: io.EOF}},
+			watches: []reply{{changes: []source.Change[string]{bad, put("a", "12")}}}}
 		var seen []reflector.Problem
 		r, c, _ := start(t, s, func(o *reflector.Options[string]) {
 			o.OnProblem = func(p reflector.Problem) { seen = append(seen, p) }
@@ -635,7 +659,8 @@ func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 		runFor(t, r, time.Second)
 		// Its version is reached all the same: whoever waits for it need not wait for the next event.
 		same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@10", "Bookmark@11", "Updated a@12"})
-		if len(seen) != 1 || seen[0].Doing != "decode" || seen[0].Key != "ns/bad" || !strings.Contains(seen[0].Err.Error(), "things") {
+		if len(seen) != 1 || seen[0].Doing != "decode" || seen[0].Key != "ns/bad" ||
+			!strings.Contains(seen[0].Err.Error(), "things") {
 			t.Errorf("problems = %+v", seen)
 		}
 		if h := r.Health(); h.Undecodable != 1 || h.Version != "12" {
@@ -647,7 +672,8 @@ func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 func TestP12_AnUndecodableObjectOfTheInitialStateIsHandedOnAsSuch(t *testing.T) {
 	broken := errors.New("half a pod")
 	s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{
-		{Type: source.Undecodable, Err: broken, Item: object.Item[string]{Key: "ns/bad", Version: "5"}}, bookmark("10", true)}}}}
+		{Type: source.Undecodable, Err: broken, Item: object.Item[string]{Key: "ns/bad", Version: "5"}}, bookmark("10",
+			true)}}}}
 	var got []object.Delta[string]
 	r, err := reflector.New(reflector.Options[string]{Source: s, Sink: keep{&got}})
 	if err != nil {
@@ -692,7 +718,8 @@ func (f sinkFunc) Push(context.Context, []object.Delta[string]) error { return f
 
 func TestRunGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lists: []reply{{version: "10", end: io.EOF}}, watches: []reply{{changes: []source.Change[string]{put("a", "11")}}, {}}}
+		s := &script{lists: []reply{{version: "10", end: io.EOF}},
+			watches: []reply{{changes: []source.Change[string]{put("a", "11")}}, {}}}
 		r, _, _ := start(t, s, nil)
 		runFor(t, r, time.Second)
 		runFor(t, r, time.Second)
@@ -733,12 +760,13 @@ func TestWhatTheSinkDidNotTakeIsListedAgain(t *testing.T) {
 			watches: []reply{{changes: []source.Change[string]{put("a", "11")}}, {}}}
 		full, c := errors.New("full"), &collector{}
 		refuse := false
-		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: pushFunc(func(ctx context.Context, d []object.Delta[string]) error {
-			if refuse = !refuse && d[0].Type == object.Updated; refuse {
-				return full
-			}
-			return c.Push(ctx, d)
-		})})
+		r, err := reflector.New(reflector.Options[string]{Source: s,
+			Sink: pushFunc(func(ctx context.Context, d []object.Delta[string]) error {
+				if refuse = !refuse && d[0].Type == object.Updated; refuse {
+					return full
+				}
+				return c.Push(ctx, d)
+			})})
 		if err != nil {
 			t.Fatal(err)
 		}

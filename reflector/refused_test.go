@@ -42,7 +42,8 @@ func stepFor(t *testing.T, r *reflector.Reflector[string], d time.Duration) {
 
 func TestP12_ASourceThatMayBeListedAndNotWatchedIsPolled(t *testing.T) {
 	for _, reason := range []source.Reason{source.Denied, source.Unsupported} {
-		for name, refusal := range map[string]reply{"refused": {err: fail(reason)}, "refused in the stream": {end: fail(reason)}} {
+		for name, refusal := range map[string]reply{"refused": {err: fail(reason)},
+			"refused in the stream": {end: fail(reason)}} {
 			t.Run(reason.String()+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &script{lists: []reply{
@@ -52,7 +53,8 @@ func TestP12_ASourceThatMayBeListedAndNotWatchedIsPolled(t *testing.T) {
 						watches: []reply{refusal}}
 					r, c, _ := start(t, s, nil)
 					stepFor(t, r, 5*time.Minute)
-					same(t, "the first requests", s.asked[:6], []string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, "list since 10", `watch "20"`})
+					same(t, "the first requests", s.asked[:6],
+						[]string{"list newest", `watch "10"`, `watch "10"`, `watch "10"`, "list since 10", `watch "20"`})
 					if !slices.Contains(c.got, "ReplaceEnd@30") {
 						t.Errorf("nothing newer than the first lists arrived: %q", c.got)
 					}

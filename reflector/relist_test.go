@@ -26,10 +26,12 @@ func TestRelistReadsTheStateAgainNotOlderThanWhatWasSeen(t *testing.T) {
 
 func TestABackoffGrowsByItsFactor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lists: []reply{{err: fail(source.Unavailable)}, {err: fail(source.Unavailable)}, {err: fail(source.Unavailable)}, {version: "1", end: io.EOF}},
+		s := &script{lists: []reply{{err: fail(source.Unavailable)}, {err: fail(source.Unavailable)},
+			{err: fail(source.Unavailable)}, {version: "1", end: io.EOF}},
 			watches: []reply{{}}}
 		r, _, _ := start(t, s, func(o *reflector.Options[string]) {
-			o.Backoff = reflector.Backoff{First: time.Second, Most: 5 * time.Second, Factor: 3, Rand: func() float64 { return 0 }}
+			o.Backoff = reflector.Backoff{First: time.Second, Most: 5 * time.Second, Factor: 3,
+				Rand: func() float64 { return 0 }}
 		})
 		runFor(t, r, time.Minute)
 		for i, want := range []time.Duration{time.Second, 3 * time.Second, 5 * time.Second} {

@@ -28,7 +28,8 @@ func TestVersionsThatAreNoNumbersAdvance(t *testing.T) {
 					want[4] = `watch "0"`
 				}
 				same(t, "asked", s.asked, want)
-				same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@rev-a", "Updated a@rev-b", "Bookmark@rev-c", "Deleted a@rev-d", "Updated b", "Updated c@0"})
+				same(t, "pushed", c.got, []string{"ReplaceBegin", "ReplaceEnd@rev-a", "Updated a@rev-b", "Bookmark@rev-c",
+					"Deleted a@rev-d", "Updated b", "Updated c@0"})
 				same(t, "problems", *problems, nil)
 			})
 		})

@@ -44,7 +44,8 @@ func newBenchStore(b *testing.B) *benchStore {
 		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // who asks has a string of their own
 		s.entries = append(s.entries, object.Item[*benchObject]{
 			Key: key, Version: object.Version(strconv.Itoa(i + 1)), UID: strconv.Itoa(i), Size: 1000,
-			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)}, owner: []string{fmt.Sprint("owner-", i%5000)}, n: i},
+			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)},
+				owner: []string{fmt.Sprint("owner-", i%5000)}, n: i},
 		})
 	}
 	return s

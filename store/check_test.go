@@ -233,7 +233,8 @@ type want struct {
 func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
 	t.Helper()
 	if s.Seq() != m.seq || s.Version() != m.version || s.Len() != len(m.objects) {
-		t.Fatalf("snapshot is seq %d version %q len %d, want %d %q %d", s.Seq(), s.Version(), s.Len(), m.seq, m.version, len(m.objects))
+		t.Fatalf("snapshot is seq %d version %q len %d, want %d %q %d", s.Seq(), s.Version(), s.Len(), m.seq,
+			m.version, len(m.objects))
 	}
 	for _, err := range []error{checkVec(&s.objects), checkVec(&s.words), checkVec(&s.keys)} {
 		if err != nil {

@@ -174,8 +174,8 @@ type bucket struct {
 	slots vec[uint32]
 }
 
-// untouched gives the entry of a record that is there. The compiler makes sure that whatever a field is taken from is not nil,
-// by reading it; here that would fetch every record that a walk passes: 7 ns an object instead of 1.
+// untouched gives the entry of a record that is there. The compiler makes sure that whatever a field is taken from is
+// not nil, by reading it; here that would fetch every record that a walk passes: 7 ns an object instead of 1.
 func (r *record[T]) untouched() *Entry[T] { return (*Entry[T])(unsafe.Pointer(r)) }
 
 // The entry must be where its record is.

@@ -31,7 +31,8 @@ func (w Written) String() string {
 	if w.Path != "" {
 		what = w.Path
 	}
-	return fmt.Sprintf("somebody wrote to %s of %q in version %s, which is shared by all readers; make a deep copy before changing an object. It was given to: %s",
+	return fmt.Sprintf("somebody wrote to %s of %q in version %s, which is shared by all readers; make a deep copy "+
+		"before changing an object. It was given to: %s",
 		what, w.Key, w.Version, strings.Join(w.By, "; "))
 }
 

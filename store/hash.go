@@ -59,7 +59,8 @@ func (c *cell[T]) belongs(key object.Key) bool {
 	return at != nil && unsafe.String(at, len(key)) == string(key)
 }
 
-// unsaid reports whether a key must be compared as a string, because its hash does not say its length or it has no bytes.
+// unsaid reports whether a key must be compared as a string, because its hash does not say its length or it has no
+// bytes.
 func unsaid(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
 
 // put gives a cell a new state of its key's object. The object goes first: get relies on it.
@@ -75,8 +76,8 @@ func (t *table[T]) put(at int, rec *record[T]) {
 
 const minCells = 4
 
-// newTable makes a table with room for n records and about n/2 more. One for none has no room, and a cell that says so:
-// many stores stay empty.
+// newTable makes a table with room for n records and about n/2 more. One for none has no room, and a cell that says
+// so: many stores stay empty.
 func newTable[T any](n int) *table[T] {
 	cells := 1
 	if n > 0 {

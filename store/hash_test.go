@@ -114,7 +114,8 @@ func TestSnapshotTellsKeysOfOneWordApart(t *testing.T) {
 func TestNoRecordIsOlderThanItsObject(t *testing.T) {
 	tab := newTable[*thing](4)
 	const hash = 1<<40 + 1
-	was, now := &record[*thing]{Entry: Entry[*thing]{Key: "a", obj: &thing{}}}, &record[*thing]{Entry: Entry[*thing]{Key: "a", obj: &thing{}}}
+	was, now := &record[*thing]{Entry: Entry[*thing]{Key: "a",
+		obj: &thing{}}}, &record[*thing]{Entry: Entry[*thing]{Key: "a", obj: &thing{}}}
 	at, _ := tab.find(hash, "a")
 	tab.insert(at, hash, was)
 	c := &tab.cells[at]
@@ -140,16 +141,19 @@ func TestNoRecordIsOlderThanItsObject(t *testing.T) {
 func TestPointReadsFindAKeyThatStaysWhileOthersComeAndGo(t *testing.T) {
 	point := func(name, color string) *thing { return &thing{Name: name, Color: color} }
 	t.Run("structs", func(t *testing.T) {
-		comeAndGo(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
+		comeAndGo(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) },
+			func(o thing) string { return o.Name })
 	})
 	t.Run("packed", func(t *testing.T) {
-		comeAndGo(t, Options[thing]{Layout: Packed, Codec: thingCodec}, func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
+		comeAndGo(t, Options[thing]{Layout: Packed, Codec: thingCodec},
+			func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
 	})
 	t.Run("pointers", func(t *testing.T) {
 		comeAndGo(t, Options[*thing]{}, point, func(o *thing) string { return o.Name })
 	})
 	t.Run("any", func(t *testing.T) {
-		comeAndGo(t, Options[any]{}, func(name, color string) any { return point(name, color) }, func(o any) string { return o.(*thing).Name })
+		comeAndGo(t, Options[any]{}, func(name, color string) any { return point(name, color) },
+			func(o any) string { return o.(*thing).Name })
 	})
 }
 

@@ -76,7 +76,8 @@ func TestAnUnknownIndexIsAnErrorThatListsTheKnown(t *testing.T) {
 	if want := []reported{{"", "colour", err.Error()}}; !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
-	if _, err := mustNew(t, Options[thing]{}).Reader().Snapshot().Index("x"); !strings.Contains(err.Error(), "there are none") {
+	if _, err := mustNew(t, Options[thing]{}).Reader().Snapshot().Index("x"); !strings.Contains(err.Error(),
+		"there are none") {
 		t.Errorf("Index = %v", err)
 	}
 }
@@ -134,12 +135,14 @@ func TestIndexesAreAddedInsideABatchAndAReplace(t *testing.T) {
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"name": byName}); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 3 || len(slices.Collect(s.ByIndex("name", "b"))) != 1 {
+	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 3 ||
+		len(slices.Collect(s.ByIndex("name", "b"))) != 1 {
 		t.Error("while the replace is open the index does not show the objects that are there")
 	}
 	w.CommitReplace("9", nil)
 	w.check(t)
-	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 2 || len(slices.Collect(s.ByIndex("name", "d"))) != 1 {
+	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 2 ||
+		len(slices.Collect(s.ByIndex("name", "d"))) != 1 {
 		t.Error("after the replace the index does not show the list")
 	}
 }

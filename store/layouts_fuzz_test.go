@@ -18,7 +18,8 @@ import (
 func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 	f.Add([]byte("\x00red\x08green\x05\x10blue\x03\x05\x04\xff\x05"))
 	f.Add([]byte("\x00live\x05\x00error\x05\x00panic\x05\x04\x01\x0b\x05"))
-	f.Add([]byte("\x06\x00\x16\x08\x26\x10\x05\x06\x60\x16\x68\x05\x03\x13\x23\x05\x0e\x01\x1e\x02\x04\x3f\x05")) // siblings: a base, another, none
+	// siblings: a base, another, none
+	f.Add([]byte("\x06\x00\x16\x08\x26\x10\x05\x06\x60\x16\x68\x05\x03\x13\x23\x05\x0e\x01\x1e\x02\x04\x3f\x05"))
 	f.Add([]byte("\x01\xff\xfe\x05\x09\x00\x00\x05\x11aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x05\x04\x0f\x0b\x13\x1b"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		var stores []*fuzzedStore
@@ -53,7 +54,8 @@ func TestP15_BasesComeAndGoBeneathReaders(t *testing.T) {
 	}
 	stop()
 	s.end()
-	saw := fmt.Sprintf("readers saw %d objects; there were up to %d bases, %d made anew, and fewer %d times", s.looked.Load(), s.most, s.refreshed, s.fewer)
+	saw := fmt.Sprintf("readers saw %d objects; there were up to %d bases, %d made anew, and fewer %d times",
+		s.looked.Load(), s.most, s.refreshed, s.fewer)
 	t.Log(saw)
 	if s.looked.Load() == 0 || s.most < 2 || s.refreshed == 0 || s.fewer < 2 {
 		t.Error(saw)
@@ -92,9 +94,11 @@ type fuzzedStore struct {
 }
 
 func newFuzzedStore(t *testing.T, layout Layout) *fuzzedStore {
-	s := &fuzzedStore{t: t, layout: layout, want: want{objects: map[object.Key]known{}, indexes: map[string]IndexFunc[thing]{"color": byColor, "tag": byTag}}}
+	s := &fuzzedStore{t: t, layout: layout,
+		want: want{objects: map[object.Key]known{}, indexes: map[string]IndexFunc[thing]{"color": byColor, "tag": byTag}}}
 	var err error
-	s.w, err = New(Options[thing]{Indexes: maps.Clone(s.want.indexes), LogBytes: 2000, Layout: layout, Codec: thingCodec, ReadCache: 2})
+	s.w, err = New(Options[thing]{Indexes: maps.Clone(s.want.indexes), LogBytes: 2000, Layout: layout,
+		Codec: thingCodec, ReadCache: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

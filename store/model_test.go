@@ -315,13 +315,15 @@ func TestStoreDoesWhatAMapDoes(t *testing.T) {
 }
 
 func testModel(t *testing.T, layout Layout) {
-	for _, size := range []struct{ keys, steps, logBytes int }{{8, 400, 500}, {8, 400, 0}, {60, 200, 20000}, {2000, 30, 0}} {
+	for _, size := range []struct{ keys, steps, logBytes int }{{8, 400, 500}, {8, 400, 0},
+		{60, 200, 20000}, {2000, 30, 0}} {
 		t.Run(fmt.Sprintf("%d keys, a log of %d bytes", size.keys, size.logBytes), func(t *testing.T) {
 			m := &model{t: t, rnd: seedOf(t), keys: size.keys}
 			m.want.objects = map[object.Key]known{}
 			m.want.indexes = map[string]IndexFunc[thing]{"color": byColor, "tag": byTag}
 			var err error
-			m.w, err = New(Options[thing]{Indexes: maps.Clone(m.want.indexes), LogBytes: size.logBytes, Layout: layout, Codec: thingCodec, ReadCache: 4})
+			m.w, err = New(Options[thing]{Indexes: maps.Clone(m.want.indexes), LogBytes: size.logBytes, Layout: layout,
+				Codec: thingCodec, ReadCache: 4})
 			if err != nil {
 				t.Fatal(err)
 			}

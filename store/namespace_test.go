@@ -25,7 +25,8 @@ func TestTheIndexByNamespaceIsThatOfTheKeys(t *testing.T) {
 			if n%11 == 0 {
 				key = fmt.Sprintf("thing-%d", n)
 			}
-			return object.Item[*thing]{Key: object.Key(key), Version: object.Version(fmt.Sprint(version)), Value: &thing{Name: key, Color: fmt.Sprint(version)}}
+			return object.Item[*thing]{Key: object.Key(key), Version: object.Version(fmt.Sprint(version)),
+				Value: &thing{Name: key, Color: fmt.Sprint(version)}}
 		}
 		w.BeginReplace()
 		for n := range 300 {
@@ -76,7 +77,8 @@ func TestTheIndexByNamespaceIsThatOfTheKeys(t *testing.T) {
 // No object is decoded for it.
 func TestAddingTheIndexByNamespaceDecodesNothing(t *testing.T) {
 	decoded := 0
-	codec := &object.Codec[*thing]{Encode: jsonThings.Encode, Decode: func(b []byte) (*thing, error) { decoded++; return jsonThings.Decode(b) }}
+	codec := &object.Codec[*thing]{Encode: jsonThings.Encode,
+		Decode: func(b []byte) (*thing, error) { decoded++; return jsonThings.Decode(b) }}
 	w, err := New(Options[*thing]{Layout: Packed, Codec: codec, ReadCache: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,10 @@ func TestAddingTheIndexByNamespaceDecodesNothing(t *testing.T) {
 	if x, err := w.Reader().Snapshot().Index("namespace"); err != nil || x.Len("ns-3") != 10 || decoded != 0 {
 		t.Errorf("%d objects in the index, %d decoded, %v", x.Len("ns-3"), decoded, err)
 	}
-	if err := w.AddIndexes(map[string]IndexFunc[*thing]{"color": func(v *thing) ([]string, error) { return []string{v.Color}, nil }}); err != nil || decoded != 50 {
+	if err := w.AddIndexes(map[string]IndexFunc[*thing]{"color": func(v *thing) ([]string,
+		error) {
+		return []string{v.Color}, nil
+	}}); err != nil || decoded != 50 {
 		t.Errorf("%d were decoded for an index of objects, %v", decoded, err)
 	}
 }

@@ -56,7 +56,8 @@ func TestOnceHoldsNoDecodedObject(t *testing.T) {
 	w.Begin()
 	for i := range objects {
 		key := fmt.Sprintf("object-%d", i)
-		now, _ := w.Put(object.Item[*thing]{Key: object.Key(key), Version: "1", UID: key, Value: &thing{Name: key, Color: "red"}})
+		now, _ := w.Put(object.Item[*thing]{Key: object.Key(key), Version: "1", UID: key,
+			Value: &thing{Name: key, Color: "red"}})
 		waiting = append(waiting, now.Once())
 	}
 	w.Commit()
@@ -117,7 +118,8 @@ func TestTheReadCacheKnowsOfEveryDecodedObject(t *testing.T) {
 			w.Begin()
 			for i := range objects {
 				name := fmt.Sprintf("object-%d", i)
-				w.Put(object.Item[*thing]{Key: object.Key(name), Version: object.Version(strconv.Itoa(version + 1)), UID: name, Value: &thing{Name: name}})
+				w.Put(object.Item[*thing]{Key: object.Key(name), Version: object.Version(strconv.Itoa(version + 1)), UID: name,
+					Value: &thing{Name: name}})
 			}
 			w.Commit()
 		}

@@ -50,8 +50,8 @@ func (e *Entry[T]) Once() *Entry[T] {
 	return &c.entry
 }
 
-// readCache is what the entries have decoded that were read or written a moment ago. Each of them knows its own, so looking costs
-// nothing; the cache only knows them all, in turn, so that what they hold is bounded.
+// readCache is what the entries have decoded that were read or written a moment ago. Each of them knows its own, so
+// looking costs nothing; the cache only knows them all, in turn, so that what they hold is bounded.
 type readCache[T any] struct {
 	places []atomic.Pointer[recent[T]]
 	turn   atomic.Uint32
@@ -70,8 +70,8 @@ func newReadCache[T any](size int) *readCache[T] {
 	return &readCache[T]{places: make([]atomic.Pointer[recent[T]], size)}
 }
 
-// maxRemembered is how large an object may be to be remembered: a cache of a few hundred objects must not hold hundreds of
-// megabytes because they are large.
+// maxRemembered is how large an object may be to be remembered: a cache of a few hundred objects must not hold
+// hundreds of megabytes because they are large.
 const maxRemembered = 64 << 10
 
 // add lets an entry have its object. If it has one by now, that stays, so that all readers have the same.

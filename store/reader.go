@@ -115,8 +115,8 @@ func (r *Reader[T]) Indexes() []string { return r.sh.set.Load().sorted() }
 func (r *Reader[T]) Snapshot() *Snapshot[T] {
 	s := r.sh.take()
 	if s != nil && s.state.Load() == passing {
-		// Where processors are scarce, the writer may be waiting for this very one. Beside eight readers on two of them it got
-		// through 89,000 updates a second as one of nine; if they give way, through 280,000.
+		// Where processors are scarce, the writer may be waiting for this very one. Beside eight readers on two of them it
+		// got through 89,000 updates a second as one of nine; if they give way, through 280,000.
 		runtime.Gosched()
 		if newer := r.sh.take(); newer != nil {
 			s = newer

@@ -67,7 +67,8 @@ func TestResetReleasesEveryObject(t *testing.T) {
 	if n := len(x.alive()); n < 498 {
 		t.Errorf("a snapshot is held and %d objects are alive", n)
 	}
-	if o, ok := snap.Get("k7"); !ok || o.Name != "k7" || snap.Len() != 500 || len(slices.Collect(snap.ByIndex("color", "ck7"))) != 1 {
+	if o, ok := snap.Get("k7"); !ok || o.Name != "k7" || snap.Len() != 500 ||
+		len(slices.Collect(snap.ByIndex("color", "ck7"))) != 1 {
 		t.Error("the snapshot that was held is no longer valid")
 	}
 	runtime.KeepAlive(snap)

@@ -164,11 +164,13 @@ func TestCallsOutOfOrderSaySo(t *testing.T) {
 		{"Delete outside", idleW(), func(w *Writer[thing]) { w.Delete("a", "") }, "store: Delete: no batch is open"},
 		{"SetVersion outside", idleW(), func(w *Writer[thing]) { w.SetVersion("1") }, "store: SetVersion: no batch"},
 		{"Commit outside", idleW(), func(w *Writer[thing]) { w.Commit() }, "store: Commit: no batch is open"},
-		{"Stage outside", idleW(), func(w *Writer[thing]) { w.Stage(object.Item[thing]{}) }, "store: Stage: no batch is open"},
+		{"Stage outside", idleW(), func(w *Writer[thing]) { w.Stage(object.Item[thing]{}) },
+			"store: Stage: no batch is open"},
 		{"second Begin", inBatch(), func(w *Writer[thing]) { w.Begin() }, "store: Begin: a batch is open"},
 		{"BeginReplace in batch", inBatch(), func(w *Writer[thing]) { w.BeginReplace() }, "a batch is open"},
 		{"Reset in batch", inBatch(), func(w *Writer[thing]) { w.Reset() }, "a batch is open"},
-		{"Seen in a batch beside a list", inReplace(), func(w *Writer[thing]) { w.Begin(); w.Seen("a", "1", "") }, "store: Seen: a batch is open"},
+		{"Seen in a batch beside a list", inReplace(), func(w *Writer[thing]) { w.Begin(); w.Seen("a", "1", "") },
+			"store: Seen: a batch is open"},
 		{"Put in replace", inReplace(), func(w *Writer[thing]) { w.Put(object.Item[thing]{}) }, "a replace is open"},
 		{"second BeginReplace", inReplace(), func(w *Writer[thing]) { w.BeginReplace() }, "a replace is open"},
 	} {
@@ -256,12 +258,14 @@ func TestAListHasTheLastWordOnWhatABatchBesideItChanged(t *testing.T) {
 		}
 	})
 	slices.Sort(got)
-	want := []string{"+ dropped", "- extra", "- gone", "~ changed green>blue", "~ new green>blue", "~ repeated red>red", "~ same green>red"}
+	want := []string{"+ dropped", "- extra", "- gone", "~ changed green>blue", "~ new green>blue",
+		"~ repeated red>red", "~ same green>red"}
 	if !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
 	s := r.Snapshot()
-	if s.Len() != 5 || len(slices.Collect(s.ByIndex("color", "red"))) != 3 || len(slices.Collect(s.ByIndex("color", "blue"))) != 2 {
+	if s.Len() != 5 || len(slices.Collect(s.ByIndex("color", "red"))) != 3 ||
+		len(slices.Collect(s.ByIndex("color", "blue"))) != 2 {
 		t.Errorf("%d objects are stored after the list", s.Len())
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // thin makes one pointer of an object, which can be loaded and stored in one step, and the object of that
-// again. It can where T is a pointer; and where T is any, for the objects of one type, which nearly always are all of a
-// store. It belongs to a table.
+// again. It can where T is a pointer; and where T is any, for the objects of one type, which nearly always are all of
+// a store. It belongs to a table.
 type thin[T any] struct {
 	form form
 	of   unsafe.Pointer // of the boxed: their type, once there is one
@@ -42,7 +42,8 @@ func (t *thin[T]) learn(rec *record[T]) {
 	}
 }
 
-// pointer gives the pointer of a record's object, or nil if the object does not lie in the record or is no such pointer.
+// pointer gives the pointer of a record's object, or nil if the object does not lie in the record or is no such
+// pointer.
 func (t *thin[T]) pointer(rec *record[T]) unsafe.Pointer {
 	if rec.extra != nil {
 		return nil

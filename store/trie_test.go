@@ -35,7 +35,10 @@ func TestTrieFindsItsValuesWhateverTheirHashes(t *testing.T) {
 		"two of them":           func(v string) uint64 { return uint64(len(v)) << 63 },
 		"apart in the last bit": func(v string) uint64 { return uint64(v[len(v)-1]&1) << 63 },
 		"a few low bits":        func(v string) uint64 { return uint64(v[len(v)-1] & 7) },
-		"spread":                func(v string) uint64 { return uint64(len(v)*7919+int(v[len(v)-1])*104729) * 0x9E3779B97F4A7C15 },
+		"spread": func(v string) uint64 {
+			return uint64(len(v)*7919+
+				int(v[len(v)-1])*104729) * 0x9E3779B97F4A7C15
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rnd := seedOf(t)

@@ -3,8 +3,8 @@ package store
 import "slices"
 
 // A vector is a tree of three levels: a slice of pages, each with up to 64 leaves of 32
-// values. A page carries the epoch in which it was made, and a bit for each of its leaves that was made in it. A node of the
-// current epoch is in no snapshot and is edited in place; any other is copied first.
+// values. A page carries the epoch in which it was made, and a bit for each of its leaves that was made in it. A node
+// of the current epoch is in no snapshot and is edited in place; any other is copied first.
 // Copying the header (a vec value) and moving to the next epoch therefore is a
 // snapshot, at a cost that does not depend on the size; the first edit after it
 // copies one pointer for each 2048 values, a page and a leaf.
@@ -21,7 +21,8 @@ const (
 	pageShift = leafBits + pageBits
 )
 
-// leaf is its values and nothing else, so that it fills the memory that it is given: with an epoch in it, it took an eighth more.
+// leaf is its values and nothing else, so that it fills the memory that it is given: with an epoch in it, it took an
+// eighth more.
 type leaf[V any] [width]V
 
 type page[V any] struct {

@@ -142,8 +142,8 @@ func (w *Writer[T]) Len() int { return w.objects.n }
 // for a snapshot meanwhile may have to wait for Commit, so a batch should not wait
 // for anything.
 //
-// A batch may be opened while a list is open: its changes are visible with its Commit, and the list has the last word on
-// every object when it is committed.
+// A batch may be opened while a list is open: its changes are visible with its Commit, and the list has the last word
+// on every object when it is committed.
 func (w *Writer[T]) Begin() {
 	if !w.phase.CompareAndSwap(replacing, batching) {
 		w.enter("Begin", idle, batching)
@@ -283,7 +283,8 @@ func (r *record[T]) keyOr(other *record[T]) object.Key {
 // version that they know is never missing in the log. changed says whether the batch has
 // changes.
 func (w *Writer[T]) settle(changed bool) {
-	if w.sh.cfg.logBytes <= 0 && !changed && !w.torn && w.log.start != "" && (w.explicit == "" || w.explicit == w.version) {
+	if w.sh.cfg.logBytes <= 0 && !changed && !w.torn && w.log.start != "" &&
+		(w.explicit == "" || w.explicit == w.version) {
 		w.explicit = "" // there is no log, and the version is where the changes have moved it: as of nearly every event
 		w.publishVersion()
 		w.keeper.count()

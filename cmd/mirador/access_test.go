@@ -56,10 +56,15 @@ func certificate(t *testing.T) *pair {
 		check(t, err)
 		return cert, key
 	}
-	ca, caKey := sign(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
+	ca,
+		caKey := sign(&x509.Certificate{SerialNumber: big.NewInt(1),
+		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	leaf, key := sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "mirador"}, DNSNames: []string{otherName},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
+	leaf,
+		key := sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "mirador"},
+		DNSNames: []string{otherName},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0,
+			1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
 	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	p.ca = encode("CERTIFICATE", ca.Raw)
 	der, err := x509.MarshalECPrivateKey(key)
@@ -90,7 +95,8 @@ func TestOtherMachinesAreServedWithACertificateAndATokenOrNotAtAll(t *testing.T)
 		{"--listen", "0.0.0.0:0", "--tls-cert", p.cert, "--tls-key", p.key, "--token-file", filepath.Join(dir, "none")},
 	} {
 		code, said := refused(t, append(args, "--folder", dir)...)
-		if code != exitUsage || !strings.HasPrefix(said, "mirador: ") || strings.Contains(said, token[:16]) || strings.Contains(said, "hunter2") {
+		if code != exitUsage || !strings.HasPrefix(said, "mirador: ") || strings.Contains(said, token[:16]) ||
+			strings.Contains(said, "hunter2") {
 			t.Errorf("%q: exit code %d, and %s", args, code, said)
 		}
 	}
@@ -105,7 +111,8 @@ func guarded(t *testing.T, cluster *testcluster.Cluster) (d *daemon, cfg *rest.C
 	setToken(token)
 	check(t, os.WriteFile(config, kubeconfig(t, cluster, "guarded"), 0o600))
 	cfg = &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: p.ca}, BearerToken: token}
-	d = begin(t, httpClient(t, cfg), "--listen", "0.0.0.0:0", "--tls-cert", p.cert, "--tls-key", p.key, "--token-file", tokens,
+	d = begin(t, httpClient(t, cfg), "--listen", "0.0.0.0:0", "--tls-cert", p.cert, "--tls-key", p.key,
+		"--token-file", tokens,
 		"--kubeconfig", config, "--allow-host", otherName)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.at, "https://"))
 	check(t, err)
@@ -178,10 +185,13 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 	bare := rest.CopyConfig(cfg)
 	bare.BearerToken = ""
 	client := httpClient(t, bare)
-	paths := []string{"/clusters", "/clusters?watch=true", "/metrics", "/readyz?verbose", "/fleet/api/v1/pods", base, base + "/api", base + "/api/v1/namespaces",
-		base + "/api/v1/namespaces?watch=true", base + "/api/v1/namespaces/default", base + "/openapi/v3", base + "/version", "/nonsense", base + "/api/v1/nonsense",
+	paths := []string{"/clusters", "/clusters?watch=true", "/metrics", "/readyz?verbose", "/fleet/api/v1/pods", base,
+		base + "/api", base + "/api/v1/namespaces",
+		base + "/api/v1/namespaces?watch=true", base + "/api/v1/namespaces/default", base + "/openapi/v3", base + "/version",
+		"/nonsense", base + "/api/v1/nonsense",
 		base + "/api/v1/namespaces?labelSelector=a+b", base + "/api/v1/namespaces?where=" + token[:8], base + "/api/v1/namespaces/none"}
-	for _, auth := range []string{"", "Bearer " + token[1:], "Bearer " + token + "x", "Bearer", "Bearer ", "Basic " + token, token, "bearer " + strings.ToUpper(token), "Bearer  " + token} {
+	for _, auth := range []string{"", "Bearer " + token[1:], "Bearer " + token + "x", "Bearer", "Bearer ",
+		"Basic " + token, token, "bearer " + strings.ToUpper(token), "Bearer  " + token} {
 		for _, path := range paths {
 			code, _, body := d.request(t, client, http.MethodGet, path, auth)
 			if code != http.StatusUnauthorized || strings.Contains(body, token[8:24]) {
@@ -194,8 +204,10 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 			}
 		}
 	}
-	for _, path := range []string{"/healthz", "/livez", "/readyz", "/"} { // a browser sends no token when it loads the page
-		if code, _, body := d.request(t, client, http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(body, token[8:24]) {
+	// a browser sends no token when it loads the page
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/"} {
+		if code, _, body := d.request(t, client, http.MethodGet, path, ""); code != http.StatusOK ||
+			strings.Contains(body, token[8:24]) {
 			t.Errorf("%s is answered %d: %.200s", path, code, body)
 		}
 	}
@@ -222,7 +234,8 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 	if resp.StatusCode != http.StatusBadRequest || strings.Contains(string(b), token[8:24]) {
 		t.Errorf("without TLS: %d %s", resp.StatusCode, b)
 	}
-	for host, want := range map[string]int{otherName: http.StatusOK, "evil.test": http.StatusForbidden, "10.0.0.1": http.StatusForbidden} {
+	for host, want := range map[string]int{otherName: http.StatusOK, "evil.test": http.StatusForbidden,
+		"10.0.0.1": http.StatusForbidden} {
 		r, err := http.NewRequest(http.MethodGet, d.at+"/", nil)
 		check(t, err)
 		r.Host = host
@@ -235,7 +248,8 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 	}
 }
 
-func (d *daemon) request(t *testing.T, client *http.Client, method, path, auth string) (code int, headers, body string) {
+func (d *daemon) request(t *testing.T, client *http.Client, method, path, auth string) (code int,
+	headers, body string) {
 	t.Helper()
 	r, err := http.NewRequest(method, d.at+path, nil)
 	check(t, err)

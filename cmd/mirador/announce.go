@@ -39,7 +39,8 @@ func (a *announcement) write(w io.Writer) {
 		fmt.Fprintf(w, "one of them:    %s\n", a.command(at+"/clusters/"+name))
 	}
 	if a.tokenFile != "" && a.tlsCert == "" {
-		fmt.Fprintln(w, "kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it")
+		fmt.Fprintln(w,
+			"kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it")
 	}
 	if len(a.clusters) == 0 && !hasFiles(a.folder) {
 		fmt.Fprintln(w, a.howToJoin(at))
@@ -53,7 +54,8 @@ func (a *announcement) command(at string) string {
 	case a.tokenFile != "" && a.tlsCert == "":
 		return fmt.Sprintf(`curl -H "Authorization: Bearer $(cat %s)" %s/api/v1/pods`, quoted(a.tokenFile), at)
 	case a.tokenFile != "":
-		return fmt.Sprintf("kubectl --server %s --certificate-authority %s --token %s get pods -A", at, quoted(a.tlsCert), secret)
+		return fmt.Sprintf("kubectl --server %s --certificate-authority %s --token %s get pods -A", at,
+			quoted(a.tlsCert), secret)
 	case a.tlsCert != "":
 		return fmt.Sprintf("kubectl --server %s --certificate-authority %s get pods -A", at, quoted(a.tlsCert))
 	}
@@ -114,11 +116,13 @@ func hasFiles(folder string) bool {
 func listenError(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen on %s: another program listens there, perhaps another mirador serve; end it, or choose another address with --listen", address)
+		return fmt.Errorf("listen on %s: another program listens there, perhaps another mirador serve; end it, or choose "+
+			"another address with --listen", address)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("listen on %s: this user may not listen there; choose a port above 1023 with --listen", address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listen on %s: this machine does not have that address; choose one of its own with --listen, or 127.0.0.1:8090", address)
+		return fmt.Errorf("listen on %s: this machine does not have that address; choose one of its own with --listen, "+
+			"or 127.0.0.1:8090", address)
 	}
 	return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
 }
@@ -127,7 +131,8 @@ func listenError(address string, err error) error {
 func (f *serveFlags) checkFiles() error {
 	if f.tlsCert != "" {
 		if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
-			return fmt.Errorf("read the certificate of --tls-cert and the key of --tls-key: %w; both are files of PEM", plainFileError(err))
+			return fmt.Errorf("read the certificate of --tls-cert and the key of --tls-key: %w; both are files of PEM",
+				plainFileError(err))
 		}
 	}
 	if f.folder == "" {
@@ -136,9 +141,11 @@ func (f *serveFlags) checkFiles() error {
 	info, err := os.Stat(f.folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--folder %s: there is no such folder; make it, and put a kubeconfig into it for each cluster", f.folder)
+		return fmt.Errorf("--folder %s: there is no such folder; make it, and put a kubeconfig into it for each cluster",
+			f.folder)
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("--folder %s: it is a file, not a folder; name the folder it is in, or give it with --kubeconfig", f.folder)
+		return fmt.Errorf("--folder %s: it is a file, not a folder; name the folder it is in, or give it with --kubeconfig",
+			f.folder)
 	case err == nil:
 		_, err = os.ReadDir(f.folder)
 	}

@@ -86,8 +86,10 @@ func churn(k *kubernetes.Clientset, ns string) error {
 	for i := range churned {
 		wg.Go(func() {
 			for n := 1; n <= churns && errs[i] == nil; n++ {
-				patch := fmt.Sprintf(`{"metadata":{"labels":{"done":"%v"}},"data":{"pad":"%s"}}`, n == churns, strings.Repeat(fmt.Sprintf("%06d ", i*churns+n), 1200))
-				_, errs[i] = k.CoreV1().ConfigMaps(ns).Patch(context.Background(), fmt.Sprintf("cm-%d", i), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+				patch := fmt.Sprintf(`{"metadata":{"labels":{"done":"%v"}},"data":{"pad":"%s"}}`, n == churns,
+					strings.Repeat(fmt.Sprintf("%06d ", i*churns+n), 1200))
+				_, errs[i] = k.CoreV1().ConfigMaps(ns).Patch(context.Background(), fmt.Sprintf("cm-%d", i), types.MergePatchType,
+					[]byte(patch), metav1.PatchOptions{})
 			}
 		})
 	}
@@ -126,7 +128,8 @@ func follows(body io.Reader) (events int, err error) {
 		m := e.Object.Metadata
 		n, err := strconv.Atoi(m.ResourceVersion)
 		if err != nil || n <= version[m.Name] {
-			return events, fmt.Errorf("%s of %s at %s comes after %d: %w", e.Type, m.Name, m.ResourceVersion, version[m.Name], err)
+			return events, fmt.Errorf("%s of %s at %s comes after %d: %w", e.Type, m.Name, m.ResourceVersion,
+				version[m.Name], err)
 		}
 		version[m.Name] = n
 		if m.Labels["done"] == "true" {
@@ -143,7 +146,8 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	_, k := clients(t, cluster)
 	ns := cluster.Namespace(t)
 	for i := range churned {
-		_, err := k.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%d", i)}}, metav1.CreateOptions{})
+		_, err := k.CoreV1().ConfigMaps(ns).Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%d", i)}}, metav1.CreateOptions{})
 		check(t, err)
 	}
 	p, config := certificate(t), filepath.Join(t.TempDir(), "config")
@@ -158,7 +162,8 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 		_, _, err := list(d.client, d.at+path)
 		check(t, err)
 	}
-	goroutines, descriptors, resident := d.gauge(t, "go_goroutines"), d.gauge(t, "process_open_fds"), d.gauge(t, "process_resident_memory_bytes")
+	goroutines, descriptors, resident := d.gauge(t, "go_goroutines"), d.gauge(t, "process_open_fds"), d.gauge(t,
+		"process_resident_memory_bytes")
 
 	sockets, streams := 10, 4
 	if os.Getenv("MIRADOR_NIGHTLY") != "" {
@@ -212,6 +217,7 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 			t.Errorf("watcher %d was cut off and sees a whole answer of %d bytes", i, n)
 		}
 	}
-	t.Logf("%d events of 8 KB in %v beside %d watchers that read nothing; resident %.0f MiB before and %.0f after; they had ended after %v; who read late got %d events and 410",
+	t.Logf("%d events of 8 KB in %v beside %d watchers that read nothing; resident %.0f MiB before and %.0f after; "+
+		"they had ended after %v; who read late got %d events and 410",
 		churned*churns, took.Round(time.Millisecond), len(stuck), resident/(1<<20), peak/(1<<20), gone.Round(time.Millisecond), read)
 }

@@ -16,9 +16,9 @@ import (
 // credentialsEvery is how often the files of the token and the certificate are read again.
 const credentialsEvery = 5 * time.Second
 
-// credentials follows the files of the token and the certificate, so that they can be replaced while the daemon runs. They
-// are read by their names each time: a Kubernetes Secret is replaced by a symbolic link that points elsewhere. What
-// cannot be used is logged once, without its content, and the last good one stays.
+// credentials follows the files of the token and the certificate, so that they can be replaced while the daemon runs.
+// They are read by their names each time: a Kubernetes Secret is replaced by a symbolic link that points elsewhere.
+// What cannot be used is logged once, without its content, and the last good one stays.
 type credentials struct {
 	tokenFile, certFile, keyFile string
 	setToken                     func(string) error
@@ -39,7 +39,8 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < 16 {
-		return "", fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | base64", path)
+		return "", fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | "+
+			"base64", path)
 	}
 	return token, nil
 }

@@ -31,11 +31,13 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 	}
 	first, second := certificate(t), certificate(t)
 	dir := t.TempDir()
-	secret(t, dir, "..1", map[string]string{"token": "the-first-token-of-all\n", "tls.crt": read(first.cert), "tls.key": read(first.key)})
+	secret(t, dir, "..1", map[string]string{"token": "the-first-token-of-all\n", "tls.crt": read(first.cert),
+		"tls.key": read(first.key)})
 	var log bytes.Buffer
 	var token string
-	c := &credentials{tokenFile: filepath.Join(dir, "token"), certFile: filepath.Join(dir, "tls.crt"), keyFile: filepath.Join(dir, "tls.key"),
-		token: "the-first-token-of-all", setToken: func(s string) error { token = s; return nil }, log: slog.New(slog.NewTextHandler(&log, nil))}
+	c := &credentials{tokenFile: filepath.Join(dir, "token"), certFile: filepath.Join(dir, "tls.crt"),
+		keyFile: filepath.Join(dir, "tls.key"),
+		token:   "the-first-token-of-all", setToken: func(s string) error { token = s; return nil }, log: slog.New(slog.NewTextHandler(&log, nil))}
 	check(t, c.load())
 	one, err := c.certificate(nil)
 	check(t, err)
@@ -44,7 +46,8 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 		t.Errorf("files that did not change were taken for new ones; the log says %q", log.String())
 	}
 
-	secret(t, dir, "..2", map[string]string{"token": "the-second-token-of-all", "tls.crt": read(second.cert), "tls.key": read(second.key)})
+	secret(t, dir, "..2", map[string]string{"token": "the-second-token-of-all", "tls.crt": read(second.cert),
+		"tls.key": read(second.key)})
 	c.look()
 	two, _ := c.certificate(nil)
 	if two == one || token != "the-second-token-of-all" {
@@ -52,7 +55,8 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 	}
 
 	log.Reset()
-	secret(t, dir, "..3", map[string]string{"token": "too-short", "tls.crt": read(first.cert), "tls.key": read(second.key)})
+	secret(t, dir, "..3", map[string]string{"token": "too-short", "tls.crt": read(first.cert),
+		"tls.key": read(second.key)})
 	c.look()
 	c.look()
 	if bad, _ := c.certificate(nil); bad != two || token != "the-second-token-of-all" {
@@ -68,7 +72,8 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 		t.Error("files that are gone have taken the credentials away")
 	}
 
-	secret(t, dir, "..4", map[string]string{"token": "the-fourth-token-of-all", "tls.crt": read(first.cert), "tls.key": read(first.key)})
+	secret(t, dir, "..4", map[string]string{"token": "the-fourth-token-of-all", "tls.crt": read(first.cert),
+		"tls.key": read(first.key)})
 	c.look()
 	if four, _ := c.certificate(nil); four == two || token != "the-fourth-token-of-all" {
 		t.Error("good files after bad ones are not taken")

@@ -365,8 +365,8 @@ func differs(got, want objects) string {
 	return strings.Join(out[:min(len(out), 3)], "; ")
 }
 
-// converging compares two states again and again while other tests write to the cluster: what is there at the first look
-// counts until the states have agreed on it once.
+// converging compares two states again and again while other tests write to the cluster: what is there at the first
+// look counts until the states have agreed on it once.
 type converging struct {
 	open map[string]bool // nil before the first look
 }
@@ -406,8 +406,10 @@ func TestWhatConvergesIsToldFromWhatDoesNot(t *testing.T) {
 	}{
 		{objects{"a": "1", "b": "1", "gone": "1", "stale": "1"}, objects{"a": "1", "b": "2", "new": "1", "stale": "2"},
 			"b is\n1\nand should be\n2; gone is there and should not be; new is missing"},
-		{objects{"b": "2", "stale": "1"}, objects{"a": "2", "b": "2", "new": "1", "stale": "2"}, "new is missing; stale is\n1\nand should be\n2"},
-		{objects{"new": "1", "stale": "1"}, objects{"b": "3", "new": "1", "newer": "1", "stale": "3"}, "stale is\n1\nand should be\n3"},
+		{objects{"b": "2", "stale": "1"}, objects{"a": "2", "b": "2", "new": "1", "stale": "2"},
+			"new is missing; stale is\n1\nand should be\n2"},
+		{objects{"new": "1", "stale": "1"}, objects{"b": "3", "new": "1", "newer": "1", "stale": "3"},
+			"stale is\n1\nand should be\n3"},
 		{objects{"stale": "3"}, objects{"stale": "3", "newer": "1"}, ""},
 	} {
 		if diff := c.differs(look.got, look.want); diff != look.diff {

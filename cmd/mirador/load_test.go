@@ -56,7 +56,8 @@ func asked(t *testing.T, log, user string, from, to time.Time) map[string]int {
 			ObjectRef                *struct{ Resource string }
 		}
 		check(t, json.Unmarshal(lines.Bytes(), &e))
-		if e.ImpersonatedUser.Username == user && e.ObjectRef != nil && !seen[e.AuditID] && e.RequestReceivedTimestamp.After(from) && e.RequestReceivedTimestamp.Before(to) {
+		if e.ImpersonatedUser.Username == user && e.ObjectRef != nil && !seen[e.AuditID] &&
+			e.RequestReceivedTimestamp.After(from) && e.RequestReceivedTimestamp.Before(to) {
 			seen[e.AuditID] = true
 			out[e.Verb]++
 		}
@@ -111,9 +112,11 @@ func mixed(ns string) []*read {
 	for base, namespace := range map[string]string{"/clusters/eu": ns, "/clusters/us": ns, "/fleet": "eu." + ns} {
 		in := base + "/api/v1/namespaces/" + namespace + "/configmaps"
 		for i := range 5 {
-			out = append(out, &read{path: fmt.Sprintf("%s/cm-%02d", in, i)}, &read{path: fmt.Sprintf("%s/cm-%02d", in, i), accept: asTables})
+			out = append(out, &read{path: fmt.Sprintf("%s/cm-%02d", in, i)},
+				&read{path: fmt.Sprintf("%s/cm-%02d", in, i), accept: asTables})
 		}
-		for _, q := range []string{"", "?limit=3", "?limit=1&labelSelector=even%3Dtrue", "?labelSelector=even%3Dtrue", "?labelSelector=even+in+(true,false),!none", "?fieldSelector=metadata.name%3Dcm-03",
+		for _, q := range []string{"", "?limit=3", "?limit=1&labelSelector=even%3Dtrue", "?labelSelector=even%3Dtrue",
+			"?labelSelector=even+in+(true,false),!none", "?fieldSelector=metadata.name%3Dcm-03",
 			"?fieldSelector=data.n%3D4", "?where=" + url.QueryEscape("object.data.n == '5' || metadata.name.endsWith('7')"), "?orderBy=data.n&limit=2", "?resourceVersion=0"} {
 			out = append(out, &read{path: in + q}, &read{path: in + q, accept: asTables}, &read{path: in + q, accept: asMetas})
 		}
@@ -121,11 +124,15 @@ func mixed(ns string) []*read {
 		if base == "/fleet" {
 			name = "eu.default"
 		}
-		out = append(out, &read{path: base + "/api/v1/namespaces?fieldSelector=metadata.name%3D" + name}, &read{path: base + "/api/v1/namespaces/" + name, accept: asTables}, &read{path: base + "/apis/apps/v1/deployments"},
-			&read{path: base + "/api/v1/namespaces/" + namespace + "/pods/none"}, &read{path: base + "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=5", accept: asTables},
+		out = append(out, &read{path: base + "/api/v1/namespaces?fieldSelector=metadata.name%3D" + name},
+			&read{path: base + "/api/v1/namespaces/" + name, accept: asTables}, &read{path: base + "/apis/apps/v1/deployments"},
+			&read{path: base + "/api/v1/namespaces/" + namespace + "/pods/none"},
+			&read{path: base + "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=5", accept: asTables},
 			&read{path: base + "/apis"}, &read{path: base + "/api/v1"}, &read{path: base + "/version"})
 		for _, accept := range []string{"", asTables, asMetas} {
-			out = append(out, &read{path: in + "?limit=4", accept: accept, pages: true}, &read{path: in + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=20", accept: accept, watch: true})
+			out = append(out, &read{path: in + "?limit=4", accept: accept, pages: true},
+				&read{path: in +
+					"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=20", accept: accept, watch: true})
 		}
 	}
 	return append(out, &read{path: "/readyz"}, &read{path: "/healthz"})
@@ -206,7 +213,8 @@ func untilSynced(body io.Reader) (all []byte, err error) {
 	}
 }
 
-// Other tests use the cluster at the same time; this daemon's user is its own, and so is the namespace it is asked about.
+// Other tests use the cluster at the same time; this daemon's user is its own, and so is the namespace it is asked
+// about.
 func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
@@ -214,8 +222,9 @@ func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
 	ns := cluster.Namespace(t)
 	for i := range 10 {
 		_, err := k.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%02d", i), Labels: map[string]string{"even": fmt.Sprint(i%2 == 0)}},
-			Data:       map[string]string{"n": fmt.Sprint(i)}}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%02d", i),
+				Labels: map[string]string{"even": fmt.Sprint(i%2 == 0)}},
+			Data: map[string]string{"n": fmt.Sprint(i)}}, metav1.CreateOptions{})
 		check(t, err)
 	}
 	const user = "mirador-under-load"
@@ -264,7 +273,8 @@ func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
 	took := time.Since(from)
 	during := asked(t, cluster.AuditLog(), user, from, time.Now())
 	before := asked(t, cluster.AuditLog(), user, begun, from)
-	t.Logf("%d reads, %d of them watches, of %d kinds took %v; the cluster was asked %v before them and %v during them", reads.Load(), watches.Load(), len(questions), took.Round(time.Millisecond), before, during)
+	t.Logf("%d reads, %d of them watches, of %d kinds took %v; the cluster was asked %v before them and %v during them",
+		reads.Load(), watches.Load(), len(questions), took.Round(time.Millisecond), before, during)
 	if before["list"]+before["watch"] < 80 {
 		t.Errorf("before the load the log has %v of ours: the test looks at the wrong place", before)
 	}

@@ -26,10 +26,12 @@ func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
 	for name, content := range map[string]string{
-		"wrong.yaml": "clusters: hello\n", "malformed.yaml": "a: [\n", "empty.yaml": "", "short": "secret-hunter2\n", "key": "no key\n",
-		"list.yaml":       "- a\n",
-		"kubeconfig.yaml": "apiVersion: v1\nkind: Config\ncurrent-context: eu\nclusters: [{name: eu, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: eu, user: {}}]\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
-		"other.yaml":      "apiVersion: v1\nkind: Config\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
+		"wrong.yaml": "clusters: hello\n", "malformed.yaml": "a: [\n", "empty.yaml": "",
+		"short": "secret-hunter2\n", "key": "no key\n",
+		"list.yaml": "- a\n",
+		"kubeconfig.yaml": "apiVersion: v1\nkind: Config\ncurrent-context: eu\nclusters: [{name: eu, cluster: {server: " +
+			"'http://127.0.0.1:1'}}]\nusers: [{name: eu, user: {}}]\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
+		"other.yaml": "apiVersion: v1\nkind: Config\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
 	} {
 		check(t, os.WriteFile(name, []byte(content), 0o600))
 	}
@@ -42,34 +44,50 @@ func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
 		{"", "read the kubeconfig " + dir + "/none: there is no such file" + kube},
 		{"--kubeconfig none.yaml", "read the kubeconfig none.yaml: there is no such file" + kube},
 		{"--kubeconfig clusters", "read the kubeconfig clusters: it is a folder, not a file" + kube},
-		{"--kubeconfig wrong.yaml", "read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type" + kube},
-		{"--kubeconfig malformed.yaml", "read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1" + kube},
-		{"--kubeconfig list.yaml", "read the kubeconfig list.yaml: it is no kubeconfig: it must be YAML or JSON with the fields clusters, users and contexts" + kube},
-		{"--kubeconfig empty.yaml", "the kubeconfig empty.yaml has no current context; name one with --context, or take all with --all-contexts"},
-		{"--kubeconfig kubeconfig.yaml --context us", `read the kubeconfig kubeconfig.yaml: the kubeconfig has no context "us"; it has: eu`},
-		{"--kubeconfig other.yaml --all-contexts", `context "eu" names the cluster "eu", which the kubeconfig does not have`},
+		{"--kubeconfig wrong.yaml",
+			"read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type" + kube},
+		{"--kubeconfig malformed.yaml", "read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1" +
+			kube},
+		{"--kubeconfig list.yaml",
+			"read the kubeconfig list.yaml: it is no kubeconfig: it must be YAML or JSON with the fields clusters, users " +
+				"and contexts" + kube},
+		{"--kubeconfig empty.yaml",
+			"the kubeconfig empty.yaml has no current context; name one with --context, or take all with --all-contexts"},
+		{"--kubeconfig kubeconfig.yaml --context us",
+			`read the kubeconfig kubeconfig.yaml: the kubeconfig has no context "us"; it has: eu`},
+		{"--kubeconfig other.yaml --all-contexts",
+			`context "eu" names the cluster "eu", which the kubeconfig does not have`},
 		{"--folder none", "--folder none: there is no such folder; make it, and put a kubeconfig into it for each cluster"},
 		{"--folder key", "--folder key: it is a file, not a folder; name the folder it is in, or give it with --kubeconfig"},
 		{"--folder clusters --listen 8090", `listen on "8090": it is no address; write host:port, such as 127.0.0.1:8090`},
-		{"--folder clusters --listen 0.0.0.0:0", `which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1`},
-		{"--folder clusters --listen " + taken.Addr().String(), "another program listens there, perhaps another mirador serve; end it, or choose another address with --listen"},
-		{"--folder clusters --listen 192.0.2.1:1 --tls-cert key", "--tls-cert and --tls-key go together; give both, or none to serve plain http on this machine"},
-		{"--folder clusters --tls-cert none --tls-key none", "read the certificate of --tls-cert and the key of --tls-key: none: no such file or directory; both are files of PEM"},
+		{"--folder clusters --listen 0.0.0.0:0",
+			`which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1`},
+		{"--folder clusters --listen " + taken.Addr().String(),
+			"another program listens there, perhaps another mirador serve; end it, or choose another address with --listen"},
+		{"--folder clusters --listen 192.0.2.1:1 --tls-cert key",
+			"--tls-cert and --tls-key go together; give both, or none to serve plain http on this machine"},
+		{"--folder clusters --tls-cert none --tls-key none",
+			"read the certificate of --tls-cert and the key of --tls-key: none: no such file or directory; both are files " +
+				"of PEM"},
 		{"--folder clusters --tls-cert key --tls-key key", "read the certificate of --tls-cert and the key of --tls-key: "},
 		{"--folder clusters --token-file none", "read the token of --token-file: none: no such file or directory"},
 		{"--folder clusters --token-file short", "the token in short is shorter than 16 characters; make one with: "},
 		{"--folder clusters --log-format xml", `--log-format is text or json, not "xml"`},
-		{"--folder clusters --include [", `"[" is no pattern of resources; write it as pods, deployments.apps, *.example.com or *`},
+		{"--folder clusters --include [",
+			`"[" is no pattern of resources; write it as pods, deployments.apps, *.example.com or *`},
 		{"--folder clusters --state malformed.yaml", "read the state file malformed.yaml: "},
-		{"--max-objects abc", `--max-objects is "abc"; a whole number such as 1000000 is expected; see mirador serve --help`},
-		{"--history-age 5", `--history-age is "5"; a duration such as 30s, 10m or 1h30m is expected; see mirador serve --help`},
+		{"--max-objects abc",
+			`--max-objects is "abc"; a whole number such as 1000000 is expected; see mirador serve --help`},
+		{"--history-age 5",
+			`--history-age is "5"; a duration such as 30s, 10m or 1h30m is expected; see mirador serve --help`},
 		{"--secrets=maybe", `--secrets is "maybe"; true or false is expected; see mirador serve --help`},
 		{"--nope", "unknown flag: --nope; see mirador serve --help"},
 		{"clusters", `unknown command "clusters" for "mirador serve"; see mirador --help`},
 		{"--config none.yaml", "read the config file: none.yaml: no such file or directory; --config names it"},
 	} {
 		code, said := saidBy(t, append([]string{"serve"}, strings.Fields(c.args)...)...)
-		if want := 1 + btoi(!strings.Contains(c.args, taken.Addr().String())); code != want || !strings.HasPrefix(said, "mirador: ") || !strings.Contains(said, c.want) ||
+		if want := 1 + btoi(!strings.Contains(c.args, taken.Addr().String())); code != want ||
+			!strings.HasPrefix(said, "mirador: ") || !strings.Contains(said, c.want) ||
 			strings.Count(said, "\n") != 1 || strings.Contains(said, "hunter2") || strings.Contains(said, "unmarshal") {
 			t.Errorf("mirador serve %s: exit code %d, and %swant %s", c.args, code, said, c.want)
 		}
@@ -97,13 +115,15 @@ all clusters:   kubectl --server http://127.0.0.1:8090/fleet get pods -A
 one of them:    kubectl --server http://127.0.0.1:8090/clusters/eu get pods -A
 one of them:    kubectl --server http://127.0.0.1:8090/clusters/us get pods -A
 `},
-		"a token without TLS, which kubectl would not send": {announcement{address: here, tokenFile: "my token", clusters: []string{"eu"}}, `
+		"a token without TLS, which kubectl would not send": {announcement{address: here, tokenFile: "my token",
+			clusters: []string{"eu"}}, `
 the page:       http://127.0.0.1:8090/
 all clusters:   curl -H "Authorization: Bearer $(cat 'my token')" http://127.0.0.1:8090/fleet/api/v1/pods
 one of them:    curl -H "Authorization: Bearer $(cat 'my token')" http://127.0.0.1:8090/clusters/eu/api/v1/pods
 kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it
 `},
-		"other machines": {announcement{address: everywhere, hosts: []string{"mirror.test"}, tlsCert: "tls.crt", tokenFile: "token", clusters: []string{"eu"}}, `
+		"other machines": {announcement{address: everywhere, hosts: []string{"mirror.test"}, tlsCert: "tls.crt",
+			tokenFile: "token", clusters: []string{"eu"}}, `
 the page:       https://mirror.test:8443/
 all clusters:   kubectl --server https://mirror.test:8443/fleet --certificate-authority tls.crt --token "$(cat token)" get pods -A
 one of them:    kubectl --server https://mirror.test:8443/clusters/eu --certificate-authority tls.crt --token "$(cat token)" get pods -A
@@ -144,7 +164,8 @@ func TestServeWithAnEmptyFolderSaysWhatToDo(t *testing.T) {
 	out := &firstWrite{when: "no clusters yet: put a kubeconfig into ", then: cancel}
 	root.SetOut(out)
 	root.SetErr(out)
-	if code := runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", "127.0.0.1:0"}); code != 0 || !out.seen {
+	if code := runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", "127.0.0.1:0"}); code != 0 ||
+		!out.seen {
 		t.Errorf("exit code %d, and\n%s", code, out.b.String())
 	}
 }

@@ -26,7 +26,8 @@ func newMetrics(fl *fleet.Fleet) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), pipelines} {
+	for _, c := range []prometheus.Collector{collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), pipelines} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

@@ -89,7 +89,8 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 
 func (d *service) webServer() *http.Server {
 	web := &http.Server{Handler: d.server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn), Protocols: new(http.Protocols)}
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(),
+			slog.LevelWarn), Protocols: new(http.Protocols)}
 	web.Protocols.SetHTTP1(true)
 	web.Protocols.SetHTTP2(true)
 	if d.files.certFile != "" {

@@ -44,7 +44,8 @@ func inMemory(t *testing.T, names ...string) *fleet.Fleet {
 	check(t, err)
 	for _, name := range names {
 		cluster := informertest.NewServer()
-		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "web", "name": name}}
+		pod := map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"namespace": "web", "name": name}}
 		_, err := cluster.Create(&unstructured.Unstructured{Object: pod})
 		check(t, err)
 		cfg, stop := informertest.Pipe(cluster)
@@ -151,7 +152,8 @@ func (d *daemon) reloads(t *testing.T, client *http.Client, write func(token str
 			}
 			return ""
 		})
-		if code, _, _ := d.request(t, client, http.MethodGet, "/clusters", "Bearer "+step.before); code != http.StatusUnauthorized {
+		if code, _, _ := d.request(t, client, http.MethodGet, "/clusters",
+			"Bearer "+step.before); code != http.StatusUnauthorized {
 			t.Errorf("the token that was replaced is answered %d", code)
 		}
 	}

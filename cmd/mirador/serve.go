@@ -78,26 +78,40 @@ A flag counts before the environment, and that before the file.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`, which is followed: new credentials are used (default: $KUBECONFIG, or ~/.kube/config)")
-	flags.StringSliceVar(&f.contexts, "context", nil, "`context` of the kubeconfig to mirror, may be repeated (default: the current one)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig `file`, which is followed: new credentials are used (default: $KUBECONFIG, or ~/.kube/config)")
+	flags.StringSliceVar(&f.contexts, "context", nil,
+		"`context` of the kubeconfig to mirror, may be repeated (default: the current one)")
 	flags.BoolVar(&f.allContexts, "all-contexts", false, "mirror every context of the kubeconfig")
-	flags.StringVar(&f.folder, "folder", "", "`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other credentials changes no more than those")
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", "`address` to serve on; any but this machine's own needs a certificate and a token")
+	flags.StringVar(&f.folder, "folder", "",
+		"`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other "+
+			"credentials changes no more than those")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
+		"`address` to serve on; any but this machine's own needs a certificate and a token")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that is asked of clients")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
-	flags.StringSliceVar(&f.include, "include", nil, "`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
+	flags.StringSliceVar(&f.include, "include", nil,
+		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
 	flags.StringSliceVar(&f.exclude, "exclude", nil, "`pattern` of resources to leave out")
 	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too")
-	flags.StringVar(&f.stateFile, "state", "", "`file` that remembers clusters which joined at run time, with their credentials")
-	flags.IntVar(&f.historyBytes, "history-bytes", 0, "`bytes` of recent changes to keep for each resource (default 8 MiB)")
+	flags.StringVar(&f.stateFile, "state", "",
+		"`file` that remembers clusters which joined at run time, with their credentials")
+	flags.IntVar(&f.historyBytes, "history-bytes", 0,
+		"`bytes` of recent changes to keep for each resource (default 8 MiB)")
 	flags.DurationVar(&f.historyAge, "history-age", 0, "how long recent changes are kept (default 10m)")
-	flags.Int64Var(&f.limits.Objects, "max-objects", 0, "`objects` to hold of one resource of a cluster; one that has more is let go of and tried again later (default 1000000)")
-	flags.Int64Var(&f.limits.Bytes, "max-bytes", 0, "`bytes` of memory to hold of one resource of a cluster (default 1 GiB)")
-	flags.Int64Var(&f.limits.ClusterObjects, "max-cluster-objects", 0, "`objects` to hold of one cluster (default 4000000)")
-	flags.Int64Var(&f.limits.ClusterBytes, "max-cluster-bytes", 0, "`bytes` of memory to hold of one cluster (default 4 GiB)")
-	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second, "how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
+	flags.Int64Var(&f.limits.Objects, "max-objects", 0,
+		"`objects` to hold of one resource of a cluster; one that has more is let go of and tried again later (default "+
+			"1000000)")
+	flags.Int64Var(&f.limits.Bytes, "max-bytes", 0,
+		"`bytes` of memory to hold of one resource of a cluster (default 1 GiB)")
+	flags.Int64Var(&f.limits.ClusterObjects, "max-cluster-objects", 0,
+		"`objects` to hold of one cluster (default 4000000)")
+	flags.Int64Var(&f.limits.ClusterBytes, "max-cluster-bytes", 0,
+		"`bytes` of memory to hold of one cluster (default 4 GiB)")
+	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second,
+		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
 	return cmd
@@ -118,7 +132,8 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 func (f *serveFlags) access() (server.Access, error) {
 	a := server.Access{Hosts: f.hosts}
 	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return a, usageError{errors.New("--tls-cert and --tls-key go together; give both, or none to serve plain http on this machine")}
+		return a, usageError{errors.New("--tls-cert and --tls-key go together; give both, or none to serve plain http on " +
+			"this machine")}
 	}
 	if f.tokenFile != "" {
 		token, err := readToken(f.tokenFile)
@@ -159,7 +174,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler(), StartGrace: f.grace()})
+	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler(),
+		StartGrace: f.grace()})
 	if err != nil {
 		return err
 	}
@@ -173,7 +189,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return listenError(f.listen, err)
 	}
-	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert, tokenFile: f.tokenFile, folder: f.folder}
+	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert,
+		tokenFile: f.tokenFile, folder: f.folder}
 	for _, c := range fl.Clusters() {
 		say.clusters = append(say.clusters, c.Name())
 	}
@@ -229,7 +246,8 @@ func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 			}
 			return nil, fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
 		case cfg.CurrentContext == "":
-			return nil, fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with --all-contexts", path)
+			return nil, fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with "+
+				"--all-contexts", path)
 		}
 		contexts = []string{cfg.CurrentContext}
 	}

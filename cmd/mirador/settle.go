@@ -38,11 +38,13 @@ func settle(flags *pflag.FlagSet, env func(string) (string, bool), file string) 
 		case f.Changed || !settable(f):
 		case text != "":
 			if err := flags.Set(f.Name, text); err != nil {
-				failed = append(failed, fmt.Errorf("the environment variable %s is %q; %s is expected", variable(f.Name), text, cli.Expected(f)))
+				failed = append(failed, fmt.Errorf("the environment variable %s is %q; %s is expected", variable(f.Name),
+					text, cli.Expected(f)))
 			}
 		case inFile:
 			if !setFromFile(flags, f, value) {
-				failed = append(failed, fmt.Errorf("the config file %s: %s is %s; %s is expected", file, f.Name, shown(value), cli.Expected(f)))
+				failed = append(failed, fmt.Errorf("the config file %s: %s is %s; %s is expected", file, f.Name,
+					shown(value), cli.Expected(f)))
 			}
 		}
 	})
@@ -64,13 +66,16 @@ func readConfig(file string) (map[string]any, error) {
 	}
 	var given map[string]any
 	// Numbers stay as they are written: a float64 would print 1000000 as 1e+06.
-	if err := yaml.UnmarshalStrict(b, &given, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }); err != nil {
-		text := strings.Join(strings.Fields(strings.NewReplacer("error converting YAML to JSON: ", "", "yaml: ", "", "unmarshal errors: ", "").Replace(err.Error())), " ")
+	if err := yaml.UnmarshalStrict(b, &given,
+		func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }); err != nil {
+		text := strings.Join(strings.Fields(strings.NewReplacer("error converting YAML to JSON: ", "", "yaml: ", "",
+			"unmarshal errors: ", "").Replace(err.Error())), " ")
 		if strings.Contains(text, "cannot unmarshal") {
 			text = "it is not a mapping"
 		}
-		return nil, fmt.Errorf("the config file %s cannot be used: %s; write a line for each flag, such as \"listen: 127.0.0.1:8090\"",
-			file, strings.TrimPrefix(text, "unmarshal errors: "))
+		return nil,
+			fmt.Errorf("the config file %s cannot be used: %s; write a line for each flag, such as \"listen: 127.0.0.1:8090\"",
+				file, strings.TrimPrefix(text, "unmarshal errors: "))
 	}
 	return given, nil
 }

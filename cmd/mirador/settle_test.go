@@ -35,7 +35,8 @@ func flagSet(args ...string) (*pflag.FlagSet, *struct {
 
 func TestAFlagCountsBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flags.yaml")
-	if err := os.WriteFile(file, []byte("listen: of the file\nallow-host: [a, b]\nhistory-age: 5m\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: of the file\nallow-host: [a, b]\nhistory-age: 5m\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	vars := map[string]string{"MIRADOR_LISTEN": "of the environment", "MIRADOR_CONFIG": file}
@@ -127,12 +128,14 @@ func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
 	} {
 		file := written(t, content+"\n")
 		err := settle(newServe().Flags(), noEnv, file)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v\nwant the file and %q", content, err, want)
 		}
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if err := settle(newServe().Flags(), noEnv, none); err == nil || err.Error() != "read the config file: "+none+": no such file or directory; --config names it" {
+	if err := settle(newServe().Flags(), noEnv, none); err == nil ||
+		err.Error() != "read the config file: "+none+": no such file or directory; --config names it" {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

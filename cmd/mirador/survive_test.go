@@ -37,7 +37,8 @@ type writer struct {
 // step makes one change: things come, change and go.
 func (w *writer) step(ctx context.Context) error {
 	name := func(i int) string { return fmt.Sprintf("cm-%03d", i%40) }
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(w.n), Labels: map[string]string{"even": fmt.Sprint(w.n%2 == 0)}},
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(w.n),
+		Labels: map[string]string{"even": fmt.Sprint(w.n%2 == 0)}},
 		Data: map[string]string{"n": fmt.Sprint(w.n)}}
 	w.n++
 	_, err := w.api.Update(ctx, cm, metav1.UpdateOptions{})
@@ -109,7 +110,8 @@ func (c *crowd) read(t *testing.T, base, namespace string) {
 
 func (c *crowd) watch(t *testing.T, base string) {
 	for {
-		resp, err := c.d.client.Get(c.d.at + base + "/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1")
+		resp, err := c.d.client.Get(c.d.at + base +
+			"/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1")
 		if c.gone(t, "watch", err) {
 			if err == nil {
 				resp.Body.Close()
@@ -120,7 +122,8 @@ func (c *crowd) watch(t *testing.T, base string) {
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			var e metav1.WatchEvent
-			if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Type == "ERROR" && !strings.Contains(string(e.Object.Raw), `"code":410`) {
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil ||
+				e.Type == "ERROR" && !strings.Contains(string(e.Object.Raw), `"code":410`) {
 				c.gone(t, "watch", fmt.Errorf("%.200s: %w", lines.Bytes(), errors.Join(err)))
 			}
 			c.mu.Lock()
@@ -316,7 +319,9 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 			gone++
 		}
 	}
-	t.Logf("%d clusters were back after %v, and stock informers knew the truth after %v; of the versions from before the kill %d are gone and %d went on; %d lists were read, two of them in at most %v, and %d events watched in %v before it",
+	t.Logf("%d clusters were back after %v, and stock informers knew the truth after %v; of the versions from before "+
+		"the kill %d are gone and %d went on; %d lists were read, two of them in at most %v, and %d events watched in %v "+
+		"before it",
 		len(members), ready.Round(time.Millisecond), informedAfter.Round(time.Millisecond), gone, went, len(c.sights), c.slowest.Round(time.Millisecond), c.watched, loaded.Round(time.Millisecond))
 }
 
@@ -328,7 +333,8 @@ func (s *sight) goesOn(t *testing.T, d *daemon, ns string) bool {
 		ns = "eu." + ns
 	}
 	path := s.base + "/api/v1/namespaces/" + ns + "/configmaps"
-	if code, b, err := d.get(path + "?limit=1&continue=" + url.QueryEscape(s.token)); s.token != "" && (err != nil || code != http.StatusGone) {
+	if code, b, err := d.get(path + "?limit=1&continue=" + url.QueryEscape(s.token)); s.token != "" &&
+		(err != nil || code != http.StatusGone) {
 		t.Errorf("a page of before the kill: %d, %v: %.200s", code, err, b)
 	}
 	got, _, err := list(d.client, d.at+path+"?resourceVersionMatch=Exact&resourceVersion="+s.version)
@@ -359,7 +365,8 @@ func (s *sight) goesOn(t *testing.T, d *daemon, ns string) bool {
 	now := versions(s.objects)
 	for differs(now, versions(want)) != "" {
 		if !lines.Scan() {
-			t.Errorf("%s from %s does not lead to the truth: %v; %s", path, s.version, lines.Err(), differs(now, versions(want)))
+			t.Errorf("%s from %s does not lead to the truth: %v; %s", path, s.version, lines.Err(),
+				differs(now, versions(want)))
 			return true
 		}
 		var e metav1.WatchEvent

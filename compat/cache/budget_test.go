@@ -16,7 +16,8 @@ import (
 )
 
 // TestBudget_AllocationsAnEvent holds what a change of a pod allocates from the watch to the last of the handlers. How
-// many there are makes no difference. What else the process does can only add to it, so the least of three parts counts.
+// many there are makes no difference. What else the process does can only add to it, so the least of three parts
+// counts.
 func TestBudget_AllocationsAnEvent(t *testing.T) {
 	const pods, rounds, budget = 50, 1 + 3*6, 2.4
 	for _, handlers := range []int{1, 10} {
@@ -33,7 +34,8 @@ func TestBudget_AllocationsAnEvent(t *testing.T) {
 					}
 				}
 				f := holding("1", states[0]...)
-				i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+				i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0,
+					cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 				var seen atomic.Int64
 				all := make(chan struct{}, 1)
 				for range handlers {

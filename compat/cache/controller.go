@@ -125,7 +125,8 @@ func (c *controller) process(ctx context.Context) {
 		case errors.Is(err, ErrFIFOClosed):
 			return
 		case err != nil:
-			utilruntime.HandleErrorWithContext(ctx, err, "Processing what was queued failed", "type", c.config.ObjectDescription)
+			utilruntime.HandleErrorWithContext(ctx, err, "Processing what was queued failed", "type",
+				c.config.ObjectDescription)
 		}
 	}
 }

@@ -60,8 +60,11 @@ func TestAControllerReportsListsThatFail(t *testing.T) {
 		var heard []string
 		running(t, cache.New(&cache.Config{
 			Queue: cache.NewDeltaFIFO(cache.MetaNamespaceKeyFunc, nil), ListerWatcher: f, ObjectType: &corev1.Pod{},
-			Process:           func(any, bool) error { return nil },
-			WatchErrorHandler: func(r *cache.Reflector, err error) { heard = append(heard, r.TypeDescription()+": "+err.Error()) },
+			Process: func(any, bool) error { return nil },
+			WatchErrorHandler: func(r *cache.Reflector,
+				err error) {
+				heard = append(heard, r.TypeDescription()+": "+err.Error())
+			},
 		}).RunWithContext)
 		same(t, "heard", heard, "*v1.Pod: failed to list *v1.Pod: no")
 	})

@@ -70,7 +70,8 @@ func (p *FakeExpirationPolicy) IsExpired(e *TimestampedEntry) bool {
 
 // NewFakeExpirationStore makes a store with the caller's clock that tells a channel
 // what expired, for tests.
-func NewFakeExpirationStore(keyFunc KeyFunc, deletedKeys chan<- string, policy ExpirationPolicy, clock clock.Clock) Store {
+func NewFakeExpirationStore(keyFunc KeyFunc, deletedKeys chan<- string, policy ExpirationPolicy,
+	clock clock.Clock) Store {
 	c := &ExpirationCache{shelf: newShelf(nil), key: keyFunc, clock: clock, policy: policy}
 	if deletedKeys != nil {
 		c.expired = func(key string) { deletedKeys <- key }

@@ -76,7 +76,8 @@ func (f *fake) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
 	said := fmt.Sprintf("watch rv=%q", o.ResourceVersion)
 	if o.SendInitialEvents != nil {
-		said = fmt.Sprintf("watchlist rv=%q match=%s bookmarks=%v", o.ResourceVersion, o.ResourceVersionMatch, o.AllowWatchBookmarks)
+		said = fmt.Sprintf("watchlist rv=%q match=%s bookmarks=%v", o.ResourceVersion, o.ResourceVersionMatch,
+			o.AllowWatchBookmarks)
 	}
 	f.asked = append(f.asked, said)
 	answer := f.watch

@@ -83,7 +83,8 @@ func NewListWatchFromClient(c Getter, resource, namespace string, fieldSelector 
 
 // NewFilteredListWatchFromClient is NewListWatchFromClient with a function that
 // changes the options of each request.
-func NewFilteredListWatchFromClient(c Getter, resource, namespace string, optionsModifier func(options *metav1.ListOptions)) *ListWatch {
+func NewFilteredListWatchFromClient(c Getter, resource, namespace string,
+	optionsModifier func(options *metav1.ListOptions)) *ListWatch {
 	return clientgo.NewFilteredListWatchFromClient(c, resource, namespace, optionsModifier)
 }
 
@@ -105,7 +106,8 @@ func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 }
 
 // NewRetryWithDeadline says how long to go on trying after errors of one kind.
-func NewRetryWithDeadline(maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock) RetryWithDeadline {
+func NewRetryWithDeadline(maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool,
+	clock clock.Clock) RetryWithDeadline {
 	return clientgo.NewRetryWithDeadline(maxRetryDuration, minResetPeriod, isRetryable, clock)
 }
 
@@ -143,12 +145,14 @@ func ResetInformerNamesForTesting() { clientgo.ResetInformerNamesForTesting() }
 func SetReflectorMetricsProvider(p MetricsProvider) { clientgo.SetReflectorMetricsProvider(p) }
 
 // NewIntegerResourceVersionMutationCache makes client-go's MutationCache.
-func NewIntegerResourceVersionMutationCache(logger klog.Logger, backingCache Store, indexer Indexer, ttl time.Duration, includeAdds bool) MutationCache {
+func NewIntegerResourceVersionMutationCache(logger klog.Logger, backingCache Store, indexer Indexer, ttl time.Duration,
+	includeAdds bool) MutationCache {
 	return clientgo.NewIntegerResourceVersionMutationCache(logger, backingCache, indexer, ttl, includeAdds)
 }
 
 // NewIntegerResourceVersionMutationCacheWithOptions makes client-go's MutationCache.
-func NewIntegerResourceVersionMutationCacheWithOptions(logger klog.Logger, backingCache Store, options MutationCacheOptions) MutationCache {
+func NewIntegerResourceVersionMutationCacheWithOptions(logger klog.Logger, backingCache Store,
+	options MutationCacheOptions) MutationCache {
 	return clientgo.NewIntegerResourceVersionMutationCacheWithOptions(logger, backingCache, options)
 }
 

@@ -14,27 +14,35 @@ func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 }
 
 // NewInformer is NewInformerWithOptions for the usual case.
-func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
+func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration,
+	h ResourceEventHandler) (Store, Controller) {
 	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h})
 }
 
 // NewIndexerInformer is NewInformer with indexes.
-func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
-	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Indexers: indexers})
+func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler,
+	indexers Indexers) (Indexer, Controller) {
+	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
+		Indexers: indexers})
 }
 
 // NewTransformingInformer is NewInformer with a transform.
-func NewTransformingInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, transformer TransformFunc) (Store, Controller) {
-	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Transform: transformer})
+func NewTransformingInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration,
+	h ResourceEventHandler, transformer TransformFunc) (Store, Controller) {
+	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
+		Transform: transformer})
 }
 
 // NewTransformingIndexerInformer is NewInformer with indexes and a transform.
-func NewTransformingIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers, transformer TransformFunc) (Indexer, Controller) {
-	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Indexers: indexers, Transform: transformer})
+func NewTransformingIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration,
+	h ResourceEventHandler, indexers Indexers, transformer TransformFunc) (Indexer, Controller) {
+	return newInformer(InformerOptions{ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
+		Indexers: indexers, Transform: transformer})
 }
 
 func newInformer(o InformerOptions) (Indexer, Controller) {
-	store := NewIndexer(DeletionHandlingMetaNamespaceKeyFunc, o.Indexers, WithStoreMetrics(o.Identifier, o.InformerMetricsProvider))
+	store := NewIndexer(DeletionHandlingMetaNamespaceKeyFunc, o.Indexers,
+		WithStoreMetrics(o.Identifier, o.InformerMetricsProvider))
 	logger := klog.Background()
 	if o.Logger != nil {
 		logger = *o.Logger

@@ -79,7 +79,8 @@ func (s *lwSource) streamError(err error) error {
 // client-go's stream makes one of a connection that a ping found dead, and of that only
 // the text is left. What was told before it is sound, so the place is not lost.
 func connectionLost(err error) bool {
-	return apierrors.HasStatusCause(err, "ClientWatchDecoding") && strings.Contains(err.Error(), "http2: client connection lost")
+	return apierrors.HasStatusCause(err, "ClientWatchDecoding") &&
+		strings.Contains(err.Error(), "http2: client connection lost")
 }
 
 // watchError classifies what a plain Watch returned. Where the server is known to
@@ -117,7 +118,8 @@ func (s *lwSource) initialError(err error) error {
 // passing reports whether an error says that the server, or the way to it, is in
 // trouble, and nothing about the request.
 func passing(err error) bool {
-	if apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) {
+	if apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) {
 		return true
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -76,7 +76,8 @@ func TestAListWatchThatSaysItCanStreamIsStreamed(t *testing.T) {
 		if i.HasSynced() {
 			t.Error("synced before the bookmark")
 		}
-		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9",
+			Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 		w.Action(watch.Bookmark, end)
 		w.Modify(pod("a", "11"))
 		synctest.Wait()
@@ -96,7 +97,9 @@ func TestAnErrorRightBehindTheInitialStateIsNotOverlooked(t *testing.T) {
 			w := watch.NewFakeWithChanSize(100, false)
 			once.Do(func() {
 				w.Add(pod("a", "5"))
-				w.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+				w.Action(watch.Bookmark,
+					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9",
+						Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 				w.Modify(pod("a", "11"))
 				w.Error(expired())
 				w.Modify(pod("a", "12")) // nobody vouches for what comes behind an error
@@ -169,18 +172,20 @@ func TestTheStateIsReadAgainOnlyWhereThePlaceMayBeLost(t *testing.T) {
 		first func(*fake) (watch.Interface, error)
 		then  []string
 	}{
-		"refused connection":        {failed(syscall.ECONNREFUSED), []string{goOn}},
-		"too many requests":         {failed(apierrors.NewTooManyRequests("later", 1)), []string{goOn}},
-		"unavailable":               {failed(apierrors.NewServiceUnavailable("away")), []string{goOn}},
-		"expired":                   {failed(apierrors.NewResourceExpired("old")), []string{again, goOn}},
-		"forbidden":                 {failed(apierrors.NewForbidden(schema.GroupResource{}, "", nil)), []string{again, goOn}},
-		"an error nobody heard of":  {failed(errors.New("what?")), []string{again, goOn}},
-		"neither watch nor error":   {failed(nil), []string{again, goOn}},
-		"ends at once":              {ended(), []string{again, goOn}},
-		"ends after an event":       {ended(watch.Event{Type: watch.Added, Object: pod("b", "10")}), []string{goOn}},
-		"stream expired":            {ended(status(apierrors.NewResourceExpired("old"))), []string{again, goOn}},
-		"stream throttled":          {ended(status(apierrors.NewTooManyRequests("later", 1))), []string{goOn}},
-		"stream of a broken object": {ended(status(apierrors.NewInternalError(errors.New("cannot read")))), []string{again, goOn}},
+		"refused connection": {failed(syscall.ECONNREFUSED), []string{goOn}},
+		"too many requests":  {failed(apierrors.NewTooManyRequests("later", 1)), []string{goOn}},
+		"unavailable":        {failed(apierrors.NewServiceUnavailable("away")), []string{goOn}},
+		"expired":            {failed(apierrors.NewResourceExpired("old")), []string{again, goOn}},
+		"forbidden": {failed(apierrors.NewForbidden(schema.GroupResource{}, "", nil)),
+			[]string{again, goOn}},
+		"an error nobody heard of": {failed(errors.New("what?")), []string{again, goOn}},
+		"neither watch nor error":  {failed(nil), []string{again, goOn}},
+		"ends at once":             {ended(), []string{again, goOn}},
+		"ends after an event":      {ended(watch.Event{Type: watch.Added, Object: pod("b", "10")}), []string{goOn}},
+		"stream expired":           {ended(status(apierrors.NewResourceExpired("old"))), []string{again, goOn}},
+		"stream throttled":         {ended(status(apierrors.NewTooManyRequests("later", 1))), []string{goOn}},
+		"stream of a broken object": {ended(status(apierrors.NewInternalError(errors.New("cannot read")))),
+			[]string{again, goOn}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,9 +230,11 @@ func TestPagesThatExpireAreTakenInOnePiece(t *testing.T) {
 			case o.Continue != "":
 				return nil, apierrors.NewResourceExpired("the page is gone")
 			case o.Limit != 0:
-				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10", Continue: "next"}, Items: []corev1.Pod{*pod("gone", "1")}}, nil
+				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10", Continue: "next"},
+					Items: []corev1.Pod{*pod("gone", "1")}}, nil
 			}
-			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "11"}, Items: []corev1.Pod{*pod("a", "5"), *pod("b", "6")}}, nil
+			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "11"},
+				Items: []corev1.Pod{*pod("a", "5"), *pod("b", "6")}}, nil
 		}
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		started(t, i)
@@ -358,7 +365,8 @@ func TestTheErrorHandlerHearsOfListsAndWatchesThatFailAndGetsAReflector(t *testi
 		time.Sleep(2 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(heard) < 2 || !strings.Contains(heard[0], "*v1.Pod *v1.Pod: failed to list *v1.Pod: access denied") || !strings.Contains(heard[1], "forbidden") {
+		if len(heard) < 2 || !strings.Contains(heard[0], "*v1.Pod *v1.Pod: failed to list *v1.Pod: access denied") ||
+			!strings.Contains(heard[1], "forbidden") {
 			t.Errorf("heard %q", heard)
 		}
 		if err := i.SetWatchErrorHandler(nil); err == nil {

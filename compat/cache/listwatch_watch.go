@@ -126,7 +126,8 @@ func (e *events) closed() error {
 	case e.initial && e.heard > 0:
 		// Cut off in the middle: worth another try, once.
 		if e.src.cutShort++; e.src.cutShort%2 == 1 {
-			return &source.Error{Reason: source.Unavailable, Err: fmt.Errorf("the watch ended before its initial state was complete: %w", io.ErrUnexpectedEOF)}
+			return &source.Error{Reason: source.Unavailable,
+				Err: fmt.Errorf("the watch ended before its initial state was complete: %w", io.ErrUnexpectedEOF)}
 		}
 		return io.EOF
 	case e.heard == 0 && time.Since(e.opened) < shortWatch:

@@ -109,7 +109,8 @@ func (d *detector) compare() {
 	d.mu.Unlock()
 	for _, w := range all {
 		if !reflect.DeepEqual(w.obj, w.was) {
-			d.fail(fmt.Sprintf("a handler or reader of cache %s changed a cached object; copy it before changing it:\n%s", d.name, diff.Diff(w.was, w.obj)))
+			d.fail(fmt.Sprintf("a handler or reader of cache %s changed a cached object; copy it before changing it:\n%s",
+				d.name, diff.Diff(w.was, w.obj)))
 			return
 		}
 	}

@@ -79,7 +79,10 @@ func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
 				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Pod{
 					{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"x": "y"}}}}}, nil
 			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface,
+				error) {
+				return watch.NewFake(), nil
+			},
 		}
 		s := NewSharedIndexInformer(lw, &corev1.Pod{}, 0, nil)
 		_, err := s.AddEventHandler(ResourceEventHandlerFuncs{AddFunc: func(obj any) { obj.(*corev1.Pod).Labels["x"] = "z" }})
@@ -90,7 +93,8 @@ func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.RunWithContext(ctx) }()
 		w := <-found
-		if w.Key != "a" || w.Path != `ObjectMeta.Labels["x"]` || len(w.By) != 1 || !strings.Contains(w.By[0], "ResourceEventHandlerFuncs") {
+		if w.Key != "a" || w.Path != `ObjectMeta.Labels["x"]` || len(w.By) != 1 ||
+			!strings.Contains(w.By[0], "ResourceEventHandlerFuncs") {
 			t.Errorf("found %+v", w)
 		}
 		cancel()

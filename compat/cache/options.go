@@ -51,18 +51,21 @@ type Constructors struct{ options Options }
 func With(o Options) Constructors { return Constructors{o} }
 
 // NewSharedInformer makes a shared informer without indexes.
-func (c Constructors) NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
+func (c Constructors) NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object,
+	defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
 	return c.NewSharedIndexInformer(lw, exampleObject, defaultEventHandlerResyncPeriod, nil)
 }
 
 // NewSharedIndexInformer makes a shared informer.
-func (c Constructors) NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
+func (c Constructors) NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object,
+	defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
 	return c.NewSharedIndexInformerWithOptions(lw, exampleObject, SharedIndexInformerOptions{
 		ResyncPeriod: defaultEventHandlerResyncPeriod, Indexers: indexers})
 }
 
 // NewSharedIndexInformerWithOptions makes a shared informer.
-func (c Constructors) NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
+func (c Constructors) NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object,
+	options SharedIndexInformerOptions) SharedIndexInformer {
 	return newSharedIndexInformer(lw, exampleObject, options, c.options)
 }
 

@@ -38,7 +38,8 @@ var (
 
 // NewRealFIFO makes an empty queue that compares with known objects on Replace.
 func NewRealFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter, transformer TransformFunc) *RealFIFO {
-	return NewRealFIFOWithOptions(RealFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects, Transformer: transformer})
+	return NewRealFIFOWithOptions(RealFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects,
+		Transformer: transformer})
 }
 
 // NewRealFIFOWithOptions makes an empty queue. It panics on options that
@@ -200,7 +201,8 @@ func (f *RealFIFO) missing(objs []any) (gone []DeletedFinalStateUnknown, err err
 func lastKnown(logger klog.Logger, known KeyGetter, key string) any {
 	obj, exists, err := known.GetByKey(key)
 	if err != nil || !exists {
-		utilruntime.HandleErrorWithLogger(logger, err, "A known object is listed but not found; its deletion is told without its last state", "key", key)
+		utilruntime.HandleErrorWithLogger(logger, err,
+			"A known object is listed but not found; its deletion is told without its last state", "key", key)
 		return nil
 	}
 	return obj
@@ -228,7 +230,8 @@ func (f *RealFIFO) Resync() error {
 		}
 		obj, exists, err := f.opts.KnownObjects.GetByKey(key)
 		if err != nil || !exists {
-			utilruntime.HandleErrorWithLogger(f.logger, err, "A known object is listed but not found; it is left out of the resync", "key", key)
+			utilruntime.HandleErrorWithLogger(f.logger, err,
+				"A known object is listed but not found; it is left out of the resync", "key", key)
 			continue
 		}
 		if obj, err = f.ready(obj, true); err != nil {

@@ -80,13 +80,15 @@ func NewReflector(lw ListerWatcher, expectedType any, store ReflectorStore, resy
 }
 
 // NewNamedReflector makes a reflector with a name.
-func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
+func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store ReflectorStore,
+	resyncPeriod time.Duration) *Reflector {
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{Name: name, ResyncPeriod: resyncPeriod})
 }
 
 // NewNamespaceKeyedIndexerAndReflector makes an indexer by namespace and a
 // reflector that fills it.
-func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
+func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any,
+	resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
@@ -100,7 +102,8 @@ const patience = 5 * time.Minute
 
 // NewReflectorWithOptions makes a reflector. Only objects of expectedType get into
 // the store; nil takes any.
-func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
+func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore,
+	options ReflectorOptions) *Reflector {
 	r := &Reflector{
 		name:            options.Name,
 		typeDescription: options.TypeDescription,
@@ -240,7 +243,8 @@ func (r *Reflector) pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (r *Reflector) storeFailed(doing string, err error) {
-	utilruntime.HandleErrorWithLogger(r.logger, err, "The store refused an object", "doing", doing, "type", r.typeDescription, "reflector", r.name)
+	utilruntime.HandleErrorWithLogger(r.logger, err, "The store refused an object", "doing", doing, "type",
+		r.typeDescription, "reflector", r.name)
 }
 
 // resyncing gives the store its Resync from time to time, until ctx ends. An error

@@ -72,7 +72,8 @@ func (r *Reflector) judge(ctx context.Context, p *reflector.Problem, internal Re
 		r.storeFailed("reading", err)
 		return outcome{}, false
 	}
-	logger.V(4).Info("Reflector met a problem", "doing", p.Doing, "reflector", r.name, "type", r.typeDescription, "err", err, "wait", p.Wait)
+	logger.V(4).Info("Reflector met a problem", "doing", p.Doing, "reflector", r.name, "type", r.typeDescription, "err",
+		err, "wait", p.Wait)
 	switch p.Doing {
 	case "list":
 		if p.Wait == 0 { // tried again at once in another way

@@ -37,13 +37,15 @@ func (s *sharedIndexInformer) AddEventHandler(handler ResourceEventHandler) (Res
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler with a resync period of its own.
-func (s *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error) {
+func (s *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEventHandler,
+	resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error) {
 	return s.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
 // AddEventHandlerWithOptions adds a handler. While the informer runs, the handler
 // is first given what is stored; nobody else waits for that.
-func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
+func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler,
+	options HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	refused := func() error {
 		return fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
 	}
@@ -53,7 +55,8 @@ func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHa
 	if handler == nil {
 		return nil, errors.New("the handler is nil; give a ResourceEventHandler, such as ResourceEventHandlerFuncs")
 	}
-	r := &registration{owner: s, handler: handler, logger: klog.Background(), name: fmt.Sprintf("%T", handler), joined: time.Now()}
+	r := &registration{owner: s, handler: handler, logger: klog.Background(),
+		name: fmt.Sprintf("%T", handler), joined: time.Now()}
 	if options.Logger != nil {
 		r.logger = *options.Logger
 	}
@@ -117,16 +120,19 @@ func (s *sharedIndexInformer) resyncPeriod(logger klog.Logger, wanted time.Durat
 		return 0
 	}
 	if wanted < minResync {
-		logger.Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", wanted, "minimumResyncPeriod", minResync)
+		logger.Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", wanted,
+			"minimumResyncPeriod", minResync)
 		wanted = minResync
 	}
 	switch {
 	case s.check == 0:
-		logger.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", wanted)
+		logger.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing",
+			"desired", wanted)
 		return 0
 	case wanted >= s.check:
 	case s.started:
-		logger.Info("Warning: resync period is smaller than resync check period and the informer has already started. Changing it to the resync check period", "resyncPeriod", wanted, "resyncCheckPeriod", s.check)
+		logger.Info("Warning: resync period is smaller than resync check period and the informer has already started. "+
+			"Changing it to the resync check period", "resyncPeriod", wanted, "resyncCheckPeriod", s.check)
 		wanted = s.check
 	default:
 		s.check = wanted
@@ -150,7 +156,8 @@ func (r *registration) setResync(check time.Duration) {
 func (s *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
-		return fmt.Errorf("removing a handler of %s: a %T is not a registration of a shared informer; give what AddEventHandler returned", s.engine.Name(), handle)
+		return fmt.Errorf("removing a handler of %s: a %T is not a registration of a shared informer; give what "+
+			"AddEventHandler returned", s.engine.Name(), handle)
 	}
 	s.mu.Lock()
 	_, ours := s.handlers[r]
@@ -174,8 +181,8 @@ func (r *registration) HasSyncedChecker() DoneChecker {
 // returned.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.sub.Done() }
 
-// handle tells the handler of an event. It has no deferred function of its own: one for each event was a tenth of what 50
-// handlers cost, and the engine has one for the batch.
+// handle tells the handler of an event. It has no deferred function of its own: one for each event was a tenth of
+// what 50 handlers cost, and the engine has one for the batch.
 func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 	if r.crashed && !r.rest() {
 		return

@@ -58,21 +58,25 @@ type sharedIndexInformer struct {
 var _ SharedIndexInformer = &sharedIndexInformer{}
 
 // NewSharedInformer makes a shared informer without indexes.
-func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
+func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object,
+	defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
 	return With(Options{}).NewSharedInformer(lw, exampleObject, defaultEventHandlerResyncPeriod)
 }
 
 // NewSharedIndexInformer makes a shared informer.
-func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
+func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object,
+	defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
 	return With(Options{}).NewSharedIndexInformer(lw, exampleObject, defaultEventHandlerResyncPeriod, indexers)
 }
 
 // NewSharedIndexInformerWithOptions makes a shared informer.
-func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
+func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object,
+	options SharedIndexInformerOptions) SharedIndexInformer {
 	return With(Options{}).NewSharedIndexInformerWithOptions(lw, exampleObject, options)
 }
 
-func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions, extra Options) *sharedIndexInformer {
+func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions,
+	extra Options) *sharedIndexInformer {
 	describe := o.ObjectDescription
 	if describe == "" {
 		describe = describeType(exampleOf(example))
@@ -121,7 +125,10 @@ var errStarted = errors.New("informer has already started")
 
 // SetWatchErrorHandler sets who hears of lists and watches that failed.
 func (s *sharedIndexInformer) SetWatchErrorHandler(handler clientgo.WatchErrorHandler) error {
-	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *clientgo.Reflector, err error) { handler(r, err) })
+	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *clientgo.Reflector,
+		err error) {
+		handler(r, err)
+	})
 }
 
 // SetWatchErrorHandlerWithContext sets who hears of lists and watches that failed.
@@ -134,7 +141,8 @@ func (s *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler clientgo.W
 		return errStarted
 	}
 	name := s.engine.Name()
-	inert := clientgo.NewReflectorWithOptions(nil, exampleOf(s.example), nil, ReflectorOptions{Name: name, TypeDescription: name})
+	inert := clientgo.NewReflectorWithOptions(nil, exampleOf(s.example), nil,
+		ReflectorOptions{Name: name, TypeDescription: name})
 	if handler == nil {
 		handler = clientgo.DefaultWatchErrorHandler
 	}

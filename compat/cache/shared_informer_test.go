@@ -27,7 +27,8 @@ func (f *fake) relist() {
 	synctest.Wait()
 }
 
-func added(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler, every ...time.Duration) cache.ResourceEventHandlerRegistration {
+func added(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler,
+	every ...time.Duration) cache.ResourceEventHandlerRegistration {
 	t.Helper()
 	o := cache.HandlerOptions{}
 	if len(every) > 0 {
@@ -53,7 +54,8 @@ func TestAReplacedListIsStoredFirstThenDeletionsThenTheRestInItsOrder(t *testing
 
 		f.set("20", pod("a", "1"), pod("d", "15"), pod("c", "16"))
 		f.relist()
-		same(t, "after the relist", h.take(), "missed delete web/b@2", "update a@1->1", "add d@15 initial=false", "update c@3->16")
+		same(t, "after the relist", h.take(), "missed delete web/b@2", "update a@1->1",
+			"add d@15 initial=false", "update c@3->16")
 		if stored != 3 {
 			t.Errorf("when the deletion was told, %d objects were stored, not the 3 of the new list", stored)
 		}
@@ -121,7 +123,8 @@ func TestALateHandlerGetsTheCacheAndStallsNobody(t *testing.T) {
 func TestWhatIsPutIntoTheStoreByHandIsReadableAndNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := holding("10", pod("a", "1"))
-		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		h := &record{}
 		added(t, i, h)
 		for _, p := range []*corev1.Pod{pod("a", "0"), pod("by-hand", "0")} {
@@ -228,11 +231,13 @@ func TestResyncs(t *testing.T) {
 		late     []time.Duration
 		want     []int // updates of one object in ten minutes, by handler
 	}{
-		"the informer's period":                {informer: minute, handler: []time.Duration{minute}, want: []int{10}},
-		"none where the informer has none":     {informer: 0, handler: []time.Duration{minute}, want: []int{0}},
-		"none for a handler that wants none":   {informer: minute, handler: []time.Duration{0, minute}, want: []int{0, 10}},
-		"never more often than every second":   {informer: minute, handler: []time.Duration{time.Millisecond}, want: []int{600}},
-		"rounded up to the informer's":         {informer: minute, handler: []time.Duration{90 * time.Second}, want: []int{5}},
+		"the informer's period":              {informer: minute, handler: []time.Duration{minute}, want: []int{10}},
+		"none where the informer has none":   {informer: 0, handler: []time.Duration{minute}, want: []int{0}},
+		"none for a handler that wants none": {informer: minute, handler: []time.Duration{0, minute}, want: []int{0, 10}},
+		"never more often than every second": {informer: minute,
+			handler: []time.Duration{time.Millisecond}, want: []int{600}},
+		"rounded up to the informer's": {informer: minute,
+			handler: []time.Duration{90 * time.Second}, want: []int{5}},
 		"a shorter one raised after the start": {informer: minute, late: []time.Duration{time.Second}, want: []int{10}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +294,10 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := holding("10", pod("a", "1"), pod("b", "2"))
 		var problems []string
-		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { problems = append(problems, p.Doing) }}).NewSharedInformer(f, &corev1.Pod{}, 0)
+		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) {
+			problems = append(problems,
+				p.Doing)
+		}}).NewSharedInformer(f, &corev1.Pod{}, 0)
 		h, bad := &record{}, &record{}
 		added(t, i, h)
 		var logged []string
@@ -308,7 +316,8 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 		synctest.Wait()
 		same(t, "and goes on", bad.take(), "add b@2 initial=true")
 		same(t, "reported", problems, "handle", "handle")
-		if len(logged) != 2 || !strings.Contains(logged[0], "on purpose") || !strings.Contains(logged[0], `"caller"={"file"="shared_informer_test.go"`) {
+		if len(logged) != 2 || !strings.Contains(logged[0], "on purpose") ||
+			!strings.Contains(logged[0], `"caller"={"file"="shared_informer_test.go"`) {
 			t.Errorf("the log does not name the place of each panic: %.300q", logged)
 		}
 	})
@@ -389,7 +398,8 @@ func TestTheLifeOfAnInformer(t *testing.T) {
 		if obj, exists, _ := i.GetStore().GetByKey("web/a"); !exists || obj.(*corev1.Pod).ResourceVersion != "11" {
 			t.Error("what was stored cannot be read after the stop")
 		}
-		if _, err := i.AddEventHandler(&record{}); err == nil || !strings.HasSuffix(err.Error(), "because it has stopped already") {
+		if _, err := i.AddEventHandler(&record{}); err == nil ||
+			!strings.HasSuffix(err.Error(), "because it has stopped already") {
 			t.Errorf("adding a handler after the stop: %v", err)
 		}
 		if err := i.AddIndexers(cache.Indexers{"x": byName}); err == nil {
@@ -408,7 +418,8 @@ type foreign struct {
 func TestAnInformerWithoutAListerWatcherSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard error
-		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { heard = p.Err }}).NewSharedInformer(nil, &corev1.Pod{}, 0)
+		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { heard = p.Err }}).NewSharedInformer(nil,
+			&corev1.Pod{}, 0)
 		started(t, i)
 		if heard == nil || !strings.Contains(heard.Error(), "there is no ListerWatcher") {
 			t.Errorf("heard %v", heard)
@@ -448,7 +459,8 @@ func TestAWriteIntoTheStoreDoesNotWaitForARelist(t *testing.T) {
 					Items: []corev1.Pod{*pod("changed", "11"), *pod("same", "2")}}, nil
 			}
 			time.Sleep(4 * time.Minute)
-			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}, Items: []corev1.Pod{*pod("last", "12")}}, nil
+			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "20"},
+				Items: []corev1.Pod{*pod("last", "12")}}, nil
 		})
 		f.relist()
 		time.Sleep(time.Minute)
@@ -474,7 +486,8 @@ func TestAWriteIntoTheStoreDoesNotWaitForARelist(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		same(t, "when the list is there", h.take(), "missed delete web/extra@again", "update changed@again->11", "add same@2 initial=false",
+		same(t, "when the list is there", h.take(), "missed delete web/extra@again", "update changed@again->11",
+			"add same@2 initial=false",
 			"add last@12 initial=false")
 		if n := len(store.List()); n != 3 {
 			t.Errorf("%d objects are stored, want the 3 of the list", n)

@@ -30,7 +30,8 @@ func (s *sharedIndexInformer) problem(p informer.Problem) {
 	case "handle": // logged where it happened
 	case "list", "initial state":
 		if p.Wait == 0 || busy && p.Doing != "list" {
-			logger.V(2).Info("Reading the state failed; trying in another way or later", "type", name, "err", err, "wait", p.Wait)
+			logger.V(2).Info("Reading the state failed; trying in another way or later", "type", name, "err",
+				err, "wait", p.Wait)
 			return
 		}
 		s.tell(ctx, fmt.Errorf("failed to list %v: %w", name, err))
@@ -43,6 +44,7 @@ func (s *sharedIndexInformer) problem(p informer.Problem) {
 	case "stream":
 		logger.V(2).Info("Watch ended with an error", "type", name, "err", err, "wait", p.Wait)
 	default:
-		utilruntime.HandleErrorWithContext(ctx, err, "An object could not be taken over as it came", "doing", p.Doing, "type", name, "key", string(p.Key))
+		utilruntime.HandleErrorWithContext(ctx, err, "An object could not be taken over as it came", "doing", p.Doing,
+			"type", name, "key", string(p.Key))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sizeOf estimates the encoded length of an object, which is what bounds in bytes are counted with. The generated types
-// count it themselves; of all others the text is added up, and a few bytes for each value.
+// sizeOf estimates the encoded length of an object, which is what bounds in bytes are counted with. The generated
+// types count it themselves; of all others the text is added up, and a few bytes for each value.
 //
 // It takes about as long as encoding the object, so it is only called where something is bounded by it.
 func sizeOf(obj any) int {

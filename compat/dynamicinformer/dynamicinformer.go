@@ -28,13 +28,15 @@ type DynamicSharedInformerFactory = clientgo.DynamicSharedInformerFactory
 type TweakListOptionsFunc = clientgo.TweakListOptionsFunc
 
 // NewDynamicSharedInformerFactory makes a factory for all namespaces.
-func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration) DynamicSharedInformerFactory {
+func NewDynamicSharedInformerFactory(client dynamic.Interface,
+	defaultResync time.Duration) DynamicSharedInformerFactory {
 	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
 }
 
 // NewFilteredDynamicSharedInformerFactory makes a factory for one namespace, whose
 // requests are all tweaked.
-func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
+func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string,
+	tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
 	return &factory{client: client, resync: defaultResync, namespace: namespace, tweak: tweakListOptions}
 }
 
@@ -66,11 +68,13 @@ func (f *factory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersi
 func (f *factory) Shutdown() { f.pool.Shutdown() }
 
 // NewFilteredDynamicInformer makes an informer of its own for a resource.
-func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
+func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string,
+	resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	return generic{gvr, newInformer(client, gvr, namespace, resyncPeriod, indexers, tweakListOptions)}
 }
 
-func newInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak TweakListOptionsFunc) cache.SharedIndexInformer {
+func newInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(
 		pool.ListWatch[*unstructured.UnstructuredList](client, client.Resource(gvr).Namespace(namespace), tweak),
 		&unstructured.Unstructured{},

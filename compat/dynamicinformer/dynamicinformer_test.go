@@ -20,7 +20,8 @@ func TestAnInformerOfAnyResourceIsOursAndListsIt(t *testing.T) {
 		things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
 		thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
 			"metadata": map[string]any{"namespace": "web", "name": "a"}}}
-		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{things: "ThingList"}, thing)
+		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{things: "ThingList"}, thing)
 		f := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 		g := f.ForResource(things)
 		if _, ours := cache.Engine(g.Informer()); !ours || f.ForResource(things).Informer() != g.Informer() {

@@ -100,13 +100,17 @@ func NewSharedInformerFactory(client kubernetes.Interface, defaultResync time.Du
 
 // NewFilteredSharedInformerFactory makes a factory for one namespace, whose requests
 // are all tweaked.
-func NewFilteredSharedInformerFactory(client kubernetes.Interface, defaultResync time.Duration, namespace string, tweak internalinterfaces.TweakListOptionsFunc) SharedInformerFactory {
-	return NewSharedInformerFactoryWithOptions(client, defaultResync, WithNamespace(namespace), WithTweakListOptions(tweak))
+func NewFilteredSharedInformerFactory(client kubernetes.Interface, defaultResync time.Duration, namespace string,
+	tweak internalinterfaces.TweakListOptionsFunc) SharedInformerFactory {
+	return NewSharedInformerFactoryWithOptions(client, defaultResync, WithNamespace(namespace),
+		WithTweakListOptions(tweak))
 }
 
 // NewSharedInformerFactoryWithOptions makes a factory.
-func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, defaultResync time.Duration, options ...SharedInformerOption) SharedInformerFactory {
-	f := &sharedInformerFactory{client: client, namespace: metav1.NamespaceAll, resync: defaultResync, custom: map[reflect.Type]time.Duration{}}
+func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, defaultResync time.Duration,
+	options ...SharedInformerOption) SharedInformerFactory {
+	f := &sharedInformerFactory{client: client, namespace: metav1.NamespaceAll, resync: defaultResync,
+		custom: map[reflect.Type]time.Duration{}}
 	for _, o := range options {
 		f = o(f)
 	}
@@ -148,7 +152,8 @@ func (f *sharedInformerFactory) WaitForCacheSyncWithContext(ctx context.Context)
 }
 
 // InformerFor gives the informer of a type, which newFunc makes if there is none.
-func (f *sharedInformerFactory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (f *sharedInformerFactory) InformerFor(obj runtime.Object,
+	newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	t := reflect.TypeOf(obj)
 	return f.pool.Get(t, func() cache.SharedIndexInformer {
 		resync, custom := f.custom[t]
@@ -167,7 +172,8 @@ func (f *sharedInformerFactory) InformerFor(obj runtime.Object, newFunc internal
 func (f *sharedInformerFactory) ForResource(gvr schema.GroupVersionResource) (GenericInformer, error) {
 	informerOf, ok := byResource[gvr]
 	if !ok {
-		return nil, fmt.Errorf("no informer found for %v: it is not built in; compat/dynamicinformer has one for any resource", gvr)
+		return nil, fmt.Errorf("no informer found for %v: it is not built in; compat/dynamicinformer has one for any "+
+			"resource", gvr)
 	}
 	return generic{gvr.GroupResource(), informerOf(f)}, nil
 }

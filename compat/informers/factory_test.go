@@ -22,7 +22,8 @@ import (
 )
 
 func pod(namespace, name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+		Labels: map[string]string{"app": name}}}
 }
 
 func TestAFactoryOnAFakeClientset(t *testing.T) {
@@ -105,7 +106,8 @@ func TestEveryInformerOfTheFactoryIsOurs(t *testing.T) {
 	if found < 100 {
 		t.Errorf("only %d resources were compared", found)
 	}
-	if _, err := f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}); err == nil {
+	if _, err := f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1",
+		Resource: "things"}); err == nil {
 		t.Error("a resource that is not built in has an informer")
 	}
 }
@@ -137,7 +139,8 @@ func TestAStockFactorySeededWithOursServesItsGeneratedListers(t *testing.T) {
 				},
 				WatchFuncWithContext: c.CoreV1().Pods("").Watch,
 			}
-			return cache.NewSharedIndexInformer(lw, &corev1.Pod{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			return cache.NewSharedIndexInformer(lw, &corev1.Pod{}, resync,
+				cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		})
 		if _, ours := cache.Engine(i); !ours {
 			t.Fatalf("the factory holds a %T", i)
@@ -156,7 +159,8 @@ func TestAStockFactorySeededWithOursServesItsGeneratedListers(t *testing.T) {
 
 func TestWaitingNamesWhatHasNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := informers.NewFilteredSharedInformerFactory(fakeclient.NewClientset(), 0, "web", func(o *metav1.ListOptions) { o.LabelSelector = "a=b" })
+		f := informers.NewFilteredSharedInformerFactory(fakeclient.NewClientset(), 0, "web",
+			func(o *metav1.ListOptions) { o.LabelSelector = "a=b" })
 		f.Core().V1().Pods().Informer()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

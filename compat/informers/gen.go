@@ -84,17 +84,21 @@ func read(parts ...string) string {
 func group(root, name, folder string) (all []one) {
 	var body bytes.Buffer
 	imports := map[string]string{
-		"k8s.io/client-go/kubernetes": "", ours + "/compat/internal/pool": "", ours + "/compat/cache": "", base + "/" + folder: "group",
+		"k8s.io/client-go/kubernetes": "", ours + "/compat/internal/pool": "", ours + "/compat/cache": "",
+		base + "/" + folder: "group",
 	}
 	low := strings.ToLower(name[:1]) + name[1:]
 	fmt.Fprintf(&body, "type %sGroup struct{ *sharedInformerFactory }\n\n", low)
-	fmt.Fprintf(&body, "// %s gives the versions of the group.\nfunc (f *sharedInformerFactory) %s() group.Interface { return %sGroup{f} }\n\n", name, name, low)
+	fmt.Fprintf(&body,
+		"// %s gives the versions of the group.\nfunc (f *sharedInformerFactory) %s() group.Interface { return "+
+			"%sGroup{f} }\n\n", name, name, low)
 	for _, m := range accessor.FindAllStringSubmatch(read(root, folder, "interface.go"), -1) {
 		version := strings.ToLower(m[1])
 		informers := version + "informers"
 		imports[base+"/"+folder+"/"+version] = informers
 		fmt.Fprintf(&body, "type %s%s struct{ *sharedInformerFactory }\n\n", low, m[1])
-		fmt.Fprintf(&body, "// %s gives the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n", m[1], low, m[1], informers, low, m[1])
+		fmt.Fprintf(&body,
+			"// %s gives the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n", m[1], low, m[1], informers, low, m[1])
 		for _, r := range resources(filepath.Join(root, folder, version)) {
 			r.path = fmt.Sprintf("%s().%s().%s()", name, m[1], r.method)
 			if r.resource = plural[r.path]; r.resource == "" {
@@ -107,12 +111,18 @@ func group(root, name, folder string) (all []one) {
 				namespace, in = "ns", "ns string"
 			}
 			kind := low + m[1] + r.method
-			fmt.Fprintf(&body, "// %s gives the informer and lister of %s.\nfunc (v %s%s) %s() %s.Typed%sInformer {\n", r.method, r.resource, low, m[1], r.method, informers, r.kind)
-			fmt.Fprintf(&body, "return %s{in(v.sharedInformerFactory, %q, %q, %q)}\n}\n\n", kind, r.group, r.version, r.resource)
+			fmt.Fprintf(&body, "// %s gives the informer and lister of %s.\nfunc (v %s%s) %s() %s.Typed%sInformer {\n",
+				r.method, r.resource, low, m[1], r.method, informers, r.kind)
+			fmt.Fprintf(&body, "return %s{in(v.sharedInformerFactory, %q, %q, %q)}\n}\n\n", kind, r.group,
+				r.version, r.resource)
 			fmt.Fprintf(&body, "type %s struct{ resource }\n\n", kind)
-			fmt.Fprintf(&body, "func (r %s) Informer() cache.SharedIndexInformer {\nreturn informer(r.resource, &%sapi.%s{}, func(c kubernetes.Interface, %s) pool.Client[*%sapi.%sList] {\nreturn c.%s().%s(%s)\n})\n}\n\n", kind, version, r.apiType, in, version, r.apiType, r.clientGroup, r.clientKind, namespace)
-			fmt.Fprintf(&body, "func (r %s) TypedInformer() %s.%sIndexInformer {\nreturn %s.To%sIndexInformer(r.Informer())\n}\n\n", kind, informers, r.kind, informers, r.kind)
-			fmt.Fprintf(&body, "func (r %s) Lister() %slisters.%sLister {\nreturn %slisters.New%sLister(r.Informer().GetIndexer())\n}\n\n", kind, version, r.kind, version, r.kind)
+			fmt.Fprintf(&body,
+				"func (r %s) Informer() cache.SharedIndexInformer {\nreturn informer(r.resource, &%sapi.%s{}, func(c "+
+					"kubernetes.Interface, %s) pool.Client[*%sapi.%sList] {\nreturn c.%s().%s(%s)\n})\n}\n\n", kind, version, r.apiType, in, version, r.apiType, r.clientGroup, r.clientKind, namespace)
+			fmt.Fprintf(&body,
+				"func (r %s) TypedInformer() %s.%sIndexInformer {\nreturn %s.To%sIndexInformer(r.Informer())\n}\n\n", kind, informers, r.kind, informers, r.kind)
+			fmt.Fprintf(&body,
+				"func (r %s) Lister() %slisters.%sLister {\nreturn %slisters.New%sLister(r.Informer().GetIndexer())\n}\n\n", kind, version, r.kind, version, r.kind)
 		}
 	}
 	write("zz_"+low+".go", imports, body.Bytes())
@@ -140,19 +150,23 @@ func resources(folder string) (all []one) {
 // table writes the map behind ForResource.
 func table(all []one) {
 	var body bytes.Buffer
-	body.WriteString("// byResource finds the informer of a resource.\nvar byResource = map[schema.GroupVersionResource]func(f *sharedInformerFactory) cache.SharedIndexInformer{\n")
+	body.WriteString("// byResource finds the informer of a resource.\nvar byResource = " +
+		"map[schema.GroupVersionResource]func(f *sharedInformerFactory) cache.SharedIndexInformer{\n")
 	for _, r := range all {
-		fmt.Fprintf(&body, "gvr(%q, %q, %q): func(f *sharedInformerFactory) cache.SharedIndexInformer { return f.%s.Informer() },\n", r.group, r.version, r.resource, r.path)
+		fmt.Fprintf(&body,
+			"gvr(%q, %q, %q): func(f *sharedInformerFactory) cache.SharedIndexInformer { return f.%s.Informer() },\n", r.group, r.version, r.resource, r.path)
 	}
 	body.WriteString("}\n")
-	write("zz_resources.go", map[string]string{"k8s.io/apimachinery/pkg/runtime/schema": "", ours + "/compat/cache": ""}, body.Bytes())
+	write("zz_resources.go", map[string]string{"k8s.io/apimachinery/pkg/runtime/schema": "", ours + "/compat/cache": ""},
+		body.Bytes())
 }
 
 const ours = "github.com/mirador-k8s/mirador"
 
 func write(name string, imports map[string]string, body []byte) {
 	var out bytes.Buffer
-	out.WriteString("// Code generated by gen.go; DO NOT EDIT.\n\n//lint:file-ignore SA1019 what is deprecated is served all the same\n\npackage informers\n\nimport (\n")
+	out.WriteString("// Code generated by gen.go; DO NOT EDIT.\n\n//lint:file-ignore SA1019 what is deprecated is " +
+		"served all the same\n\npackage informers\n\nimport (\n")
 	var theirs, own []string
 	for path, alias := range imports {
 		line := strings.TrimSpace(fmt.Sprintf("%s %q", alias, path))

@@ -45,7 +45,8 @@ func newSubject(setup kit.Setup) (kit.Subject, error) {
 			return p, nil
 		}))
 	}
-	s := &subject{informer: informers.NewSharedInformerFactoryWithOptions(client, 0, opts...).Core().V1().Pods().Informer()}
+	s := &subject{informer: informers.NewSharedInformerFactoryWithOptions(client, 0,
+		opts...).Core().V1().Pods().Informer()}
 	engine, ok := cache.Engine(s.informer)
 	if !ok {
 		return nil, fmt.Errorf("the factory's informer is a %T", s.informer)
@@ -114,7 +115,8 @@ func (s *subject) Versions() map[object.Key]object.Version {
 
 func (s *subject) Health() informertest.Health {
 	h := s.engine.Health()
-	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version, LastWord: h.Reflector.LastWord}
+	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version,
+		LastWord: h.Reflector.LastWord}
 	for _, n := range h.Problems {
 		out.Problems += n
 	}
@@ -127,15 +129,23 @@ var broken = []kit.Broken{
 	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "what arrives is applied, as in client-go"},
 	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again, as in client-go"},
 	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "one update, as in client-go"},
-	{Case: "P9_StopNamesTheHandlersThatStillRun", Why: "handlers have no names in client-go's API; their types are named"},
+	{Case: "P9_StopNamesTheHandlersThatStillRun",
+		Why: "handlers have no names in client-go's API; their types are named"},
 	{Case: "P9_SubjectCanStartAgain", Why: "one Run, as in client-go"},
-	{Case: "P10_ObjectsCarryTheirKind", Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
-	{Case: "P10_ListedObjectsCarryTheirKind", Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
-	{Case: "P11_NoStormWhenConnectionsBreak", Why: "client-go's client repeats each request ten times, under our backoff"},
-	{Case: "P11_NoStormWhenEveryVersionIsTooLarge", Why: "client-go's client repeats each request ten times, under our backoff"},
-	{Case: "P11_RetryAfterIsHonoured", Why: "client-go's client honours it ten times and does not hand it on; then our backoff counts"},
-	{Case: "P12_UndecodableObjectInAListIsReported", Why: "client-go's client decodes a list whole, and one bad item fails it"},
-	{Case: "P13_RelistTransformsNothingThatIsUnchanged", Why: "an object listed again is an update, as in client-go, so it is transformed"},
+	{Case: "P10_ObjectsCarryTheirKind",
+		Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+	{Case: "P10_ListedObjectsCarryTheirKind",
+		Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+	{Case: "P11_NoStormWhenConnectionsBreak",
+		Why: "client-go's client repeats each request ten times, under our backoff"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooLarge",
+		Why: "client-go's client repeats each request ten times, under our backoff"},
+	{Case: "P11_RetryAfterIsHonoured",
+		Why: "client-go's client honours it ten times and does not hand it on; then our backoff counts"},
+	{Case: "P12_UndecodableObjectInAListIsReported",
+		Why: "client-go's client decodes a list whole, and one bad item fails it"},
+	{Case: "P13_RelistTransformsNothingThatIsUnchanged",
+		Why: "an object listed again is an update, as in client-go, so it is transformed"},
 	{Case: "P16_ListIsNotHeldWhole", Why: "client-go's client reads the body whole before it decodes it"},
 }
 

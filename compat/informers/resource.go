@@ -27,7 +27,8 @@ func gvr(group, version, resource string) schema.GroupVersionResource {
 
 // informer gives the shared informer of a resource: one that reads through the
 // client that is given, if there is none yet.
-func informer[List runtime.Object](r resource, example runtime.Object, client func(c kubernetes.Interface, namespace string) pool.Client[List]) cache.SharedIndexInformer {
+func informer[List runtime.Object](r resource, example runtime.Object,
+	client func(c kubernetes.Interface, namespace string) pool.Client[List]) cache.SharedIndexInformer {
 	return r.InformerFor(example, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return cache.With(r.extra).NewSharedIndexInformerWithOptions(
 			pool.ListWatch(c, client(c, r.namespace), r.tweak), example,

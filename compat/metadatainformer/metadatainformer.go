@@ -45,12 +45,14 @@ func NewSharedInformerFactory(client metadata.Interface, defaultResync time.Dura
 
 // NewFilteredSharedInformerFactory makes a factory for one namespace, whose
 // requests are all tweaked.
-func NewFilteredSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) SharedInformerFactory {
+func NewFilteredSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string,
+	tweakListOptions TweakListOptionsFunc) SharedInformerFactory {
 	return &factory{client: client, resync: defaultResync, namespace: namespace, tweak: tweakListOptions}
 }
 
 // NewSharedInformerFactoryWithOptions makes a factory for all namespaces.
-func NewSharedInformerFactoryWithOptions(client metadata.Interface, defaultResync time.Duration, options ...SharedInformerOption) SharedInformerFactory {
+func NewSharedInformerFactoryWithOptions(client metadata.Interface, defaultResync time.Duration,
+	options ...SharedInformerOption) SharedInformerFactory {
 	f := &factory{client: client, resync: defaultResync, namespace: metav1.NamespaceAll}
 	for _, o := range options {
 		f = o(f)
@@ -92,11 +94,13 @@ func (f *factory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersi
 func (f *factory) Shutdown() { f.pool.Shutdown() }
 
 // NewFilteredMetadataInformer makes an informer of its own for a resource.
-func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
+func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string,
+	resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	return generic{gvr, newInformer(client, gvr, namespace, resyncPeriod, indexers, tweakListOptions)}
 }
 
-func newInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration, indexers cache.Indexers, tweak TweakListOptionsFunc) cache.SharedIndexInformer {
+func newInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformerWithOptions(
 		pool.ListWatch[*metav1.PartialObjectMetadataList](client, client.Resource(gvr).Namespace(namespace), tweak),
 		&metav1.PartialObjectMetadata{},

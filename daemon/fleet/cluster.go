@@ -125,8 +125,8 @@ func (c *Cluster) OpenAPI(path string) (body []byte, contentType string, ok bool
 	return c.docs.get(path)
 }
 
-// Described reports whether the cluster has said which OpenAPI documents it has, or they were left out: what OpenAPI does not
-// have then is not there. Before, it may still come.
+// Described reports whether the cluster has said which OpenAPI documents it has, or they were left out: what OpenAPI
+// does not have then is not there. Before, it may still come.
 func (c *Cluster) Described() bool { return c.docs.settled.Load() || c.fleet.opts.WithoutOpenAPI }
 
 // Version is the body of /version as the cluster gave it, nil before it did.

@@ -120,7 +120,8 @@ func TestARealClusterIsMirroredAsItsOwnDiscoverySays(t *testing.T) {
 	if !ok {
 		t.Fatal("no deployments")
 	}
-	if info := deployments.Info(); !slices.Equal(info.ShortNames, []string{"deploy"}) || !slices.Equal(info.Categories, []string{"all"}) || info.SingularName != "deployment" {
+	if info := deployments.Info(); !slices.Equal(info.ShortNames, []string{"deploy"}) ||
+		!slices.Equal(info.Categories, []string{"all"}) || info.SingularName != "deployment" {
 		t.Errorf("Info = %+v", info)
 	}
 
@@ -139,7 +140,8 @@ func TestARealClusterIsMirroredAsItsOwnDiscoverySays(t *testing.T) {
 		metav1.TypeMeta
 		Data map[string]string
 	}
-	if err := json.Unmarshal(fleet.Bytes(e, nil), &shown); err != nil || shown.Kind != "ConfigMap" || shown.Data["a"] != "b" {
+	if err := json.Unmarshal(fleet.Bytes(e, nil), &shown); err != nil || shown.Kind != "ConfigMap" ||
+		shown.Data["a"] != "b" {
 		t.Errorf("%+v, %v", shown, err)
 	}
 
@@ -169,11 +171,13 @@ func documents(l *live, c *fleet.Cluster) {
 		l.Errorf("the index has %d paths", len(index.Paths))
 	}
 	for path := range index.Paths {
-		if body, contentType, ok := c.OpenAPI("/openapi/v3/" + path); !ok || contentType != "application/json" || !json.Valid(body) {
+		if body, contentType, ok := c.OpenAPI("/openapi/v3/" + path); !ok ||
+			contentType != "application/json" || !json.Valid(body) {
 			l.Errorf("%s: %v, %s, %d bytes", path, ok, contentType, len(body))
 		}
 	}
-	l.until("OpenAPI v2 is there", func() bool { body, _, ok := c.OpenAPI("/openapi/v2"); return ok && len(body) > 100_000 })
+	l.until("OpenAPI v2 is there",
+		func() bool { body, _, ok := c.OpenAPI("/openapi/v2"); return ok && len(body) > 100_000 })
 }
 
 // customResource has a definition come and go, twice.
@@ -219,7 +223,8 @@ func TestARealClusterThatRefusesSomeResourcesIsDegraded(t *testing.T) {
 	c := l.cluster("limited")
 	l.until("the cluster is degraded", func() bool { return c.Health().State == fleet.Degraded })
 	h := c.Health()
-	if h.Resources != 3 || h.Synced != 2 || !strings.Contains(h.Err, "1 of 3") || !strings.Contains(h.Err, "configmaps") || !strings.Contains(h.Err, "forbidden") {
+	if h.Resources != 3 || h.Synced != 2 || !strings.Contains(h.Err, "1 of 3") ||
+		!strings.Contains(h.Err, "configmaps") || !strings.Contains(h.Err, "forbidden") {
 		t.Errorf("Health = %+v", h)
 	}
 	namespaces, _ := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})

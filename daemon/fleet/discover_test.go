@@ -15,7 +15,8 @@ import (
 )
 
 func TestCustomResourcesComeAndGoSoonAfterTheirDefinition(t *testing.T) {
-	for name, include := range map[string][]string{"definitions mirrored": nil, "definitions not mirrored": {"*.example.com"}} {
+	for name, include := range map[string][]string{"definitions mirrored": nil,
+		"definitions not mirrored": {"*.example.com"}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, fleet.Options{Include: include}, func(w *world) {
 				s, cfg := w.server()
@@ -165,7 +166,8 @@ func TestGroupsAreThoseOfWhatIsMirrored(t *testing.T) {
 		for _, r := range c.Resources() {
 			got = append(got, r.GVR().Version+" "+r.GVR().GroupResource().String())
 		}
-		if want := "v1 pods, v1 deployments.apps, v1 widgets.example.com, v2 wheels.example.com"; strings.Join(got, ", ") != want {
+		if want := "v1 pods, v1 deployments.apps, v1 widgets.example.com, v2 wheels.example.com"; strings.Join(got,
+			", ") != want {
 			t.Errorf("Resources = %s", strings.Join(got, ", "))
 		}
 	})
@@ -259,7 +261,8 @@ func TestAnUnchangedAnswerIsNotReadAgain(t *testing.T) {
 				return reply(http.StatusNotModified, "", strings.NewReader(""))
 			}
 			whole.Add(1)
-			resp := reply(200, "application/json;as=APIGroupDiscoveryList", strings.NewReader(`{"kind":"APIGroupDiscoveryList","items":[]}`))
+			resp := reply(200, "application/json;as=APIGroupDiscoveryList",
+				strings.NewReader(`{"kind":"APIGroupDiscoveryList","items":[]}`))
 			resp.Header.Set("Etag", `"x"`)
 			return resp
 		}))

@@ -87,7 +87,8 @@ func (d *documents) follow(ctx context.Context) {
 		if len(failed) == 0 || ctx.Err() != nil {
 			continue
 		}
-		d.link.log.Warn("fleet: get the OpenAPI documents failed", "cluster", d.cluster, "failed", len(failed), "error", failed[0], "cause", detail(failed[0]))
+		d.link.log.Warn("fleet: get the OpenAPI documents failed", "cluster", d.cluster, "failed", len(failed), "error",
+			failed[0], "cause", detail(failed[0]))
 		if slices.ContainsFunc(failed, mayPass) {
 			retry = time.After(retryDocuments)
 		}

@@ -78,7 +78,8 @@ func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) 
 	inWorld(t, fleet.Options{Include: []string{"pods"}, Refresh: time.Minute}, func(w *world) {
 		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": protobufV2}}
 		first := indexOf(link("api/v1", "1"), link("apis/apps/v1", "1"))
-		o.set(first, map[string]string{"/openapi/v3/api/v1": `{"core":1}`, "/openapi/v3/apis/apps/v1": `{"apps":1}`, "/openapi/v2": "\x0a\x03two"})
+		o.set(first, map[string]string{"/openapi/v3/api/v1": `{"core":1}`, "/openapi/v3/apis/apps/v1": `{"apps":1}`,
+			"/openapi/v2": "\x0a\x03two"})
 		_, cfg := w.server()
 		c := w.join("eu", wrapped(cfg, o.answer))
 		expect := func(path, contentType, want string) {
@@ -98,7 +99,8 @@ func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) 
 		expect("/version", "", "")
 
 		second := indexOf(link("api/v1", "1"), link("apis/batch/v1", "7"), link("apis/apps/v1", "2"))
-		o.set(second, map[string]string{"/openapi/v3/apis/apps/v1": `{"apps":22}`, "/openapi/v3/apis/batch/v1": `{"batch":1}`})
+		o.set(second, map[string]string{"/openapi/v3/apis/apps/v1": `{"apps":22}`,
+			"/openapi/v3/apis/batch/v1": `{"batch":1}`})
 		round()
 		expect("/openapi/v3", "application/json", second)
 		expect("/openapi/v3/apis/apps/v1", "application/json", `{"apps":22}`)
@@ -119,20 +121,24 @@ func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) 
 
 func TestDocumentsOfAHostileServerCostTheOthersNothing(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
-		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": "text/html", "/openapi/v3/good": "text/html"}}
+		o := &openAPI{docs: map[string]string{},
+			types: map[string]string{"/openapi/v2": "text/html", "/openapi/v3/good": "text/html"}}
 		o.set(indexOf(link("endless", "1"), link("garbage", "1"), link("gone", "1"), link("good", "1"),
 			link("../../api/v1/secrets", "1"), link("a//b", "1"), link("?x", "1"),
 			`"pointer":{"serverRelativeURL":"http://169.254.169.254/?hash=1"}`),
-			map[string]string{"/openapi/v3/endless": "endless", "/openapi/v3/garbage": "<html>", "/openapi/v3/good": `{"good":1}`,
+			map[string]string{"/openapi/v3/endless": "endless", "/openapi/v3/garbage": "<html>",
+				"/openapi/v3/good":    `{"good":1}`,
 				"/openapi/v3/pointer": `{"pointer":1}`, "/openapi/v2": "<html>"})
 		s, cfg := w.server()
 		c := w.join("eu", wrapped(cfg, o.answer))
 		w.untilState(c, fleet.Ready)
 		w.until("the good document is there", func() bool { _, _, ok := c.OpenAPI("/openapi/v3/pointer"); return ok })
-		if body, contentType, _ := c.OpenAPI("/openapi/v3/good"); string(body) != `{"good":1}` || contentType != "application/json" {
+		if body, contentType, _ := c.OpenAPI("/openapi/v3/good"); string(body) != `{"good":1}` ||
+			contentType != "application/json" {
 			t.Errorf("good: %s, %s", body, contentType)
 		}
-		for _, path := range []string{"/openapi/v3/endless", "/openapi/v3/garbage", "/openapi/v3/gone", "/openapi/v2", "/openapi/v3/../../api/v1/secrets"} {
+		for _, path := range []string{"/openapi/v3/endless", "/openapi/v3/garbage", "/openapi/v3/gone", "/openapi/v2",
+			"/openapi/v3/../../api/v1/secrets"} {
 			if body, _, ok := c.OpenAPI(path); ok {
 				t.Errorf("%s: %.40q", path, body)
 			}

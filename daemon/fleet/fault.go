@@ -62,14 +62,16 @@ func detail(err error) error {
 }
 
 // errNotKubernetes is an answer that no Kubernetes API server gives.
-var errNotKubernetes = errors.New("what answers is not a Kubernetes API server; check the server's URL in the kubeconfig")
+var errNotKubernetes = errors.New("what answers is not a Kubernetes API server; check the server's URL in the " +
+	"kubeconfig")
 
 // tooLargeError is an answer that no Kubernetes API server would give to the question.
 type tooLargeError struct{ limit int }
 
 // Error says so.
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("the answer is larger than %d bytes and was not read to its end; is this a Kubernetes API server?", e.limit)
+	return fmt.Sprintf("the answer is larger than %d bytes and was not read to its end; is this a Kubernetes API server?",
+		e.limit)
 }
 
 // faultWords says what kind of failure an error is, and what to do about it. It is "" for an
@@ -178,7 +180,8 @@ func connectionWords(err error) string {
 		return "it timed out: the server does not answer; check the network"
 	case errors.Is(err, context.Canceled):
 		return "it was stopped"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err,
+		syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, net.ErrClosed):
 		return "the connection was closed by the other side; it is tried again"
 	}

@@ -43,21 +43,28 @@ func TestNothingOfAForeignAnswerIsShown(t *testing.T) {
 		answer func() *http.Response
 		says   string
 	}{
-		"an error of another server": {text(500, inside), "get /api from http://informertest.invalid: the server failed (500)"},
-		"a Status":                   {func() *http.Response { return reply(502, "application/json", strings.NewReader(status)) }, "the server failed (502)"},
-		"a login page":               {func() *http.Response { return reply(200, "text/html", strings.NewReader("<html>"+inside)) }, "not a Kubernetes API server"},
+		"an error of another server": {text(500, inside),
+			"get /api from http://informertest.invalid: the server failed (500)"},
+		"a Status": {func() *http.Response { return reply(502, "application/json", strings.NewReader(status)) },
+			"the server failed (502)"},
+		"a login page": {func() *http.Response { return reply(200, "text/html", strings.NewReader("<html>"+inside)) },
+			"not a Kubernetes API server"},
 		"JSON of another kind": {func() *http.Response {
 			return replyJSON(`{"gitVersion":"` + inside + `","versions":["` + inside + `"]}`)
 		}, "not a Kubernetes API server"},
-		"JSON of another type":        {func() *http.Response { return replyJSON(`"` + inside + `"`) }, "not a Kubernetes API server"},
-		"a redirect":                  {redirect, "a redirect, which is not followed"},
-		"credentials refused":         {text(401, inside), "the credentials were refused (401)"},
-		"credentials not allowed":     {text(403, inside), "the credentials are not allowed to get, list and watch this (403)"},
-		"nothing there":               {text(404, inside), "the server does not have this (404)"},
-		"no method":                   {text(405, inside), "the server refused the request (405)"},
-		"an answer that does not end": {func() *http.Response { return reply(200, "application/json", endless(inside)) }, "the answer is larger than"},
+		"JSON of another type": {func() *http.Response { return replyJSON(`"` + inside + `"`) },
+			"not a Kubernetes API server"},
+		"a redirect":          {redirect, "a redirect, which is not followed"},
+		"credentials refused": {text(401, inside), "the credentials were refused (401)"},
+		"credentials not allowed": {text(403, inside),
+			"the credentials are not allowed to get, list and watch this (403)"},
+		"nothing there": {text(404, inside), "the server does not have this (404)"},
+		"no method":     {text(405, inside), "the server refused the request (405)"},
+		"an answer that does not end": {func() *http.Response { return reply(200, "application/json", endless(inside)) },
+			"the answer is larger than"},
 		"an aggregated answer, malformed": {func() *http.Response {
-			return reply(200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", strings.NewReader(`{"kind":"`+inside))
+			return reply(200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+				strings.NewReader(`{"kind":"`+inside))
 		}, "not a Kubernetes API server"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +72,8 @@ func TestNothingOfAForeignAnswerIsShown(t *testing.T) {
 				_, cfg := w.server()
 				cluster := w.probe(wrapped(cfg, func(*http.Request) *http.Response { return c.answer() }))
 				h := w.untilState(cluster, fleet.Unreachable)
-				if !strings.Contains(h.Err, c.says) || strings.Contains(h.Err, inside) || strings.Contains(string(cluster.Version()), inside) {
+				if !strings.Contains(h.Err, c.says) || strings.Contains(h.Err, inside) ||
+					strings.Contains(string(cluster.Version()), inside) {
 					t.Errorf("Err = %q, want %q and nothing of the answer", h.Err, c.says)
 				}
 			})
@@ -77,17 +85,19 @@ func TestConnectionErrorsSayNothingOfTheNetworkBehind(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 443}
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Addr: address, Err: err} }
 	for says, failure := range map[string]error{
-		"the connection was refused":                              dial(syscall.ECONNREFUSED),
-		"there is no route to the server":                         dial(syscall.EHOSTUNREACH),
-		"the connection was closed by the other side":             dial(syscall.ECONNRESET),
-		"the host name cannot be resolved":                        dial(&net.DNSError{Err: "no such host", Name: "web.internal", Server: "10.1.2.3:53", IsNotFound: true}),
-		"it timed out":                                            dial(context.DeadlineExceeded),
+		"the connection was refused":                  dial(syscall.ECONNREFUSED),
+		"there is no route to the server":             dial(syscall.EHOSTUNREACH),
+		"the connection was closed by the other side": dial(syscall.ECONNRESET),
+		"the host name cannot be resolved": dial(&net.DNSError{Err: "no such host",
+			Name: "web.internal", Server: "10.1.2.3:53", IsNotFound: true}),
+		"it timed out": dial(context.DeadlineExceeded),
 		"the server's certificate is not trusted: another author": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
 		"the server's certificate is not trusted: it is for anot": x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{inside}}, Host: "x"},
-		"the server's certificate is not trusted: it has expired": x509.CertificateInvalidError{Reason: x509.Expired, Detail: inside},
-		"the server refused the TLS handshake":                    tls.AlertError(42),
-		"the server does not speak TLS":                           http.ErrSchemeMismatch,
-		"the request failed; the daemon's log says why":           errors.New("proxy: " + inside),
+		"the server's certificate is not trusted: it has expired": x509.CertificateInvalidError{Reason: x509.Expired,
+			Detail: inside},
+		"the server refused the TLS handshake":          tls.AlertError(42),
+		"the server does not speak TLS":                 http.ErrSchemeMismatch,
+		"the request failed; the daemon's log says why": errors.New("proxy: " + inside),
 	} {
 		inWorld(t, fleet.Options{}, func(w *world) {
 			_, cfg := w.server()

@@ -100,7 +100,8 @@ func New(o Options) (*Fleet, error) {
 		return nil, fmt.Errorf("make a fleet: %w", err)
 	}
 	if o.HistoryBytes < 0 || o.HistoryAge < 0 || o.Refresh < 0 {
-		return nil, errors.New("make a fleet: HistoryBytes, HistoryAge and Refresh cannot be negative; leave them 0 for the default")
+		return nil, errors.New("make a fleet: HistoryBytes, HistoryAge and Refresh cannot be negative; leave them 0 for " +
+			"the default")
 	}
 	if o.Limits, err = o.Limits.orDefault(); err != nil {
 		return nil, fmt.Errorf("make a fleet: %w", err)

@@ -72,7 +72,8 @@ func TestAFolderOfKubeconfigsIsFollowed(t *testing.T) {
 		b, _ := f.Cluster("us-b")
 
 		writeFile(t, eu, strings.Replace(text, "abcdefgh", "ijklmnop", 1))
-		writeFile(t, filepath.Join(dir, "us.conf"), strings.Replace(kubeconfig("", ", token: abcdefgh", "a", "b"), "6443/b", "6443/c", 1))
+		writeFile(t, filepath.Join(dir, "us.conf"),
+			strings.Replace(kubeconfig("", ", token: abcdefgh", "a", "b"), "6443/b", "6443/c", 1))
 		pass()
 		expect(t, f, "changed", "eu-west us-a us-b")
 		if now, _ := f.Cluster("eu-west"); now != first || first.Health().State == fleet.Left {
@@ -111,7 +112,8 @@ func TestABrokenFileIsReportedOnceAndKeepsWhatItWas(t *testing.T) {
 		if now, _ := f.Cluster("eu"); now != c {
 			t.Error("the cluster of a broken file did not stay")
 		}
-		if n := strings.Count(l.String(), "\n"); n != 1 || !strings.Contains(l.String(), "eu.yaml") || strings.Contains(l.String(), "hunter2") {
+		if n := strings.Count(l.String(), "\n"); n != 1 || !strings.Contains(l.String(), "eu.yaml") ||
+			strings.Contains(l.String(), "hunter2") {
 			t.Errorf("reported %d times: %s", n, l)
 		}
 		writeFile(t, path, text)

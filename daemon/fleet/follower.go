@@ -18,9 +18,9 @@ const (
 	leaveTimeout = 10 * time.Second
 )
 
-// Follower keeps members of a fleet in line with kubeconfigs on this machine. The files are the operator's own: plugins
-// and paths are allowed in them. A file that cannot be read is reported and changes nothing: its clusters stay as they
-// are.
+// Follower keeps members of a fleet in line with kubeconfigs on this machine. The files are the operator's own:
+// plugins and paths are allowed in them. A file that cannot be read is reported and changes nothing: its clusters
+// stay as they are.
 type Follower struct {
 	f      *Fleet
 	origin string // the kind
@@ -45,10 +45,10 @@ type followedCluster struct {
 }
 
 // FollowFolder has the clusters of a folder of kubeconfigs join, before or during Run. A cluster's name is its file's
-// without the extension, as a DNS label; a file with several contexts is a cluster for each, named name-context. Hidden
-// files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file that is
-// added or removed is a cluster joining or leaving, and one with other credentials for the same cluster has it go on
-// with those.
+// without the extension, as a DNS label; a file with several contexts is a cluster for each, named name-context.
+// Hidden files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file
+// that is added or removed is a cluster joining or leaving, and one with other credentials for the same cluster has
+// it go on with those.
 func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFolder, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return kubeconfigsIn(dir) }
@@ -121,7 +121,8 @@ func byCluster(contexts []found, name func(context string) string) (map[string]f
 			return nil, fmt.Errorf("context %q has nothing that a cluster could be named by; rename it", c.context)
 		}
 		if other, taken := out[cluster]; taken {
-			return nil, fmt.Errorf("the contexts %q and %q would both be the cluster %q; rename one, or choose contexts", other.context, c.context, cluster)
+			return nil, fmt.Errorf("the contexts %q and %q would both be the cluster %q; rename one, or choose contexts",
+				other.context, c.context, cluster)
 		}
 		out[cluster] = c
 	}
@@ -291,7 +292,8 @@ func (s stamp) folder() bool { return s.info.IsDir() }
 
 // same reports whether two stamps are of the same file with the same size and time.
 func (s stamp) same(o stamp) bool {
-	return o.info != nil && os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() && s.info.ModTime().Equal(o.info.ModTime())
+	return o.info != nil && os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() &&
+		s.info.ModTime().Equal(o.info.ModTime())
 }
 
 // settled reports whether a change after this stamp was taken would show in the next one. The time of a file that was

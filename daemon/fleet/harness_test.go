@@ -30,7 +30,8 @@ var (
 	podsGVR    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	secretsGVR = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	widgetsGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	crdsGVR    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crdsGVR    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 )
 
 // logs collects what is logged.

@@ -42,7 +42,8 @@ func TestAClusterGoesThroughItsStates(t *testing.T) {
 			t.Errorf("unreachable: %+v", h)
 		}
 		<-time.After(10 * time.Minute)
-		if h = c.Health(); h.State != fleet.Unreachable || h.LastHeard < 10*time.Minute || time.Since(h.Since) < 10*time.Minute {
+		if h = c.Health(); h.State != fleet.Unreachable || h.LastHeard < 10*time.Minute ||
+			time.Since(h.Since) < 10*time.Minute {
 			t.Errorf("unreachable for ten minutes: %+v", h)
 		}
 		refuse()
@@ -82,7 +83,8 @@ func TestAFailureOfAResourceIsShownWithoutCredentials(t *testing.T) {
 		h := w.untilState(c, fleet.Degraded)
 		r, _ := c.Resource(podsGVR)
 		shown := h.Err + "|" + r.Health().Reflector.Err.Error() + "|" + w.logs.String()
-		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods: the credentials were refused (401)") || !strings.Contains(w.logs.String(), "hidden") {
+		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods: the credentials were refused (401)") ||
+			!strings.Contains(w.logs.String(), "hidden") {
 			t.Errorf("shown: %s", shown)
 		}
 	})

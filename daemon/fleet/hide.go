@@ -27,7 +27,8 @@ type hider struct {
 	detailed bool
 }
 
-// maxSecrets is how many credentials of a cluster are known at a time. Those of before may still be quoted for a while.
+// maxSecrets is how many credentials of a cluster are known at a time. Those of before may still be quoted for a
+// while.
 const maxSecrets = 12
 
 const hidden = "[hidden]"

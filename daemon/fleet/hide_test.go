@@ -12,7 +12,8 @@ import (
 )
 
 func TestTextsShowNoCredentials(t *testing.T) {
-	h := newHider(&rest.Config{BearerToken: "hunter2-token", Password: "hunter2-password", TLSClientConfig: rest.TLSClientConfig{KeyData: []byte("hunter2-key")}})
+	h := newHider(&rest.Config{BearerToken: "hunter2-token", Password: "hunter2-password",
+		TLSClientConfig: rest.TLSClientConfig{KeyData: []byte("hunter2-key")}})
 	for _, text := range []string{
 		"401: bad token hunter2-token", "hunter2-password", "x hunter2-key y", "get https://me:hunter2@192.0.2.1/x: refused",
 		"you sent Authorization: Bearer hunter2-from-a-plugin", "basic aHVudGVyMg==hunter2",
@@ -40,7 +41,8 @@ func TestLogsShowNoCredentials(t *testing.T) {
 	h := newHider(&rest.Config{BearerToken: "hunter2"})
 	log := h.logger(slog.New(slog.NewTextHandler(&out, nil))).With("a", "hunter2").WithGroup("g")
 	log.Warn("said hunter2", "error", errors.New("hunter2"), "text", "hunter2", "n", 7)
-	if got := out.String(); strings.Contains(got, "hunter2") || strings.Count(got, hidden) != 4 || !strings.Contains(got, "n=7") {
+	if got := out.String(); strings.Contains(got, "hunter2") || strings.Count(got, hidden) != 4 ||
+		!strings.Contains(got, "n=7") {
 		t.Errorf("logged: %s", got)
 	}
 }

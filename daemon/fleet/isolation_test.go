@@ -20,10 +20,11 @@ func TestADeadClusterDelaysNobodyAndIsAskedSeldom(t *testing.T) {
 		stop()
 		var asked atomic.Int32
 		dead := w.join("dead", wrapped(cfg, func(*http.Request) *http.Response { asked.Add(1); return nil }))
-		silent := w.join("silent", &rest.Config{Host: "http://silent.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		})})
+		silent := w.join("silent", &rest.Config{Host: "http://silent.invalid",
+			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})})
 		began := time.Now()
 		s, living := w.joined("living")
 		create(t, s, pod("a", "one"))
@@ -39,7 +40,8 @@ func TestADeadClusterDelaysNobodyAndIsAskedSeldom(t *testing.T) {
 			t.Errorf("one that has not answered yet: %+v", h)
 		}
 		<-time.After(lookTimeout + time.Second)
-		if h := silent.Health(); h.State != fleet.Unreachable || !strings.Contains(h.Err, "it timed out") || time.Since(h.Since) > 10*time.Second {
+		if h := silent.Health(); h.State != fleet.Unreachable || !strings.Contains(h.Err, "it timed out") ||
+			time.Since(h.Since) > 10*time.Second {
 			t.Errorf("one that does not answer: %+v", h)
 		}
 		asked.Store(0)

@@ -37,7 +37,8 @@ func (f *Fleet) Join(name string, cfg *rest.Config, origin Origin) error {
 func (f *Fleet) join(name string, cfg *rest.Config, origin Origin, remember func() error) (*Cluster, error) {
 	fail := func(err error) (*Cluster, error) { return nil, fmt.Errorf("join cluster %q: %w", name, err) }
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
-		return fail(errors.New("the name is no DNS label; use at most 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"))
+		return fail(errors.New("the name is no DNS label; use at most 63 lower-case letters, digits and hyphens, with a " +
+			"letter or digit at both ends"))
 	}
 	f.moves.Lock()
 	defer f.moves.Unlock()

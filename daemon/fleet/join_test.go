@@ -24,7 +24,8 @@ func TestAClusterThatJoinsIsMirroredAndCanBeRead(t *testing.T) {
 		s, c := w.joined("eu")
 		create(t, s, pod("a", "one"), pod("b", "two"))
 		h := w.untilState(c, fleet.Ready)
-		if h.Resources < 30 || h.Synced != h.Resources || h.Objects != 2 || h.ServerVersion != "v1.37.2" || h.Err != "" || h.Joined.IsZero() {
+		if h.Resources < 30 || h.Synced != h.Resources || h.Objects != 2 || h.ServerVersion != "v1.37.2" ||
+			h.Err != "" || h.Joined.IsZero() {
 			t.Errorf("Health = %+v", h)
 		}
 		if c.Origin() != (fleet.Origin{Kind: "kubeconfig", Detail: "test"}) {
@@ -45,7 +46,8 @@ func TestAClusterThatJoinsIsMirroredAndCanBeRead(t *testing.T) {
 		if !ok || !strings.HasPrefix(string(fleet.Bytes(e, []byte("x"))), `x{"kind":"Pod","apiVersion":"v1"`) {
 			t.Errorf("Bytes = %.60s", fleet.Bytes(e, []byte("x")))
 		}
-		if info := pods.Info(); info.Kind != "Pod" || !info.Namespaced || info.SingularName != "pod" || info.Version != "v1" ||
+		if info := pods.Info(); info.Kind != "Pod" || !info.Namespaced || info.SingularName != "pod" ||
+			info.Version != "v1" ||
 			!slices.Equal(info.Verbs, []string{"get", "list", "watch"}) || pods.GVK().Kind != "Pod" {
 			t.Errorf("Info = %+v", info)
 		}
@@ -118,7 +120,8 @@ func TestWhatLeavesIsGoneAndCanJoinAgain(t *testing.T) {
 			}
 			<-changed
 			<-pods.Done()
-			if _, there := w.f.Cluster("eu"); there || len(c.Resources()) != 0 || len(c.Groups()) != 0 || c.Health().State != fleet.Left {
+			if _, there := w.f.Cluster("eu"); there || len(c.Resources()) != 0 || len(c.Groups()) != 0 ||
+				c.Health().State != fleet.Left {
 				t.Errorf("it is still there: %+v", c.Health())
 			}
 			if pods.Snapshot().Len() != 0 || pods.Synced() {
@@ -217,7 +220,9 @@ func TestJoinRefusesWhatCannotBeACluster(t *testing.T) {
 	}
 	says(t, f.Join("a", nil, fleet.Origin{}), `"a"`, "the config is nil")
 	says(t, f.Join("a", &rest.Config{}, fleet.Origin{}), "no Host")
-	says(t, f.Join("a", &rest.Config{Host: "https://192.0.2.1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("no certificate")}}, fleet.Origin{}), "certificates")
+	says(t,
+		f.Join("a", &rest.Config{Host: "https://192.0.2.1",
+			TLSClientConfig: rest.TLSClientConfig{CAData: []byte("no certificate")}}, fleet.Origin{}), "certificates")
 	if err := f.Join("a", good, fleet.Origin{}); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []
 	}
 	whole, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view --raw --flatten prints it: %w", unquoted(err))
+		return nil, nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view "+
+			"--raw --flatten prints it: %w", unquoted(err))
 	}
 	one, err := oneContext(whole, context)
 	if err != nil {
@@ -98,7 +99,8 @@ func oneContext(whole *api.Config, context string) (*api.Config, error) {
 	}
 	cluster := whole.Clusters[chosen.Cluster]
 	if cluster == nil {
-		return nil, fmt.Errorf("context %q names the cluster %q, which the kubeconfig does not have", context, chosen.Cluster)
+		return nil, fmt.Errorf("context %q names the cluster %q, which the kubeconfig does not have",
+			context, chosen.Cluster)
 	}
 	user := whole.AuthInfos[chosen.AuthInfo]
 	if user == nil && chosen.AuthInfo != "" {
@@ -160,7 +162,8 @@ func refused(what, name, field, why string) error {
 
 // configOf makes a client's configuration of a kubeconfig with one context.
 func configOf(one *api.Config) (*rest.Config, error) {
-	cfg, err := clientcmd.NewNonInteractiveClientConfig(*one, one.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*one, one.CurrentContext,
+		&clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig is not usable: %w", one.CurrentContext, err)
 	}
@@ -214,7 +217,8 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		contexts = slices.Sorted(maps.Keys(whole.Contexts))
 	}
 	if len(contexts) == 0 {
-		return nil, errors.New("it has no contexts, which a kubeconfig has; kubectl config get-contexts shows those of a file")
+		return nil, errors.New("it has no contexts, which a kubeconfig has; kubectl config get-contexts shows those of a " +
+			"file")
 	}
 	var out []found
 	for _, name := range contexts {
@@ -230,7 +234,8 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		if err != nil {
 			return nil, fmt.Errorf("context %q: %w", name, err)
 		}
-		out = append(out, found{context: name, text: string(text), server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
+		out = append(out, found{context: name, text: string(text),
+			server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
 	}
 	return out, nil
 }

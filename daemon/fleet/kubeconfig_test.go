@@ -50,7 +50,8 @@ func newFleet(t *testing.T, o fleet.Options) *fleet.Fleet {
 func TestAKubeconfigThatWouldRunOrReadSomethingHereIsRefused(t *testing.T) {
 	secret := writeFile(t, filepath.Join(t.TempDir(), "secret"), "the-content-of-a-file")
 	for field, c := range map[string]struct{ cluster, user string }{
-		"exec":                  {"", ", exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/x], interactiveMode: Never}"},
+		"exec": {"",
+			", exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/x], interactiveMode: Never}"},
 		"auth-provider":         {"", ", auth-provider: {name: oidc}"},
 		"certificate-authority": {", certificate-authority: " + secret, ", token: abcdefgh"},
 		"client-certificate":    {"", ", client-certificate: " + secret},
@@ -86,7 +87,8 @@ func TestOnlyWhatTheContextUsesIsLookedAtAndKept(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.json")
 	f := newFleet(t, fleet.Options{StateFile: state})
 	text := kubeconfig(", proxy-url: 'http://192.0.2.9:3128'", ", token: abcdefgh", "eu", "us")
-	text = strings.Replace(text, "name: us\n  user: {token: abcdefgh}", "name: us\n  user: {exec: {apiVersion: v1, command: touch}}", 1)
+	text = strings.Replace(text, "name: us\n  user: {token: abcdefgh}",
+		"name: us\n  user: {exec: {apiVersion: v1, command: touch}}", 1)
 	if err := f.JoinKubeconfig("one", []byte(text), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,8 @@ func TestAKubeconfigThatIsNoneIsRefusedWithoutQuotingIt(t *testing.T) {
 }
 
 func TestContextsOfAFileBecomeClusters(t *testing.T) {
-	path := writeFile(t, filepath.Join(t.TempDir(), "config"), strings.ReplaceAll(kubeconfig("", ", token: abcdefgh", "eu", "us-1"), "us-1", "arn:aws:eks:US/Prod@x"))
+	path := writeFile(t, filepath.Join(t.TempDir(), "config"),
+		strings.ReplaceAll(kubeconfig("", ", token: abcdefgh", "eu", "us-1"), "us-1", "arn:aws:eks:US/Prod@x"))
 	got, err := fleet.FromKubeconfig(path)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +160,8 @@ func TestTheOperatorsOwnFileMayNameFilesAndPlugins(t *testing.T) {
 	if err != nil || got["eu"].BearerTokenFile != filepath.Join(dir, "token") {
 		t.Errorf("%v, %v", got, err)
 	}
-	writeFile(t, path, kubeconfig("", ", exec: {apiVersion: client.authentication.k8s.io/v1, command: echo, interactiveMode: Never}", "eu"))
+	writeFile(t, path,
+		kubeconfig("", ", exec: {apiVersion: client.authentication.k8s.io/v1, command: echo, interactiveMode: Never}", "eu"))
 	got, err = fleet.FromKubeconfig(path)
 	if err != nil || got["eu"].ExecProvider == nil {
 		t.Errorf("%v, %v", got, err)
@@ -166,7 +170,8 @@ func TestTheOperatorsOwnFileMayNameFilesAndPlugins(t *testing.T) {
 
 func TestContextsThatCannotBeToldApartAreNamed(t *testing.T) {
 	dir := t.TempDir()
-	_, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(dir, "a"), kubeconfig("", ", token: abcdefgh", "eu_1", "eu-1")))
+	_, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(dir, "a"),
+		kubeconfig("", ", token: abcdefgh", "eu_1", "eu-1")))
 	says(t, err, `"eu-1"`, `"eu_1"`, "rename one")
 	_, err = fleet.FromKubeconfig(writeFile(t, filepath.Join(dir, "b"), kubeconfig("", ", token: abcdefgh", "___")))
 	says(t, err, "___", "rename it")

@@ -140,8 +140,9 @@ func (w *limitedWatch[T]) note(c *source.Change[T]) {
 	}
 }
 
-// check looks at the mirror, now and then: what is read in between is little. It is looked at between the last changes and a
-// long silence, too: after many changes at once the mirror may not have them all when they have been read.
+// check looks at the mirror, now and then: what is read in between is little. It is looked at between the last
+// changes and a long silence, too: after many changes at once the mirror may not have them all when they have been
+// read.
 func (w *limitedWatch[T]) check(changes int) error {
 	if w.state != nil {
 		if changes == 0 {

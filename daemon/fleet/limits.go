@@ -38,7 +38,8 @@ func (l Limits) orDefault() (Limits, error) {
 	for _, f := range []struct {
 		value     *int64
 		otherwise int64
-	}{{&l.Objects, defaultObjects}, {&l.Bytes, defaultBytes}, {&l.ClusterObjects, defaultClusterObjects}, {&l.ClusterBytes, defaultClusterBytes}} {
+	}{{&l.Objects, defaultObjects}, {&l.Bytes, defaultBytes}, {&l.ClusterObjects,
+		defaultClusterObjects}, {&l.ClusterBytes, defaultClusterBytes}} {
 		switch {
 		case *f.value < 0:
 			return l, errors.New("a limit cannot be negative; leave it 0 for the default")
@@ -160,15 +161,19 @@ func (g *gauge) set(objects, bytes int64, shows bool) error {
 	var over error
 	switch {
 	case objects > l.max.Objects:
-		over = fmt.Errorf("%w: it has more than %d objects; raise the limit with --max-objects, or leave it out with --exclude", ErrLimit, l.max.Objects)
+		over = fmt.Errorf("%w: it has more than %d objects; raise the limit with --max-objects, or leave it out with "+
+			"--exclude", ErrLimit, l.max.Objects)
 	case bytes > l.max.Bytes:
-		over = fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out with --exclude", ErrLimit, l.max.Bytes)
+		over = fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out "+
+			"with --exclude", ErrLimit, l.max.Bytes)
 	case l.objects > l.max.ClusterObjects:
 		l.largest(func(g *gauge) int64 { return g.objects }).
-			giveUp(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with --max-cluster-objects, or leave it out with --exclude", ErrLimit, l.max.ClusterObjects))
+			giveUp(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with "+
+				"--max-cluster-objects, or leave it out with --exclude", ErrLimit, l.max.ClusterObjects))
 	case l.bytes > l.max.ClusterBytes:
 		l.largest(func(g *gauge) int64 { return g.bytes }).
-			giveUp(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the limit with --max-cluster-bytes, or leave it out with --exclude", ErrLimit, l.max.ClusterBytes))
+			giveUp(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
+				"limit with --max-cluster-bytes, or leave it out with --exclude", ErrLimit, l.max.ClusterBytes))
 	}
 	switch {
 	case over != nil && !shows:

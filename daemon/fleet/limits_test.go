@@ -74,7 +74,8 @@ func bigPod(n, size int) string {
 }
 
 func added(n, size int) string {
-	return `{"type":"ADDED","object":` + strings.Replace(bigPod(n, size), "{", `{"kind":"Pod","apiVersion":"v1",`, 1) + "}\n"
+	return `{"type":"ADDED","object":` + strings.Replace(bigPod(n, size), "{",
+		`{"kind":"Pod","apiVersion":"v1",`, 1) + "}\n"
 }
 
 const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000"%s},"items":[{"metadata":{"name":"first","namespace":"a","resourceVersion":"1"}}`
@@ -157,8 +158,10 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 					t.Errorf("Err = %q", h.Err)
 				}
 				r, _ := c.Resource(podsGVR)
-				if rh := r.Health(); rh.Objects != 0 || rh.Layout.Bytes > 64<<10 || r.Synced() || rh.Reflector.State.String() != "retrying" {
-					t.Errorf("what is left of it: %d objects, %d bytes, synced %t, %s", rh.Objects, rh.Layout.Bytes, r.Synced(), rh.Reflector.State)
+				if rh := r.Health(); rh.Objects != 0 || rh.Layout.Bytes > 64<<10 || r.Synced() ||
+					rh.Reflector.State.String() != "retrying" {
+					t.Errorf("what is left of it: %d objects, %d bytes, synced %t, %s", rh.Objects, rh.Layout.Bytes,
+						r.Synced(), rh.Reflector.State)
 				}
 				if nodes := w.resource(c, nodesGVR); !nodes.Synced() {
 					t.Error("another resource of the cluster suffers")
@@ -195,7 +198,8 @@ func TestAnObjectWithoutEndIsNotTakenIn(t *testing.T) {
 			if r.URL.Path != "/api/v1/pods" {
 				return nil
 			}
-			return reply(200, "application/json", io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[{"a":"`), endless("x")))
+			return reply(200, "application/json",
+				io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[{"a":"`), endless("x")))
 		}))
 		h := w.untilState(c, fleet.Degraded)
 		if !strings.Contains(h.Err, "one object takes more than") {
@@ -205,40 +209,43 @@ func TestAnObjectWithoutEndIsNotTakenIn(t *testing.T) {
 }
 
 func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
-	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}}, func(w *world) {
-		s, c := w.joined("eu")
-		for i := range 90 {
-			create(t, s, pod("a", fmt.Sprintf("p%d", i)))
-		}
-		pods := w.resource(c, podsGVR)
-		w.untilState(c, fleet.Ready)
-		for i := range 70 {
-			create(t, s, node(fmt.Sprintf("n%d", i), ""))
-		}
-		for i := range 2000 { // the mirror is looked at after a number of changes
-			if _, err := s.Update(node("n0", fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
+	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}},
+		func(w *world) {
+			s, c := w.joined("eu")
+			for i := range 90 {
+				create(t, s, pod("a", fmt.Sprintf("p%d", i)))
 			}
-		}
-		w.untilGivenUp(pods)
-		h := w.untilState(c, fleet.Degraded)
-		if !strings.Contains(h.Err, "--max-cluster-objects") {
-			t.Errorf("Err = %q", h.Err)
-		}
-		if r := w.resource(c, nodesGVR); r.Snapshot().Len() != 70 {
-			t.Errorf("%d nodes are left", r.Snapshot().Len())
-		}
-	})
+			pods := w.resource(c, podsGVR)
+			w.untilState(c, fleet.Ready)
+			for i := range 70 {
+				create(t, s, node(fmt.Sprintf("n%d", i), ""))
+			}
+			for i := range 2000 { // the mirror is looked at after a number of changes
+				if _, err := s.Update(node("n0", fmt.Sprint(i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.untilGivenUp(pods)
+			h := w.untilState(c, fleet.Degraded)
+			if !strings.Contains(h.Err, "--max-cluster-objects") {
+				t.Errorf("Err = %q", h.Err)
+			}
+			if r := w.resource(c, nodesGVR); r.Snapshot().Len() != 70 {
+				t.Errorf("%d nodes are left", r.Snapshot().Len())
+			}
+		})
 }
 
-// A mirror that lags behind the watch has little when it is looked at, and when it has everything nothing may come any more.
+// A mirror that lags behind the watch has little when it is looked at, and when it has everything nothing may come
+// any more.
 func TestWhatIsTooLargeIsFoundInAQuietCluster(t *testing.T) {
 	for name, then := range map[string]func(*informertest.Server){
 		"by a bookmark":            func(s *informertest.Server) { s.Bookmark(podsGVR); s.Bookmark(nodesGVR) },
 		"when the watch has ended": func(*informertest.Server) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}}, func(w *world) {
+			inWorld(t, fleet.Options{Include: []string{"pods", "nodes"},
+				Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}}, func(w *world) {
 				s, c := w.joined("eu")
 				pods := w.resource(c, podsGVR)
 				w.untilState(c, fleet.Ready)

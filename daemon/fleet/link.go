@@ -55,11 +55,13 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 		return nil, err
 	}
 	ways := newSwitched(first)
-	l := &link{cluster: name, base: first.base, ways: ways, conns: conns, client: &http.Client{Transport: ways}, hide: hide, log: hide.logger(o.Logger),
+	l := &link{cluster: name, base: first.base, ways: ways, conns: conns, client: &http.Client{Transport: ways},
+		hide: hide, log: hide.logger(o.Logger),
 		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes)}
 	// Whatever the config says of TLS and credentials is in the transport now.
 	l.plain = &rest.Config{Host: first.base.String(), UserAgent: userAgent, QPS: -1}
-	l.settings = slices.Clip([]informer.Option{informer.Layout(store.Packed), informer.History(o.HistoryBytes, o.HistoryAge),
+	l.settings = slices.Clip([]informer.Option{informer.Layout(store.Packed),
+		informer.History(o.HistoryBytes, o.HistoryAge),
 		informer.Logger(l.log), informer.OnProblem(onProblem)})
 	return l, nil
 }

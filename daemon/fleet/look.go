@@ -252,5 +252,6 @@ func (c *Cluster) askVersion(ctx context.Context) error {
 
 // log tells of something that went wrong with the cluster.
 func (c *Cluster) log(what string, err error, more ...any) {
-	c.link.log.Warn("fleet: "+what+" failed", append([]any{"cluster", c.name, "error", err, "cause", detail(err)}, more...)...)
+	c.link.log.Warn("fleet: "+what+" failed",
+		append([]any{"cluster", c.name, "error", err, "cause", detail(err)}, more...)...)
 }

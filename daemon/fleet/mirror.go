@@ -39,9 +39,11 @@ func (m *mirror[T]) ended() bool {
 type opener[T any] = func(*rest.Config, schema.GroupVersionResource, ...kube.Option) (*kube.Source[T], error)
 
 // openMirror makes an informer of a resource, prepares it and has it run.
-func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, open opener[T], prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
+func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, open opener[T],
+	prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
 	name := mirrorName(l.cluster, gvr, form)
-	src, err := open(l.plain, gvr, kube.Cluster(l.cluster), kube.HTTPClient(l.client), kube.UserAgent(userAgent), kube.Buffers(l.buffers))
+	src, err := open(l.plain, gvr, kube.Cluster(l.cluster), kube.HTTPClient(l.client), kube.UserAgent(userAgent),
+		kube.Buffers(l.buffers))
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,8 @@ func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.AP
 				resources = known(before, g.name, v.name)
 			}
 			if o.take(resources, g.name, v.name, seen, want) {
-				gv := metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: g.name, Version: v.name}.String(), Version: v.name}
+				gv := metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: g.name, Version: v.name}.String(),
+					Version: v.name}
 				out.Versions = append(out.Versions, gv)
 			}
 		}
@@ -58,7 +59,8 @@ func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.AP
 }
 
 // known are the resources of a group version as they were before.
-func known(before map[schema.GroupVersionResource]metav1.APIResource, group, version string) (out []metav1.APIResource) {
+func known(before map[schema.GroupVersionResource]metav1.APIResource, group,
+	version string) (out []metav1.APIResource) {
 	for gvr, info := range before {
 		if gvr.Group == group && gvr.Version == version {
 			out = append(out, info)
@@ -69,7 +71,8 @@ func known(before map[schema.GroupVersionResource]metav1.APIResource, group, ver
 }
 
 // take adds the resources of one version, and reports whether one of them is wanted.
-func (o *offer) take(resources []metav1.APIResource, group, version string, seen map[schema.GroupResource]bool, want *choice) (wanted bool) {
+func (o *offer) take(resources []metav1.APIResource, group, version string, seen map[schema.GroupResource]bool,
+	want *choice) (wanted bool) {
 	for _, r := range resources {
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") {
 			continue
@@ -90,7 +93,9 @@ func (o *offer) take(resources []metav1.APIResource, group, version string, seen
 			continue
 		}
 		if len(o.infos) == maxResources {
-			o.faults = append(o.faults, fmt.Errorf("mirror %s: the cluster has more than the %d resources that are mirrored of one; exclude some", gvr.GroupResource(), maxResources))
+			o.faults = append(o.faults,
+				fmt.Errorf("mirror %s: the cluster has more than the %d resources that are mirrored of one; exclude some",
+					gvr.GroupResource(), maxResources))
 			continue
 		}
 		o.infos = append(o.infos, r)
@@ -119,18 +124,21 @@ var kindName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
 // go into requests, logs and metrics.
 func checkNames(group, version string) error {
 	if group != "" && len(validation.IsDNS1123Subdomain(group)) > 0 || len(validation.IsDNS1123Label(version)) > 0 {
-		return fmt.Errorf("the server lists the group version %.80q, which is no name of one; it is left out", group+"/"+version)
+		return fmt.Errorf("the server lists the group version %.80q, which is no name of one; it is left out",
+			group+"/"+version)
 	}
 	return nil
 }
 
 func checkResource(r metav1.APIResource) error {
 	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 || !kindName.MatchString(r.Kind) {
-		return fmt.Errorf("the server lists the resource %.80q of kind %.80q, which are no names of such; it is left out", r.Name, r.Kind)
+		return fmt.Errorf("the server lists the resource %.80q of kind %.80q, which are no names of such; it is left out",
+			r.Name, r.Kind)
 	}
 	for _, n := range slices.Concat([]string{r.SingularName}, r.ShortNames, r.Categories) {
 		if n != "" && len(validation.IsDNS1123Label(n)) > 0 {
-			return fmt.Errorf("the server lists the resource %q with the name %.80q, which is no name; it is left out", r.Name, n)
+			return fmt.Errorf("the server lists the resource %q with the name %.80q, which is no name; it is left out", r.Name,
+				n)
 		}
 	}
 	return nil

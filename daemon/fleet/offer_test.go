@@ -20,7 +20,8 @@ func res(name, kind string, verbs ...string) metav1.APIResource {
 
 func TestOnlyWhatCanBeListedAndWatchedIsTaken(t *testing.T) {
 	o := selectFrom([]group{{"", []groupVersion{{name: "v1", resources: []metav1.APIResource{
-		res("pods", "Pod"), res("pods/status", "Pod"), res("bindings", "Binding", "create"), res("componentstatuses", "ComponentStatus", "list"),
+		res("pods", "Pod"), res("pods/status", "Pod"), res("bindings", "Binding", "create"),
+		res("componentstatuses", "ComponentStatus", "list"),
 	}}}}}, nil, everything)
 	if len(o.infos) != 1 || o.infos[0].Name != "pods" || len(o.faults) != 0 {
 		t.Errorf("taken: %+v, faults %v", o.infos, o.faults)
@@ -41,13 +42,15 @@ func TestAResourceIsTakenOnceInTheFirstVersionThatHasIt(t *testing.T) {
 	for _, i := range o.infos {
 		got = append(got, i.Version+" "+i.Name)
 	}
-	if strings.Join(got, ", ") != "v1 ys, v2 xs" || len(o.groups) != 1 || len(o.groups[0].Versions) != 2 || o.groups[0].PreferredVersion.Version != "v2" {
+	if strings.Join(got, ", ") != "v1 ys, v2 xs" || len(o.groups) != 1 || len(o.groups[0].Versions) != 2 ||
+		o.groups[0].PreferredVersion.Version != "v2" {
 		t.Errorf("taken %v, groups %+v", got, o.groups)
 	}
 }
 
 func TestWhatIsNotKnownNowIsAsItWasBefore(t *testing.T) {
-	known := selectFrom([]group{{"a.com", []groupVersion{{name: "v1", resources: []metav1.APIResource{res("xs", "X")}}}}}, nil, everything)
+	known := selectFrom([]group{{"a.com", []groupVersion{{name: "v1", resources: []metav1.APIResource{res("xs", "X")}}}}},
+		nil, everything)
 	failing := []group{{"a.com", []groupVersion{{name: "v1", err: errors.New("down")}}}}
 	if o := selectFrom(failing, known.all, everything); len(o.infos) != 1 || len(o.groups) != 1 || len(o.faults) != 1 {
 		t.Errorf("%+v", o)

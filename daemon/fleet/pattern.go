@@ -42,7 +42,8 @@ func parsePattern(text string) (pattern, error) {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.*"
 	resource, group, dotted := strings.Cut(text, ".")
 	if resource == "" || strings.Trim(text, allowed) != "" {
-		return pattern{}, fmt.Errorf("%q is no pattern of resources; write it as pods, deployments.apps, *.example.com or *", text)
+		return pattern{}, fmt.Errorf("%q is no pattern of resources; write it as pods, deployments.apps, *.example.com or *",
+			text)
 	}
 	return pattern{resource: resource, group: group, anyGroup: !dotted}, nil
 }

@@ -19,8 +19,8 @@ import (
 // renewTimeout is how long a server may take to say which cluster it is.
 const renewTimeout = 5 * time.Second
 
-// renew has the cluster reached by another config from now on, if that is known to lead to the same cluster: known says
-// so, or the server there has the same kube-system namespace. Nothing is listed anew, and no watch ends.
+// renew has the cluster reached by another config from now on, if that is known to lead to the same cluster: known
+// says so, or the server there has the same kube-system namespace. Nothing is listed anew, and no watch ends.
 func (c *Cluster) renew(ctx context.Context, cfg *rest.Config, known bool) (same bool, err error) {
 	c.link.hide.add(cfg)
 	w, err := newWay(cfg, c.link.conns, c.link.hide, c.fleet.opts.id)

@@ -85,7 +85,9 @@ func newGuarded(t *testing.T, first ...runtime.Object) (*guarded, *httptest.Serv
 
 func fileFor(server, token string, contexts ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\ncurrent-context: %s\nclusters:\n- name: c\n  cluster: {server: %q, insecure-skip-tls-verify: true}\nusers:\n- name: u\n  user: {token: %s}\ncontexts:\n", contexts[0], server, token)
+	fmt.Fprintf(&b,
+		"apiVersion: v1\nkind: Config\ncurrent-context: %s\nclusters:\n- name: c\n  cluster: {server: %q, "+
+			"insecure-skip-tls-verify: true}\nusers:\n- name: u\n  user: {token: %s}\ncontexts:\n", contexts[0], server, token)
 	for _, name := range contexts {
 		fmt.Fprintf(&b, "- name: %s\n  context: {cluster: c, user: u}\n", name)
 	}

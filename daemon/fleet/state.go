@@ -41,7 +41,8 @@ type stateContent struct {
 func (f *Fleet) recall(path string) error {
 	state, err := readState(path)
 	if err != nil {
-		return fmt.Errorf("read the state file %s: %w; mend it, or move it away to start without the clusters it remembers", path, err)
+		return fmt.Errorf("read the state file %s: %w; mend it, or move it away to start without the clusters it remembers",
+			path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(state.clusters)) {
 		cfg, _, err := checkedConfig([]byte(state.clusters[name].Kubeconfig), "")
@@ -49,7 +50,8 @@ func (f *Fleet) recall(path string) error {
 			_, err = f.join(name, cfg, Origin{FromJoin, serverOf(cfg)}, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("use the state file %s, cluster %q: %w; mend it, or move it away to start without the clusters it remembers", path, name, err)
+			return fmt.Errorf("use the state file %s, cluster %q: %w; mend it, or move it away to start without the "+
+				"clusters it remembers", path, name, err)
 		}
 	}
 	f.state = state

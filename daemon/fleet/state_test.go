@@ -17,7 +17,8 @@ func TestWhatJoinedAtRunTimeIsThereAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	configs, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(t.TempDir(), "config"), kubeconfig("", ", token: abcdefgh", "own")))
+	configs, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(t.TempDir(), "config"),
+		kubeconfig("", ", token: abcdefgh", "own")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,10 +83,11 @@ func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) 
 		return &trigger{gvr: gvr, mirror: mirror, sub: sub}, nil
 	}
 	t := &trigger{gvr: gvr}
-	own, err := openMirror(c.link, gvr, "metadata", kube.Metadata, func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
-		t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c))
-		return err
-	})
+	own, err := openMirror(c.link, gvr, "metadata", kube.Metadata,
+		func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
+			t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c))
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}

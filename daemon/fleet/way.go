@@ -27,21 +27,23 @@ func newWay(cfg *rest.Config, conns *dialer, hide *hider, fleet string) (*way, e
 	cfg.APIPath = "/"
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w", err))
+		return nil, hide.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as "+
+			"https://127.0.0.1:6443: %w", err))
 	}
 	next, err := rest.TransportFor(cfg)
 	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and the files it names: %w", err))
+		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and "+
+			"the files it names: %w", err))
 	}
 	return &way{base: base, next: next, fleet: fleet}, nil
 }
 
 // switched sends requests by the way that counts at the time, which may change while a cluster is mirrored. Whoever
-// makes a request goes on using the cluster's first address. What is under way goes on as it began, so that no watch is
-// lost.
+// makes a request goes on using the cluster's first address. What is under way goes on as it began, so that no watch
+// is lost.
 //
-// It follows no redirects. An API server sends none for what is asked here, and the credentials, which are added below,
-// would go along to wherever it points.
+// It follows no redirects. An API server sends none for what is asked here, and the credentials, which are added
+// below, would go along to wherever it points.
 type switched struct {
 	first *url.URL
 	now   atomic.Pointer[way]

@@ -72,7 +72,8 @@ func acceptsPlain(r *http.Request) bool {
 	return false
 }
 
-var aggregatedKind = schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2", Kind: "APIGroupDiscoveryList"}
+var aggregatedKind = schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2",
+	Kind: "APIGroupDiscoveryList"}
 
 // acceptsAggregated reports whether a request accepts aggregated discovery. Like an API server since 1.33, this one
 // has only v2 of it: a client that knows v2beta1 alone, as those of 1.26 to 1.29, gets the plain documents.

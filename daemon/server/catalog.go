@@ -83,7 +83,8 @@ type catalog struct {
 }
 
 func newCatalog() *catalog {
-	return &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{}, versions: map[schema.GroupResource][]string{},
+	return &catalog{resources: map[schema.GroupVersion][]metav1.APIResource{},
+		versions:   map[schema.GroupResource][]string{},
 		namespaced: map[schema.GroupKind]bool{}}
 }
 

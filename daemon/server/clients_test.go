@@ -32,10 +32,15 @@ func TestKubectlCannotTellTheMirrorFromTheCluster(t *testing.T) {
 	p.caughtUp(t)
 	p.described(t)
 	for _, args := range []string{
-		"get pods -n web -o wide", "get pods -A", "get pods -n web -o yaml", "get pods -n web a -o jsonpath={.spec.containers[0].image}",
-		"get pods -A -l app=web", "get pods -A --field-selector spec.nodeName=node-1", "get pods -A --sort-by .metadata.name", "get pod -n web a -o json",
-		"get deploy,rs,sts,ds,jobs,cronjobs,svc,ing,cm -A", "get nodes", "get boats -A", "get bt -n web -o wide", "get oceans -o yaml", "get all -n web",
-		"get pods -n web --chunk-size=1", "get pods -n web there-is-none --ignore-not-found", "explain pods.spec.nodeName", "explain boats.spec", "get events -A", "describe pod -n web a", "describe deployment -n web a", "describe node node-1",
+		"get pods -n web -o wide", "get pods -A", "get pods -n web -o yaml",
+		"get pods -n web a -o jsonpath={.spec.containers[0].image}",
+		"get pods -A -l app=web", "get pods -A --field-selector spec.nodeName=node-1",
+		"get pods -A --sort-by .metadata.name", "get pod -n web a -o json",
+		"get deploy,rs,sts,ds,jobs,cronjobs,svc,ing,cm -A", "get nodes", "get boats -A", "get bt -n web -o wide",
+		"get oceans -o yaml", "get all -n web",
+		"get pods -n web --chunk-size=1", "get pods -n web there-is-none --ignore-not-found", "explain pods.spec.nodeName",
+		"explain boats.spec", "get events -A", "describe pod -n web a", "describe deployment -n web a",
+		"describe node node-1",
 		"get pv,pvc -A", "get ns -L app", "get secrets -n web",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -64,7 +69,8 @@ func ages(out string) string {
 	for i, l := range lines {
 		words := strings.Fields(l)
 		for j, w := range words {
-			if d, err := time.ParseDuration(strings.NewReplacer("d", "h", "y", "h").Replace(w)); err == nil && d >= 0 && w != "0" {
+			if d, err := time.ParseDuration(strings.NewReplacer("d", "h", "y", "h").Replace(w)); err == nil &&
+				d >= 0 && w != "0" {
 				words[j] = "AGE"
 			}
 		}
@@ -185,10 +191,12 @@ func TestAClusterThatJoinsCutsNoWatchAndOneThatLeavesSaysSo(t *testing.T) {
 		seen = append(seen, name(next()))
 	}
 	slices.Sort(seen)
-	if want := []string{"ADDED eu.db/slow", "ADDED eu.web/swift", "ADDED us.db/slow", "ADDED us.web/swift"}; !slices.Equal(seen, want) {
+	if want := []string{"ADDED eu.db/slow", "ADDED eu.web/swift", "ADDED us.db/slow",
+		"ADDED us.web/swift"}; !slices.Equal(seen, want) {
 		t.Errorf("%q", seen)
 	}
-	cluster.Kubectl(t, "label", "boat", "-n", "web", "swift", "--overwrite", "wind="+strconv.FormatInt(time.Now().UnixNano(), 10))
+	cluster.Kubectl(t, "label", "boat", "-n", "web", "swift", "--overwrite",
+		"wind="+strconv.FormatInt(time.Now().UnixNano(), 10))
 	both := []string{name(next()), name(next())}
 	slices.Sort(both)
 	if want := []string{"MODIFIED eu.web/swift", "MODIFIED us.web/swift"}; !slices.Equal(both, want) {

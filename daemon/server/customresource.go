@@ -10,7 +10,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // definition finds the definition of a custom resource, which is mirrored like everything else; nil
 // where the resource is none.

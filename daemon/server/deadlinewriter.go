@@ -10,8 +10,8 @@ import (
 // writeTimeout.
 const minRate = 64 << 10
 
-// deadlineWriter writes to a client that gets some time for each part, and cuts it off when it does not read, or reads too
-// little in all: its answer holds memory, and the snapshots that it is made from.
+// deadlineWriter writes to a client that gets some time for each part, and cuts it off when it does not read, or
+// reads too little in all: its answer holds memory, and the snapshots that it is made from.
 type deadlineWriter struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController
@@ -26,7 +26,8 @@ func newDeadlineWriter(w http.ResponseWriter) *deadlineWriter {
 // Write sends a part of an answer.
 func (p *deadlineWriter) Write(b []byte) (int, error) {
 	begun := time.Now()
-	if err := p.ctl.SetWriteDeadline(begun.Add(p.allowance(len(b)))); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := p.ctl.SetWriteDeadline(begun.Add(p.allowance(len(b)))); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
 	n, err := p.ResponseWriter.Write(b)

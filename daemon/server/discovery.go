@@ -26,12 +26,15 @@ func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) 
 	case len(parts) == 1 && acceptsAggregated(r):
 		c.aggregated(w, parts[0] == "api")
 	case !acceptsPlain(r):
-		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
+		fail(w, r,
+			errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
 	case len(parts) == 1 && parts[0] == "api":
-		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: c.coreVersions(),
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions:                   c.coreVersions(),
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}}})
 	case len(parts) == 1 && parts[0] == "apis":
-		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: c.named()})
+		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+			Groups: c.named()})
 	case len(parts) == 2 && parts[0] == "apis":
 		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == parts[1] && g.Name != "" })
 		if i < 0 {
@@ -87,7 +90,8 @@ func (c *catalog) named() []metav1.APIGroup {
 
 // aggregated answers with all groups and their resources at once.
 func (c *catalog) aggregated(w http.ResponseWriter, core bool) {
-	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
+	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList",
+		APIVersion: "apidiscovery.k8s.io/v2"},
 		Items: []apidiscovery.APIGroupDiscovery{}}
 	for _, g := range c.groups {
 		if (g.Name == "") != core {
@@ -116,7 +120,8 @@ func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIRe
 		scope = apidiscovery.ScopeNamespace
 	}
 	return apidiscovery.APIResourceDiscovery{
-		Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames,
+		Categories:   r.Categories,
 		ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: r.Kind},
 	}
 }
@@ -125,8 +130,9 @@ func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIRe
 func addSubresource(resources []apidiscovery.APIResourceDiscovery, of, name string, r *metav1.APIResource) {
 	for i := range resources {
 		if resources[i].Resource == of {
-			resources[i].Subresources = append(resources[i].Subresources, apidiscovery.APISubresourceDiscovery{Subresource: name,
-				Verbs: r.Verbs, ResponseKind: &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}})
+			resources[i].Subresources = append(resources[i].Subresources,
+				apidiscovery.APISubresourceDiscovery{Subresource: name,
+					Verbs: r.Verbs, ResponseKind: &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}})
 		}
 	}
 }

@@ -37,7 +37,8 @@ func (p *pair) caughtUp(t *testing.T) []*fleet.Resource {
 		})
 	}).Resources()
 	for _, r := range resources {
-		p.until(t, "have all "+r.GVR().Resource, func(*fleet.Cluster) bool { return p.versions(t, r) == mirroredVersions(r) })
+		p.until(t, "have all "+r.GVR().Resource,
+			func(*fleet.Cluster) bool { return p.versions(t, r) == mirroredVersions(r) })
 	}
 	return resources
 }
@@ -68,7 +69,8 @@ func mirroredVersions(r *fleet.Resource) string {
 	return strings.Join(out, "\n")
 }
 
-// described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version is the last.
+// described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version
+// is the last.
 func (p *pair) described(t *testing.T) {
 	t.Helper()
 	p.until(t, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
@@ -144,14 +146,15 @@ func (p *pair) ask(t *testing.T, method, url, accept string) (head, body string)
 }
 
 // What may differ between the answers of two servers about the same state, and nothing else does:
-// the version of a list and the token of its next page; when bookmarks come, and what they have besides a version; ages in the
-// cells of a table, which are of another moment; and an annotation that the server hides in tables of DaemonSets.
-// Watches of tables of APIServices are not compared: they have their head on every line.
+// the version of a list and the token of its next page; when bookmarks come, and what they have besides a version;
+// ages in the cells of a table, which are of another moment; and an annotation that the server hides in tables of
+// DaemonSets. Watches of tables of APIServices are not compared: they have their head on every line.
 var normal = []struct {
 	find *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`^(\{"kind":"[^"]+","apiVersion":"[^"]+","metadata":\{)"resourceVersion":"\d+"`), `$1"resourceVersion":"V"`},
+	{regexp.MustCompile(`^(\{"kind":"[^"]+","apiVersion":"[^"]+","metadata":\{)"resourceVersion":"\d+"`),
+		`$1"resourceVersion":"V"`},
 	{regexp.MustCompile(`("continue":")[^"]+(")`), `$1 C $2`},
 	{regexp.MustCompile(`("kind":"[^"]+List","metadata":\{.*"resourceVersion":")\d+("\}\}\n)$`), `$1 V $2`},
 	{regexp.MustCompile(`(?m)^\{"type":"BOOKMARK".*"k8s.io/initial-events-end":"true".*\n`), "the initial state ends\n"},
@@ -210,15 +213,21 @@ func questions(r *fleet.Resource, object, namespace string) []question {
 		{name: "the metadata of one", under: "/" + object, accept: metas},
 		{name: "none", under: "/there-is-none"},
 		{name: "none as a table", under: "/there-is-none", accept: tables},
-		{name: "a watch", query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
-		{name: "a watch without initial events", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
-		{name: "a watch without initial events from version 0", query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0&timeoutSeconds=1"},
-		{name: "a watch of a table", accept: tables, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
-		{name: "a watch of metadata", accept: metas, query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
+		{name: "a watch",
+			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch without initial events",
+			query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
+		{name: "a watch without initial events from version 0",
+			query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0&timeoutSeconds=1"},
+		{name: "a watch of a table", accept: tables,
+			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch of metadata", accept: metas,
+			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
 	}
 	switch r.GVR().Resource {
 	case "deployments", "replicasets", "statefulsets", "replicationcontrollers":
-		out = append(out, question{name: "the scale", under: "/" + object + "/scale"}, question{name: "the scale of none", under: "/there-is-none/scale"},
+		out = append(out, question{name: "the scale", under: "/" + object + "/scale"},
+			question{name: "the scale of none", under: "/there-is-none/scale"},
 			question{name: "the scale as a table", under: "/" + object + "/scale", accept: tables},
 			question{name: "the metadata of the scale", under: "/" + object + "/scale", accept: metas})
 	}
@@ -279,7 +288,8 @@ func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 				at++
 			}
 			from := max(0, at-80)
-			t.Errorf("%s: %s\nreal: %s …%.300s\nours: %s …%.300s", q.name, ask, wantHead, want[min(from, len(want)):], gotHead, got[min(from, len(got)):])
+			t.Errorf("%s: %s\nreal: %s …%.300s\nours: %s …%.300s", q.name, ask, wantHead, want[min(from, len(want)):], gotHead,
+				got[min(from, len(got)):])
 		}
 	}
 	return n

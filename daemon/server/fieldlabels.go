@@ -70,7 +70,8 @@ const (
 var builtinLabels = sync.OnceValue(func() map[schema.GroupKind]kindLabels {
 	return map[schema.GroupKind]kindLabels{
 		{Kind: "Pod"}: labelsOf(refusedUsually, append(
-			fieldsNamed(byName, byNamespace, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+			fieldsNamed(byName, byNamespace, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+				"spec.serviceAccountName",
 				"status.phase", "status.podIP", "status.nominatedNodeName"),
 			labelField{label: "spec.host", paths: []string{"spec.nodeName"}},
 			labelField{label: "spec.hostNetwork", paths: []string{"spec.hostNetwork"}, defaults: "false"},
@@ -80,25 +81,33 @@ var builtinLabels = sync.OnceValue(func() map[schema.GroupKind]kindLabels {
 		{Kind: "ReplicationController"}: labelsOf(refusedUsually, append(fieldsNamed(byName, byNamespace),
 			labelField{label: "status.replicas", paths: []string{"status.replicas"}, defaults: "0"})...),
 		{Kind: "Event"}: labelsOf(refusedUsually, append(
-			fieldsNamed(append(referenceLabels("involvedObject"), byName, byNamespace, "reason", "reportingComponent", "type")...),
+			fieldsNamed(append(referenceLabels("involvedObject"), byName, byNamespace, "reason",
+				"reportingComponent", "type")...),
 			labelField{label: "source", paths: []string{"source.component", "reportingComponent"}})...),
 		{Group: "events.k8s.io", Kind: "Event"}: labelsOf(refusedUsually,
-			fieldsNamed(append(referenceLabels("regarding"), byName, byNamespace, "reason", "reportingController", "type")...)...),
+			fieldsNamed(append(referenceLabels("regarding"), byName, byNamespace, "reason",
+				"reportingController", "type")...)...),
 		{Kind: "Namespace"}: labelsOf(refusedUsually, fieldsNamed(byName, "status.phase")...),
 		{Kind: "Secret"}:    labelsOf(refusedUsually, fieldsNamed(byName, byNamespace, "type")...),
 		{Kind: "Service"}:   labelsOf(refusedUsually, fieldsNamed(byName, byNamespace, "spec.clusterIP", "spec.type")...),
 		{Group: "batch", Kind: "Job"}: labelsOf(refusedOfJobs, append(fieldsNamed(byName, byNamespace),
 			labelField{label: "status.successful", paths: []string{"status.succeeded"}, defaults: "0"})...),
-		{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: labelsOf(refusedUsually, fieldsNamed(byName, "spec.signerName")...),
-		{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}:        labelsOf(refusedUsually, fieldsNamed(byName, "spec.signerName")...),
+		{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: labelsOf(refusedUsually,
+			fieldsNamed(byName, "spec.signerName")...),
+		{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}: labelsOf(refusedUsually,
+			fieldsNamed(byName, "spec.signerName")...),
 		{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}: labelsOf(refusedUsually,
 			fieldsNamed(byName, "spec.signerName", "spec.podName", "spec.nodeName")...),
-		{Group: "resource.k8s.io", Kind: "ResourceSlice"}: labelsOf(refusedSlices, fieldsNamed(byName, "spec.nodeName", "spec.driver")...),
+		{Group: "resource.k8s.io", Kind: "ResourceSlice"}: labelsOf(refusedSlices,
+			fieldsNamed(byName, "spec.nodeName", "spec.driver")...),
 	}
 })
 
 // defaultLabels are those of all other built-in kinds.
-var defaultLabels = sync.OnceValue(func() kindLabels { return labelsOf(refusedDefault, fieldsNamed(byName, byNamespace)...) })
+var defaultLabels = sync.OnceValue(func() kindLabels {
+	return labelsOf(refusedDefault,
+		fieldsNamed(byName, byNamespace)...)
+})
 
 // referenceLabels are the labels of an event for the object that it is about.
 func referenceLabels(member string) []string {

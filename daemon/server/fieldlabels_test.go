@@ -20,21 +20,30 @@ import (
 
 // fieldLabels are all that an API server knows for any kind, and some that it knows for none.
 var fieldLabels = []string{
-	"metadata.name", "metadata.namespace", "name", "spec.nodeName", "spec.host", "spec.restartPolicy", "spec.schedulerName",
-	"spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
-	"spec.unschedulable", "status.replicas", "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-	"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "regarding.kind", "regarding.namespace",
-	"regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reason",
-	"reportingComponent", "reportingController", "source", "type", "spec.clusterIP", "spec.type", "status.successful", "spec.signerName",
+	"metadata.name", "metadata.namespace", "name", "spec.nodeName", "spec.host", "spec.restartPolicy",
+	"spec.schedulerName",
+	"spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs",
+	"status.nominatedNodeName",
+	"spec.unschedulable", "status.replicas", "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
+	"involvedObject.uid",
+	"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "regarding.kind",
+	"regarding.namespace",
+	"regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion",
+	"regarding.fieldPath", "reason",
+	"reportingComponent", "reportingController", "source", "type", "spec.clusterIP", "spec.type",
+	"status.successful", "spec.signerName",
 	"spec.podName", "spec.driver", "spec.leaseName", "spec.color", "spec.tails", "spec.stunt",
 	"spec.nodName", "status.fase", "metadata.nam", "spec", "spec.containers", "a b", "a..b", "[0]",
 }
 
 // fieldValues are those that objects of the tests have, and some that none has.
 var fieldValues = []string{
-	"", "true", "false", "0", "1", "2", "7", "a", "web", "default", "node-1", "node-2", "Running", "Pending", "Active", "Never", "Always",
-	"default-scheduler", "other", "kubelet", "test", "Pod", "Node", "v1", "u-1", "Started", "Pulled", "Normal", "Warning", "Opaque",
-	"kubernetes.io/basic-auth", "None", "ClusterIP", "NodePort", "10.0.0.7", "spec.containers{main}", "driver.example.com", "red", "<nil>",
+	"", "true", "false", "0", "1", "2", "7", "a", "web", "default", "node-1", "node-2", "Running", "Pending",
+	"Active", "Never", "Always",
+	"default-scheduler", "other", "kubelet", "test", "Pod", "Node", "v1", "u-1", "Started", "Pulled", "Normal",
+	"Warning", "Opaque",
+	"kubernetes.io/basic-auth", "None", "ClusterIP", "NodePort", "10.0.0.7", "spec.containers{main}",
+	"driver.example.com", "red", "<nil>",
 }
 
 // selectable fills the cluster with objects whose selectable fields are set and absent, computed and defaulted.
@@ -43,7 +52,8 @@ func selectable(t *testing.T) *pair {
 	cluster := filled(t)
 	cluster.Kubectl(t, "apply", "-f", "testdata/selectable.yaml")
 	p := mirror(t)
-	p.patchStatus(t, "/api/v1/namespaces/web/pods/b", `{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],"nominatedNodeName":"node-1"}}`)
+	p.patchStatus(t, "/api/v1/namespaces/web/pods/b",
+		`{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],"nominatedNodeName":"node-1"}}`)
 	p.patchStatus(t, "/api/v1/namespaces/web/replicationcontrollers/a", `{"status":{"replicas":2}}`)
 	p.patchStatus(t, "/apis/batch/v1/namespaces/db/jobs/a", `{"status":{"succeeded":1}}`)
 	p.caughtUp(t)
@@ -107,7 +117,8 @@ func TestFieldSelectorsHaveTheRealServersMeaning(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d field selectors were compared; the server knows %d pairs of a kind and a label", compared.Load(), known.Load())
+	t.Logf("%d field selectors were compared; the server knows %d pairs of a kind and a label",
+		compared.Load(), known.Load())
 }
 
 // valuesToAsk are the values by which objects of a resource are selected: those that can be the value of an absent
@@ -144,7 +155,8 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 		}
 	}
 	label, _, _ := strings.Cut(selector, "=")
-	if strings.HasPrefix(wantHead, "400") && strings.HasPrefix(gotHead, "200") && slices.Contains(added[r.GVR().Resource], label) {
+	if strings.HasPrefix(wantHead, "400") && strings.HasPrefix(gotHead, "200") &&
+		slices.Contains(added[r.GVR().Resource], label) {
 		return false
 	}
 	t.Errorf("%s of %s\nreal: %s %.300s\nours: %s %.300s", selector, r.GVR(), wantHead, want, gotHead, got)
@@ -199,8 +211,10 @@ func TestAWatchRefusesTheFieldLabelsThatAListRefuses(t *testing.T) {
 				for _, it := range answer.Items {
 					names = append(names, it.Metadata.Name)
 				}
-				if answer.Message != c.refused || (code == http.StatusBadRequest) != (c.refused != "") || strings.Join(names, " ") != c.finds {
-					t.Errorf("%s%s: %s", ask, watch, fmt.Sprintf("%d %q finds %q, want %q and %q", code, answer.Message, names, c.refused, c.finds))
+				if answer.Message != c.refused || (code == http.StatusBadRequest) != (c.refused != "") ||
+					strings.Join(names, " ") != c.finds {
+					t.Errorf("%s%s: %s", ask, watch,
+						fmt.Sprintf("%d %q finds %q, want %q and %q", code, answer.Message, names, c.refused, c.finds))
 				}
 			}
 		}

@@ -21,8 +21,8 @@ type step struct {
 	element bool
 }
 
-// hasField reports whether objects of a kind can have a string, number or bool at a path. Of a kind whose schema is not
-// known, such as that of an aggregated API, only the metadata is.
+// hasField reports whether objects of a kind can have a string, number or bool at a path. Of a kind whose schema is
+// not known, such as that of an aggregated API, only the metadata is.
 func hasField(gvk schema.GroupVersionKind, custom *customVersion, path query.Path) bool {
 	var steps []step
 	for name, element := range path.Steps() {

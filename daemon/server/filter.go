@@ -15,10 +15,11 @@ import (
 // filter tells which objects a watch is about. It belongs to one goroutine.
 type filter struct {
 	sel      query.Selection
-	clusters []string    // none means all
-	shape    *fleetShape // what the selection sees is what the view of all clusters shows; nil where that makes no difference
-	doc      query.Doc
-	own      sight
+	clusters []string // none means all
+	// what the selection sees is what the view of all clusters shows; nil where that makes no difference
+	shape *fleetShape
+	doc   query.Doc
+	own   sight
 }
 
 func (s *Server) newFilter(req *request, v *view) (*filter, error) {

@@ -66,8 +66,8 @@ func filled(t *testing.T) *testcluster.Cluster {
 	return cluster
 }
 
-// mirror is a fleet of the filled cluster that is served: one for all tests. A test that has another cluster join makes
-// it leave again.
+// mirror is a fleet of the filled cluster that is served: one for all tests. A test that has another cluster join
+// makes it leave again.
 func mirror(t *testing.T) *pair {
 	t.Helper()
 	cluster := filled(t)
@@ -119,5 +119,6 @@ func startMirror(cluster *testcluster.Cluster) (*pair, func() error, error) {
 		conns.CloseAll()
 		return errors.Join(ended...)
 	}
-	return &pair{real: cluster.Config().Host, ours: web.URL + "/clusters/" + mirrored, all: web.URL + "/fleet", client: client, fleet: fl}, stop, nil
+	return &pair{real: cluster.Config().Host, ours: web.URL + "/clusters/" + mirrored, all: web.URL + "/fleet",
+		client: client, fleet: fl}, stop, nil
 }

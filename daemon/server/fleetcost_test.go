@@ -24,7 +24,8 @@ import (
 // resources are synced.
 func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.Server, *fleet.Fleet) {
 	tb.Helper()
-	fl, err := fleet.New(fleet.Options{Include: []string{"pods", "*.example.com"}, Logger: slog.New(slog.DiscardHandler), WithoutOpenAPI: true})
+	fl, err := fleet.New(fleet.Options{Include: []string{"pods", "*.example.com"}, Logger: slog.New(slog.DiscardHandler),
+		WithoutOpenAPI: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.S
 func TestARequestCostsNothingForResourcesThatItDoesNotName(t *testing.T) {
 	few, _ := manyResources(t, 1, 3, true)
 	many, _ := manyResources(t, 1, 53, true)
-	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?limit=1", "/fleet/api/v1/namespaces/c00.web/pods/a", "/fleet/version",
+	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?limit=1",
+		"/fleet/api/v1/namespaces/c00.web/pods/a", "/fleet/version",
 		"/fleet/apis/example.com/v1/things001", "/fleet/apis/example.com/v2/things001"} {
 		ask := func(srv *server.Server) float64 {
 			return testing.AllocsPerRun(100, func() {
@@ -164,7 +166,8 @@ func BenchmarkFleetOf50(b *testing.B) {
 			b.Run(state+"/"+c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					srv.ServeHTTP(&discarded{header: http.Header{}}, httptest.NewRequest(http.MethodGet, "http://localhost"+c.path, nil))
+					srv.ServeHTTP(&discarded{header: http.Header{}},
+						httptest.NewRequest(http.MethodGet, "http://localhost"+c.path, nil))
 				}
 			})
 		}

@@ -27,7 +27,8 @@ const (
 // restAfter is how long a fleetHub stays when nobody has listed or watched.
 const restAfter = 10 * time.Minute
 
-// fleetHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's own.
+// fleetHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's
+// own.
 type fleetHub struct {
 	seq  *atomic.Uint64 // of all resources, so that a version means one moment
 	base uint64         // versions from before this hub say nothing
@@ -77,7 +78,8 @@ type where struct {
 	key     object.Key
 }
 
-// newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not known.
+// newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not
+// known.
 func newFleetHub(seq *atomic.Uint64) *fleetHub {
 	now := seq.Add(1)
 	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: feeds{},
@@ -125,8 +127,8 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 // roomEvery is after how many objects of a cluster that joins its handler looks whether the watches keep up.
 const roomEvery = 64
 
-// handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no faster
-// than the watches are read, so that it cuts none of them. Nobody else waits for that.
+// handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no
+// faster than the watches are read, so that it cuts none of them. Nobody else waits for that.
 func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
 	initial := 0
 	return func(e *fleet.Event) {
@@ -139,7 +141,8 @@ func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan stru
 	}
 }
 
-// waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a write.
+// waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a
+// write.
 func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
 	timeout := time.NewTimer(writeTimeout)
 	defer timeout.Stop()
@@ -205,8 +208,8 @@ func (h *fleetHub) remember(p past) {
 	h.ring = h.ring[:kept]
 }
 
-// version gives the version under which an object is shown to somebody who was told of everything up to a version. What
-// happened to it later may be in its content or not; it will be told, and must be news then.
+// version gives the version under which an object is shown to somebody who was told of everything up to a version.
+// What happened to it later may be in its content or not; it will be told, and must be news then.
 func (h *fleetHub) version(cluster string, key object.Key, upTo uint64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -323,7 +326,8 @@ func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
 	case err != nil:
 		return badRequest("the resource version %q is no number", clip(string(v)))
 	case exact:
-		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of all clusters are of now", n))
+		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of "+
+			"all clusters are of now", n))
 	case n > now:
 		return tooLarge(v, object.Version(strconv.FormatUint(now, 10)))
 	}

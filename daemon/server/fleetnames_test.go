@@ -63,13 +63,15 @@ func TestSelectionsOfTheFleetSeeWhatItShows(t *testing.T) {
 		}
 	}
 	// What changes is seen in the same way.
-	watch := s.open(t, "/fleet/api/v1/pods?watch=true&fieldSelector="+url.QueryEscape("spec.nodeName=us:n3"), "application/json")
+	watch := s.open(t, "/fleet/api/v1/pods?watch=true&fieldSelector="+url.QueryEscape("spec.nodeName=us:n3"),
+		"application/json")
 	defer watch.Body.Close()
 	create(t, eu, pod("web", "e", on("n3")))
 	create(t, us, pod("web", "f", on("n3")))
 	b := make([]byte, 4096)
 	n, err := watch.Body.Read(b)
-	if line := string(b[:n]); err != nil || !strings.Contains(line, `"name":"f"`) || !strings.Contains(line, `"nodeName":"us:n3"`) {
+	if line := string(b[:n]); err != nil || !strings.Contains(line, `"name":"f"`) ||
+		!strings.Contains(line, `"nodeName":"us:n3"`) {
 		t.Errorf("the watch says %s, %v", line, err)
 	}
 }
@@ -83,8 +85,9 @@ func TestKubectlFollowsTheFleetsNames(t *testing.T) {
 	if err := json.Unmarshal([]byte(a), &of); err != nil {
 		t.Fatal(err)
 	}
-	p.send(t, http.MethodPost, "/api/v1/namespaces/web/events", "application/json", `{"metadata":{"generateName":"a."},"reason":"Greeted","message":"hello fleet","type":"Normal",`+
-		`"source":{"component":"test"},"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"web","name":"a","uid":"`+of.Metadata.UID+`"}}`)
+	p.send(t, http.MethodPost, "/api/v1/namespaces/web/events", "application/json",
+		`{"metadata":{"generateName":"a."},"reason":"Greeted","message":"hello fleet","type":"Normal",`+
+			`"source":{"component":"test"},"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"web","name":"a","uid":"`+of.Metadata.UID+`"}}`)
 	p.caughtUp(t)
 	for _, c := range []struct {
 		args   string
@@ -99,9 +102,11 @@ func TestKubectlFollowsTheFleetsNames(t *testing.T) {
 		{args: "get pods -n web", shows: []string{"cluster.namespace"}, failed: true},
 		{args: "get pod a -n eu.web -o jsonpath={.spec.nodeName}", shows: []string{"eu:node-1"}},
 		{args: "get pods -A --field-selector spec.nodeName=eu:node-1", shows: []string{"eu.web"}, hides: []string{"eu.db"}},
-		{args: "get events -n eu.web --field-selector involvedObject.name=a,involvedObject.namespace=eu.web", shows: []string{"Started"}},
+		{args: "get events -n eu.web --field-selector involvedObject.name=a,involvedObject.namespace=eu.web",
+			shows: []string{"Started"}},
 		{args: "describe pod a -n eu.web", shows: []string{"Node: ", "eu:node-1", "Greeted", "hello fleet"}},
-		{args: "describe node eu:node-1", shows: []string{"Name: ", "eu:node-1", "eu.web ", "NodeReady", "HolderIdentity:  node-1"}},
+		{args: "describe node eu:node-1",
+			shows: []string{"Name: ", "eu:node-1", "eu.web ", "NodeReady", "HolderIdentity:  node-1"}},
 		{args: "describe namespace eu.web", shows: []string{"eu.web", "Resource Quotas", "Name:     a"}},
 		{args: "describe pv eu:fleetdisk", shows: []string{"eu.db/disk"}},
 		{args: "describe pvc disk -n eu.db", shows: []string{"disk", "eu.db"}},

@@ -97,7 +97,8 @@ func appendForFleet(dst, obj []byte, cluster string, key object.Key, version str
 // appendFleetEdits appends what is changed in an object's metadata, which begins at an offset. One way through it
 // finds all: with one for each field, this took longer than to unpack the object. A field that is there twice, which
 // no API server sends, is changed twice, so that whatever counts for a reader says which cluster it is of.
-func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key object.Key, version string, shape *fleetShape) []edit {
+func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key object.Key, version string,
+	shape *fleetShape) []edit {
 	namespace, name := inFleet(cluster, key, shape)
 	own, annotations := "", []jsonscan.Named(nil)
 	for i, more := 1, true; more; {
@@ -153,7 +154,8 @@ func annotate(meta []byte, m jsonscan.Named, marks string) edit {
 // mayBeMarked reports whether annotations can have one of the marks' names, which may be written with escapes. To
 // search for them takes a fraction of the time that to walk over the annotations does, and hardly any object has them.
 func mayBeMarked(annotations []byte) bool {
-	return bytes.Contains(annotations, []byte("mirador.dev/")) || bytes.Contains(annotations, []byte(`\u`)) || bytes.Contains(annotations, []byte(`\/`))
+	return bytes.Contains(annotations, []byte("mirador.dev/")) || bytes.Contains(annotations, []byte(`\u`)) ||
+		bytes.Contains(annotations, []byte(`\/`))
 }
 
 // unmarked returns the members of annotations but for the marks, each with a comma behind it.

@@ -20,7 +20,8 @@ func (l *listing) sortByPrecedence() {
 		precedence[it.entry] = matchingPrecedence(fleet.Bytes(it.entry, nil))
 	}
 	slices.SortStableFunc(l.items, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(precedence[a.entry], precedence[b.entry]), cmp.Compare(a.entry.Key, b.entry.Key))
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(precedence[a.entry], precedence[b.entry]),
+			cmp.Compare(a.entry.Key, b.entry.Key))
 	})
 }
 

@@ -16,7 +16,8 @@ func TestTheFirstFormThatCanBeGivenCounts(t *testing.T) {
 			t.Errorf("%q: %v, %v", accept, got, err)
 		}
 	}
-	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Chair;v=v1;g=meta.k8s.io"} {
+	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "text/html",
+		"application/json;as=Chair;v=v1;g=meta.k8s.io"} {
 		if _, err := formOf(accept); err == nil {
 			t.Errorf("%q is accepted", accept)
 		}

@@ -50,7 +50,8 @@ func (c *change) encode(r *renderer, what kwatch.EventType, columns bool) ([]byt
 }
 
 // encodeFrame makes one line of a watch. A version other than the object's own is that of its end.
-func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.Entry, version string, columns bool) (_ []byte, err error) {
+func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.Entry, version string,
+	columns bool) (_ []byte, err error) {
 	dst := append(append([]byte(`{"type":"`), what...), `","object":`...)
 	if what == kwatch.Deleted && r.fleet == nil && string(e.Version) != version {
 		r.shown = withVersion(r.shown[:0], fleet.Bytes(e, r.raw[:0]), version)

@@ -43,9 +43,11 @@ func (a Access) CheckAddress(address string, tls bool) error {
 	}
 	switch {
 	case a.Token == "":
-		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, "+
+			"or listen on 127.0.0.1", address)
 	case !tls:
-		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be read on its way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be "+
+			"read on its way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
@@ -66,8 +68,9 @@ const maxTarget = 16 << 10
 
 // guard checks every request before anything else looks at it.
 type guard struct {
-	access    Access
-	token     atomic.Pointer[[sha256.Size]byte] // its hash, of one length, so that the time of a compare tells nothing; nil asks for none
+	access Access
+	// its hash, of one length, so that the time of a compare tells nothing; nil asks for none
+	token     atomic.Pointer[[sha256.Size]byte]
 	client    func(*http.Request) clientKey
 	clients   *rateTable // requests with the token, or any where none is asked for
 	strangers *rateTable // all others, by address
@@ -81,7 +84,8 @@ func newGuard(a Access, client func(*http.Request) clientKey, next http.Handler)
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
-	g := &guard{access: a, client: client, clients: newRateTable(a.Rate), strangers: newRateTable(strangerRate), next: next}
+	g := &guard{access: a, client: client, clients: newRateTable(a.Rate),
+		strangers: newRateTable(strangerRate), next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
 	}
@@ -130,13 +134,15 @@ func (g *guard) check(r *http.Request) error {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
 	if !trusted && !g.strangers.take(clientKey(remoteAddress(r)), time.Now()) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without a valid token", strangerRate), 1)
+		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without a valid token",
+			strangerRate), 1)
 	}
 	if len(r.URL.Path)+len(r.URL.RawQuery) > maxTarget {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
 	}
 	if !g.knows(r.Host) {
-		return apierrors.NewForbidden(noResource, "", fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
+		return apierrors.NewForbidden(noResource, "",
+			fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
 	}
 	if !trusted && !isOpen(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
@@ -204,11 +210,14 @@ func (g *guard) checkOrigin(r *http.Request) error {
 			return refuse("the request comes from a page of another origin")
 		}
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && media != jsonType && joins(r.URL.Path) {
-		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "", "the body must be application/json", 0, false)
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost &&
+		media != jsonType && joins(r.URL.Path) {
+		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "",
+			"the body must be application/json", 0, false)
 	}
 	return nil
 }
 
-// joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever form it comes.
+// joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever
+// form it comes.
 func joins(path string) bool { return strings.Trim(path, "/") == "clusters" }

@@ -35,7 +35,8 @@ func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
 
 func guarded(a Access) http.Handler {
 	byAddress := func(r *http.Request) clientKey { return clientKey(remoteAddress(r)) }
-	return newGuard(a, byAddress, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	return newGuard(a, byAddress,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 
 func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {
@@ -52,14 +53,17 @@ func ask(h http.Handler, method, host, path string, header map[string]string) *h
 func TestAStrangeHostIsRefused(t *testing.T) {
 	h := guarded(Access{Hosts: []string{"mirror.example.com"}})
 	for host, want := range map[string]int{
-		"127.0.0.1:8080": http.StatusTeapot, "localhost": http.StatusTeapot, "[::1]:80": http.StatusTeapot, "Mirror.Example.com:443": http.StatusTeapot,
-		"evil.example.com": http.StatusForbidden, "127.0.0.1.evil.com:8080": http.StatusForbidden, "": http.StatusForbidden,
+		"127.0.0.1:8080": http.StatusTeapot, "localhost": http.StatusTeapot, "[::1]:80": http.StatusTeapot,
+		"Mirror.Example.com:443": http.StatusTeapot,
+		"evil.example.com":       http.StatusForbidden, "127.0.0.1.evil.com:8080": http.StatusForbidden,
+		"": http.StatusForbidden,
 	} {
 		if got := ask(h, "GET", host, "/", nil).Code; got != want {
 			t.Errorf("%q is answered %d", host, got)
 		}
 	}
-	for path, want := range map[string]int{"/readyz": http.StatusTeapot, "/livez": http.StatusTeapot, "/healthz": http.StatusTeapot,
+	for path, want := range map[string]int{"/readyz": http.StatusTeapot, "/livez": http.StatusTeapot,
+		"/healthz":        http.StatusTeapot,
 		"/readyz?verbose": http.StatusForbidden, "/readyz?a&verbose=0": http.StatusForbidden} {
 		if got := ask(h, "GET", "10.1.2.3:8443", path, nil).Code; got != want { // a kubelet asks by the pod's address
 			t.Errorf("%s by the pod's address is answered %d", path, got)
@@ -138,7 +142,8 @@ func TestNoWayLeadsFromTheFilesOfThePageToTheFleet(t *testing.T) {
 		if o.Page != nil {
 			want = http.StatusTeapot
 		}
-		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters", "/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
+		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters",
+			"/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
 			if w := ask(s, "GET", "localhost", "http://localhost"+path, nil); w.Code != want {
 				t.Errorf("%s: %s is answered %d, want %d: %s", name, path, w.Code, want, w.Body)
 			}
@@ -154,14 +159,17 @@ func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
 		header map[string]string
 		want   int
 	}{
-		"a program":          {"POST", map[string]string{"Content-Type": json}, http.StatusTeapot},
-		"our own page":       {"POST", map[string]string{"Content-Type": json, "Origin": "http://localhost:80", "Sec-Fetch-Site": "same-origin"}, http.StatusTeapot},
-		"another origin":     {"POST", map[string]string{"Content-Type": json, "Origin": "http://evil.example.com"}, http.StatusForbidden},
-		"another port":       {"DELETE", map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
-		"no origin":          {"DELETE", map[string]string{"Origin": "null"}, http.StatusForbidden},
-		"another site":       {"DELETE", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
-		"a sibling":          {"DELETE", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
-		"a form":             {"POST", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType},
+		"a program": {"POST", map[string]string{"Content-Type": json}, http.StatusTeapot},
+		"our own page": {"POST", map[string]string{"Content-Type": json, "Origin": "http://localhost:80",
+			"Sec-Fetch-Site": "same-origin"}, http.StatusTeapot},
+		"another origin": {"POST", map[string]string{"Content-Type": json, "Origin": "http://evil.example.com"},
+			http.StatusForbidden},
+		"another port": {"DELETE", map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
+		"no origin":    {"DELETE", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"another site": {"DELETE", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"a sibling":    {"DELETE", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"a form": {"POST", map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
+			http.StatusUnsupportedMediaType},
 		"text that is JSON":  {"POST", map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
 		"nothing said of it": {"POST", nil, http.StatusUnsupportedMediaType},
 	} {
@@ -174,7 +182,8 @@ func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
 func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Rate: 10})
-		if got := ask(guarded(Access{}), "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget), nil).Code; got != http.StatusRequestEntityTooLarge {
+		if got := ask(guarded(Access{}), "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget),
+			nil).Code; got != http.StatusRequestEntityTooLarge {
 			t.Errorf("a long request is answered %d", got)
 		}
 		answered := func(n int) (ok int) {
@@ -219,10 +228,12 @@ func askFrom(h http.Handler, address, token string, n int) map[int]int {
 func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Token: "secret", Rate: 500})
-		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != strangerRate || got[http.StatusTooManyRequests] != 1000-strangerRate {
+		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != strangerRate ||
+			got[http.StatusTooManyRequests] != 1000-strangerRate {
 			t.Errorf("a flood without the token is answered %v", got)
 		}
-		for _, from := range []string{"10.0.0.1:1001", "10.0.0.2:1000"} { // the first may be behind the same gateway as the flood
+		// the first may be behind the same gateway as the flood
+		for _, from := range []string{"10.0.0.1:1001", "10.0.0.2:1000"} {
 			if got := askFrom(h, from, "secret", 500); got[http.StatusTeapot] != 500 {
 				t.Errorf("beside a flood, a client at %s is answered %v", from, got)
 			}
@@ -273,8 +284,10 @@ func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
 	if s.SetToken("") == nil {
 		t.Error("the token was taken away")
 	}
-	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound, "": http.StatusUnauthorized} {
-		if w := ask(s, "GET", "localhost", "http://localhost/nothing", map[string]string{"Authorization": "Bearer " + token}); w.Code != want {
+	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound,
+		"": http.StatusUnauthorized} {
+		if w := ask(s, "GET", "localhost", "http://localhost/nothing",
+			map[string]string{"Authorization": "Bearer " + token}); w.Code != want {
 			t.Errorf("%q is answered %d", token, w.Code)
 		}
 	}

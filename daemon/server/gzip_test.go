@@ -62,8 +62,10 @@ func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 	const many = 150 // more than are encoded as one piece
 	last := ""
 	for i := range many {
-		cm, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%03d", i), Labels: map[string]string{"few": fmt.Sprint(i < 30)}},
-			Data: map[string]string{"x": strings.Repeat(fmt.Sprintf("%06d ", i*7919%1000000), 1000)}}, metav1.CreateOptions{})
+		cm, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%03d", i),
+				Labels: map[string]string{"few": fmt.Sprint(i < 30)}},
+				Data: map[string]string{"x": strings.Repeat(fmt.Sprintf("%06d ", i*7919%1000000), 1000)}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +94,8 @@ func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 		{"few", "&limit=3", "application/json", false},
 		{"none", "&labelSelector=few%3Dnever", "application/json", false},
 	} {
-		for _, base := range []string{p.ours + at, p.all + strings.Replace(at[:strings.Index(at, "?")+1], ns, mirrored+"."+ns, 1)} {
+		for _, base := range []string{p.ours + at,
+			p.all + strings.Replace(at[:strings.Index(at, "?")+1], ns, mirrored+"."+ns, 1)} {
 			_, flat := p.encoded(t, base+c.under, c.accept, "identity")
 			head, got := p.encoded(t, base+c.under, c.accept, "deflate, gzip;q=1.0")
 			if enc := head.Get("Content-Encoding"); (enc == "gzip") != c.packed || !c.packed && enc != "" {
@@ -139,7 +142,8 @@ func TestAWatchTellsEachEventAtOnceWhateverEncodingIsAccepted(t *testing.T) {
 	defer cancel()
 	for base, namespace := range map[string]string{p.ours: ns, p.all: mirrored + "." + ns} {
 		for _, accept := range []string{"application/json", tables, metas} {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/namespaces/"+namespace+"/configmaps?watch=true", nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+				base+"/api/v1/namespaces/"+namespace+"/configmaps?watch=true", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +160,8 @@ func TestAWatchTellsEachEventAtOnceWhateverEncodingIsAccepted(t *testing.T) {
 			read := func(want string) {
 				t.Helper()
 				n, err := resp.Body.Read(line)
-				if err != nil || !strings.HasPrefix(string(line[:n]), `{"type":"`+want+`"`) || !bytes.HasSuffix(line[:n], []byte("\n")) {
+				if err != nil || !strings.HasPrefix(string(line[:n]), `{"type":"`+want+`"`) ||
+					!bytes.HasSuffix(line[:n], []byte("\n")) {
 					t.Fatalf("want %s, got %.200s, %v", want, line[:n], err)
 				}
 			}

@@ -11,8 +11,8 @@ import (
 const plainText = "text/plain; charset=utf-8"
 
 // isProbe reports whether a request asks for nothing but the daemon's health, as kubelets and load balancers do. They
-// ask by an address that nobody can name in advance and without a token, so neither is checked; the answer is "ok" or a
-// reason that names no cluster. With ?verbose the answer names clusters, and the request is checked like any other.
+// ask by an address that nobody can name in advance and without a token, so neither is checked; the answer is "ok" or
+// a reason that names no cluster. With ?verbose the answer names clusters, and the request is checked like any other.
 func isProbe(r *http.Request) bool {
 	return isHealthPath(r.URL.Path) && (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isVerbose(r)
 }

@@ -18,11 +18,13 @@ import (
 func entry(key object.Key, version int) *fleet.Entry {
 	ns, name := key.Split()
 	raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":{"v":"%d"}}}`, name, ns, version, version)
-	return store.NewEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)), UID: string(key), Value: &fleet.Object{Bytes: []byte(raw)}})
+	return store.NewEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)),
+		UID: string(key), Value: &fleet.Object{Bytes: []byte(raw)}})
 }
 
 func event(key object.Key, version int) *fleet.Event {
-	return &fleet.Event{Type: object.Update, Key: key, Version: object.Version(fmt.Sprint(version)), Old: entry(key, version-1), New: entry(key, version)}
+	return &fleet.Event{Type: object.Update, Key: key, Version: object.Version(fmt.Sprint(version)),
+		Old: entry(key, version-1), New: entry(key, version)}
 }
 
 func taken(t *testing.T, f *feed) (versions []string) {
@@ -137,7 +139,8 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 		t.Errorf("a version that was forgotten: %v", err)
 	}
 	from := h.dropped
-	if _, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(from))); err != nil || len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
+	if _, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(from))); err != nil ||
+		len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
 		t.Errorf("from the oldest that is known: %d of %d, %v", len(missed), len(h.ring), err)
 	}
 }
@@ -165,8 +168,10 @@ func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
 		key     object.Key
 		want    bool
 	}{
-		{watchScope{}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "node", true}, {watchScope{cluster: "eu"}, "us", "web/a", false},
-		{watchScope{"eu", "web"}, "eu", "web/a", true}, {watchScope{"eu", "web"}, "eu", "db/a", false}, {watchScope{"eu", "web"}, "us", "web/a", false},
+		{watchScope{}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "web/a", true},
+		{watchScope{cluster: "eu"}, "eu", "node", true}, {watchScope{cluster: "eu"}, "us", "web/a", false},
+		{watchScope{"eu", "web"}, "eu", "web/a", true}, {watchScope{"eu", "web"}, "eu", "db/a", false},
+		{watchScope{"eu", "web"}, "us", "web/a", false},
 	} {
 		if got := c.of.concerns(c.cluster, c.key); got != c.want {
 			t.Errorf("%+v and %s of %s: %v", c.of, c.key, c.cluster, got)
@@ -190,7 +195,8 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 	h.handle("eu", eu, event("web/a", 8)) // which was under way
 	after := fleetMoment{h, h.now()}
 	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
-		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version, after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
+		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version,
+			after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
 	}
 	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
 		t.Errorf("who watches is told %v", err)

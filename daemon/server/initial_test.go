@@ -22,7 +22,8 @@ func TestAWatchThatWantsNoInitialEventsGetsNone(t *testing.T) {
 	names := strings.Split("abcd", "")
 	for i, path := range []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods"} {
 		for j, version := range []string{"", "0"} {
-			watch := s.open(t, path+"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion="+version, "application/json")
+			watch := s.open(t, path+"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion="+
+				version, "application/json")
 			if watch.StatusCode != http.StatusOK {
 				t.Fatalf("%s from %q: %s", path, version, watch.Status)
 			}
@@ -52,16 +53,19 @@ func TestAResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 			continue // it has not asked yet
 		}
 		var status metav1.Status
-		if err := json.Unmarshal([]byte(body), &status); err != nil || code != http.StatusForbidden || status.Reason != metav1.StatusReasonForbidden ||
+		if err := json.Unmarshal([]byte(body), &status); err != nil || code != http.StatusForbidden ||
+			status.Reason != metav1.StatusReasonForbidden ||
 			!strings.Contains(status.Message, `cluster "eu" does not let the mirror list them`) {
 			t.Fatalf("it is %d, %v: %s", code, err, body)
 		}
 		break
 	}
 	for path, want := range map[string]int{
-		"/clusters/eu/api/v1/namespaces/web/pods/a": http.StatusForbidden, "/clusters/eu/api/v1/pods?watch=true": http.StatusForbidden,
-		"/fleet/api/v1/pods?clusters=eu": http.StatusForbidden, "/fleet/api/v1/namespaces/eu.web/pods": http.StatusForbidden,
-		"/fleet/api/v1/pods": http.StatusOK, "/fleet/api/v1/namespaces/us.web/pods": http.StatusOK,
+		"/clusters/eu/api/v1/namespaces/web/pods/a": http.StatusForbidden,
+		"/clusters/eu/api/v1/pods?watch=true":       http.StatusForbidden,
+		"/fleet/api/v1/pods?clusters=eu":            http.StatusForbidden,
+		"/fleet/api/v1/namespaces/eu.web/pods":      http.StatusForbidden,
+		"/fleet/api/v1/pods":                        http.StatusOK, "/fleet/api/v1/namespaces/us.web/pods": http.StatusOK,
 	} {
 		if code, body := s.get(t, path, "application/json"); code != want {
 			t.Errorf("%s: %d: %s", path, code, body)
@@ -69,7 +73,8 @@ func TestAResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	}
 	resp := s.open(t, "/fleet/api/v1/pods", "application/json")
 	resp.Body.Close()
-	if warning := resp.Header.Get("Warning"); !strings.Contains(warning, "cluster eu is left out: it does not let the mirror list pods") {
+	if warning := resp.Header.Get("Warning"); !strings.Contains(warning,
+		"cluster eu is left out: it does not let the mirror list pods") {
 		t.Errorf("the fleet leaves it out with the warning %q", warning)
 	}
 }

@@ -126,7 +126,8 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 	watching, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	var all []*running
-	for _, args := range []string{"get pods -w", "get pods -w -o wide", "get pods -w -o json -l app=x,!tick", "get pods --watch-only", "get pods -l app=x -w --output-watch-events", "get pods -A -w -o wide -l app=x"} {
+	for _, args := range []string{"get pods -w", "get pods -w -o wide", "get pods -w -o json -l app=x,!tick",
+		"get pods --watch-only", "get pods -l app=x -w --output-watch-events", "get pods -A -w -o wide -l app=x"} {
 		if !strings.Contains(args, "-A") {
 			args += " -n " + ns
 		}
@@ -150,7 +151,8 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 		t.Helper()
 		cluster.Kubectl(t, "patch", "pod", "-n", ns, name, "--subresource=status", "--type=merge", "-p", status)
 	}
-	patch("new", `{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],"containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"i","imageID":"","state":{"running":{}}}],"conditions":[{"type":"Ready","status":"True"}]}}`)
+	patch("new",
+		`{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],"containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"i","imageID":"","state":{"running":{}}}],"conditions":[{"type":"Ready","status":"True"}]}}`)
 	do("label pod -n " + ns + " new app=y --overwrite")
 	do("label pod -n " + ns + " new app=x --overwrite")
 	do("delete pod -n " + ns + " new --grace-period=0 --force")
@@ -179,7 +181,9 @@ func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 	sail := func(name string) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "sail.json")
-		if err := os.WriteFile(file, []byte(`{"apiVersion":"server.test/v1beta1","kind":"Sail","metadata":{"name":"`+name+`","namespace":"`+ns+`"}}`), 0o600); err != nil {
+		if err := os.WriteFile(file,
+			[]byte(`{"apiVersion":"server.test/v1beta1","kind":"Sail","metadata":{"name":"`+name+`","namespace":"`+ns+
+				`"}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		cluster.Kubectl(t, "create", "-f", file)
@@ -188,8 +192,10 @@ func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 	sail("b")
 	var all []*running
 	for _, args := range []string{
-		"wait sail/a --for=condition=Set --timeout=60s", "wait sails --all --for=jsonpath={.status.phase}=Up --timeout=60s", "wait sail/b --for=delete --timeout=60s",
-		"wait sail/c --for=create --timeout=60s", "wait sail/a --for=condition=Never --timeout=1s", "wait sail/none --for=delete --timeout=60s", "wait sail/none --for=condition=Set --timeout=60s",
+		"wait sail/a --for=condition=Set --timeout=60s", "wait sails --all --for=jsonpath={.status.phase}=Up --timeout=60s",
+		"wait sail/b --for=delete --timeout=60s",
+		"wait sail/c --for=create --timeout=60s", "wait sail/a --for=condition=Never --timeout=1s",
+		"wait sail/none --for=delete --timeout=60s", "wait sail/none --for=condition=Set --timeout=60s",
 	} {
 		args += " -n " + ns
 		all = append(all, kubectl(t, ctx, cluster, "", args), kubectl(t, ctx, cluster, p.ours, args))
@@ -198,7 +204,8 @@ func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
 		r.cmd.Wait() // these have nothing to wait for; the others are waiting by then
 	}
 	for _, name := range []string{"a", "b"} {
-		cluster.Kubectl(t, "patch", "sail", "-n", ns, name, "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Up","conditions":[{"type":"Set","status":"True"}]}}`)
+		cluster.Kubectl(t, "patch", "sail", "-n", ns, name, "--subresource=status", "--type=merge", "-p",
+			`{"status":{"phase":"Up","conditions":[{"type":"Set","status":"True"}]}}`)
 	}
 	for _, r := range all[:4] {
 		r.cmd.Wait() // see below
@@ -226,13 +233,19 @@ func TestKubectlFindsTheSameResourcesExplanationsAndErrors(t *testing.T) {
 	p.caughtUp(t)
 	p.described(t)
 	for _, args := range []string{
-		"api-resources --verbs=get,list,watch", "api-resources --verbs=get,list,watch -o name --sort-by=name", "api-resources --verbs=get,list,watch --namespaced=false --sort-by=kind",
+		"api-resources --verbs=get,list,watch", "api-resources --verbs=get,list,watch -o name --sort-by=name",
+		"api-resources --verbs=get,list,watch --namespaced=false --sort-by=kind",
 		"api-resources --api-group=server.test", "api-resources --verbs=get,list,watch --categories=all",
-		"explain deployments --recursive", "explain oceans", "explain boats.spec.length", "explain pods.spec.containers --output=plaintext-openapiv2", "explain sails.status --api-version=server.test/v1beta1", "explain nonsense", "explain pods.nonsense",
-		"get pods -A --sort-by=.spec.nodeName", "get pods -A --sort-by=.metadata.creationTimestamp -o name", "get pods,svc -A --sort-by=.metadata.name --no-headers",
+		"explain deployments --recursive", "explain oceans", "explain boats.spec.length",
+		"explain pods.spec.containers --output=plaintext-openapiv2",
+		"explain sails.status --api-version=server.test/v1beta1", "explain nonsense", "explain pods.nonsense",
+		"get pods -A --sort-by=.spec.nodeName", "get pods -A --sort-by=.metadata.creationTimestamp -o name",
+		"get pods,svc -A --sort-by=.metadata.name --no-headers",
 		"get pod -n web none", "get nonsense", "get pods -A -l a+b", "get boat -n nowhere", "get pods.v2.nonsense",
-		"get pods -A --show-labels", "get deploy -n web -o custom-columns=N:.metadata.name,R:.spec.replicas", "get rs -n web -o go-template={{range.items}}{{.metadata.uid}}{{end}}", "version", "logs -n web there-is-none",
-		"get flowschemas", "get endpoints -A", "get endpoints -A -o name", "get --raw /apis/apps", "get deployments -n web a --subresource=scale", "get deployments -n web a --subresource=scale -o yaml",
+		"get pods -A --show-labels", "get deploy -n web -o custom-columns=N:.metadata.name,R:.spec.replicas",
+		"get rs -n web -o go-template={{range.items}}{{.metadata.uid}}{{end}}", "version", "logs -n web there-is-none",
+		"get flowschemas", "get endpoints -A", "get endpoints -A -o name", "get --raw /apis/apps",
+		"get deployments -n web a --subresource=scale", "get deployments -n web a --subresource=scale -o yaml",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		real, ours := kubectl(t, ctx, cluster, "", args), kubectl(t, ctx, cluster, p.ours, args)

@@ -24,8 +24,9 @@ type item struct {
 }
 
 // A list is encoded in pieces, some of them at a time if it is large, and written in their order.
-// A piece is up to together objects, or as many as reach pieceBytes, and an eighth of the list at most unless that is less than fewest: with
-// pieces of 64 objects, a list of 100 was two, and nothing of it was written before the first was made.
+// A piece is up to together objects, or as many as reach pieceBytes, and an eighth of the list at most unless that is
+// less than fewest: with pieces of 64 objects, a list of 100 was two, and nothing of it was written before the first
+// was made.
 const (
 	together   = 64
 	fewest     = 8
@@ -121,11 +122,14 @@ func (l *listing) frame() (head, tail []byte, err error) {
 	if l.custom && l.render.form == whole {
 		sorted, err := json.Marshal(map[string]any{"continue": l.meta.Continue, "resourceVersion": l.meta.ResourceVersion})
 		if l.meta.RemainingItemCount != nil {
-			sorted, err = json.Marshal(map[string]any{"continue": l.meta.Continue, "resourceVersion": l.meta.ResourceVersion, "remainingItemCount": *l.meta.RemainingItemCount})
+			sorted, err = json.Marshal(map[string]any{"continue": l.meta.Continue, "resourceVersion": l.meta.ResourceVersion,
+				"remainingItemCount": *l.meta.RemainingItemCount})
 		}
-		return []byte(`{"apiVersion":"` + version + `","items":[`), []byte(`],"kind":"` + kind + `","metadata":` + string(sorted) + "}\n"), err
+		return []byte(`{"apiVersion":"` + version + `","items":[`), []byte(`],"kind":"` + kind + `","metadata":` +
+			string(sorted) + "}\n"), err
 	}
-	return []byte(`{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":` + string(meta) + `,"items":[`), []byte("]}\n"), nil
+	return []byte(`{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":` + string(meta) +
+		`,"items":[`), []byte("]}\n"), nil
 }
 
 // piece encodes some of the items.
@@ -261,7 +265,8 @@ func (l *listing) writeAlone(w io.Writer) error {
 	return nil
 }
 
-// prettyUpTo is up to which size a list is printed for people, who would not read a longer one: it is made in memory first.
+// prettyUpTo is up to which size a list is printed for people, who would not read a longer one: it is made in memory
+// first.
 const prettyUpTo = 16 << 20
 
 // reaches reports whether the objects together are at least so large.

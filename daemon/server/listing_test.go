@@ -22,10 +22,12 @@ func podsOf(sizes ...int) *listing {
 	l := &listing{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, render: &renderer{form: whole}}
 	for i, size := range sizes {
 		name := fmt.Sprintf("pod-%d", i)
-		b := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + name + `","namespace":"a"},"status":{"message":"`)
+		b := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + name +
+			`","namespace":"a"},"status":{"message":"`)
 		b = append(b, strings.Repeat("x", max(0, size-len(b)-3))...)
 		b = append(b, `"}}`...)
-		e := store.NewEntry(object.Item[*fleet.Object]{Key: object.NewKey("a", name), Version: "1", Size: len(b), Value: &fleet.Object{Bytes: b}})
+		e := store.NewEntry(object.Item[*fleet.Object]{Key: object.NewKey("a", name), Version: "1", Size: len(b),
+			Value: &fleet.Object{Bytes: b}})
 		l.items = append(l.items, item{"eu", e, "1"})
 	}
 	var err error
@@ -46,7 +48,8 @@ func repeated(n, size int) (sizes []int) {
 	return sizes
 }
 
-// TestListsOfAnySizeAreWhole writes lists that are one piece, many, and pieces of one object that is larger than a piece.
+// TestListsOfAnySizeAreWhole writes lists that are one piece, many, and pieces of one object that is larger than a
+// piece.
 func TestListsOfAnySizeAreWhole(t *testing.T) {
 	for name, sizes := range map[string][]int{
 		"none":            nil,
@@ -85,16 +88,19 @@ func TestListsOfAnySizeAreWhole(t *testing.T) {
 				namespace = "eu.a"
 			}
 			for i, it := range got.Items {
-				if it.Kind != "" || it.Metadata.Name != fmt.Sprintf("pod-%d", i) || it.Metadata.Namespace != namespace || len(it.Status.Message) < sizes[i]-120 {
-					t.Fatalf("%s: item %d is %s/%s of %d bytes, asked for %d", name, i, it.Metadata.Namespace, it.Metadata.Name, len(it.Status.Message), sizes[i])
+				if it.Kind != "" || it.Metadata.Name != fmt.Sprintf("pod-%d", i) || it.Metadata.Namespace != namespace ||
+					len(it.Status.Message) < sizes[i]-120 {
+					t.Fatalf("%s: item %d is %s/%s of %d bytes, asked for %d", name, i, it.Metadata.Namespace, it.Metadata.Name,
+						len(it.Status.Message), sizes[i])
 				}
 			}
 		}
 	}
 }
 
-// TestBudget_AListLeavesLittleBehind holds what a list allocates: what it is made in is used again by the next. That is 2 KB, and
-// 600 under the race detector, which loses a quarter of the buffers on purpose. With buffers of its own a list took 4,900.
+// TestBudget_AListLeavesLittleBehind holds what a list allocates: what it is made in is used again by the next. That
+// is 2 KB, and 600 under the race detector, which loses a quarter of the buffers on purpose. With buffers of its own
+// a list took 4,900.
 func TestBudget_AListLeavesLittleBehind(t *testing.T) {
 	l := podsOf(repeated(100, 10<<10)...)
 	const lists = 50

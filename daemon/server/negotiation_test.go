@@ -16,12 +16,13 @@ const (
 
 // discoveryHeaders are what clients of every age send, and what nobody should.
 var discoveryHeaders = map[string]string{
-	"client-go before 0.26":     "application/json, */*",
-	"client-go 0.26 to 0.29":    betaDiscovery + ",application/json",
-	"client-go 0.30 and later":  newDiscovery + "," + betaDiscovery + ",application/json",
-	"typed client":              "application/vnd.kubernetes.protobuf;q=0.5,application/json",
-	"without peers":             newDiscovery + ";profile=nopeer," + newDiscovery + ",application/json",
-	"spaces":                    "application/json; g=apidiscovery.k8s.io; v=v2; as=APIGroupDiscoveryList , application/json",
+	"client-go before 0.26":    "application/json, */*",
+	"client-go 0.26 to 0.29":   betaDiscovery + ",application/json",
+	"client-go 0.30 and later": newDiscovery + "," + betaDiscovery + ",application/json",
+	"typed client":             "application/vnd.kubernetes.protobuf;q=0.5,application/json",
+	"without peers":            newDiscovery + ";profile=nopeer," + newDiscovery + ",application/json",
+	"spaces": "application/json; g=apidiscovery.k8s.io; v=v2; as=APIGroupDiscoveryList , " +
+		"application/json",
 	"plain first":               "application/json," + newDiscovery,
 	"plain preferred by weight": newDiscovery + ";q=0.1,application/json",
 	"beta alone":                betaDiscovery,
@@ -38,12 +39,14 @@ func TestDiscoveryIsNegotiatedAsTheRealServerDoes(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
 	for name, accept := range discoveryHeaders {
-		for _, path := range []string{"/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/server.test", "/apis/server.test/v1beta1"} {
+		for _, path := range []string{"/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/server.test",
+			"/apis/server.test/v1beta1"} {
 			wantHead, want := p.ask(t, http.MethodGet, p.real+path, accept)
 			for _, server := range []string{p.ours, p.all} {
 				gotHead, got := p.ask(t, http.MethodGet, server+path, accept)
 				if gotHead != wantHead || kindIn(t, got) != kindIn(t, want) {
-					t.Errorf("%s: %s%s\nreal: %s %s\nours: %s %s", name, server, path, wantHead, kindIn(t, want), gotHead, kindIn(t, got))
+					t.Errorf("%s: %s%s\nreal: %s %s\nours: %s %s", name, server, path, wantHead, kindIn(t, want),
+						gotHead, kindIn(t, got))
 				}
 			}
 		}
@@ -82,7 +85,8 @@ func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T)
 func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
-	for _, accept := range []string{tables + ",application/json", tables, metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5", "application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
+	for _, accept := range []string{tables + ",application/json", tables,
+		metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5", "application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
 		wantHead, want := p.ask(t, http.MethodGet, p.real+"/api/v1/namespaces/web/pods/there-is-none", accept)
 		gotHead, got := p.ask(t, http.MethodGet, p.ours+"/api/v1/namespaces/web/pods/there-is-none", accept)
 		if wantHead != gotHead || strings.Contains(wantHead, "404") && strings.TrimSpace(want) != strings.TrimSpace(got) {

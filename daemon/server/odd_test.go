@@ -125,7 +125,8 @@ func (s *small) ready(t *testing.T, pods int) {
 }
 
 func pod(namespace, name string, with map[string]any) *unstructured.Unstructured {
-	obj := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{}}
+	obj := map[string]any{"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{}}
 	for k, v := range with {
 		obj[k] = v
 	}
@@ -157,19 +158,24 @@ func TestOneOddObjectDoesNotSpoilWhatIsSaidOfAllClusters(t *testing.T) {
 	good, odd := informertest.NewServer(), informertest.NewServer()
 	create(t, good, pod("web", "good", nil))
 	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
-	s := newSmall(t, map[string]http.Handler{"eu": good, "us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		odd.ServeHTTP(&spoiled{w}, r)
-	})})
+	s := newSmall(t, map[string]http.Handler{"eu": good,
+		"us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			odd.ServeHTTP(&spoiled{w}, r)
+		})})
 	s.start()
 	s.ready(t, 2)
-	for _, accept := range []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
+	for _, accept := range []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1",
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
 		code, body := s.get(t, "/fleet/api/v1/pods", accept)
-		if code != http.StatusOK || !strings.Contains(body, `"good"`) || !strings.Contains(body, `"odd"`) || !json.Valid([]byte(body)) {
+		if code != http.StatusOK || !strings.Contains(body, `"good"`) || !strings.Contains(body, `"odd"`) ||
+			!json.Valid([]byte(body)) {
 			t.Errorf("%s: %d %s", accept, code, body)
 		}
 	}
 	var table metav1.Table
-	if _, body := s.get(t, "/fleet/api/v1/pods", "application/json;as=Table;g=meta.k8s.io;v=v1"); json.Unmarshal([]byte(body), &table) != nil || len(table.Rows) != 2 ||
+	if _, body := s.get(t, "/fleet/api/v1/pods",
+		"application/json;as=Table;g=meta.k8s.io;v=v1"); json.Unmarshal([]byte(body), &table) != nil ||
+		len(table.Rows) != 2 ||
 		len(table.Rows[1].Cells) != len(table.ColumnDefinitions) || table.Rows[1].Cells[1] != "odd" {
 		t.Errorf("the odd one's row: %+v", table.Rows)
 	}
@@ -183,8 +189,10 @@ func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
 	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.start()
 	s.ready(t, 3)
-	for selector, want := range map[string]int{"metadata.namespace=web": 2, "metadata.namespace=eu.web": 1, "metadata.namespace!=web": 1, "metadata.namespace=none": 0} {
-		code, body := s.get(t, "/fleet/api/v1/pods?fieldSelector="+strings.ReplaceAll(selector, "=", "%3D"), "application/json")
+	for selector, want := range map[string]int{"metadata.namespace=web": 2, "metadata.namespace=eu.web": 1,
+		"metadata.namespace!=web": 1, "metadata.namespace=none": 0} {
+		code, body := s.get(t, "/fleet/api/v1/pods?fieldSelector="+strings.ReplaceAll(selector, "=", "%3D"),
+			"application/json")
 		var list metav1.PartialObjectMetadataList
 		if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK || len(list.Items) != want {
 			t.Errorf("%s: %d, %d items, want %d: %v", selector, code, len(list.Items), want, err)
@@ -212,7 +220,8 @@ func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
 // An empty list would make informers believe that everything was deleted.
 func TestWhatIsNotMirroredYetIsUnavailableAndNotEmpty(t *testing.T) {
 	s := newSmall(t, map[string]http.Handler{"eu": informertest.NewServer()})
-	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods", "/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {
+	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods",
+		"/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {
 		resp := s.open(t, path, "application/json")
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {

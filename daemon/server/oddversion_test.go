@@ -19,7 +19,8 @@ func TestAVersionThatIsNotANumberIsRefused(t *testing.T) {
 		"/api/v1/namespaces/web/pods/a?resourceVersion="} {
 		for _, version := range []string{"garbage", "-1", "1.5", "18446744073709551616"} {
 			code, body := s.get(t, "/clusters/eu"+path+version, "application/json")
-			if code != http.StatusBadRequest || !strings.Contains(body, `the resource version \"`+version+`\" is not a number`) {
+			if code != http.StatusBadRequest ||
+				!strings.Contains(body, `the resource version \"`+version+`\" is not a number`) {
 				t.Errorf("%s%s: %d %s", path, version, code, body)
 			}
 		}

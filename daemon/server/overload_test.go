@@ -28,7 +28,8 @@ func manyPods(t *testing.T, n int) *small {
 	cluster := informertest.NewServer()
 	for i := range n {
 		create(t, cluster, pod("web", fmt.Sprintf("pod-%04d", i), map[string]any{
-			"spec": map[string]any{"nodeName": fmt.Sprintf("node-%d", i%7), "hostname": strings.Repeat(fmt.Sprintf("%08d", i*7919), 1000)}}))
+			"spec": map[string]any{"nodeName": fmt.Sprintf("node-%d", i%7),
+				"hostname": strings.Repeat(fmt.Sprintf("%08d", i*7919), 1000)}}))
 	}
 	s := newSmall(t, map[string]http.Handler{"eu": cluster})
 	s.start()
@@ -118,7 +119,8 @@ func (s *small) boundedSlowReaders(t *testing.T) {
 
 // Clients that vanish while their requests wait or run leave nothing behind: the next one has all of the daemon.
 func (s *small) vanishingClients(t *testing.T) {
-	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname", "/clusters/eu/api/v1/pods?watch=true",
+	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname",
+		"/clusters/eu/api/v1/pods?watch=true",
 		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"), "/clusters/eu/api/v1/pods?watch=true&where=" + url.QueryEscape("spec.nodeName == 'node-1'")}
 	var wg sync.WaitGroup
 	for i := range 500 {

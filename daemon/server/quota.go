@@ -10,8 +10,8 @@ import (
 )
 
 // quota divides a total among clients. A client may hold as much as is left for all others: one alone gets half of the
-// total, two get a third each, and so on. However many clients there are, a new one finds something left. A client that
-// holds nothing yet may take whatever is left.
+// total, two get a third each, and so on. However many clients there are, a new one finds something left. A client
+// that holds nothing yet may take whatever is left.
 type quota struct {
 	what  string // what is divided, for error messages: "bytes of memory"
 	total int64
@@ -39,11 +39,13 @@ func (q *quota) open(client clientKey) *grant { return &grant{quota: q, client: 
 // and with query.ErrTooMuch where n is more than any client may hold.
 func (g *grant) set(n int64) error {
 	if n > g.held && n > max(1, g.quota.total/2) {
-		return fmt.Errorf("the request needs %d %s, more than one client may use: %w; narrow it, or ask for pages with a limit",
+		return fmt.Errorf("the request needs %d %s, more than one client may use: %w; narrow it, or ask for pages with a "+
+			"limit",
 			n, g.quota.what, query.ErrTooMuch)
 	}
 	if !g.change(n-g.held, 1) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("the requests of this client use their share of %d %s", g.quota.total, g.quota.what), 1)
+		return apierrors.NewTooManyRequests(fmt.Sprintf("the requests of this client use their share of %d %s",
+			g.quota.total, g.quota.what), 1)
 	}
 	return nil
 }

@@ -26,14 +26,16 @@ func TestKubectlIsToldWhichServerDoesWhatAMirrorCannot(t *testing.T) {
 		p.ours: strings.NewReplacer("NS", "web", "NODE", "node-1", "BASE", p.ours),
 		p.all:  strings.NewReplacer("NS", "eu.web", "NODE", "eu:node-1", "BASE", p.all),
 	} {
-		for _, args := range []string{"logs a -n NS --server BASE", "exec a -n NS --server BASE -- true", "cp doc.go NS/a:/x -c main --server BASE",
+		for _, args := range []string{"logs a -n NS --server BASE", "exec a -n NS --server BASE -- true",
+			"cp doc.go NS/a:/x -c main --server BASE",
 			"delete pod a -n NS --wait=false --server BASE", "cordon NODE --server BASE",
 			"autoscale deployment a -n NS --max 4 --cpu=50% --server BASE"} {
 			all = append(all, kubectl(t, ctx, cluster, "", names.Replace(args)))
 		}
 		for _, subresource := range []string{"eviction", "portforward", "attach", "binding"} {
 			head, body := p.ask(t, http.MethodPost, base+names.Replace("/api/v1/namespaces/NS/pods/a/")+subresource, "")
-			if !strings.HasPrefix(head, "405") || !strings.Contains(body, "has no "+subresource+" of pods") || !strings.Contains(body, p.real) {
+			if !strings.HasPrefix(head, "405") || !strings.Contains(body, "has no "+subresource+" of pods") ||
+				!strings.Contains(body, p.real) {
 				t.Errorf("%s: %s %s", subresource, head, body)
 			}
 		}
@@ -51,7 +53,8 @@ func TestTheAddressOfAClusterHasNoCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fl.Join("eu", &rest.Config{Host: "https://user:password@127.0.0.1:1/way?token=secret"}, fleet.Origin{}); err != nil {
+	if err := fl.Join("eu", &rest.Config{Host: "https://user:password@127.0.0.1:1/way?token=secret"},
+		fleet.Origin{}); err != nil {
 		t.Fatal(err)
 	}
 	srv, err := server.New(fl, server.Options{})
@@ -69,7 +72,8 @@ func TestTheAddressOfAClusterHasNoCredentials(t *testing.T) {
 		w := httptest.NewRecorder()
 		srv.ServeHTTP(w, r)
 		body := w.Body.String()
-		if !strings.HasPrefix(w.Result().Status, c.code) || !strings.Contains(body, c.says) || !strings.Contains(body, "https://127.0.0.1:1/way") ||
+		if !strings.HasPrefix(w.Result().Status, c.code) || !strings.Contains(body, c.says) ||
+			!strings.Contains(body, "https://127.0.0.1:1/way") ||
 			strings.Contains(body, "password") || strings.Contains(body, "secret") {
 			t.Errorf("%s %s: %s %s", c.method, c.path, w.Result().Status, body)
 		}

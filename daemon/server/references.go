@@ -97,7 +97,8 @@ var builtinReferences = sync.OnceValue(func() map[schema.GroupKind]*refNode {
 	refer("resource.k8s.io", "ResourceSlice", clusterObject, "spec.nodeName")
 	refer("certificates.k8s.io", "PodCertificateRequest", clusterObject, "spec.nodeName")
 	refer("apiregistration.k8s.io", "APIService", inNamespace, "spec.service.namespace")
-	refer("apiextensions.k8s.io", "CustomResourceDefinition", inNamespace, "spec.conversion.webhook.clientConfig.service.namespace")
+	refer("apiextensions.k8s.io", "CustomResourceDefinition", inNamespace,
+		"spec.conversion.webhook.clientConfig.service.namespace")
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		refer("admissionregistration.k8s.io", kind, inNamespace, "webhooks[].clientConfig.service.namespace")
 	}

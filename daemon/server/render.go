@@ -98,7 +98,8 @@ func (r *renderer) columns() []metav1.TableColumnDefinition {
 	if r.fleet == nil {
 		return columns
 	}
-	cluster := metav1.TableColumnDefinition{Name: "Cluster", Type: "string", Description: "The cluster that the object is in."}
+	cluster := metav1.TableColumnDefinition{Name: "Cluster", Type: "string",
+		Description: "The cluster that the object is in."}
 	return append([]metav1.TableColumnDefinition{cluster}, columns...)
 }
 
@@ -108,8 +109,8 @@ func (r *renderer) plain() bool {
 	return len(columns) == 2 && columns[1].Name == "Created At"
 }
 
-// row appends one row of a table. An object that cannot be printed has a row with its name: one cluster's odd object must not
-// hide those of the others.
+// row appends one row of a table. An object that cannot be printed has a row with its name: one cluster's odd object
+// must not hide those of the others.
 func (r *renderer) row(dst []byte, cluster string, key object.Key, obj []byte) ([]byte, error) {
 	made, err := r.printer.Row(obj, r.now)
 	if err != nil {
@@ -153,7 +154,8 @@ func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]
 }
 
 // cutKind takes apiVersion and kind off the front of an object, in place, as the items of a built-in list
-// are served, and says how long it is then. Custom resources are served whole: theirs do not stand in front, in this order.
+// are served, and says how long it is then. Custom resources are served whole: theirs do not stand in front, in this
+// order.
 func cutKind(obj []byte) int {
 	if !bytes.HasPrefix(obj, []byte(`{"kind":"`)) {
 		return len(obj)

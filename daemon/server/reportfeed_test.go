@@ -117,7 +117,8 @@ func TestPagesOfAnIdleFleetAreSentNextToNothing(t *testing.T) {
 		time.Sleep(10 * time.Minute) // each resource hears ten bookmarks
 		lines := p.read()
 		sent := len(strings.Join(lines[1:], ""))
-		t.Logf("the first line has %d bytes; in ten idle minutes %d more lines of %d bytes followed", len(first[0]), len(lines)-1, sent)
+		t.Logf("the first line has %d bytes; in ten idle minutes %d more lines of %d bytes followed",
+			len(first[0]), len(lines)-1, sent)
 		if _, whole := updated(t, lines); whole != 1 {
 			t.Errorf("the whole report was sent %d times", whole)
 		}

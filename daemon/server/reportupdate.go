@@ -90,7 +90,8 @@ func withChanged(all, changed []ResourceReport) []ResourceReport {
 }
 
 func (r *Report) find(cluster string) (at int, ok bool) {
-	return slices.BinarySearchFunc(r.Clusters, cluster, func(c ClusterReport, name string) int { return cmp.Compare(c.Name, name) })
+	return slices.BinarySearchFunc(r.Clusters, cluster,
+		func(c ClusterReport, name string) int { return cmp.Compare(c.Name, name) })
 }
 
 // since returns what has changed since an older report. ok is false if nothing has that is worth telling of.
@@ -99,7 +100,8 @@ func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		at, known := old.find(c.Name)
-		if !known || !slices.EqualFunc(c.Resources, old.Clusters[at].Resources, func(a, b ResourceReport) bool { return a.sameResource(&b) }) {
+		if !known || !slices.EqualFunc(c.Resources, old.Clusters[at].Resources,
+			func(a, b ResourceReport) bool { return a.sameResource(&b) }) {
 			u.Clusters = append(u.Clusters, *c)
 			continue
 		}
@@ -125,7 +127,8 @@ func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 
 // headDiffers reports whether something is to be told of the cluster itself.
 func (c *ClusterReport) headDiffers(old *ClusterReport) bool {
-	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version || c.Origin != old.Origin
+	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version ||
+		c.Origin != old.Origin
 }
 
 // lastHeard has the ages of the last word of all clusters, as exact as people read them.

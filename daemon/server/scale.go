@@ -62,12 +62,14 @@ func scaleOf(obj []byte) ([]byte, error) {
 		Status struct{ Replicas int32 }
 	}
 	if err := json.Unmarshal(obj, &scaled); err != nil {
-		return nil, fmt.Errorf("make the scale of an object: its JSON does not have the form of its kind; get the object itself to see it")
+		return nil, fmt.Errorf("make the scale of an object: its JSON does not have the form of its kind; get the object " +
+			"itself to see it")
 	}
 	meta := &scaled.Metadata
 	scale := autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID,
+			ResourceVersion:   meta.ResourceVersion,
 			CreationTimestamp: meta.CreationTimestamp},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: scaled.Spec.Replicas},
 		Status: autoscalingv1.ScaleStatus{Replicas: scaled.Status.Replicas, Selector: selectorText(scaled.Spec.Selector)},

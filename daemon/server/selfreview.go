@@ -29,10 +29,12 @@ import (
 var selfReviews = []metav1.APIResource{
 	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
 		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
-	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews", SingularName: "selfsubjectaccessreview",
-		Kind: "SelfSubjectAccessReview", Verbs: metav1.Verbs{"create"}},
-	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectrulesreviews", SingularName: "selfsubjectrulesreview",
-		Kind: "SelfSubjectRulesReview", Verbs: metav1.Verbs{"create"}},
+	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews",
+		SingularName: "selfsubjectaccessreview",
+		Kind:         "SelfSubjectAccessReview", Verbs: metav1.Verbs{"create"}},
+	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectrulesreviews",
+		SingularName: "selfsubjectrulesreview",
+		Kind:         "SelfSubjectRulesReview", Verbs: metav1.Verbs{"create"}},
 }
 
 // selfReviewAt returns the review that a path leads to, nil if it leads elsewhere.
@@ -125,7 +127,8 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
 	}
 	clusters := s.clustersOf(&at)
-	if !slices.ContainsFunc(clusters, func(c *fleet.Cluster) bool { return s.served.of(c).mayServe(want.Group, want.Resource) }) {
+	if !slices.ContainsFunc(clusters,
+		func(c *fleet.Cluster) bool { return s.served.of(c).mayServe(want.Group, want.Resource) }) {
 		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
 	}
 	for _, c := range clusters {
@@ -137,9 +140,9 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 	return nil
 }
 
-// reviewed finds out which cluster a review in the view of all clusters is about. A namespace or a name that no cluster
-// can have, such as the "default" of a kubeconfig, is about all of them: a right does not depend on what there is. k9s
-// shows nothing any more, not even the namespaces to choose from, once the current one is refused.
+// reviewed finds out which cluster a review in the view of all clusters is about. A namespace or a name that no
+// cluster can have, such as the "default" of a kubeconfig, is about all of them: a right does not depend on what
+// there is. k9s shows nothing any more, not even the namespaces to choose from, once the current one is refused.
 func (s *Server) reviewed(at target) target {
 	own := at
 	if own.resolvePath() == nil {
@@ -161,7 +164,8 @@ func readOnly(t *target) error {
 }
 
 func isSelfReview(group, resource string) bool {
-	return slices.ContainsFunc(selfReviews, func(r metav1.APIResource) bool { return r.Group == group && r.Name == resource })
+	return slices.ContainsFunc(selfReviews,
+		func(r metav1.APIResource) bool { return r.Group == group && r.Name == resource })
 }
 
 // pathAccess decides about a path that leads to no resource. One that ends in "*" stands for all paths that begin so.
@@ -179,7 +183,8 @@ func pathAccess(t *target, want *authorizationv1.NonResourceAttributes) error {
 }
 
 // servedPaths are those that are answered besides resources.
-var servedPaths = []string{"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"}
+var servedPaths = []string{"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*",
+	"/readyz", "/version", "/version/"}
 
 // clustersOf returns the clusters that a request is about.
 func (s *Server) clustersOf(t *target) []*fleet.Cluster {
@@ -243,7 +248,8 @@ func groupedRules(allowed map[schema.GroupResource][]string) []authorizationv1.R
 		case i >= 0:
 			rules[i].Resources = append(rules[i].Resources, gr.Resource)
 		default:
-			rules = append(rules, authorizationv1.ResourceRule{Verbs: verbs, APIGroups: []string{gr.Group}, Resources: []string{gr.Resource}})
+			rules = append(rules, authorizationv1.ResourceRule{Verbs: verbs, APIGroups: []string{gr.Group},
+				Resources: []string{gr.Resource}})
 		}
 	}
 	return rules
@@ -273,7 +279,8 @@ func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersion
 	info, ok := runtime.SerializerInfoForMediaType(reviewTypes, media)
 	if !ok || info.MediaType != media {
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
+			Reason:  metav1.StatusReasonUnsupportedMediaType,
 			Message: "the body of the request must be application/json or application/vnd.kubernetes.protobuf",
 		}}
 	}

@@ -61,24 +61,40 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 		no   string // a part of the reason; "" means yes
 	}{
 		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods"}, ""},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "pods", Namespace: "web"}, ""},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Namespace: "web", Name: "a", Subresource: "status"}, ""},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Group: "*", Version: "*", Resource: "*", Namespace: "*"}, ""},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, ""},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "create", Version: "v1", Resource: "pods", Namespace: "web"}, `read-only mirror: send it to the API server of cluster "eu"`},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "deletecollection", Version: "v1", Resource: "pods"}, "read-only mirror"},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "pods",
+			Namespace: "web"}, ""},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Namespace: "web",
+			Name: "a", Subresource: "status"}, ""},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Group: "*", Version: "*", Resource: "*",
+			Namespace: "*"}, ""},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "create", Group: "authorization.k8s.io",
+			Resource: "selfsubjectaccessreviews"}, ""},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "create", Version: "v1", Resource: "pods",
+			Namespace: "web"}, `read-only mirror: send it to the API server of cluster "eu"`},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "deletecollection", Version: "v1", Resource: "pods"},
+			"read-only mirror"},
 		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"}, "read-only mirror"},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "List", Version: "v1", Resource: "pods"}, "read-only mirror"},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Namespace: "web", Name: "a", Subresource: "log"}, "a mirror has no log"},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "secrets"}, "secrets are not mirrored here"},
-		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Version: "v1", Resource: "pods"}, "pods.apps are not mirrored here"},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "List", Version: "v1", Resource: "pods"},
+			"read-only mirror"},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Namespace: "web",
+			Name: "a", Subresource: "log"}, "a mirror has no log"},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "secrets"},
+			"secrets are not mirrored here"},
+		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Version: "v1", Resource: "pods"},
+			"pods.apps are not mirrored here"},
 		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "us.web"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "asia.web"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "default"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "shop", Name: "shop"}, ""},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "chairs", Namespace: "shop"}, "chairs are not mirrored here"},
-		{"/fleet", authorizationv1.ResourceAttributes{Verb: "patch", Version: "v1", Resource: "pods", Namespace: "us.web"}, "read-only mirror"},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "us.web"},
+			""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "asia.web"},
+			""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: "default"},
+			""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods",
+			Namespace: "shop", Name: "shop"}, ""},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "chairs", Namespace: "shop"},
+			"chairs are not mirrored here"},
+		{"/fleet", authorizationv1.ResourceAttributes{Verb: "patch", Version: "v1", Resource: "pods", Namespace: "us.web"},
+			"read-only mirror"},
 	} {
 		for content, client := range s.clients(t, c.path) {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &c.want}}
@@ -88,7 +104,8 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 				continue
 			}
 			status := got.Status
-			if status.Allowed != (c.no == "") || status.Denied == status.Allowed || !strings.Contains(status.Reason, c.no) || c.no == "" && status.Reason != "" {
+			if status.Allowed != (c.no == "") || status.Denied == status.Allowed || !strings.Contains(status.Reason, c.no) ||
+				c.no == "" && status.Reason != "" {
 				t.Errorf("%s, %+v as %s: %+v", c.path, c.want, content, status)
 			}
 			if got.Spec.ResourceAttributes == nil || got.Spec.ResourceAttributes.Verb != c.want.Verb {
@@ -99,7 +116,8 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 }
 
 func (s *small) readsServedPaths(t *testing.T) {
-	for path, want := range map[string]bool{"/api": true, "/apis/apps": true, "/version": true, "/openapi/v3/api/v1": true, "/healthz": true, "/logs/": false, "/metrics": false, "/debug/pprof": false, "*": false} {
+	for path, want := range map[string]bool{"/api": true, "/apis/apps": true, "/version": true,
+		"/openapi/v3/api/v1": true, "/healthz": true, "/logs/": false, "/metrics": false, "/debug/pprof": false, "*": false} {
 		for _, verb := range []string{"get", "post"} {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path}}}
@@ -116,8 +134,10 @@ func (s *small) readsServedPaths(t *testing.T) {
 func (s *small) tellsWhoAndWhat(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for content, client := range s.clients(t, path) {
-			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-			if err != nil || who.Status.UserInfo.Username != "system:anonymous" || !slices.Contains(who.Status.UserInfo.Groups, "system:unauthenticated") {
+			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+				&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+			if err != nil || who.Status.UserInfo.Username != "system:anonymous" ||
+				!slices.Contains(who.Status.UserInfo.Groups, "system:unauthenticated") {
 				t.Errorf("%s as %s: who: %+v, %v", path, content, who, err)
 			}
 			for _, namespace := range []string{"default", "eu.web"} {
@@ -130,8 +150,10 @@ func (s *small) tellsWhoAndWhat(t *testing.T) {
 				for _, r := range may.Status.ResourceRules {
 					got = append(got, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 				}
-				want := []string{"[] [pods] [get list watch]", "[authentication.k8s.io] [selfsubjectreviews] [create]", "[authorization.k8s.io] [selfsubjectaccessreviews selfsubjectrulesreviews] [create]"}
-				if !slices.Equal(got, want) || len(may.Status.NonResourceRules) != 1 || !slices.Contains(may.Status.NonResourceRules[0].NonResourceURLs, "/apis/*") {
+				want := []string{"[] [pods] [get list watch]", "[authentication.k8s.io] [selfsubjectreviews] [create]",
+					"[authorization.k8s.io] [selfsubjectaccessreviews selfsubjectrulesreviews] [create]"}
+				if !slices.Equal(got, want) || len(may.Status.NonResourceRules) != 1 ||
+					!slices.Contains(may.Status.NonResourceRules[0].NonResourceURLs, "/apis/*") {
 					t.Errorf("%s as %s: rules in %s: %q and %+v", path, content, namespace, got, may.Status.NonResourceRules)
 				}
 			}
@@ -147,28 +169,40 @@ func (s *small) refusesNonsense(t *testing.T) {
 		code                                    int
 		says                                    string
 	}{
-		"JSON":                        {"POST", access, "application/json", "", good, 201, `"allowed":true`},
-		"no type said":                {"POST", access, "", "*/*", good, 201, `"allowed":true`},
-		"no kind said":                {"POST", access, "application/json; charset=utf-8", "application/*", `{"spec":{"resourceAttributes":{"verb":"list","resource":"pods"}}}`, 201, `"allowed":true`},
-		"nothing":                     {"POST", access, "application/json", "", "", 400, "SelfSubjectAccessReview"},
-		"no JSON":                     {"POST", access, "application/json", "", "{", 400, "SelfSubjectAccessReview"},
-		"protobuf that is none":       {"POST", access, "application/vnd.kubernetes.protobuf", "", good, 400, "SelfSubjectAccessReview"},
-		"cut protobuf":                {"POST", access, "application/vnd.kubernetes.protobuf", "", "k8s\x00\n\xff", 400, "SelfSubjectAccessReview"},
-		"a field of another type":     {"POST", access, "application/json", "", `{"spec":{"resourceAttributes":[]}}`, 400, "SelfSubjectAccessReview"},
-		"another kind":                {"POST", rules, "application/json", "", good, 400, "must be a SelfSubjectRulesReview"},
-		"an unknown kind":             {"POST", access, "application/json", "", `{"kind":"Chair","apiVersion":"furniture/v1"}`, 400, "SelfSubjectAccessReview"},
-		"another kind of object":      {"POST", access, "application/json", "", `{"kind":"Pod","apiVersion":"v1"}`, 400, "must be a SelfSubjectAccessReview"},
-		"no question":                 {"POST", access, "application/json", "", `{}`, 422, "resourceAttributes"},
-		"two questions":               {"POST", access, "application/json", "", `{"spec":{"resourceAttributes":{},"nonResourceAttributes":{}}}`, 422, "nonResourceAttributes"},
-		"no namespace":                {"POST", rules, "application/json", "", `{}`, 400, "spec.namespace"},
-		"too large":                   {"POST", access, "application/json", "", `{"spec":"` + strings.Repeat("x", 100<<10) + `"}`, 413, "65536 bytes"},
-		"YAML":                        {"POST", access, "application/yaml", "", good, 415, "application/json"},
-		"a form":                      {"POST", access, "application/x-www-form-urlencoded", "", good, 415, "application/json"},
-		"HTML wanted":                 {"POST", access, "application/json", "text/html", good, 406, "application/json"},
-		"a list of them":              {"GET", access, "", "", "", 405, "is not supported on resources of kind"},
-		"one of them":                 {"GET", access + "/a", "", "", "", 404, "Failure"},
-		"a put":                       {"PUT", access, "application/json", "", good, 405, "is not supported on resources of kind"},
-		"a review about another user": {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", "", good, 405, "read-only mirror"},
+		"JSON":         {"POST", access, "application/json", "", good, 201, `"allowed":true`},
+		"no type said": {"POST", access, "", "*/*", good, 201, `"allowed":true`},
+		"no kind said": {"POST", access, "application/json; charset=utf-8", "application/*",
+			`{"spec":{"resourceAttributes":{"verb":"list","resource":"pods"}}}`, 201, `"allowed":true`},
+		"nothing": {"POST", access, "application/json", "", "", 400, "SelfSubjectAccessReview"},
+		"no JSON": {"POST", access, "application/json", "", "{", 400, "SelfSubjectAccessReview"},
+		"protobuf that is none": {"POST", access, "application/vnd.kubernetes.protobuf", "", good, 400,
+			"SelfSubjectAccessReview"},
+		"cut protobuf": {"POST", access, "application/vnd.kubernetes.protobuf", "", "k8s\x00\n\xff", 400,
+			"SelfSubjectAccessReview"},
+		"a field of another type": {"POST", access, "application/json", "", `{"spec":{"resourceAttributes":[]}}`, 400,
+			"SelfSubjectAccessReview"},
+		"another kind": {"POST", rules, "application/json", "", good, 400,
+			"must be a SelfSubjectRulesReview"},
+		"an unknown kind": {"POST", access, "application/json", "",
+			`{"kind":"Chair","apiVersion":"furniture/v1"}`, 400, "SelfSubjectAccessReview"},
+		"another kind of object": {"POST", access, "application/json", "", `{"kind":"Pod","apiVersion":"v1"}`, 400,
+			"must be a SelfSubjectAccessReview"},
+		"no question": {"POST", access, "application/json", "", `{}`, 422, "resourceAttributes"},
+		"two questions": {"POST", access, "application/json", "",
+			`{"spec":{"resourceAttributes":{},"nonResourceAttributes":{}}}`, 422, "nonResourceAttributes"},
+		"no namespace": {"POST", rules, "application/json", "", `{}`, 400, "spec.namespace"},
+		"too large": {"POST", access, "application/json", "",
+			`{"spec":"` + strings.Repeat("x", 100<<10) + `"}`, 413, "65536 bytes"},
+		"YAML": {"POST", access, "application/yaml", "", good, 415, "application/json"},
+		"a form": {"POST", access, "application/x-www-form-urlencoded", "", good, 415,
+			"application/json"},
+		"HTML wanted":    {"POST", access, "application/json", "text/html", good, 406, "application/json"},
+		"a list of them": {"GET", access, "", "", "", 405, "is not supported on resources of kind"},
+		"one of them":    {"GET", access + "/a", "", "", "", 404, "Failure"},
+		"a put": {"PUT", access, "application/json", "", good, 405,
+			"is not supported on resources of kind"},
+		"a review about another user": {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", "",
+			good, 405, "read-only mirror"},
 	} {
 		for _, view := range []string{"/clusters/eu", "/fleet"} {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+view+c.path, strings.NewReader(c.body))
@@ -209,7 +243,8 @@ func (s *small) discoversReviews(t *testing.T) {
 				}
 			}
 			slices.Sort(created)
-			if want := []string{"authentication.k8s.io/v1 SelfSubjectReview", "authorization.k8s.io/v1 SelfSubjectAccessReview", "authorization.k8s.io/v1 SelfSubjectRulesReview"}; !slices.Equal(created, want) {
+			if want := []string{"authentication.k8s.io/v1 SelfSubjectReview", "authorization.k8s.io/v1 SelfSubjectAccessReview",
+				"authorization.k8s.io/v1 SelfSubjectRulesReview"}; !slices.Equal(created, want) {
 				t.Errorf("%s: %q", path, created)
 			}
 		}

@@ -29,7 +29,8 @@ type Options struct {
 	// Page serves /; nil serves none.
 	Page http.Handler
 	// StartGrace is how long /fleet waits when Run begins for clusters that cannot be reached; 0 is 30 seconds, and
-	// a negative one waits for none. A cluster that answers, but does not come to an end, is waited for ten times as long.
+	// a negative one waits for none. A cluster that answers, but does not come to an end, is waited for ten times as
+	// long.
 	StartGrace time.Duration
 }
 
@@ -66,12 +67,14 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		o.Access.Watches = 10_000
 	}
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
-		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory", requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
+		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory",
+			requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	s.served.fleet = f
 	s.reports.report = s.report
 	var err error
-	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
+	if s.engine, err = query.NewEngine(fleet.Bytes,
+		query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.all.seq.Store(uint64(s.started.UnixMicro())) // later than any version of a daemon before this one

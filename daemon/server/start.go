@@ -81,8 +81,8 @@ func (s *startup) lookLocked(now time.Time) {
 	s.ready = s.ready || !holding
 }
 
-// memberLocked says whether something of a member is awaited, and whether the daemon counts as not ready because of it:
-// what a cluster denies may never come.
+// memberLocked says whether something of a member is awaited, and whether the daemon counts as not ready because of
+// it: what a cluster denies may never come.
 func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time) (awaited, holds bool) {
 	if now, ok := s.fleet.Cluster(c.Name()); !ok || now != c {
 		return false, false // it has left
@@ -197,7 +197,8 @@ func starting(missing []absent) error {
 	if len(missing) > 0 {
 		text = "the daemon is starting and still reads " + listed(missing)
 	}
-	return unavailable(fmt.Errorf("%s; all clusters are answered for when each of them is synced, or has been unreachable for a while", text))
+	return unavailable(fmt.Errorf("%s; all clusters are answered for when each of them is synced, or has been "+
+		"unreachable for a while", text))
 }
 
 // incomplete is the answer to who asked for members that are not there.

@@ -222,7 +222,8 @@ func TestAtStartTheFleetIsUnavailableUntilEveryMemberIsSynced(t *testing.T) {
 		s.doors["us"].hold(anyPath)
 		s.start()
 		pass(5 * time.Second)
-		for _, path := range []string{fleetPods, fleetPods + "?watch=true", "/fleet/api/v1/namespaces/us.web/pods/of-us", "/fleet/api", "/fleet/apis", "/fleet/version"} {
+		for _, path := range []string{fleetPods, fleetPods + "?watch=true", "/fleet/api/v1/namespaces/us.web/pods/of-us",
+			"/fleet/api", "/fleet/apis", "/fleet/version"} {
 			s.unavailable(path, true, "us")
 		}
 		s.lists("/clusters/eu/api/v1/pods", []string{"eu"})
@@ -264,7 +265,8 @@ func TestAMemberThatCannotBeReachedIsLeftOutByNameAfterTheGraceTime(t *testing.T
 		s.unavailable(fleetPods+"?watch=true&complete=true", true, "asia", "us")
 		s.lists(fleetPods+"?clusters=eu", []string{"eu"})
 		s.lists(fleetPods+"?clusters=eu&complete=true", []string{"eu"})
-		for _, path := range []string{fleetPods + "?clusters=us", "/fleet/api/v1/namespaces/us.web/pods", "/fleet/api/v1/namespaces/us.web/pods/of-us"} {
+		for _, path := range []string{fleetPods + "?clusters=us", "/fleet/api/v1/namespaces/us.web/pods",
+			"/fleet/api/v1/namespaces/us.web/pods/of-us"} {
 			s.unavailable(path, false, "us", errDead.Error())
 		}
 		s.unavailable(fleetPods+"?clusters=asia,eu", true, "asia")
@@ -275,7 +277,8 @@ func TestAMemberThatCannotBeReachedIsLeftOutByNameAfterTheGraceTime(t *testing.T
 			fleetPods + "?complete=perhaps":        http.StatusBadRequest,
 			"/fleet/api/v1/namespaces/mars.a/pods": http.StatusNotFound,
 		} {
-			if a := s.get(path); a.code != code || !strings.Contains(a.message, "mars") && !strings.Contains(a.message, "perhaps") {
+			if a := s.get(path); a.code != code || !strings.Contains(a.message, "mars") &&
+				!strings.Contains(a.message, "perhaps") {
 				t.Errorf("%s: %d, want %d: %s", path, a.code, code, a.message)
 			}
 		}
@@ -352,7 +355,8 @@ func TestAResourceThatIsDeniedHoldsUpNoOther(t *testing.T) {
 func TestAClusterThatPrefersAnotherVersionIsNotLeftOutSilently(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		for name, version := range map[string]string{"eu": "v1", "us": "v1beta1"} {
-			if err := s.doors[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version, Resource: "widgets"}, "Widget", true); err != nil {
+			if err := s.doors[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version,
+				Resource: "widgets"}, "Widget", true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -362,7 +366,8 @@ func TestAClusterThatPrefersAnotherVersionIsNotLeftOutSilently(t *testing.T) {
 		s.lists("/fleet/apis/example.com/v1beta1/widgets", nil, "eu")
 		s.lists("/fleet/apis/example.com/v1/widgets?clusters=eu", nil)
 		s.unavailable("/fleet/apis/example.com/v1/widgets?complete=true", false, "us", "v1beta1")
-		if a := s.get("/fleet/apis/example.com/v1/widgets?clusters=us"); a.code != http.StatusNotFound || !strings.Contains(a.message, "v1beta1") {
+		if a := s.get("/fleet/apis/example.com/v1/widgets?clusters=us"); a.code != http.StatusNotFound ||
+			!strings.Contains(a.message, "v1beta1") {
 			t.Errorf("clusters=us: %d %s", a.code, a.message)
 		}
 	})

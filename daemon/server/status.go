@@ -27,7 +27,8 @@ func statusOf(err error, t *target) metav1.Status {
 	case errors.Is(err, store.ErrGone):
 		return apierrors.NewResourceExpired(err.Error()).ErrStatus
 	case errors.Is(err, query.ErrExpired):
-		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
+			"result. " +
 			"Start the list again without it.").ErrStatus
 	case errors.Is(err, query.ErrForbidden):
 		return apierrors.NewForbidden(t.groupResource(), t.name, err).ErrStatus
@@ -82,8 +83,8 @@ func errNoCluster(name string) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// errNoView says where the API is, to a client that looks for it at the root: its server's URL lacks the path, or it is
-// "kubectl get --raw" of an old version, which drops that path.
+// errNoView says where the API is, to a client that looks for it at the root: its server's URL lacks the path, or it
+// is "kubectl get --raw" of an old version, which drops that path.
 func errNoView(r *http.Request) error {
 	scheme := "http"
 	if r.TLS != nil {
@@ -91,7 +92,8 @@ func errNoView(r *http.Request) error {
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: fmt.Sprintf("the Kubernetes API is not at the root of this server: all clusters are at %[1]s://%[2]s/fleet, "+
+		Message: fmt.Sprintf("the Kubernetes API is not at the root of this server: all clusters are at "+
+			"%[1]s://%[2]s/fleet, "+
 			"one of them is at %[1]s://%[2]s/clusters/NAME, and /clusters has their names", scheme, clip(r.Host)),
 	}}
 }
@@ -125,7 +127,8 @@ func errNotFound(gr schema.GroupResource, name string) error { return apierrors.
 // tooLarge is an API server's word for a version that it has not reached.
 func tooLarge(v, now object.Version) error {
 	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %s, current: %s", v, now), 1).ErrStatus
-	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version"}}
 	return &apierrors.StatusError{ErrStatus: st}
 }
 

@@ -259,8 +259,8 @@ func (st *stream) tell(batch []*change) error {
 // linesTogether is up to how many bytes lines are put together to be sent at once.
 const linesTogether = 64 << 10
 
-// lineBuffers are where lines are put together. A thousand watches that had one each, as large as what ever waited for them,
-// held 1.4 GB after a burst of changes.
+// lineBuffers are where lines are put together. A thousand watches that had one each, as large as what ever waited
+// for them, held 1.4 GB after a burst of changes.
 var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // gather adds a line to those that wait to be sent, and sends them where they are many.

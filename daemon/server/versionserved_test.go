@@ -17,17 +17,22 @@ func TestWhoAsksForAnotherVersionIsToldWhichThereIs(t *testing.T) {
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
 		for _, path := range []string{"/api/v2/pods", "/api/v2/pods?watch=true", "/api/v2/namespaces/eu.web/pods/a"} {
 			code, body := s.get(t, view+path, "application/json")
-			if code != http.StatusNotFound || !strings.Contains(body, `pods of cluster \"eu\" are mirrored in version v1, and not in v2: ask for v1`) {
+			if code != http.StatusNotFound ||
+				!strings.Contains(body, `pods of cluster \"eu\" are mirrored in version v1, and not in v2: ask for v1`) {
 				t.Errorf("%s%s: %d %s", view, path, code, body)
 			}
 		}
-		if code, body := s.get(t, view+"/api/v1/secrets", "application/json"); code != http.StatusNotFound || !strings.Contains(body, "secrets are not mirrored") {
+		if code, body := s.get(t, view+"/api/v1/secrets", "application/json"); code != http.StatusNotFound ||
+			!strings.Contains(body, "secrets are not mirrored") {
 			t.Errorf("%s: secrets: %d %s", view, code, body)
 		}
-		if code, body := s.get(t, view+"/api/v1/chairs", "application/json"); code != http.StatusNotFound || !strings.Contains(body, "could not find the requested resource") {
+		if code, body := s.get(t, view+"/api/v1/chairs", "application/json"); code != http.StatusNotFound ||
+			!strings.Contains(body, "could not find the requested resource") {
 			t.Errorf("%s: what is nowhere: %d %s", view, code, body)
 		}
-		if _, body := s.get(t, view+"/api", "application/json"); !strings.Contains(body, `"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"`+strings.TrimPrefix(s.url, "http://")+`"}]`) {
+		if _, body := s.get(t, view+"/api", "application/json"); !strings.Contains(body,
+			`"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"`+strings.TrimPrefix(s.url,
+				"http://")+`"}]`) {
 			t.Errorf("%s says nowhere where it is: %s", view, body)
 		}
 	}

@@ -104,7 +104,8 @@ func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) 
 	return res, nil
 }
 
-// members are the clusters that a request to the view of all clusters is about. named is true if the request names them.
+// members are the clusters that a request to the view of all clusters is about. named is true if the request names
+// them.
 func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err error) {
 	only := req.onlyClusters()
 	if req.cluster != "" {
@@ -250,7 +251,8 @@ func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 		if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-				Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the cluster itself",
+				Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the "+
+					"cluster itself",
 					t.groupResource(), c.Name(), version, clip(t.version), schema.GroupVersion{Group: t.group, Version: version}),
 				Details: &metav1.StatusDetails{Group: t.group, Kind: t.resource},
 			}}
@@ -269,9 +271,11 @@ func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
 	if err := res.Health().Reflector.Err; apierrors.IsForbidden(err) {
 		return apierrors.NewForbidden(t.groupResource(), t.name,
-			fmt.Errorf("cluster %q does not let the mirror list them; allow it there, or exclude the resource: %w", c.Name(), err))
+			fmt.Errorf("cluster %q does not let the mirror list them; allow it there, or exclude the resource: %w", c.Name(),
+				err))
 	}
-	return unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource, c.Name(), state(res)))
+	return unavailable(fmt.Errorf("%s of cluster %q are not mirrored completely yet: %s", t.resource,
+		c.Name(), state(res)))
 }
 
 // state says in a few words what a resource is doing.

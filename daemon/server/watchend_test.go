@@ -36,13 +36,15 @@ func newInside(t *testing.T) *inside {
 	t.Helper()
 	cluster := informertest.NewServer()
 	for _, name := range []string{"a", "b"} {
-		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "web", "name": name}}}
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"namespace": "web", "name": name}}}
 		if _, err := cluster.Create(pod); err != nil {
 			t.Fatal(err)
 		}
 	}
 	api := httptest.NewServer(cluster)
-	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +108,12 @@ var watchEnds = map[string]struct {
 	end  func(s *inside, view string)
 	code int32
 }{
-	"read too slowly":       {func(s *inside, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
-	"history set back":      {func(s *inside, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
-	"changes merged":        {func(s *inside, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
-	"no longer mirrored":    {func(s *inside, view string) { s.endFeeds(view, errUnserved) }, 0},
-	"a fault without names": {func(s *inside, view string) { s.endFeeds(view, errors.New("a fault")) }, http.StatusInternalServerError},
+	"read too slowly":    {func(s *inside, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
+	"history set back":   {func(s *inside, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
+	"changes merged":     {func(s *inside, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
+	"no longer mirrored": {func(s *inside, view string) { s.endFeeds(view, errUnserved) }, 0},
+	"a fault without names": {func(s *inside, view string) { s.endFeeds(view, errors.New("a fault")) },
+		http.StatusInternalServerError},
 }
 
 func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
@@ -161,7 +164,8 @@ func (s *inside) watched(t *testing.T, view, version string, end func()) (events
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+view+"/api/v1/pods?watch=true&resourceVersion="+version, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.url+view+"/api/v1/pods?watch=true&resourceVersion="+version, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +212,8 @@ func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	opened := make(chan struct{}, 10)
-	pods := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (kwatch.Interface, error) {
+	pods := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context,
+		o metav1.ListOptions) (kwatch.Interface, error) {
 		w, err := client.CoreV1().Pods("").Watch(ctx, o)
 		opened <- struct{}{}
 		return w, err
@@ -233,7 +238,8 @@ func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
 	}
 	tell("web/b", 1_000_850) // what came before, and is told later
 	e := <-retry.ResultChan()
-	if status, ok := e.Object.(*metav1.Status); e.Type != kwatch.Error || !ok || status.Code != http.StatusGone || !strings.Contains(status.Message, "merged") {
+	if status, ok := e.Object.(*metav1.Status); e.Type != kwatch.Error || !ok || status.Code != http.StatusGone ||
+		!strings.Contains(status.Message, "merged") {
 		t.Errorf("then it says %+v, and goes on", e)
 	}
 }

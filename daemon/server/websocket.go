@@ -61,7 +61,8 @@ const bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 // chooseSubprotocol answers with the first subprotocol that the client offers, whatever it is called, as an API
 // server does for a watch, and never with one that is a token.
 func chooseSubprotocol(c *websocket.Config, _ *http.Request) error {
-	c.Protocol = slices.DeleteFunc(c.Protocol, func(name string) bool { return strings.HasPrefix(name, bearerSubprotocol) })
+	c.Protocol = slices.DeleteFunc(c.Protocol,
+		func(name string) bool { return strings.HasPrefix(name, bearerSubprotocol) })
 	c.Protocol = c.Protocol[:min(len(c.Protocol), 1)]
 	return nil
 }

@@ -118,7 +118,8 @@ func TestAWatchCanBeAWebSocket(t *testing.T) {
 	ws.Close()
 }
 
-var upgrade = map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+var upgrade = map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "websocket",
+	"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
 
 func upgradeWith(header map[string]string) map[string]string {
 	out := map[string]string{}
@@ -136,8 +137,9 @@ func TestAWebSocketOfAPageElsewhereIsRefused(t *testing.T) {
 		header map[string]string
 		want   int
 	}{
-		"a program":      {nil, http.StatusTeapot},
-		"our own page":   {map[string]string{"Origin": "http://localhost:80", "Sec-Fetch-Site": "same-origin"}, http.StatusTeapot},
+		"a program": {nil, http.StatusTeapot},
+		"our own page": {map[string]string{"Origin": "http://localhost:80", "Sec-Fetch-Site": "same-origin"},
+			http.StatusTeapot},
 		"another origin": {map[string]string{"Origin": "http://evil.example.com"}, http.StatusForbidden},
 		"another port":   {map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
 		"no origin":      {map[string]string{"Origin": "null"}, http.StatusForbidden},
@@ -158,13 +160,19 @@ func TestAWebSocketMayBringItsTokenAsASubprotocol(t *testing.T) {
 		header map[string]string
 		want   int
 	}{
-		"the token":              {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secret") + ", a.example.com"}), http.StatusTeapot},
-		"another":                {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secre") + ", a.example.com"}), http.StatusUnauthorized},
-		"two":                    {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("wrong") + ", " + encoded("secret") + ", a.example.com"}), http.StatusUnauthorized},
-		"nothing to answer with": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secret")}), http.StatusUnauthorized},
-		"no base64":              {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": bearerSubprotocol + "!, a.example.com"}), http.StatusUnauthorized},
-		"no WebSocket":           {map[string]string{"Sec-WebSocket-Protocol": encoded("secret") + ", a.example.com"}, http.StatusUnauthorized},
-		"none":                   {upgrade, http.StatusUnauthorized},
+		"the token": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secret") +
+			", a.example.com"}), http.StatusTeapot},
+		"another": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secre") +
+			", a.example.com"}), http.StatusUnauthorized},
+		"two": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("wrong") + ", " +
+			encoded("secret") + ", a.example.com"}), http.StatusUnauthorized},
+		"nothing to answer with": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": encoded("secret")}),
+			http.StatusUnauthorized},
+		"no base64": {upgradeWith(map[string]string{"Sec-WebSocket-Protocol": bearerSubprotocol + "!, a.example.com"}),
+			http.StatusUnauthorized},
+		"no WebSocket": {map[string]string{"Sec-WebSocket-Protocol": encoded("secret") + ", a.example.com"},
+			http.StatusUnauthorized},
+		"none": {upgrade, http.StatusUnauthorized},
 	} {
 		if got := ask(h, "GET", "localhost", "http://localhost/fleet/api/v1/pods?watch=true", c.header).Code; got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

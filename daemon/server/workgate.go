@@ -26,12 +26,13 @@ const (
 // list of thousands, and that to a scan of everything.
 var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millisecond}
 
-// workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short requests.
-// A request that is alone in the gate is lent that processor too, until another request comes: one large list uses the
-// whole machine, and short requests beside it wait no longer than its slices. Work runs in slices of time. After each slice the client that has used the least time gets the next one; within a
-// client the request that has used little goes before one that has used much, and of those alike the older one. So a
-// small list is answered at once beside any number of scans, many long scans are finished one after the other instead
-// of all of them late, and no client waits for the work of another beyond its share.
+// workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short
+// requests. A request that is alone in the gate is lent that processor too, until another request comes: one large
+// list uses the whole machine, and short requests beside it wait no longer than its slices. Work runs in slices of
+// time. After each slice the client that has used the least time gets the next one; within a client the request that
+// has used little goes before one that has used much, and of those alike the older one. So a small list is answered
+// at once beside any number of scans, many long scans are finished one after the other instead of all of them late,
+// and no client waits for the work of another beyond its share.
 //
 // Whatever waits for a client's socket must not hold a turn.
 type workGate struct {
@@ -82,7 +83,8 @@ type work struct {
 
 // newWorkGate leaves one processor to everything else where there are several requests and several processors.
 func newWorkGate(processors int) *workGate {
-	return &workGate{slots: max(1, processors-1), lent: max(1, processors), requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
+	return &workGate{slots: max(1, processors-1), lent: max(1, processors),
+		requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
 }
 
 // begin waits for the first turn of a request. The caller must call end.
@@ -170,7 +172,8 @@ func (w *work) pace() error {
 
 // errNoTurn ends a request that has waited too long.
 func errNoTurn() error {
-	return apierrors.NewTooManyRequests(fmt.Sprintf("the server is busy: the request has waited for %v in all", maxWorkWait), 1)
+	return apierrors.NewTooManyRequests(fmt.Sprintf("the server is busy: the request has waited for %v in all",
+		maxWorkWait), 1)
 }
 
 // await waits until the gate has given a turn.

@@ -237,7 +237,8 @@ func TestWhoWaitsTooLongIsToldToComeBack(t *testing.T) {
 		begun := time.Now()
 		_, err = g.begin(t.Context(), "another")
 		var status apierrors.APIStatus
-		if !errors.As(err, &status) || status.Status().Code != http.StatusTooManyRequests || status.Status().Details.RetryAfterSeconds == 0 || time.Since(begun) != maxWorkWait {
+		if !errors.As(err, &status) || status.Status().Code != http.StatusTooManyRequests ||
+			status.Status().Details.RetryAfterSeconds == 0 || time.Since(begun) != maxWorkWait {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,8 @@ var page embed.FS
 // policy lets the page load its own files, talk to its own server, and nothing else. Trusted
 // types make the browser refuse a string wherever it would be parsed as markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'; trusted-types " +
+	"'none'"
 
 const (
 	index     = "index.html"

@@ -95,7 +95,8 @@ func TestEveryAnswerCarriesTheHeaders(t *testing.T) {
 			}
 		}
 		csp := w.Header().Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
+			"connect-src 'self'",
 			"frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s %s: the policy lacks %s", c.method, c.target, want)

@@ -122,7 +122,8 @@ func TestAuditLogCountsARequestOnceAndInItsTime(t *testing.T) {
 	a := &auditLog{path: path, agents: []string{"us", "them"}, seen: map[string]bool{}}
 	first := line("1", "ResponseStarted", "watch", "us", "01") + line("2", "ResponseComplete", "list", "us", "02") +
 		line("3", "ResponseComplete", "get", "us", "02") + line("4", "ResponseComplete", "list", "kubectl", "02")
-	rest := line("1", "ResponseComplete", "watch", "us", "01") + line("5", "ResponseComplete", "list", "them", "03") + line("6", "ResponseStarted", "watch", "us", "09")
+	rest := line("1", "ResponseComplete", "watch", "us", "01") + line("5", "ResponseComplete", "list", "them",
+		"03") + line("6", "ResponseStarted", "watch", "us", "09")
 	check(t, os.WriteFile(path, []byte(first+rest[:30]), 0o600)) // the server is in the middle of a line
 	a.read(t)
 	check(t, os.WriteFile(path, []byte(first+rest), 0o600))

@@ -20,7 +20,8 @@ import (
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
-var minutes = flag.Float64("minutes", 0, "how long TestChaos goes on with everybody's default timeouts; 0: each fault once, with short ones")
+var minutes = flag.Float64("minutes", 0,
+	"how long TestChaos goes on with everybody's default timeouts; 0: each fault once, with short ones")
 
 var only = flag.String("fault", "", "bring about only the faults whose name contains this, to look into one")
 
@@ -46,7 +47,8 @@ func (c count) all() int { return c.lists + c.watches }
 // everybody's timeouts are what they are by default.
 var (
 	short = pace{faults: shortFaults, hold: time.Second, cuts: 2, ping: "1", rotations: 1, bundle: true, sheltered: true}
-	long  = pace{faults: longFaults, hold: 10 * time.Second, cuts: 5, rotations: 2, backoff: reflector.Backoff{Rare: 20 * time.Second}}
+	long  = pace{faults: longFaults, hold: 10 * time.Second, cuts: 5, rotations: 2,
+		backoff: reflector.Backoff{Rare: 20 * time.Second}}
 )
 
 func TestChaos(t *testing.T) {
@@ -124,8 +126,10 @@ func (r *run) prepare() {
 	t, ctx := r.t, r.within()
 	t.Helper()
 	r.connect()
-	_, err := r.client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleName}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"", widgets.Group}, Resources: []string{configMaps.Resource, widgets.Resource}, Verbs: []string{"get", "list", "watch"}}}}, metav1.CreateOptions{})
+	_, err := r.client.RbacV1().ClusterRoles().Create(ctx,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleName}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"", widgets.Group}, Resources: []string{configMaps.Resource, widgets.Resource},
+				Verbs: []string{"get", "list", "watch"}}}}, metav1.CreateOptions{})
 	check(t, err)
 	r.grant()
 	r.writers = &writers{client: r.dynamic, ns: r.cluster.Namespace(t), model: map[subject]outcome{}}
@@ -136,7 +140,8 @@ func (r *run) prepare() {
 	r.ours.ours(t, r.pace.backoff)
 	r.theirs = r.fleet("client-go")
 	r.theirs.clientGo(t)
-	r.audit = &auditLog{path: r.cluster.AuditLog(), agents: []string{r.ours.agent, r.theirs.agent}, seen: map[string]bool{}}
+	r.audit = &auditLog{path: r.cluster.AuditLog(), agents: []string{r.ours.agent, r.theirs.agent},
+		seen: map[string]bool{}}
 	r.lonely = r.fleet("mirador-http1")
 	r.lonely.pingless(t)
 	for _, f := range []*fleet{r.ours, r.theirs, r.lonely} {
@@ -179,7 +184,8 @@ func (r *run) judge() {
 	r.audit.read(r.t)
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "fault\tseconds\tours\tclient-go\tours (list+watch)\tclient-go (list+watch)\tconnections\tclient-go\t")
+	fmt.Fprintln(w,
+		"fault\tseconds\tours\tclient-go\tours (list+watch)\tclient-go (list+watch)\tconnections\tclient-go\t")
 	line := func(name string, took time.Duration, ours, theirs count, c, d int) {
 		fmt.Fprintf(w, "%s\t%.1f\t%d\t%d\t%d+%d\t%d+%d\t%d\t%d\t\n", name, took.Seconds(), ours.all(), theirs.all(),
 			ours.lists, ours.watches, theirs.lists, theirs.watches, c, d)
@@ -191,7 +197,8 @@ func (r *run) judge() {
 		row := &r.rows[i]
 		row.ours.lists, row.ours.watches = r.audit.count(r.ours.agent, row.from, row.to)
 		row.theirs.lists, row.theirs.watches = r.audit.count(r.theirs.agent, row.from, row.to)
-		line(row.fault, row.to.Sub(row.from), row.ours, row.theirs, row.connections[0]-connections[0], row.connections[1]-connections[1])
+		line(row.fault, row.to.Sub(row.from), row.ours, row.theirs, row.connections[0]-connections[0],
+			row.connections[1]-connections[1])
 		connections = row.connections
 		took += row.to.Sub(row.from)
 		ours.lists, ours.watches = ours.lists+row.ours.lists, ours.watches+row.ours.watches
@@ -204,7 +211,8 @@ func (r *run) judge() {
 		r.t.Fatal("the audit log has no requests of one of the fleets: nothing was compared")
 	}
 	if float64(ours.all()) > tolerated*float64(theirs.all()) {
-		r.t.Errorf("P11: ours sent %d requests, client-go's %d: more than %.1f times as many", ours.all(), theirs.all(), tolerated)
+		r.t.Errorf("P11: ours sent %d requests, client-go's %d: more than %.1f times as many", ours.all(),
+			theirs.all(), tolerated)
 	}
 }
 

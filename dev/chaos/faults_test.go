@@ -203,7 +203,8 @@ func rightsWithdrawn(r *run) {
 		return ""
 	})
 	r.both(cut)
-	r.untilOurs("has not been refused", func(m *mirror, h informer.Health) bool { return h.Reflector.Errors[source.Denied] > before[m] })
+	r.untilOurs("has not been refused",
+		func(m *mirror, h informer.Health) bool { return h.Reflector.Errors[source.Denied] > before[m] })
 	r.last(r.pace.hold)
 	r.grant()
 	r.mark()
@@ -238,11 +239,13 @@ func crdReplaced(r *run) {
 func namespaceDeleted(r *run) {
 	r.marks++
 	name := fmt.Sprintf("chaos-victim-%d", r.marks)
-	_, err := r.client.CoreV1().Namespaces().Create(r.within(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := r.client.CoreV1().Namespaces().Create(r.within(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	check(r.t, err)
 	for i := range 20 {
 		for _, s := range []subject{{configMaps, fmt.Sprintf("victim-%02d", i)}, {widgets, fmt.Sprintf("victim-%02d", i)}} {
-			_, err := r.dynamic.Resource(s.resource).Namespace(name).Create(r.within(), r.writers.content(s, i), metav1.CreateOptions{})
+			_, err := r.dynamic.Resource(s.resource).Namespace(name).Create(r.within(), r.writers.content(s, i),
+				metav1.CreateOptions{})
 			check(r.t, err)
 		}
 	}
@@ -316,7 +319,8 @@ func (r *run) createCRD() {
 	"spec":{"group":%q,"scope":"Namespaced","names":{"kind":"Widget","plural":"widgets","singular":"widget"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
 	"spec":{"type":"object","properties":{"size":{"type":%q}}}}}}}]}}`, widgets.Group, widgets.Group, size)
-	check(r.t, r.client.Discovery().RESTClient().Post().AbsPath(crdPath).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(r.within()).Error())
+	check(r.t, r.client.Discovery().RESTClient().Post().AbsPath(crdPath).SetHeader("Content-Type",
+		"application/json").Body([]byte(body)).Do(r.within()).Error())
 	r.until(func(ctx context.Context) string {
 		if _, err := r.versions(ctx, widgets); err != nil {
 			return fmt.Sprintf("widgets are not served: %v", err)

@@ -150,15 +150,20 @@ func (f *fleet) clientGo(t *testing.T) {
 	meta, err := metadata.NewForConfig(f.config)
 	check(t, err)
 	f.mirrors = []*mirror{
-		foreign(t, "client-go typed", configMaps, stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
-		foreign(t, "client-go dynamic", widgets, dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0).ForResource(widgets).Informer()),
-		foreign(t, "client-go metadata", configMaps, metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(configMaps).Informer()),
-		foreign(t, "client-go typed again", configMaps, stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
+		foreign(t, "client-go typed", configMaps,
+			stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
+		foreign(t, "client-go dynamic", widgets,
+			dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0).ForResource(widgets).Informer()),
+		foreign(t, "client-go metadata", configMaps,
+			metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(configMaps).Informer()),
+		foreign(t, "client-go typed again", configMaps,
+			stock.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()),
 	}
 }
 
 // native makes an informer of our own API into a mirror.
-func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVersionResource, src source.Source[T], opts ...informer.Option) *mirror {
+func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVersionResource, src source.Source[T],
+	opts ...informer.Option) *mirror {
 	t.Helper()
 	inf, err := informer.New(src, append(opts, informer.Logger(slog.New(slog.DiscardHandler)))...)
 	check(t, err)
@@ -211,12 +216,14 @@ func (m *mirror) differs(want map[string]string) string {
 		}
 		for k, v := range want {
 			if got[k] != v {
-				return fmt.Sprintf("the %s of %s has %s at %q, the server at %q (%d keys, %d at the server)", view, m.name, k, got[k], v, len(got), len(want))
+				return fmt.Sprintf("the %s of %s has %s at %q, the server at %q (%d keys, %d at the server)", view, m.name, k,
+					got[k], v, len(got), len(want))
 			}
 		}
 		for k, v := range got {
 			if _, ok := want[k]; !ok {
-				return fmt.Sprintf("the %s of %s has %s at %q, the server not at all (%d keys, %d at the server)", view, m.name, k, v, len(got), len(want))
+				return fmt.Sprintf("the %s of %s has %s at %q, the server not at all (%d keys, %d at the server)", view, m.name, k,
+					v, len(got), len(want))
 			}
 		}
 	}

@@ -28,7 +28,8 @@ type files struct{ ca, cert, key string }
 func newFiles(t *testing.T) *files {
 	t.Helper()
 	dir := t.TempDir()
-	return &files{ca: filepath.Join(dir, "ca.crt"), cert: filepath.Join(dir, "client.crt"), key: filepath.Join(dir, "client.key")}
+	return &files{ca: filepath.Join(dir, "ca.crt"), cert: filepath.Join(dir, "client.crt"),
+		key: filepath.Join(dir, "client.key")}
 }
 
 // replace writes a file under its name only when it is whole.

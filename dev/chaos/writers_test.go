@@ -168,7 +168,8 @@ func (w *writers) agree(t *testing.T, resource schema.GroupVersionResource, list
 	defer w.mu.Unlock()
 	for o, want := range w.model {
 		if got := listed[w.ns+"/"+o.name]; o.resource == resource && want.sure && got != want.version {
-			t.Errorf("the server lists %s %s at %q, but said %q when it was written", o.resource.Resource, o.name, got, want.version)
+			t.Errorf("the server lists %s %s at %q, but said %q when it was written", o.resource.Resource,
+				o.name, got, want.version)
 		}
 	}
 }

@@ -14,14 +14,16 @@ import (
 
 // notRun has the commands of the pages that the test does not run, each with the reason.
 var notRun = map[string]string{
-	"make run":                              "starts two clusters and runs until Ctrl-C; a test of the Makefile interrupts it in a terminal",
+	"make run": "starts two clusters and runs until Ctrl-C; a test of the Makefile " +
+		"interrupts it in a terminal",
 	"make test":                             "runs this test",
 	"make bench":                            "takes 20 minutes",
 	"make bench-check":                      "takes 20 minutes",
 	"make devcluster":                       "has built the cluster that this test uses",
 	"go get github.com/mirador-k8s/mirador": "needs the network",
 	"go install github.com/mirador-k8s/mirador/cmd/mirador@latest": "needs the network",
-	"bin/devcluster up":                  "runs until Ctrl-C; dev/devcluster tests it, and dev/testcluster starts it the same way",
+	"bin/devcluster up": "runs until Ctrl-C; dev/devcluster tests it, and dev/testcluster starts it " +
+		"the same way",
 	"bin/devcluster up --no-controllers": "runs until Ctrl-C; dev/testcluster starts the cluster of this test with it",
 }
 

@@ -70,8 +70,8 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// stage is what the commands of the pages run on: a cluster that two contexts, eu and us, lead to, a daemon that mirrors
-// both, another one with a token and TLS, and a folder with the files that the pages name.
+// stage is what the commands of the pages run on: a cluster that two contexts, eu and us, lead to, a daemon that
+// mirrors both, another one with a token and TLS, and a folder with the files that the pages name.
 type stage struct {
 	work      string
 	env       []string
@@ -108,7 +108,8 @@ func setStage(t *testing.T) *stage {
 	if other := os.Getenv("DEVCLUSTER"); other != "" {
 		devcluster = other
 	}
-	check(t, os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\nexec "+devcluster+" kubectl \"$@\"\n"), 0o700))
+	check(t, os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\nexec "+devcluster+" kubectl \"$@\"\n"),
+		0o700))
 	s.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+s.work,
 		"KUBECONFIG="+filepath.Join(s.work, "kubeconfig"))
 

@@ -31,11 +31,13 @@ func TestStockFactorySeededWithOursServesItsListers(t *testing.T) {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(ns))
 	var ours stock.SharedIndexInformer
-	factory.InformerFor(&corev1.ConfigMap{}, func(k kubernetes.Interface, resync time.Duration) stock.SharedIndexInformer {
-		lw := cache.NewListWatchFromClient(k.CoreV1().RESTClient(), "configmaps", ns, fields.Everything())
-		ours = cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-		return ours
-	})
+	factory.InformerFor(&corev1.ConfigMap{},
+		func(k kubernetes.Interface, resync time.Duration) stock.SharedIndexInformer {
+			lw := cache.NewListWatchFromClient(k.CoreV1().RESTClient(), "configmaps", ns, fields.Everything())
+			ours = cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, resync,
+				cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			return ours
+		})
 	seen := make(chan string, 10)
 	maps := factory.Core().V1().ConfigMaps()
 	maps.Informer() // what it returns is wrapped in a type; what it asked the factory for is ours
@@ -59,7 +61,8 @@ func TestStockFactorySeededWithOursServesItsListers(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Errorf("List = %v, %v", all, err)
 	}
-	if _, err := client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for {

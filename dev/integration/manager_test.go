@@ -97,7 +97,8 @@ func TestControllerRuntimeManagerReconcilesOnOurInformers(t *testing.T) {
 	awaitCopy(t, ctx, c, ns, "2")
 
 	var blue corev1.ConfigMapList
-	if err := mgr.GetClient().List(ctx, &blue, client.InNamespace(ns), client.MatchingFields{"data.team": "blue"}); err != nil {
+	if err := mgr.GetClient().List(ctx, &blue, client.InNamespace(ns),
+		client.MatchingFields{"data.team": "blue"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(blue.Items) == 0 {

@@ -164,8 +164,10 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	api := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().ConfigMaps(ns)
 	create := func(name, team, v string) *corev1.ConfigMap {
 		t.Helper()
-		cm, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}},
-			Data: map[string]string{"team": team, "v": v}}, metav1.CreateOptions{})
+		cm,
+			err := api.Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}},
+				Data: map[string]string{"team": team, "v": v}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +177,9 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 
 	cfg := &rest.Config{Host: host}
 	unnamed := true // two managers of one process would have controllers of one name
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &unnamed}})
+	mgr, err := ctrl.NewManager(cfg,
+		ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: &unnamed}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +192,10 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	if err := ctrl.NewControllerManagedBy(mgr).Named("observer").For(&corev1.ConfigMap{}).Complete(seen); err != nil {
 		t.Fatal(err)
 	}
-	blue, err := ctrlcache.New(cfg, ctrlcache.Options{Scheme: mgr.GetScheme(), ByObject: map[client.Object]ctrlcache.ByObject{
-		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{"team": "blue"}), Namespaces: map[string]ctrlcache.Config{shown[0]: {}}}}})
+	blue, err := ctrlcache.New(cfg,
+		ctrlcache.Options{Scheme: mgr.GetScheme(), ByObject: map[client.Object]ctrlcache.ByObject{
+			&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{"team": "blue"}),
+				Namespaces: map[string]ctrlcache.Config{shown[0]: {}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +270,8 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	// Other forms of reading, each with a cache of its own.
 	var meta metav1.PartialObjectMetadata
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: shown[0], Name: "there"}, &meta); err != nil || meta.Labels["team"] != "red" {
+	if err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: shown[0], Name: "there"}, &meta); err != nil ||
+		meta.Labels["team"] != "red" {
 		t.Errorf("metadata: %v, %v", meta.Labels, err)
 	}
 	var any unstructured.Unstructured

@@ -86,7 +86,8 @@ func (m *mutant) try(work string, seeds int) (verdict, error) {
 	if out, err := exec.Command("go", "vet", "-overlay="+overlay, "./informer").CombinedOutput(); err != nil {
 		return verdict{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
-	cmd := exec.Command("go", "test", "-overlay="+overlay, "-count=1", "-timeout=10m", "-run=^TestSimulation$", "./informer")
+	cmd := exec.Command("go", "test", "-overlay="+overlay, "-count=1", "-timeout=10m",
+		"-run=^TestSimulation$", "./informer")
 	cmd.Env = append(os.Environ(), "SIM_FAILFAST=1", "SIM_ONCE=1", "SIM_SEED=1", "SIM_SEEDS="+strconv.Itoa(seeds))
 	out, err := cmd.CombinedOutput()
 	v := verdict{took: time.Since(began)}

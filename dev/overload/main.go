@@ -39,7 +39,8 @@ func compare(ctx context.Context, p plan) error {
 	if p.takes <= 0 {
 		return errors.New("the slow handler takes no time; give -takes")
 	}
-	fmt.Printf("%d events/s on %d objects for %s, %d quick handlers; the slow one takes %s an event, so it could follow %.0f/s\n",
+	fmt.Printf("%d events/s on %d objects for %s, %d quick handlers; the slow one takes %s an event, so it could "+
+		"follow %.0f/s\n",
 		p.rate, p.keys, p.lasts, p.quick, p.takes, float64(time.Second)/float64(p.takes))
 	alone := p
 	alone.takes = 0
@@ -57,7 +58,8 @@ func compare(ctx context.Context, p plan) error {
 			return fmt.Errorf("what must hold did not: %q", r.faults)
 		}
 	}
-	fmt.Println("every event reached every quick handler in order; the slow one ended with the latest state of every object")
+	fmt.Println("every event reached every quick handler in order; the slow one ended with the latest state of every " +
+		"object")
 	return nil
 }
 
@@ -128,7 +130,9 @@ func mib(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1
 func print(rows []row) {
 	fmt.Println()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "slow handler\tevents/s\tquick p50\tp99\tworst\tpeak backlog\tdelivered\tcoalesced\tcaught up in\tlive heap, peak\tlive heap, end\tsource late by")
+	fmt.Fprintln(w,
+		"slow handler\tevents/s\tquick p50\tp99\tworst\tpeak backlog\tdelivered\tcoalesced\tcaught up in\tlive heap, "+
+			"peak\tlive heap, end\tsource late by")
 	for _, r := range rows {
 		name := "none"
 		if r.slow {

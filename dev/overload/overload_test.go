@@ -15,7 +15,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inFakeTime is the overload of `make overload`, shorter.
-var inFakeTime = plan{keys: 500, rate: 5000, lasts: 8 * time.Second, quick: 3, takes: 10 * time.Millisecond, payload: 16}
+var inFakeTime = plan{keys: 500, rate: 5000, lasts: 8 * time.Second, quick: 3,
+	takes: 10 * time.Millisecond, payload: 16}
 
 // limit is how many events may wait for a handler that asks for nothing else; what
 // it has in hand, here a piece of the initial state, is not among them.

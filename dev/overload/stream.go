@@ -29,7 +29,8 @@ type stream struct {
 const deleteEvery = 50
 
 func newStream(p plan, made func(*thing)) *stream {
-	s := &stream{plan: p, made: made, said: make(chan struct{}), current: make([]*thing, p.keys), lives: make([]int, p.keys)}
+	s := &stream{plan: p, made: made, said: make(chan struct{}), current: make([]*thing, p.keys),
+		lives: make([]int, p.keys)}
 	for k := range s.current {
 		s.current[k] = s.make(k, k+1, time.Time{})
 	}

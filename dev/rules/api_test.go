@@ -16,10 +16,12 @@ import (
 )
 
 // published are the packages whose exported names are promises to users.
-var published = []string{"object", "source", "source/kube", "reflector", "queue", "store", "fanout", "informer", "factory",
+var published = []string{"object", "source", "source/kube", "reflector", "queue", "store", "fanout",
+	"informer", "factory",
 	"metrics", "informertest", "informertest/kit", "compat/cache", "compat/dynamicinformer", "compat/informers", "compat/metadatainformer"}
 
-// api.txt lists every exported name of the published packages, so that a change of the API is seen where it is reviewed.
+// api.txt lists every exported name of the published packages, so that a change of the API is seen where it is
+// reviewed.
 func TestTheAPIIsTheOneInTheFile(t *testing.T) {
 	root := moduleRoot(t)
 	var lines []string

@@ -15,7 +15,8 @@ func TestImportsPointUpTheTable(t *testing.T) {
 	above := map[string]bool{}
 	for _, r := range rules {
 		for _, may := range r.may {
-			if first, _, _ := strings.Cut(may, "/"); !strings.Contains(first, ".") && may != anything && may != r.pkg && !above[may] {
+			if first, _, _ := strings.Cut(may, "/"); !strings.Contains(first, ".") && may != anything &&
+				may != r.pkg && !above[may] {
 				t.Errorf("%s may import %s, which does not stand above it", r.pkg, may)
 			}
 		}

@@ -17,8 +17,9 @@ type rule struct {
 	because string
 }
 
-// rules are the packages of the main module. Imports point up: a package may import only what stands above it. The first
-// rule that covers a package counts, and a package that no rule covers fails the test. ARCHITECTURE.md shows this table.
+// rules are the packages of the main module. Imports point up: a package may import only what stands above it. The
+// first rule that covers a package counts, and a package that no rule covers fails the test. ARCHITECTURE.md shows
+// this table.
 var rules = []rule{
 	{"object", "the vocabulary: Key, Version, Item, Delta, Event", nil,
 		"every package uses it, so whatever it imported would be linked everywhere"},
@@ -29,14 +30,16 @@ var rules = []rule{
 	{"source", "the contract of whatever objects come from", []string{"object"},
 		"a source must be implementable without a Kubernetes client"},
 	{"source/kube", "a source over an API server: typed, dynamic, metadata, raw",
-		[]string{"object", "source", "internal/share", apis, apimachinery, "k8s.io/client-go/rest/...", "k8s.io/client-go/kubernetes/scheme",
+		[]string{"object", "source", "internal/share", apis, apimachinery, "k8s.io/client-go/rest/...",
+			"k8s.io/client-go/kubernetes/scheme",
 			"k8s.io/client-go/discovery", "google.golang.org/protobuf/..."},
 		"the only package that speaks the wire format; it uses client-go's transport and none of its caches"},
 	{"reflector", "the list and watch state machine, backoff, health", []string{"object", "source"},
 		"tests step it with sources that are no servers"},
 	{"queue", "DeltaFIFO, for informers built by hand", []string{"object"},
 		"it runs on any struct, without Kubernetes"},
-	{"store/internal/pack", "encoded objects, each as its difference to one like it", []string{"github.com/klauspost/compress/..."},
+	{"store/internal/pack", "encoded objects, each as its difference to one like it",
+		[]string{"github.com/klauspost/compress/..."},
 		"bytes in, bytes out"},
 	{"store", "objects and indexes, snapshots, a bounded log of changes; layouts live, shared, packed",
 		[]string{"object", "internal/share", "store/internal/pack"},
@@ -55,7 +58,8 @@ var rules = []rule{
 		[]string{"object", "source", "reflector", "queue", "store", "informer", "compat/...", anyKubernetes},
 		"what client-go's users import; everything in it is a thin layer over the packages above"},
 	{"informertest", "an API server in memory with faults, for tests; a simulator",
-		[]string{"object", "source", apis, apimachinery, "k8s.io/client-go/rest/...", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/json"},
+		[]string{"object", "source", apis, apimachinery, "k8s.io/client-go/rest/...", "k8s.io/client-go/kubernetes/scheme",
+			"sigs.k8s.io/json"},
 		"it serves any client, ours or not"},
 	{"informertest/kit", "the conformance kit: one test for each promise, for any informer",
 		[]string{"object", "informertest", apis, apimachinery, "k8s.io/client-go/rest/..."},
@@ -69,7 +73,8 @@ var rules = []rule{
 	{"daemon/server/table", "columns and cells of every kind, as the API server prints them", []string{anyKubernetes},
 		"a table is made of one object, whatever it came from"},
 	{"daemon/server", "the Kubernetes API over a fleet, read-only, and who may ask",
-		[]string{"object", "store", "daemon/query", "daemon/fleet", "daemon/server/table", "internal/jsonscan", anyKubernetes,
+		[]string{"object", "store", "daemon/query", "daemon/fleet", "daemon/server/table",
+			"internal/jsonscan", anyKubernetes,
 			"github.com/klauspost/compress/gzip", "github.com/munnerz/goautoneg", "golang.org/x/net/websocket"},
 		"answers come from the fleet; importing a source here would be the way to send a read to a cluster"},
 	{"daemon/web", "the page, embedded", nil, "files and nothing else"},
@@ -77,7 +82,8 @@ var rules = []rule{
 		[]string{"daemon/fleet", "daemon/server", anyKubernetes, "github.com/spf13/...", "sigs.k8s.io/yaml"},
 		"it reads through a server, never past it"},
 	{"cmd/...", "flags and wiring", []string{anything}, "wiring knows all parts"},
-	{"examples/...", "programs to read and run", []string{anything}, "an example may show anything that is public"}, // and see forbids
+	// and see forbids
+	{"examples/...", "programs to read and run", []string{anything}, "an example may show anything that is public"},
 	{"dev/testpods", "realistic pods for tests and measurements", []string{apis, apimachinery},
 		"tests and measurements of every package use it, so it may import none of them"},
 	{"dev/testcluster", "a real cluster for Go tests, one per test binary", []string{anyKubernetes},

@@ -46,7 +46,8 @@ func newStock(setup kit.Setup) (kit.Subject, error) {
 			return p, nil
 		})
 	}
-	return s, errors.Join(err, s.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { setup.OnProblem(err) }))
+	return s, errors.Join(err,
+		s.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { setup.OnProblem(err) }))
 }
 
 func (s *stock) AddHandler(_ string, handle func(informertest.Event)) (func() bool, error) {
@@ -125,10 +126,12 @@ var brokenByClientGo = []kit.Broken{
 	{Case: "P9_SubjectCanStartAgain", Why: "a second Run only warns"},
 	{Case: "P10_ObjectsCarryTheirKind", Why: "apiVersion and kind of typed objects are cleared"},
 	{Case: "P10_ListedObjectsCarryTheirKind", Why: "apiVersion and kind of typed objects are cleared"},
-	{Case: "P11_NoStormWhenConnectionsBreak", Why: "each request is repeated ten times, a second apart, under the backoff"},
+	{Case: "P11_NoStormWhenConnectionsBreak",
+		Why: "each request is repeated ten times, a second apart, under the backoff"},
 	{Case: "P11_NoStormWhenEveryVersionIsTooOld", Why: "the initial stream is asked for again without a pause"},
 	{Case: "P11_NoStormWhenEveryVersionIsTooOldAtOnce", Why: "the initial stream is asked for again without a pause"},
-	{Case: "P11_NoStormWhenEveryVersionIsTooLarge", Why: "each request is repeated ten times, a second apart, under the backoff"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooLarge",
+		Why: "each request is repeated ten times, a second apart, under the backoff"},
 	{Case: "P11_NoStormWhenWatchesAreCutAfterTheirFirstFrame", Why: "the initial stream is opened again without a pause"},
 	{Case: "P11_RetryAfterIsHonoured", Why: "honoured ten times, then the reflector's own backoff of a second counts"},
 	{Case: "P11_CancelIsImmediate", Why: "the backoff of the initial stream does not look at the context"},

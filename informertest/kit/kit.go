@@ -160,8 +160,9 @@ func (k *kit) converges(s Subject, within time.Duration) {
 func (k *kit) pod(name string) *corev1.Pod {
 	k.writes++
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"write": strconv.Itoa(k.writes)}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{"write": strconv.Itoa(k.writes)}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}},
 	}
 }
 

@@ -71,7 +71,8 @@ var mutants = map[string]struct {
 	spoil func(m *mutant, setup *kit.Setup)
 }{
 	"forgets a pod": {
-		[]string{"P1_StoreEqualsTheServerAfterRandomWrites", "P1_StoreEqualsTheServerAfterRandomFaults", "P1_StoreEqualsTheServerAfterARestore"},
+		[]string{"P1_StoreEqualsTheServerAfterRandomWrites", "P1_StoreEqualsTheServerAfterRandomFaults",
+			"P1_StoreEqualsTheServerAfterARestore"},
 		func(m *mutant, _ *kit.Setup) {
 			m.versions = func(v map[object.Key]object.Version) { delete(v, "default/pod-0001") }
 		}},

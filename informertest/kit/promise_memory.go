@@ -57,9 +57,9 @@ func (k *kit) checkPeak() {
 	k.errorf("the heap grew by %d MiB while syncing and by %d MiB in all", most>>20, grown>>20)
 }
 
-// peakTries is how often a sync is measured until one stays within its bound. What is allocated while the collector runs counts as live
-// until its next run; where others have the processor that it runs on, that is as much as was held. Whoever holds
-// a list does so each time.
+// peakTries is how often a sync is measured until one stays within its bound. What is allocated while the collector
+// runs counts as live until its next run; where others have the processor that it runs on, that is as much as was
+// held. Whoever holds a list does so each time.
 const peakTries = 6
 
 // syncMeasured lets a subject sync, and gives by how much the live heap has grown with it and meanwhile.

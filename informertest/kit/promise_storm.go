@@ -59,7 +59,8 @@ func storms() []promise {
 			}
 		}},
 		promise{"P11_CancelIsImmediate", func(k *kit) {
-			for _, fault := range []informertest.Fault{{Code: 500, Times: fuse}, {Code: 429, Times: fuse}, {Code: 404, Times: fuse}, {Delay: time.Hour}} {
+			for _, fault := range []informertest.Fault{{Code: 500, Times: fuse}, {Code: 429, Times: fuse},
+				{Code: 404, Times: fuse}, {Delay: time.Hour}} {
 				remove := k.server.Inject(fault)
 				r := k.start(k.subject())
 				time.Sleep(47 * time.Second)

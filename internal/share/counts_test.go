@@ -87,7 +87,8 @@ func randomTree(r *rand.Rand, depth int) tree {
 	x.ByName = map[string]leaf{word(): *newLeaf(), word(): *newLeaf()}
 	x.Words = map[string][]string{word(): {word(), word()}}
 	x.Array[r.IntN(5)] = *newLeaf()
-	x.Free = []any{nil, word(), newLeaf(), *newLeaf(), []any{word(), int64(5)}, map[string]any{word(): word()}, x.Leaf}[r.IntN(7)]
+	x.Free = []any{nil, word(), newLeaf(), *newLeaf(), []any{word(), int64(5)},
+		map[string]any{word(): word()}, x.Leaf}[r.IntN(7)]
 	if depth > 0 {
 		for range r.IntN(3) {
 			x.Children = append(x.Children, randomTree(r, depth-1))

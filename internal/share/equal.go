@@ -204,7 +204,8 @@ func (w *walker) equalRows(p *plan, a, b unsafe.Pointer) bool {
 		} else {
 			j = -1
 		}
-		equal = j >= 0 && w.equalMem(p.val, unsafe.Add(r.valAt, uintptr(i)*p.val.size), unsafe.Add(s.valAt, uintptr(j)*p.val.size))
+		equal = j >= 0 && w.equalMem(p.val, unsafe.Add(r.valAt, uintptr(i)*p.val.size),
+			unsafe.Add(s.valAt, uintptr(j)*p.val.size))
 	}
 	w.giveBack(r)
 	w.giveBack(s)

@@ -79,7 +79,8 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 					t.Fatalf("%v, seed %d, owned %v: shared object differs at %s", typ, seed, owned, share.Diff(out, obj))
 				}
 				if !share.Equal(out, obj) || share.Hash(out) != share.Hash(obj) || share.Diff(out, obj) != "" {
-					t.Fatalf("%v, seed %d, owned %v: Equal %v, Diff %q", typ, seed, owned, share.Equal(out, obj), share.Diff(out, obj))
+					t.Fatalf("%v, seed %d, owned %v: Equal %v, Diff %q", typ, seed, owned, share.Equal(out, obj),
+						share.Diff(out, obj))
 				}
 				if at := roomy(reflect.ValueOf(out), ""); at != "" {
 					t.Fatalf("%v, seed %d: the slice at %s has room to append", typ, seed, at)

@@ -22,8 +22,9 @@ func TestEqualPartsOfDifferentObjectsAreOnePart(t *testing.T) {
 	table := share.NewTable()
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: strings.Clone("web"), Labels: map[string]string{"app": "shop"}},
-			Spec:       corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: strings.Clone("node"), Operator: "Exists"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: strings.Clone("web"),
+				Labels: map[string]string{"app": "shop"}},
+			Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: strings.Clone("node"), Operator: "Exists"}}},
 		}
 	}
 	table.Share(pod("a1"), true) // seen once
@@ -49,7 +50,8 @@ func TestP15_NilAndEmptyStayWhatTheyAre(t *testing.T) {
 	}
 	table := share.NewTable()
 	for range 3 {
-		in := &all{Empty: []string{}, Roomy: make([]string, 0, 9), EmptyMap: map[string]string{}, Something: new(struct{}), Nothings: make([]struct{}, 3, 5)}
+		in := &all{Empty: []string{}, Roomy: make([]string, 0, 9), EmptyMap: map[string]string{}, Something: new(struct{}),
+			Nothings: make([]struct{}, 3, 5)}
 		out := shared[*all](table, in, false)
 		if !reflect.DeepEqual(in, out) || cap(out.Roomy) != 0 || cap(out.Nothings) != 3 {
 			t.Errorf("%#v became %#v", in, out)
@@ -144,15 +146,18 @@ func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
 		Free   any
 	}
 	make1 := func() *holder {
-		return &holder{"name", new(sync.Mutex), make(chan struct{}), func() {}, time.FixedZone("here", 60), unique.Make("text"),
+		return &holder{"name", new(sync.Mutex), make(chan struct{}), func() {}, time.FixedZone("here", 60),
+			unique.Make("text"),
 			reflect.TypeFor[holder](), make([]sync.Mutex, 2), map[string]struct{ sync.Mutex }{"x1": {}}, new(sync.WaitGroup)}
 	}
 	table := share.NewTable()
 	for range 3 {
 		in := make1()
 		out := shared[*holder](table, in, false)
-		if out.Lock != in.Lock || out.Done != in.Done || out.Zone != in.Zone || out.Handle != in.Handle || out.Type != in.Type ||
-			&out.Locks[0] != &in.Locks[0] || reflect.ValueOf(out.Guards).Pointer() != reflect.ValueOf(in.Guards).Pointer() || out.Free != in.Free {
+		if out.Lock != in.Lock || out.Done != in.Done || out.Zone != in.Zone || out.Handle != in.Handle ||
+			out.Type != in.Type ||
+			&out.Locks[0] != &in.Locks[0] || reflect.ValueOf(out.Guards).Pointer() != reflect.ValueOf(in.Guards).Pointer() ||
+			out.Free != in.Free {
 			t.Fatalf("%+v became %+v", in, out)
 		}
 		if other := make1(); share.Equal(in, other) || share.Diff(in, other) != "Lock" {

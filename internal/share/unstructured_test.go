@@ -47,9 +47,11 @@ func shape(r *rand.Rand, depth int) any {
 		return json.Number("12.50")
 	case k == 11:
 		return []any{
-			map[string]any(nil), []any(nil), []any{}, map[string]string{"key": "value"}, []string{"one", "two"}, []byte("raw bytes"),
+			map[string]any(nil), []any(nil), []any{}, map[string]string{"key": "value"}, []string{"one", "two"},
+			[]byte("raw bytes"),
 			map[int]string{1: "one", 2: "two"}, time.Unix(int64(r.IntN(3)), 0), odd{"odd", []string{"x1", "x2"}, nil},
-			&odd{"odd", nil, &odd{name: "next"}}, [2]string{"first", "second"}, struct{}{}, uint8(7), map[string]*odd{"key": {name: "odd"}},
+			&odd{"odd", nil, &odd{name: "next"}}, [2]string{"first", "second"}, struct{}{}, uint8(7),
+			map[string]*odd{"key": {name: "odd"}},
 			map[string]int32{"five": 5}, [6]string{"in", "a", "row", "of", "six", ""}, map[[2]string]bool{{"a", "bb"}: true},
 			map[string][]string{"key": {"value"}}, map[any]any{1: 2},
 		}[r.IntN(19)]
@@ -143,7 +145,8 @@ func FuzzP15_UnstructuredJSON(f *testing.F) {
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
-		if equal := string(a) == string(b); equal != share.Equal(want[0], want[1]) || equal != (share.Diff(want[0], want[1]) == "") {
+		if equal := string(a) == string(b); equal != share.Equal(want[0], want[1]) ||
+			equal != (share.Diff(want[0], want[1]) == "") {
 			t.Fatalf("Equal %v, Diff %q", share.Equal(want[0], want[1]), share.Diff(want[0], want[1]))
 		}
 	})

@@ -19,7 +19,8 @@ type Client[List runtime.Object] interface {
 // ListWatch lists and watches through a client. tweak, if it is not nil, changes the
 // options of each request. whole is the client that says whether it can stream its
 // state: a clientset says nothing, which means yes, and a fake one says no.
-func ListWatch[List runtime.Object](whole any, client Client[List], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
+func ListWatch[List runtime.Object](whole any, client Client[List],
+	tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		if tweak != nil {
 			tweak(&o)

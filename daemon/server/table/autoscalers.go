@@ -90,11 +90,13 @@ func ofTarget(target *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValue
 }
 
 // ofResource is for metrics that count as an amount or in percent of what was requested.
-func ofResource(name corev1.ResourceName, target *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
+func ofResource(name corev1.ResourceName, target *autoscalingv2.MetricTarget,
+	now *autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return fmt.Sprintf("%s: %s/%s", name, quantity(now.AverageValue), target.AverageValue)
 	}
-	return fmt.Sprintf("%s: %s/%s", name, percent(now.AverageUtilization, unknown), percent(target.AverageUtilization, "<auto>"))
+	return fmt.Sprintf("%s: %s/%s", name, percent(now.AverageUtilization, unknown),
+		percent(target.AverageUtilization, "<auto>"))
 }
 
 func quantity(q *resource.Quantity) string {
@@ -125,10 +127,13 @@ func autoscalerV1(h *autoscalingv1.HorizontalPodAutoscaler, now time.Time) Row {
 	v2.Status.CurrentReplicas = h.Status.CurrentReplicas
 	if p := h.Spec.TargetCPUUtilizationPercentage; p != nil {
 		v2.Spec.Metrics = append(v2.Spec.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
-			Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{AverageUtilization: p}}})
+			Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{AverageUtilization: p}}})
 		// The state of the CPU keeps its place, known or not.
-		v2.Status.CurrentMetrics = append(v2.Status.CurrentMetrics, autoscalingv2.MetricStatus{Type: autoscalingv2.ResourceMetricSourceType,
-			Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: h.Status.CurrentCPUUtilizationPercentage}}})
+		v2.Status.CurrentMetrics = append(v2.Status.CurrentMetrics,
+			autoscalingv2.MetricStatus{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU,
+					Current: autoscalingv2.MetricValueStatus{AverageUtilization: h.Status.CurrentCPUUtilizationPercentage}}})
 	}
 	v2.Spec.Metrics = append(v2.Spec.Metrics, annotatedSpecs(h.Annotations[metricSpecs])...)
 	v2.Status.CurrentMetrics = append(v2.Status.CurrentMetrics, annotatedStatuses(h.Annotations[metricStatuses])...)
@@ -147,16 +152,21 @@ func annotatedSpecs(text string) (specs []autoscalingv2.MetricSpec) {
 			spec.External = &autoscalingv2.ExternalMetricSource{Target: autoscalingv2.MetricTarget{Value: m.External.TargetValue, AverageValue: m.External.TargetAverageValue}}
 		}
 		if m.Object != nil {
-			spec.Object = &autoscalingv2.ObjectMetricSource{Target: autoscalingv2.MetricTarget{Value: &m.Object.TargetValue, AverageValue: m.Object.AverageValue}}
+			spec.Object = &autoscalingv2.ObjectMetricSource{Target: autoscalingv2.MetricTarget{Value: &m.Object.TargetValue,
+				AverageValue: m.Object.AverageValue}}
 		}
 		if m.Pods != nil {
 			spec.Pods = &autoscalingv2.PodsMetricSource{Target: autoscalingv2.MetricTarget{AverageValue: &m.Pods.TargetAverageValue}}
 		}
 		if r := m.Resource; r != nil {
-			spec.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name, Target: autoscalingv2.MetricTarget{AverageValue: r.TargetAverageValue, AverageUtilization: r.TargetAverageUtilization}}
+			spec.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name,
+				Target: autoscalingv2.MetricTarget{AverageValue: r.TargetAverageValue,
+					AverageUtilization: r.TargetAverageUtilization}}
 		}
 		if r := m.ContainerResource; r != nil {
-			spec.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{Name: r.Name, Target: autoscalingv2.MetricTarget{AverageValue: r.TargetAverageValue, AverageUtilization: r.TargetAverageUtilization}}
+			spec.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{Name: r.Name,
+				Target: autoscalingv2.MetricTarget{AverageValue: r.TargetAverageValue,
+					AverageUtilization: r.TargetAverageUtilization}}
 		}
 		specs = append(specs, spec)
 	}
@@ -180,10 +190,14 @@ func annotatedStatuses(text string) (states []autoscalingv2.MetricStatus) {
 			state.Pods = &autoscalingv2.PodsMetricStatus{Current: autoscalingv2.MetricValueStatus{AverageValue: &m.Pods.CurrentAverageValue}}
 		}
 		if r := m.Resource; r != nil {
-			state.Resource = &autoscalingv2.ResourceMetricStatus{Name: r.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization}}
+			state.Resource = &autoscalingv2.ResourceMetricStatus{Name: r.Name,
+				Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
+					AverageUtilization: r.CurrentAverageUtilization}}
 		}
 		if r := m.ContainerResource; r != nil {
-			state.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: r.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization}}
+			state.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: r.Name,
+				Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
+					AverageUtilization: r.CurrentAverageUtilization}}
 		}
 		states = append(states, state)
 	}

@@ -165,7 +165,8 @@ func marshal(t testing.TB, v any) []byte {
 }
 
 // recordColumns keeps the columns of kinds that have their own, and those of all others once.
-func recordColumns(all map[string][]metav1.TableColumnDefinition, gvk schema.GroupVersionKind, columns []metav1.TableColumnDefinition) {
+func recordColumns(all map[string][]metav1.TableColumnDefinition, gvk schema.GroupVersionKind,
+	columns []metav1.TableColumnDefinition) {
 	switch {
 	case gvk.Group == "table.test":
 	case len(columns) == 2 && columns[1].Name == "Created At":

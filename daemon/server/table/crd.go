@@ -43,11 +43,13 @@ const (
 // print the resource with ForCRD(nil).
 func ForCRD(columns []Column) (Printer, error) {
 	if len(columns) > maxColumns {
-		return nil, fmt.Errorf("make the columns of a custom resource: there are %d, and at most %d are printed", len(columns), maxColumns)
+		return nil, fmt.Errorf("make the columns of a custom resource: there are %d, and at most %d are printed",
+			len(columns), maxColumns)
 	}
 	standard := builtinStandard()
 	if len(columns) == 0 {
-		columns = []Column{{Name: "Age", Type: "date", Description: standard[1].Description, JSONPath: ".metadata.creationTimestamp"}}
+		columns = []Column{{Name: "Age", Type: "date", Description: standard[1].Description,
+			JSONPath: ".metadata.creationTimestamp"}}
 	}
 	p := &custom{
 		columns: []metav1.TableColumnDefinition{standard[0]},
@@ -59,7 +61,8 @@ func ForCRD(columns []Column) (Printer, error) {
 		if p.deep[i], err = checkColumn(c); err != nil {
 			return nil, fmt.Errorf("make column %d of a custom resource: %w", i+1, err)
 		}
-		p.columns = append(p.columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Priority: c.Priority,
+		p.columns = append(p.columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format,
+			Priority:    c.Priority,
 			Description: or(c.Description, "Custom resource definition column (in JSONPath format): "+c.JSONPath)})
 	}
 	return p, nil
@@ -82,7 +85,8 @@ func checkColumn(c Column) (deep bool, err error) {
 	}
 	n := multipliers(parsed.Root)
 	if n > 1 {
-		return false, fmt.Errorf("its JSONPath %.100q has %d of .. and [,], which multiply each other; at most one is followed", c.JSONPath, n)
+		return false, fmt.Errorf("its JSONPath %.100q has %d of .. and [,], which multiply each other; at most one is "+
+			"followed", c.JSONPath, n)
 	}
 	return n == 1, nil
 }

@@ -37,7 +37,8 @@ func TestColumnsAreReadFromADefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := p.Columns()
-	if c[1].Name != "Size" || c[1].Type != "integer" || c[1].Format != "int32" || c[1].Description != "How big" || c[1].Priority != 1 {
+	if c[1].Name != "Size" || c[1].Type != "integer" || c[1].Format != "int32" || c[1].Description != "How big" ||
+		c[1].Priority != 1 {
 		t.Errorf("the column is %+v", c[1])
 	}
 	if c[2].Description != "Custom resource definition column (in JSONPath format): .spec.other" {
@@ -77,21 +78,24 @@ func TestColumnsThatCannotBeAreRefused(t *testing.T) {
 		"union":       {Name: "C", Type: "string", JSONPath: ".a" + strings.Repeat("[0,0]", 40)},
 		"in a filter": {Name: "C", Type: "string", JSONPath: "..a[?(@..b==1)]"},
 	} {
-		if _, err := ForCRD([]Column{c}); err == nil || !strings.Contains(err.Error(), "make column 1 of a custom resource") {
+		if _, err := ForCRD([]Column{c}); err == nil ||
+			!strings.Contains(err.Error(), "make column 1 of a custom resource") {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
 	if _, err := ForCRD(make([]Column, maxColumns+1)); err == nil {
 		t.Error("any number of columns is taken")
 	}
-	if _, err := ForCRD([]Column{{Name: "C", Type: "string", JSONPath: "..a[0,1]"}, {Name: "C", Type: "string", JSONPath: ".a"}}); err == nil {
+	if _, err := ForCRD([]Column{{Name: "C", Type: "string", JSONPath: "..a[0,1]"},
+		{Name: "C", Type: "string", JSONPath: ".a"}}); err == nil {
 		t.Error("two steps that multiply are taken")
 	}
 }
 
 // A search at all depths takes the square of the depth: an object that is nested against us is not searched.
 func TestObjectsAreSearchedUpToADepth(t *testing.T) {
-	p, err := ForCRD([]Column{{Name: "All", Type: "integer", JSONPath: "..x"}, {Name: "One", Type: "integer", JSONPath: ".y"}})
+	p, err := ForCRD([]Column{{Name: "All", Type: "integer", JSONPath: "..x"},
+		{Name: "One", Type: "integer", JSONPath: ".y"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ func FuzzRow(f *testing.F) {
 			f.Add(byte(max(0, slices.Index(kinds, r.GVK))), []byte(row.Object))
 		}
 	}
-	custom, err := ForCRD([]Column{{Name: "A", Type: "string", JSONPath: "..a"}, {Name: "B", Type: "date", JSONPath: `.spec[?(@.b=="c")].d`}})
+	custom, err := ForCRD([]Column{{Name: "A", Type: "string", JSONPath: "..a"},
+		{Name: "B", Type: "date", JSONPath: `.spec[?(@.b=="c")].d`}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -102,7 +102,8 @@ func endpointSlice(e *discoveryv1.EndpointSlice, now time.Time) Row {
 	for _, p := range e.Endpoints {
 		addresses = append(addresses, p.Addresses...)
 	}
-	return cells(e.Name, string(e.AddressType), or(few(ports), unset), or(few(addresses), unset), born(&e.ObjectMeta, now))
+	return cells(e.Name, string(e.AddressType), or(few(ports), unset), or(few(addresses), unset),
+		born(&e.ObjectMeta, now))
 }
 
 func ingress(i *networkingv1.Ingress, now time.Time) Row {

@@ -40,7 +40,8 @@ func ended(phase corev1.PodPhase) []metav1.TableRowCondition {
 	default:
 		return nil
 	}
-	return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: words}}
+	return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue,
+		Reason: string(phase), Message: words}}
 }
 
 func readinessGates(p *corev1.Pod) string {

@@ -22,7 +22,8 @@ var policies = []entry{
 }
 
 func disruptionBudget(b *policyv1.PodDisruptionBudget, now time.Time) Row {
-	return cells(b.Name, bound(b.Spec.MinAvailable), bound(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), born(&b.ObjectMeta, now))
+	return cells(b.Name, bound(b.Spec.MinAvailable), bound(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
+		born(&b.ObjectMeta, now))
 }
 
 func bound(n *intstr.IntOrString) string {

@@ -221,7 +221,8 @@ func (s *server) create(t *testing.T, o *unstructured.Unstructured) {
 	note := o.GetAnnotations()
 	path := r.in(o.GetNamespace())
 	b, err := s.send(t, http.MethodPost, path, "application/json", o)
-	for deadline := time.Now().Add(20 * time.Second); err != nil && o.GroupVersionKind().Group == "table.test" && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); err != nil && o.GroupVersionKind().Group == "table.test" &&
+		time.Now().Before(deadline); {
 		b, err = s.send(t, http.MethodPost, path, "application/json", o) // until the definition is served
 	}
 	if err != nil {
@@ -255,7 +256,8 @@ func (s *server) resource(t *testing.T, gvk schema.GroupVersionKind) endpoint {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		var list metav1.APIResourceList
-		b, err := s.send(t, http.MethodGet, strings.TrimSuffix(endpoint{gv: gvk.GroupVersion()}.path(), "/"), "application/json", nil)
+		b, err := s.send(t, http.MethodGet, strings.TrimSuffix(endpoint{gv: gvk.GroupVersion()}.path(), "/"),
+			"application/json", nil)
 		if err != nil || json.Unmarshal(b, &list) != nil {
 			continue
 		}

@@ -32,8 +32,10 @@ func volume(v *corev1.PersistentVolume, now time.Time) Row {
 	if old, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		class = old
 	}
-	return cells(v.Name, storageSize(v.Spec.Capacity), accessModes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy),
-		phase, owner, class, orPtr(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason, born(&v.ObjectMeta, now), volumeMode(v.Spec.VolumeMode))
+	return cells(v.Name, storageSize(v.Spec.Capacity), accessModes(v.Spec.AccessModes),
+		string(v.Spec.PersistentVolumeReclaimPolicy),
+		phase, owner, class, orPtr(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason, born(&v.ObjectMeta,
+			now), volumeMode(v.Spec.VolumeMode))
 }
 
 func claim(c *corev1.PersistentVolumeClaim, now time.Time) Row {
@@ -66,7 +68,8 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 		mode corev1.PersistentVolumeAccessMode
 		text string
 	}{
-		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"},
+		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"},
 	} {
 		if slices.Contains(modes, m.mode) {
 			short = append(short, m.text)
@@ -79,7 +82,8 @@ func volumeMode(m *corev1.PersistentVolumeMode) string { return or(string(val(m)
 
 func storageClass(c *storagev1.StorageClass, now time.Time) Row {
 	name := c.Name
-	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" || c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
+	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
 		name += " (default)"
 	}
 	reclaim, binding := string(corev1.PersistentVolumeReclaimDelete), string(storagev1.VolumeBindingImmediate)
@@ -93,7 +97,8 @@ func storageClass(c *storagev1.StorageClass, now time.Time) Row {
 }
 
 func volumeAttachment(a *storagev1.VolumeAttachment, now time.Time) Row {
-	return cells(a.Name, a.Spec.Attacher, val(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName, a.Status.Attached, born(&a.ObjectMeta, now))
+	return cells(a.Name, a.Spec.Attacher, val(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName, a.Status.Attached,
+		born(&a.ObjectMeta, now))
 }
 
 func volumeAttributesClass(c *storagev1.VolumeAttributesClass, now time.Time) Row {
@@ -117,6 +122,7 @@ func csiDriver(d *storagev1.CSIDriver, now time.Time) Row {
 	if len(audiences) > 0 {
 		tokens = strings.Join(audiences, ",")
 	}
-	return cells(d.Name, attach, val(d.Spec.PodInfoOnMount), val(d.Spec.StorageCapacity), tokens, val(d.Spec.RequiresRepublish),
+	return cells(d.Name, attach, val(d.Spec.PodInfoOnMount), val(d.Spec.StorageCapacity), tokens,
+		val(d.Spec.RequiresRepublish),
 		or(strings.Join(modes, ","), none), born(&d.ObjectMeta, now))
 }

@@ -29,7 +29,8 @@ func flowSchema(f *flowv1.FlowSchema, now time.Time) Row {
 			break
 		}
 	}
-	return cells(f.Name, f.Spec.PriorityLevelConfiguration.Name, int64(f.Spec.MatchingPrecedence), method, born(&f.ObjectMeta, now), dangling)
+	return cells(f.Name, f.Spec.PriorityLevelConfiguration.Name, int64(f.Spec.MatchingPrecedence), method,
+		born(&f.ObjectMeta, now), dangling)
 }
 
 func priorityLevel(p *flowv1.PriorityLevelConfiguration, now time.Time) Row {

@@ -46,7 +46,8 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionKind]Printer {
 	all := map[schema.GroupVersionKind]Printer{
 		{}: printer[metav1.PartialObjectMetadata]{kind: "object", columns: columns[defaultColumns], row: anyObject},
 	}
-	for _, family := range [][]entry{pods, workloads, autoscalers, core, events, network, storage, rbac, policies, admission, resources, system} {
+	for _, family := range [][]entry{pods, workloads, autoscalers, core, events, network, storage, rbac, policies,
+		admission, resources, system} {
 		for _, e := range family {
 			for _, v := range e.versions {
 				all[schema.GroupVersionKind{Group: e.group, Version: v, Kind: e.kind}] = e.make(columns[e.groupKind()])
@@ -104,7 +105,8 @@ type unreadable struct {
 
 // Error implements error.
 func (e unreadable) Error() string {
-	return fmt.Sprintf("make a table row of a %s: its JSON does not have the form of its kind; get the object itself to see it", e.kind)
+	return fmt.Sprintf("make a table row of a %s: its JSON does not have the form of its kind; get the object itself "+
+		"to see it", e.kind)
 }
 
 // Unwrap returns what the decoder said, for a caller who knows that it is no secret.

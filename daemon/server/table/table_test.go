@@ -90,10 +90,12 @@ func TestColumnsBelongToTheCaller(t *testing.T) {
 
 func TestAgesAreCountedToTheMomentThatIsGiven(t *testing.T) {
 	for since, want := range map[string]string{
-		`"2026-05-01T11:59:57Z"`: "3s", `"2026-05-01T11:57:00Z"`: "3m", `"2026-04-28T08:00:00Z"`: "3d4h", `"2024-05-01T12:00:00Z"`: "2y",
+		`"2026-05-01T11:59:57Z"`: "3s", `"2026-05-01T11:57:00Z"`: "3m", `"2026-04-28T08:00:00Z"`: "3d4h",
+		`"2024-05-01T12:00:00Z"`:   "2y",
 		`"2026-05-01T12:00:00.5Z"`: "0s", `"2026-05-01T12:00:10Z"`: "<invalid>", `null`: "<unknown>",
 	} {
-		got := cellsOf(t, For(core1("ServiceAccount")), fmt.Sprintf(`{"metadata":{"name":"a","creationTimestamp":%s}}`, since))
+		got := cellsOf(t, For(core1("ServiceAccount")),
+			fmt.Sprintf(`{"metadata":{"name":"a","creationTimestamp":%s}}`, since))
 		if got[1] != want {
 			t.Errorf("the age since %s is %q, not %q", since, got[1], want)
 		}
@@ -119,7 +121,8 @@ func TestWhatIsNoSuchObjectIsAnErrorThatQuotesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []Printer{For(core1("Secret")), For(core1("Nothing")), custom} {
-		for _, raw := range []string{`{"data":"hunter2"`, `"hunter2"`, `["hunter2"]`, ``, `{"metadata":{"name":"a"},"data":{"a":"hunter2"}} hunter2`} {
+		for _, raw := range []string{`{"data":"hunter2"`, `"hunter2"`, `["hunter2"]`, ``,
+			`{"metadata":{"name":"a"},"data":{"a":"hunter2"}} hunter2`} {
 			_, err := p.Row([]byte(raw), noon)
 			if err == nil {
 				t.Errorf("%T made a row of %s", p, raw)
@@ -128,7 +131,8 @@ func TestWhatIsNoSuchObjectIsAnErrorThatQuotesNothing(t *testing.T) {
 			}
 		}
 	}
-	if _, err := For(core1("Secret")).Row([]byte(`{"data":{"a":"not base64: hunter2"}}`), noon); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := For(core1("Secret")).Row([]byte(`{"data":{"a":"not base64: hunter2"}}`), noon); err == nil ||
+		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -50,7 +50,8 @@ func replicationController(r *corev1.ReplicationController, now time.Time) Row {
 
 func statefulSet(s *appsv1.StatefulSet, now time.Time) Row {
 	names, images := containers(s.Spec.Template.Spec.Containers)
-	return cells(s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, val(s.Spec.Replicas)), born(&s.ObjectMeta, now), names, images)
+	return cells(s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, val(s.Spec.Replicas)),
+		born(&s.ObjectMeta, now), names, images)
 }
 
 func daemonSet(d *appsv1.DaemonSet, now time.Time) Row {
@@ -135,6 +136,7 @@ func cronJob(c *batchv1.CronJob, now time.Time) Row {
 	}
 	template := &c.Spec.JobTemplate.Spec
 	names, images := containers(template.Template.Spec.Containers)
-	return cells(c.Name, c.Spec.Schedule, orPtr(c.Spec.TimeZone, none), whether(c.Spec.Suspend), int64(len(c.Status.Active)),
+	return cells(c.Name, c.Spec.Schedule, orPtr(c.Spec.TimeZone, none), whether(c.Spec.Suspend),
+		int64(len(c.Status.Active)),
 		last, born(&c.ObjectMeta, now), names, images, metav1.FormatLabelSelector(template.Selector))
 }

@@ -7,8 +7,8 @@ import (
 // maxDepth bounds how many bases a base builds on: an object is read through at most maxDepth + 1.
 const maxDepth = 1
 
-// A base is an object as it was when its siblings were packed. It never changes: what was packed against it can be read
-// as long as somebody holds the pointer. It is packed itself, against its parent if it has one.
+// A base is an object as it was when its siblings were packed. It never changes: what was packed against it can be
+// read as long as somebody holds the pointer. It is packed itself, against its parent if it has one.
 type base struct {
 	parent *base
 	data   string // without context, which belongs to one object
@@ -65,8 +65,8 @@ func (b *base) bytes(r *reading) ([]byte, error) {
 	return *buf, nil
 }
 
-// poor is the size from which on a sibling of n bytes should rather become a base: more than siblings of Kubernetes objects
-// usually take, or than the siblings of this base once took. Where that is in vain, credit ends it.
+// poor is the size from which on a sibling of n bytes should rather become a base: more than siblings of Kubernetes
+// objects usually take, or than the siblings of this base once took. Where that is in vain, credit ends it.
 func (b *base) poor(n int) int {
 	usual := n/32 + 64
 	if b.seen >= trusted {

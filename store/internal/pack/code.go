@@ -127,7 +127,8 @@ func (r *reading) done() {
 
 // append appends the original of data to dst. base are the bytes of the base; shapes is the one that has
 // the shape, if there may be one.
-func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx string, unchecked bool) ([]byte, error) {
+func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx string,
+	unchecked bool) ([]byte, error) {
 	start := len(dst)
 	n, ok := originalLen(data, len(base))
 	if !ok {

@@ -18,7 +18,8 @@ func BenchmarkCompareZstd(b *testing.B) {
 		for _, s := range all[:200] {
 			inputs = append(inputs, s.enc)
 		}
-		trained, err := dict.BuildZstdDict(inputs, dict.Options{MaxDictSize: 64 << 10, HashBytes: 6, ZstdDictID: 1, ZstdLevel: zstd.SpeedDefault})
+		trained, err := dict.BuildZstdDict(inputs,
+			dict.Options{MaxDictSize: 64 << 10, HashBytes: 6, ZstdDictID: 1, ZstdLevel: zstd.SpeedDefault})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -32,9 +33,11 @@ func BenchmarkCompareZstd(b *testing.B) {
 				case "plain":
 					coders[i] = newZstd(b, nil, nil)
 				case "trained":
-					coders[i] = newZstd(b, []zstd.EOption{zstd.WithEncoderDict(trained)}, []zstd.DOption{zstd.WithDecoderDicts(trained)})
+					coders[i] = newZstd(b, []zstd.EOption{zstd.WithEncoderDict(trained)},
+						[]zstd.DOption{zstd.WithDecoderDicts(trained)})
 				case "sibling":
-					coders[i] = newZstd(b, []zstd.EOption{zstd.WithEncoderDictRaw(2, all[i].enc)}, []zstd.DOption{zstd.WithDecoderDictRaw(2, all[i].enc)})
+					coders[i] = newZstd(b, []zstd.EOption{zstd.WithEncoderDictRaw(2, all[i].enc)},
+						[]zstd.DOption{zstd.WithDecoderDictRaw(2, all[i].enc)})
 				}
 			}
 			b.Run(fmt.Sprintf("%s/%s/encode", e, way), func(b *testing.B) {

@@ -181,8 +181,8 @@ func (d *differ) saves(j int) bool {
 	return true
 }
 
-// fromBehind looks in the context for words that begin a little before i, in bytes that happen to be equal in the base: so
-// a version is copied whole and equally in all siblings, not from its first differing digit on.
+// fromBehind looks in the context for words that begin a little before i, in bytes that happen to be equal in the
+// base: so a version is copied whole and equally in all siblings, not from its first differing digit on.
 func (d *differ) fromBehind(i int) int {
 	for j := i - 1; j >= i-d.pending && j >= i-minCtx+1; j-- {
 		if j+word > len(d.target) {

@@ -32,7 +32,8 @@ func textAt(b []byte, at int) (seconds int64, ok bool) {
 	}
 	year, month, day := number(b[0:4]), number(b[5:7]), number(b[8:10])
 	hour, minute, second := number(b[11:13]), number(b[14:16]), number(b[17:19])
-	if year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59 {
+	if year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+		second < 0 || second > 59 {
 		return 0, false
 	}
 	when := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)

@@ -18,9 +18,9 @@ type Packer struct {
 	stats  Stats
 }
 
-// A base that nobody else ever uses costs up to 550 bytes for nothing. So bases are made on credit: each object earns a part of one, a
-// base that proves useful earns creditProven. Where objects have nothing in common, one in creditUnit becomes a base after the first
-// few; where they have, credit never ends.
+// A base that nobody else ever uses costs up to 550 bytes for nothing. So bases are made on credit: each object earns
+// a part of one, a base that proves useful earns creditProven. Where objects have nothing in common, one in
+// creditUnit becomes a base after the first few; where they have, credit never ends.
 const (
 	creditUnit   = 16
 	creditFirst  = 1024 * creditUnit
@@ -35,8 +35,8 @@ func New() *Packer {
 	return p
 }
 
-// Pack gives the packed form of original. context is any text that will be given to Append again, such as the key, the uid
-// and the version that a store keeps anyway: what the object has in common with it costs next to nothing.
+// Pack gives the packed form of original. context is any text that will be given to Append again, such as the key,
+// the uid and the version that a store keeps anyway: what the object has in common with it costs next to nothing.
 func (p *Packer) Pack(original []byte, context string) Packed {
 	p.mu.Lock()
 	defer p.mu.Unlock()

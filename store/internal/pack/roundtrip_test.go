@@ -28,23 +28,24 @@ func TestP15_EveryByteStringComesBack(t *testing.T) {
 		return b.Bytes()[:n]
 	}
 	cases := map[string][]byte{
-		"empty":             {},
-		"one byte":          {7},
-		"seven bytes":       []byte("1234567"),
-		"zeros":             make([]byte, 10_000),
-		"4 MB of zeros":     make([]byte, 4<<20),
-		"4 MB of noise":     noise(4 << 20),
-		"4 MB of text":      text(4 << 20),
-		"4 MB of hex":       []byte(hex.EncodeToString(noise(2 << 20))),
-		"noise":             noise(5000),
-		"text":              text(5000),
-		"hex":               []byte(strings.Repeat("0123456789abcdef", 400)),
-		"one long hex run":  bytes.Repeat([]byte("a"), 1<<20),
-		"digits":            []byte(strings.Repeat("10.244.17.3:8080 ", 300)),
-		"times":             []byte(strings.Repeat(`"2026-02-28T23:59:59Z","2024-02-29T00:00:00Z",`, 50)),
-		"times that are no": []byte(strings.Repeat(`"2026-02-30T23:59:59Z","0000-00-00T00:00:00Z","9999-12-31T24:00:60Z"`, 50)),
-		"varints":           bytes.Repeat(binary.AppendUvarint(nil, 1<<34), 200),
-		"long varints":      bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0x00, 0x80, 0x80, 0x80, 0x80, 0x7f}, 200),
+		"empty":            {},
+		"one byte":         {7},
+		"seven bytes":      []byte("1234567"),
+		"zeros":            make([]byte, 10_000),
+		"4 MB of zeros":    make([]byte, 4<<20),
+		"4 MB of noise":    noise(4 << 20),
+		"4 MB of text":     text(4 << 20),
+		"4 MB of hex":      []byte(hex.EncodeToString(noise(2 << 20))),
+		"noise":            noise(5000),
+		"text":             text(5000),
+		"hex":              []byte(strings.Repeat("0123456789abcdef", 400)),
+		"one long hex run": bytes.Repeat([]byte("a"), 1<<20),
+		"digits":           []byte(strings.Repeat("10.244.17.3:8080 ", 300)),
+		"times":            []byte(strings.Repeat(`"2026-02-28T23:59:59Z","2024-02-29T00:00:00Z",`, 50)),
+		"times that are no": []byte(strings.Repeat(`"2026-02-30T23:59:59Z","0000-00-00T00:00:00Z","9999-12-31T24:00:60Z"`,
+			50)),
+		"varints":      bytes.Repeat(binary.AppendUvarint(nil, 1<<34), 200),
+		"long varints": bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0x00, 0x80, 0x80, 0x80, 0x80, 0x7f}, 200),
 	}
 	p := New()
 	for name, enc := range cases {
@@ -124,7 +125,8 @@ func TestP15_PackedBytesComeBackWhileBasesComeAndGo(t *testing.T) {
 				p.Release(k)
 			}
 			s := p.Stats()
-			if s.Objects != 0 || s.RawBytes != 0 || s.PackedBytes != 0 || s.Bases != 0 || s.BaseBytes != 0 || s.IndexBytes != 0 || s.Whole != 0 || s.CacheBytes != 0 {
+			if s.Objects != 0 || s.RawBytes != 0 || s.PackedBytes != 0 || s.Bases != 0 || s.BaseBytes != 0 ||
+				s.IndexBytes != 0 || s.Whole != 0 || s.CacheBytes != 0 {
 				t.Fatalf("%s, seed %d: all is released and there is left %+v", e, seed, s)
 			}
 		}

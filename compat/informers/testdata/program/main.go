@@ -45,8 +45,10 @@ func main() {
 	meta := metadatainformer.NewSharedInformerFactory(metadata.NewForConfigOrDie(config), 0)
 	fmt.Println(meta.ForResource(nodes).Lister().List(labels.Everything()))
 
-	lw := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, func(*metav1.ListOptions) {})
-	shared := cache.NewSharedIndexInformer(lw, &corev1.Pod{}, time.Minute, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	lw := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+		func(*metav1.ListOptions) {})
+	shared := cache.NewSharedIndexInformer(lw, &corev1.Pod{}, time.Minute,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	shared.RunWithContext(ctx)
 	store, controller := cache.NewInformer(lw, &corev1.Pod{}, 0, handler)
 	controller.RunWithContext(ctx)
