@@ -52,13 +52,18 @@ func epochInformer(t *testing.T, opts ...Option) *Informer[int] {
 }
 
 // eventLines records events as text.
-type eventLines struct{ lines []string }
+type eventLines struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (l *eventLines) add(e *object.Event[*store.Entry[int]]) {
 	state := e.New
 	if state == nil {
 		state = e.Old
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.lines = append(l.lines, fmt.Sprintf("%s %s@%s epoch %d", e.Type, e.Key, state.Version, e.Epoch))
 }
 
@@ -66,6 +71,8 @@ func (l *eventLines) add(e *object.Event[*store.Entry[int]]) {
 func (l *eventLines) expect(t *testing.T, when string, want ...string) {
 	t.Helper()
 	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	slices.Sort(l.lines)
 	slices.Sort(want)
 	if !slices.Equal(l.lines, want) {
