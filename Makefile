@@ -34,16 +34,9 @@ run: bin/devcluster bin/mirador ## two real local clusters with a living workloa
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on a cluster wait more than they compute, so two groups of them run at a time. What measures runs alone.
 .PHONY: test
-test: check bin/devcluster bin/mirador bin/quickstart needed ## every check for every change; make nightly has the long ones
-	@$(MAKE) --no-print-directory --output-sync=line -j2 unit beside-unit
-	@$(MAKE) --no-print-directory bench-test
+test: check unit chaos-test web-test e2e integration conformance bench-test ## every check for every change; make nightly has the long ones
 	@printf '\nAll checks passed.\n'
-
-.PHONY: beside-unit
-beside-unit:
-	@$(MAKE) --no-print-directory -j1 chaos-test web-test e2e integration conformance
 
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the race detector: for the inner loop, at most 90 seconds

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
@@ -33,8 +34,10 @@ func Run(args []string) int {
 		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
 		return 2
 	}
+	// A pipe at that place may also be one that make gives to all its children.
+	supervised := os.Getenv(part.SupervisorVariable) == strconv.Itoa(os.Getppid())
 	parent := os.NewFile(parentFD, "parent")
-	if info, err := parent.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+	if info, err := parent.Stat(); !supervised || err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		fmt.Fprintf(os.Stderr, "devcluster: %q is internal: use `devcluster up`\n", part.Subcommand)
 		return 2
 	}

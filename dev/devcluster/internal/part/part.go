@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// SupervisorVariable is the environment variable in which a child finds the process id of its supervisor.
+const SupervisorVariable = "DEVCLUSTER_SUPERVISOR"
+
 // Name says which part of the control plane a process is.
 type Name string
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -42,6 +43,7 @@ func startChild(s *spawner, name part.Name, flags []string, logPath string, aliv
 		Stdout:      log,
 		Stderr:      log,
 		ExtraFiles:  []*os.File{alive},
+		Env:         append(os.Environ(), part.SupervisorVariable+"="+strconv.Itoa(os.Getpid())),
 		SysProcAttr: childAttributes(),
 	}
 	if err := s.start(cmd); err != nil {
