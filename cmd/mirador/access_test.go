@@ -189,7 +189,8 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 		base + "/api", base + "/api/v1/namespaces",
 		base + "/api/v1/namespaces?watch=true", base + "/api/v1/namespaces/default", base + "/openapi/v3", base + "/version",
 		"/nonsense", base + "/api/v1/nonsense",
-		base + "/api/v1/namespaces?labelSelector=a+b", base + "/api/v1/namespaces?where=" + token[:8], base + "/api/v1/namespaces/none"}
+		base + "/api/v1/namespaces?labelSelector=a+b", base + "/api/v1/namespaces?where=" + token[:8],
+		base + "/api/v1/namespaces/none"}
 	for _, auth := range []string{"", "Bearer " + token[1:], "Bearer " + token + "x", "Bearer", "Bearer ",
 		"Basic " + token, token, "bearer " + strings.ToUpper(token), "Bearer  " + token} {
 		for _, path := range paths {

@@ -219,5 +219,6 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	}
 	t.Logf("%d events of 8 KB in %v beside %d watchers that read nothing; resident %.0f MiB before and %.0f after; "+
 		"they had ended after %v; who read late got %d events and 410",
-		churned*churns, took.Round(time.Millisecond), len(stuck), resident/(1<<20), peak/(1<<20), gone.Round(time.Millisecond), read)
+		churned*churns, took.Round(time.Millisecond), len(stuck), resident/(1<<20), peak/(1<<20),
+		gone.Round(time.Millisecond), read)
 }

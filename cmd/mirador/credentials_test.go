@@ -37,7 +37,8 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 	var token string
 	c := &credentials{tokenFile: filepath.Join(dir, "token"), certFile: filepath.Join(dir, "tls.crt"),
 		keyFile: filepath.Join(dir, "tls.key"),
-		token:   "the-first-token-of-all", setToken: func(s string) error { token = s; return nil }, log: slog.New(slog.NewTextHandler(&log, nil))}
+		token:   "the-first-token-of-all", setToken: func(s string) error { token = s; return nil },
+		log: slog.New(slog.NewTextHandler(&log, nil))}
 	check(t, c.load())
 	one, err := c.certificate(nil)
 	check(t, err)

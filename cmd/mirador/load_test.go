@@ -117,7 +117,8 @@ func mixed(ns string) []*read {
 		}
 		for _, q := range []string{"", "?limit=3", "?limit=1&labelSelector=even%3Dtrue", "?labelSelector=even%3Dtrue",
 			"?labelSelector=even+in+(true,false),!none", "?fieldSelector=metadata.name%3Dcm-03",
-			"?fieldSelector=data.n%3D4", "?where=" + url.QueryEscape("object.data.n == '5' || metadata.name.endsWith('7')"), "?orderBy=data.n&limit=2", "?resourceVersion=0"} {
+			"?fieldSelector=data.n%3D4", "?orderBy=data.n&limit=2", "?resourceVersion=0",
+			"?where=" + url.QueryEscape("object.data.n == '5' || metadata.name.endsWith('7')")} {
 			out = append(out, &read{path: in + q}, &read{path: in + q, accept: asTables}, &read{path: in + q, accept: asMetas})
 		}
 		name := "default"
@@ -131,8 +132,7 @@ func mixed(ns string) []*read {
 			&read{path: base + "/apis"}, &read{path: base + "/api/v1"}, &read{path: base + "/version"})
 		for _, accept := range []string{"", asTables, asMetas} {
 			out = append(out, &read{path: in + "?limit=4", accept: accept, pages: true},
-				&read{path: in +
-					"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=20", accept: accept, watch: true})
+				&read{path: in + watchWithInitialState + "&timeoutSeconds=20", accept: accept, watch: true})
 		}
 	}
 	return append(out, &read{path: "/readyz"}, &read{path: "/healthz"})

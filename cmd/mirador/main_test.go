@@ -8,6 +8,10 @@ import (
 	"go.uber.org/goleak"
 )
 
+// watchWithInitialState asks for a watch that begins with the state.
+const watchWithInitialState = "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+	"&allowWatchBookmarks=true"
+
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "mirador-test-")
 	if err != nil {

@@ -125,8 +125,10 @@ kubectl:        not here: it sends no token over plain http; serve with --tls-ce
 		"other machines": {announcement{address: everywhere, hosts: []string{"mirror.test"}, tlsCert: "tls.crt",
 			tokenFile: "token", clusters: []string{"eu"}}, `
 the page:       https://mirror.test:8443/
-all clusters:   kubectl --server https://mirror.test:8443/fleet --certificate-authority tls.crt --token "$(cat token)" get pods -A
-one of them:    kubectl --server https://mirror.test:8443/clusters/eu --certificate-authority tls.crt --token "$(cat token)" get pods -A
+all clusters:   kubectl --server https://mirror.test:8443/fleet ` + `--certificate-authority tls.crt ` +
+			`--token "$(cat token)" get pods -A
+one of them:    kubectl --server https://mirror.test:8443/clusters/eu ` + `--certificate-authority tls.crt ` +
+			`--token "$(cat token)" get pods -A
 `},
 		"TLS alone, on every address": {announcement{address: everywhere, tlsCert: "tls.crt", clusters: []string{"eu"}}, `
 the page:       https://127.0.0.1:8443/
@@ -136,7 +138,8 @@ one of them:    kubectl --server https://127.0.0.1:8443/clusters/eu --certificat
 		"an empty folder": {announcement{address: here, folder: empty}, `
 the page:       http://127.0.0.1:8090/
 all clusters:   kubectl --server http://127.0.0.1:8090/fleet get pods -A
-no clusters yet: put a kubeconfig into ` + empty + ` and it joins within seconds, or run mirador clusters join NAME --kubeconfig FILE --server http://127.0.0.1:8090
+no clusters yet: put a kubeconfig into ` + empty + ` and it joins within seconds, or run ` +
+			`mirador clusters join NAME --kubeconfig FILE --server http://127.0.0.1:8090
 `},
 		"many": {announcement{address: here, clusters: []string{"a", "b", "c", "d", "e", "f", "g"}}, `
 the page:       http://127.0.0.1:8090/

@@ -68,7 +68,8 @@ A flag counts before the environment, and that before the file.`,
   mirador serve --folder /etc/mirador/clusters
 
   # for other machines: a certificate and a token are needed
-  mirador serve --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key --token-file token --allow-host mirror.example.com`,
+  mirador serve --listen 0.0.0.0:8443 --allow-host mirror.example.com \
+    --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := settle(cmd.Flags(), os.LookupEnv, f.config); err != nil {

@@ -143,7 +143,8 @@ func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
 func TestAVariableOfTheWrongTypeIsNamed(t *testing.T) {
 	vars := map[string]string{"MIRADOR_MAX_OBJECTS": "1e6", "MIRADOR_HISTORY_AGE": "", "MIRADOR_HELP": "true"}
 	err := settle(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
-	if want := `the environment variable MIRADOR_MAX_OBJECTS is "1e6"; a whole number such as 1000000 is expected`; err == nil || err.Error() != want {
+	want := `the environment variable MIRADOR_MAX_OBJECTS is "1e6"; a whole number such as 1000000 is expected`
+	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -117,8 +117,7 @@ func (c *crowd) read(t *testing.T, base, namespace string) {
 
 func (c *crowd) watch(t *testing.T, base string) {
 	for {
-		resp, err := c.d.client.Get(c.d.at + base +
-			"/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1")
+		resp, err := c.d.client.Get(c.d.at + base + "/api/v1/configmaps" + watchWithInitialState + "&timeoutSeconds=1")
 		if c.gone(t, "watch", err) {
 			if err == nil {
 				resp.Body.Close()
@@ -348,7 +347,8 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 	t.Logf("%d clusters were back after %v, and stock informers knew the truth after %v; of the versions from before "+
 		"the kill %d are gone and %d went on; %d lists were read, two of them in at most %v, and %d events watched in %v "+
 		"before it",
-		len(members), ready.Round(time.Millisecond), informedAfter.Round(time.Millisecond), gone, went, len(c.sights), c.slowest.Round(time.Millisecond), c.watched, loaded.Round(time.Millisecond))
+		len(members), ready.Round(time.Millisecond), informedAfter.Round(time.Millisecond), gone, went, len(c.sights),
+		c.slowest.Round(time.Millisecond), c.watched, loaded.Round(time.Millisecond))
 }
 
 // goesOn asks for what a client would ask for that read a list before the kill: either its version is

@@ -14,10 +14,12 @@ const theirCache = `k8s.io/client-go/tools/cache`
 var (
 	// theirEngine matches the methods of client-go's engine.
 	theirEngine = regexp.MustCompile(regexp.QuoteMeta(theirCache) +
-		`\.\(?\*?(sharedIndexInformer|Reflector|controller|DeltaFIFO|RealFIFO|threadSafeMap|sharedProcessor|processorListener)\)?\.`)
+		`\.\(?\*?(sharedIndexInformer|Reflector|controller|DeltaFIFO|RealFIFO|threadSafeMap|` +
+		`sharedProcessor|processorListener)\)?\.`)
 	// ourEngine matches what stands in their place; without it the test would look
 	// at the wrong program.
-	ourEngine = regexp.MustCompile(`mirador/(reflector\.\(\*Reflector|informer\.\(\*Informer|store\.\(\*Writer|queue\.\(\*DeltaFIFO|fanout\.\(\*Fanout)\[`)
+	ourEngine = regexp.MustCompile(`mirador/(reflector\.\(\*Reflector|informer\.\(\*Informer|store\.\(\*Writer|` +
+		`queue\.\(\*DeltaFIFO|fanout\.\(\*Fanout)\[`)
 )
 
 // A program on compat has no method of client-go's engine in it, with one

@@ -22,10 +22,12 @@ var (
 	method   = regexp.MustCompile(`(?m)^\t(\w+)\(\) Typed(\w+)Informer$`)
 	imported = regexp.MustCompile(`(?m)^\t(\w+) "(k8s\.io/[^"]+)"$`)
 	object   = regexp.MustCompile(`type (\w+)IndexInformer cache\.TypedSharedIndexInformer\[\*(\w+)\.(\w+)\]`)
-	named    = regexp.MustCompile(`schema\.GroupVersionResource\{Group: "([^"]*)", Version: "([^"]*)", Resource: "([^"]*)"\}`)
-	client   = regexp.MustCompile(`client\.(\w+)\(\)\.(\w+)\((namespace)?\)\.List\(ctx, opts\)`)
+	named    = regexp.MustCompile(`schema\.GroupVersionResource\{Group: "([^"]*)", Version: "([^"]*)", ` +
+		`Resource: "([^"]*)"\}`)
+	client = regexp.MustCompile(`client\.(\w+)\(\)\.(\w+)\((namespace)?\)\.List\(ctx, opts\)`)
 	// The generated informers guess the plural of their kind; this table knows it.
-	known  = regexp.MustCompile(`WithResource\("([^"]+)"\):\s+return &genericInformer\{[^}]*f\.(\w+\(\)\.\w+\(\)\.\w+\(\))\.Informer`)
+	known = regexp.MustCompile(`WithResource\("([^"]+)"\):\s+return &genericInformer\{[^}]*` +
+		`f\.(\w+\(\)\.\w+\(\)\.\w+\(\))\.Informer`)
 	lister = regexp.MustCompile(`return (\w+)\.New(\w+)Lister\(`)
 )
 
@@ -98,7 +100,8 @@ func group(root, name, folder string) (all []one) {
 		imports[base+"/"+folder+"/"+version] = informers
 		fmt.Fprintf(&body, "type %s%s struct{ *sharedInformerFactory }\n\n", low, m[1])
 		fmt.Fprintf(&body,
-			"// %s gives the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n", m[1], low, m[1], informers, low, m[1])
+			"// %s gives the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n",
+			m[1], low, m[1], informers, low, m[1])
 		for _, r := range resources(filepath.Join(root, folder, version)) {
 			r.path = fmt.Sprintf("%s().%s().%s()", name, m[1], r.method)
 			if r.resource = plural[r.path]; r.resource == "" {
@@ -118,11 +121,14 @@ func group(root, name, folder string) (all []one) {
 			fmt.Fprintf(&body, "type %s struct{ resource }\n\n", kind)
 			fmt.Fprintf(&body,
 				"func (r %s) Informer() cache.SharedIndexInformer {\nreturn informer(r.resource, &%sapi.%s{}, func(c "+
-					"kubernetes.Interface, %s) pool.Client[*%sapi.%sList] {\nreturn c.%s().%s(%s)\n})\n}\n\n", kind, version, r.apiType, in, version, r.apiType, r.clientGroup, r.clientKind, namespace)
+					"kubernetes.Interface, %s) pool.Client[*%sapi.%sList] {\nreturn c.%s().%s(%s)\n})\n}\n\n",
+				kind, version, r.apiType, in, version, r.apiType, r.clientGroup, r.clientKind, namespace)
 			fmt.Fprintf(&body,
-				"func (r %s) TypedInformer() %s.%sIndexInformer {\nreturn %s.To%sIndexInformer(r.Informer())\n}\n\n", kind, informers, r.kind, informers, r.kind)
+				"func (r %s) TypedInformer() %s.%sIndexInformer {\nreturn %s.To%sIndexInformer(r.Informer())\n}\n\n",
+				kind, informers, r.kind, informers, r.kind)
 			fmt.Fprintf(&body,
-				"func (r %s) Lister() %slisters.%sLister {\nreturn %slisters.New%sLister(r.Informer().GetIndexer())\n}\n\n", kind, version, r.kind, version, r.kind)
+				"func (r %s) Lister() %slisters.%sLister {\nreturn %slisters.New%sLister(r.Informer().GetIndexer())\n}\n\n",
+				kind, version, r.kind, version, r.kind)
 		}
 	}
 	write("zz_"+low+".go", imports, body.Bytes())
@@ -137,7 +143,8 @@ func resources(folder string) (all []one) {
 		for _, i := range imported.FindAllStringSubmatch(text, -1) {
 			aliases[i[1]] = i[2]
 		}
-		o, n, c, l := object.FindStringSubmatch(text), named.FindStringSubmatch(text), client.FindStringSubmatch(text), lister.FindStringSubmatch(text)
+		o, n := object.FindStringSubmatch(text), named.FindStringSubmatch(text)
+		c, l := client.FindStringSubmatch(text), lister.FindStringSubmatch(text)
 		if o == nil || n == nil || c == nil || l == nil || o[1] != m[2] {
 			log.Fatalf("%s: %s is not written as expected; has client-go changed its generator?", folder, m[2])
 		}
@@ -154,7 +161,8 @@ func table(all []one) {
 		"map[schema.GroupVersionResource]func(f *sharedInformerFactory) cache.SharedIndexInformer{\n")
 	for _, r := range all {
 		fmt.Fprintf(&body,
-			"gvr(%q, %q, %q): func(f *sharedInformerFactory) cache.SharedIndexInformer { return f.%s.Informer() },\n", r.group, r.version, r.resource, r.path)
+			"gvr(%q, %q, %q): func(f *sharedInformerFactory) cache.SharedIndexInformer { return f.%s.Informer() },\n",
+			r.group, r.version, r.resource, r.path)
 	}
 	body.WriteString("}\n")
 	write("zz_resources.go", map[string]string{"k8s.io/apimachinery/pkg/runtime/schema": "", ours + "/compat/cache": ""},

@@ -203,7 +203,9 @@ spec:
   - name: v1
     served: true
     storage: true
-    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}, {name: Hue, type: string, jsonPath: .spec.hue, priority: 1}]
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    - {name: Hue, type: string, jsonPath: .spec.hue, priority: 1}
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ---
 apiVersion: cli.example.com/v1
@@ -322,11 +324,12 @@ func TestWhatCannotBeReachedHasItsExitCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
+	unused := l.Addr().String()
 	l.Close()
-	t.Setenv("MIRADOR_SERVER", "http://"+nobody)
+	t.Setenv("MIRADOR_SERVER", "http://"+unused)
 	kube := write(t, filepath.Join(t.TempDir(), "config"),
-		"apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'http://"+nobody+"'}}]\ncontexts: [{name: x, context: {cluster: x}}]\n")
+		"apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'http://"+unused+
+			"'}}]\ncontexts: [{name: x, context: {cluster: x}}]\n")
 	file := write(t, filepath.Join(t.TempDir(), "a.yaml"), configMap("default", "a", "x"))
 	for _, args := range [][]string{
 		{"get", "pods"}, {"watch", "pods"}, {"count", "pods"}, {"clusters"}, {"status"}, {"status", "--watch"},

@@ -86,7 +86,8 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		{"get pods --kubeconfig kubeconfig.yaml --context us", exitUsage, `the kubeconfig has no context "us"; it has: eu`},
 		{"get pods --kubeconfig kubeconfig.yaml", exitUnreachable, "; is the cluster up, and the context the right one?"},
 		{"get pods -o xml", exitUsage,
-			`--output is json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…, not "xml"`},
+			`--output is json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or ` +
+				`custom-columns=HEAD:PATH,…, not "xml"`},
 		{"get pods -o jsonpath={.a", exitUsage,
 			"the template of jsonpath is not usable: unclosed action; write it as jsonpath='{.items[*].metadata.name}'"},
 		{"get pods -o go-template={{", exitUsage, "write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'"},
@@ -95,7 +96,8 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		{"get pods -o jsonpath-file=none", exitUsage,
 			"read the template of --output jsonpath-file: open none: no such file or directory"},
 		{"get pods -l a=(b", exitUsage,
-			`--selector "a=(b" is wrong: unable to parse requirement: found '(', expected: identifier; write it as app=web,tier!=db`},
+			`--selector "a=(b" is wrong: unable to parse requirement: found '(', expected: identifier; ` +
+				`write it as app=web,tier!=db`},
 		{"count pods --field-selector x", exitUsage,
 			`--field-selector "x" is wrong: invalid selector: 'x'; can't understand 'x'; write it as status.phase=Running`},
 		{"get pods --token-file none", exitUsage, "read the token: open none: no such file or directory"},

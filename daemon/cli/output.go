@@ -109,7 +109,8 @@ func (o *outputFlags) choose(name, template string) (err error) {
 	case "go-template":
 		o.form = asTemplate
 		if o.printer, err = printers.NewGoTemplatePrinter([]byte(template)); err != nil {
-			return usagef("the template is not usable: %w; write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'", err)
+			return usagef("the template is not usable: %w; write it as "+
+				"go-template='{{range .items}}{{.metadata.name}} {{end}}'", err)
 		}
 	case "custom-columns":
 		o.form = asColumns

@@ -12,7 +12,8 @@ import (
 
 // podsPage is a list of two pods, as a server gives it.
 const podsPage = `{"metadata":{"resourceVersion":"7"},"items":[
-{"metadata":{"name":"a","namespace":"web","managedFields":[{"manager":"kubelet"}]},"spec":{"nodeName":"n1","containers":[{"image":"x"},{"image":"y"}]}},
+{"metadata":{"name":"a","namespace":"web","managedFields":[{"manager":"kubelet"}]},
+"spec":{"nodeName":"n1","containers":[{"image":"x"},{"image":"y"}]}},
 {"metadata":{"name":"b","namespace":"web"},"spec":{"secret":"hunter2"}}]}`
 
 func shown(t *testing.T, names []string, output string) (string, error) {
@@ -94,7 +95,8 @@ func TestSeveralResourcesAreTablesOneBelowTheOther(t *testing.T) {
 		return &result{page: p}
 	}
 	row := func(name string) string {
-		return `{"cells":["` + name + `","1d"],"object":{"metadata":{"name":"` + name + `","labels":{"app":"x","example.com/tier":"db"}}}}`
+		return `{"cells":["` + name + `","1d"],"object":{"metadata":{"name":"` + name +
+			`","labels":{"app":"x","example.com/tier":"db"}}}}`
 	}
 	var b bytes.Buffer
 	c := &readCommand{labelColumns: []string{"example.com/tier"}, showLabels: true}

@@ -37,9 +37,11 @@ func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
 		{"a name in the fleet", selectFlags{}, "", nodes, []string{"eu:a"}, "/fleet/api/v1/nodes",
 			`where=(metadata.name == "eu:a" || metadata.name == cluster + ":eu:a")`},
 		{"names in the fleet", selectFlags{}, "", nodes, []string{"a", "b"}, "/fleet/api/v1/nodes",
-			`where=(metadata.name == "a" || metadata.name == cluster + ":a" || metadata.name == "b" || metadata.name == cluster + ":b")`},
+			`where=(metadata.name == "a" || metadata.name == cluster + ":a" || ` +
+				`metadata.name == "b" || metadata.name == cluster + ":b")`},
 		{"a name with its cluster in a namespace", selectFlags{}, "", pods, []string{"eu:a"}, "/fleet/api/v1/pods",
-			`fieldSelector=metadata.namespace=default&where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
+			`fieldSelector=metadata.namespace=default&` +
+				`where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
 		{"everything", selectFlags{namespace: "web", labels: "a=b", fields: "c=d", where: "x || y", sortBy: "spec.z"}, "",
 			pods, nil, "/fleet/api/v1/pods",
 			`fieldSelector=c=d,metadata.namespace=web&labelSelector=a=b&orderBy=spec.z&where=x || y`},

@@ -197,18 +197,22 @@ func TestWarningsAndRefusalsReachTheUser(t *testing.T) {
 
 // rowEvent is an event of a watch of tables.
 func rowEvent(what, name, version string) string {
-	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","rows":[{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}]}}`+"\n",
-		what, name, version, name, name, version)
+	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","rows":[%s]}}`+"\n", what, rowOf(name, version))
+}
+
+func rowOf(name, version string) string {
+	return fmt.Sprintf(`{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}`,
+		name, version, name, name, version)
 }
 
 func tableOf(version string, rows ...string) string {
 	var all []string
 	for _, r := range rows {
 		name, v, _ := strings.Cut(r, "@")
-		all = append(all, fmt.Sprintf(`{"cells":[%q,%q],"object":{"metadata":{"name":%q,"uid":%q,"resourceVersion":%q}}}`,
-			name, v, name, name, v))
+		all = append(all, rowOf(name, v))
 	}
-	return fmt.Sprintf(`{"kind":"Table","metadata":{"resourceVersion":%q},"columnDefinitions":[{"name":"Name"},{"name":"State"}],"rows":[%s]}`, version, strings.Join(all, ","))
+	return fmt.Sprintf(`{"kind":"Table","metadata":{"resourceVersion":%q},`+
+		`"columnDefinitions":[{"name":"Name"},{"name":"State"}],"rows":[%s]}`, version, strings.Join(all, ","))
 }
 
 // A watch loses its history once, its connection once, and is told of its end twice in peace.
@@ -232,8 +236,8 @@ func TestAWatchGoesOnAfterWhateverEndsIt(t *testing.T) {
 			case 2:
 				fmt.Fprint(w, rowEvent("BOOKMARK", "", "15"), `{"type":"MODIFIED","obj`)
 			case 3:
-				fmt.Fprint(w,
-					`{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"gone"}}`+"\n")
+				fmt.Fprintln(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,`+
+					`"reason":"Expired","message":"gone"}}`)
 			case 4:
 				fmt.Fprint(w, rowEvent("DELETED", "b", "31"))
 			default:

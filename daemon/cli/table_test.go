@@ -8,11 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const tableJSON = `{"columnDefinitions":[{"name":"Cluster","type":"string"},{"name":"Name","type":"string"},{"name":"Ready","type":"string"},
+const tableJSON = `{"columnDefinitions":[
+{"name":"Cluster","type":"string"},{"name":"Name","type":"string"},{"name":"Ready","type":"string"},
 {"name":"Restarts","type":"integer"},{"name":"Node","type":"string","priority":1}],
-"rows":[{"cells":["eu","web-0","1/1",12,"node-1"],"object":{"metadata":{"name":"web-0","namespace":"eu.shop","annotations":{"mirador.dev/cluster":"eu"}}}},
-{"cells":["us","überlang-1","0/1",0,null],"object":{"metadata":{"name":"überlang-1","namespace":"us.shop","annotations":{"mirador.dev/cluster":"us"}}}},
-{"cells":["us","evil\u001b[2J","line\nbreak",1.5,true],"object":{"metadata":{"name":"evil","namespace":"us.shop","annotations":{"mirador.dev/cluster":"us"}}}}]}`
+"rows":[{"cells":["eu","web-0","1/1",12,"node-1"],
+"object":{"metadata":{"name":"web-0","namespace":"eu.shop","annotations":{"mirador.dev/cluster":"eu"}}}},
+{"cells":["us","überlang-1","0/1",0,null],
+"object":{"metadata":{"name":"überlang-1","namespace":"us.shop","annotations":{"mirador.dev/cluster":"us"}}}},
+{"cells":["us","evil\u001b[2J","line\nbreak",1.5,true],
+"object":{"metadata":{"name":"evil","namespace":"us.shop","annotations":{"mirador.dev/cluster":"us"}}}}]}`
 
 func TestTablesAreWrittenInColumns(t *testing.T) {
 	var p page

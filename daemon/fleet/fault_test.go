@@ -91,8 +91,10 @@ func TestConnectionErrorsSayNothingOfTheNetworkBehind(t *testing.T) {
 		"the host name cannot be resolved": dial(&net.DNSError{Err: "no such host",
 			Name: "web.internal", Server: "10.1.2.3:53", IsNotFound: true}),
 		"it timed out": dial(context.DeadlineExceeded),
-		"the server's certificate is not trusted: another author": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
-		"the server's certificate is not trusted: it is for anot": x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{inside}}, Host: "x"},
+		"the server's certificate is not trusted: another author": &tls.CertificateVerificationError{
+			Err: x509.UnknownAuthorityError{}},
+		"the server's certificate is not trusted: it is for anot": x509.HostnameError{
+			Certificate: &x509.Certificate{DNSNames: []string{inside}}, Host: "x"},
 		"the server's certificate is not trusted: it has expired": x509.CertificateInvalidError{Reason: x509.Expired,
 			Detail: inside},
 		"the server refused the TLS handshake":          tls.AlertError(42),

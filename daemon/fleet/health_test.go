@@ -74,7 +74,8 @@ func TestAFailureOfAResourceIsShownWithoutCredentials(t *testing.T) {
 		cfg = wrapped(cfg, func(r *http.Request) *http.Response {
 			if strings.HasSuffix(r.URL.Path, "/pods") {
 				return reply(401, "application/json", strings.NewReader(
-					`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,"message":"who is `+r.Header.Get("Authorization")+`"}`))
+					`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,`+
+						`"message":"who is `+r.Header.Get("Authorization")+`"}`))
 			}
 			return nil
 		})

@@ -70,7 +70,8 @@ func noise(bytes int) string {
 }
 
 func bigPod(n, size int) string {
-	return fmt.Sprintf(`{"metadata":{"name":"p%d","namespace":"a","uid":"u%d","resourceVersion":"%d","annotations":{"x":"%s"}}}`, n, n, 1000+n, noise(size))
+	return fmt.Sprintf(`{"metadata":{"name":"p%d","namespace":"a","uid":"u%d","resourceVersion":"%d",`+
+		`"annotations":{"x":"%s"}}}`, n, n, 1000+n, noise(size))
 }
 
 func added(n, size int) string {
@@ -78,7 +79,8 @@ func added(n, size int) string {
 		`{"kind":"Pod","apiVersion":"v1",`, 1) + "}\n"
 }
 
-const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000"%s},"items":[{"metadata":{"name":"first","namespace":"a","resourceVersion":"1"}}`
+const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000"%s},` +
+	`"items":[{"metadata":{"name":"first","namespace":"a","resourceVersion":"1"}}`
 
 func asks(r *http.Request, what string) bool {
 	return r.URL.Path == "/api/v1/pods" && strings.Contains(r.URL.RawQuery, what)

@@ -79,7 +79,8 @@ func TestAPanicWhileReadingAnAnswerIsAnError(t *testing.T) {
 }
 
 func FuzzAnyDiscoveryIsReadOrRefused(f *testing.F) {
-	f.Add([]byte(`{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"a.com"},"versions":[{"version":"v1","resources":[{"resource":"xs","responseKind":{"kind":"X"},"scope":"Namespaced","verbs":["list","watch"]}]}]}]}`))
+	f.Add([]byte(`{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"a.com"},"versions":[{"version":"v1",` +
+		`"resources":[{"resource":"xs","responseKind":{"kind":"X"},"scope":"Namespaced","verbs":["list","watch"]}]}]}]}`))
 	f.Add([]byte(`{"kind":"APIGroupList","groups":[{"name":"a.com","versions":[{"version":"v1"}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if groups, err := readAggregated(body); err == nil {
