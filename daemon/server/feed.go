@@ -148,7 +148,8 @@ func (f *feed) signal() {
 	}
 }
 
-// take gives what waits. What came before an end is given before it.
+// take returns the waiting changes. If the feed has ended, it returns the changes from before the end first, and wakes
+// the watch once more to read the error.
 func (f *feed) take(into []*change) ([]*change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,8 +157,11 @@ func (f *feed) take(into []*change) ([]*change, error) {
 	clear(f.waiting)
 	f.waiting, f.bytes = f.waiting[:0], 0
 	f.makeRoom()
-	if len(into) > 0 {
-		return into, nil
+	if len(into) == 0 {
+		return nil, f.err
 	}
-	return nil, f.err
+	if f.err != nil {
+		f.signal() // end may have found the signal of these changes still pending
+	}
+	return into, nil
 }

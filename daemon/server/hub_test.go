@@ -95,6 +95,24 @@ func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
 	}
 }
 
+func TestFeedSignalsItsEndAfterTheLastWaitingChange(t *testing.T) {
+	f := feeds{}.add(watchScope{})
+	f.push(&change{cluster: "eu", key: "web/a", order: "9"})
+	f.end(errSetBack)
+	<-f.wake
+	if got := taken(t, f); len(got) != 1 {
+		t.Fatalf("took %q, want the change that was waiting", got)
+	}
+	select {
+	case <-f.wake:
+	default:
+		t.Fatal("nothing wakes the watch to read why its feed ended")
+	}
+	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+		t.Errorf("take returned %v, want %v", err, errSetBack)
+	}
+}
+
 func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
