@@ -90,7 +90,7 @@ func (w *namedWatcher) Read(to []source.Change[runtime.Object]) ([]source.Change
 	for i := range w.buf {
 		c := &w.buf[i]
 		to = append(to, source.Change[runtime.Object]{
-			Type: c.Type, Item: withDecoder(&c.Item, w.decode), New: c.New, InitialEnd: c.InitialEnd, Err: c.Err,
+			Type: c.Type, Item: withDecoder(&c.Item, w.decode), InitialEnd: c.InitialEnd, Err: c.Err,
 		})
 	}
 	clear(w.buf)

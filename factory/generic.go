@@ -119,10 +119,10 @@ func (g generic[T]) Subscribe(h informer.Handler[runtime.Object],
 			Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
 			Initial: e.Initial, Missed: e.Missed, Unchanged: e.Unchanged, Epoch: e.Epoch,
 		}
-		if e.Type != object.Add {
+		if e.Type != object.Added {
 			out.Old = e.Old
 		}
-		if e.Type != object.Delete {
+		if e.Type != object.Deleted {
 			out.New = e.New
 		}
 		h.Handle(out)

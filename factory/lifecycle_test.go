@@ -121,7 +121,7 @@ func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 		sub, err := h.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Type == object.Add && e.Initial {
+			if e.Type == object.Added && e.Initial {
 				adds = append(adds, e.Key)
 			}
 		}), informer.HandlerName("counter"))

@@ -45,22 +45,22 @@ func (e *entry[T]) events() []object.Event[T] {
 
 // fold adds an event and says how many events were saved by that.
 func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uint64) {
-	if ev.Type < object.Add || ev.Type > object.Resynced {
+	if ev.Type < object.Added || ev.Type > object.Resynced {
 		return 1 // an event without a type means nothing
 	}
 	e := p.byKey[ev.Key]
 	before := 0
 	if e == nil {
 		e = &entry[T]{key: ev.Key, seq: seq, at: at}
-		if ev.Type != object.Add {
-			e.wasSeen, e.seen, e.seenUID, e.vague = true, ev.Old, ev.OldUID, ev.Type == object.Delete
+		if ev.Type != object.Added {
+			e.wasSeen, e.seen, e.seenUID, e.vague = true, ev.Old, ev.OldUID, ev.Type == object.Deleted
 		}
 		p.link(e)
 	} else {
 		before = len(e.events())
 	}
 	switch ev.Type {
-	case object.Delete:
+	case object.Deleted:
 		e.foldDelete(ev)
 	case object.Resynced:
 		e.foldResynced(ev)
@@ -104,11 +104,11 @@ func (e *entry[T]) foldPut(ev *object.Event[T]) {
 	}
 	put := *ev
 	if e.wasSeen && !e.hasDelete {
-		put.Type, put.Initial, put.Unchanged = object.Update, false, unchanged
+		put.Type, put.Initial, put.Unchanged = object.Updated, false, unchanged
 		put.Old, put.OldUID = e.seen, e.seenUID
 	} else {
 		var none T
-		put.Type, put.Initial, put.Unchanged = object.Add, initial, false
+		put.Type, put.Initial, put.Unchanged = object.Added, initial, false
 		put.Old, put.OldUID = none, ""
 	}
 	put.Missed = false

@@ -23,7 +23,7 @@ func coalesced(t *testing.T, before []event, batches ...[]event) []string {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
 		s := join(t, f, opts{Handle: g.handle, MaxBacklog: 1})
-		f.Publish(1, append(before, event{Type: object.Add, Key: "stuck"}))
+		f.Publish(1, append(before, event{Type: object.Added, Key: "stuck"}))
 		for range before {
 			<-g.entered
 			g.leave <- struct{}{}
@@ -126,9 +126,9 @@ func TestP6_EveryAnnouncedObjectThatIsGoneIsAnnouncedDeletedOnce(t *testing.T) {
 				<-hold
 				was, seen := view[e.Key]
 				switch {
-				case e.Type == object.Add && !seen:
-				case e.Type == object.Update && seen && e.Old == was.value && e.NewUID == was.uid:
-				case e.Type == object.Delete && seen && e.OldUID == was.uid && e.Old >= was.value:
+				case e.Type == object.Added && !seen:
+				case e.Type == object.Updated && seen && e.Old == was.value && e.NewUID == was.uid:
+				case e.Type == object.Deleted && seen && e.OldUID == was.uid && e.Old >= was.value:
 					delete(view, e.Key)
 					return
 				default:
@@ -246,7 +246,7 @@ func TestP7_BatchesAreNotPinnedByAStuckHandler(t *testing.T) {
 	publish := func(seq uint64) {
 		obj := new([1024]byte)
 		objects = append(objects, weak.Make(obj))
-		f.Publish(seq, []object.Event[*[1024]byte]{{Type: object.Update, Key: "a", New: obj}})
+		f.Publish(seq, []object.Event[*[1024]byte]{{Type: object.Updated, Key: "a", New: obj}})
 	}
 	publish(1)
 	<-entered
@@ -279,7 +279,7 @@ func TestIdleHandlersPinNoBatch(t *testing.T) {
 	}
 	obj := new([1024]byte)
 	watch := weak.Make(obj)
-	f.Publish(1, []object.Event[*[1024]byte]{{Type: object.Add, Key: "a", New: obj}})
+	f.Publish(1, []object.Event[*[1024]byte]{{Type: object.Added, Key: "a", New: obj}})
 	obj = nil
 	<-got
 	for s.Stats().LastSeq != 1 {

@@ -22,7 +22,7 @@ func Example() {
 	updated := make(chan struct{}) // only so that the lines below come in one order
 	first, err := f.Join(fanout.HandlerOptions[Pod]{Name: "first", Handle: func(e object.Event[Pod]) {
 		show("first")(e)
-		if e.Type == object.Update {
+		if e.Type == object.Updated {
 			close(updated)
 		}
 	}})
@@ -31,10 +31,10 @@ func Example() {
 		return
 	}
 	pending, running := Pod{"nginx", "Pending"}, Pod{"nginx", "Running"}
-	f.Publish(1, []object.Event[Pod]{{Type: object.Add, Key: "web/nginx", New: pending, Initial: true}})
+	f.Publish(1, []object.Event[Pod]{{Type: object.Added, Key: "web/nginx", New: pending, Initial: true}})
 	f.MarkSynced(1)
 	<-first.Synced()
-	f.Publish(2, []object.Event[Pod]{{Type: object.Update, Key: "web/nginx", Old: pending, New: running}})
+	f.Publish(2, []object.Event[Pod]{{Type: object.Updated, Key: "web/nginx", Old: pending, New: running}})
 	<-updated
 
 	second, err := f.Join(fanout.HandlerOptions[Pod]{
@@ -54,8 +54,8 @@ func Example() {
 	<-second.Synced()
 	fmt.Println("stopped:", f.Stop(context.Background()))
 	// Output:
-	// first: Add web/nginx  -> Pending (initial: true)
-	// first: Update web/nginx Pending -> Running (initial: false)
-	// second: Add web/nginx  -> Running (initial: true)
+	// first: Added web/nginx  -> Pending (initial: true)
+	// first: Updated web/nginx Pending -> Running (initial: false)
+	// second: Added web/nginx  -> Running (initial: true)
 	// stopped: <nil>
 }

@@ -46,7 +46,7 @@ func TestALateJoinUnderLoadMissesNothingAndSeesNothingTwice(t *testing.T) {
 			prev, seen := views[j][e.Key]
 			good := e.Initial && !seen
 			switch e.Type {
-			case object.Update:
+			case object.Updated:
 				good = seen && e.Old == prev && (e.New == prev+1 || e.New > prev && !everyStep)
 			case object.Resynced:
 				good = seen && e.New == prev

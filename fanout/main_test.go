@@ -29,15 +29,15 @@ type (
 )
 
 func add(key string, v int) event {
-	return event{Type: object.Add, Key: object.Key(key), New: v, NewUID: "u"}
+	return event{Type: object.Added, Key: object.Key(key), New: v, NewUID: "u"}
 }
 
 func update(key string, old, v int) event {
-	return event{Type: object.Update, Key: object.Key(key), Old: old, New: v, OldUID: "u", NewUID: "u"}
+	return event{Type: object.Updated, Key: object.Key(key), Old: old, New: v, OldUID: "u", NewUID: "u"}
 }
 
 func remove(key string, old int) event {
-	return event{Type: object.Delete, Key: object.Key(key), Old: old, OldUID: "u"}
+	return event{Type: object.Deleted, Key: object.Key(key), Old: old, OldUID: "u"}
 }
 
 func initial(e event) event { e.Initial = true; return e }
@@ -49,11 +49,11 @@ func uids(e event, old, now string) event { e.OldUID, e.NewUID = old, now; retur
 func text(e event) string {
 	s := ""
 	switch e.Type {
-	case object.Add:
+	case object.Added:
 		s = fmt.Sprintf("+%s %d", e.Key, e.New)
-	case object.Update:
+	case object.Updated:
 		s = fmt.Sprintf("~%s %d>%d", e.Key, e.Old, e.New)
-	case object.Delete:
+	case object.Deleted:
 		s = fmt.Sprintf("-%s %d", e.Key, e.Old)
 	case object.Resynced:
 		s = fmt.Sprintf("=%s %d", e.Key, e.New)

@@ -140,7 +140,7 @@ func (r *stateReader[T]) shape(ev object.Event[T]) object.Event[T] {
 		ev.Old, ev.OldUID = ev.New, ev.NewUID
 	} else {
 		var none T
-		ev.Type, ev.Initial = object.Add, true
+		ev.Type, ev.Initial = object.Added, true
 		ev.Old, ev.OldUID = none, ""
 	}
 	ev.Missed = false

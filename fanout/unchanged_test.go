@@ -12,7 +12,7 @@ import (
 // An Update that brought nothing new must not hide one that did when both become one.
 func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
 	again := func(key object.Key) event {
-		return event{Type: object.Update, Key: key, Old: 1, New: 1, Unchanged: true}
+		return event{Type: object.Updated, Key: key, Old: 1, New: 1, Unchanged: true}
 	}
 	var seen []string
 	synctest.Test(t, func(t *testing.T) {
@@ -40,11 +40,11 @@ func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
 		stop(t, f)
 	})
 	want := []string{
-		"Update twice unchanged=true",
-		"Update before unchanged=false",
-		"Update after unchanged=false",
-		"Add new unchanged=false",
-		"Delete back unchanged=false", "Add back unchanged=false",
+		"Updated twice unchanged=true",
+		"Updated before unchanged=false",
+		"Updated after unchanged=false",
+		"Added new unchanged=false",
+		"Deleted back unchanged=false", "Added back unchanged=false",
 	}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("seen %q\nwant %q", seen, want)

@@ -32,7 +32,7 @@ func TestWhatIsAmendedIsReadableAndNotTold(t *testing.T) {
 		time.Sleep(61 * time.Second) // the resync waits for the number of what was amended
 		synctest.Wait()
 		got := rec.lines()
-		same(t, "events", got[:min(2, len(got))], []string{"Delete by-hand old=7 missed", "Add a new=1 initial"})
+		same(t, "events", got[:min(2, len(got))], []string{"Deleted by-hand old=7 missed", "Added a new=1 initial"})
 		if len(got) != 4 {
 			t.Errorf("a resync gave %d objects, want 2: %q", len(got)-2, got)
 		}
@@ -48,7 +48,7 @@ func TestAHandlerFromNowIsNotGivenWhatIsStored(t *testing.T) {
 		sub := subscribe(t, r, rec, informer.FromNow())
 		r.say(put("b", 11, ""))
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add b new=11"})
+		same(t, "events", rec.lines(), []string{"Added b new=11"})
 		if !sub.HasSynced() {
 			t.Error("a handler that wants nothing of the past has not synced")
 		}

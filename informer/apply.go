@@ -153,7 +153,7 @@ func (i *Informer[T]) publish() {
 // publishState tells the handlers of everything that the store has, which they knew
 // nothing of.
 func (i *Informer[T]) publishState() {
-	state := i.replay(object.Add)
+	state := i.replay(object.Added)
 	i.events.Add(uint64(i.reader.Len()))
 	i.fan.PublishState(i.batch.seq, state.Events)
 }
@@ -287,7 +287,7 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	}
 	i.batch.anew(d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: d.Item.Key, Version: d.Item.Version,
+	i.tell(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: d.Item.Key, Version: d.Item.Version,
 		Epoch: i.batch.epoch, Old: last, OldUID: uid, Missed: missed})
 }
 
@@ -299,13 +299,13 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 	epoch := i.batch.epoch
 	switch {
 	case old == nil:
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Add, Key: now.Key, Version: at, Epoch: epoch,
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Added, Key: now.Key, Version: at, Epoch: epoch,
 			New: now.Once(), NewUID: now.UID, Initial: initial})
 	case now == nil:
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Delete, Key: old.Key, Version: at, Epoch: epoch,
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: old.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, Missed: true})
 	case i.cfg.verbatim || object.SameObject(old.UID, now.UID):
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Update, Key: now.Key, Version: at, Epoch: epoch,
+		i.tell(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, New: now.Once(), NewUID: now.UID, Unchanged: old.Version == now.Version})
 	default:
 		i.changed(old, nil, at, false)

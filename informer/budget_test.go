@@ -125,7 +125,7 @@ func changingPods(t *testing.T, pods,
 		var batch []source.Change[*corev1.Pod]
 		for i := range now {
 			now[i] = set.Changed(now[i], round*pods+i+1)
-			batch = append(batch, source.Change[*corev1.Pod]{Type: source.Put, Item: podItem(t, now[i].DeepCopy())})
+			batch = append(batch, source.Change[*corev1.Pod]{Type: object.Updated, Item: podItem(t, now[i].DeepCopy())})
 		}
 		batches = append(batches, batch)
 	}

@@ -48,10 +48,10 @@ func guarded(t *testing.T, layout store.Layout, name string,
 
 // goOn lets a change and then be gone, which is seen or found out by a list.
 func goOn(t *testing.T, r *runningOf[*corev1.Pod], seen bool) {
-	r.say(source.Change[*corev1.Pod]{Type: source.Put, Item: labelled(t, "a", "4")})
+	r.say(source.Change[*corev1.Pod]{Type: object.Updated, Item: labelled(t, "a", "4")})
 	synctest.Wait()
 	if seen {
-		r.say(source.Change[*corev1.Pod]{Type: source.Gone, Item: labelled(t, "a", "5")})
+		r.say(source.Change[*corev1.Pod]{Type: object.Deleted, Item: labelled(t, "a", "5")})
 	} else {
 		r.expire()
 	}

@@ -84,7 +84,7 @@ func (l *eventLines) expect(t *testing.T, when string, want ...string) {
 // replayedEpochs gives what a handler that joins now would get.
 func replayedEpochs(i *Informer[int]) *eventLines {
 	var l eventLines
-	for e := range i.replay(object.Add).Events {
+	for e := range i.replay(object.Added).Events {
 		l.add(&e)
 	}
 	return &l
@@ -100,49 +100,49 @@ func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
 	}{
 		"updated": {
 			deltas: []object.Delta[int]{delta(object.Updated, "b", "51", 5)},
-			events: []string{"Update b@51 epoch 1"},
-			state:  []string{"Add a@40 epoch 1", "Add b@51 epoch 1"},
+			events: []string{"Updated b@51 epoch 1"},
+			state:  []string{"Added a@40 epoch 1", "Added b@51 epoch 1"},
 		},
 		"updated to the version that it had": {
 			deltas: []object.Delta[int]{delta(object.Updated, "b", "95", 5)},
-			events: []string{"Update b@95 epoch 1"},
-			state:  []string{"Add a@40 epoch 1", "Add b@95 epoch 1"},
+			events: []string{"Updated b@95 epoch 1"},
+			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 1"},
 		},
 		"deleted and added": {
 			deltas: []object.Delta[int]{delta(object.Deleted, "b", "51", 5), delta(object.Added, "b", "52", 6)},
-			events: []string{"Delete b@51 epoch 1", "Add b@52 epoch 1"},
-			state:  []string{"Add a@40 epoch 1", "Add b@52 epoch 1"},
+			events: []string{"Deleted b@51 epoch 1", "Added b@52 epoch 1"},
+			state:  []string{"Added a@40 epoch 1", "Added b@52 epoch 1"},
 		},
 		"another change that cannot be read": {
 			deltas: []object.Delta[int]{delta(object.Updated, "b", "51", unreadable)},
-			state:  []string{"Add a@40 epoch 1", "Add b@95 epoch 0"},
+			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 0"},
 		},
 		"listed again, readable": {
 			deltas: sameEpochList("52", listed("a", "40", 4), listed("b", "45", 5)),
-			events: []string{"Update b@45 epoch 1"},
-			state:  []string{"Add a@40 epoch 1", "Add b@45 epoch 1"},
+			events: []string{"Updated b@45 epoch 1"},
+			state:  []string{"Added a@40 epoch 1", "Added b@45 epoch 1"},
 		},
 		"listed again, unreadable": {
 			deltas: sameEpochList("52", listed("a", "51", unreadable), listed("b", "45", unreadable)),
-			state:  []string{"Add a@40 epoch 1", "Add b@95 epoch 0"},
+			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 0"},
 		},
 		"set back again, unreadable": {
 			deltas: newEpochList("30",
 				listed("a", "25", unreadable), listed("b", "26", unreadable), listed("c", "27", 7)),
-			events: []string{"Add c@27 epoch 2"},
-			state:  []string{"Add a@40 epoch 1", "Add b@95 epoch 0", "Add c@27 epoch 2"},
+			events: []string{"Added c@27 epoch 2"},
+			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 0", "Added c@27 epoch 2"},
 		},
 		"set back again, unreadable at first": {
 			deltas: newEpochList("30", listed("a", "25", unreadable), listed("b", "26", unreadable),
 				delta(object.Updated, "a", "28", 8), delta(object.Updated, "b", "29", 9)),
-			events: []string{"Update a@28 epoch 2", "Update b@29 epoch 2"},
-			state:  []string{"Add a@28 epoch 2", "Add b@29 epoch 2"},
+			events: []string{"Updated a@28 epoch 2", "Updated b@29 epoch 2"},
+			state:  []string{"Added a@28 epoch 2", "Added b@29 epoch 2"},
 		},
 		"set back again, unreadable at last": {
 			deltas: newEpochList("30", listed("a", "25", 5), listed("b", "26", 6),
 				delta(object.Updated, "a", "28", unreadable), delta(object.Updated, "b", "29", unreadable)),
-			events: []string{"Update a@25 epoch 2", "Update b@26 epoch 2"},
-			state:  []string{"Add a@25 epoch 2", "Add b@26 epoch 2"},
+			events: []string{"Updated a@25 epoch 2", "Updated b@26 epoch 2"},
+			state:  []string{"Added a@25 epoch 2", "Added b@26 epoch 2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,12 +154,12 @@ func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
 					t.Fatal(err)
 				}
 				i.apply(sameEpochList("100", listed("a", "90", 1), listed("b", "95", 2)))
-				got.expect(t, "at the start", "Add a@90 epoch 0", "Add b@95 epoch 0")
+				got.expect(t, "at the start", "Added a@90 epoch 0", "Added b@95 epoch 0")
 				i.apply(newEpochList("50", listed("a", "40", 4), listed("b", "45", unreadable)))
-				got.expect(t, "set back", "Update a@40 epoch 1")
+				got.expect(t, "set back", "Updated a@40 epoch 1")
 				time.Sleep(time.Minute)
 				got.expect(t, "resync", "Resynced a@40 epoch 1", "Resynced b@95 epoch 0")
-				before := i.replay(object.Add)
+				before := i.replay(object.Added)
 
 				i.apply(c.deltas)
 				got.expect(t, "afterwards", c.events...)
@@ -168,7 +168,7 @@ func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
 				for e := range before.Events {
 					old.add(&e)
 				}
-				old.expect(t, "a replay of the state before", "Add a@40 epoch 1", "Add b@95 epoch 0")
+				old.expect(t, "a replay of the state before", "Added a@40 epoch 1", "Added b@95 epoch 0")
 				sub.Remove()
 				<-sub.Done()
 			})
@@ -189,10 +189,10 @@ func TestP2_AReplayDuringTheCommitOfANewEpochHasTheEpochBefore(t *testing.T) {
 	}))
 	i.apply(sameEpochList("100", listed("a", "90", 1)))
 	i.apply(newEpochList("50", listed("a", "40", 2)))
-	if want := []string{"Add a@90 epoch 0"}; !slices.Equal(during.lines, want) || epoch != 0 {
+	if want := []string{"Added a@90 epoch 0"}; !slices.Equal(during.lines, want) || epoch != 0 {
 		t.Errorf("during the commit: %q and epoch %d in Health, want %q and epoch 0", during.lines, epoch, want)
 	}
-	if after := replayedEpochs(i).lines; !slices.Equal(after, []string{"Add a@40 epoch 1"}) || i.Health().Epoch != 1 {
+	if after := replayedEpochs(i).lines; !slices.Equal(after, []string{"Added a@40 epoch 1"}) || i.Health().Epoch != 1 {
 		t.Errorf("after the commit: %q and epoch %d in Health", after, i.Health().Epoch)
 	}
 }
@@ -237,7 +237,7 @@ func TestP2_AnInformerThatRunsAgainHasNoStatesOfEarlierEpochs(t *testing.T) {
 	i.reset()
 	i.endWrite()
 	i.apply(sameEpochList("60", listed("a", "55", 2)))
-	if got := replayedEpochs(i).lines; !slices.Equal(got, []string{"Add a@55 epoch 1"}) {
+	if got := replayedEpochs(i).lines; !slices.Equal(got, []string{"Added a@55 epoch 1"}) {
 		t.Errorf("after the reset: %q", got)
 	}
 }

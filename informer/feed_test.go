@@ -31,15 +31,15 @@ func item(name string, v int, uid string) object.Item[*thing] {
 }
 
 func put(name string, v int, uid string) source.Change[*thing] {
-	return source.Change[*thing]{Type: source.Put, Item: item(name, v, uid)}
+	return source.Change[*thing]{Type: object.Updated, Item: item(name, v, uid)}
 }
 
 func gone(name string, v int, uid string) source.Change[*thing] {
-	return source.Change[*thing]{Type: source.Gone, Item: item(name, v, uid)}
+	return source.Change[*thing]{Type: object.Deleted, Item: item(name, v, uid)}
 }
 
 func bookmark(v int) source.Change[*thing] {
-	return source.Change[*thing]{Type: source.Bookmark, Item: object.Item[*thing]{Version: object.Version(fmt.Sprint(v))}}
+	return source.Change[*thing]{Type: object.Bookmark, Item: object.Item[*thing]{Version: object.Version(fmt.Sprint(v))}}
 }
 
 // stateOf is what a list gives.

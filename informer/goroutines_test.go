@@ -31,9 +31,9 @@ func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
 			for range 1 + round*round%13 {
 				burst = append(burst, put("a", v, "u"))
 				if v == 2 {
-					want = append(want, "Add a new=2")
+					want = append(want, "Added a new=2")
 				} else {
-					want = append(want, fmt.Sprintf("Update a old=%d new=%d", v-1, v))
+					want = append(want, fmt.Sprintf("Updated a old=%d new=%d", v-1, v))
 				}
 				v++
 			}
@@ -77,8 +77,8 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=2", "Update a old=2 new=3",
-			"Update a old=3 new=4", "Update a old=4 new=5"})
+		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Updated a old=1 new=2", "Updated a old=2 new=3",
+			"Updated a old=3 new=4", "Updated a old=4 new=5"})
 	})
 }
 
@@ -95,12 +95,12 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 		subscribe(t, r, stuck)
 		subscribe(t, r, quick)
 		r.run(t)
-		want := []string{"Add a new=2"}
+		want := []string{"Added a new=2"}
 		for v := 2; v < 10; v++ {
 			r.say(put("a", v, "u"))
 			synctest.Wait()
 			if v > 2 {
-				want = append(want, fmt.Sprintf("Update a old=%d new=%d", v-1, v))
+				want = append(want, fmt.Sprintf("Updated a old=%d new=%d", v-1, v))
 			}
 			same(t, "seen by the quick one", quick.lines(), want)
 			same(t, "seen by the stuck one", stuck.lines(), want[:1])
@@ -131,7 +131,7 @@ func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
 				r.run(t)
 				r.frames <- end
 				synctest.Wait() // no time passes
-				same(t, "events", rec.lines(), []string{"Add a new=2"})
+				same(t, "events", rec.lines(), []string{"Added a new=2"})
 			})
 		})
 	}

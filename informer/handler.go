@@ -36,11 +36,11 @@ type Funcs[T any] struct {
 // a change goes to OnUpdate, with old and obj the same.
 func (f Funcs[T]) Handle(e object.Event[T]) {
 	switch {
-	case e.Type == object.Add && f.OnAdd != nil:
+	case e.Type == object.Added && f.OnAdd != nil:
 		f.OnAdd(e.New)
-	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
+	case (e.Type == object.Updated || e.Type == object.Resynced) && f.OnUpdate != nil:
 		f.OnUpdate(e.Old, e.New)
-	case e.Type == object.Delete && f.OnDelete != nil:
+	case e.Type == object.Deleted && f.OnDelete != nil:
 		f.OnDelete(e.Old)
 	}
 }
@@ -48,15 +48,15 @@ func (f Funcs[T]) Handle(e object.Event[T]) {
 // handleEntry is Handle before anything is decoded.
 func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	switch {
-	case e.Type == object.Add && f.OnAdd != nil:
+	case e.Type == object.Added && f.OnAdd != nil:
 		f.OnAdd(e.New.ObjectFor(name))
-	case (e.Type == object.Update || e.Type == object.Resynced) && f.OnUpdate != nil:
+	case (e.Type == object.Updated || e.Type == object.Resynced) && f.OnUpdate != nil:
 		var old T
 		if e.Old != nil { // of what was deleted unseen and came back in a backlog there may be none
 			old = e.Old.ObjectFor(name)
 		}
 		f.OnUpdate(old, e.New.ObjectFor(name))
-	case e.Type == object.Delete && f.OnDelete != nil:
+	case e.Type == object.Deleted && f.OnDelete != nil:
 		var last T
 		if e.Old != nil {
 			last = e.Old.ObjectFor(name)
@@ -187,7 +187,7 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T],
 	if i.cfg.onWritten != nil {
 		handle = verifying(handle)
 	}
-	replay := func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Add) }
+	replay := func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Added) }
 	if s.fromNow {
 		replay = nil
 	}
@@ -203,7 +203,7 @@ func (i *Informer[T]) subscribe(make func(name string) entryHandler[T],
 }
 
 // replay gives the state now as events.
-func (i *Informer[T]) replay(t object.EventType) fanout.Replay[*store.Entry[T]] {
+func (i *Informer[T]) replay(t object.ChangeType) fanout.Replay[*store.Entry[T]] {
 	snap, epochs := i.snapshotWithEpochs()
 	return fanout.Replay[*store.Entry[T]]{Seq: snap.Seq(), Events: func(yield func(object.Event[*store.Entry[T]]) bool) {
 		for e := range snap.Entries() {
@@ -214,10 +214,10 @@ func (i *Informer[T]) replay(t object.EventType) fanout.Replay[*store.Entry[T]] 
 	}}
 }
 
-func replayed[T any](t object.EventType, e *store.Entry[T], at object.Version,
+func replayed[T any](t object.ChangeType, e *store.Entry[T], at object.Version,
 	epoch uint64) object.Event[*store.Entry[T]] {
 	ev := object.Event[*store.Entry[T]]{Type: t, Key: e.Key, Version: at, New: e, NewUID: e.UID, Epoch: epoch}
-	if t == object.Add {
+	if t == object.Added {
 		ev.Initial = true
 	} else {
 		ev.Old, ev.OldUID = e, e.UID

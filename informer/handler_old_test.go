@@ -14,8 +14,8 @@ func TestAnUpdateOrDeletionOfWhatNobodySawHasNoOldState(t *testing.T) {
 	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) },
 		OnDelete: func(last *string) { got = append(got, last) }}
 	entry := store.NewEntry(object.Item[*string]{Key: "a", Value: &now})
-	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Update, Key: "a", New: entry}, "h")
-	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Delete, Key: "a"}, "h")
+	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Updated, Key: "a", New: entry}, "h")
+	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Deleted, Key: "a"}, "h")
 	if len(got) != 3 || got[0] != nil || got[1] != &now || got[2] != nil {
 		t.Errorf("the handler was told %v", got)
 	}

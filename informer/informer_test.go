@@ -61,9 +61,9 @@ func TestP1_TheStoreFollowsTheSource(t *testing.T) {
 		same(t, "store after the list", contents(r), []string{"b=20", "d=40"})
 		got := rec.lines()
 		slices.Sort(got[min(6, len(got)):min(8, len(got))]) // the deletes of a list have no order among themselves
-		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=2 initial",
-			"Add c new=11", "Update a old=1 new=12", "Delete b old=13", "Add b new=20",
-			"Delete a old=12 missed", "Delete c old=11 missed", "Add d new=40"})
+		same(t, "events", got, []string{"Added a new=1 initial", "Added b new=2 initial",
+			"Added c new=11", "Updated a old=1 new=12", "Deleted b old=13", "Added b new=20",
+			"Deleted a old=12 missed", "Deleted c old=11 missed", "Added d new=40"})
 		if v := r.Snapshot().Version(); v != "50" {
 			t.Errorf("version = %s", v)
 		}
@@ -81,7 +81,7 @@ func TestP2_OldNewsIsDroppedAndCounted(t *testing.T) {
 		r.say(gone("a", 20, ""))
 		r.say(put("a", 19, "")) // a replica that lags brings back the dead
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=5 initial", "Update a old=5 new=12", "Delete a old=20"})
+		same(t, "events", rec.lines(), []string{"Added a new=5 initial", "Updated a old=5 new=12", "Deleted a old=20"})
 		if h := r.Health(); h.Stale != 4 {
 			t.Errorf("stale = %d, want 4", h.Stale)
 		}
@@ -99,8 +99,8 @@ func TestP2_AHistorySetBackIsANewEpoch(t *testing.T) {
 		synctest.Wait()
 		r.say(put("a", 51, ""))
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=90 initial", "Add b new=95 initial",
-			"Delete b old=95 missed epoch=1", "Update a old=90 new=40 epoch=1", "Update a old=40 new=51 epoch=1"})
+		same(t, "events", rec.lines(), []string{"Added a new=90 initial", "Added b new=95 initial",
+			"Deleted b old=95 missed epoch=1", "Updated a old=90 new=40 epoch=1", "Updated a old=40 new=51 epoch=1"})
 		if h := r.Health(); h.Epoch != 1 || len(r.problems.doing()) == 0 {
 			t.Errorf("epoch = %d, problems = %v", h.Epoch, r.problems.doing())
 		}
@@ -118,8 +118,8 @@ func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
 		r.run(t)
 		r.say(bookmark(45)) // older than all that was seen
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=45 initial", "Add b new=40 initial",
-			"Update a old=45 new=45 epoch=1"})
+		same(t, "events", rec.lines(), []string{"Added a new=45 initial", "Added b new=40 initial",
+			"Updated a old=45 new=45 epoch=1"})
 		if got, _ := r.Snapshot().Get("a"); got != again.Value {
 			t.Errorf("the store has %v", got)
 		}
@@ -135,7 +135,7 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 			seen.Add(1)
 			snap := r.Snapshot()
 			got, ok := snap.Get(e.Key)
-			if snap.Version().Before(e.Version) || e.Type == object.Delete && ok && got.n < e.Old.n ||
+			if snap.Version().Before(e.Version) || e.Type == object.Deleted && ok && got.n < e.Old.n ||
 				e.New != nil && (!ok || got.n < e.New.n) {
 				behind.Add(1)
 			}
@@ -182,14 +182,14 @@ func TestP5_TheInitialStateComesBeforeSyncedForEarlyAndLateHandlers(t *testing.T
 		}
 		r.run(t)
 		<-sub.Synced()
-		same(t, "early", early.lines(), []string{"Add a new=1 initial", "Add b new=2 initial"})
+		same(t, "early", early.lines(), []string{"Added a new=1 initial", "Added b new=2 initial"})
 		r.say(put("c", 11, ""))
 		synctest.Wait()
 		sub = subscribe(t, r, late)
 		<-sub.Synced()
 		got := late.lines()
 		slices.Sort(got)
-		same(t, "late", got, []string{"Add a new=1 initial", "Add b new=2 initial", "Add c new=11 initial"})
+		same(t, "late", got, []string{"Added a new=1 initial", "Added b new=2 initial", "Added c new=11 initial"})
 	})
 }
 
@@ -203,8 +203,8 @@ func TestP6_RecreatedUnseenIsADeleteAndAnAdd(t *testing.T) {
 		r.say(put("b", 12, "u4")) // the delete was coalesced away upstream
 		r.expire()
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Add b new=2 initial",
-			"Delete b old=2 missed", "Add b new=12", "Delete a old=1 missed", "Add a new=15"})
+		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Added b new=2 initial",
+			"Deleted b old=2 missed", "Added b new=12", "Deleted a old=1 missed", "Added a new=15"})
 	})
 }
 
@@ -357,9 +357,9 @@ func TestP9_AfterAStopItStartsAgain(t *testing.T) {
 		r.run(t)
 		second := &recorder{}
 		<-subscribe(t, r, second).Synced()
-		same(t, "second run", second.lines(), []string{"Add b new=20 initial"})
+		same(t, "second run", second.lines(), []string{"Added b new=20 initial"})
 		same(t, "store", contents(r), []string{"b=20"})
-		same(t, "first handler", first.lines(), []string{"Add a new=1 initial"})
+		same(t, "first handler", first.lines(), []string{"Added a new=1 initial"})
 	})
 }
 
@@ -479,7 +479,7 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 		synctest.Wait()
 		got := rec.lines()
 		slices.Sort(got[:2])
-		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=2 initial", "Update a old=1 new=11"})
+		same(t, "events", got, []string{"Added a new=1 initial", "Added b new=2 initial", "Updated a old=1 new=11"})
 		if r.lists != 0 || r.watches[0].Version != "10" {
 			t.Errorf("%d lists, watches %+v", r.lists, r.watches)
 		}
@@ -499,7 +499,7 @@ func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 		r.run(t)
 		r.expire()
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Delete a old=1 missed", "Add b new=40"})
+		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Deleted a old=1 missed", "Added b new=40"})
 	})
 }
 
@@ -519,8 +519,8 @@ func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
 		synctest.Wait()
 		got := rec.lines()
 		slices.Sort(got[:2])
-		same(t, "events", got, []string{"Add a new=1 initial", "Add b new=24 initial", "Update b old=24 new=20 epoch=1",
-			"Update b old=20 new=23 epoch=1"})
+		same(t, "events", got, []string{"Added a new=1 initial", "Added b new=24 initial", "Updated b old=24 new=20 epoch=1",
+			"Updated b old=20 new=23 epoch=1"})
 		same(t, "problems", problems, []string{"start"})
 		if h := r.Health(); h.Epoch != 1 || r.lists != 1 {
 			t.Errorf("epoch %d after %d lists", h.Epoch, r.lists)
@@ -575,8 +575,8 @@ func TestResyncGivesEverythingAgain(t *testing.T) {
 		r.run(t)
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		same(t, "often", often.lines(), []string{"Add a new=1 initial", "Resynced a old=1 new=1", "Resynced a old=1 new=1"})
-		same(t, "never", never.lines(), []string{"Add a new=1 initial"})
+		same(t, "often", often.lines(), []string{"Added a new=1 initial", "Resynced a old=1 new=1", "Resynced a old=1 new=1"})
+		same(t, "never", never.lines(), []string{"Added a new=1 initial"})
 	})
 }
 

@@ -101,7 +101,7 @@ func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) erro
 			return errQueueClosed
 		case d.Type == 0:
 			continue // the zero Delta means nothing
-		case d.Type > object.Bookmark:
+		case d.Type > object.ReplaceAbort, d.Type == object.Resynced, d.Type == object.Undecodable:
 			return fmt.Errorf("push delta %d of %d: %s is not a type of delta", i, len(deltas), d.Type)
 		case d.Type == object.ReplaceBegin, d.Type == object.Replaced:
 			if err := q.awaitRoom(ctx); err != nil {
@@ -236,7 +236,7 @@ func (q *batchQueue[T]) wakeConsumer() {
 }
 
 // endsList reports whether a delta is the last of a list.
-func endsList(t object.DeltaType) bool { return t == object.ReplaceEnd || t == object.ReplaceAbort }
+func endsList(t object.ChangeType) bool { return t == object.ReplaceEnd || t == object.ReplaceAbort }
 
 func token(c chan struct{}) {
 	select {

@@ -23,7 +23,7 @@ func (l *latest[T]) stop()    { *l = latest[T]{} }
 // note records a delta that was put at the end of the queue.
 func (l *latest[T]) note(d *object.Delta[T], at place[T]) {
 	switch d.Type {
-	case object.Added, object.Updated, object.Deleted, object.Sync:
+	case object.Added, object.Updated, object.Deleted:
 		l.byKey[d.Item.Key] = at
 	case object.Replaced:
 		delete(l.byKey, d.Item.Key) // what follows must not move before it
@@ -89,13 +89,6 @@ func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 			q.overwrite(at, d)
 			at.at.Reached = reached
 			q.vouch(d.Through())
-		}
-		return ok
-	case object.Sync:
-		// An object given again says nothing beside a change that waits.
-		at, ok := q.latest.byKey[d.Item.Key]
-		if ok && at.at.Type == object.Sync {
-			q.overwrite(at, d)
 		}
 		return ok
 	case object.Bookmark:

@@ -23,7 +23,7 @@ func TestOverTheBoundWatchDeltasCoalesceInPlace(t *testing.T) {
 }
 
 func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
-	for _, m := range []object.DeltaType{object.ReplaceEnd, object.ReplaceAbort} {
+	for _, m := range []object.ChangeType{object.ReplaceEnd, object.ReplaceAbort} {
 		q := full()
 		ok(t, q.Push(ended(), []intDelta{
 			change(object.Added, "a", 1), mark(m, 5), change(object.Updated, "a", 2), change(object.Updated, "a", 3),
@@ -56,16 +56,6 @@ func TestBookmarksCoalesceToTheLatestAtTheEnd(t *testing.T) {
 	if q.coalesced() != 4 {
 		t.Errorf("coalesced %d, want 4", q.coalesced())
 	}
-}
-
-func TestASyncGivesWayToAnyChangeThatWaits(t *testing.T) {
-	q := full()
-	ok(t, q.Push(ended(), []intDelta{
-		change(object.Sync, "a", 1), change(object.Sync, "a", 2), change(object.Sync, "b", 1),
-		change(object.Updated, "b", 2), change(object.Sync, "b", 2), change(object.Deleted, "c", 1),
-		change(object.Sync, "c", 1),
-	}))
-	same(t, "taken", lines(takeAll(q)), []string{"Sync a/2", "Updated b/2", "Deleted c/1"})
 }
 
 func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {

@@ -31,11 +31,11 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-func change(t object.DeltaType, key string, value int) intDelta {
+func change(t object.ChangeType, key string, value int) intDelta {
 	return intDelta{Type: t, Item: object.Item[int]{Key: object.Key(key), Value: value, Size: 100}}
 }
 
-func mark(t object.DeltaType, version int) intDelta {
+func mark(t object.ChangeType, version int) intDelta {
 	return intDelta{Type: t, Item: object.Item[int]{Version: object.Version(strconv.Itoa(version))}}
 }
 
@@ -202,7 +202,7 @@ func TestCloseEndsBothSides(t *testing.T) {
 
 func TestAnUnknownTypeIsRefused(t *testing.T) {
 	q := newBatchQueue[int](queueLimits{})
-	if err := q.Push(t.Context(), []intDelta{{Type: object.Bookmark + 1}}); err == nil {
+	if err := q.Push(t.Context(), []intDelta{{Type: object.ReplaceAbort + 1}}); err == nil {
 		t.Error("pushed")
 	}
 }

@@ -90,7 +90,7 @@ func TestP9_ANewRunShowsNothingOfTheLastOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add new new=20 initial"})
+		same(t, "events", rec.lines(), []string{"Added new new=20 initial"})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Fatal(err)

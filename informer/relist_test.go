@@ -25,7 +25,7 @@ func (silent) Watch(context.Context, source.WatchOptions) (source.Watcher[int], 
 
 func (silent) Describe() source.Description { return source.Description{Resource: "numbers"} }
 
-func delta(t object.DeltaType, key, version string, n int) object.Delta[int] {
+func delta(t object.ChangeType, key, version string, n int) object.Delta[int] {
 	return object.Delta[int]{Type: t, Item: object.Item[int]{Key: object.Key(key), Version: object.Version(version),
 		UID: "u", Value: n}}
 }
@@ -62,7 +62,7 @@ func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
 			delta(object.Deleted, "goes", "8", 1), delta(object.Replaced, "moves", "9", 2),
 			delta(object.ReplaceEnd, "", "9", 0)})
 		synctest.Wait()
-		if want := []string{"Delete goes", "Update same 1", "Update moves 9"}; !slices.Equal(got, want) {
+		if want := []string{"Deleted goes", "Updated same 1", "Updated moves 9"}; !slices.Equal(got, want) {
 			t.Errorf("told %q, want %q", got, want)
 		}
 		sub.Remove()

@@ -130,18 +130,18 @@ func (p *peer) Handle(h informertest.SimHandler, handle func(informertest.Event)
 	reg, err := i.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
 			pod := o.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Add, Key: podKey(pod), New: pod, Initial: initial})
+			handle(informertest.Event{Type: object.Added, Key: podKey(pod), New: pod, Initial: initial})
 		},
 		UpdateFunc: func(old, now any) {
 			was, pod := old.(*corev1.Pod), now.(*corev1.Pod)
-			e := informertest.Event{Type: object.Update, Key: podKey(pod), Old: was, New: pod}
+			e := informertest.Event{Type: object.Updated, Key: podKey(pod), Old: was, New: pod}
 			if was.ResourceVersion == pod.ResourceVersion { // a resync, or an object listed again
 				e.Type = object.Resynced
 			}
 			handle(e)
 		},
 		DeleteFunc: func(o any) {
-			e := informertest.Event{Type: object.Delete}
+			e := informertest.Event{Type: object.Deleted}
 			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o, e.Missed = unseen.Obj, true
 			}

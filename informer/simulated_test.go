@@ -20,7 +20,7 @@ func TestP6_TheDeleteOfANamesakeTellsOfWhatWasKnown(t *testing.T) {
 		// u1 was deleted, u2 came and went: the queue has let the last word stand for all.
 		r.say(gone("a", 20, "u2"))
 		synctest.Wait()
-		same(t, "events", rec.lines(), []string{"Add a new=5 initial", "Delete a old=5 missed"})
+		same(t, "events", rec.lines(), []string{"Added a new=5 initial", "Deleted a old=5 missed"})
 	})
 }
 

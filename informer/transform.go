@@ -7,7 +7,7 @@ import (
 )
 
 // nothing is the type of a delta that says nothing new.
-const nothing object.DeltaType = 0
+const nothing object.ChangeType = 0
 
 // errUnread stands in an item whose last state was refused by the transform, or could not be decoded.
 var errUnread = errors.New("the last state cannot be read")

@@ -40,7 +40,7 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 		close(hold)
 		synctest.Wait()
 		same(t, "store", contents(r), []string{"a=11", "b=12"})
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=11", "Add b new=12"})
+		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Updated a old=1 new=11", "Added b new=12"})
 	})
 }
 
@@ -61,8 +61,8 @@ func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 		if want := []int{1, 11, 12, 13, 14}; !slices.Equal(calls, want) {
 			t.Errorf("transformed were the versions %v, want %v", calls, want)
 		}
-		same(t, "events", rec.lines(), []string{"Add a new=1 initial", "Update a old=1 new=11", "Update a old=11 new=12",
-			"Delete a old=13", "Add a new=14"})
+		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Updated a old=1 new=11", "Updated a old=11 new=12",
+			"Deleted a old=13", "Added a new=14"})
 		if h := r.Health(); h.Stale != 1 {
 			t.Errorf("stale = %d, want 1", h.Stale)
 		}
@@ -79,7 +79,7 @@ func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
 	})
 	bad := put("a", 11, "")
 	bad.Item.Decode = func([]byte) (*thing, error) { return nil, errors.New("cannot be read") }
-	lost := source.Change[*thing]{Type: source.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"},
+	lost := source.Change[*thing]{Type: object.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"},
 		Err: errors.New("garbage")}
 	for _, c := range []struct {
 		name   string

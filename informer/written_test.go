@@ -52,7 +52,7 @@ func TestP7_AHandlerThatWritesToItsObjectsEndsNothing(t *testing.T) {
 					var changes []source.Change[*tagged]
 					for n := range objects {
 						version++
-						changes = append(changes, source.Change[*tagged]{Type: source.Put, Item: taggedItem(n, version)})
+						changes = append(changes, source.Change[*tagged]{Type: object.Updated, Item: taggedItem(n, version)})
 					}
 					r.say(changes...)
 				}

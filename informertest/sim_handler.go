@@ -97,7 +97,7 @@ func (s *simulation) handle(h *handler, e Event) {
 
 // told is one event as the promises look at it.
 type told struct {
-	what  object.EventType
+	what  object.ChangeType
 	key   object.Key
 	write int // of the new state
 	uid   string
@@ -170,7 +170,7 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 	}
 	if e.Initial {
 		switch {
-		case e.Type != object.Add:
+		case e.Type != object.Added:
 			fail("P5", "marked initial")
 		case l.synced:
 			fail("P5", "marked initial, and the handler counts as synced already")
@@ -180,12 +180,12 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 		l.came[e.Key] = true
 	}
 	switch e.Type {
-	case object.Add:
+	case object.Added:
 		if known {
 			fail("P6", "write %d is added, and write %d was never announced deleted", newWrite, was.write)
 		}
 		l.known[e.Key] = seen{newWrite, newUID, versionIn(e.New)}
-	case object.Update:
+	case object.Updated:
 		switch {
 		case !known:
 			fail("P6", "an update of what the handler does not know")
@@ -195,7 +195,7 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 			fail("P3", "old is write %d, and what the handler saw last is write %d", oldWrite, was.write)
 		}
 		l.known[e.Key] = seen{newWrite, newUID, versionIn(e.New)}
-	case object.Delete:
+	case object.Deleted:
 		switch {
 		case !known:
 			fail("P6", "a delete of what the handler does not know")
@@ -210,7 +210,7 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 		return out
 	}
 	t := told{e.Type, e.Key, newWrite, newUID, e.Epoch}
-	if e.Type == object.Delete {
+	if e.Type == object.Deleted {
 		t.write, t.uid = 0, oldUID
 	}
 	if e.Initial {
@@ -257,7 +257,7 @@ func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []fa
 		all := perKey[t.key]
 		n := at[t.key]
 		for n < len(all) && !(all[n].write == t.write && all[n].uid == t.uid &&
-			(all[n].what == object.Delete) == (t.what == object.Delete)) {
+			(all[n].what == object.Deleted) == (t.what == object.Deleted)) {
 			n++
 		}
 		if n == len(all) {

@@ -437,7 +437,7 @@ func (j *judge) event(h *handler, e Event, stored *corev1.Pod, ok bool, epoch ui
 	if f := storedFirst(e, stored, ok, epoch, s.model); f != "" && !j.spared() && j.hidden[e.Key] == 0 {
 		s.fail("P4", "handler %s: %s", h.spec.Name, f)
 	}
-	if e.Type == object.Delete && !e.Missed && !j.deleted[string(e.Old.UID)] {
+	if e.Type == object.Deleted && !e.Missed && !j.deleted[string(e.Old.UID)] {
 		s.fail("P6", "handler %s: the delete of %s was never seen, and is not marked missed", h.spec.Name, e.Key)
 	}
 }
@@ -451,7 +451,7 @@ func storedFirst(e Event, stored *corev1.Pod, ok bool, epoch uint64, m *model) s
 	if e.Epoch != epoch {
 		return "" // of a history that was given up since
 	}
-	if e.Type == object.Delete {
+	if e.Type == object.Deleted {
 		if ok && stored.UID == e.Old.UID && versionIn(stored).Before(e.Version) {
 			return fmt.Sprintf("told that %s is gone, and the store has it at %s", e.Key, stored.ResourceVersion)
 		}

@@ -38,11 +38,11 @@ func writeOf(p *corev1.Pod) (int, string) {
 
 const aKey = object.Key("blue/a")
 
-func added(p *corev1.Pod) Event { return Event{Type: object.Add, Key: aKey, New: p} }
+func added(p *corev1.Pod) Event { return Event{Type: object.Added, Key: aKey, New: p} }
 func updated(old, p *corev1.Pod) Event {
-	return Event{Type: object.Update, Key: aKey, Old: old, New: p}
+	return Event{Type: object.Updated, Key: aKey, Old: old, New: p}
 }
-func gone(old *corev1.Pod) Event { return Event{Type: object.Delete, Key: aKey, Old: old} }
+func gone(old *corev1.Pod) Event { return Event{Type: object.Deleted, Key: aKey, Old: old} }
 
 func initially(e Event) Event         { e.Initial = true; return e }
 func inEpoch(n uint64, e Event) Event { e.Epoch = n; return e }
@@ -69,7 +69,7 @@ func TestHandlersAreHeldToTheirPromises(t *testing.T) {
 		{"deleted twice", []Event{added(one), gone(one), gone(one)}, "P6"},
 		{"another is deleted", []Event{added(one), gone(three)}, "P6"},
 		{"an initial update", []Event{added(one), initially(updated(one, two))}, "P5"},
-		{"initial and was not there", []Event{initially(Event{Type: object.Add, Key: "blue/b", New: one})}, "P5"},
+		{"initial and was not there", []Event{initially(Event{Type: object.Added, Key: "blue/b", New: one})}, "P5"},
 		{"without its kind", []Event{added(one), updated(one, bare)}, "P10"},
 	} {
 		l := newHandlerLog("h", false)
@@ -94,7 +94,7 @@ func TestP3_OrdersAreCompared(t *testing.T) {
 	order := func(writes ...int) *handlerLog {
 		l := newHandlerLog("h", false)
 		for _, w := range writes {
-			l.order = append(l.order, told{what: object.Update, key: object.Key(strconv.Itoa(w % 10)), write: w})
+			l.order = append(l.order, told{what: object.Updated, key: object.Key(strconv.Itoa(w % 10)), write: w})
 		}
 		return l
 	}
@@ -124,7 +124,7 @@ func TestP5_SyncedWithoutAnInitialObjectIsNoticed(t *testing.T) {
 	never := func(object.Key, string) bool { return false }
 	expectPromise(t, "one is missing", l.nowSynced(never), "P5")
 	expectPromise(t, "initial after synced",
-		l.add(initially(Event{Type: object.Add, Key: "blue/b", New: state(2, "5", "u2")}), writeOf, true), "P5")
+		l.add(initially(Event{Type: object.Added, Key: "blue/b", New: state(2, "5", "u2")}), writeOf, true), "P5")
 }
 
 func TestP11_StormsAreNoticed(t *testing.T) {
@@ -330,9 +330,9 @@ func TestP12_AnObjectThatCannotBeReadAndIsDroppedIsNoticed(t *testing.T) {
 func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]
-		add := Event{Type: object.Add, Key: k, New: shown(1), Version: "3"}
-		last := Event{Type: object.Add, Key: k, New: shown(2), Version: "5"}
-		end := Event{Type: object.Delete, Key: k, Old: shown(1), Version: "4"}
+		add := Event{Type: object.Added, Key: k, New: shown(1), Version: "3"}
+		last := Event{Type: object.Added, Key: k, New: shown(2), Version: "5"}
+		end := Event{Type: object.Deleted, Key: k, Old: shown(1), Version: "4"}
 		for _, c := range []struct {
 			what   string
 			e      Event

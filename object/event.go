@@ -1,56 +1,30 @@
 package object
 
-import "fmt"
-
-// EventType says what happened to an object, as a handler sees it.
-type EventType uint8
-
-// What can happen to an object. Resynced is an object given again, unchanged,
-// because the handler asked for that from time to time.
-const (
-	Add EventType = iota + 1
-	Update
-	Delete
-	Resynced
-)
-
-var eventNames = [...]string{Add: "Add", Update: "Update", Delete: "Delete", Resynced: "Resynced"}
-
-// String gives the type's name.
-func (t EventType) String() string {
-	if int(t) < len(eventNames) && eventNames[t] != "" {
-		return eventNames[t]
-	}
-	return fmt.Sprintf("EventType(%d)", uint8(t))
-}
-
-// Event is one change of the store, told to a handler.
+// Event is one change of the store, as it is delivered to a handler.
 type Event[T any] struct {
-	Type EventType
+	// Type is Added, Updated, Deleted or Resynced.
+	Type ChangeType
 	Key  Key
 	// Version is the store's version at this change.
 	Version Version
-	// Old is the state that the handler saw last; the zero T for Add.
+	// Old is the state that the handler saw last; the zero T for Added.
 	Old T
-	// New is the state now; the zero T for Delete.
+	// New is the current state; the zero T for Deleted.
 	New T
 	// OldUID and NewUID identify the objects behind Old and New, where known.
 	OldUID, NewUID string
-	// Initial marks an Add that is part of what was there when the handler joined.
+	// Initial marks an Added of an object that existed when the handler subscribed.
 	Initial bool
-	// Missed marks a Delete that was not seen but inferred from a later list: Old
-	// is the last state known, perhaps not the last there was.
+	// Missed marks a Deleted that was inferred from a later list because the deletion itself was not received. Old
+	// is then the last known state, which may not be the object's last state.
 	Missed bool
-	// Unchanged marks an Update that brought no other version: the object was listed
-	// again as it was.
+	// Unchanged marks an Updated without another version: a list contained the object as it was.
 	Unchanged bool
-	// Epoch counts how often the source's history had been set back when New, or the
-	// end of Old, was read. The states of one object are in order by Epoch and then by
-	// their own version.
+	// Epoch counts how often the source's history had been set back when New, or the deletion of Old, was read. The
+	// states of one object are ordered by Epoch and then by their own version.
 	//
-	// A state that is given again, by a resync or to a handler that joins late, has the
-	// epoch it was read in. That is an earlier one than the store's where the object
-	// could not be decoded or transformed since: the store keeps the last state that
-	// could be. So the epochs of different objects have no order.
+	// A state that is delivered again, by a resync or to a handler that subscribes late, has the epoch in which it was
+	// read. That is older than the store's epoch if the object could not be decoded or transformed since then: the store
+	// keeps the last state that could. So the epochs of different objects have no order.
 	Epoch uint64
 }

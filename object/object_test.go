@@ -150,12 +150,12 @@ func TestUnknownUIDDiffersFromNothing(t *testing.T) {
 	}
 }
 
-func TestTypesHaveNames(t *testing.T) {
-	if object.ReplaceEnd.String() != "ReplaceEnd" || object.DeltaType(99).String() != "DeltaType(99)" ||
-		object.DeltaType(0).String() != "DeltaType(0)" {
-		t.Error("delta types print their names")
-	}
-	if object.Resynced.String() != "Resynced" || object.EventType(0).String() != "EventType(0)" {
-		t.Error("event types print their names")
+func TestChangeTypesHaveNames(t *testing.T) {
+	for typ, want := range map[object.ChangeType]string{
+		object.Added: "Added", object.ReplaceAbort: "ReplaceAbort", 0: "ChangeType(0)", 99: "ChangeType(99)",
+	} {
+		if got := typ.String(); got != want {
+			t.Errorf("the change type %d is named %q, want %q", uint8(typ), got, want)
+		}
 	}
 }

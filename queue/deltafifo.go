@@ -28,7 +28,7 @@ type Options[T any] struct {
 	// queued counts as known.
 	Known KnownObjects[T]
 	// EmitReplaced makes Replace queue deltas of type Replaced; otherwise they
-	// are Sync, as they were before Replaced existed.
+	// are Resynced, as they were before Replaced existed.
 	EmitReplaced bool
 	// Tombstone makes what a Deleted carries that was not seen but inferred by
 	// Replace. Last is the last state known: the zero T where Known could not
@@ -106,7 +106,7 @@ func (f *DeltaFIFO[T]) Update(obj T) error { return f.put(object.Updated, obj) }
 // then its delete was announced before, by a Replace that no longer had it.
 func (f *DeltaFIFO[T]) Delete(obj T) error { return f.put(object.Deleted, obj) }
 
-func (f *DeltaFIFO[T]) put(kind object.DeltaType, obj T) error {
+func (f *DeltaFIFO[T]) put(kind object.ChangeType, obj T) error {
 	key, err := f.KeyOf(obj)
 	if err != nil {
 		return fmt.Errorf("queue as %s: %w", kind, err)
@@ -198,7 +198,7 @@ func (f *DeltaFIFO[T]) AddIfNotPresent(key string, d Deltas[T]) error {
 		return fmt.Errorf("queue %q again: there are no deltas", key)
 	}
 	for _, one := range d {
-		if one.Type < object.Added || one.Type > object.Sync {
+		if one.Type < object.Added || one.Type > object.Resynced {
 			return fmt.Errorf("queue %q again: a DeltaFIFO has no deltas of type %s", key, one.Type)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Replace says that list is all there is. Each of its objects is queued as
-// Replaced (or Sync, see Options.EmitReplaced); everything else that is queued
+// Replaced (or Resynced, see Options.EmitReplaced); everything else that is queued
 // or known is queued as Deleted. The version is the list's; the queue has no use
 // for it.
 func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
@@ -51,7 +51,7 @@ func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
 		}
 	}
 
-	kind := object.Sync
+	kind := object.Resynced
 	if f.opts.EmitReplaced {
 		kind = object.Replaced
 	}
@@ -75,7 +75,7 @@ func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
 	return nil
 }
 
-// Resync queues every known object as Sync, unless something waits for its key
+// Resync queues every known object as Resynced, unless something waits for its key
 // already: that is newer than what is known.
 func (f *DeltaFIFO[T]) Resync() error {
 	f.mu.Lock()
@@ -93,7 +93,7 @@ func (f *DeltaFIFO[T]) Resync() error {
 			return fmt.Errorf("resync %q: %w", listed, err)
 		}
 		if _, queued := f.waiting[key]; !queued {
-			f.enqueue(key, Delta[T]{object.Sync, obj}, false)
+			f.enqueue(key, Delta[T]{object.Resynced, obj}, false)
 		}
 	}
 	return nil

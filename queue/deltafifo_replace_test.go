@@ -25,7 +25,7 @@ func TestReplaceFindsWhatIsGoneInTheQueueAndAmongTheKnown(t *testing.T) {
 	f = newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Add(Pod{"a", 1}))
 	ok(t, f.Replace([]Pod{{"b", 1}}, "9"))
-	same(t, "by default", popAll(t, f), []string{"a: Added a/1 Deleted a/1", "b: Sync b/1"})
+	same(t, "by default", popAll(t, f), []string{"a: Added a/1 Deleted a/1", "b: Resynced b/1"})
 }
 
 func TestReplaceAfterADeleteKeepsBoth(t *testing.T) {
@@ -73,7 +73,7 @@ func TestResyncGivesEverythingKnownThatIsNotQueued(t *testing.T) {
 	ok(t, f.Update(Pod{"b", 2}))
 	ok(t, f.Resync())
 	ok(t, f.Resync())
-	same(t, "popped", popAll(t, f), []string{"b: Updated b/2", "a: Sync a/1"})
+	same(t, "popped", popAll(t, f), []string{"b: Updated b/2", "a: Resynced a/1"})
 	f = newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Resync())
 	same(t, "without known objects", popAll(t, f), []string(nil))
@@ -94,7 +94,7 @@ func TestTransformSeesEachObjectOnce(t *testing.T) {
 	same(t, "popped", popAll(t, f), []string{
 		"a: Added a/1001 Updated a/1002 Deleted a/1003",
 		"known: Deleted known/-5 Replaced known/1004",
-		"gone: Sync gone/100 Deleted gone/-100",
+		"gone: Resynced gone/100 Deleted gone/-100",
 	})
 }
 

@@ -3,9 +3,9 @@ package queue
 import "github.com/mirador-k8s/mirador/object"
 
 // Delta is one thing that happened to an object: Added, Updated, Deleted,
-// Replaced or Sync.
+// Replaced or Resynced.
 type Delta[T any] struct {
-	Type object.DeltaType
+	Type object.ChangeType
 	// Object is the state after the change; for Deleted, the last one known.
 	Object T
 }

@@ -262,7 +262,7 @@ func (r *Reflector[T]) dropDeltas() {
 	}
 }
 
-func (r *Reflector[T]) mark(t object.DeltaType, v object.Version) {
+func (r *Reflector[T]) mark(t object.ChangeType, v object.Version) {
 	r.deltas = append(r.deltas, object.Delta[T]{Type: t, Item: object.Item[T]{Version: v}, NewEpoch: r.setBack})
 }
 

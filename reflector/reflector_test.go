@@ -164,12 +164,12 @@ func (c *collector) Push(_ context.Context, deltas []object.Delta[string]) error
 }
 
 func put(key, v string) source.Change[string] {
-	return source.Change[string]{Type: source.Put,
+	return source.Change[string]{Type: object.Updated,
 		Item: object.Item[string]{Key: object.Key(key), Version: object.Version(v)}}
 }
 
 func bookmark(v string, end bool) source.Change[string] {
-	return source.Change[string]{Type: source.Bookmark, InitialEnd: end,
+	return source.Change[string]{Type: object.Bookmark, InitialEnd: end,
 		Item: object.Item[string]{Version: object.Version(v)}}
 }
 
@@ -234,7 +234,7 @@ func TestListThenWatchFromItsVersion(t *testing.T) {
 func TestInitialStateComesByTheWatchWhereTheSourceCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{
-			put("a", "3"), {Type: source.Gone, Item: object.Item[string]{Key: "b", Version: "9"}}, bookmark("10",
+			put("a", "3"), {Type: object.Deleted, Item: object.Item[string]{Key: "b", Version: "9"}}, bookmark("10",
 				true), put("a", "11")}}}}
 		r, c, problems := start(t, s, nil)
 		ctx := t.Context()
@@ -568,7 +568,7 @@ func (k slowSink) Push(context.Context, []object.Delta[string]) error {
 
 func TestP14_WhatTheSinkTakesIsNoWordOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		end := source.Change[string]{Type: source.Bookmark, InitialEnd: true, Item: object.Item[string]{Version: "10"}}
+		end := source.Change[string]{Type: object.Bookmark, InitialEnd: true, Item: object.Item[string]{Version: "10"}}
 		s := &script{initialState: true,
 			watches: []reply{{changes: []source.Change[string]{put("a", "9"), end, put("a", "11")}}}}
 		r, err := reflector.New(reflector.Options[string]{Source: s, Sink: slowSink{time.Second}})
@@ -648,7 +648,7 @@ func (w *pulse) Read(buf []source.Change[string]) ([]source.Change[string], erro
 
 func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := source.Change[string]{Type: source.Undecodable, Err: errors.New("half a pod"),
+		bad := source.Change[string]{Type: object.Undecodable, Err: errors.New("half a pod"),
 			Item: object.Item[string]{Key: "ns/bad", Version: "11"}}
 		s := &script{lists: []reply{{version: "10", end: io.EOF}},
 			watches: []reply{{changes: []source.Change[string]{bad, put("a", "12")}}}}
@@ -672,7 +672,7 @@ func TestP12_AnUndecodableObjectIsReportedAndTheStreamGoesOn(t *testing.T) {
 func TestP12_AnUndecodableObjectOfTheInitialStateIsHandedOnAsSuch(t *testing.T) {
 	broken := errors.New("half a pod")
 	s := &script{initialState: true, watches: []reply{{changes: []source.Change[string]{
-		{Type: source.Undecodable, Err: broken, Item: object.Item[string]{Key: "ns/bad", Version: "5"}}, bookmark("10",
+		{Type: object.Undecodable, Err: broken, Item: object.Item[string]{Key: "ns/bad", Version: "5"}}, bookmark("10",
 			true)}}}}
 	var got []object.Delta[string]
 	r, err := reflector.New(reflector.Options[string]{Source: s, Sink: keep{&got}})

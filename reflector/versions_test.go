@@ -16,7 +16,7 @@ func TestVersionsThatAreNoNumbersAdvance(t *testing.T) {
 	for name, trust := range map[string]bool{"versions are compared": false, "versions are taken as they come": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gone := source.Change[string]{Type: source.Gone, Item: object.Item[string]{Key: "a", Version: "rev-d"}}
+				gone := source.Change[string]{Type: object.Deleted, Item: object.Item[string]{Key: "a", Version: "rev-d"}}
 				s := &script{lists: []reply{{version: "rev-a", end: io.EOF}}, watches: []reply{
 					{changes: []source.Change[string]{put("a", "rev-b")}, after: time.Minute, end: io.EOF},
 					{changes: []source.Change[string]{bookmark("rev-c", false)}, after: time.Minute, end: io.EOF},

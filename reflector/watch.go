@@ -77,11 +77,11 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	for i := range changes {
 		c := &changes[i]
 		switch c.Type {
-		case source.Put:
+		case object.Added, object.Updated:
 			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: c.Item})
-		case source.Gone:
+		case object.Deleted:
 			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Deleted, Item: c.Item})
-		case source.Undecodable:
+		case object.Undecodable:
 			// It is there, whatever it is: handed on as an item that does not decode, it
 			// is not taken for deleted.
 			if c.Item.Key == "" {
@@ -91,7 +91,7 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 			err := c.Err
 			c.Item.Decode = func([]byte) (T, error) { var none T; return none, err }
 			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Replaced, Item: c.Item})
-		case source.Bookmark:
+		case object.Bookmark:
 			if !c.InitialEnd {
 				continue
 			}
@@ -235,23 +235,16 @@ func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T], end
 func (r *Reflector[T]) collect(changes []source.Change[T]) (lost error) {
 	for i := range changes {
 		c := &changes[i]
-		d := object.Delta[T]{Type: object.Updated, Item: c.Item}
+		d := object.Delta[T]{Type: c.Type, Item: c.Item}
 		switch c.Type {
-		case source.Put:
-			if c.New {
-				d.Type = object.Added
-			}
-		case source.Gone:
-			d.Type = object.Deleted
-		case source.Bookmark:
-			d.Type = object.Bookmark
+		case object.Bookmark:
 			r.beat.bookmark(r.readAt)
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
 				// Nothing but a history that was set back makes a bookmark go back.
 				r.fresh, r.setBack = true, true
 				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version)
 			}
-		case source.Undecodable:
+		case object.Undecodable:
 			r.undecodable(c)
 			if !c.Item.Version.Ordered() { // it may be half of one
 				continue

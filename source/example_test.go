@@ -34,7 +34,7 @@ func (s *settings) set(key object.Key, value string) {
 	defer s.mu.Unlock()
 	s.version++
 	s.values[key] = value
-	s.history = append(s.history, source.Change[string]{Type: source.Put, Item: object.Item[string]{
+	s.history = append(s.history, source.Change[string]{Type: object.Updated, Item: object.Item[string]{
 		Key: key, Version: object.Version(strconv.Itoa(s.version)), Value: value}})
 	close(s.changed)
 	s.changed = make(chan struct{})

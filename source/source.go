@@ -76,7 +76,7 @@ type ListOptions struct {
 type WatchOptions struct {
 	// Version is where the changes start: the first one is the first after it.
 	Version object.Version
-	// InitialState asks for the state first, as changes of type Put, closed by a
+	// InitialState asks for the state first, as changes of type Added, closed by a
 	// Bookmark with InitialEnd. The state is at Version or later; "" asks for the
 	// newest.
 	InitialState bool
@@ -99,28 +99,13 @@ type Lister[T any] interface {
 	Close() error
 }
 
-// ChangeType says what a Change is.
-type ChangeType uint8
-
-// What can arrive on a watch.
-const (
-	// Put is an object that is new or has changed.
-	Put ChangeType = iota + 1
-	// Gone is an object that was deleted; the item is its last state.
-	Gone
-	// Bookmark has no object: everything up to its version has been told.
-	Bookmark
-	// Undecodable is an object that could not be read. Err says why, and the item
-	// has what could be read of key and version.
-	Undecodable
-)
-
 // Change is one entry of a watch.
 type Change[T any] struct {
-	Type ChangeType
+	// Type is Added, Updated, Deleted, Bookmark or Undecodable.
+	Type object.ChangeType
+	// Item is the object; for Deleted, its last state. A Bookmark has only a Version, and an Undecodable the key and
+	// version as far as they could be read.
 	Item object.Item[T]
-	// New marks a Put that the source says is of a new object.
-	New bool
 	// InitialEnd marks the Bookmark that closes the initial state.
 	InitialEnd bool
 	// Err is why an object is Undecodable.

@@ -144,27 +144,27 @@ func (e *events) closed() error {
 func (e *events) change(c *source.Change[any], event *watch.Event) {
 	if !e.src.plain || reflect.TypeOf(event.Object) != e.src.expected { // else it is what was asked for
 		if err := e.src.unexpected(event); err != nil {
-			*c = source.Change[any]{Type: source.Undecodable, Err: err}
+			*c = source.Change[any]{Type: object.Undecodable, Err: err}
 			return
 		}
 	}
 	switch event.Type {
 	case watch.Modified:
-		c.Type = source.Put
+		c.Type = object.Updated
 	case watch.Added:
-		c.Type, c.New = source.Put, true
+		c.Type = object.Added
 	case watch.Deleted:
-		c.Type = source.Gone
+		c.Type = object.Deleted
 	case watch.Bookmark:
 		*c = e.bookmark(event)
 		return
 	default:
-		c.Type, c.Err = source.Undecodable, fmt.Errorf("there is no watch event of type %q", event.Type)
+		c.Type, c.Err = object.Undecodable, fmt.Errorf("there is no watch event of type %q", event.Type)
 	}
 	e.src.item(&c.Item, event.Object)
 	switch {
-	case !e.unordered || c.Type == source.Undecodable:
-	case c.New:
+	case !e.unordered || c.Type == object.Undecodable:
+	case c.Type == object.Added:
 		c.Item.Version = ""
 	default:
 		e.unordered = false
@@ -175,14 +175,14 @@ func (e *events) bookmark(event *watch.Event) source.Change[any] {
 	e.unordered = false
 	m, err := meta.Accessor(event.Object)
 	if err != nil {
-		return source.Change[any]{Type: source.Undecodable, Err: fmt.Errorf("reading a bookmark: %w", err)}
+		return source.Change[any]{Type: object.Undecodable, Err: fmt.Errorf("reading a bookmark: %w", err)}
 	}
 	end := m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 	if end && e.initial {
 		e.initial, e.src.cutShort = false, 0
 	}
 	return source.Change[any]{
-		Type:       source.Bookmark,
+		Type:       object.Bookmark,
 		Item:       object.Item[any]{Version: object.Version(m.GetResourceVersion())},
 		InitialEnd: end,
 	}

@@ -188,9 +188,9 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		return
 	}
 	switch e.Type {
-	case object.Add:
+	case object.Added:
 		r.handler.OnAdd(e.New.ObjectFor(r.name), e.Initial)
-	case object.Update:
+	case object.Updated:
 		if !e.Unchanged || changed(e) || r.syncing() {
 			if e.Old == nil { // of what was deleted unseen and came back in a backlog there may be none
 				r.handler.OnAdd(e.New.ObjectFor(r.name), false)
@@ -200,7 +200,7 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		}
 	case object.Resynced:
 		r.handler.OnUpdate(e.Old.ObjectFor(r.name), e.New.ObjectFor(r.name))
-	case object.Delete:
+	case object.Deleted:
 		var last any
 		if e.Old != nil {
 			last = e.Old.ObjectFor(r.name)

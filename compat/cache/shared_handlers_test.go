@@ -18,9 +18,9 @@ func TestAHandlerIsNeverCalledWithNothing(t *testing.T) {
 	}}
 	entry := store.NewEntry(object.Item[any]{Key: "a", Version: "1", Value: "now"})
 	for _, e := range []object.Event[*store.Entry[any]]{
-		{Type: object.Update, Key: "a", New: entry},
-		{Type: object.Delete, Key: "a"},
-		{Type: object.Delete, Key: "a", Missed: true},
+		{Type: object.Updated, Key: "a", New: entry},
+		{Type: object.Deleted, Key: "a"},
+		{Type: object.Deleted, Key: "a", Missed: true},
 	} {
 		r.handle(&e)
 	}

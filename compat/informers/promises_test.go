@@ -60,14 +60,14 @@ func (s *subject) AddHandler(_ string, handle func(informertest.Event)) (func() 
 	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			p := obj.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Add, Key: key(p), New: p, Initial: initial})
+			handle(informertest.Event{Type: object.Added, Key: key(p), New: p, Initial: initial})
 		},
 		UpdateFunc: func(old, now any) {
 			p := now.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Update, Key: key(p), Old: old.(*corev1.Pod), New: p})
+			handle(informertest.Event{Type: object.Updated, Key: key(p), Old: old.(*corev1.Pod), New: p})
 		},
 		DeleteFunc: func(obj any) {
-			e := informertest.Event{Type: object.Delete}
+			e := informertest.Event{Type: object.Deleted}
 			if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj, e.Missed = unseen.Obj, true
 			}

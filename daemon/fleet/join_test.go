@@ -80,10 +80,10 @@ func TestAHandlerHearsWhatHappensAndTheLogReplaysIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got := strings.Join(all, ", "); got != "Add a/old, Add a/new" || !one.HasSynced() {
+		if got := strings.Join(all, ", "); got != "Added a/old, Added a/new" || !one.HasSynced() {
 			t.Errorf("the first handler heard %s", got)
 		}
-		if got := strings.Join(later, ", "); got != "Add a/new" {
+		if got := strings.Join(later, ", "); got != "Added a/new" {
 			t.Errorf("the second handler heard %s", got)
 		}
 		since, err := pods.Since(before)

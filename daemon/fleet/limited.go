@@ -132,10 +132,10 @@ func (w *limitedWatch[T]) note(c *source.Change[T]) {
 	switch {
 	case w.state == nil:
 		w.bytes += int64(c.Item.Size)
-		w.quiet = w.quiet || c.Type == source.Bookmark
-	case c.Type == source.Bookmark && c.InitialEnd:
+		w.quiet = w.quiet || c.Type == object.Bookmark
+	case c.Type == object.Bookmark && c.InitialEnd:
 		w.state = nil
-	case c.Type == source.Put, c.Type == source.Undecodable:
+	case c.Type == object.Added, c.Type == object.Updated, c.Type == object.Undecodable:
 		w.state.add(c.Item.Size, c.Item.Encoded)
 	}
 }

@@ -23,7 +23,7 @@ func entry(key object.Key, version int) *fleet.Entry {
 }
 
 func event(key object.Key, version int) *fleet.Event {
-	return &fleet.Event{Type: object.Update, Key: key, Version: object.Version(fmt.Sprint(version)),
+	return &fleet.Event{Type: object.Updated, Key: key, Version: object.Version(fmt.Sprint(version)),
 		Old: entry(key, version-1), New: entry(key, version)}
 }
 
@@ -277,7 +277,7 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 			handle := h.handler("eu", res, nil)
 			for i := range objects {
 				e := event("web/a", i+1)
-				e.Type, e.Old, e.Initial = object.Add, nil, true
+				e.Type, e.Old, e.Initial = object.Added, nil, true
 				handle(e)
 			}
 		})

@@ -45,12 +45,12 @@ func strict[T metav1.Object](l *ledger) func(e object.Event[T]) {
 		key := string(e.Key)
 		last, known := l.alive[key]
 		switch e.Type {
-		case object.Add:
+		case object.Added:
 			if known {
 				l.wrong("P6: %s was added at %s, but is there at %s", key, e.New.GetResourceVersion(), last)
 			}
 			l.alive[key] = e.New.GetResourceVersion()
-		case object.Update:
+		case object.Updated:
 			if !known || e.Old.GetResourceVersion() != last {
 				l.wrong("P3: %s was updated from %s, but told last was %q", key, e.Old.GetResourceVersion(), last)
 			}
@@ -58,7 +58,7 @@ func strict[T metav1.Object](l *ledger) func(e object.Event[T]) {
 				l.wrong("P2: %s went from %s to %s", key, last, e.New.GetResourceVersion())
 			}
 			l.alive[key] = e.New.GetResourceVersion()
-		case object.Delete:
+		case object.Deleted:
 			// It comes with its last state, which has the version of its end.
 			if !known || object.Version(e.Old.GetResourceVersion()).Before(object.Version(last)) {
 				l.wrong("P6: %s was deleted at %s, but told last was %q", key, e.Old.GetResourceVersion(), last)

@@ -224,7 +224,7 @@ func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testi
 	var mu sync.Mutex
 	deleted := map[object.Key]int{}
 	sub := must[*informer.Subscription[*corev1.ConfigMap]](t)(m.Subscribe(informer.HandlerFunc[*corev1.ConfigMap](func(e object.Event[*corev1.ConfigMap]) {
-		if e.Type == object.Delete {
+		if e.Type == object.Deleted {
 			mu.Lock()
 			deleted[e.Key]++
 			mu.Unlock()
@@ -405,7 +405,7 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	must[*informer.Subscription[*corev1.Pod]](t)(m.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Type == object.Delete {
+		if e.Type == object.Deleted {
 			delete(alive, e.Key)
 		} else {
 			alive[e.Key] = e.New.ResourceVersion

@@ -66,14 +66,14 @@ func (s *slow) Handle(e object.Event[*thing]) {
 	defer s.mu.Unlock()
 	had, known := s.view[e.Key]
 	switch {
-	case e.Type == object.Add && known, e.Type != object.Add && !known:
+	case e.Type == object.Added && known, e.Type != object.Added && !known:
 		s.note("%s of %s, which it knew: %v", e.Type, e.Key, known)
-	case e.Type == object.Update && e.Old.version != had:
+	case e.Type == object.Updated && e.Old.version != had:
 		s.note("%s of %s from version %d, but it was told %d last", e.Type, e.Key, e.Old.version, had)
 	case e.New != nil && e.New.version < had:
 		s.note("%s of %s went back from version %d to %d", e.Type, e.Key, had, e.New.version)
 	}
-	if e.Type == object.Delete {
+	if e.Type == object.Deleted {
 		delete(s.view, e.Key)
 		return
 	}

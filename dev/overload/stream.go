@@ -138,9 +138,9 @@ func (s *stream) event() source.Change[*thing] {
 		s.lives[k]++
 	}
 	s.current[k] = s.make(k, s.plan.keys+s.next, time.Now())
-	c := source.Change[*thing]{Type: source.Put, Item: s.item(k)}
+	c := source.Change[*thing]{Type: object.Updated, Item: s.item(k)}
 	if gone {
-		c.Type, s.current[k] = source.Gone, nil
+		c.Type, s.current[k] = object.Deleted, nil
 	}
 	return c
 }

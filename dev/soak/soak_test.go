@@ -61,17 +61,17 @@ func TestASoakThatCannotBeSaysWhy(t *testing.T) {
 
 func TestWitnessNotesWhatDoesNotFit(t *testing.T) {
 	for name, tell := range map[string]func(w *witness){
-		"":           func(w *witness) { w.note(object.Update, "a", "1", "2"); w.note(object.Delete, "a", "3", "") },
-		"knew: true": func(w *witness) { w.note(object.Add, "a", "", "2") },
-		"last":       func(w *witness) { w.note(object.Update, "a", "7", "8") },
-		"back":       func(w *witness) { w.note(object.Update, "a", "1", "5"); w.note(object.Update, "a", "5", "4") },
+		"":           func(w *witness) { w.note(object.Updated, "a", "1", "2"); w.note(object.Deleted, "a", "3", "") },
+		"knew: true": func(w *witness) { w.note(object.Added, "a", "", "2") },
+		"last":       func(w *witness) { w.note(object.Updated, "a", "7", "8") },
+		"back":       func(w *witness) { w.note(object.Updated, "a", "1", "5"); w.note(object.Updated, "a", "5", "4") },
 		"knew: false": func(w *witness) {
-			w.note(object.Delete, "a", "1", "")
-			w.note(object.Delete, "a", "1", "")
+			w.note(object.Deleted, "a", "1", "")
+			w.note(object.Deleted, "a", "1", "")
 		},
 	} {
 		w := newWitness(0)
-		w.note(object.Add, "a", "", "1")
+		w.note(object.Added, "a", "", "1")
 		tell(w)
 		if _, odd := w.sums(); (odd == "") != (name == "") || !strings.Contains(odd, name) {
 			t.Errorf("%q: noted %q", name, odd)

@@ -62,20 +62,20 @@ func (w *witness) handleEntry(e *object.Event[*store.Entry[*corev1.Pod]]) {
 	w.note(e.Type, e.Key, before, now)
 }
 
-func (w *witness) note(what object.EventType, key object.Key, before, now object.Version) {
+func (w *witness) note(what object.ChangeType, key object.Key, before, now object.Version) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	had, known := w.view[key]
 	switch {
 	case w.odd != "":
-	case what == object.Add && known, what != object.Add && !known:
+	case what == object.Added && known, what != object.Added && !known:
 		w.odd = fmt.Sprintf("%s of %s, which it knew: %v", what, key, known)
-	case what == object.Update && before != had:
+	case what == object.Updated && before != had:
 		w.odd = fmt.Sprintf("%s of %s from version %s, but it was told %s last", what, key, before, had)
-	case what == object.Update && now.Before(had):
+	case what == object.Updated && now.Before(had):
 		w.odd = fmt.Sprintf("%s of %s goes back from version %s to %s", what, key, had, now)
 	}
-	if what == object.Delete {
+	if what == object.Deleted {
 		delete(w.view, key)
 		return
 	}

@@ -30,7 +30,7 @@ func Typed(out io.Writer) error {
 	fmt.Fprintln(out, df.List())
 	df.Close()
 
-	callbacks := map[object.DeltaType]string{
+	callbacks := map[object.ChangeType]string{
 		object.Added: "执行新增回调", object.Updated: "执行更新回调", object.Deleted: "执行删除回调",
 	}
 	for {

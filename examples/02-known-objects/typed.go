@@ -24,7 +24,7 @@ func (p pods) GetByKey(key string) (*v1.Pod, bool, error) {
 	return pod, ok, nil
 }
 
-// Typed is the same on the typed queue. What it saves: a delete that nobody saw is
+// Typed is the same on the typed queue. What it saves: a deletion that was missed is
 // a pod like any other, so there is nothing to unwrap, and a lister of the wrong
 // shape or type does not compile.
 func Typed(out io.Writer) error {
@@ -40,7 +40,11 @@ func Typed(out io.Writer) error {
 		for len(fifo.ListKeys()) > 0 {
 			_, err := fifo.Pop(func(key string, deltas queue.Deltas[*v1.Pod], isInInitialList bool) error {
 				for _, d := range deltas {
-					fmt.Fprintln(out, " ", d.Type, ":", d.Object.Name)
+					title := d.Type.String()
+					if d.Type == object.Resynced { // client-go calls it Sync
+						title = "Sync"
+					}
+					fmt.Fprintln(out, " ", title, ":", d.Object.Name)
 					if d.Type == object.Deleted {
 						delete(known, key)
 					}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 	"github.com/mirador-k8s/mirador/source/kube"
 )
@@ -29,12 +30,12 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	for err == nil {
 		changes, err = watch.Read(changes[:0])
 		for _, c := range changes {
-			switch {
-			case c.Type == source.Put && c.New:
+			switch c.Type {
+			case object.Added:
 				show(out, "ADDED", c)
-			case c.Type == source.Put:
+			case object.Updated:
 				show(out, "MODIFIED", c)
-			case c.Type == source.Gone:
+			case object.Deleted:
 				show(out, "DELETED", c)
 			}
 		}

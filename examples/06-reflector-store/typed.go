@@ -29,11 +29,11 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 		switch {
 		case e.Initial:
 			fmt.Fprintln(out, "Sync :", e.New.Name, ":", e.New.Status.Phase)
-		case e.Type == object.Add:
+		case e.Type == object.Added:
 			fmt.Fprintln(out, "Added :", e.New.Name, ":", e.New.Status.Phase)
-		case e.Type == object.Update:
+		case e.Type == object.Updated:
 			fmt.Fprintln(out, "Updated :", e.New.Name, ":", e.New.Status.Phase)
-		case e.Type == object.Delete:
+		case e.Type == object.Deleted:
 			fmt.Fprintln(out, "Deleted :", e.Old.Name, ":", e.Old.Status.Phase)
 		}
 	}))

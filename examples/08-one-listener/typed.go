@@ -46,7 +46,7 @@ func Run(out io.Writer) error {
 	var pod *v1.Pod
 	for count := range 3 {
 		pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod%d", count)}}
-		publish(object.Event[*v1.Pod]{Type: object.Add, Key: object.Key(pod.Name), New: pod, Initial: true})
+		publish(object.Event[*v1.Pod]{Type: object.Added, Key: object.Key(pod.Name), New: pod, Initial: true})
 	}
 	// Publishing waits for nobody. To wait is a matter of its own: the handler has
 	// synced when it was called with everything up to the mark.
@@ -54,8 +54,8 @@ func Run(out io.Writer) error {
 	<-listener.Synced()
 	fmt.Fprintln(out, "synced")
 
-	publish(object.Event[*v1.Pod]{Type: object.Update, Key: object.Key(pod.Name), Old: pod, New: pod})
-	publish(object.Event[*v1.Pod]{Type: object.Delete, Key: object.Key(pod.Name), Old: pod})
+	publish(object.Event[*v1.Pod]{Type: object.Updated, Key: object.Key(pod.Name), Old: pod, New: pod})
+	publish(object.Event[*v1.Pod]{Type: object.Deleted, Key: object.Key(pod.Name), Old: pod})
 	<-gone
 	return stream.Stop(context.Background())
 }

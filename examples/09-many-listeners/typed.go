@@ -63,7 +63,7 @@ func (msi *MySharedInformer) add(pod *v1.Pod) {
 	defer msi.mu.Unlock()
 	msi.seq++
 	msi.pods = append(msi.pods, pod)
-	msi.processor.Publish(msi.seq, []object.Event[*v1.Pod]{{Type: object.Add, Key: object.Key(pod.Name), New: pod}})
+	msi.processor.Publish(msi.seq, []object.Event[*v1.Pod]{{Type: object.Added, Key: object.Key(pod.Name), New: pod}})
 }
 
 // Run is the original program on package fanout.

@@ -64,11 +64,11 @@ func (msi *MySharedInformer) AsInTheOriginal() *MySharedInformer {
 func (msi *MySharedInformer) AddEventHandler(handler cache.ResourceEventHandler) error {
 	_, err := msi.processor.Join(fanout.HandlerOptions[any]{Handle: func(e object.Event[any]) {
 		switch e.Type {
-		case object.Add:
+		case object.Added:
 			handler.OnAdd(e.New, e.Initial)
-		case object.Update:
+		case object.Updated:
 			handler.OnUpdate(e.Old, e.New)
-		case object.Delete:
+		case object.Deleted:
 			handler.OnDelete(e.Old)
 		}
 	}})
@@ -101,11 +101,11 @@ func (msi *MySharedInformer) process(delta cache.Delta, isInInitialList bool) {
 	switch delta.Type {
 	case cache.Sync, cache.Added:
 		msi.store.Add(delta.Object)
-		msi.distribute(object.Event[any]{Type: object.Add, New: delta.Object, Initial: isInInitialList})
+		msi.distribute(object.Event[any]{Type: object.Added, New: delta.Object, Initial: isInInitialList})
 	case cache.Updated:
 		if old, exists, err := msi.store.Get(delta.Object); msi.found(exists, err) {
 			msi.store.Update(delta.Object)
-			msi.distribute(object.Event[any]{Type: object.Update, Old: old, New: delta.Object})
+			msi.distribute(object.Event[any]{Type: object.Updated, Old: old, New: delta.Object})
 		}
 	case cache.Deleted:
 		msi.store.Delete(delta.Object)
@@ -113,7 +113,7 @@ func (msi *MySharedInformer) process(delta cache.Delta, isInInitialList bool) {
 		if gone, ok := last.(cache.DeletedFinalStateUnknown); ok {
 			last = gone.Obj
 		}
-		msi.distribute(object.Event[any]{Type: object.Delete, Old: last})
+		msi.distribute(object.Event[any]{Type: object.Deleted, Old: last})
 	}
 }
 

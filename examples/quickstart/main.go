@@ -76,13 +76,13 @@ type printer struct {
 
 func (p *printer) handle(e object.Event[*corev1.Pod]) {
 	switch e.Type {
-	case object.Add:
+	case object.Added:
 		p.line("appears", "", phase(e.New), e.New)
-	case object.Update:
+	case object.Updated:
 		if was, is := phase(e.Old), phase(e.New); was != is {
 			p.line("changes", was, is, e.New)
 		}
-	case object.Delete:
+	case object.Deleted:
 		p.line("is gone", phase(e.Old), "", e.Old)
 	}
 }

@@ -54,14 +54,14 @@ func (s *stock) AddHandler(_ string, handle func(informertest.Event)) (func() bo
 	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
 			p := o.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Add, Key: keyOf(p), New: p, Initial: initial})
+			handle(informertest.Event{Type: object.Added, Key: keyOf(p), New: p, Initial: initial})
 		},
 		UpdateFunc: func(old, now any) {
 			p := now.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Update, Key: keyOf(p), Old: old.(*corev1.Pod), New: p})
+			handle(informertest.Event{Type: object.Updated, Key: keyOf(p), Old: old.(*corev1.Pod), New: p})
 		},
 		DeleteFunc: func(o any) {
-			e := informertest.Event{Type: object.Delete}
+			e := informertest.Event{Type: object.Deleted}
 			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o, e.Missed = unseen.Obj, true
 			}

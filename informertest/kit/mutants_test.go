@@ -82,7 +82,7 @@ var mutants = map[string]struct {
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				return func(e informertest.Event) {
 					handle(e)
-					if e.Type == object.Update {
+					if e.Type == object.Updated {
 						e.Old, e.New = e.New, e.Old
 						handle(e)
 					}
@@ -120,7 +120,7 @@ var mutants = map[string]struct {
 		func(m *mutant, _ *kit.Setup) {
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
 				return func(e informertest.Event) {
-					if e.Type != object.Delete {
+					if e.Type != object.Deleted {
 						handle(e)
 					}
 				}
@@ -147,7 +147,7 @@ var mutants = map[string]struct {
 				return handle
 			}
 			m.ended = func() {
-				time.AfterFunc(time.Minute, func() { last(informertest.Event{Type: object.Delete, Key: "default/pod-0002"}) })
+				time.AfterFunc(time.Minute, func() { last(informertest.Event{Type: object.Deleted, Key: "default/pod-0002"}) })
 			}
 		}},
 	"asks every second": {

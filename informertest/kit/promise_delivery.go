@@ -36,7 +36,7 @@ func initialDelivery() []promise {
 			k.errorf("synced before the last initial event was handled")
 		}
 		for _, e := range rec.all() {
-			if e.Type != object.Add || !e.Initial {
+			if e.Type != object.Added || !e.Initial {
 				k.errorf("%s of %s, initial %v, among what was there at first", e.Type, e.Key, e.Initial)
 			}
 		}
@@ -104,11 +104,11 @@ func deletes() []promise {
 			})
 			k.converges(s, 10*time.Minute)
 			synctest.Wait()
-			var got []object.EventType
+			var got []object.ChangeType
 			for _, e := range rec.of(keyOf("a")) {
 				got = append(got, e.Type)
 			}
-			if want := []object.EventType{object.Add, object.Delete, object.Add}; !slices.Equal(got, want) {
+			if want := []object.ChangeType{object.Added, object.Deleted, object.Added}; !slices.Equal(got, want) {
 				k.errorf("told %v, want %v", got, want)
 			}
 		}},
@@ -116,7 +116,7 @@ func deletes() []promise {
 }
 
 func deletions(r *recorder, name string) []informertest.Event {
-	return slices.DeleteFunc(r.of(keyOf(name)), func(e informertest.Event) bool { return e.Type != object.Delete })
+	return slices.DeleteFunc(r.of(keyOf(name)), func(e informertest.Event) bool { return e.Type != object.Deleted })
 }
 
 // isolation is P7: one handler's trouble is its own.

@@ -124,7 +124,7 @@ func orders() []promise {
 func steps(r *recorder) []string {
 	var out []string
 	for _, e := range r.all() {
-		if e.Type == object.Delete {
+		if e.Type == object.Deleted {
 			out = append(out, string(e.Key)+" gone")
 		} else {
 			out = append(out, string(e.Key)+" at "+string(versionIn(e.New)))
@@ -146,7 +146,7 @@ func subsequence(part, whole []string) bool {
 func (k *kit) checkOld(r *recorder) {
 	seen := map[object.Key]object.Version{}
 	for _, e := range r.all() {
-		if e.Type == object.Update && versionIn(e.Old) != seen[e.Key] {
+		if e.Type == object.Updated && versionIn(e.Old) != seen[e.Key] {
 			k.errorf("%s: the update's old state is %s, the handler saw %s last", e.Key, versionIn(e.Old), seen[e.Key])
 		}
 		seen[e.Key] = versionIn(e.New)

@@ -199,10 +199,10 @@ func check[T any](t *testing.T, noted *tape, open func(ns string) form[T], apiVe
 	}
 	var initial []object.Item[T]
 	for _, c := range await(func(c source.Change[T]) bool { return c.InitialEnd }) {
-		if c.Type == source.Put {
+		if c.Type == object.Added {
 			wantKind(c.Item)
 			initial = append(initial, c.Item)
-		} else if c.Type != source.Bookmark || c.Item.Version.Before(version) {
+		} else if c.Type != object.Bookmark || c.Item.Version.Before(version) {
 			t.Errorf("in the initial state: %+v", c)
 		}
 	}
@@ -211,22 +211,22 @@ func check[T any](t *testing.T, noted *tape, open func(ns string) form[T], apiVe
 	}
 
 	key := object.NewKey(ns, "d")
-	step := func(what source.ChangeType, isNew bool, args ...string) {
+	step := func(what object.ChangeType, args ...string) {
 		t.Helper()
 		cluster.Kubectl(t, append(args, "-n", ns)...)
 		for _, c := range await(func(c source.Change[T]) bool { return c.Item.Key == key }) {
-			if c.Type == source.Bookmark {
+			if c.Type == object.Bookmark {
 				continue
 			}
-			if c.Type != what || c.New != isNew {
+			if c.Type != what {
 				t.Errorf("%v: got %+v", args, c)
 			}
 			wantKind(c.Item)
 		}
 	}
-	step(source.Put, true, "create", "configmap", "d", "--from-literal=n=d")
-	step(source.Put, false, "label", "configmap", "d", "x=y")
-	step(source.Gone, false, "delete", "configmap", "d", "--wait=false")
+	step(object.Added, "create", "configmap", "d", "--from-literal=n=d")
+	step(object.Updated, "label", "configmap", "d", "x=y")
+	step(object.Deleted, "delete", "configmap", "d", "--wait=false")
 
 	noted.mu.Lock()
 	defer noted.mu.Unlock()

@@ -96,18 +96,18 @@ func ExampleRaw() {
 	}
 	for _, c := range changes {
 		switch c.Type {
-		case source.Put:
-			fmt.Println("put", c.Item.Key, string(c.Item.Encoded))
-		case source.Gone:
-			fmt.Println("gone", c.Item.Key, "at", c.Item.Version)
-		case source.Bookmark:
+		case object.Added, object.Updated:
+			fmt.Println(c.Type, c.Item.Key, string(c.Item.Encoded))
+		case object.Deleted:
+			fmt.Println(c.Type, c.Item.Key, "at", c.Item.Version)
+		case object.Bookmark:
 			fmt.Println("the state is complete:", c.InitialEnd, "at", c.Item.Version)
 		}
 	}
 	fmt.Println(err)
 	// Output:
-	// put web/front {"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"7"}}
+	// Added web/front {"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"7"}}
 	// the state is complete: true at 9
-	// gone web/front at 12
+	// Deleted web/front at 12
 	// EOF
 }

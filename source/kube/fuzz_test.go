@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 )
 
@@ -85,19 +86,19 @@ func fuzzWatch(f *testing.F, enc encoding) {
 			changes, err := watchAll(t, s, source.WatchOptions{})
 			for _, c := range changes {
 				switch c.Type {
-				case source.Put, source.Gone:
+				case object.Added, object.Updated, object.Deleted:
 					p, err := c.Item.Object()
-					if err != nil && c.Type == source.Gone && c.Item.Key != "" {
+					if err != nil && c.Type == object.Deleted && c.Item.Key != "" {
 						continue // it is gone, whatever its last state was
 					}
 					if err != nil || c.Item.Key == "" || p == nil || p.Kind != "Pod" {
 						t.Fatalf("decoded to %+v, %v", c, err)
 					}
-				case source.Bookmark:
+				case object.Bookmark:
 					if c.Item.Version == "" {
 						t.Fatal("a bookmark without a version")
 					}
-				case source.Undecodable:
+				case object.Undecodable:
 					if c.Err == nil {
 						t.Fatal("undecodable without a reason")
 					}

@@ -208,7 +208,7 @@ func FuzzWatchJSONAsPeer(f *testing.F)     { fuzzWatchPeer(f, encodings[1]) }
 func brief(changes []source.Change[*corev1.Pod]) []any {
 	out := []any{}
 	for _, c := range changes {
-		out = append(out, c.Type, c.New, c.InitialEnd, c.Item.Key, c.Item.Version, c.Item.UID, c.Item.Value)
+		out = append(out, c.Type, c.InitialEnd, c.Item.Key, c.Item.Version, c.Item.UID, c.Item.Value)
 	}
 	return out
 }
@@ -230,16 +230,16 @@ func sameWatchAsPeer(t *testing.T, enc encoding, b []byte, got []source.Change[*
 			return
 		}
 		p, ok := obj.(*corev1.Pod)
-		if !ok || got[i].Type == source.Undecodable || got[i].Item.Decode != nil {
+		if !ok || got[i].Type == object.Undecodable || got[i].Item.Decode != nil {
 			continue
 		}
 		switch {
-		case got[i].Type == source.Bookmark:
+		case got[i].Type == object.Bookmark:
 			m, err := meta.Accessor(obj)
 			if what != watch.Bookmark || err != nil || m.GetResourceVersion() != string(got[i].Item.Version) {
 				t.Fatalf("event %d is a bookmark at %s; client-go: %s of %+v", i, got[i].Item.Version, what, obj)
 			}
-		case (got[i].Type == source.Gone) != (what == watch.Deleted) || got[i].New != (what == watch.Added):
+		case (got[i].Type == object.Deleted) != (what == watch.Deleted) || (got[i].Type == object.Added) != (what == watch.Added):
 			t.Fatalf("event %d is %+v; client-go: %s", i, got[i], what)
 		default:
 			samePod(t, got[i].Item.Value, p)

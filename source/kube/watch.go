@@ -110,15 +110,18 @@ func (w *watcher[T]) change(e event) (source.Change[T], error) {
 	case eventBookmark:
 		return w.bookmark(e), nil
 	}
-	change := source.Change[T]{Type: source.Put, New: e.what == eventAdded}
+	var change source.Change[T]
 	err := e.err
 	if err == nil {
 		change.Item, err = w.decode(e.typeMeta, e.object)
 	}
 	switch e.what {
-	case eventAdded, eventModified:
+	case eventAdded:
+		change.Type = object.Added
+	case eventModified:
+		change.Type = object.Updated
 	case eventDeleted:
-		change.Type = source.Gone
+		change.Type = object.Deleted
 	default:
 		err = errors.Join(fmt.Errorf("unknown event %q", e.what), err)
 	}
@@ -140,7 +143,7 @@ func (w *watcher[T]) change(e event) (source.Change[T], error) {
 // undecodable keeps the name of an object, and nothing of its content.
 func (w *watcher[T]) undecodable(item object.Item[T], err error) source.Change[T] {
 	return source.Change[T]{
-		Type: source.Undecodable,
+		Type: object.Undecodable,
 		Item: object.Item[T]{Key: item.Key, Version: item.Version, UID: item.UID},
 		Err:  fmt.Errorf("%s: decode %q: %w", w.what(), item.Key, err),
 	}
@@ -158,7 +161,7 @@ func (w *watcher[T]) bookmark(e event) source.Change[T] {
 		return w.undecodable(object.Item[T]{}, err)
 	}
 	return source.Change[T]{
-		Type:       source.Bookmark,
+		Type:       object.Bookmark,
 		Item:       object.Item[T]{Version: object.Version(meta.ResourceVersion)},
 		InitialEnd: meta.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 )
 
@@ -40,22 +41,21 @@ func TestWatchGivesEveryKindOfEventInBothEncodings(t *testing.T) {
 				t.Fatalf("ended with %v", err)
 			}
 			type brief struct {
-				what    source.ChangeType
+				what    object.ChangeType
 				key     string
 				version string
-				isNew   bool
 				end     bool
 			}
 			var got []brief
 			for _, c := range changes {
-				got = append(got, brief{c.Type, string(c.Item.Key), string(c.Item.Version), c.New, c.InitialEnd})
+				got = append(got, brief{c.Type, string(c.Item.Key), string(c.Item.Version), c.InitialEnd})
 			}
 			want := []brief{
-				{source.Put, "web/a", "7", true, false},
-				{source.Bookmark, "", "8", false, true},
-				{source.Put, "web/a", "9", false, false},
-				{source.Bookmark, "", "10", false, false},
-				{source.Gone, "web/a", "11", false, false},
+				{object.Added, "web/a", "7", false},
+				{object.Bookmark, "", "8", true},
+				{object.Updated, "web/a", "9", false},
+				{object.Bookmark, "", "10", false},
+				{object.Deleted, "web/a", "11", false},
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
@@ -221,7 +221,7 @@ func TestP12_UndecodableObjectDoesNotEndTheWatch(t *testing.T) {
 			if err != io.EOF || len(changes) != 2 {
 				t.Fatalf("%d changes, %v", len(changes), err)
 			}
-			if u := changes[0]; u.Type != source.Undecodable || u.Err == nil || string(u.Item.Key) != c.want ||
+			if u := changes[0]; u.Type != object.Undecodable || u.Err == nil || string(u.Item.Key) != c.want ||
 				u.Item.Value != nil {
 				t.Errorf("got %+v, want Undecodable %q", u, c.want)
 			}
@@ -321,7 +321,7 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 	if err != io.EOF || len(changes) != 1 {
 		t.Fatalf("got %+v, %v", changes, err)
 	}
-	if c := changes[0]; c.Type != source.Gone || c.Item.Key != "web/b" || c.Item.Version != "9" {
+	if c := changes[0]; c.Type != object.Deleted || c.Item.Key != "web/b" || c.Item.Version != "9" {
 		t.Errorf("got %+v", c)
 	}
 	if _, err := changes[0].Item.Object(); err == nil {

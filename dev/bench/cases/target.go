@@ -100,7 +100,7 @@ type own struct {
 
 func (o *own) handle(update func(*corev1.Pod)) error {
 	h, err := o.SubscribeEntries(func(e *object.Event[*store.Entry[*corev1.Pod]]) {
-		if e.Type == object.Update {
+		if e.Type == object.Updated {
 			update(e.New.Object())
 		}
 	}, informer.MaxBacklog(-1)) // client-go keeps every event
@@ -112,7 +112,7 @@ func (o *own) handle(update func(*corev1.Pod)) error {
 
 func (o *own) join(add func(*corev1.Pod)) error {
 	_, err := o.SubscribeEntries(func(e *object.Event[*store.Entry[*corev1.Pod]]) {
-		if e.Type == object.Add {
+		if e.Type == object.Added {
 			add(e.New.Object())
 		}
 	}, informer.MaxBacklog(-1))

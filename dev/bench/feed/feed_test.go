@@ -90,7 +90,7 @@ func readState(t *testing.T, src source.Source[*corev1.Pod]) (pods int) {
 			t.Fatal(err)
 		}
 		for _, c := range changes {
-			if c.Type == source.Bookmark {
+			if c.Type == object.Bookmark {
 				return pods
 			}
 			pods++
@@ -128,7 +128,7 @@ func TestChangesComeAfterTheState(t *testing.T) {
 			versions, last = append(versions, c.Item.Version), c
 		}
 	}
-	if last.Type != source.Put || last.Item.Key != object.Key(set.Key(1)) || !versions[2].Before(versions[3]) ||
+	if last.Type != object.Updated || last.Item.Key != object.Key(set.Key(1)) || !versions[2].Before(versions[3]) ||
 		!versions[3].Before(versions[4]) {
 		t.Errorf("the last of %v is a %v of %s", versions, last.Type, last.Item.Key)
 	}

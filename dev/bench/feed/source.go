@@ -78,7 +78,7 @@ func (w *watcher) Read(buf []source.Change[*corev1.Pod]) ([]source.Change[*corev
 			w.name(buf[start:])
 			return buf, &source.Error{Reason: source.Expired, Err: apierrors.FromObject(e.Object)}
 		}
-		buf = append(buf, source.Change[*corev1.Pod]{Type: source.Put,
+		buf = append(buf, source.Change[*corev1.Pod]{Type: object.Updated,
 			Item: object.Item[*corev1.Pod]{Value: e.Object.(*corev1.Pod)}})
 		if n%together == 0 {
 			w.name(buf[start:])
