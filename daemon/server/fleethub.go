@@ -334,7 +334,9 @@ func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
 	return nil
 }
 
-// get finds the hub of a resource, or makes it and has it follow every cluster.
+// get returns the hub of a resource, or makes one that follows the resource in every cluster. If no cluster has the
+// resource, the hub has ended and is not kept: clients may ask for any number of resources that do not exist, and a
+// watch that joins such a hub, because a cluster has served the resource since, ends at once and is opened again.
 func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *fleetHub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -343,11 +345,17 @@ func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *flee
 		return h
 	}
 	h = newFleetHub(&hs.seq)
+	known := false
 	for _, c := range fl.Clusters() {
 		if res, ok := c.Resource(gvr); ok {
-			// Of a member that is not synced nobody has seen anything: what it brings is told.
-			h.admit(c.Name(), res, !res.Synced()) // one that is just ending is none to follow
+			known = true
+			// No client has seen an object of a member that is not synced, so its objects are sent as additions.
+			h.admit(c.Name(), res, !res.Synced()) // fails only for a resource that is stopping
 		}
+	}
+	if !known {
+		h.close()
+		return h
 	}
 	if hs.all == nil {
 		hs.all = map[schema.GroupVersionResource]*fleetHub{}

@@ -150,6 +150,25 @@ func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
 	}
 }
 
+func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
+	s := newInside(t)
+	for _, path := range []string{"/api/v1/chairs", "/apis/example.com/v1/tables", "/apis/example.com/v2/tables?watch=true"} {
+		resp, err := http.Get(s.url + "/fleet" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: status %d, want 404", path, resp.StatusCode)
+		}
+	}
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	if len(s.all.all) != 0 {
+		t.Errorf("%d hubs are kept for resources that no cluster has", len(s.all.all))
+	}
+}
+
 // ending is an event as far as it matters here.
 type ending struct {
 	Type   string
