@@ -104,6 +104,7 @@ func (f *feed) push(c *change) {
 		return
 	case len(f.waiting) >= maxWaiting || len(f.waiting) > 0 && f.bytes+c.size() > maxWaitingBytes:
 		f.err, f.waiting, f.bytes = errTooSlow, nil, 0
+		f.makeRoom()
 	default:
 		f.waiting = append(f.waiting, c)
 		f.bytes += c.size()

@@ -113,6 +113,23 @@ func TestFeedSignalsItsEndAfterTheLastWaitingChange(t *testing.T) {
 	}
 }
 
+func TestNothingWaitsForRoomInAFeedThatWasTooSlow(t *testing.T) {
+	f := feeds{}.add(watchScope{})
+	for range maxWaiting {
+		f.push(&change{})
+	}
+	room, full := f.full()
+	if !full {
+		t.Fatal("a feed with as many changes as may wait is not full")
+	}
+	f.push(&change{})
+	select {
+	case <-room:
+	default:
+		t.Error("a handler still waits for room in a feed that has ended")
+	}
+}
+
 func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
