@@ -202,12 +202,7 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
 	if t.fleet {
-		// A namespace that is none of the fleet's, such as the "default" of a kubeconfig, stands for all of them.
-		if cluster, own, ok := ofFleetNamespace(namespace); ok {
-			at.cluster, at.namespace = cluster, own
-		} else {
-			at.namespace = ""
-		}
+		at = s.reviewed(at)
 	}
 	allowed := map[schema.GroupResource][]string{}
 	for _, c := range s.clustersOf(&at) {

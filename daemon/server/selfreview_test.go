@@ -140,7 +140,7 @@ func (s *small) tellsWhoAndWhat(t *testing.T) {
 				!slices.Contains(who.Status.UserInfo.Groups, "system:unauthenticated") {
 				t.Errorf("%s as %s: who: %+v, %v", path, content, who, err)
 			}
-			for _, namespace := range []string{"default", "eu.web"} {
+			for _, namespace := range []string{"default", "eu.web", "asia.web"} {
 				ask := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 				may, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), ask, metav1.CreateOptions{})
 				if err != nil || may.Status.Incomplete {
