@@ -18,9 +18,6 @@ func writeObject(w http.ResponseWriter, r *http.Request, body []byte) error {
 		}
 		body = out.Bytes()
 	}
-	if r.Method == http.MethodHead {
-		body = nil
-	}
 	writeBody(w, http.StatusOK, jsonType, body)
 	return nil
 }

@@ -169,6 +169,26 @@ func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 	}
 }
 
+func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
+	s := newInside(t)
+	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/pods"} {
+		head, err := http.Head(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.Body.Close()
+		get, err := http.Get(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get.Body.Close()
+		if head.StatusCode != http.StatusOK || head.ContentLength != get.ContentLength || get.ContentLength <= 0 {
+			t.Errorf("HEAD %s: status %d, length %d; GET has length %d", path, head.StatusCode, head.ContentLength,
+				get.ContentLength)
+		}
+	}
+}
+
 // ending is an event as far as it matters here.
 type ending struct {
 	Type   string
