@@ -12,8 +12,8 @@ import (
 // get answers with one object.
 func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
 	at := v.places[0]
-	if !req.fleet && !req.fromNow() {
-		if err := waitVersion(req.context(), at.res, object.Version(req.ResourceVersion)); err != nil {
+	if !req.fromNow() {
+		if err := s.waitFresh(req, v); err != nil {
 			return err
 		}
 	}

@@ -189,6 +189,23 @@ func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
 	}
 }
 
+func TestGetWaitsForTheVersionItNamesOnBothViews(t *testing.T) {
+	s := newInside(t)
+	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/namespaces/eu.web/pods/a"} {
+		for version, want := range map[string]int{"0": http.StatusOK, "1": http.StatusOK, "x": http.StatusBadRequest,
+			"9999999999999999999": http.StatusGatewayTimeout} {
+			resp, err := http.Get(s.url + path + "?resourceVersion=" + version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s at version %s: status %d, want %d", path, version, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
 // ending is an event as far as it matters here.
 type ending struct {
 	Type   string
