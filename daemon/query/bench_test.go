@@ -66,7 +66,8 @@ func BenchmarkScan10k(b *testing.B) {
 
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
-		if _, err := compile("spec.containers.exists(c, c.image.endsWith(':latest')) && metadata.labels.app == 'web'"); err != nil {
+		_, err := compile("spec.containers.exists(c, c.image.endsWith(':latest')) && metadata.labels.app == 'web'")
+		if err != nil {
 			b.Fatal(err)
 		}
 	}

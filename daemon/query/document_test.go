@@ -17,7 +17,8 @@ import (
 
 func TestLookupFindsWhatIsThere(t *testing.T) {
 	const raw = ` {"a":1, "b":{"c":[{"d":"x"},{"d":"y\n\u00e4"}],"e":null,"f":-2.5e3,"g":9223372036854775808},
-		"b2":"text","t":true,"n":{"x":{"y":{"z":7}}},"m\u0065":{"ke\u0079":"esc"},"a":2,"dup":{"x":1},"dup":{"y":{"q":1,"q":2}}} `
+		"b2":"text","t":true,"n":{"x":{"y":{"z":7}}},"m\u0065":{"ke\u0079":"esc"},"a":2,
+		"dup":{"x":1},"dup":{"y":{"q":1,"q":2}}} `
 	d := NewDoc([]byte(raw))
 	for _, c := range []struct {
 		path string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mirador-k8s/mirador/daemon/query"
 	"github.com/mirador-k8s/mirador/object"
@@ -79,7 +80,8 @@ func Example() {
 }
 
 func ExampleDoc() {
-	doc := query.NewDoc([]byte(`{"metadata":{"labels":{"app.kubernetes.io/name":"shop"}},"spec":{"containers":[{"image":"shop:1.2"}]}}`))
+	doc := query.NewDoc([]byte(`{"metadata":{"labels":{"app.kubernetes.io/name":"shop"}},` +
+		`"spec":{"containers":[{"image":"shop:1.2"}]}}`))
 	for _, text := range []string{"spec.containers[0].image", "metadata.labels['app.kubernetes.io/name']",
 		`.metadata.labels.app\.kubernetes\.io/name`, "{.spec.nodeName}"} {
 		path, err := query.ParsePath(text)
@@ -142,8 +144,13 @@ func ExampleRules() {
 
 	req.Namespace = ""
 	_, err = engine.List(context.Background(), req, fleet())
-	fmt.Println(errors.Is(err, query.ErrForbidden), err)
+	problem, advice, _ := strings.Cut(err.Error(), "; ")
+	fmt.Println(errors.Is(err, query.ErrForbidden))
+	fmt.Println(problem)
+	fmt.Println(advice)
 	// Output:
 	// pods in web: 3
-	// true list pods: user "ann" may not list pods in all namespaces of cluster "eu": forbidden; ask for less, or for the right to it
+	// true
+	// list pods: user "ann" may not list pods in all namespaces of cluster "eu": forbidden
+	// ask for less, or for the right to it
 }

@@ -14,7 +14,8 @@ import (
 )
 
 func TestFieldSelectorsTakeAnyPath(t *testing.T) {
-	const raw = `{"metadata":{"name":"in-the-object","labels":{"a.b/c":"v"}},"spec":{"nodeName":"n1","replicas":3,"ratio":1.50,"paused":true,
+	const raw = `{"metadata":{"name":"in-the-object","labels":{"a.b/c":"v"}},
+		"spec":{"nodeName":"n1","replicas":3,"ratio":1.50,"paused":true,
 		"empty":"","null":null,"esc":"a\u0062","c":[{"image":"x,y=z\\"}],"uni":"ä"}}`
 	const key = object.Key("ns/x")
 	for _, c := range []struct {

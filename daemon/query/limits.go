@@ -107,7 +107,8 @@ func (b *budget) scan() error {
 // result counts an object that is part of the answer, or of what is sorted for it.
 func (b *budget) result() error {
 	if b.results++; b.MaxResults >= 0 && b.results > b.MaxResults {
-		return fmt.Errorf("list %s: there are more than %d results: %w; narrow it, or ask for pages in the order of the keys", b.resource, b.MaxResults, ErrTooMuch)
+		return fmt.Errorf("list %s: there are more than %d results: %w; narrow it, or ask for pages in the order of "+
+			"the keys", b.resource, b.MaxResults, ErrTooMuch)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func mistake(text string, issues *cel.Issues) error {
 	if strings.Contains(why, "<EOF>") {
 		why = "something is missing at its end"
 	}
-	hint := `an expression can use object, metadata, spec, status and cluster, as in object.data.x == "1" or status.phase != "Running"; texts are in quotes`
+	hint := `an expression can use object, metadata, spec, status and cluster, as in object.data.x == "1" or ` +
+		`status.phase != "Running"; texts are in quotes`
 	if strings.HasPrefix(why, "token recognition error at: '=") {
 		why, hint = "a single = is no operator", "compare with =="
 	}

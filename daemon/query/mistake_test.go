@@ -9,7 +9,8 @@ import (
 func TestAMistakeInAnExpressionIsSaidOnceWithTheVariables(t *testing.T) {
 	const variables = "; an expression can use object, metadata, spec, status and cluster, as in "
 	for text, want := range map[string]string{
-		`phase == "Running"`:        `the expression "phase == \"Running\"" is wrong at column 1: undeclared reference to 'phase'` + variables,
+		`phase == "Running"`: `the expression "phase == \"Running\"" is wrong at column 1: ` +
+			`undeclared reference to 'phase'` + variables,
 		`status.phase == Running`:   "is wrong at column 17: undeclared reference to 'Running'" + variables,
 		`status.phase = "Running"`:  "is wrong at column 14: a single = is no operator; compare with ==",
 		`status.phase ==`:           "is wrong at column 16: something is missing at its end" + variables,

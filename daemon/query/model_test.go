@@ -205,7 +205,8 @@ func TestListsEqualAModelWhateverThePages(t *testing.T) {
 }
 
 func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
-	label, field, where := labelChoices[rng.IntN(len(labelChoices))], fieldChoices[rng.IntN(len(fieldChoices))], whereChoices[rng.IntN(len(whereChoices))]
+	label, field := labelChoices[rng.IntN(len(labelChoices))], fieldChoices[rng.IntN(len(fieldChoices))]
+	where := whereChoices[rng.IntN(len(whereChoices))]
 	order := orderChoices[rng.IntN(len(orderChoices))]
 	req := Request{Namespace: []string{"", "", "n", "n0", "none"}[rng.IntN(5)], Resource: "things",
 		Selection: mustSelect(t, label.text, field.text, where.text), Order: mustOrder(t, order.text)}

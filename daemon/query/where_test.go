@@ -9,9 +9,11 @@ import (
 	"testing"
 )
 
-const whereObject = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1","namespace":"prod","labels":{"app":"web","app.kubernetes.io/name":"w"},
+const whereObject = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1","namespace":"prod",
+	"labels":{"app":"web","app.kubernetes.io/name":"w"},
 	"creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":null},
-	"spec":{"replicas":3,"ratio":0.5,"paused":false,"containers":[{"name":"a","image":"x:latest","ports":[80,443]},{"name":"b","image":"y:1","env":{}}]},
+	"spec":{"replicas":3,"ratio":0.5,"paused":false,
+	"containers":[{"name":"a","image":"x:latest","ports":[80,443]},{"name":"b","image":"y:1","env":{}}]},
 	"huge":1e999,"li\u0073t":[],"data":{"a":"1","a":"2"}}`
 
 func TestExpressionsSeeTheObject(t *testing.T) {

@@ -121,8 +121,8 @@ func clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
 func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 	gvr, h := res.GVR(), res.Health()
 	out := ResourceReport{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: res.GVK().Kind,
-		Namespaced: res.Info().Namespaced,
-		State:      h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects, Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
+		Namespaced: res.Info().Namespaced, State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects,
+		Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
 	if !h.Reflector.LastWord.IsZero() {
 		out.LastHeardSeconds = h.Age(now).Seconds()
 	}

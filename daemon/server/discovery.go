@@ -26,8 +26,8 @@ func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) 
 	case len(parts) == 1 && acceptsAggregated(r):
 		c.aggregated(w, parts[0] == "api")
 	case !acceptsPlain(r):
-		fail(w, r,
-			errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 at /api and /apis"), nil)
+		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 "+
+			"at /api and /apis"), nil)
 	case len(parts) == 1 && parts[0] == "api":
 		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
 			Versions:                   c.coreVersions(),

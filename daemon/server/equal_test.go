@@ -184,6 +184,8 @@ type question struct {
 }
 
 func questions(r *fleet.Resource, object, namespace string) []question {
+	const initialEvents = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+		"&allowWatchBookmarks=true&timeoutSeconds=1"
 	q := func(s string) string { return url.QueryEscape(s) }
 	out := []question{
 		{name: "all"},
@@ -213,16 +215,14 @@ func questions(r *fleet.Resource, object, namespace string) []question {
 		{name: "the metadata of one", under: "/" + object, accept: metas},
 		{name: "none", under: "/there-is-none"},
 		{name: "none as a table", under: "/there-is-none", accept: tables},
-		{name: "a watch",
-			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch", query: initialEvents, sorted: true},
 		{name: "a watch without initial events",
 			query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
 		{name: "a watch without initial events from version 0",
 			query: "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0&timeoutSeconds=1"},
-		{name: "a watch of a table", accept: tables,
-			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1", sorted: true},
+		{name: "a watch of a table", accept: tables, query: initialEvents, sorted: true},
 		{name: "a watch of metadata", accept: metas,
-			query: "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=" + q("app=web"), sorted: true},
+			query: initialEvents + "&labelSelector=" + q("app=web"), sorted: true},
 	}
 	switch r.GVR().Resource {
 	case "deployments", "replicasets", "statefulsets", "replicationcontrollers":
@@ -288,8 +288,8 @@ func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 				at++
 			}
 			from := max(0, at-80)
-			t.Errorf("%s: %s\nreal: %s …%.300s\nours: %s …%.300s", q.name, ask, wantHead, want[min(from, len(want)):], gotHead,
-				got[min(from, len(got)):])
+			t.Errorf("%s: %s\nreal: %s …%.300s\nours: %s …%.300s", q.name, ask, wantHead,
+				want[min(from, len(want)):], gotHead, got[min(from, len(got)):])
 		}
 	}
 	return n

@@ -87,7 +87,8 @@ func TestKubectlFollowsTheFleetsNames(t *testing.T) {
 	}
 	p.send(t, http.MethodPost, "/api/v1/namespaces/web/events", "application/json",
 		`{"metadata":{"generateName":"a."},"reason":"Greeted","message":"hello fleet","type":"Normal",`+
-			`"source":{"component":"test"},"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"web","name":"a","uid":"`+of.Metadata.UID+`"}}`)
+			`"source":{"component":"test"},"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"web","name":"a",`+
+			`"uid":"`+of.Metadata.UID+`"}}`)
 	p.caughtUp(t)
 	for _, c := range []struct {
 		args   string

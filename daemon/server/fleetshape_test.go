@@ -16,30 +16,44 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 		obj, want string
 	}{
 		{"web/a",
-			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","resourceVersion":"7"},"spec":{"name":"a"}}`,
-			`{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"a","namespace":"eu.web","resourceVersion":"99"},"spec":{"name":"a"}}`},
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","resourceVersion":"7"},` +
+				`"spec":{"name":"a"}}`,
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"mirador.dev/cluster":"eu",` +
+				`"mirador.dev/resource-version":"7"},"name":"a","namespace":"eu.web","resourceVersion":"99"},"spec":{"name":"a"}}`},
 		{"n1", `{"metadata":{"annotations":{"x":"y"},"name":"n1","resourceVersion":"7"}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7","x":"y"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7","x":"y"},` +
+				`"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"n1","annotations":{},"resourceVersion":"7","labels":{"name":"n1"}}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"labels":{"name":"n1"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},` +
+				`"labels":{"name":"n1"},"name":"eu:n1","resourceVersion":"99"}}`},
 		{"n1", `{"metadata":{"name":"n1","annotations":null,"resourceVersion":"7"}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1",` +
+				`"resourceVersion":"99"}}`},
 		// A mirror of a mirror.
 		{"eu.web/a",
-			`{"metadata":{"name":"a","namespace":"eu.web","annotations":{ "a" : "b" , "mirador.dev/cluster":"eu","x":"y","mirador.dev/resource-version":"7" },"resourceVersion":"8"}}`,
-			`{"metadata":{"annotations":{"a":"b","mirador.dev/cluster":"eu","mirador.dev/resource-version":"8","x":"y"},"name":"a","namespace":"eu.eu.web","resourceVersion":"99"}}`},
+			`{"metadata":{"name":"a","namespace":"eu.web","annotations":{ "a" : "b" , "mirador.dev/cluster":"eu","x":"y",` +
+				`"mirador.dev/resource-version":"7" },"resourceVersion":"8"}}`,
+			`{"metadata":{"annotations":{"a":"b","mirador.dev/cluster":"eu","mirador.dev/resource-version":"8","x":"y"},` +
+				`"name":"a","namespace":"eu.eu.web","resourceVersion":"99"}}`},
 		// What a hostile cluster may try.
 		{"n1",
-			`{"metadata":{"name":"n1","annotations":{"mir\u0061dor.dev/cluster":"us","mirador.dev\/cluster":"us","mirador.dev/cluster":"us","mirador.dev/cluster":"us"},"resourceVersion":"7"}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"name":"n1","annotations":{"mir\u0061dor.dev/cluster":"us","mirador.dev\/cluster":"us",` +
+				`"mirador.dev/cluster":"us","mirador.dev/cluster":"us"},"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1",` +
+				`"resourceVersion":"99"}}`},
 		{"n1",
-			`{"metadata":{"name":"n1","annotations":{"mirador.dev/cluster":"us","mirador.dev/resource-version":"8"},"resourceVersion":"7"}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"name":"n1","annotations":{"mirador.dev/cluster":"us","mirador.dev/resource-version":"8"},` +
+				`"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1",` +
+				`"resourceVersion":"99"}}`},
 		{"n1",
-			`{"metadata":{"name":"x","annotations":{"a":"b"},"annotations":{"mirador.dev/cluster":"us"},"name":"n1","resourceVersion":"7"}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1","resourceVersion":"99"}}`},
+			`{"metadata":{"name":"x","annotations":{"a":"b"},"annotations":{"mirador.dev/cluster":"us"},"name":"n1",` +
+				`"resourceVersion":"7"}}`,
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"eu:n1",` +
+				`"resourceVersion":"99"}}`},
 		{`n","x":"1`, `{"metadata":{"n\u0061me":"n\",\"x\":\"1","annot\u0061tions":null,"resourceVersion":"7\""}}`,
-			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7\""},"name":"eu:n\",\"x\":\"1","resourceVersion":"99"}}`},
+			`{"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7\""},"name":"eu:n\",` +
+				`\"x\":\"1","resourceVersion":"99"}}`},
 	} {
 		out := appendForFleet(nil, []byte(c.obj), "eu", c.key, "99", &fleetShape{})
 		if name := repeatedAnnotation(t, out); name != "" {

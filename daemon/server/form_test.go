@@ -7,10 +7,12 @@ func TestTheFirstFormThatCanBeGivenCounts(t *testing.T) {
 		"":                 whole,
 		"*/*":              whole,
 		"application/json": whole,
-		"application/vnd.kubernetes.protobuf,application/json":                                                                                                 whole,
-		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json":                                      asTable,
-		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": metadata,
-		"application/json;as=Table;v=v2;g=meta.k8s.io,application/json":                                                                                        whole,
+		"application/vnd.kubernetes.protobuf,application/json": whole,
+		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io," +
+			"application/json": asTable,
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+			"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": metadata,
+		"application/json;as=Table;v=v2;g=meta.k8s.io,application/json": whole,
 	} {
 		if got, err := formOf(accept); err != nil || got != want {
 			t.Errorf("%q: %v, %v", accept, got, err)

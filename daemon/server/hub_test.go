@@ -17,7 +17,8 @@ import (
 
 func entry(key object.Key, version int) *fleet.Entry {
 	ns, name := key.Split()
-	raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d","labels":{"v":"%d"}}}`, name, ns, version, version)
+	raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d",`+
+		`"labels":{"v":"%d"}}}`, name, ns, version, version)
 	return store.NewEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)),
 		UID: string(key), Value: &fleet.Object{Bytes: []byte(raw)}})
 }
@@ -350,7 +351,8 @@ func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
 	}
 	c := &change{cluster: "eu", key: "web/a", old: entry("web/a", 3), now: entry("web/a", 4), version: "4"}
 	line, err := c.frame(&renderer{}, "DELETED", false)
-	if want := `{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","resourceVersion":"4","labels":{"v":"3"}}}}` + "\n"; err != nil || string(line) != want {
+	if want := `{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web",` +
+		`"resourceVersion":"4","labels":{"v":"3"}}}}` + "\n"; err != nil || string(line) != want {
 		t.Errorf("%s, %v", line, err)
 	}
 }

@@ -107,7 +107,8 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 	p.caughtUp(t)
 	do := func(args string) { t.Helper(); cluster.Kubectl(t, strings.Fields(args)...) }
 	pod := func(name string) string {
-		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"` + ns + `","labels":{"app":"x"}},"spec":{"containers":[{"name":"main","image":"example.com/x:1"}]}}`
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"` + ns +
+			`","labels":{"app":"x"}},"spec":{"containers":[{"name":"main","image":"example.com/x:1"}]}}`
 	}
 	create := func(manifest string) {
 		t.Helper()
@@ -152,7 +153,9 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 		cluster.Kubectl(t, "patch", "pod", "-n", ns, name, "--subresource=status", "--type=merge", "-p", status)
 	}
 	patch("new",
-		`{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],"containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"i","imageID":"","state":{"running":{}}}],"conditions":[{"type":"Ready","status":"True"}]}}`)
+		`{"status":{"phase":"Running","podIP":"10.0.0.7","podIPs":[{"ip":"10.0.0.7"}],`+
+			`"containerStatuses":[{"name":"main","ready":true,"restartCount":2,"image":"i","imageID":"",`+
+			`"state":{"running":{}}}],"conditions":[{"type":"Ready","status":"True"}]}}`)
 	do("label pod -n " + ns + " new app=y --overwrite")
 	do("label pod -n " + ns + " new app=x --overwrite")
 	do("delete pod -n " + ns + " new --grace-period=0 --force")

@@ -86,7 +86,8 @@ func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
 	for _, accept := range []string{tables + ",application/json", tables,
-		metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5", "application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
+		metas + ",application/vnd.kubernetes.protobuf;q=0.1,application/json;q=0.5",
+		"application/json;as=Chair;v=v1;g=meta.k8s.io", "application/json;v=v1"} {
 		wantHead, want := p.ask(t, http.MethodGet, p.real+"/api/v1/namespaces/web/pods/there-is-none", accept)
 		gotHead, got := p.ask(t, http.MethodGet, p.ours+"/api/v1/namespaces/web/pods/there-is-none", accept)
 		if wantHead != gotHead || strings.Contains(wantHead, "404") && strings.TrimSpace(want) != strings.TrimSpace(got) {

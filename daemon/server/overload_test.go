@@ -121,7 +121,8 @@ func (s *small) boundedSlowReaders(t *testing.T) {
 func (s *small) vanishingClients(t *testing.T) {
 	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname",
 		"/clusters/eu/api/v1/pods?watch=true",
-		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"), "/clusters/eu/api/v1/pods?watch=true&where=" + url.QueryEscape("spec.nodeName == 'node-1'")}
+		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"),
+		"/clusters/eu/api/v1/pods?watch=true&where=" + url.QueryEscape("spec.nodeName == 'node-1'")}
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Go(func() {

@@ -62,17 +62,22 @@ func TestReferencesOfTheFleetLeadToTheFleetsNames(t *testing.T) {
 		{"", "PersistentVolumeClaim", "db/x", `{M,"spec":{"volumeName":"v","storageClassName":"s"}}`,
 			`{M,"spec":{"volumeName":"eu:v","storageClassName":"s"}}`},
 		{"discovery.k8s.io", "EndpointSlice", "web/x",
-			`{M,"endpoints":[{"nodeName":"n1","targetRef":{"kind":"Pod","namespace":"web","name":"a"}},{"addresses":["1"]}, {"nodeName":"n2"}]}`,
-			`{M,"endpoints":[{"nodeName":"eu:n1","targetRef":{"kind":"Pod","namespace":"eu.web","name":"a"}},{"addresses":["1"]},{"nodeName":"eu:n2"}]}`},
+			`{M,"endpoints":[{"nodeName":"n1","targetRef":{"kind":"Pod","namespace":"web","name":"a"}},` +
+				`{"addresses":["1"]}, {"nodeName":"n2"}]}`,
+			`{M,"endpoints":[{"nodeName":"eu:n1","targetRef":{"kind":"Pod","namespace":"eu.web","name":"a"}},` +
+				`{"addresses":["1"]},{"nodeName":"eu:n2"}]}`},
 		{"rbac.authorization.k8s.io", "RoleBinding", "web/x",
-			`{M,"roleRef":{"kind":"ClusterRole","name":"view"},"subjects":[{"kind":"ServiceAccount","namespace":"web","name":"a"},{"kind":"User","name":"u"}]}`,
-			`{M,"roleRef":{"kind":"ClusterRole","name":"eu:view"},"subjects":[{"kind":"ServiceAccount","namespace":"eu.web","name":"a"},{"kind":"User","name":"u"}]}`},
+			`{M,"roleRef":{"kind":"ClusterRole","name":"view"},"subjects":[{"kind":"ServiceAccount","namespace":"web",` +
+				`"name":"a"},{"kind":"User","name":"u"}]}`,
+			`{M,"roleRef":{"kind":"ClusterRole","name":"eu:view"},"subjects":[{"kind":"ServiceAccount",` +
+				`"namespace":"eu.web","name":"a"},{"kind":"User","name":"u"}]}`},
 		{"rbac.authorization.k8s.io", "RoleBinding", "web/x", `{M,"roleRef":{"kind":"Role","name":"view"}}`,
 			`{M,"roleRef":{"kind":"Role","name":"view"}}`},
 		{"apps", "Deployment", "web/x", `{M,"spec":{"nodeName":"n1"}}`, `{M,"spec":{"nodeName":"n1"}}`},
 	} {
 		name := "x"
-		metaWant := `"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},"name":"x","resourceVersion":"99"}`
+		metaWant := `"metadata":{"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"},` +
+			`"name":"x","resourceVersion":"99"}`
 		if namespace, _ := c.key.Split(); namespace == "" {
 			name = "eu:x"
 		}
@@ -96,11 +101,17 @@ func TestOwnersAndNamespacesHaveTheFleetsNames(t *testing.T) {
 			`{"metadata":{"name":"web","resourceVersion":"7"}}`,
 			`{"metadata":{` + marks + `,"name":"eu:web","resourceVersion":"99"}}`},
 		{schema.GroupKind{Kind: "Pod"}, "web/a",
-			`{"metadata":{"name":"a","namespace":"web","resourceVersion":"7","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r"}, {"apiVersion":"v1","kind":"Node","name":"n1"},{"apiVersion":"example.com/v1","kind":"Widget","name":"w"},5]},"spec":{"nodeName":"n1"}}`,
-			`{"metadata":{` + marks + `,"name":"a","namespace":"eu.web","resourceVersion":"99","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r"},{"apiVersion":"v1","kind":"Node","name":"eu:n1"},{"apiVersion":"example.com/v1","kind":"Widget","name":"eu:w"},5]},"spec":{"nodeName":"eu:n1"}}`},
+			`{"metadata":{"name":"a","namespace":"web","resourceVersion":"7","ownerReferences":[{"apiVersion":"apps/v1",` +
+				`"kind":"ReplicaSet","name":"r"}, {"apiVersion":"v1","kind":"Node","name":"n1"},` +
+				`{"apiVersion":"example.com/v1","kind":"Widget","name":"w"},5]},"spec":{"nodeName":"n1"}}`,
+			`{"metadata":{` + marks + `,"name":"a","namespace":"eu.web","resourceVersion":"99",` +
+				`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r"},{"apiVersion":"v1","kind":"Node",` +
+				`"name":"eu:n1"},{"apiVersion":"example.com/v1","kind":"Widget","name":"eu:w"},5]},"spec":{"nodeName":"eu:n1"}}`},
 		{schema.GroupKind{Group: "example.com", Kind: "Gadget"}, "a",
-			`{"metadata":{"name":"a","resourceVersion":"7","ownerReferences":[{"kind":"Namespace","name":"web"},{"kind":"Other","name":"o"}]}}`,
-			`{"metadata":{` + marks + `,"name":"eu:a","resourceVersion":"99","ownerReferences":[{"kind":"Namespace","name":"eu.web"},{"kind":"Other","name":"eu:o"}]}}`},
+			`{"metadata":{"name":"a","resourceVersion":"7","ownerReferences":[{"kind":"Namespace","name":"web"},` +
+				`{"kind":"Other","name":"o"}]}}`,
+			`{"metadata":{` + marks + `,"name":"eu:a","resourceVersion":"99","ownerReferences":[{"kind":"Namespace",` +
+				`"name":"eu.web"},{"kind":"Other","name":"eu:o"}]}}`},
 	} {
 		sameJSON(t, c.obj, string(appendForFleet(nil, []byte(c.obj), "eu", c.key, "99", shapeOf(c.kind))), c.want)
 	}
@@ -145,9 +156,13 @@ func BenchmarkAPodAsTheFleetShowsIt(b *testing.B) {
 			fmt.Sprintf(`{"name":"c%d","image":"example.com/%d:1","env":[%s{"name":"last","value":"x"}]}`, i, i,
 				strings.Repeat(`{"name":"VARIABLE","value":"some value of it"},`, 30)))
 	}
-	pod := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"7","labels":{"app":"web"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u2"}]},"spec":{"containers":[` +
+	pod := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","uid":"u",` +
+		`"resourceVersion":"7","labels":{"app":"web"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",` +
+		`"name":"r","uid":"u2"}]},"spec":{"containers":[` +
 		strings.Join(containers,
-			",") + `],"restartPolicy":"Always","nodeName":"node-1","securityContext":{},"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]},"status":{"phase":"Running","conditions":[` +
+			",") + `],"restartPolicy":"Always","nodeName":"node-1","securityContext":{},` +
+		`"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready",` +
+		`"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]},"status":{"phase":"Running","conditions":[` +
 		strings.Repeat(`{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"},`,
 			20) + `{"type":"X"}]}}`)
 	for name, shape := range map[string]*fleetShape{

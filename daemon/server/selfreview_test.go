@@ -97,7 +97,8 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 			"read-only mirror"},
 	} {
 		for content, client := range s.clients(t, c.path) {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &c.want}}
+			review := &authorizationv1.SelfSubjectAccessReview{}
+			review.Spec.ResourceAttributes = &c.want
 			got, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 			if err != nil {
 				t.Errorf("%s, %+v as %s: %v", c.path, c.want, content, err)
@@ -141,7 +142,8 @@ func (s *small) tellsWhoAndWhat(t *testing.T) {
 				t.Errorf("%s as %s: who: %+v, %v", path, content, who, err)
 			}
 			for _, namespace := range []string{"default", "eu.web", "asia.web"} {
-				ask := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+				ask := &authorizationv1.SelfSubjectRulesReview{}
+				ask.Spec.Namespace = namespace
 				may, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), ask, metav1.CreateOptions{})
 				if err != nil || may.Status.Incomplete {
 					t.Fatalf("%s as %s: rules: %+v, %v", path, content, may, err)
@@ -162,8 +164,12 @@ func (s *small) tellsWhoAndWhat(t *testing.T) {
 }
 
 func (s *small) refusesNonsense(t *testing.T) {
-	const access, rules = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
-	const good = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"list","resource":"pods"}}}`
+	const (
+		access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+		rules  = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+		good   = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+			`"spec":{"resourceAttributes":{"verb":"list","resource":"pods"}}}`
+	)
 	for name, c := range map[string]struct {
 		method, path, contentType, accept, body string
 		code                                    int

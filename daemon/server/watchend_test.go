@@ -152,7 +152,8 @@ func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
 
 func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 	s := newInside(t)
-	for _, path := range []string{"/api/v1/chairs", "/apis/example.com/v1/tables", "/apis/example.com/v2/tables?watch=true"} {
+	for _, path := range []string{"/api/v1/chairs", "/apis/example.com/v1/tables",
+		"/apis/example.com/v2/tables?watch=true"} {
 		resp, err := http.Get(s.url + "/fleet" + path)
 		if err != nil {
 			t.Fatal(err)

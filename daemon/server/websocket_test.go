@@ -61,7 +61,8 @@ func (s *inside) unwatched(t *testing.T, after string) {
 func TestAWatchCanBeAWebSocket(t *testing.T) {
 	s := newInside(t)
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
-		const initial = "/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+		const initial = "/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+			"&allowWatchBookmarks=true"
 		ws := s.dial(t, view+initial, "a.example.com", "b.example.com")
 		if got := ws.Config().Protocol; len(got) != 1 || got[0] != "a.example.com" {
 			t.Errorf("%s: the subprotocol is %q", view, got)

@@ -149,14 +149,16 @@ func annotatedSpecs(text string) (specs []autoscalingv2.MetricSpec) {
 	for _, m := range old {
 		spec := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(m.Type)}
 		if m.External != nil {
-			spec.External = &autoscalingv2.ExternalMetricSource{Target: autoscalingv2.MetricTarget{Value: m.External.TargetValue, AverageValue: m.External.TargetAverageValue}}
+			spec.External = &autoscalingv2.ExternalMetricSource{Target: autoscalingv2.MetricTarget{
+				Value: m.External.TargetValue, AverageValue: m.External.TargetAverageValue}}
 		}
 		if m.Object != nil {
 			spec.Object = &autoscalingv2.ObjectMetricSource{Target: autoscalingv2.MetricTarget{Value: &m.Object.TargetValue,
 				AverageValue: m.Object.AverageValue}}
 		}
 		if m.Pods != nil {
-			spec.Pods = &autoscalingv2.PodsMetricSource{Target: autoscalingv2.MetricTarget{AverageValue: &m.Pods.TargetAverageValue}}
+			spec.Pods = &autoscalingv2.PodsMetricSource{Target: autoscalingv2.MetricTarget{
+				AverageValue: &m.Pods.TargetAverageValue}}
 		}
 		if r := m.Resource; r != nil {
 			spec.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name,
@@ -181,13 +183,16 @@ func annotatedStatuses(text string) (states []autoscalingv2.MetricStatus) {
 	for _, m := range old {
 		state := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(m.Type)}
 		if m.External != nil {
-			state.External = &autoscalingv2.ExternalMetricStatus{Current: autoscalingv2.MetricValueStatus{Value: &m.External.CurrentValue, AverageValue: m.External.CurrentAverageValue}}
+			state.External = &autoscalingv2.ExternalMetricStatus{Current: autoscalingv2.MetricValueStatus{
+				Value: &m.External.CurrentValue, AverageValue: m.External.CurrentAverageValue}}
 		}
 		if m.Object != nil {
-			state.Object = &autoscalingv2.ObjectMetricStatus{Current: autoscalingv2.MetricValueStatus{Value: &m.Object.CurrentValue, AverageValue: m.Object.AverageValue}}
+			state.Object = &autoscalingv2.ObjectMetricStatus{Current: autoscalingv2.MetricValueStatus{
+				Value: &m.Object.CurrentValue, AverageValue: m.Object.AverageValue}}
 		}
 		if m.Pods != nil {
-			state.Pods = &autoscalingv2.PodsMetricStatus{Current: autoscalingv2.MetricValueStatus{AverageValue: &m.Pods.CurrentAverageValue}}
+			state.Pods = &autoscalingv2.PodsMetricStatus{Current: autoscalingv2.MetricValueStatus{
+				AverageValue: &m.Pods.CurrentAverageValue}}
 		}
 		if r := m.Resource; r != nil {
 			state.Resource = &autoscalingv2.ResourceMetricStatus{Name: r.Name,

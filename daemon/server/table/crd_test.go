@@ -28,7 +28,8 @@ func TestCustomResourceWithoutColumnsHasNameAndAge(t *testing.T) {
 
 func TestColumnsAreReadFromADefinition(t *testing.T) {
 	var columns []Column
-	raw := `[{"name":"Size","type":"integer","format":"int32","description":"How big","priority":1,"jsonPath":".spec.size"},{"name":"Other","type":"string","jsonPath":".spec.other"}]`
+	raw := `[{"name":"Size","type":"integer","format":"int32","description":"How big","priority":1,` +
+		`"jsonPath":".spec.size"},{"name":"Other","type":"string","jsonPath":".spec.other"}]`
 	if err := json.Unmarshal([]byte(raw), &columns); err != nil {
 		t.Fatal(err)
 	}

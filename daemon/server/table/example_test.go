@@ -14,8 +14,8 @@ func ExampleFor() {
 	row, err := p.Row([]byte(`{
 		"metadata": {"name": "web", "creationTimestamp": "2026-05-01T09:00:00Z"},
 		"spec": {"nodeName": "n1", "containers": [{"name": "a"}]},
-		"status": {"phase": "Running", "containerStatuses": [{"name": "a", "ready": true, "restartCount": 2, "state": {"running": {}},
-			"lastState": {"terminated": {"finishedAt": "2026-05-01T11:50:00Z"}}}]}
+		"status": {"phase": "Running", "containerStatuses": [{"name": "a", "ready": true, "restartCount": 2,
+			"state": {"running": {}}, "lastState": {"terminated": {"finishedAt": "2026-05-01T11:50:00Z"}}}]}
 	}`), time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	if err != nil {
 		fmt.Println(err)
