@@ -2,43 +2,43 @@ package cache
 
 import clientgo "k8s.io/client-go/tools/cache"
 
-// Interfaces and data are client-go's own types, so that what is made here goes
-// wherever theirs goes, and a handler that asserts obj.(DeletedFinalStateUnknown)
-// still finds it.
+// Interfaces and data types are aliases of client-go's, so that values of this
+// package can be used wherever client-go's can, and a handler's type assertion
+// obj.(DeletedFinalStateUnknown) still succeeds.
 
-// Stores and what they are made of.
+// Stores and their parts.
 type (
 	// Store holds objects by key.
 	Store = clientgo.Store
-	// Indexer is a Store that finds objects by what index functions say of them.
+	// Indexer is a Store with indexes.
 	Indexer = clientgo.Indexer
-	// ThreadSafeStore is an Indexer that is told the keys.
+	// ThreadSafeStore is an Indexer whose callers pass the keys.
 	ThreadSafeStore = clientgo.ThreadSafeStore
-	// ThreadSafeStoreWithTransaction is a ThreadSafeStore that takes several writes as one.
+	// ThreadSafeStoreWithTransaction is a ThreadSafeStore that applies several writes atomically.
 	ThreadSafeStoreWithTransaction = clientgo.ThreadSafeStoreWithTransaction
-	// ThreadSafeStoreTransaction is one write of several, with its key.
+	// ThreadSafeStoreTransaction is one write of a transaction, with its key.
 	ThreadSafeStoreTransaction = clientgo.ThreadSafeStoreTransaction
-	// TransactionStore takes several writes as one.
+	// TransactionStore applies several writes atomically.
 	TransactionStore = clientgo.TransactionStore
-	// Transaction is one write of several.
+	// Transaction is one write of a transaction.
 	Transaction = clientgo.Transaction
-	// TransactionType says what a Transaction does.
+	// TransactionType is the kind of a write: add, update or delete.
 	TransactionType = clientgo.TransactionType
-	// TransactionError says which of several writes failed.
+	// TransactionError reports which writes of a transaction failed.
 	TransactionError = clientgo.TransactionError
 	// Indexers are index functions by name.
 	Indexers = clientgo.Indexers
-	// IndexFunc gives the values under which an object is found.
+	// IndexFunc returns the values under which an object is found.
 	IndexFunc = clientgo.IndexFunc
-	// Indices is what NewThreadSafeStore takes for compatibility; it is not looked at.
+	// Indices is an argument of NewThreadSafeStore, which ignores it.
 	Indices = clientgo.Indices
-	// AppendFunc takes one object of a list.
+	// AppendFunc receives one object of a list.
 	AppendFunc = clientgo.AppendFunc
 	// FakeCustomStore is a Store made of functions, for tests.
 	FakeCustomStore = clientgo.FakeCustomStore
 )
 
-// What can be done in a Transaction.
+// The kinds of writes in a transaction.
 const (
 	TransactionTypeAdd    = clientgo.TransactionTypeAdd
 	TransactionTypeUpdate = clientgo.TransactionTypeUpdate
@@ -50,9 +50,9 @@ const NamespaceIndex = clientgo.NamespaceIndex
 
 // Keys and names.
 type (
-	// KeyFunc names an object.
+	// KeyFunc returns the key of an object.
 	KeyFunc = clientgo.KeyFunc
-	// KeyError says that a KeyFunc gave no key.
+	// KeyError is the error of a KeyFunc, with its object.
 	KeyError = clientgo.KeyError
 	// ExplicitKey is a key where an object is expected.
 	ExplicitKey = clientgo.ExplicitKey
@@ -62,23 +62,23 @@ type (
 	KeyLister = clientgo.KeyLister
 	// KeyGetter finds an object by key.
 	KeyGetter = clientgo.KeyGetter
-	// KeyListerGetter does both.
+	// KeyListerGetter is a KeyLister and a KeyGetter.
 	KeyListerGetter = clientgo.KeyListerGetter
 )
 
-// Queues and what goes through them.
+// Queues and their contents.
 type (
-	// Queue is a store that is emptied from the front.
+	// Queue is a store whose items are popped in order.
 	Queue = clientgo.Queue
-	// QueueWithBatch is a Queue that gives several items at once.
+	// QueueWithBatch is a Queue that can pop several items at once.
 	QueueWithBatch = clientgo.QueueWithBatch
-	// Delta is one thing that happened to an object.
+	// Delta is one change of an object.
 	Delta = clientgo.Delta
-	// Deltas is what happened to one object, oldest first.
+	// Deltas are the changes of one object, oldest first.
 	Deltas = clientgo.Deltas
-	// DeltaType says what happened.
+	// DeltaType is the kind of a change.
 	DeltaType = clientgo.DeltaType
-	// DeletedFinalStateUnknown stands for an object whose deletion was not seen.
+	// DeletedFinalStateUnknown represents an object whose deletion was missed.
 	DeletedFinalStateUnknown = clientgo.DeletedFinalStateUnknown
 	// ReplacedAllInfo is the object of a ReplacedAll delta.
 	ReplacedAllInfo = clientgo.ReplacedAllInfo
@@ -88,11 +88,11 @@ type (
 	BookmarkInfo = clientgo.BookmarkInfo
 	// TransformFunc changes an object before it is stored.
 	TransformFunc = clientgo.TransformFunc
-	// TransformingStore is a store that transforms what it is given.
+	// TransformingStore is a store that transforms the objects that it receives.
 	TransformingStore = clientgo.TransformingStore
-	// PopProcessFunc processes what was popped.
+	// PopProcessFunc processes an item that was popped.
 	PopProcessFunc = clientgo.PopProcessFunc
-	// ProcessFunc processes what a controller pops.
+	// ProcessFunc processes an item that a controller popped.
 	ProcessFunc = clientgo.ProcessFunc
 	// ProcessBatchFunc processes several deltas of different objects.
 	ProcessBatchFunc = clientgo.ProcessBatchFunc
@@ -117,53 +117,53 @@ const (
 )
 
 var (
-	// ErrFIFOClosed is what Pop returns from a queue that is closed and empty.
+	// ErrFIFOClosed is the error of Pop on a queue that is closed and empty.
 	ErrFIFOClosed = clientgo.ErrFIFOClosed
-	// ErrZeroLengthDeltasObject is why empty Deltas have no key.
+	// ErrZeroLengthDeltasObject is the error for the key of empty Deltas.
 	ErrZeroLengthDeltasObject = clientgo.ErrZeroLengthDeltasObject
 )
 
-// Where objects come from.
+// Sources of objects.
 type (
 	// Lister lists.
 	Lister = clientgo.Lister
 	// Watcher watches.
 	Watcher = clientgo.Watcher
-	// ListerWatcher does both.
+	// ListerWatcher lists and watches.
 	ListerWatcher = clientgo.ListerWatcher
-	// ListerWithContext lists until its context ends.
+	// ListerWithContext is a Lister with a context.
 	ListerWithContext = clientgo.ListerWithContext
-	// WatcherWithContext watches until its context ends.
+	// WatcherWithContext is a Watcher with a context.
 	WatcherWithContext = clientgo.WatcherWithContext
-	// ListerWatcherWithContext does both.
+	// ListerWatcherWithContext is a ListerWatcher with a context.
 	ListerWatcherWithContext = clientgo.ListerWatcherWithContext
 	// ListWatch is a ListerWatcher made of functions.
 	ListWatch = clientgo.ListWatch
 	// ListFunc lists.
 	//
-	//lint:ignore SA1019 existing code names it
+	//lint:ignore SA1019 existing code uses it
 	ListFunc = clientgo.ListFunc
 	// ListWithContextFunc lists until its context ends.
 	ListWithContextFunc = clientgo.ListWithContextFunc
 	// WatchFunc watches.
 	//
-	//lint:ignore SA1019 existing code names it
+	//lint:ignore SA1019 existing code uses it
 	WatchFunc = clientgo.WatchFunc
 	// WatchFuncWithContext watches until its context ends.
 	WatchFuncWithContext = clientgo.WatchFuncWithContext
-	// Getter is a REST client, as far as a ListWatch needs one.
+	// Getter is the part of a REST client that a ListWatch needs.
 	Getter = clientgo.Getter
-	// ReflectorStore is what a Reflector writes to.
+	// ReflectorStore is the store that a Reflector writes to.
 	ReflectorStore = clientgo.ReflectorStore
-	// ReflectorBookmarkStore is a store that wants to know of bookmarks.
+	// ReflectorBookmarkStore is a store that receives bookmarks.
 	ReflectorBookmarkStore = clientgo.ReflectorBookmarkStore
-	// ResourceVersionUpdater is a store that wants to know how far a Reflector has read.
+	// ResourceVersionUpdater is a store that receives the version that a Reflector has reached.
 	ResourceVersionUpdater = clientgo.ResourceVersionUpdater
 	// ReflectorOptions configure a Reflector.
 	ReflectorOptions = clientgo.ReflectorOptions
-	// VeryShortWatchError says that a watch ended at once without a word.
+	// VeryShortWatchError reports a watch that ended at once and without an event.
 	VeryShortWatchError = clientgo.VeryShortWatchError
-	// RetryWithDeadline says how long to go on trying.
+	// RetryWithDeadline decides how long to retry.
 	RetryWithDeadline = clientgo.RetryWithDeadline
 	// ResourceVersionComparator compares resource versions.
 	ResourceVersionComparator = clientgo.ResourceVersionComparator
@@ -171,9 +171,9 @@ type (
 
 // Controllers and informers.
 type (
-	// Controller runs a reflector and processes what it queues.
+	// Controller runs a reflector and processes the items that it queues.
 	Controller = clientgo.Controller
-	// ShouldResyncFunc says whether a resync is due.
+	// ShouldResyncFunc reports whether a resync is due.
 	ShouldResyncFunc = clientgo.ShouldResyncFunc
 	// InformerOptions configure NewInformerWithOptions.
 	InformerOptions = clientgo.InformerOptions
@@ -185,21 +185,21 @@ type (
 	SharedIndexInformerOptions = clientgo.SharedIndexInformerOptions
 	// HandlerOptions configure a handler.
 	HandlerOptions = clientgo.HandlerOptions
-	// ResourceEventHandler is told what happens.
+	// ResourceEventHandler receives events.
 	ResourceEventHandler = clientgo.ResourceEventHandler
 	// ResourceEventHandlerFuncs is a handler made of functions.
 	ResourceEventHandlerFuncs = clientgo.ResourceEventHandlerFuncs
-	// ResourceEventHandlerDetailedFuncs tells initial objects apart too.
+	// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs whose AddFunc learns whether an object is initial.
 	ResourceEventHandlerDetailedFuncs = clientgo.ResourceEventHandlerDetailedFuncs
-	// FilteringResourceEventHandler passes on what a filter lets through.
+	// FilteringResourceEventHandler passes on the events of the objects that match a filter.
 	FilteringResourceEventHandler = clientgo.FilteringResourceEventHandler
-	// ResourceEventHandlerRegistration is a handler's tie to an informer.
+	// ResourceEventHandlerRegistration is the registration of a handler with an informer.
 	ResourceEventHandlerRegistration = clientgo.ResourceEventHandlerRegistration
-	// InformerSynced says whether a cache has synced.
+	// InformerSynced reports whether a cache has synced.
 	InformerSynced = clientgo.InformerSynced
-	// DoneChecker can be waited for.
+	// DoneChecker is something that is done at some time, and can be waited for.
 	DoneChecker = clientgo.DoneChecker
-	// SyncResult is what a factory says about the sync of its informers.
+	// SyncResult tells which informers of a factory have synced.
 	SyncResult = clientgo.SyncResult
 	// InformerName names informers for metrics.
 	InformerName = clientgo.InformerName
@@ -209,28 +209,29 @@ type (
 	GenericLister = clientgo.GenericLister
 	// GenericNamespaceLister lists the runtime objects of a namespace.
 	GenericNamespaceLister = clientgo.GenericNamespaceLister
-	// MutationDetector finds those who write to cached objects.
+	// MutationDetector detects writes to cached objects.
 	MutationDetector = clientgo.MutationDetector
-	// MutationCache puts the caller's own writes over a cache that lags behind. It
-	// is client-go's: nobody else can implement it.
+	// MutationCache puts the caller's own writes over a cache that has not received
+	// them yet. It is client-go's: its interface cannot be implemented elsewhere.
 	MutationCache = clientgo.MutationCache
 	// MutationCacheOptions configure a MutationCache.
 	MutationCacheOptions = clientgo.MutationCacheOptions
 )
 
-// The typed forms.
+// Typed variants.
 type (
-	// Object is what typed handlers can be written for.
+	// Object is the constraint of typed handlers.
 	Object = clientgo.Object
-	// DeletedObject is what a typed handler is told of a deletion.
+	// DeletedObject is the argument of a typed handler's delete callback.
 	DeletedObject[T Object] = clientgo.DeletedObject[T]
-	// TypedResourceEventHandler is told what happens, by type.
+	// TypedResourceEventHandler receives the events of objects of one type.
 	TypedResourceEventHandler[T Object] = clientgo.TypedResourceEventHandler[T]
 	// TypedResourceEventHandlerFuncs is a typed handler made of functions.
 	TypedResourceEventHandlerFuncs[T Object] = clientgo.TypedResourceEventHandlerFuncs[T]
-	// TypedResourceEventHandlerDetailedFuncs tells initial objects apart too.
+	// TypedResourceEventHandlerDetailedFuncs is TypedResourceEventHandlerFuncs whose AddFunc learns whether an object
+	// is initial.
 	TypedResourceEventHandlerDetailedFuncs[T Object] = clientgo.TypedResourceEventHandlerDetailedFuncs[T]
-	// TypedFilteringResourceEventHandler passes on what a filter lets through.
+	// TypedFilteringResourceEventHandler passes on the events of the objects that match a filter.
 	TypedFilteringResourceEventHandler[T Object] = clientgo.TypedFilteringResourceEventHandler[T]
 	// TypedSharedIndexInformer is a SharedIndexInformer with typed methods.
 	TypedSharedIndexInformer[T Object] = clientgo.TypedSharedIndexInformer[T]
@@ -248,12 +249,12 @@ type (
 	MetricsProvider = clientgo.MetricsProvider
 	// InformerMetricsProvider makes the metrics of queues and stores.
 	InformerMetricsProvider = clientgo.InformerMetricsProvider
-	// GaugeMetric goes up and down.
+	// GaugeMetric is a value that goes up and down.
 	GaugeMetric = clientgo.GaugeMetric
-	// CounterMetric goes up.
+	// CounterMetric is a value that only goes up.
 	CounterMetric = clientgo.CounterMetric
-	// SummaryMetric takes observations.
+	// SummaryMetric summarizes observations.
 	SummaryMetric = clientgo.SummaryMetric
-	// HistogramMetric takes observations.
+	// HistogramMetric counts observations in buckets.
 	HistogramMetric = clientgo.HistogramMetric
 )

@@ -14,23 +14,23 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// protoMessage is what the generated types have.
+// protoMessage is implemented by types with generated protobuf code.
 type protoMessage interface {
 	Size() int
 	MarshalTo(b []byte) (int, error)
 	Unmarshal(b []byte) error
 }
 
-// codecFor encodes and decodes objects of the type of an example, for the packed
-// layout. Objects of any other type are refused, and so kept as they are.
+// codecFor returns a codec for objects of the example's type, for the packed
+// layout. Objects of any other type are refused, and the store keeps them as they are.
 //
-// A message is written behind its apiVersion and kind, each with a zero byte at its
-// end, because protobuf has no place for them; all else is JSON.
+// A protobuf message follows its apiVersion and kind, each terminated by a zero
+// byte, because the message does not contain them. All other types are encoded as JSON.
 func codecFor(example any) *object.Codec[any] {
 	t := reflect.TypeOf(example)
 	check := func(obj any) error {
 		if t == nil || t.Kind() != reflect.Pointer || reflect.TypeOf(obj) != t {
-			return fmt.Errorf("the object is a %T and not a %v, which the informer was made for", obj, t)
+			return fmt.Errorf("the object is a %T; the informer is for %v", obj, t)
 		}
 		return nil
 	}
@@ -40,7 +40,7 @@ func codecFor(example any) *object.Codec[any] {
 				return nil, err
 			}
 			if o, ok := obj.(runtime.Object); ok {
-				obj = o.DeepCopyObject() // a Quantity writes its text down in itself when it is encoded
+				obj = o.DeepCopyObject() // encoding a Quantity caches its text in the Quantity
 			}
 			return encode(dst, obj)
 		},
@@ -88,7 +88,7 @@ func decode(encoded []byte, obj any) error {
 	return nil
 }
 
-// typeOf is where an object has its apiVersion and kind; nil if it has no such place.
+// typeOf returns the object's apiVersion and kind, or nil if its type has no TypeMeta.
 func typeOf(obj any) *metav1.TypeMeta {
 	if o, ok := obj.(runtime.Object); ok {
 		kind, _ := o.GetObjectKind().(*metav1.TypeMeta)

@@ -13,37 +13,37 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Config says what a Controller does: read from ListerWatcher into Queue, and
-// process what is popped. It is client-go's, but for the two handlers that name
-// our Reflector.
+// Config configures a Controller, which reads from ListerWatcher into Queue and
+// processes what is popped. It equals client-go's, except for the two handlers, whose
+// type names this package's Reflector.
 type Config struct {
-	// ListerWatcher is where the objects come from.
+	// ListerWatcher is the source of the objects.
 	ListerWatcher
-	// ObjectType is an example of the objects, ObjectDescription names them in logs.
+	// ObjectType is an example of the objects. ObjectDescription names them in logs.
 	ObjectType        runtime.Object
 	ObjectDescription string
-	// WatchListPageSize is how many objects a list is asked for at a time.
+	// WatchListPageSize is the page size of lists.
 	WatchListPageSize int64
-	// MinWatchTimeout is how long a watch is asked to last at least; less than 5
-	// minutes counts as 5 minutes.
+	// MinWatchTimeout is the shortest timeout that a watch is opened with; less than
+	// 5 minutes counts as 5 minutes.
 	MinWatchTimeout time.Duration
 
-	// Queue takes what the reflector reads.
+	// Queue receives what the reflector reads.
 	Queue
-	// Process processes what Queue.Pop gives.
+	// Process processes what Queue.Pop returns.
 	Process ProcessFunc
 	// ProcessBatch, if the queue is a QueueWithBatch, processes several deltas.
 	ProcessBatch ProcessBatchFunc
 
-	// ShouldResync says whether a resync that is due takes place; nil means always.
+	// ShouldResync reports whether a resync that is due takes place; nil means always.
 	ShouldResync ShouldResyncFunc
-	// FullResyncPeriod is how often it is asked.
+	// FullResyncPeriod is the time between resyncs.
 	FullResyncPeriod time.Duration
 
-	// WatchErrorHandlerWithContext hears of lists and watches that failed, if
+	// WatchErrorHandlerWithContext is called with the errors of lists and watches if
 	// WatchErrorHandler is nil.
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
-	// WatchErrorHandler hears of lists and watches that failed.
+	// WatchErrorHandler is called with the errors of lists and watches.
 	WatchErrorHandler WatchErrorHandler
 }
 
@@ -55,14 +55,14 @@ type controller struct {
 	reflector *Reflector
 }
 
-// New makes a Controller; its Run starts it.
+// New returns a Controller. Call Run to start it.
 func New(c *Config) Controller { return &controller{config: *c} }
 
 // Run runs until stopCh is closed.
 func (c *controller) Run(stopCh <-chan struct{}) { c.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// RunWithContext reads and processes until ctx ends. A panic of Process leaves
-// through it.
+// RunWithContext reads and processes until ctx ends. It does not recover a panic of
+// Process.
 func (c *controller) RunWithContext(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	defer context.AfterFunc(ctx, c.config.Queue.Close)()
@@ -80,7 +80,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	c.config.Queue.Close()
 }
 
-// crashPause follows a panic that utilruntime.ReallyCrash lets us survive.
+// crashPause is the pause after a panic, if utilruntime.ReallyCrash is false.
 const crashPause = time.Second
 
 func (c *controller) newReflector(ctx context.Context) *Reflector {
@@ -125,19 +125,19 @@ func (c *controller) process(ctx context.Context) {
 		case errors.Is(err, ErrFIFOClosed):
 			return
 		case err != nil:
-			utilruntime.HandleErrorWithContext(ctx, err, "Processing what was queued failed", "type",
+			utilruntime.HandleErrorWithContext(ctx, err, "Processing a queued item failed", "type",
 				c.config.ObjectDescription)
 		}
 	}
 }
 
-// HasSynced is the queue's.
+// HasSynced reports whether the queue has synced.
 func (c *controller) HasSynced() bool { return c.config.Queue.HasSynced() }
 
-// HasSyncedChecker is the queue's.
+// HasSyncedChecker returns the queue's checker.
 func (c *controller) HasSyncedChecker() DoneChecker { return c.config.Queue.HasSyncedChecker() }
 
-// LastSyncResourceVersion is the reflector's.
+// LastSyncResourceVersion returns the version that the reflector has reached.
 func (c *controller) LastSyncResourceVersion() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

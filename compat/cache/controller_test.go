@@ -14,8 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// running runs something in the test's bubble until the test ends.
-func running(t *testing.T, run func(context.Context)) {
+// runInBackground calls run in a goroutine of the test's bubble and cancels its context when the test ends.
+func runInBackground(t *testing.T, run func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -27,52 +27,51 @@ func running(t *testing.T, run func(context.Context)) {
 	synctest.Wait()
 }
 
-func TestAnInformerOfOneHandlerTellsWhatASharedOneTells(t *testing.T) {
+func TestInformerSendsItsHandlerTheEventsOfASharedInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"), pod("b", "2"))
+		f := newFake("10", pod("a", "1"), pod("b", "2"))
 		h := &record{}
 		store, controller := cache.NewIndexerInformer(f, &corev1.Pod{}, time.Minute, h, cache.Indexers{"name": byName})
-		running(t, controller.RunWithContext)
-		same(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true")
+		runInBackground(t, controller.RunWithContext)
+		assertStrings(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true")
 		if !controller.HasSynced() || controller.LastSyncResourceVersion() != "10" {
-			t.Errorf("synced %v at %q", controller.HasSynced(), controller.LastSyncResourceVersion())
+			t.Errorf("HasSynced is %v and the version is %q", controller.HasSynced(), controller.LastSyncResourceVersion())
 		}
 		f.current().Modify(pod("a", "11"))
 		f.current().Delete(pod("b", "12"))
 		synctest.Wait()
-		same(t, "then", h.take(), "update a@1->11", "delete b@12")
+		assertStrings(t, "then", h.take(), "update a@1->11", "delete b@12")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		same(t, "resync", h.take(), "update a@11->11")
+		assertStrings(t, "resync", h.take(), "update a@11->11")
 		f.set("20", pod("c", "15"))
 		f.relist()
-		same(t, "relist", h.take(), "missed delete web/a@11", "add c@15 initial=false")
+		assertStrings(t, "relist", h.take(), "missed delete web/a@11", "add c@15 initial=false")
 		if got, err := store.ByIndex("name", "c"); err != nil || len(got) != 1 {
 			t.Errorf("by index: %v, %v", got, err)
 		}
 	})
 }
 
-func TestAControllerReportsListsThatFail(t *testing.T) {
+func TestControllerReportsFailedListsToItsErrorHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		f.list = func(metav1.ListOptions) (runtime.Object, error) { return nil, errors.New("no") }
-		var heard []string
-		running(t, cache.New(&cache.Config{
+		var reported []string
+		runInBackground(t, cache.New(&cache.Config{
 			Queue: cache.NewDeltaFIFO(cache.MetaNamespaceKeyFunc, nil), ListerWatcher: f, ObjectType: &corev1.Pod{},
 			Process: func(any, bool) error { return nil },
 			WatchErrorHandler: func(r *cache.Reflector,
 				err error) {
-				heard = append(heard, r.TypeDescription()+": "+err.Error())
+				reported = append(reported, r.TypeDescription()+": "+err.Error())
 			},
 		}).RunWithContext)
-		same(t, "heard", heard, "*v1.Pod: failed to list *v1.Pod: no")
+		assertStrings(t, "reported", reported, "*v1.Pod: failed to list *v1.Pod: no")
 	})
 }
 
-// Without known objects a queue cannot tell that something is gone; with a store it
-// can.
-func TestAReflectorIntoAQueueFindsDeletionsOnlyWithKnownObjects(t *testing.T) {
+// A queue without known objects ignores the deletion of an object that is not queued.
+func TestReflectorQueuesADeletionOnlyWithKnownObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		known bool
 		want  []string
@@ -82,7 +81,7 @@ func TestAReflectorIntoAQueueFindsDeletionsOnlyWithKnownObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "1"))
+				f := newFake("10", pod("a", "1"))
 				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 				o := cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true}
 				if c.known {
@@ -90,7 +89,7 @@ func TestAReflectorIntoAQueueFindsDeletionsOnlyWithKnownObjects(t *testing.T) {
 				}
 				q := cache.NewDeltaFIFOWithOptions(o)
 				r := cache.NewReflector(f, &corev1.Pod{}, q, 0)
-				running(t, r.RunWithContext)
+				runInBackground(t, r.RunWithContext)
 				var types []string
 				pop := func() {
 					if len(q.ListKeys()) == 0 {
@@ -109,12 +108,12 @@ func TestAReflectorIntoAQueueFindsDeletionsOnlyWithKnownObjects(t *testing.T) {
 					}
 				}
 				pop()
-				same(t, "first", types, "Replaced")
+				assertStrings(t, "first", types, "Replaced")
 				types = nil
 				f.current().Delete(pod("a", "11"))
 				synctest.Wait()
 				pop()
-				same(t, "deleted", types, c.want...)
+				assertStrings(t, "deleted", types, c.want...)
 				if r.LastSyncResourceVersion() != "11" {
 					t.Errorf("version %q", r.LastSyncResourceVersion())
 				}

@@ -10,26 +10,25 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// crashError is the panic of one of the caller's functions, or of something that such a function returned, where
-// utilruntime.ReallyCrash lets the program live. It was logged when it happened.
-type crashError struct{ value any }
+// panicError is a recovered panic of one of the caller's functions, or of a value that such a function returned. It
+// was logged when it happened.
+type panicError struct{ value any }
 
-func (e *crashError) Error() string {
+func (e *panicError) Error() string {
 	return fmt.Sprintf("a function of the caller panicked: %v", e.value)
 }
 
-// isCrash reports whether an error stands for a panic. An error handler is not called with it, as in client-go.
-func isCrash(err error) bool {
-	_, ok := errors.AsType[*crashError](err)
+// isPanic reports whether an error is a recovered panic. Error handlers are not called with it, as in client-go.
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*panicError](err)
 	return ok
 }
 
-// contain is deferred by what calls the caller's functions. It does with a panic what client-go does around an
-// iteration of list and watch: it is logged, and goes on while utilruntime.ReallyCrash is set. Otherwise it becomes
-// an error with a reason that has the state read again, and requests are spaced as after any failure. Where contains
-// is false, the panic passes.
-func contain(ctx context.Context, contains bool, reason source.Reason, err *error) {
-	if !contains {
+// recoverPanic is deferred around calls of the caller's functions. It treats a panic as client-go does around an
+// iteration of list and watch: it logs the panic, and panics again if utilruntime.ReallyCrash is set. Otherwise it
+// sets err, with a reason that leads to a relist after the usual backoff. If enabled is false, the panic passes.
+func recoverPanic(ctx context.Context, enabled bool, reason source.Reason, err *error) {
+	if !enabled {
 		return
 	}
 	p := recover()
@@ -42,5 +41,5 @@ func contain(ctx context.Context, contains bool, reason source.Reason, err *erro
 	if utilruntime.ReallyCrash {
 		panic(p)
 	}
-	*err = &source.Error{Reason: reason, Err: &crashError{p}}
+	*err = &source.Error{Reason: reason, Err: &panicError{p}}
 }

@@ -22,15 +22,16 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// crashes are the ways in which a caller's function, or what it returns, can panic. Each happens once.
+// crashes are the ways in which a caller's function, or the value that it returns, can cause a panic. Each happens
+// once.
 var crashes = map[string]func(f *fake){
 	"ListFunc panics": func(f *fake) {
 		list := f.list
-		f.list = func(o metav1.ListOptions) (runtime.Object, error) { f.set2(list); panic("on purpose") }
+		f.list = func(o metav1.ListOptions) (runtime.Object, error) { f.setList(list); panic("on purpose") }
 	},
 	"a list is a nil pointer": func(f *fake) {
 		list := f.list
-		f.list = func(metav1.ListOptions) (runtime.Object, error) { f.set2(list); return (*corev1.PodList)(nil), nil }
+		f.list = func(metav1.ListOptions) (runtime.Object, error) { f.setList(list); return (*corev1.PodList)(nil), nil }
 	},
 	"WatchFunc panics": func(f *fake) {
 		f.watchOnce(func() (watch.Interface, error) { panic("on purpose") })
@@ -47,17 +48,20 @@ var crashes = map[string]func(f *fake){
 	},
 	"the error handler panics": func(f *fake) {
 		list := f.list
-		f.list = func(metav1.ListOptions) (runtime.Object, error) { f.set2(list); return nil, errors.New("on purpose") }
+		f.list = func(metav1.ListOptions) (runtime.Object, error) {
+			f.setList(list)
+			return nil, errors.New("on purpose")
+		}
 	},
 }
 
-func (f *fake) set2(list func(metav1.ListOptions) (runtime.Object, error)) {
+func (f *fake) setList(list func(metav1.ListOptions) (runtime.Object, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.list = list
 }
 
-// watchOnce gives one answer to a watch, and the usual ones from then on.
+// watchOnce sets the answer to the next watch.
 func (f *fake) watchOnce(answer func() (watch.Interface, error)) {
 	usual := f.watch
 	f.watch = func(metav1.ListOptions) (watch.Interface, error) {
@@ -68,12 +72,12 @@ func (f *fake) watchOnce(answer func() (watch.Interface, error)) {
 	}
 }
 
-// crashing is an informer, ours or client-go's, that meets one of the crashes.
-func crashing(name string, theirs bool) (cache.SharedInformer, *fake) {
-	f := holding("10", pod("a", "1"))
+// crashing returns an informer, of this package or of client-go, that will meet one of the crashes.
+func crashing(name string, clientGos bool) (cache.SharedInformer, *fake) {
+	f := newFake("10", pod("a", "1"))
 	crashes[name](f)
 	i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
-	if theirs {
+	if clientGos {
 		i = clientgo.NewSharedInformer(notStreaming{f}, &corev1.Pod{}, 0)
 	}
 	if name == "the error handler panics" {
@@ -86,20 +90,20 @@ type notStreaming struct{ *fake }
 
 func (notStreaming) IsWatchListSemanticsUnSupported() bool { return true }
 
-func TestAPanicOfACallersFunctionIsLoggedAndTriedAgain(t *testing.T) {
+func TestPanicOfACallersFunctionIsLoggedAndRetried(t *testing.T) {
 	crash := utilruntime.ReallyCrash
 	handlers := utilruntime.PanicHandlers
 	utilruntime.ReallyCrash = false
 	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
 	for name := range crashes {
-		for whose, theirs := range map[string]bool{"ours": false, "client-go's": true} {
+		for whose, clientGos := range map[string]bool{"compat": false, "client-go": true} {
 			t.Run(name+", "+whose, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					panics := 0
 					utilruntime.PanicHandlers = []func(context.Context, any){func(context.Context, any) { panics++ }}
-					i, f := crashing(name, theirs)
+					i, f := crashing(name, clientGos)
 					h := &record{}
-					added(t, i, h)
+					addHandler(t, i, h)
 					ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
 					ended := make(chan struct{})
 					go func() { defer close(ended); i.RunWithContext(ctx) }()
@@ -107,15 +111,15 @@ func TestAPanicOfACallersFunctionIsLoggedAndTriedAgain(t *testing.T) {
 					time.Sleep(time.Minute)
 					synctest.Wait()
 					if !i.HasSynced() {
-						t.Error("it has not synced after a minute")
+						t.Error("the informer has not synced after a minute")
 					}
 					if panics == 0 {
-						t.Error("nothing was logged")
+						t.Error("no panic was logged")
 					}
 					f.current().Modify(pod("a", "11"))
 					synctest.Wait()
-					if told := h.take(); len(told) == 0 || told[len(told)-1] != "update a@1->11" {
-						t.Errorf("the handler was told %q", told)
+					if got := h.take(); len(got) == 0 || got[len(got)-1] != "update a@1->11" {
+						t.Errorf("the handler received %q, want an update to version 11 at the end", got)
 					}
 				})
 			})
@@ -123,9 +127,9 @@ func TestAPanicOfACallersFunctionIsLoggedAndTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAPanicOfACallersFunctionEndsTheProgram runs each crash in a process of its own, with utilruntime.ReallyCrash as
-// it is.
-func TestAPanicOfACallersFunctionEndsTheProgram(t *testing.T) {
+// TestPanicOfACallersFunctionEndsTheProgram runs each crash in a process of its own, with the default value of
+// utilruntime.ReallyCrash.
+func TestPanicOfACallersFunctionEndsTheProgram(t *testing.T) {
 	if name := os.Getenv("COMPAT_CRASH"); name != "" {
 		i, _ := crashing(name, false)
 		i.Run(t.Context().Done())
@@ -137,13 +141,13 @@ func TestAPanicOfACallersFunctionEndsTheProgram(t *testing.T) {
 			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$")
 			c.Env = append(os.Environ(), "COMPAT_CRASH="+name)
 			if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: ") {
-				t.Errorf("it lives on (%v):\n%.500s", err, out)
+				t.Errorf("the process did not panic (%v):\n%.500s", err, out)
 			}
 		})
 	}
 }
 
-func TestAReflectorsPanicsAreContainedByRunOnly(t *testing.T) {
+func TestReflectorRecoversPanicsInRunAndNotInListAndWatch(t *testing.T) {
 	crash := utilruntime.ReallyCrash
 	handlers := utilruntime.PanicHandlers
 	utilruntime.ReallyCrash = false
@@ -153,7 +157,7 @@ func TestAReflectorsPanicsAreContainedByRunOnly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				panics := 0
 				utilruntime.PanicHandlers = []func(context.Context, any){func(context.Context, any) { panics++ }}
-				f := holding("10", pod("a", "1"))
+				f := newFake("10", pod("a", "1"))
 				s := &panickingStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 				if make, ok := crashes[name]; ok {
 					make(f)
@@ -169,15 +173,15 @@ func TestAReflectorsPanicsAreContainedByRunOnly(t *testing.T) {
 				f.current().Modify(pod("a", "11"))
 				synctest.Wait()
 				if rv := r.LastSyncResourceVersion(); rv != "11" || panics == 0 {
-					t.Errorf("it is at version %q after %d panics", rv, panics)
+					t.Errorf("the version is %q after %d panics, want 11 after at least one", rv, panics)
 				}
 				cancel()
 				<-ended
 
-				f.set2(func(metav1.ListOptions) (runtime.Object, error) { panic("passes") })
+				f.setList(func(metav1.ListOptions) (runtime.Object, error) { panic("passes") })
 				defer func() {
 					if p := recover(); p != "passes" {
-						t.Errorf("recovered %v", p)
+						t.Errorf("recovered %v, want the panic of ListFunc", p)
 					}
 				}()
 				_ = r.ListAndWatchWithContext(t.Context())

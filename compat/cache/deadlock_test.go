@@ -20,26 +20,25 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// TestNothingWaitsForTheWriterWhileItReports has index functions and transforms fail in open batches. At the same
-// time it calls everything that waits for the writer or that could hold a lock, from several goroutines and from
-// OnProblem.
-func TestNothingWaitsForTheWriterWhileItReports(t *testing.T) {
-	for name, asks := range map[string]bool{"OnProblem only counts": false, "OnProblem asks the informer": true} {
-		t.Run(name, func(t *testing.T) { reportBesideCallers(t, asks) })
+// TestNoDeadlockWhileTheWriterReportsProblems has index functions and transforms fail in open batches. At the same
+// time it calls all methods that wait for the writer or take a lock, from several goroutines and from OnProblem.
+func TestNoDeadlockWhileTheWriterReportsProblems(t *testing.T) {
+	for name, calls := range map[string]bool{"OnProblem only counts": false, "OnProblem calls the informer": true} {
+		t.Run(name, func(t *testing.T) { reportDuringCalls(t, calls) })
 	}
 }
 
-func reportBesideCallers(t *testing.T, onProblemAsks bool) {
+func reportDuringCalls(t *testing.T, onProblemCalls bool) {
 	const rounds = 8
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
 	defer cancel()
-	f := holding("10", pod("a", "1"), pod("b", "2"))
+	f := newFake("10", pod("a", "1"), pod("b", "2"))
 	f.watch = func(metav1.ListOptions) (watch.Interface, error) { return endless(ctx), nil }
 	var i cache.SharedIndexInformer
 	callAll := func() {
 		reg, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{})
 		if err != nil {
-			return // it has stopped
+			return // the informer has stopped
 		}
 		i.GetIndexer().List()
 		i.GetIndexer().GetIndexers()
@@ -57,7 +56,7 @@ func reportBesideCallers(t *testing.T, onProblemAsks bool) {
 		return nil
 	}
 	i = cache.With(cache.Options{OnProblem: func(informer.Problem) {
-		if n := reports.Add(1); onProblemAsks && n%16 == 1 {
+		if n := reports.Add(1); onProblemCalls && n%16 == 1 {
 			callAll()
 		}
 	}}).NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{"failing": func(any) ([]string, error) {
@@ -72,25 +71,25 @@ func reportBesideCallers(t *testing.T, onProblemAsks bool) {
 		callers.Go(func() {
 			for range rounds {
 				callAll()
-				// Some batches without a reader: then the next reader may have to wait for an open one.
+				// Let some batches pass without a reader, so that the next reader may have to wait for an open one.
 				for seen := indexed.Load(); indexed.Load() < seen+20 && ctx.Err() == nil; {
 					runtime.Gosched()
 				}
 			}
 		})
 	}
-	within(t, "what the callers do", callers.Wait)
+	within(t, "the callers", callers.Wait)
 	cancel()
-	within(t, "the stop", running.Wait)
+	within(t, "RunWithContext", running.Wait)
 	if !i.IsStopped() {
-		t.Error("the informer does not say that it has stopped")
+		t.Error("IsStopped is false after the stop")
 	}
 	if reports.Load() == 0 {
-		t.Error("nothing failed, so nothing was tried")
+		t.Error("no problem was reported, so the test proves nothing")
 	}
 }
 
-// endless is a watch that sends changes until ctx ends.
+// endless returns a watch that sends changes until ctx ends.
 func endless(ctx context.Context) watch.Interface {
 	events := make(chan watch.Event, 100)
 	go func() {
@@ -114,6 +113,6 @@ func within(t *testing.T, what string, f func()) {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		stacks := make([]byte, 1<<20)
-		t.Fatalf("%s does not end:\n%s", what, stacks[:runtime.Stack(stacks, true)])
+		t.Fatalf("%s did not return:\n%s", what, stacks[:runtime.Stack(stacks, true)])
 	}
 }

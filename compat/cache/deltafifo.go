@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/queue"
 )
 
-// DeltaFIFO is the engine's DeltaFIFO under client-go's names, with the methods
-// that client-go dropped in 0.33: Get, GetByKey, List, ListKeys, AddIfNotPresent.
+// DeltaFIFO is the engine's DeltaFIFO under client-go's names. It also has the methods
+// that client-go removed in 0.33: Get, GetByKey, List, ListKeys, AddIfNotPresent.
 type DeltaFIFO struct {
 	name      string
 	keyFunc   KeyFunc
@@ -26,12 +26,12 @@ var (
 	_ DoneChecker       = &DeltaFIFO{}
 )
 
-// NewDeltaFIFO makes an empty queue that says Sync for what Replace brings.
+// NewDeltaFIFO returns an empty queue in which the objects of a Replace are Sync deltas.
 func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects})
 }
 
-// NewDeltaFIFOWithOptions makes an empty queue.
+// NewDeltaFIFOWithOptions returns an empty queue.
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{name: "DeltaFIFO", keyFunc: MetaNamespaceKeyFunc, transform: opts.Transformer}
 	if opts.KeyFunction != nil {
@@ -51,10 +51,10 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		Tombstone:    tombstone,
 		Inferred:     isTombstone,
 		OnError: func(err error) {
-			utilruntime.HandleErrorWithLogger(logger, err, "Known objects do not hold what they list")
+			utilruntime.HandleErrorWithLogger(logger, err, "KnownObjects lists a key that it does not have")
 		},
 	}
-	if opts.KnownObjects != nil { // a nil interface in a non-nil one would be asked
+	if opts.KnownObjects != nil { // a converted nil interface would not be nil
 		o.Known = opts.KnownObjects
 	}
 	if opts.Transformer != nil {
@@ -68,8 +68,8 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	return f
 }
 
-// tombstone stands for an object whose deletion was not seen. What stands for one
-// already says all there is to say.
+// tombstone returns the representation of an object whose deletion was missed. A
+// tombstone is returned as it is.
 func tombstone(key string, last any) any {
 	if isTombstone(last) {
 		return last
@@ -82,10 +82,10 @@ func isTombstone(obj any) bool {
 	return is
 }
 
-// KeyOf gives the key of an object, of Deltas or of a DeletedFinalStateUnknown.
+// KeyOf returns the key of an object, of Deltas or of a DeletedFinalStateUnknown.
 func (f *DeltaFIFO) KeyOf(obj any) (string, error) { return keyOfQueued(f.keyFunc, obj) }
 
-// keyOfQueued is a KeyFunc for whatever can be met in a queue of deltas.
+// keyOfQueued extends a KeyFunc to everything that a queue of deltas contains.
 func keyOfQueued(key KeyFunc, obj any) (string, error) {
 	switch o := obj.(type) {
 	case Deltas:
@@ -102,8 +102,8 @@ func keyOfQueued(key KeyFunc, obj any) (string, error) {
 	return key(obj)
 }
 
-// named gives client-go's form of the engine's errors.
-func named(err error) error {
+// clientGoError returns client-go's equivalent of an error of the engine.
+func clientGoError(err error) error {
 	if errors.Is(err, queue.ErrClosed) {
 		return ErrFIFOClosed
 	}
@@ -114,37 +114,37 @@ func named(err error) error {
 }
 
 // Add queues an object as Added.
-func (f *DeltaFIFO) Add(obj any) error { return named(f.queue.Add(obj)) }
+func (f *DeltaFIFO) Add(obj any) error { return clientGoError(f.queue.Add(obj)) }
 
 // Update queues an object as Updated.
-func (f *DeltaFIFO) Update(obj any) error { return named(f.queue.Update(obj)) }
+func (f *DeltaFIFO) Update(obj any) error { return clientGoError(f.queue.Update(obj)) }
 
-// Delete queues an object as Deleted, unless nothing is known of it.
-func (f *DeltaFIFO) Delete(obj any) error { return named(f.queue.Delete(obj)) }
+// Delete queues an object as Deleted, unless it is neither queued nor known.
+func (f *DeltaFIFO) Delete(obj any) error { return clientGoError(f.queue.Delete(obj)) }
 
-// AddIfNotPresent queues Deltas again whose processing failed, unless something
-// newer waits for their key.
+// AddIfNotPresent queues Deltas again, after their processing failed, unless newer
+// ones are queued for their key.
 func (f *DeltaFIFO) AddIfNotPresent(obj any) error {
 	deltas, ok := obj.(Deltas)
 	if !ok {
-		return fmt.Errorf("queueing a %T again: a DeltaFIFO takes back the Deltas that Pop gave", obj)
+		return fmt.Errorf("queueing a %T again: a DeltaFIFO accepts only the Deltas that Pop returned", obj)
 	}
 	key, err := f.KeyOf(deltas)
 	if err != nil {
 		return KeyError{Obj: obj, Err: err}
 	}
-	return named(f.queue.AddIfNotPresent(key, toEngine(deltas)))
+	return clientGoError(f.queue.AddIfNotPresent(key, toEngine(deltas)))
 }
 
-// Replace queues list as all there is, and a deletion for what is missing in it.
+// Replace queues the objects of list, and deletions of the known objects that are missing from it.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	return named(f.queue.Replace(list, resourceVersion))
+	return clientGoError(f.queue.Replace(list, resourceVersion))
 }
 
-// Resync queues every known object for which nothing waits.
-func (f *DeltaFIFO) Resync() error { return named(f.queue.Resync()) }
+// Resync queues every known object for which nothing is queued.
+func (f *DeltaFIFO) Resync() error { return clientGoError(f.queue.Resync()) }
 
-// Get gives the Deltas that wait for an object's key.
+// Get returns the queued Deltas of an object's key.
 func (f *DeltaFIFO) Get(obj any) (item any, exists bool, err error) {
 	key, err := f.KeyOf(obj)
 	if err != nil {
@@ -153,22 +153,22 @@ func (f *DeltaFIFO) Get(obj any) (item any, exists bool, err error) {
 	return f.GetByKey(key)
 }
 
-// GetByKey gives the Deltas that wait for a key.
+// GetByKey returns the queued Deltas of a key.
 func (f *DeltaFIFO) GetByKey(key string) (item any, exists bool, err error) {
 	d, exists, err := f.queue.GetByKey(key)
 	if err != nil || !exists {
-		return nil, false, named(err)
+		return nil, false, clientGoError(err)
 	}
 	return toDeltas(d), true, nil
 }
 
-// List gives the newest object of each key that waits.
+// List returns the newest object of each queued key.
 func (f *DeltaFIFO) List() []any { return f.queue.List() }
 
-// ListKeys gives the keys that wait, the next to be popped first.
+// ListKeys returns the queued keys in the order in which they will be popped.
 func (f *DeltaFIFO) ListKeys() []string { return f.queue.ListKeys() }
 
-// Pop waits for a key and processes its Deltas under the queue's lock.
+// Pop waits until a key is queued and processes its Deltas under the queue's lock.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	var item Deltas
 	_, err := f.queue.Pop(func(_ string, d queue.Deltas[any], isInInitialList bool) error {
@@ -176,31 +176,31 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 		return process(item, isInInitialList)
 	})
 	if item == nil {
-		return nil, named(err)
+		return nil, clientGoError(err)
 	}
 	return item, err
 }
 
-// Close lets Pop fail once the queue is empty.
+// Close makes Pop fail once the queue is empty.
 func (f *DeltaFIFO) Close() { f.queue.Close() }
 
 // IsClosed reports whether Close was called.
 func (f *DeltaFIFO) IsClosed() bool { return f.queue.IsClosed() }
 
-// HasSynced reports whether the first Replace was popped, or something else was
-// queued first.
+// HasSynced reports whether the objects of the first Replace were popped, or
+// something else was queued before any Replace.
 func (f *DeltaFIFO) HasSynced() bool { return f.queue.HasSynced() }
 
-// HasSyncedChecker is done when HasSynced is.
+// HasSyncedChecker returns a checker that is done when HasSynced is true.
 func (f *DeltaFIFO) HasSyncedChecker() DoneChecker { return f }
 
-// Name names the queue.
+// Name returns the name of the queue.
 func (f *DeltaFIFO) Name() string { return f.name }
 
-// Done is closed when HasSynced turns true.
+// Done returns a channel that is closed when HasSynced becomes true.
 func (f *DeltaFIFO) Done() <-chan struct{} { return f.queue.Synced() }
 
-// Transformer is what is applied to each object.
+// Transformer returns the transform that is applied to each object.
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transform }
 
 var typesOut = [...]DeltaType{
@@ -219,8 +219,8 @@ func toDeltas(in queue.Deltas[any]) Deltas {
 	return out
 }
 
-// toEngine is the way back. A type that a DeltaFIFO has not becomes the zero one,
-// which the engine refuses with a text that says so.
+// toEngine is the inverse of toDeltas. A type that a DeltaFIFO does not have becomes
+// the zero type, which the engine refuses with an error.
 func toEngine(in Deltas) queue.Deltas[any] {
 	out := make(queue.Deltas[any], len(in))
 	for i, d := range in {

@@ -35,7 +35,7 @@ func ExampleNewDeltaFIFOWithOptions() {
 	// Deleted {a 2}
 }
 
-func TestDeltasWhoseProcessingFailedCanBeQueuedAgain(t *testing.T) {
+func TestDeltaFIFOAcceptsDeltasAgainAfterProcessingFailed(t *testing.T) {
 	q := cache.NewDeltaFIFO(itemKey, nil)
 	if err := q.Add(item{"a", 1}); err != nil {
 		t.Fatal(err)
@@ -48,16 +48,16 @@ func TestDeltasWhoseProcessingFailedCanBeQueuedAgain(t *testing.T) {
 	if err := q.AddIfNotPresent(popped); err != nil {
 		t.Fatal(err)
 	}
-	waiting, exists, err := q.Get(item{name: "a"})
-	if err != nil || !exists || len(waiting.(cache.Deltas)) != 1 {
-		t.Fatalf("queued again: %v, %v, %v", waiting, exists, err)
+	queued, exists, err := q.Get(item{name: "a"})
+	if err != nil || !exists || len(queued.(cache.Deltas)) != 1 {
+		t.Fatalf("queued again: %v, %v, %v", queued, exists, err)
 	}
-	// Something newer waits: what failed is out of date.
+	// A newer delta is queued, so the failed one is outdated.
 	if err := q.AddIfNotPresent(cache.Deltas{{Type: cache.Deleted, Object: item{"a", 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if d, _, _ := q.GetByKey("a"); d.(cache.Deltas).Newest().Type != cache.Added {
-		t.Errorf("what waits was replaced: %v", d)
+		t.Errorf("the queued delta was replaced: %v", d)
 	}
 	for _, bad := range []any{"x", cache.Deltas{}, cache.Deltas{{Type: cache.SyncAll, Object: item{"z", 1}}}} {
 		if err := q.AddIfNotPresent(bad); err == nil {
@@ -66,7 +66,7 @@ func TestDeltasWhoseProcessingFailedCanBeQueuedAgain(t *testing.T) {
 	}
 }
 
-func TestAClosedQueueSaysSoInClientGosWords(t *testing.T) {
+func TestPopOfAClosedQueueReturnsErrFIFOClosed(t *testing.T) {
 	for name, q := range map[string]cache.Queue{
 		"DeltaFIFO": cache.NewDeltaFIFO(itemKey, nil),
 		"FIFO":      cache.NewFIFO(itemKey),
@@ -79,7 +79,7 @@ func TestAClosedQueueSaysSoInClientGosWords(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeMadeIsClientGosKeyError(t *testing.T) {
+func TestDeltaFIFOReturnsAKeyErrorForAnObjectWithoutAKey(t *testing.T) {
 	q := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
 	if k, ok := errors.AsType[cache.KeyError](q.Add("x")); !ok || k.Obj != "x" {
 		t.Errorf("error = %+v", k)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ExpirationPolicy says when an object is too old.
+// ExpirationPolicy decides when an object has expired.
 type ExpirationPolicy interface {
 	IsExpired(obj *TimestampedEntry) bool
 }
@@ -19,11 +19,11 @@ type TimestampedEntry struct {
 	Timestamp time.Time
 }
 
-// TTLPolicy lets objects live for a fixed time.
+// TTLPolicy expires objects after a fixed time.
 type TTLPolicy struct {
-	// TTL is how long; 0 or less is for ever.
+	// TTL is the lifetime of an object; 0 or less means forever.
 	TTL time.Duration
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.Clock
 }
 
@@ -32,47 +32,47 @@ func (p *TTLPolicy) IsExpired(e *TimestampedEntry) bool {
 	return p.TTL > 0 && p.Clock.Since(e.Timestamp) > p.TTL
 }
 
-// ExpirationCache is a Store whose objects expire. An expired object is removed
-// when somebody reads it.
+// ExpirationCache is a Store whose objects expire. An expired object is removed when
+// it is read.
 type ExpirationCache struct {
-	shelf   *shelf
+	store   *indexedStore
 	key     KeyFunc
 	clock   clock.Clock
 	policy  ExpirationPolicy
 	expired func(key string) // for tests; may be nil
 
-	mu sync.Mutex // between the look at an object's age and its removal nothing is stored
+	mu sync.Mutex // makes checking an object's age and removing it atomic
 }
 
 var _ Store = &ExpirationCache{}
 
-// NewTTLStore makes a store whose objects live for ttl.
+// NewTTLStore returns a store whose objects expire after ttl.
 func NewTTLStore(keyFunc KeyFunc, ttl time.Duration) Store {
 	return NewExpirationStore(keyFunc, &TTLPolicy{TTL: ttl, Clock: clock.RealClock{}})
 }
 
-// NewExpirationStore makes a store whose objects live as long as a policy says.
+// NewExpirationStore returns a store whose objects expire according to a policy.
 func NewExpirationStore(keyFunc KeyFunc, policy ExpirationPolicy) Store {
-	return &ExpirationCache{shelf: newShelf(nil), key: keyFunc, clock: clock.RealClock{}, policy: policy}
+	return &ExpirationCache{store: newIndexedStore(nil), key: keyFunc, clock: clock.RealClock{}, policy: policy}
 }
 
-// FakeExpirationPolicy lets all expire but those it names, for tests.
+// FakeExpirationPolicy expires all objects except those in NeverExpire, for tests.
 type FakeExpirationPolicy struct {
 	NeverExpire     sets.Set[string]
 	RetrieveKeyFunc KeyFunc
 }
 
-// IsExpired reports whether an entry is not named.
+// IsExpired reports whether an entry is missing from NeverExpire.
 func (p *FakeExpirationPolicy) IsExpired(e *TimestampedEntry) bool {
 	key, _ := p.RetrieveKeyFunc(e)
 	return !p.NeverExpire.Has(key)
 }
 
-// NewFakeExpirationStore makes a store with the caller's clock that tells a channel
-// what expired, for tests.
+// NewFakeExpirationStore returns a store with the caller's clock that sends the keys
+// of expired objects to a channel, for tests.
 func NewFakeExpirationStore(keyFunc KeyFunc, deletedKeys chan<- string, policy ExpirationPolicy,
 	clock clock.Clock) Store {
-	c := &ExpirationCache{shelf: newShelf(nil), key: keyFunc, clock: clock, policy: policy}
+	c := &ExpirationCache{store: newIndexedStore(nil), key: keyFunc, clock: clock, policy: policy}
 	if deletedKeys != nil {
 		c.expired = func(key string) { deletedKeys <- key }
 	}
@@ -82,7 +82,7 @@ func NewFakeExpirationStore(keyFunc KeyFunc, deletedKeys chan<- string, policy E
 func (c *ExpirationCache) fresh(key string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	item, exists := c.shelf.get(key)
+	item, exists := c.store.get(key)
 	if !exists {
 		return nil, false
 	}
@@ -90,20 +90,20 @@ func (c *ExpirationCache) fresh(key string) (any, bool) {
 	if !c.policy.IsExpired(e) {
 		return e.Obj, true
 	}
-	c.shelf.drop(key, nil)
+	c.store.drop(key, nil)
 	if c.expired != nil {
 		c.expired(key)
 	}
 	return nil, false
 }
 
-// GetByKey gives an object that has not expired.
+// GetByKey returns an object that has not expired.
 func (c *ExpirationCache) GetByKey(key string) (any, bool, error) {
 	obj, exists := c.fresh(key)
 	return obj, exists, nil
 }
 
-// Get gives an object that has not expired.
+// Get returns an object that has not expired.
 func (c *ExpirationCache) Get(obj any) (any, bool, error) {
 	key, err := c.key(obj)
 	if err != nil {
@@ -112,9 +112,9 @@ func (c *ExpirationCache) Get(obj any) (any, bool, error) {
 	return c.GetByKey(key)
 }
 
-// List gives the objects that have not expired.
+// List returns the objects that have not expired.
 func (c *ExpirationCache) List() []any {
-	keys := c.shelf.ListKeys()
+	keys := c.store.ListKeys()
 	list := make([]any, 0, len(keys))
 	for _, key := range keys {
 		if obj, exists := c.fresh(key); exists {
@@ -124,19 +124,19 @@ func (c *ExpirationCache) List() []any {
 	return list
 }
 
-// ListKeys gives the keys of all objects, also of those that nobody has found
-// expired yet.
-func (c *ExpirationCache) ListKeys() []string { return c.shelf.ListKeys() }
+// ListKeys returns the keys of all objects, including expired ones that have not been
+// removed yet.
+func (c *ExpirationCache) ListKeys() []string { return c.store.ListKeys() }
 
-// LastStoreSyncResourceVersion is the resource version that was written last.
+// LastStoreSyncResourceVersion returns the resource version of the last write.
 func (c *ExpirationCache) LastStoreSyncResourceVersion() string {
-	return c.shelf.LastStoreSyncResourceVersion()
+	return c.store.LastStoreSyncResourceVersion()
 }
 
-// Bookmark notes a resource version.
-func (c *ExpirationCache) Bookmark(rv string) { c.shelf.Bookmark(rv) }
+// Bookmark records a resource version.
+func (c *ExpirationCache) Bookmark(rv string) { c.store.Bookmark(rv) }
 
-// Add stores an object, as of now.
+// Add stores an object with the current time.
 func (c *ExpirationCache) Add(obj any) error {
 	key, err := c.key(obj)
 	if err != nil {
@@ -144,11 +144,11 @@ func (c *ExpirationCache) Add(obj any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shelf.put(key, &TimestampedEntry{Obj: obj, Timestamp: c.clock.Now()})
+	c.store.put(key, &TimestampedEntry{Obj: obj, Timestamp: c.clock.Now()})
 	return nil
 }
 
-// Update stores an object, as of now.
+// Update stores an object with the current time.
 func (c *ExpirationCache) Update(obj any) error { return c.Add(obj) }
 
 // Delete removes an object.
@@ -159,24 +159,24 @@ func (c *ExpirationCache) Delete(obj any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shelf.drop(key, obj)
+	c.store.drop(key, obj)
 	return nil
 }
 
-// Replace makes list all there is, as of now.
+// Replace replaces all objects by those of list, with the current time.
 func (c *ExpirationCache) Replace(list []any, resourceVersion string) error {
 	now := c.clock.Now()
-	items := make([]keyed, len(list))
+	items := make([]keyedObject, len(list))
 	for i, obj := range list {
 		key, err := c.key(obj)
 		if err != nil {
 			return KeyError{Obj: obj, Err: err}
 		}
-		items[i] = keyed{key, &TimestampedEntry{Obj: obj, Timestamp: now}}
+		items[i] = keyedObject{key, &TimestampedEntry{Obj: obj, Timestamp: now}}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shelf.replace(items, resourceVersion)
+	c.store.replace(items, resourceVersion)
 	return nil
 }
 

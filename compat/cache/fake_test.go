@@ -20,18 +20,18 @@ func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: name, ResourceVersion: rv}}
 }
 
-// fake is a ListerWatcher whose answers the test sets. It says nothing about
-// WatchList.
+// fake is a ListerWatcher with answers set by the test. It does not state its WatchList
+// semantics.
 type fake struct {
 	mu    sync.Mutex
-	asked []string // what was asked, in order
+	asked []string // the requests, in order
 	list  func(metav1.ListOptions) (runtime.Object, error)
 	watch func(metav1.ListOptions) (watch.Interface, error)
-	open  *watch.FakeWatcher // the last watch that was opened by default
+	open  *watch.FakeWatcher // the last watch of newWatch
 }
 
-// holding is a fake that lists pods at a version.
-func holding(rv string, pods ...*corev1.Pod) *fake {
+// newFake returns a fake that lists pods at a version.
+func newFake(rv string, pods ...*corev1.Pod) *fake {
 	f := &fake{}
 	f.set(rv, pods...)
 	f.watch = func(metav1.ListOptions) (watch.Interface, error) { return f.newWatch(), nil }
@@ -74,12 +74,12 @@ func (f *fake) List(o metav1.ListOptions) (runtime.Object, error) {
 
 func (f *fake) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
-	said := fmt.Sprintf("watch rv=%q", o.ResourceVersion)
+	request := fmt.Sprintf("watch rv=%q", o.ResourceVersion)
 	if o.SendInitialEvents != nil {
-		said = fmt.Sprintf("watchlist rv=%q match=%s bookmarks=%v", o.ResourceVersion, o.ResourceVersionMatch,
+		request = fmt.Sprintf("watchlist rv=%q match=%s bookmarks=%v", o.ResourceVersion, o.ResourceVersionMatch,
 			o.AllowWatchBookmarks)
 	}
-	f.asked = append(f.asked, said)
+	f.asked = append(f.asked, request)
 	answer := f.watch
 	f.mu.Unlock()
 	return answer(o)
@@ -91,61 +91,61 @@ func (f *fake) requests() []string {
 	return slices.Clone(f.asked)
 }
 
-// streaming is a fake that says it can give its state by a watch.
+// streaming is a fake that supports a watch with an initial state.
 type streaming struct{ *fake }
 
 func (streaming) IsWatchListSemanticsUnSupported() bool { return false }
 
-// record is a handler that writes down what it is told.
+// record is a handler that records its events as text.
 type record struct {
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	received []string
 }
 
-func (r *record) say(format string, args ...any) {
+func (r *record) add(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, fmt.Sprintf(format, args...))
+	r.received = append(r.received, fmt.Sprintf(format, args...))
 }
 
 func (r *record) OnAdd(obj any, initial bool) {
 	p := obj.(*corev1.Pod)
-	r.say("add %s@%s initial=%v", p.Name, p.ResourceVersion, initial)
+	r.add("add %s@%s initial=%v", p.Name, p.ResourceVersion, initial)
 }
 
 func (r *record) OnUpdate(old, now any) {
 	o, n := old.(*corev1.Pod), now.(*corev1.Pod)
-	r.say("update %s@%s->%s", n.Name, o.ResourceVersion, n.ResourceVersion)
+	r.add("update %s@%s->%s", n.Name, o.ResourceVersion, n.ResourceVersion)
 }
 
 func (r *record) OnDelete(obj any) {
 	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		r.say("missed delete %s@%s", d.Key, d.Obj.(*corev1.Pod).ResourceVersion)
+		r.add("missed delete %s@%s", d.Key, d.Obj.(*corev1.Pod).ResourceVersion)
 		return
 	}
 	p := obj.(*corev1.Pod)
-	r.say("delete %s@%s", p.Name, p.ResourceVersion)
+	r.add("delete %s@%s", p.Name, p.ResourceVersion)
 }
 
-// take gives what was told since the last take.
+// take returns the events since the last take.
 func (r *record) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := r.told
-	r.told = nil
-	return told
+	received := r.received
+	r.received = nil
+	return received
 }
 
-func same(t *testing.T, what string, got []string, want ...string) {
+func assertStrings(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
 	}
 }
 
-// started runs an informer in the test's bubble until the test ends, and returns
-// when all has come to rest.
-func started(t *testing.T, i cache.SharedInformer) (stop func()) {
+// start runs an informer in the test's bubble until the test ends. It returns when all
+// goroutines of the bubble are blocked.
+func start(t *testing.T, i cache.SharedInformer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

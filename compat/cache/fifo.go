@@ -13,7 +13,7 @@ type FIFO struct {
 	mu      sync.Mutex
 	arrived sync.Cond
 	items   map[string]any
-	order   []string // may name keys that were deleted since, and then twice
+	order   []string // may contain deleted keys, and a key twice that was deleted and added again
 	closed  bool
 	initial initialSync
 }
@@ -24,14 +24,14 @@ var (
 	_ DoneChecker = &FIFO{}
 )
 
-// NewFIFO makes an empty queue.
+// NewFIFO returns an empty queue.
 func NewFIFO(keyFunc KeyFunc) *FIFO {
 	f := &FIFO{key: keyFunc, items: map[string]any{}, initial: newInitialSync()}
 	f.arrived.L = &f.mu
 	return f
 }
 
-// Add queues an object, or replaces the one of its key that waits.
+// Add queues an object, or replaces the queued one of its key.
 func (f *FIFO) Add(obj any) error {
 	key, err := f.key(obj)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *FIFO) Add(obj any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.initial.begin(0)
-	if _, waits := f.items[key]; !waits {
+	if _, queued := f.items[key]; !queued {
 		f.order = append(f.order, key)
 	}
 	f.items[key] = obj
@@ -48,10 +48,10 @@ func (f *FIFO) Add(obj any) error {
 	return nil
 }
 
-// Update is Add.
+// Update is the same as Add.
 func (f *FIFO) Update(obj any) error { return f.Add(obj) }
 
-// Delete takes an object out of the queue.
+// Delete removes an object from the queue.
 func (f *FIFO) Delete(obj any) error {
 	key, err := f.key(obj)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *FIFO) Delete(obj any) error {
 	return nil
 }
 
-// Replace makes list all that waits, in its order.
+// Replace replaces the contents of the queue by list, in its order.
 func (f *FIFO) Replace(list []any, _ string) error {
 	items := make(map[string]any, len(list))
 	order := make([]string, 0, len(list))
@@ -73,7 +73,7 @@ func (f *FIFO) Replace(list []any, _ string) error {
 		if err != nil {
 			return KeyError{Obj: obj, Err: err}
 		}
-		if _, twice := items[key]; !twice {
+		if _, duplicate := items[key]; !duplicate {
 			order = append(order, key)
 		}
 		items[key] = obj
@@ -86,10 +86,10 @@ func (f *FIFO) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: whatever is here waits.
+// Resync does nothing: everything in the queue will be popped anyway.
 func (f *FIFO) Resync() error { return nil }
 
-// Pop waits for an object, takes it out and processes it under the queue's lock.
+// Pop waits for an object, removes it and processes it under the queue's lock.
 func (f *FIFO) Pop(process PopProcessFunc) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,18 +103,18 @@ func (f *FIFO) Pop(process PopProcessFunc) (any, error) {
 		wasInitial := !f.initial.done
 		key := f.order[0]
 		f.order = f.order[1:]
-		obj, waits := f.items[key]
-		if !waits { // deleted
+		obj, queued := f.items[key]
+		if !queued { // deleted
 			f.initial.processed(1)
 			continue
 		}
 		delete(f.items, key)
-		defer f.initial.processed(1) // only then has it been processed
+		defer f.initial.processed(1) // after process, which may take long
 		return obj, process(obj, wasInitial)
 	}
 }
 
-// Get gives the object that waits under the key of obj.
+// Get returns the queued object with the key of obj.
 func (f *FIFO) Get(obj any) (item any, exists bool, err error) {
 	key, err := f.key(obj)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *FIFO) Get(obj any) (item any, exists bool, err error) {
 	return f.GetByKey(key)
 }
 
-// GetByKey gives the object that waits under a key.
+// GetByKey returns the queued object with a key.
 func (f *FIFO) GetByKey(key string) (item any, exists bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,27 +131,27 @@ func (f *FIFO) GetByKey(key string) (item any, exists bool, err error) {
 	return item, exists, nil
 }
 
-// List gives the objects that wait, in no particular order.
+// List returns the queued objects, in no particular order.
 func (f *FIFO) List() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.AppendSeq(make([]any, 0, len(f.items)), maps.Values(f.items))
 }
 
-// ListKeys gives the keys that wait, in no particular order.
+// ListKeys returns the queued keys, in no particular order.
 func (f *FIFO) ListKeys() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.AppendSeq(make([]string, 0, len(f.items)), maps.Keys(f.items))
 }
 
-// Bookmark does nothing: what waits has no version.
+// Bookmark does nothing: the queue has no version.
 func (f *FIFO) Bookmark(string) {}
 
-// LastStoreSyncResourceVersion is unknown.
+// LastStoreSyncResourceVersion returns the empty version.
 func (f *FIFO) LastStoreSyncResourceVersion() string { return "" }
 
-// Close wakes those who wait in Pop.
+// Close makes Pop fail once the queue is empty.
 func (f *FIFO) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,19 +166,19 @@ func (f *FIFO) IsClosed() bool {
 	return f.closed
 }
 
-// HasSynced reports whether the first Replace was processed, or something else was
-// queued first.
+// HasSynced reports whether the objects of the first Replace were processed, or
+// something else was queued before any Replace.
 func (f *FIFO) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.initial.done
 }
 
-// HasSyncedChecker is done when HasSynced is.
+// HasSyncedChecker returns a checker that is done when HasSynced is true.
 func (f *FIFO) HasSyncedChecker() DoneChecker { return f }
 
-// Name names the queue.
+// Name returns the name of the queue.
 func (f *FIFO) Name() string { return "FIFO" }
 
-// Done is closed when HasSynced turns true.
+// Done returns a channel that is closed when HasSynced becomes true.
 func (f *FIFO) Done() <-chan struct{} { return f.initial.synced }

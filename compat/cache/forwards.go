@@ -14,19 +14,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The functions of this file have no engine behind them: they compute something
-// from their arguments alone, and so client-go's do.
+// The functions of this file compute something from their arguments alone, without
+// the engine. So they call client-go's.
 
-// MetaNamespaceKeyFunc gives "namespace/name", or "name" where there is no namespace.
+// MetaNamespaceKeyFunc returns "namespace/name", or "name" for an object without a namespace.
 func MetaNamespaceKeyFunc(obj any) (string, error) { return clientgo.MetaNamespaceKeyFunc(obj) }
 
-// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also takes a
+// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also accepts a
 // DeletedFinalStateUnknown.
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	return clientgo.DeletionHandlingMetaNamespaceKeyFunc(obj)
 }
 
-// SplitMetaNamespaceKey takes such a key apart.
+// SplitMetaNamespaceKey splits a key of MetaNamespaceKeyFunc.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	return clientgo.SplitMetaNamespaceKey(key)
 }
@@ -36,21 +36,21 @@ func NewObjectName(namespace, name string) ObjectName {
 	return clientgo.NewObjectName(namespace, name)
 }
 
-// ParseObjectName reads what ObjectName.String wrote.
+// ParseObjectName parses the result of ObjectName.String.
 func ParseObjectName(s string) (ObjectName, error) { return clientgo.ParseObjectName(s) }
 
-// ObjectToName gives the name of an object.
+// ObjectToName returns the name of an object.
 func ObjectToName(obj any) (ObjectName, error) { return clientgo.ObjectToName(obj) }
 
-// DeletionHandlingObjectToName is ObjectToName that also takes a DeletedFinalStateUnknown.
+// DeletionHandlingObjectToName is ObjectToName that also accepts a DeletedFinalStateUnknown.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
 	return clientgo.DeletionHandlingObjectToName(obj)
 }
 
-// MetaObjectToName gives the name of an object that has metadata.
+// MetaObjectToName returns the name of an object with metadata.
 func MetaObjectToName(obj metav1.Object) ObjectName { return clientgo.MetaObjectToName(obj) }
 
-// NamespacedNameAsObjectName turns one form of a name into the other.
+// NamespacedNameAsObjectName converts a NamespacedName.
 func NamespacedNameAsObjectName(nn types.NamespacedName) ObjectName {
 	return clientgo.NamespacedNameAsObjectName(nn)
 }
@@ -58,25 +58,25 @@ func NamespacedNameAsObjectName(nn types.NamespacedName) ObjectName {
 // MetaNamespaceIndexFunc indexes by namespace.
 func MetaNamespaceIndexFunc(obj any) ([]string, error) { return clientgo.MetaNamespaceIndexFunc(obj) }
 
-// IndexFuncToKeyFuncAdapter makes a KeyFunc of an IndexFunc that gives one value.
+// IndexFuncToKeyFuncAdapter returns a KeyFunc for an IndexFunc with exactly one value for each object.
 func IndexFuncToKeyFuncAdapter(f IndexFunc) KeyFunc { return clientgo.IndexFuncToKeyFuncAdapter(f) }
 
-// ListAll gives appendFn everything in a store that a selector matches.
+// ListAll calls appendFn for every object of a store that matches a selector.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
 	return clientgo.ListAll(store, selector, appendFn)
 }
 
-// ListAllByNamespace is ListAll for one namespace, by its index where there is one.
+// ListAllByNamespace is ListAll for one namespace. It uses the index by namespace if there is one.
 func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc) error {
 	return clientgo.ListAllByNamespace(indexer, namespace, selector, appendFn)
 }
 
-// NewGenericLister lists an indexer as runtime objects.
+// NewGenericLister returns a lister of an indexer's objects.
 func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLister {
 	return clientgo.NewGenericLister(indexer, resource)
 }
 
-// NewListWatchFromClient lists and watches a resource through a REST client.
+// NewListWatchFromClient returns a ListWatch of a resource through a REST client.
 func NewListWatchFromClient(c Getter, resource, namespace string, fieldSelector fields.Selector) *ListWatch {
 	return clientgo.NewListWatchFromClient(c, resource, namespace, fieldSelector)
 }
@@ -88,35 +88,35 @@ func NewFilteredListWatchFromClient(c Getter, resource, namespace string,
 	return clientgo.NewFilteredListWatchFromClient(c, resource, namespace, optionsModifier)
 }
 
-// ToListWatcherWithWatchListSemantics lets a ListWatch say what its client says
-// about WatchList. One that says nothing is listed and watched.
+// ToListWatcherWithWatchListSemantics gives a ListWatch the WatchList semantics of its
+// client. A ListWatch that does not state them is listed and watched.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	return clientgo.ToListWatcherWithWatchListSemantics(lw, client)
 }
 
-// ToListerWithContext gives the form with a context.
+// ToListerWithContext converts a Lister.
 func ToListerWithContext(l Lister) ListerWithContext { return clientgo.ToListerWithContext(l) }
 
-// ToWatcherWithContext gives the form with a context.
+// ToWatcherWithContext converts a Watcher.
 func ToWatcherWithContext(w Watcher) WatcherWithContext { return clientgo.ToWatcherWithContext(w) }
 
-// ToListerWatcherWithContext gives the form with a context.
+// ToListerWatcherWithContext converts a ListerWatcher.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	return clientgo.ToListerWatcherWithContext(lw)
 }
 
-// NewRetryWithDeadline says how long to go on trying after errors of one kind.
+// NewRetryWithDeadline decides how long to retry after errors of one kind.
 func NewRetryWithDeadline(maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool,
 	clock clock.Clock) RetryWithDeadline {
 	return clientgo.NewRetryWithDeadline(maxRetryDuration, minResetPeriod, isRetryable, clock)
 }
 
-// WaitForCacheSync waits until all have synced; false if stopCh closed first.
+// WaitForCacheSync waits until all caches have synced. It returns false if stopCh was closed first.
 func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	return clientgo.WaitForCacheSync(stopCh, cacheSyncs...)
 }
 
-// WaitForNamedCacheSync is WaitForCacheSync that logs what it does.
+// WaitForNamedCacheSync is WaitForCacheSync with log messages.
 func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	return clientgo.WaitForNamedCacheSync(controllerName, stopCh, cacheSyncs...)
 }
@@ -129,7 +129,7 @@ func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...Informe
 // IsDone reports whether a checker is done.
 func IsDone(checker DoneChecker) bool { return clientgo.IsDone(checker) }
 
-// ShutDownEventHandler removes a handler and waits for its last callback.
+// ShutDownEventHandler removes a handler and waits until its last callback has returned.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
 	return clientgo.ShutDownEventHandler(informer, handle)
 }
@@ -137,36 +137,36 @@ func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRe
 // NewInformerName reserves a name for the metrics of informers.
 func NewInformerName(name string) (*InformerName, error) { return clientgo.NewInformerName(name) }
 
-// ResetInformerNamesForTesting forgets all reserved names.
+// ResetInformerNamesForTesting releases all reserved names.
 func ResetInformerNamesForTesting() { clientgo.ResetInformerNamesForTesting() }
 
-// SetReflectorMetricsProvider is kept for compatibility: client-go's reflectors
-// ask it for nothing, and neither do ours. See Engine for what can be measured.
+// SetReflectorMetricsProvider exists for compatibility. Neither client-go's reflectors
+// nor this package's use the provider. See Engine for what can be measured.
 func SetReflectorMetricsProvider(p MetricsProvider) { clientgo.SetReflectorMetricsProvider(p) }
 
-// NewIntegerResourceVersionMutationCache makes client-go's MutationCache.
+// NewIntegerResourceVersionMutationCache returns client-go's MutationCache.
 func NewIntegerResourceVersionMutationCache(logger klog.Logger, backingCache Store, indexer Indexer, ttl time.Duration,
 	includeAdds bool) MutationCache {
 	return clientgo.NewIntegerResourceVersionMutationCache(logger, backingCache, indexer, ttl, includeAdds)
 }
 
-// NewIntegerResourceVersionMutationCacheWithOptions makes client-go's MutationCache.
+// NewIntegerResourceVersionMutationCacheWithOptions returns client-go's MutationCache.
 func NewIntegerResourceVersionMutationCacheWithOptions(logger klog.Logger, backingCache Store,
 	options MutationCacheOptions) MutationCache {
 	return clientgo.NewIntegerResourceVersionMutationCacheWithOptions(logger, backingCache, options)
 }
 
-// NewTypedSharedIndexInformer puts typed methods on an informer.
+// NewTypedSharedIndexInformer wraps an informer with typed methods.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	return clientgo.NewTypedSharedIndexInformer[T](informer)
 }
 
-// TypedIndexerFuncToIndexerFunc makes an IndexFunc of a typed one.
+// TypedIndexerFuncToIndexerFunc converts a typed index function.
 func TypedIndexerFuncToIndexerFunc[T any](f TypedIndexFunc[T]) IndexFunc {
 	return clientgo.TypedIndexerFuncToIndexerFunc(f)
 }
 
-// TypedIndexersToIndexers makes Indexers of typed ones.
+// TypedIndexersToIndexers converts typed index functions.
 func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	return clientgo.TypedIndexersToIndexers(indexers)
 }

@@ -8,7 +8,7 @@ import (
 
 var errHeapClosed = errors.New("heap is closed")
 
-// Heap is a queue whose first object is the least.
+// Heap is a priority queue: Pop returns the least object.
 type Heap struct {
 	key KeyFunc
 
@@ -22,10 +22,10 @@ type Heap struct {
 type heapEntry struct {
 	key string
 	obj any
-	at  int // in order
+	at  int // index in heapOrder.entries
 }
 
-// heapOrder keeps entries for container/heap.
+// heapOrder implements heap.Interface.
 type heapOrder struct {
 	entries []*heapEntry
 	less    LessFunc
@@ -53,14 +53,14 @@ func (o *heapOrder) Pop() any {
 	return e
 }
 
-// NewHeap makes an empty heap.
+// NewHeap returns an empty heap.
 func NewHeap(keyFn KeyFunc, lessFn LessFunc) *Heap {
 	h := &Heap{key: keyFn, items: map[string]*heapEntry{}, order: heapOrder{less: lessFn}}
 	h.arrived.L = &h.mu
 	return h
 }
 
-// put stores an object; one that is there already is replaced if replace says so.
+// put stores an object. If replace is false, an existing object of the same key stays.
 func (h *Heap) put(obj any, replace bool) error {
 	key, err := h.key(obj)
 	if err != nil {
@@ -82,14 +82,14 @@ func (h *Heap) put(obj any, replace bool) error {
 	return nil
 }
 
-// Add puts an object in its place, instead of the one that has its key.
+// Add adds an object, or replaces the one with its key.
 func (h *Heap) Add(obj any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.put(obj, true)
 }
 
-// BulkAdd adds several objects before anybody can pop one.
+// BulkAdd adds several objects atomically.
 func (h *Heap) BulkAdd(list []any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,17 +104,17 @@ func (h *Heap) BulkAdd(list []any) error {
 	return nil
 }
 
-// AddIfNotPresent adds an object unless its key is there.
+// AddIfNotPresent adds an object unless there is one with its key.
 func (h *Heap) AddIfNotPresent(obj any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.put(obj, false)
 }
 
-// Update is Add.
+// Update is the same as Add.
 func (h *Heap) Update(obj any) error { return h.Add(obj) }
 
-// Delete removes an object, which must be there.
+// Delete removes an object. It is an error if there is none with its key.
 func (h *Heap) Delete(obj any) error {
 	key, err := h.key(obj)
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *Heap) Delete(obj any) error {
 	return nil
 }
 
-// Pop waits for an object and takes the least.
+// Pop waits for an object, then removes and returns the least.
 func (h *Heap) Pop() (any, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +146,7 @@ func (h *Heap) Pop() (any, error) {
 	return e.obj, nil
 }
 
-// List gives all objects, in no particular order.
+// List returns all objects, in no particular order.
 func (h *Heap) List() []any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +157,7 @@ func (h *Heap) List() []any {
 	return list
 }
 
-// ListKeys gives all keys, in no particular order.
+// ListKeys returns all keys, in no particular order.
 func (h *Heap) ListKeys() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *Heap) GetByKey(key string) (any, bool, error) {
 	return nil, false, nil
 }
 
-// Close wakes those who wait in Pop; nothing can be added any more.
+// Close makes Pop fail once the heap is empty. Nothing can be added afterwards.
 func (h *Heap) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewInformerWithOptions makes a store and the controller that fills it and tells
-// one handler, on its own goroutine, before it goes on. Only read the store.
+// NewInformerWithOptions returns a store and the controller that fills it and calls
+// one handler. The controller waits for the handler. The store is read-only for callers.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	return newInformer(options)
 }
@@ -69,7 +69,7 @@ func newInformer(o InformerOptions) (Indexer, Controller) {
 		ObjectDescription: describeType(exampleOf(o.ObjectType)),
 		FullResyncPeriod:  o.ResyncPeriod,
 		MinWatchTimeout:   o.MinWatchTimeout,
-		Process:           a.one,
-		ProcessBatch:      a.batch,
+		Process:           a.process,
+		ProcessBatch:      a.processBatch,
 	})
 }

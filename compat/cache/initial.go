@@ -1,8 +1,8 @@
 package cache
 
-// initialSync says when a queue has synced: when all that its first Replace
-// brought was processed, or something else was queued before any Replace. The
-// queue's lock protects it.
+// initialSync decides when a queue has synced: when all items of its first Replace
+// were processed, or when something else was queued before any Replace. The queue's
+// lock protects it.
 type initialSync struct {
 	decided bool
 	left    int
@@ -12,7 +12,7 @@ type initialSync struct {
 
 func newInitialSync() initialSync { return initialSync{synced: make(chan struct{})} }
 
-// begin decides, the first time, how many items are the initial ones.
+// begin sets the number of initial items. Only the first call counts.
 func (s *initialSync) begin(n int) {
 	if s.decided {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// cause gives back the error as the caller's function returned it.
+// cause returns the error as the caller's function returned it.
 func cause(err error) error {
 	if e, ok := errors.AsType[*source.Error](err); ok && e.Err != nil {
 		return e.Err
@@ -25,7 +25,7 @@ func cause(err error) error {
 	return err
 }
 
-func reasoned(reason source.Reason, err error) error {
+func withReason(reason source.Reason, err error) error {
 	e := &source.Error{Reason: reason, Err: err}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		e.RetryAfter = time.Duration(seconds) * time.Second
@@ -33,7 +33,7 @@ func reasoned(reason source.Reason, err error) error {
 	return e
 }
 
-// reasonOf says what can be done about an error.
+// reasonOf classifies an error by what can be done about it.
 func reasonOf(err error) source.Reason {
 	switch {
 	case isExpired(err):
@@ -56,68 +56,67 @@ func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// listError classifies what List returned.
-func (s *lwSource) listError(err error) error { return reasoned(reasonOf(err), err) }
+// listError classifies an error of List.
+func (s *lwSource) listError(err error) error { return withReason(reasonOf(err), err) }
 
-// streamError classifies an error that came as an event. The server says by it that
-// it cannot tell what happened next, as after the removal of a broken object: so the
-// state is read again, unless the server is only busy.
+// streamError classifies an error that arrived as an event. It means that the server
+// cannot continue the stream, for example after the removal of a broken object. A
+// relist follows, unless the server is only busy.
 func (s *lwSource) streamError(err error) error {
 	reason := reasonOf(err)
 	switch reason {
 	case source.Throttled, source.Ahead:
 	default:
 		reason = source.Expired
-		if apierrors.IsInternalError(err) && s.bearsInternal() || connectionLost(err) {
+		if apierrors.IsInternalError(err) && s.retriesInternalErrors() || connectionLost(err) {
 			reason = source.Unavailable
 		}
 	}
-	return reasoned(reason, err)
+	return withReason(reason, err)
 }
 
-// connectionLost reports whether an event that says error is no word of the server's:
-// client-go's stream makes one of a connection that a ping found dead, and of that only
-// the text is left. What was told before it is sound, so the place is not lost.
+// connectionLost reports whether an error event comes from the client and not from the
+// server: client-go's stream sends one if a ping finds the connection dead, and only
+// its text tells. The events before it are valid, so the watch can resume.
 func connectionLost(err error) bool {
 	return apierrors.HasStatusCause(err, "ClientWatchDecoding") &&
 		strings.Contains(err.Error(), "http2: client connection lost")
 }
 
-// watchError classifies what a plain Watch returned. Where the server is known to
-// be busy or away, the place in its history is kept. Anything else, such as a
-// refusal or an error that nobody has heard of, may mean that the place is lost:
-// then the state is read again.
+// watchError classifies an error of a plain Watch. If the server is known to be busy or
+// unavailable, the watch will resume at its version. Any other error, known or not, may
+// mean that the version cannot be resumed, so a relist follows.
 func (s *lwSource) watchError(err error) error {
 	reason := reasonOf(err)
 	switch reason {
 	case source.Denied, source.NotServed:
 		reason = source.Expired
 	case source.Unavailable:
-		if !passing(err) && !ended(err) {
+		if !temporary(err) && !ended(err) {
 			reason = source.Expired
 		}
 	}
-	return reasoned(reason, err)
+	return withReason(reason, err)
 }
 
-// initialError classifies what a Watch that was asked for the state returned. A
-// server that may be asked again in the same way is; otherwise the state is listed.
+// initialError classifies an error of a Watch with an initial state. If the same
+// request may succeed later, it is repeated; otherwise the state is listed.
 func (s *lwSource) initialError(err error) error {
 	reason := reasonOf(err)
 	switch reason {
-	case source.Denied: // whoever may not watch may perhaps list
+	case source.Denied: // list may be allowed where watch is not
 		reason = source.Unsupported
 	case source.Unavailable:
-		if !passing(err) && !ended(err) {
+		if !temporary(err) && !ended(err) {
 			reason = source.Unsupported
 		}
 	}
-	return reasoned(reason, err)
+	return withReason(reason, err)
 }
 
-// passing reports whether an error says that the server, or the way to it, is in
-// trouble, and nothing about the request.
-func passing(err error) bool {
+// temporary reports whether an error is about the server or the connection, and not
+// about the request.
+func temporary(err error) bool {
 	if apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) {
 		return true
@@ -131,12 +130,12 @@ func passing(err error) bool {
 	return inNet || inURL || inOS
 }
 
-// isExpired reports whether a version is no longer kept. Servers up to 1.17 say
-// Gone where later ones say Expired.
+// isExpired reports whether the server no longer has a version. Servers up to 1.17
+// answer Gone where later ones answer Expired.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// isAhead reports whether a version has not been reached by the server. It says so
-// by a cause; servers before 1.18.6 and 1.17 say it in words.
+// isAhead reports whether the server has not reached a version yet. The error has a
+// cause that says so; servers before 1.18.6 and 1.17 have it only in the message.
 func isAhead(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return true
@@ -145,13 +144,13 @@ func isAhead(err error) bool {
 	if !errors.As(err, &status) || !apierrors.IsTimeout(err) {
 		return false
 	}
-	const words = "Too large resource version"
+	const message = "Too large resource version"
 	if d := status.Status().Details; d != nil {
 		for _, c := range d.Causes {
-			if c.Message == words {
+			if c.Message == message {
 				return true
 			}
 		}
 	}
-	return strings.Contains(status.Status().Message, words)
+	return strings.Contains(status.Status().Message, message)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// listPage is how many objects a list is asked for at a time.
+// listPage is the page size of lists.
 const listPage = 500
 
 // pages is an open list.
@@ -24,18 +24,18 @@ type pages struct {
 	src  *lwSource
 	ctx  context.Context
 	opts metav1.ListOptions // of the next page
-	page runtime.Object     // read but not handed on
-	// items are what is left of the page before; inList says that they lie in its slice.
+	page runtime.Object     // fetched, and not yet split into items
+	// items are those of the last page that Read has not returned. inList reports that they are values in its slice.
 	items  []runtime.Object
 	inList bool
 	rv     string
-	// first is how the list began.
+	// first are the options of the first page.
 	first metav1.ListOptions
 }
 
-// List asks for the first page.
+// List fetches the first page.
 func (s *lwSource) List(ctx context.Context, opts source.ListOptions) (_ source.Lister[any], err error) {
-	defer contain(ctx, s.contains(), source.Unavailable, &err)
+	defer recoverPanic(ctx, s.recovers(), source.Unavailable, &err)
 	p := &pages{src: s, ctx: ctx}
 	if s.whole != nil {
 		p.opts, s.whole = *s.whole, nil
@@ -49,9 +49,9 @@ func (s *lwSource) List(ctx context.Context, opts source.ListOptions) (_ source.
 	return p, nil
 }
 
-// listOptions chooses version and page size. A list that must not be older than a
-// version is served from the server's watch cache if it is asked for whole, and
-// from etcd if it is asked for in pages; so it is asked for whole.
+// listOptions chooses version and page size. The server answers a list that must not be
+// older than a version from its watch cache, but only if the list has no limit; with a
+// limit it reads etcd. So such a list has no limit.
 func (s *lwSource) listOptions(opts source.ListOptions) metav1.ListOptions {
 	o := metav1.ListOptions{Limit: listPage}
 	switch opts.Match {
@@ -73,23 +73,23 @@ func (s *lwSource) listOptions(opts source.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// fetch gets the next page.
+// fetch reads the next page.
 func (p *pages) fetch() error {
 	page, err := call(p.ctx, func() (runtime.Object, error) { return p.src.lw.ListWithContext(p.ctx, p.opts) }, nil)
 	if err != nil {
 		if p.opts.Continue != "" && isExpired(err) {
-			again := p.first
-			again.Limit = 0
-			p.src.whole = &again
+			whole := p.first
+			whole.Limit = 0
+			p.src.whole = &whole
 		}
 		return p.src.listError(err)
 	}
 	if gvk, table := isTable(page); table {
-		return fmt.Errorf("the list is a table (%s), which has no objects in it; do not ask for tables", gvk)
+		return fmt.Errorf("the list is a table (%s), which contains no objects; request objects, not tables", gvk)
 	}
 	m, err := meta.ListAccessor(page)
 	if err != nil {
-		return fmt.Errorf("reading what List returned, a %T: %w", page, err)
+		return fmt.Errorf("reading the result of List, a %T: %w", page, err)
 	}
 	p.page = page
 	p.rv = m.GetResourceVersion()
@@ -102,12 +102,12 @@ func (p *pages) fetch() error {
 	return nil
 }
 
-// piece is how many items of a page are handed on at a time.
-const piece = 500
+// readItems is how many items one Read returns at most.
+const readItems = 500
 
-// Read hands on a page, piece by piece.
+// Read returns the items of the list, a part of a page at a time.
 func (p *pages) Read(buf []object.Item[any]) (_ []object.Item[any], err error) {
-	defer contain(p.ctx, p.src.contains(), source.Unavailable, &err)
+	defer recoverPanic(p.ctx, p.src.recovers(), source.Unavailable, &err)
 	for len(p.items) == 0 {
 		if p.page == nil {
 			if p.opts.Continue == "" {
@@ -127,7 +127,7 @@ func (p *pages) Read(buf []object.Item[any]) (_ []object.Item[any], err error) {
 			return buf, fmt.Errorf("reading the items of a list: %w", err)
 		}
 	}
-	n := min(piece, len(p.items))
+	n := min(readItems, len(p.items))
 	for _, obj := range p.items[:n] {
 		buf = append(buf, p.src.listed(obj, p.inList))
 	}
@@ -138,16 +138,16 @@ func (p *pages) Read(buf []object.Item[any]) (_ []object.Item[any], err error) {
 	return buf, nil
 }
 
-// inList reports whether the items of a list are values in its slice: one of them would
-// keep the whole list alive.
+// inList reports whether the items of a list are values in its slice, so that a pointer
+// to one of them would keep the whole list in memory.
 func inList(list runtime.Object) bool {
 	items, err := meta.GetItemsPtr(list)
 	return err == nil && reflect.TypeOf(items).Elem().Elem().Kind() == reflect.Struct
 }
 
-// listed is item for an object of a list. One that lies in the list's own slice is copied
-// out of it when it is wanted, which one that is stored already in this version is not: so
-// a list must be left as it is until it is in the store.
+// listed is item for an object of a list. An object in the list's own slice is copied when
+// the store decodes it, which the store does not do for a version that it already has. So
+// the list must not change until it is stored.
 func (s *lwSource) listed(obj runtime.Object, inList bool) (it object.Item[any]) {
 	if inList && s.transform() != nil {
 		s.item(&it, copied(obj))
@@ -160,7 +160,7 @@ func (s *lwSource) listed(obj runtime.Object, inList bool) (it object.Item[any])
 	return it
 }
 
-// copied is an object of its own with the same content.
+// copied returns a shallow copy of an object.
 func copied(obj runtime.Object) runtime.Object {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -171,16 +171,16 @@ func copied(obj runtime.Object) runtime.Object {
 	return out.Interface().(runtime.Object)
 }
 
-// Version is the list's version.
+// Version returns the version of the list.
 func (p *pages) Version() object.Version { return object.Version(p.rv) }
 
-// Close forgets the page.
+// Close releases the page.
 func (p *pages) Close() error {
 	p.page, p.items = nil, nil
 	return nil
 }
 
-// isTable reports whether a list or an object is a table for people.
+// isTable reports whether a list or an object is a Table, which servers send for printing.
 func isTable(obj runtime.Object) (schema.GroupVersionKind, bool) {
 	switch obj.(type) {
 	case *unstructured.UnstructuredList, *unstructured.Unstructured:

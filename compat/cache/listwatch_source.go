@@ -21,36 +21,33 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// lwSource is a ListerWatcher as a source of the engine.
-//
-// The objects are the caller's: they are handed on as they are, and nothing here
-// writes to them.
+// lwSource adapts a ListerWatcher to the engine's source. It never writes to the
+// objects of the ListerWatcher.
 type lwSource struct {
 	lw          ListerWatcherWithContext
 	description source.Description
 	expected    reflect.Type             // nil: any
 	expectedGVK *schema.GroupVersionKind // of unstructured objects; nil: any
-	plain       bool                     // what is of the expected type is what is expected
-	key         KeyFunc                  // of what has no metadata of its own
-	// transform gives what is applied to each object, or nil. It may be nil itself.
+	plain       bool                     // the type alone decides whether an object is expected
+	key         KeyFunc                  // for objects that do not implement metav1.Object
+	// transform returns the function that is applied to each object, or nil.
 	transform func() TransformFunc
-	// pageSize is what the caller asked for; 0 leaves it to the rules below.
+	// pageSize returns the page size that the caller chose, or 0.
 	pageSize func() int64
-	// sizes says that something is bounded by the sizes of objects, so that they are estimated.
+	// sizes reports that object sizes are needed for a bound in bytes, so they are estimated.
 	sizes bool
-	// contains says whether a panic of the caller's functions is handled here; otherwise it passes.
-	contains func() bool
-	// bearsInternal: a stream that ends with an internal error is opened again where
-	// it was.
-	bearsInternal func() bool
+	// recovers reports whether panics of the caller's functions are recovered.
+	recovers func() bool
+	// retriesInternalErrors reports whether a watch resumes after an internal error.
+	retriesInternalErrors func() bool
 
-	// paged: a list that any version would have done for came in pages, so this
-	// server has no watch cache to spare and later lists are asked for in pages too.
+	// paged: the server answered a list of any version in pages, so it has no watch
+	// cache for this resource, and later lists use pages too.
 	paged bool
-	// whole, if set, is the list whose pages expired under way; it is taken again
-	// in one piece.
+	// whole, if set, are the options of a list whose pages expired before it was
+	// complete; the next list repeats it without a limit.
 	whole *metav1.ListOptions
-	// cutShort counts the initial streams in a row that ended without a bookmark.
+	// cutShort counts the consecutive initial streams that ended without a bookmark.
 	cutShort int
 }
 
@@ -65,11 +62,11 @@ func newSource(lw ListerWatcher, example any, describe string) *lwSource {
 		transform:   func() TransformFunc { return nil },
 		pageSize:    func() int64 { return 0 },
 
-		bearsInternal: func() bool { return false },
-		contains:      func() bool { return true },
+		retriesInternalErrors: func() bool { return false },
+		recovers:              func() bool { return true },
 	}
 	if lw == nil {
-		s.lw = nothing{}
+		s.lw = noListerWatcher{}
 	}
 	switch example.(type) {
 	case nil, *unstructured.Unstructured, *unstructured.UnstructuredList:
@@ -84,9 +81,9 @@ func newSource(lw ListerWatcher, example any, describe string) *lwSource {
 	return s
 }
 
-// streams reports whether a ListerWatcher may be asked for its state by a watch. It
-// has to say so: one that says nothing may be a fake watcher that never sends the
-// bookmark at the end. Whoever sets client-go's own switch by hand means all.
+// streams reports whether a ListerWatcher supports a watch with an initial state. It has
+// to state so, because it may be a fake watcher that never sends the bookmark at the
+// end. Client-go's environment variable, if set, applies to all of them.
 func streams(lw ListerWatcher) bool {
 	if !clientfeatures.FeatureGates().Enabled(clientfeatures.WatchListClient) {
 		return false
@@ -98,21 +95,21 @@ func streams(lw ListerWatcher) bool {
 	return all
 }
 
-// nothing stands for a ListerWatcher that is nil.
-type nothing struct{}
+// noListerWatcher is used in place of a nil ListerWatcher. It always fails.
+type noListerWatcher struct{}
 
-var errNoListerWatcher = errors.New("there is no ListerWatcher; give one when the informer or reflector is made")
+var errNoListerWatcher = errors.New("there is no ListerWatcher; pass one to the constructor")
 
-func (nothing) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+func (noListerWatcher) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
 	return nil, errNoListerWatcher
 }
 
-// Describe names the source.
+// Describe returns the description of the source.
 func (s *lwSource) Describe() source.Description { return s.description }
 
-// item fills in the item of an object. One that cannot be transformed becomes an item
-// that cannot be decoded, under the name it came with: so what is stored of it
-// stays, and the failure is reported.
+// item fills in the item of an object. An object that cannot be transformed becomes an
+// item that cannot be decoded, under its original key, so that the failure is reported
+// and the store keeps its previous state.
 func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 	var value any = obj
 	var failed error
@@ -122,7 +119,7 @@ func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 		}
 	}
 	it.Value = value
-	if m, ok := value.(metav1.Object); ok { // the way of nearly everything: one look at what it is, for all four
+	if m, ok := value.(metav1.Object); ok { // almost always: one type assertion for all four fields
 		it.Key = object.NewKey(m.GetNamespace(), m.GetName())
 		it.Version, it.UID = object.Version(m.GetResourceVersion()), string(m.GetUID())
 	} else {
@@ -139,12 +136,12 @@ func (s *lwSource) item(it *object.Item[any], obj runtime.Object) {
 	if s.sizes {
 		it.Size = sizeOf(value)
 	}
-	if err := failed; err != nil { // a name of its own: failed would be allocated for every object
+	if err := failed; err != nil { // a new variable: failed, if captured, would be allocated for every object
 		it.Value, it.Decode = nil, func([]byte) (any, error) { return nil, err }
 	}
 }
 
-// transformed contains a transform that panics or gives nothing.
+// transformed applies a transform. It is an error if the transform panics or returns nil.
 func transformed(t TransformFunc, obj any) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -167,9 +164,9 @@ func isNil(obj any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// call runs one of the caller's functions, which may know nothing of contexts, and
-// does not wait for it once ctx has ended; late gets what comes then. A panic
-// passes through.
+// call runs one of the caller's functions, which may ignore contexts, and stops waiting
+// for it when ctx ends. If the function returns a result after that, late receives it.
+// A panic is passed to the caller.
 func call[R any](ctx context.Context, f func() (R, error), late func(R)) (R, error) {
 	type outcome struct {
 		r        R
@@ -188,7 +185,7 @@ func call[R any](ctx context.Context, f func() (R, error), late func(R)) (R, err
 				case <-done:
 					defer utilruntime.HandleCrashWithContext(ctx)
 					late(o.r)
-				default: // somebody took it after all
+				default: // call returned it after all
 				}
 			}
 		}()

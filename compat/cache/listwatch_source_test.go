@@ -21,60 +21,60 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-func TestP11_AListWatchThatSaysNothingOfWatchListIsListedAndWatched(t *testing.T) {
+func TestP11_ListerWatcherWithoutWatchListSemanticsIsListedAndWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "5"))
+		f := newFake("10", pod("a", "5"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
-		started(t, i)
+		start(t, i)
 		if !i.HasSynced() {
-			t.Error("a plain fake watcher does not sync")
+			t.Error("the informer of a plain fake watcher has not synced")
 		}
-		same(t, "asked", f.requests(), `list rv="0" limit=500 continue=""`, `watch rv="10"`)
+		assertStrings(t, "requests", f.requests(), `list rv="0" limit=500 continue=""`, `watch rv="10"`)
 	})
 }
 
-// Client-go's stream turns a connection that a ping found dead into an event. Nothing
-// else that cannot be decoded is like it: then the state is read again.
-func TestAWatchWhoseConnectionIsLostGoesOnWhereItWas(t *testing.T) {
+// Client-go's stream sends an error event if a ping finds the connection dead. Only this
+// decoding error lets the watch resume; any other leads to a relist.
+func TestWatchResumesAfterItsConnectionIsLost(t *testing.T) {
 	for text, asked := range map[string]string{
 		"http2: client connection lost":    `watch rv="11"`,
 		"invalid character 'x' in literal": `list rv="11" limit=0 continue=""`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "5"))
+				f := newFake("10", pod("a", "5"))
 				i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
-				started(t, i)
+				start(t, i)
 				f.current().Modify(pod("a", "11"))
 				reporter := apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")
 				f.current().Error(reporter.AsObject(fmt.Errorf("unable to decode an event from the watch stream: %s", text)))
 				f.current().Stop()
-				time.Sleep(10 * time.Second) // fake time: past the first pause
+				time.Sleep(10 * time.Second) // fake time: past the first backoff
 				synctest.Wait()
 				if got := f.requests(); len(got) < 3 || got[2] != asked {
-					t.Errorf("asked %q, the third should be %q", got, asked)
+					t.Errorf("requests %q, want %q as the third", got, asked)
 				}
 			})
 		})
 	}
 }
 
-func TestAListWatchThatSaysItCanStreamIsStreamed(t *testing.T) {
+func TestListerWatcherWithWatchListSemanticsIsStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		h := &record{}
 		i := cache.NewSharedInformer(streaming{f}, &corev1.Pod{}, 0)
 		if _, err := i.AddEventHandler(h); err != nil {
 			t.Fatal(err)
 		}
-		started(t, i)
+		start(t, i)
 		w := f.current()
 		w.Add(pod("a", "5"))
 		w.Add(pod("b", "7"))
 		w.Delete(pod("b", "8"))
 		synctest.Wait()
 		if i.HasSynced() {
-			t.Error("synced before the bookmark")
+			t.Error("the informer synced before the bookmark")
 		}
 		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9",
 			Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
@@ -82,16 +82,16 @@ func TestAListWatchThatSaysItCanStreamIsStreamed(t *testing.T) {
 		w.Modify(pod("a", "11"))
 		synctest.Wait()
 		if !i.HasSynced() {
-			t.Error("not synced after the bookmark")
+			t.Error("the informer has not synced after the bookmark")
 		}
-		same(t, "told", h.take(), "add a@5 initial=true", "update a@5->11")
-		same(t, "asked", f.requests(), `watchlist rv="" match=NotOlderThan bookmarks=true`)
+		assertStrings(t, "received", h.take(), "add a@5 initial=true", "update a@5->11")
+		assertStrings(t, "requests", f.requests(), `watchlist rv="" match=NotOlderThan bookmarks=true`)
 	})
 }
 
-func TestAnErrorRightBehindTheInitialStateIsNotOverlooked(t *testing.T) {
+func TestErrorDirectlyAfterTheInitialStateLeadsToARelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		var once sync.Once
 		f.watch = func(metav1.ListOptions) (watch.Interface, error) {
 			w := watch.NewFakeWithChanSize(100, false)
@@ -102,7 +102,7 @@ func TestAnErrorRightBehindTheInitialStateIsNotOverlooked(t *testing.T) {
 						Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 				w.Modify(pod("a", "11"))
 				w.Error(expired())
-				w.Modify(pod("a", "12")) // nobody vouches for what comes behind an error
+				w.Modify(pod("a", "12")) // events after an error are ignored
 			})
 			return w, nil
 		}
@@ -111,25 +111,25 @@ func TestAnErrorRightBehindTheInitialStateIsNotOverlooked(t *testing.T) {
 		if _, err := i.AddEventHandler(h); err != nil {
 			t.Fatal(err)
 		}
-		started(t, i)
-		time.Sleep(10 * time.Second) // fake time: past the first pause
+		start(t, i)
+		time.Sleep(10 * time.Second) // fake time: past the first backoff
 		synctest.Wait()
-		same(t, "told", h.take(), "add a@5 initial=true", "update a@5->11")
+		assertStrings(t, "received", h.take(), "add a@5 initial=true", "update a@5->11")
 		if got := f.requests(); len(got) < 2 {
-			t.Errorf("asked %q; the state was to be read again", got)
+			t.Errorf("requests %q, want a relist", got)
 		}
 	})
 }
 
-func TestAServerThatRefusesToStreamIsListed(t *testing.T) {
+func TestServerThatRefusesToStreamIsListed(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"invalid":   apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil),
 		"forbidden": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no watch")),
-		"unheard":   errors.New("what?"),
+		"unknown":   errors.New("what?"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "5"))
+				f := newFake("10", pod("a", "5"))
 				f.watch = func(o metav1.ListOptions) (watch.Interface, error) {
 					if o.SendInitialEvents != nil {
 						return nil, refusal
@@ -137,21 +137,21 @@ func TestAServerThatRefusesToStreamIsListed(t *testing.T) {
 					return f.newWatch(), nil
 				}
 				i := cache.NewSharedInformer(streaming{f}, &corev1.Pod{}, 0)
-				started(t, i)
+				start(t, i)
 				if !i.HasSynced() {
-					t.Error("not synced")
+					t.Error("the informer has not synced")
 				}
-				same(t, "asked", f.requests(), `watchlist rv="" match=NotOlderThan bookmarks=true`,
+				assertStrings(t, "requests", f.requests(), `watchlist rv="" match=NotOlderThan bookmarks=true`,
 					`list rv="0" limit=500 continue=""`, `watch rv="10"`)
 			})
 		})
 	}
 }
 
-// What becomes of a watch that cannot be opened, or ends: whether the state is read
-// again or the watch goes on where it was.
-func TestTheStateIsReadAgainOnlyWhereThePlaceMayBeLost(t *testing.T) {
-	list, again, goOn := `list rv="0" limit=500 continue=""`, `list rv="10" limit=0 continue=""`, `watch rv="10"`
+// A watch that cannot be opened, or that ends, resumes at its version if that is safe;
+// otherwise a relist comes first.
+func TestRelistOnlyIfTheWatchCannotResume(t *testing.T) {
+	list, relist, resume := `list rv="0" limit=500 continue=""`, `list rv="10" limit=0 continue=""`, `watch rv="10"`
 	failed := func(err error) func(*fake) (watch.Interface, error) {
 		return func(*fake) (watch.Interface, error) { return nil, err }
 	}
@@ -172,24 +172,24 @@ func TestTheStateIsReadAgainOnlyWhereThePlaceMayBeLost(t *testing.T) {
 		first func(*fake) (watch.Interface, error)
 		then  []string
 	}{
-		"refused connection": {failed(syscall.ECONNREFUSED), []string{goOn}},
-		"too many requests":  {failed(apierrors.NewTooManyRequests("later", 1)), []string{goOn}},
-		"unavailable":        {failed(apierrors.NewServiceUnavailable("away")), []string{goOn}},
-		"expired":            {failed(apierrors.NewResourceExpired("old")), []string{again, goOn}},
+		"refused connection": {failed(syscall.ECONNREFUSED), []string{resume}},
+		"too many requests":  {failed(apierrors.NewTooManyRequests("later", 1)), []string{resume}},
+		"unavailable":        {failed(apierrors.NewServiceUnavailable("away")), []string{resume}},
+		"expired":            {failed(apierrors.NewResourceExpired("old")), []string{relist, resume}},
 		"forbidden": {failed(apierrors.NewForbidden(schema.GroupResource{}, "", nil)),
-			[]string{again, goOn}},
-		"an error nobody heard of": {failed(errors.New("what?")), []string{again, goOn}},
-		"neither watch nor error":  {failed(nil), []string{again, goOn}},
-		"ends at once":             {ended(), []string{again, goOn}},
-		"ends after an event":      {ended(watch.Event{Type: watch.Added, Object: pod("b", "10")}), []string{goOn}},
-		"stream expired":           {ended(status(apierrors.NewResourceExpired("old"))), []string{again, goOn}},
-		"stream throttled":         {ended(status(apierrors.NewTooManyRequests("later", 1))), []string{goOn}},
+			[]string{relist, resume}},
+		"an unknown error":        {failed(errors.New("what?")), []string{relist, resume}},
+		"neither watch nor error": {failed(nil), []string{relist, resume}},
+		"ends at once":            {ended(), []string{relist, resume}},
+		"ends after an event":     {ended(watch.Event{Type: watch.Added, Object: pod("b", "10")}), []string{resume}},
+		"stream expired":          {ended(status(apierrors.NewResourceExpired("old"))), []string{relist, resume}},
+		"stream throttled":        {ended(status(apierrors.NewTooManyRequests("later", 1))), []string{resume}},
 		"stream of a broken object": {ended(status(apierrors.NewInternalError(errors.New("cannot read")))),
-			[]string{again, goOn}},
+			[]string{relist, resume}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "5"))
+				f := newFake("10", pod("a", "5"))
 				first := true
 				f.watch = func(metav1.ListOptions) (watch.Interface, error) {
 					if first {
@@ -198,33 +198,33 @@ func TestTheStateIsReadAgainOnlyWhereThePlaceMayBeLost(t *testing.T) {
 					}
 					return f.newWatch(), nil
 				}
-				started(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
+				start(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
 				time.Sleep(30 * time.Second)
-				same(t, "asked", f.requests(), append([]string{list, goOn}, c.then...)...)
+				assertStrings(t, "requests", f.requests(), append([]string{list, resume}, c.then...)...)
 			})
 		})
 	}
 }
 
-func TestP11_AWatchThatAlwaysEndsAtOnceIsNoStorm(t *testing.T) {
+func TestP11_NoStormWhenEveryWatchEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "5"))
+		f := newFake("10", pod("a", "5"))
 		f.watch = func(metav1.ListOptions) (watch.Interface, error) {
 			w := watch.NewFake()
 			w.Stop()
 			return w, nil
 		}
-		started(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
+		start(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
 		time.Sleep(time.Hour)
 		if n := len(f.requests()); n > 400 {
-			t.Errorf("%d requests in an hour", n)
+			t.Errorf("%d requests in an hour, want at most 400", n)
 		}
 	})
 }
 
-func TestPagesThatExpireAreTakenInOnePiece(t *testing.T) {
+func TestListIsRepeatedWithoutPagesAfterAPageExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		f.list = func(o metav1.ListOptions) (runtime.Object, error) {
 			switch {
 			case o.Continue != "":
@@ -237,38 +237,38 @@ func TestPagesThatExpireAreTakenInOnePiece(t *testing.T) {
 				Items: []corev1.Pod{*pod("a", "5"), *pod("b", "6")}}, nil
 		}
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
-		started(t, i)
-		same(t, "asked", f.requests(), `list rv="0" limit=500 continue=""`, `list rv="" limit=500 continue="next"`,
-			`list rv="0" limit=0 continue=""`, `watch rv="11"`)
+		start(t, i)
+		assertStrings(t, "requests", f.requests(), `list rv="0" limit=500 continue=""`,
+			`list rv="" limit=500 continue="next"`, `list rv="0" limit=0 continue=""`, `watch rv="11"`)
 		if keys := i.GetStore().ListKeys(); len(keys) != 2 {
-			t.Errorf("stored %v; nothing of the broken list may stay", keys)
+			t.Errorf("stored %v, want no object of the incomplete list", keys)
 		}
 	})
 }
 
-func TestP11_AListThatDoesNotReturnDoesNotHoldUpTheStop(t *testing.T) {
+func TestP11_StopDoesNotWaitForAListFunc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		release := make(chan struct{})
 		f.list = func(metav1.ListOptions) (runtime.Object, error) {
 			<-release
 			return nil, errors.New("too late")
 		}
-		stop := started(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
-		begun := time.Now()
+		stop := start(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
+		before := time.Now()
 		stop()
-		if d := time.Since(begun); d != 0 {
+		if d := time.Since(before); d != 0 {
 			t.Errorf("stopping took %s", d)
 		}
 		close(release)
 	})
 }
 
-func TestP12_WhatIsNotWhatWasAskedForIsReportedAndDropped(t *testing.T) {
+func TestP12_ObjectOfAnUnexpectedTypeIsReportedAndDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "5"))
+		f := newFake("10", pod("a", "5"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
-		started(t, i)
+		start(t, i)
 		f.current().Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "11"}})
 		f.current().Action("NONSENSE", pod("n", "12"))
 		f.current().Add(pod("b", "13"))
@@ -278,13 +278,13 @@ func TestP12_WhatIsNotWhatWasAskedForIsReportedAndDropped(t *testing.T) {
 		}
 		engine, _ := cache.Engine(i)
 		if n := engine.Health().Problems["decode"]; n != 2 {
-			t.Errorf("%d objects were reported, want 2", n)
+			t.Errorf("%d problems were reported, want 2", n)
 		}
 	})
 }
 
-// Events that wait for their reader are taken many at a time; each counts as if it had come alone.
-func TestAllEventsOfABurstAreToldInOrderUpToItsEnd(t *testing.T) {
+// One Read returns all available events. Each must have the same effect as if it were the only one.
+func TestAllEventsOfABurstAreDeliveredInOrder(t *testing.T) {
 	const burst = 45
 	ends := map[string]struct {
 		end  func(w *watch.FakeWatcher)
@@ -297,7 +297,7 @@ func TestAllEventsOfABurstAreToldInOrderUpToItsEnd(t *testing.T) {
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "5"))
+				f := newFake("10", pod("a", "5"))
 				var once sync.Once
 				f.watch = func(metav1.ListOptions) (watch.Interface, error) {
 					w := watch.NewFakeWithChanSize(100, false)
@@ -314,8 +314,8 @@ func TestAllEventsOfABurstAreToldInOrderUpToItsEnd(t *testing.T) {
 				if _, err := i.AddEventHandler(r); err != nil {
 					t.Fatal(err)
 				}
-				started(t, i)
-				time.Sleep(10 * time.Second) // fake time: past the first pause
+				start(t, i)
+				time.Sleep(10 * time.Second) // fake time: past the first backoff
 				synctest.Wait()
 				want, before := []string{"add a@5 initial=true"}, 5
 				for n := range burst {
@@ -323,10 +323,10 @@ func TestAllEventsOfABurstAreToldInOrderUpToItsEnd(t *testing.T) {
 					before = 101 + n
 				}
 				if got := r.take(); !slices.Equal(got[:min(len(got), len(want))], want) {
-					t.Errorf("told %q\nwant %q", got, want)
+					t.Errorf("received %q\nwant %q", got, want)
 				}
 				if got := f.requests(); len(got) < 3 || got[2] != c.next {
-					t.Errorf("asked %q, the third should be %q", got, c.next)
+					t.Errorf("requests %q, want %q as the third", got, c.next)
 				}
 			})
 		})
@@ -338,26 +338,26 @@ func expired() *metav1.Status {
 	return &s
 }
 
-func TestTheErrorHandlerHearsOfListsAndWatchesThatFailAndGetsAReflector(t *testing.T) {
+func TestWatchErrorHandlerReceivesErrorsOfListsAndWatchesAndAReflector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
-		fine := f.list
+		f := newFake("10")
+		usual := f.list
 		f.list = func(metav1.ListOptions) (runtime.Object, error) { return nil, errors.New("access denied") }
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		var mu sync.Mutex
-		var heard []string
+		var reported []string
 		// The aliased interface names client-go's Reflector; its methods must not panic.
 		err := i.SetWatchErrorHandler(handlerOf(func(name, about string, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			heard = append(heard, fmt.Sprintf("%s %s: %v", name, about, err))
+			reported = append(reported, fmt.Sprintf("%s %s: %v", name, about, err))
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		started(t, i)
+		start(t, i)
 		f.mu.Lock()
-		f.list = fine
+		f.list = usual
 		f.watch = func(metav1.ListOptions) (watch.Interface, error) {
 			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
 		}
@@ -365,12 +365,13 @@ func TestTheErrorHandlerHearsOfListsAndWatchesThatFailAndGetsAReflector(t *testi
 		time.Sleep(2 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(heard) < 2 || !strings.Contains(heard[0], "*v1.Pod *v1.Pod: failed to list *v1.Pod: access denied") ||
-			!strings.Contains(heard[1], "forbidden") {
-			t.Errorf("heard %q", heard)
+		if len(reported) < 2 ||
+			!strings.Contains(reported[0], "*v1.Pod *v1.Pod: failed to list *v1.Pod: access denied") ||
+			!strings.Contains(reported[1], "forbidden") {
+			t.Errorf("reported %q", reported)
 		}
 		if err := i.SetWatchErrorHandler(nil); err == nil {
-			t.Error("a handler was accepted while it runs")
+			t.Error("an error handler was accepted while the informer runs")
 		}
 	})
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// readAtOnce bounds how many events one Read takes.
-const readAtOnce = 1000
+// readEvents is how many events one Read returns at most.
+const readEvents = 1000
 
-// shortWatch is how long a watch must last, or say something, to count as one.
+// shortWatch is the time within which a watch that ends without an event counts as failed.
 const shortWatch = time.Second
 
-func (nothing) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
+func (noListerWatcher) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	return nil, errNoListerWatcher
 }
 
@@ -33,17 +33,17 @@ type events struct {
 	ctx     context.Context
 	w       watch.Interface
 	opened  time.Time
-	heard   int  // events so far
-	initial bool // the end of the initial state has not come
-	// unordered: the watch began at no version, so it opens with the objects there
-	// are in any order, and their versions say nothing about how far it has come.
+	events  int  // received so far
+	initial bool // the initial state is not complete
+	// unordered: the watch started without a version, so it begins with the existing
+	// objects in any order, and their versions are not versions of the stream.
 	unordered bool
-	failed    error // what an event said; nothing behind it counts
+	failed    error // of an error event; later events are ignored
 }
 
 // Watch opens a watch.
 func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (_ source.Watcher[any], err error) {
-	defer contain(ctx, s.contains(), afterCrash(opts.InitialState), &err)
+	defer recoverPanic(ctx, s.recovers(), reasonAfterPanic(opts.InitialState), &err)
 	seconds := int64(opts.Timeout.Seconds())
 	o := metav1.ListOptions{
 		ResourceVersion:     string(opts.Version),
@@ -54,7 +54,7 @@ func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (_ sourc
 		yes := true
 		o.SendInitialEvents, o.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
 	}
-	opened := time.Now() // before the request: a proxy may hold back the headers until there is an event
+	opened := time.Now() // before the request: a proxy may delay the headers until the first event
 	w, err := call(ctx, func() (watch.Interface, error) { return s.lw.WatchWithContext(ctx, o) }, watch.Interface.Stop)
 	if err != nil {
 		if opts.InitialState {
@@ -69,18 +69,17 @@ func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (_ sourc
 		unordered: !opts.InitialState && (opts.Version == "" || opts.Version == "0")}, nil
 }
 
-// afterCrash is the reason that has the state read again after a panic: an initial state in the same way, a watch by
-// giving up its place.
-func afterCrash(initial bool) source.Reason {
+// reasonAfterPanic returns the reason that leads to a relist after a panic.
+func reasonAfterPanic(initial bool) source.Reason {
 	if initial {
 		return source.Unavailable
 	}
 	return source.Expired
 }
 
-// Read waits for an event, then takes all that are there.
+// Read waits for an event and returns it with all others that are available.
 func (e *events) Read(buf []source.Change[any]) (_ []source.Change[any], err error) {
-	defer contain(e.ctx, e.src.contains(), afterCrash(e.initial), &err)
+	defer recoverPanic(e.ctx, e.src.recovers(), reasonAfterPanic(e.initial), &err)
 	if e.failed != nil {
 		return buf, e.failed
 	}
@@ -92,7 +91,7 @@ func (e *events) Read(buf []source.Change[any]) (_ []source.Change[any], err err
 	case <-e.ctx.Done():
 		return buf, context.Cause(e.ctx)
 	}
-	for limit := len(buf) + readAtOnce; open; {
+	for limit := len(buf) + readEvents; open; {
 		if buf, err = e.add(buf, &event); err != nil {
 			return buf, err
 		}
@@ -108,29 +107,29 @@ func (e *events) Read(buf []source.Change[any]) (_ []source.Change[any], err err
 	return buf, e.closed()
 }
 
-// add makes a change of an event.
+// add appends the change that an event describes.
 func (e *events) add(buf []source.Change[any], event *watch.Event) ([]source.Change[any], error) {
 	if event.Type == watch.Error {
 		e.failed = e.src.streamError(apierrors.FromObject(event.Object))
 		return buf, e.failed
 	}
-	e.heard++
+	e.events++
 	buf = append(buf, source.Change[any]{})
 	e.change(&buf[len(buf)-1], event)
 	return buf, nil
 }
 
-// closed says what the end of the stream means.
+// closed returns the error for the end of the stream.
 func (e *events) closed() error {
 	switch {
-	case e.initial && e.heard > 0:
-		// Cut off in the middle: worth another try, once.
+	case e.initial && e.events > 0:
+		// Cut off in the middle: retried once.
 		if e.src.cutShort++; e.src.cutShort%2 == 1 {
 			return &source.Error{Reason: source.Unavailable,
 				Err: fmt.Errorf("the watch ended before its initial state was complete: %w", io.ErrUnexpectedEOF)}
 		}
 		return io.EOF
-	case e.heard == 0 && time.Since(e.opened) < shortWatch:
+	case e.events == 0 && time.Since(e.opened) < shortWatch:
 		short := &VeryShortWatchError{Name: e.src.description.Resource}
 		if e.initial {
 			return io.EOF
@@ -142,7 +141,7 @@ func (e *events) closed() error {
 
 // change fills in a change.
 func (e *events) change(c *source.Change[any], event *watch.Event) {
-	if !e.src.plain || reflect.TypeOf(event.Object) != e.src.expected { // else it is what was asked for
+	if !e.src.plain || reflect.TypeOf(event.Object) != e.src.expected {
 		if err := e.src.unexpected(event); err != nil {
 			*c = source.Change[any]{Type: object.Undecodable, Err: err}
 			return
@@ -159,7 +158,7 @@ func (e *events) change(c *source.Change[any], event *watch.Event) {
 		*c = e.bookmark(event)
 		return
 	default:
-		c.Type, c.Err = object.Undecodable, fmt.Errorf("there is no watch event of type %q", event.Type)
+		c.Type, c.Err = object.Undecodable, fmt.Errorf("unknown type %q of a watch event", event.Type)
 	}
 	e.src.item(&c.Item, event.Object)
 	switch {
@@ -188,29 +187,28 @@ func (e *events) bookmark(event *watch.Event) source.Change[any] {
 	}
 }
 
-// unexpected says what is wrong with an event that is not about the objects that
-// were asked for.
+// unexpected returns an error if the object of an event is not of the expected type and kind.
 func (s *lwSource) unexpected(event *watch.Event) error {
 	if s.expected != nil && reflect.TypeOf(event.Object) != s.expected {
-		return fmt.Errorf("a watch event is about a %T; expected %s", event.Object, s.expected)
+		return fmt.Errorf("the object of a watch event is a %T; expected %s", event.Object, s.expected)
 	}
 	if event.Object == nil {
 		return errors.New("a watch event has no object")
 	}
 	if s.expectedGVK != nil {
 		if gvk := event.Object.GetObjectKind().GroupVersionKind(); gvk != *s.expectedGVK {
-			return fmt.Errorf("a watch event is about %s; expected %s", gvk, *s.expectedGVK)
+			return fmt.Errorf("the object of a watch event is a %s; expected %s", gvk, *s.expectedGVK)
 		}
 	}
 	if gvk, table := isTable(event.Object); table {
-		return fmt.Errorf("a watch event is a table (%s), which has no object in it; do not ask for tables", gvk)
+		return fmt.Errorf("a watch event is a table (%s), which contains no object; request objects, not tables", gvk)
 	}
 	return nil
 }
 
 // Close stops the watch.
 func (e *events) Close() (err error) {
-	defer contain(e.ctx, e.src.contains(), afterCrash(e.initial), &err)
+	defer recoverPanic(e.ctx, e.src.recovers(), reasonAfterPanic(e.initial), &err)
 	e.w.Stop()
 	return nil
 }

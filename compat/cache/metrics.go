@@ -13,14 +13,14 @@ var informerMetrics struct {
 	provider InformerMetricsProvider
 }
 
-// SetInformerMetricsProvider sets who makes the metrics of queues and stores from
-// now on. The first call counts, here and for client-go's own.
+// SetInformerMetricsProvider sets the provider of the metrics of queues and stores,
+// here and in client-go. Only the first call has an effect.
 func SetInformerMetricsProvider(p InformerMetricsProvider) {
 	informerMetrics.once.Do(func() { informerMetrics.provider = p })
 	clientgo.SetInformerMetricsProvider(p)
 }
 
-// storeGauge makes the gauge of a store's version, or nil where nobody wants one.
+// storeGauge returns a gauge for a store's version, or nil without a provider.
 func storeGauge(id InformerNameAndResource, p InformerMetricsProvider) GaugeMetric {
 	if p == nil {
 		p = informerMetrics.provider
@@ -31,8 +31,8 @@ func storeGauge(id InformerNameAndResource, p InformerMetricsProvider) GaugeMetr
 	return p.NewStoreResourceVersionMetric(id)
 }
 
-// gaugeVersion shows a version. A gauge is exact up to 2^53, so of a longer number
-// the last 15 digits count, as in client-go.
+// gaugeVersion sets a gauge to a version. A gauge is exact up to 2^53, so it shows the
+// last 15 digits of a longer number, as in client-go.
 func gaugeVersion(g GaugeMetric, rv string) {
 	if g == nil {
 		return
@@ -42,8 +42,8 @@ func gaugeVersion(g GaugeMetric, rv string) {
 	}
 }
 
-// queueMetrics are the depth of a queue and the time that processing takes. The
-// zero value measures nothing.
+// queueMetrics are the depth of a queue and the processing time of its items. The zero
+// value records nothing.
 type queueMetrics struct {
 	depth   GaugeMetric
 	latency HistogramMetric
@@ -59,7 +59,7 @@ func newQueueMetrics(id InformerNameAndResource, p InformerMetricsProvider) queu
 	return queueMetrics{p.NewQueuedItemMetric(id), p.NewProcessingLatencyMetric(id)}
 }
 
-func (m queueMetrics) waiting(n int) {
+func (m queueMetrics) setDepth(n int) {
 	if m.depth != nil {
 		m.depth.Set(float64(n))
 	}

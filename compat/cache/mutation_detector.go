@@ -15,11 +15,12 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// detectMutations is client-go's switch, read once at the start.
+// detectMutations is client-go's environment variable, read once at start-up.
 var detectMutations, _ = strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 
-// NewCacheMutationDetector watches over cached objects, if the environment says
-// KUBE_CACHE_MUTATION_DETECTOR=true: it panics when somebody has written to one.
+// NewCacheMutationDetector returns a detector that panics after a write to a cached
+// object, if KUBE_CACHE_MUTATION_DETECTOR=true is set in the environment. Otherwise it
+// does nothing.
 func NewCacheMutationDetector(name string) MutationDetector {
 	if !detectMutations {
 		return noDetector{}
@@ -27,14 +28,15 @@ func NewCacheMutationDetector(name string) MutationDetector {
 	return newDetector(name)
 }
 
-// mutated ends the program, as client-go's detector does, wherever it is called; and says
-// who was given the object.
+// mutated ends the program, as client-go's detector does, with a message that names the
+// handlers and readers that received the object. It panics in a goroutine of its own so
+// that no caller recovers it.
 var mutated = func(cache string, w store.Written) {
 	go panic(fmt.Sprintf("cache %s: %s", cache, w))
 }
 
-// verify looks at all objects of an informer once a second; what handlers and readers do
-// is looked at when they do it.
+// verify checks all objects of an informer once a second. The objects that handlers and
+// readers receive are checked at that time.
 func (s *sharedIndexInformer) verify(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -53,8 +55,8 @@ type noDetector struct{}
 func (noDetector) AddObject(any)       {}
 func (noDetector) Run(<-chan struct{}) {}
 
-// detector compares objects with copies that it took when they came, once a second
-// and for two to four minutes.
+// detector copies objects and compares them with the copies once a second, for two to
+// four minutes.
 type detector struct {
 	name  string
 	every time.Duration
@@ -62,25 +64,25 @@ type detector struct {
 	fail  func(message string)
 
 	mu            sync.Mutex
-	recent, older []witness
-	turned        time.Time
+	recent, older []trackedObject
+	rotated       time.Time
 }
 
-// witness is an object and what it looked like.
-type witness struct{ obj, was runtime.Object }
+// trackedObject is an object and its copy.
+type trackedObject struct{ obj, original runtime.Object }
 
 func newDetector(name string) *detector {
-	return &detector{name: name, every: time.Second, keep: 2 * time.Minute, turned: time.Now(),
+	return &detector{name: name, every: time.Second, keep: 2 * time.Minute, rotated: time.Now(),
 		fail: func(message string) { panic(message) }}
 }
 
-// AddObject takes a copy of an object.
+// AddObject starts tracking an object.
 func (d *detector) AddObject(obj any) {
 	o, ok := obj.(runtime.Object)
 	if !ok {
 		return
 	}
-	w := witness{o, o.DeepCopyObject()}
+	w := trackedObject{o, o.DeepCopyObject()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.recent = append(d.recent, w)
@@ -102,15 +104,15 @@ func (d *detector) Run(stopCh <-chan struct{}) {
 
 func (d *detector) compare() {
 	d.mu.Lock()
-	if time.Since(d.turned) > d.keep {
-		d.recent, d.older, d.turned = nil, d.recent, time.Now()
+	if time.Since(d.rotated) > d.keep {
+		d.recent, d.older, d.rotated = nil, d.recent, time.Now()
 	}
-	all := append(append([]witness(nil), d.older...), d.recent...)
+	all := append(append([]trackedObject(nil), d.older...), d.recent...)
 	d.mu.Unlock()
 	for _, w := range all {
-		if !reflect.DeepEqual(w.obj, w.was) {
+		if !reflect.DeepEqual(w.obj, w.original) {
 			d.fail(fmt.Sprintf("a handler or reader of cache %s changed a cached object; copy it before changing it:\n%s",
-				d.name, diff.Diff(w.was, w.obj)))
+				d.name, diff.Diff(w.original, w.obj)))
 			return
 		}
 	}

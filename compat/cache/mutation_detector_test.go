@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-func TestWhoeverWritesToACachedObjectIsFound(t *testing.T) {
+func TestDetectorFindsAWriteToACachedObject(t *testing.T) {
 	var found string
 	d := newDetector("pods")
 	d.fail = func(message string) { found = message }
@@ -25,16 +25,16 @@ func TestWhoeverWritesToACachedObjectIsFound(t *testing.T) {
 	d.AddObject(DeletedFinalStateUnknown{Key: "b"})
 	d.compare()
 	if found != "" {
-		t.Errorf("nobody wrote, and yet: %s", found)
+		t.Errorf("reported without a write: %s", found)
 	}
 	p.Labels = map[string]string{"written": "yes"}
 	d.compare()
 	if !strings.Contains(found, "pods") || !strings.Contains(found, "written") {
-		t.Errorf("found %q", found)
+		t.Errorf("reported %q, want the name of the cache and of the changed field", found)
 	}
 }
 
-func TestObjectsAreWatchedOverForTwoToFourMinutes(t *testing.T) {
+func TestDetectorTracksAnObjectForTwoToFourMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDetector("pods")
 		stop, ended := make(chan struct{}), make(chan struct{})
@@ -43,32 +43,32 @@ func TestObjectsAreWatchedOverForTwoToFourMinutes(t *testing.T) {
 			d.Run(stop)
 		}()
 		d.AddObject(&corev1.Pod{})
-		held := func() int {
+		tracked := func() int {
 			synctest.Wait()
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return len(d.recent) + len(d.older)
 		}
 		time.Sleep(2 * time.Minute)
-		if held() != 1 {
-			t.Error("forgotten too early")
+		if tracked() != 1 {
+			t.Error("the object is not tracked after two minutes")
 		}
 		time.Sleep(2*time.Minute + 5*time.Second)
-		if held() != 0 {
-			t.Error("never forgotten")
+		if tracked() != 0 {
+			t.Error("the object is still tracked after four minutes")
 		}
 		close(stop)
 		<-ended
 	})
 }
 
-func TestTheDetectorIsOffUnlessAskedFor(t *testing.T) {
+func TestDetectorIsOffByDefault(t *testing.T) {
 	if _, off := NewCacheMutationDetector("pods").(noDetector); off == detectMutations {
-		t.Errorf("off is %v, and the environment says %v", off, detectMutations)
+		t.Errorf("off is %v, and KUBE_CACHE_MUTATION_DETECTOR is %v", off, detectMutations)
 	}
 }
 
-func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
+func TestWriteOfAHandlerIsReportedWithItsName(t *testing.T) {
 	was, end := detectMutations, mutated
 	defer func() { detectMutations, mutated = was, end }()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAHandlerThatWritesToACachedObjectIsNamed(t *testing.T) {
 		w := <-found
 		if w.Key != "a" || w.Path != `ObjectMeta.Labels["x"]` || len(w.By) != 1 ||
 			!strings.Contains(w.By[0], "ResourceEventHandlerFuncs") {
-			t.Errorf("found %+v", w)
+			t.Errorf("reported %+v", w)
 		}
 		cancel()
 		<-ended

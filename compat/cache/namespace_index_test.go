@@ -11,20 +11,19 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// client-go's index by namespace, which is taken from the keys, is what the function itself
-// would make of the objects: given at the start and added later, by either name, and beside a function of
-// somebody's own.
-func TestTheIndexByNamespaceIsWhatItsFunctionSays(t *testing.T) {
+// The index by namespace is derived from the keys if its function is client-go's or this package's. It must have the
+// same contents as an index whose function is called, whether it exists from the start or is added later.
+func TestNamespaceIndexFromKeysEqualsTheIndexFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other, none := pod("b", "2"), pod("c", "3")
 		other.Namespace, none.Namespace = "other", ""
-		f := holding("10", pod("a", "1"), other, none)
+		f := newFake("10", pod("a", "1"), other, none)
 		calls := 0
 		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, cache.Indexers{
 			cache.NamespaceIndex: clientgo.MetaNamespaceIndexFunc,
 			"called":             func(obj any) ([]string, error) { calls++; return clientgo.MetaNamespaceIndexFunc(obj) },
 		})
-		started(t, i)
+		start(t, i)
 		if err := i.AddIndexers(cache.Indexers{"late": cache.MetaNamespaceIndexFunc}); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +39,7 @@ func TestTheIndexByNamespaceIsWhatItsFunctionSays(t *testing.T) {
 			for _, index := range []string{cache.NamespaceIndex, "late"} {
 				got, err := in.IndexKeys(index, namespace)
 				if err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
-					t.Errorf("%s of %q: %q, want %q; %v", index, namespace, got, want, err)
+					t.Errorf("index %s, namespace %q: %q, %v; want %q", index, namespace, got, err, want)
 				}
 			}
 		}
@@ -48,16 +47,15 @@ func TestTheIndexByNamespaceIsWhatItsFunctionSays(t *testing.T) {
 			t.Errorf("namespaces %q", got)
 		}
 		if like, err := in.Index(cache.NamespaceIndex, moved); err != nil || len(like) != 1 || like[0] != any(moved) {
-			t.Errorf("beside the pod are %v, %v", like, err)
+			t.Errorf("in the pod's namespace are %v, %v; want only the pod", like, err)
 		}
 		if calls == 0 {
-			t.Error("a function of somebody's own was not called")
+			t.Error("the caller's index function was not called")
 		}
 	})
 }
 
-// A store whose keys are its owner's affair asks the function.
-func TestAStoreWithKeysOfItsOwnIsNotIndexedByThem(t *testing.T) {
+func TestNamespaceIndexOfAStoreWithOtherKeysUsesTheFunction(t *testing.T) {
 	in := cache.NewIndexer(func(obj any) (string, error) { return "odd/" + obj.(*corev1.Pod).Name, nil },
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if err := in.Add(pod("a", "1")); err != nil {

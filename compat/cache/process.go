@@ -7,7 +7,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// applier puts deltas into a store and tells a handler: the store first.
+// applier applies deltas to a store and then calls a handler.
 type applier struct {
 	logger  klog.Logger
 	store   Store
@@ -15,11 +15,11 @@ type applier struct {
 	key     KeyFunc
 }
 
-// one applies what was popped.
-func (a applier) one(item any, isInInitialList bool) error {
+// process applies an item that was popped.
+func (a applier) process(item any, isInInitialList bool) error {
 	deltas, ok := item.(Deltas)
 	if !ok {
-		return fmt.Errorf("what was popped is a %T; a controller processes Deltas", item)
+		return fmt.Errorf("the popped item is a %T; a controller processes Deltas", item)
 	}
 	for _, d := range deltas {
 		if err := a.delta(d, isInInitialList); err != nil {
@@ -52,7 +52,7 @@ func (a applier) delta(d Delta, isInInitialList bool) error {
 	case ReplacedAll:
 		info, ok := d.Object.(ReplacedAllInfo)
 		if !ok {
-			return fmt.Errorf("a %s delta holds a %T", d.Type, d.Object)
+			return fmt.Errorf("the object of a %s delta is a %T", d.Type, d.Object)
 		}
 		return a.replace(info, isInInitialList)
 	case SyncAll:
@@ -62,17 +62,17 @@ func (a applier) delta(d Delta, isInInitialList bool) error {
 	case Bookmark:
 		info, ok := d.Object.(BookmarkInfo)
 		if !ok {
-			return fmt.Errorf("a %s delta holds a %T", d.Type, d.Object)
+			return fmt.Errorf("the object of a %s delta is a %T", d.Type, d.Object)
 		}
 		a.store.Bookmark(info.ResourceVersion)
 	default:
-		return fmt.Errorf("there is no delta of type %q", d.Type)
+		return fmt.Errorf("unknown type %q of a delta", d.Type)
 	}
 	return nil
 }
 
-// replace makes a list all there is: first the store, then the deletions, then what
-// is new or listed again, in the order of the list.
+// replace replaces the contents of the store by a list, then calls the handler for the
+// deletions, and then for the listed objects in the order of the list.
 func (a applier) replace(info ReplacedAllInfo, isInInitialList bool) error {
 	listed := make(map[string]bool, len(info.Objects))
 	olds := make([]any, len(info.Objects))
@@ -86,16 +86,16 @@ func (a applier) replace(info ReplacedAllInfo, isInInitialList bool) error {
 			olds[i] = old
 		}
 	}
-	var gone []DeletedFinalStateUnknown
+	var deleted []DeletedFinalStateUnknown
 	for _, key := range a.store.ListKeys() {
 		if !listed[key] {
-			gone = append(gone, DeletedFinalStateUnknown{Key: key, Obj: lastKnown(a.logger, a.store, key)})
+			deleted = append(deleted, DeletedFinalStateUnknown{Key: key, Obj: lastKnown(a.logger, a.store, key)})
 		}
 	}
 	if err := a.store.Replace(info.Objects, info.ResourceVersion); err != nil {
 		return err
 	}
-	for _, d := range gone {
+	for _, d := range deleted {
 		a.handler.OnDelete(d)
 	}
 	for i, obj := range info.Objects {
@@ -108,9 +108,9 @@ func (a applier) replace(info ReplacedAllInfo, isInInitialList bool) error {
 	return nil
 }
 
-// batch applies deltas of different objects: the store takes them as one, then the
-// handler is told of those that it took.
-func (a applier) batch(deltas []Delta, isInInitialList bool) error {
+// processBatch applies deltas of different objects in one transaction, then calls the
+// handler for those that the store accepted.
+func (a applier) processBatch(deltas []Delta, isInInitialList bool) error {
 	txn, ok := a.store.(TransactionStore)
 	if !ok {
 		var errs []error
@@ -131,7 +131,7 @@ func (a applier) batch(deltas []Delta, isInInitialList bool) error {
 			writes[i].Type, olds[i] = TransactionTypeUpdate, old
 		}
 	}
-	tell := func(i int) {
+	notify := func(i int) {
 		switch writes[i].Type {
 		case TransactionTypeAdd:
 			a.handler.OnAdd(deltas[i].Object, isInInitialList)
@@ -143,12 +143,12 @@ func (a applier) batch(deltas []Delta, isInInitialList bool) error {
 	}
 	if failed := txn.Transaction(writes...); failed != nil {
 		for _, i := range failed.SuccessfulIndices {
-			tell(i)
+			notify(i)
 		}
 		return failed
 	}
 	for i := range writes {
-		tell(i)
+		notify(i)
 	}
 	return nil
 }

@@ -8,14 +8,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// realBatch is how many deltas PopBatch gives at most.
-const realBatch = 1000
+// maxBatch is how many deltas PopBatch returns at most.
+const maxBatch = 1000
 
-// RealFIFO is a queue of single deltas in the order of their arrival: nothing is
-// accumulated, nothing dropped.
+// RealFIFO is a queue of single deltas in the order of their arrival. Deltas are neither
+// grouped by object nor coalesced.
 //
-// With AtomicEvents a whole Replace is one delta, ReplacedAll, and a Resync is
-// SyncAll; whoever processes them knows what is stored.
+// With AtomicEvents a whole Replace is one ReplacedAll delta, and a Resync is one
+// SyncAll delta; the consumer compares them with its store.
 type RealFIFO struct {
 	opts    RealFIFOOptions
 	name    string
@@ -36,20 +36,20 @@ var (
 	_ DoneChecker            = &RealFIFO{}
 )
 
-// NewRealFIFO makes an empty queue that compares with known objects on Replace.
+// NewRealFIFO returns an empty queue whose Replace finds deletions by knownObjects.
 func NewRealFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter, transformer TransformFunc) *RealFIFO {
 	return NewRealFIFOWithOptions(RealFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects,
 		Transformer: transformer})
 }
 
-// NewRealFIFOWithOptions makes an empty queue. It panics on options that
-// contradict each other, as client-go's does: that is a mistake of the program.
+// NewRealFIFOWithOptions returns an empty queue. It panics on contradictory options, as
+// client-go's does.
 func NewRealFIFOWithOptions(opts RealFIFOOptions) *RealFIFO {
 	switch {
 	case opts.AtomicEvents && opts.KnownObjects != nil:
-		panic("RealFIFO: AtomicEvents and KnownObjects exclude each other: whoever processes the events knows what is stored")
+		panic("RealFIFO: AtomicEvents and KnownObjects exclude each other: the consumer compares with its store")
 	case !opts.AtomicEvents && opts.KnownObjects == nil:
-		panic("RealFIFO: without AtomicEvents it needs KnownObjects to find deletions")
+		panic("RealFIFO: KnownObjects is needed to find deletions, unless AtomicEvents is set")
 	case !opts.AtomicEvents && (opts.UnlockWhileProcessing || opts.EmitDeltaTypeBookmark):
 		panic("RealFIFO: UnlockWhileProcessing and EmitDeltaTypeBookmark need AtomicEvents")
 	}
@@ -74,13 +74,13 @@ func NewRealFIFOWithOptions(opts RealFIFOOptions) *RealFIFO {
 
 func (f *RealFIFO) keyOf(obj any) (string, error) { return keyOfQueued(f.opts.KeyFunction, obj) }
 
-// ready gives an object its final form before it is queued. Tombstones and what is
-// given again went through the transform before.
-func (f *RealFIFO) ready(obj any, again bool) (any, error) {
+// prepare checks an object's key and transforms the object before it is queued.
+// Tombstones are already transformed.
+func (f *RealFIFO) prepare(obj any, transformed bool) (any, error) {
 	if _, err := f.keyOf(obj); err != nil {
 		return nil, KeyError{Obj: obj, Err: err}
 	}
-	if again || f.opts.Transformer == nil || isTombstone(obj) {
+	if transformed || f.opts.Transformer == nil || isTombstone(obj) {
 		return obj, nil
 	}
 	out, err := f.opts.Transformer(obj)
@@ -96,14 +96,14 @@ func (f *RealFIFO) ready(obj any, again bool) (any, error) {
 func (f *RealFIFO) push(t DeltaType, obj any) {
 	f.items = append(f.items, Delta{Type: t, Object: obj})
 	f.arrived.Broadcast()
-	f.metrics.waiting(len(f.items))
+	f.metrics.setDepth(len(f.items))
 }
 
 func (f *RealFIFO) put(t DeltaType, obj any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.initial.begin(0)
-	obj, err := f.ready(obj, false)
+	obj, err := f.prepare(obj, false)
 	if err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (f *RealFIFO) Add(obj any) error { return f.put(Added, obj) }
 // Update queues an object as Updated.
 func (f *RealFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete queues an object as Deleted, known or not.
+// Delete queues an object as Deleted, whether it is known or not.
 func (f *RealFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
-// Bookmark queues a version, where that was asked for.
+// Bookmark queues a version, if EmitDeltaTypeBookmark is set.
 func (f *RealFIFO) Bookmark(resourceVersion string) error {
 	if !f.opts.EmitDeltaTypeBookmark {
 		return nil
@@ -131,26 +131,26 @@ func (f *RealFIFO) Bookmark(resourceVersion string) error {
 	return nil
 }
 
-// Replace queues list as all there is. If one of its objects has no key or cannot
-// be transformed, nothing of it is queued.
+// Replace queues the objects of list, and deletions of what is missing from it. If an
+// object has no key or cannot be transformed, nothing is queued.
 func (f *RealFIFO) Replace(list []any, resourceVersion string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	objs := make([]any, len(list))
 	for i, obj := range list {
 		var err error
-		if objs[i], err = f.ready(obj, false); err != nil {
+		if objs[i], err = f.prepare(obj, false); err != nil {
 			return err
 		}
 	}
 	if f.opts.AtomicEvents {
 		f.push(ReplacedAll, ReplacedAllInfo{ResourceVersion: resourceVersion, Objects: objs})
 	} else {
-		gone, err := f.missing(objs)
+		deleted, err := f.missing(objs)
 		if err != nil {
 			return err
 		}
-		for _, d := range gone {
+		for _, d := range deleted {
 			f.push(Deleted, d)
 		}
 		for _, obj := range objs {
@@ -161,8 +161,8 @@ func (f *RealFIFO) Replace(list []any, resourceVersion string) error {
 	return nil
 }
 
-// missing finds what is queued or known and not in a list.
-func (f *RealFIFO) missing(objs []any) (gone []DeletedFinalStateUnknown, err error) {
+// missing returns the objects that are queued or known, and not in a list.
+func (f *RealFIFO) missing(objs []any) (deleted []DeletedFinalStateUnknown, err error) {
 	listed := make(map[string]bool, len(objs))
 	for _, obj := range objs {
 		key, err := f.keyOf(obj)
@@ -185,30 +185,30 @@ func (f *RealFIFO) missing(objs []any) (gone []DeletedFinalStateUnknown, err err
 	}
 	for _, key := range order {
 		if d := last[key]; !listed[key] && d.Type != Deleted {
-			gone = append(gone, DeletedFinalStateUnknown{Key: key, Obj: d.Object})
+			deleted = append(deleted, DeletedFinalStateUnknown{Key: key, Obj: d.Object})
 		}
 	}
 	for _, key := range f.opts.KnownObjects.ListKeys() {
 		if _, queued := last[key]; queued || listed[key] {
 			continue
 		}
-		gone = append(gone, DeletedFinalStateUnknown{Key: key, Obj: lastKnown(f.logger, f.opts.KnownObjects, key)})
+		deleted = append(deleted, DeletedFinalStateUnknown{Key: key, Obj: lastKnown(f.logger, f.opts.KnownObjects, key)})
 	}
-	return gone, nil
+	return deleted, nil
 }
 
-// lastKnown looks up what known objects list; nil where they cannot give it.
+// lastKnown returns the known object with a key, or nil if it cannot be read.
 func lastKnown(logger klog.Logger, known KeyGetter, key string) any {
 	obj, exists, err := known.GetByKey(key)
 	if err != nil || !exists {
 		utilruntime.HandleErrorWithLogger(logger, err,
-			"A known object is listed but not found; its deletion is told without its last state", "key", key)
+			"A known object is listed but not found; its deletion has no last state", "key", key)
 		return nil
 	}
 	return obj
 }
 
-// Resync queues every known object for which nothing waits.
+// Resync queues every known object for which nothing is queued.
 func (f *RealFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,16 +216,16 @@ func (f *RealFIFO) Resync() error {
 		f.push(SyncAll, SyncAllInfo{})
 		return nil
 	}
-	waits := make(map[string]bool, len(f.items))
+	queued := make(map[string]bool, len(f.items))
 	for _, d := range f.items {
 		key, err := f.keyOf(d)
 		if err != nil {
 			return KeyError{Obj: d.Object, Err: err}
 		}
-		waits[key] = true
+		queued[key] = true
 	}
 	for _, key := range f.opts.KnownObjects.ListKeys() {
-		if waits[key] {
+		if queued[key] {
 			continue
 		}
 		obj, exists, err := f.opts.KnownObjects.GetByKey(key)
@@ -234,7 +234,7 @@ func (f *RealFIFO) Resync() error {
 				"A known object is listed but not found; it is left out of the resync", "key", key)
 			continue
 		}
-		if obj, err = f.ready(obj, true); err != nil {
+		if obj, err = f.prepare(obj, true); err != nil {
 			return err
 		}
 		f.push(Sync, obj)
@@ -242,7 +242,7 @@ func (f *RealFIFO) Resync() error {
 	return nil
 }
 
-// Close lets Pop fail once the queue is empty.
+// Close makes Pop fail once the queue is empty.
 func (f *RealFIFO) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,22 +257,22 @@ func (f *RealFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// HasSynced reports whether the first Replace was processed, or something else was
-// queued first.
+// HasSynced reports whether the items of the first Replace were processed, or
+// something else was queued before any Replace.
 func (f *RealFIFO) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.initial.done
 }
 
-// HasSyncedChecker is done when HasSynced is.
+// HasSyncedChecker returns a checker that is done when HasSynced is true.
 func (f *RealFIFO) HasSyncedChecker() DoneChecker { return f }
 
-// Name names the queue.
+// Name returns the name of the queue.
 func (f *RealFIFO) Name() string { return f.name }
 
-// Done is closed when HasSynced turns true.
+// Done returns a channel that is closed when HasSynced becomes true.
 func (f *RealFIFO) Done() <-chan struct{} { return f.initial.synced }
 
-// Transformer is what is applied to each object.
+// Transformer returns the transform that is applied to each object.
 func (f *RealFIFO) Transformer() TransformFunc { return f.opts.Transformer }

@@ -1,6 +1,6 @@
 package cache
 
-// Pop waits for a delta and processes it, wrapped in Deltas.
+// Pop waits for a delta and processes it, as Deltas with one element.
 func (f *RealFIFO) Pop(process PopProcessFunc) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -12,15 +12,15 @@ func (f *RealFIFO) Pop(process PopProcessFunc) (any, error) {
 	return item, err
 }
 
-// PopBatch waits for a delta, takes along those that may be processed with it, and
-// processes them: deltas of different objects, and of the initial ones no others.
+// PopBatch waits for a delta and processes it together with the deltas behind it. All
+// deltas of a batch are of different objects, and either all or none are initial.
 func (f *RealFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.await(); err != nil {
 		return err
 	}
-	batch := f.take(f.together())
+	batch := f.take(f.batchSize())
 	return f.process(len(batch), func(isInInitialList bool) error {
 		if len(batch) == 1 {
 			return processSingle(Deltas(batch), isInInitialList)
@@ -40,9 +40,9 @@ func (f *RealFIFO) await() error {
 	return nil
 }
 
-// together says how many deltas from the front may be processed as one batch.
-func (f *RealFIFO) together() int {
-	most := min(len(f.items), realBatch)
+// batchSize returns how many deltas at the front may be processed as one batch.
+func (f *RealFIFO) batchSize() int {
+	most := min(len(f.items), maxBatch)
 	if f.initial.left > 0 {
 		most = min(most, f.initial.left)
 	}
@@ -51,11 +51,11 @@ func (f *RealFIFO) together() int {
 		switch d.Type {
 		case Added, Updated, Deleted, Replaced, Sync:
 		default:
-			return max(n, 1) // a mark stands alone
+			return max(n, 1) // not about one object: a batch of its own
 		}
 		key, err := f.keyOf(d)
 		if err != nil {
-			return n + 1 // whoever processes it reports it
+			return n + 1 // processing it will report the error
 		}
 		if seen[key] {
 			return n
@@ -65,7 +65,7 @@ func (f *RealFIFO) together() int {
 	return most
 }
 
-// take removes deltas from the front.
+// take removes and returns n deltas from the front.
 func (f *RealFIFO) take(n int) []Delta {
 	out := make([]Delta, n)
 	copy(out, f.items)
@@ -74,22 +74,22 @@ func (f *RealFIFO) take(n int) []Delta {
 	if len(f.items) == 0 {
 		f.items = nil
 	}
-	f.metrics.waiting(len(f.items))
+	f.metrics.setDepth(len(f.items))
 	return out
 }
 
-// process runs while the lock is held or, where that was asked for and the queue is
-// short enough not to run away, without it.
+// process calls run. With UnlockWhileProcessing it releases the lock meanwhile, unless
+// the queue is so long that its producers have to wait.
 func (f *RealFIFO) process(n int, run func(isInInitialList bool) error) error {
 	isInInitialList := !f.initial.done
-	if f.opts.UnlockWhileProcessing && len(f.items) < 2*realBatch {
+	if f.opts.UnlockWhileProcessing && len(f.items) < 2*maxBatch {
 		f.mu.Unlock()
 		defer func() {
 			f.mu.Lock()
 			f.initial.processed(n)
 		}()
 	} else {
-		defer f.initial.processed(n) // not before: until then it has not synced
+		defer f.initial.processed(n) // after run: the queue has synced when all initial items are processed
 	}
 	return f.metrics.timed(func() error { return run(isInInitialList) })
 }

@@ -21,17 +21,16 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Reflector lists and watches into a store. It is the engine's reflector behind
-// client-go's methods; unlike the other types of this package it is not an alias,
-// because client-go's is a struct with its engine inside.
+// Reflector lists and watches into a store. It is the engine's reflector with
+// client-go's methods. It cannot be an alias, because client-go's Reflector is a struct
+// that contains client-go's implementation.
 type Reflector struct {
-	// WatchListPageSize is how many objects a list is asked for at a time; 0 leaves
-	// the choice to the reflector.
+	// WatchListPageSize is the page size of lists; with 0 the reflector chooses it.
 	WatchListPageSize int64
-	// ShouldResync says whether a resync that is due takes place; nil means always.
+	// ShouldResync reports whether a resync that is due takes place; nil means always.
 	ShouldResync func() bool
-	// MaxInternalErrorRetryDuration is how long a watch that ends with an internal
-	// error is opened again without a new list.
+	// MaxInternalErrorRetryDuration is the time during which a watch that ends with an
+	// internal error is reopened without a relist.
 	MaxInternalErrorRetryDuration time.Duration
 
 	name            string
@@ -44,19 +43,20 @@ type Reflector struct {
 
 	engine *reflector.Reflector[any]
 	sink   *storeSink
-	// running: RunWithContext contains panics, as client-go's does; ListAndWatch lets them pass.
+	// running: RunWithContext recovers panics, as client-go's does; ListAndWatch does not.
 	running bool
-	// problem is what the last step met, if anything.
+	// problem is the problem of the last step, or nil.
 	problem *reflector.Problem
 }
 
-// WatchErrorHandler hears of lists and watches that failed.
+// WatchErrorHandler is called with the errors of lists and watches.
 type WatchErrorHandler func(r *Reflector, err error)
 
 // WatchErrorHandlerWithContext is a WatchErrorHandler with the context of the run.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
-// DefaultWatchErrorHandler logs: an expired version quietly, anything else loudly.
+// DefaultWatchErrorHandler logs an expired version at a high verbosity, and any other
+// error as an error.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logWatchError(ctx, r.name, r.typeDescription, err)
 }
@@ -66,7 +66,7 @@ func logWatchError(ctx context.Context, name, typeDescription string, err error)
 	switch {
 	case isExpired(err):
 		logger.V(4).Info("Watch closed", "reflector", name, "type", typeDescription, "err", err)
-	case errors.Is(err, io.EOF): // closed as watches are
+	case errors.Is(err, io.EOF): // a watch ended normally
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		logger.V(1).Info("Watch cut off", "reflector", name, "type", typeDescription, "err", err)
 	default:
@@ -74,34 +74,34 @@ func logWatchError(ctx context.Context, name, typeDescription string, err error)
 	}
 }
 
-// NewReflector makes a reflector that is named after the line that made it.
+// NewReflector returns a reflector that is named after the file and line of the caller.
 func NewReflector(lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{ResyncPeriod: resyncPeriod})
 }
 
-// NewNamedReflector makes a reflector with a name.
+// NewNamedReflector returns a reflector with a name.
 func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store ReflectorStore,
 	resyncPeriod time.Duration) *Reflector {
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{Name: name, ResyncPeriod: resyncPeriod})
 }
 
-// NewNamespaceKeyedIndexerAndReflector makes an indexer by namespace and a
-// reflector that fills it.
+// NewNamespaceKeyedIndexerAndReflector returns an indexer by namespace and a reflector
+// that fills it.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any,
 	resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
 
-// minWatchTimeout is the shortest time that a watch is asked to last.
+// minWatchTimeout is the shortest timeout that a watch is opened with.
 const minWatchTimeout = 5 * time.Minute
 
-// patience is how long a list may take to say anything. The caller's function may
-// return a whole list at once, and the server may need minutes for a large one.
-const patience = 5 * time.Minute
+// silenceTimeout is how long a list may take before it returns anything. The caller's
+// function may return a whole list at once, for which a server may need minutes.
+const silenceTimeout = 5 * time.Minute
 
-// NewReflectorWithOptions makes a reflector. Only objects of expectedType get into
-// the store; nil takes any.
+// NewReflectorWithOptions returns a reflector. Only objects of expectedType are stored;
+// nil accepts any type.
 func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore,
 	options ReflectorOptions) *Reflector {
 	r := &Reflector{
@@ -129,21 +129,21 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 
 	src := newSource(lw, expectedType, r.typeDescription)
 	src.pageSize = func() int64 { return r.WatchListPageSize }
-	src.contains = func() bool { return r.running }
-	src.bearsInternal = func() bool { return r.MaxInternalErrorRetryDuration > 0 }
-	src.key = func(obj any) (string, error) { // the store has its own; this one only tells objects apart
+	src.recovers = func() bool { return r.running }
+	src.retriesInternalErrors = func() bool { return r.MaxInternalErrorRetryDuration > 0 }
+	src.key = func(obj any) (string, error) { // only to tell objects apart: the store has its own KeyFunc
 		key, err := DeletionHandlingMetaNamespaceKeyFunc(obj)
 		if err != nil {
 			return "", nil
 		}
 		return key, nil
 	}
-	r.sink = &storeSink{store: store, report: r.storeFailed, contains: src.contains}
+	r.sink = &storeSink{store: store, report: r.storeFailed, recovers: src.recovers}
 	engine, err := reflector.New(reflector.Options[any]{
 		Source: src, Sink: r.sink,
 		FirstList: source.Any, TrustOrder: true,
 		WatchTimeout: max(minWatchTimeout, options.MinWatchTimeout),
-		Silence:      patience,
+		Silence:      silenceTimeout,
 		Backoff:      backoffOf(options.Backoff),
 		OnProblem:    func(p reflector.Problem) { r.problem = &p },
 	})
@@ -154,7 +154,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	return r
 }
 
-// describeType names a type of objects: an unstructured one by its kind.
+// describeType returns the name of an object's type, or the kind of an unstructured object.
 func describeType(example any) string {
 	if example == nil {
 		return "<unspecified>"
@@ -167,8 +167,8 @@ func describeType(example any) string {
 	return reflect.TypeOf(example).String()
 }
 
-// backoffOf turns the caller's backoff into the engine's; nil is the default, which
-// both share.
+// backoffOf converts the caller's backoff into the engine's; nil means the default, which
+// is the same in both.
 func backoffOf(b *wait.Backoff) reflector.Backoff {
 	if b == nil {
 		return reflector.Backoff{}
@@ -178,31 +178,31 @@ func backoffOf(b *wait.Backoff) reflector.Backoff {
 		Rand: func() float64 { return jitter * rand.Float64() }}
 }
 
-// Name is the reflector's name.
+// Name returns the reflector's name.
 func (r *Reflector) Name() string { return r.name }
 
-// TypeDescription names the type of the objects.
+// TypeDescription returns the name of the objects' type.
 func (r *Reflector) TypeDescription() string { return r.typeDescription }
 
-// LastSyncResourceVersion is how far the reflector has read.
+// LastSyncResourceVersion returns the version that the reflector has reached.
 func (r *Reflector) LastSyncResourceVersion() string { return string(r.engine.Health().Version) }
 
 // Run lists and watches until stopCh is closed.
 func (r *Reflector) Run(stopCh <-chan struct{}) { r.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// RunWithContext lists and watches until ctx ends, whatever the server does.
+// RunWithContext lists and watches until ctx ends. It retries after every error.
 func (r *Reflector) RunWithContext(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "type", r.typeDescription, "resyncPeriod", r.resync, "reflector", r.name)
 	defer logger.V(3).Info("Stopping reflector", "type", r.typeDescription, "reflector", r.name)
 	r.running = true
 	defer func() { r.running = false }()
-	for again := true; ctx.Err() == nil; {
-		out := r.iterate(ctx, again)
-		if out.err != nil && !isCrash(out.err) {
+	for relist := true; ctx.Err() == nil; {
+		out := r.iterate(ctx, relist)
+		if out.err != nil && !isPanic(out.err) {
 			r.failed(ctx, out.err)
 		}
-		again = !out.keepPlace
+		relist = !out.resume
 		if !r.pause(ctx, out.wait) {
 			return
 		}
@@ -220,14 +220,14 @@ func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 	return r.ListAndWatchWithContext(wait.ContextForChannel(stopCh))
 }
 
-// ListAndWatchWithContext lists, then watches until something goes wrong or ctx
-// ends. Its error tells of a list or of a watch that could not be opened; a watch
-// that was open and ended is no error.
+// ListAndWatchWithContext lists, then watches until something goes wrong or ctx ends. It
+// returns the error of a list or of a watch that could not be opened. The end of an open
+// watch is not an error.
 func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 	return r.iterate(ctx, true).err
 }
 
-// pause waits; false if ctx ended first.
+// pause waits for d. It returns false if ctx ended first.
 func (r *Reflector) pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -247,8 +247,8 @@ func (r *Reflector) storeFailed(doing string, err error) {
 		r.typeDescription, "reflector", r.name)
 }
 
-// resyncing gives the store its Resync from time to time, until ctx ends. An error
-// ends the iteration.
+// resyncing calls the store's Resync periodically until ctx ends. An error ends the
+// iteration.
 func (r *Reflector) resyncing(ctx context.Context, failed func(error)) {
 	for r.pause(ctx, r.resync) {
 		if r.ShouldResync != nil && !r.ShouldResync() {
@@ -261,7 +261,7 @@ func (r *Reflector) resyncing(ctx context.Context, failed func(error)) {
 	}
 }
 
-// resyncer starts resyncing once, and ends with its iteration.
+// resyncer starts resyncing at most once per iteration.
 type resyncer struct {
 	once sync.Once
 	wg   sync.WaitGroup

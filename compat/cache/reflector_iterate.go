@@ -14,27 +14,27 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// outcome is how an iteration of list and watch ended.
+// outcome describes how an iteration of list and watch ended.
 type outcome struct {
 	// err is for the error handler.
 	err error
-	// wait is how long to hold still before the next iteration.
+	// wait is the pause before the next iteration.
 	wait time.Duration
-	// keepPlace: the next one can go on watching where this one was.
-	keepPlace bool
+	// resume reports that the next iteration can resume the watch without a relist.
+	resume bool
 }
 
-// iterate steps the engine until something ends the iteration. With again it
-// begins with the state, otherwise it goes on from where it was.
-func (r *Reflector) iterate(ctx context.Context, again bool) outcome {
+// iterate steps the engine until something ends the iteration. It begins with a list, or
+// resumes at the version reached if relist is false.
+func (r *Reflector) iterate(ctx context.Context, relist bool) outcome {
 	ctx, stop := context.WithCancelCause(ctx)
 	var resync resyncer
 	defer func() {
 		stop(nil)
 		r.engine.Close()
-		resync.wg.Wait() // whoever waits for us must not meet a resync afterwards
+		resync.wg.Wait() // no resync may run after iterate has returned
 	}()
-	if again {
+	if relist {
 		r.engine.Relist()
 	}
 	internal := NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, apierrors.IsInternalError, r.clock)
@@ -72,11 +72,11 @@ func (r *Reflector) judge(ctx context.Context, p *reflector.Problem, internal Re
 		r.storeFailed("reading", err)
 		return outcome{}, false
 	}
-	logger.V(4).Info("Reflector met a problem", "doing", p.Doing, "reflector", r.name, "type", r.typeDescription, "err",
+	logger.V(4).Info("Reflector has a problem", "doing", p.Doing, "reflector", r.name, "type", r.typeDescription, "err",
 		err, "wait", p.Wait)
 	switch p.Doing {
 	case "list":
-		if p.Wait == 0 { // tried again at once in another way
+		if p.Wait == 0 { // retried at once with other options
 			return outcome{}, false
 		}
 		return outcome{err: fmt.Errorf("failed to list %v: %w", r.typeDescription, err)}, true
@@ -89,12 +89,12 @@ func (r *Reflector) judge(ctx context.Context, p *reflector.Problem, internal Re
 		if busy {
 			return outcome{}, false
 		}
-		return outcome{err: err, keepPlace: reason == source.Unavailable}, true
+		return outcome{err: err, resume: reason == source.Unavailable}, true
 	}
 	// The stream of a watch that was open.
 	internal.After(err)
 	switch {
-	case p.Wait == 0 && reason != source.Expired: // it went silent and is opened again
+	case p.Wait == 0 && reason != source.Expired: // it was silent for too long and is reopened
 		return outcome{}, false
 	case busy, errors.Is(err, io.EOF), apierrors.IsInternalError(err) && internal.ShouldRetry():
 		return outcome{}, false

@@ -8,22 +8,22 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// storeSink puts what the engine's reflector reads into a ReflectorStore. A list is
-// collected and handed over whole, because a ReflectorStore takes it so.
+// storeSink writes what the engine's reflector reads to a ReflectorStore. It collects a
+// list first, because a ReflectorStore takes a list whole.
 type storeSink struct {
 	store  ReflectorStore
 	report func(doing string, err error)
-	// contains says whether a panic of the store is handled here; otherwise it passes.
-	contains func() bool
-	filled   bool // the store has had a state
+	// recovers reports whether panics of the store are recovered.
+	recovers func() bool
+	filled   bool // the store has received a list
 
 	list  []any
-	place map[object.Key]int // in list, for what an initial stream changes again
+	place map[object.Key]int // index in list, for objects that change while an initial state is read
 }
 
 // Push implements the engine's sink.
 func (s *storeSink) Push(ctx context.Context, deltas []object.Delta[any]) (err error) {
-	defer contain(ctx, s.contains(), source.Unavailable, &err)
+	defer recoverPanic(ctx, s.recovers(), source.Unavailable, &err)
 	for i := range deltas {
 		if err := s.take(&deltas[i]); err != nil {
 			return err
@@ -81,10 +81,10 @@ func (s *storeSink) take(d *object.Delta[any]) error {
 	return nil
 }
 
-// listed adds an object to the list. An object whose key is not known cannot be
-// told from another, so it never takes the place of one.
+// listed adds an object to the list, or replaces the one with its key. An object without
+// a key replaces none.
 func (s *storeSink) listed(key object.Key, obj any) {
-	if at, twice := s.place[key]; twice && key != "" {
+	if at, exists := s.place[key]; exists && key != "" {
 		s.list[at] = obj
 		return
 	}
@@ -92,7 +92,7 @@ func (s *storeSink) listed(key object.Key, obj any) {
 	s.list = append(s.list, obj)
 }
 
-// compact leaves out what was deleted again while the list came in.
+// compact removes the objects that were deleted while the list was read.
 func (s *storeSink) compact() []any {
 	out := s.list[:0]
 	for _, obj := range s.list {

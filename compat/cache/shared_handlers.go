@@ -16,19 +16,19 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// registration is a handler's tie to a sharedIndexInformer.
+// registration is the registration of a handler with a sharedIndexInformer.
 type registration struct {
 	handler ResourceEventHandler
 	name    string
-	crashed bool // the last callback did not return; only for the handler's goroutine
+	crashed bool // the last callback did not return; used only by the goroutine that calls the handler
 
 	owner  *sharedIndexInformer
 	logger klog.Logger
-	wanted time.Duration // the resync period asked for, with the lower bounds applied
+	wanted time.Duration // the requested resync period, with the lower bounds applied
 	sub    *informer.Subscription[any]
 
 	joined time.Time
-	period atomic.Int64 // between resyncs, a multiple of the check period; 0 never
+	period atomic.Int64 // the resync period, a multiple of the check period; 0: no resyncs
 }
 
 // AddEventHandler adds a handler with the informer's resync period.
@@ -42,8 +42,8 @@ func (s *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEv
 	return s.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-// AddEventHandlerWithOptions adds a handler. While the informer runs, the handler
-// is first given what is stored; nobody else waits for that.
+// AddEventHandlerWithOptions adds a handler. If the informer runs, the handler first
+// receives the stored objects, and nothing else waits for that.
 func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler,
 	options HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	refused := func() error {
@@ -53,16 +53,16 @@ func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHa
 		return nil, refused()
 	}
 	if handler == nil {
-		return nil, errors.New("the handler is nil; give a ResourceEventHandler, such as ResourceEventHandlerFuncs")
+		return nil, errors.New("the handler is nil; pass a ResourceEventHandler, such as ResourceEventHandlerFuncs")
 	}
 	r := &registration{owner: s, handler: handler, logger: klog.Background(),
 		name: fmt.Sprintf("%T", handler), joined: time.Now()}
 	if options.Logger != nil {
 		r.logger = *options.Logger
 	}
-	joined, err := s.joinBeforeStart(r, options.ResyncPeriod)
+	joined, err := s.addBeforeStart(r, options.ResyncPeriod)
 	if !joined && err == nil {
-		err = s.joinRunning(r)
+		err = s.addWhileRunning(r)
 	}
 	if err != nil {
 		return nil, refused()
@@ -70,10 +70,10 @@ func (s *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHa
 	return r, nil
 }
 
-// joinBeforeStart fixes a handler's resync period and adds the handler if the informer has not started. What was put
-// into the store by hand is not news to it: the first list will say what is. So there is no replay, and nothing waits
-// for the writer while the lock is held.
-func (s *sharedIndexInformer) joinBeforeStart(r *registration, resync *time.Duration) (joined bool, err error) {
+// addBeforeStart sets a handler's resync period, and adds the handler if the informer has not started. Objects that
+// were written to the store by hand are not delivered: the first list decides. So there is no replay, and nothing
+// waits for the writer while the lock is held.
+func (s *sharedIndexInformer) addBeforeStart(r *registration, resync *time.Duration) (joined bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := s.defaultResync
@@ -84,17 +84,17 @@ func (s *sharedIndexInformer) joinBeforeStart(r *registration, resync *time.Dura
 	if s.started {
 		return false, nil
 	}
-	if r.sub, err = s.engine.SubscribeEntries(r.handle, append(s.how(r), informer.FromNow())...); err != nil {
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, append(s.subscribeOptions(r), informer.FromNow())...); err != nil {
 		return false, err
 	}
 	s.handlers[r] = struct{}{}
 	return true, nil
 }
 
-// joinRunning adds a handler to an informer that runs. Its replay is a snapshot, for which it may have to wait for the
-// writer: without the lock.
-func (s *sharedIndexInformer) joinRunning(r *registration) (err error) {
-	if r.sub, err = s.engine.SubscribeEntries(r.handle, s.how(r)...); err != nil {
+// addWhileRunning adds a handler to a running informer. Its replay is a snapshot, which may have to wait for the
+// writer, so the lock is not held.
+func (s *sharedIndexInformer) addWhileRunning(r *registration) (err error) {
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, s.subscribeOptions(r)...); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -107,14 +107,14 @@ func (s *sharedIndexInformer) joinRunning(r *registration) (err error) {
 	return nil
 }
 
-// how is how a handler joins the engine's informer.
-func (s *sharedIndexInformer) how(r *registration) []informer.SubscribeOption {
+// subscribeOptions returns the options with which a handler subscribes to the engine's informer.
+func (s *sharedIndexInformer) subscribeOptions(r *registration) []informer.SubscribeOption {
 	return []informer.SubscribeOption{informer.HandlerName(r.name), informer.ResyncEvery(0),
-		informer.MaxBacklog(s.extra.backlog()), informer.OnPanic(r.failed)}
+		informer.MaxBacklog(s.options.backlog()), informer.OnPanic(r.failed)}
 }
 
-// resyncPeriod applies the lower bounds to a period that was asked for. Before the
-// start a shorter one makes the informer look more often.
+// resyncPeriod applies the lower bounds to a requested period. Before the start, a
+// shorter one also shortens the informer's check period.
 func (s *sharedIndexInformer) resyncPeriod(logger klog.Logger, wanted time.Duration) time.Duration {
 	if wanted <= 0 {
 		return 0
@@ -140,7 +140,7 @@ func (s *sharedIndexInformer) resyncPeriod(logger klog.Logger, wanted time.Durat
 	return wanted
 }
 
-// setResync begins the resyncs: at multiples of the check period.
+// setResync starts the handler's resyncs, at multiples of the check period.
 func (r *registration) setResync(check time.Duration) {
 	if check <= 0 || r.wanted <= 0 {
 		return
@@ -148,16 +148,16 @@ func (r *registration) setResync(check time.Duration) {
 	period := (r.wanted + check - 1) / check * check
 	r.period.Store(int64(period))
 	if err := r.sub.SetResync(period); err != nil {
-		utilruntime.HandleErrorWithLogger(r.logger, err, "No resync", "handler", r.name)
+		utilruntime.HandleErrorWithLogger(r.logger, err, "Setting the resync period failed", "handler", r.name)
 	}
 }
 
-// RemoveEventHandler removes a handler. Removing it twice is fine.
+// RemoveEventHandler removes a handler. Removing it twice is not an error.
 func (s *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
-		return fmt.Errorf("removing a handler of %s: a %T is not a registration of a shared informer; give what "+
-			"AddEventHandler returned", s.engine.Name(), handle)
+		return fmt.Errorf("removing a handler of %s: a %T is not a registration of a shared informer; pass the value "+
+			"that AddEventHandler returned", s.engine.Name(), handle)
 	}
 	s.mu.Lock()
 	_, ours := s.handlers[r]
@@ -169,22 +169,22 @@ func (s *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegi
 	return nil
 }
 
-// HasSynced reports whether the handler was given all that was there at first.
+// HasSynced reports whether the handler has received all initial objects.
 func (r *registration) HasSynced() bool { return r.sub.HasSynced() }
 
-// HasSyncedChecker is done when HasSynced is.
+// HasSyncedChecker returns a checker that is done when HasSynced is true.
 func (r *registration) HasSyncedChecker() DoneChecker {
 	return done{name: r.owner.HasSyncedChecker().Name() + " + event handler " + r.name, c: r.sub.Synced()}
 }
 
-// ShutdownChan is closed when the handler was removed and its last callback has
-// returned.
+// ShutdownChan returns a channel that is closed when the handler was removed and its
+// last callback has returned.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.sub.Done() }
 
-// handle tells the handler of an event. It has no deferred function of its own: one for each event was a tenth of
-// what 50 handlers cost, and the engine has one for the batch.
+// handle calls the handler for an event. It has no deferred function, which would be a noticeable cost for every
+// event; the engine has one for the batch.
 func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
-	if r.crashed && !r.rest() {
+	if r.crashed && !r.pauseAfterPanic() {
 		return
 	}
 	switch e.Type {
@@ -192,7 +192,7 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		r.handler.OnAdd(e.New.ObjectFor(r.name), e.Initial)
 	case object.Updated:
 		if !e.Unchanged || changed(e) || r.syncing() {
-			if e.Old == nil { // of what was deleted unseen and came back in a backlog there may be none
+			if e.Old == nil { // deleted and added again within a coalesced backlog
 				r.handler.OnAdd(e.New.ObjectFor(r.name), false)
 				return
 			}
@@ -205,33 +205,33 @@ func (r *registration) handle(e *object.Event[*store.Entry[any]]) {
 		if e.Old != nil {
 			last = e.Old.ObjectFor(r.name)
 		}
-		if e.Missed || e.Old == nil { // never nothing: the key is known in any case
+		if e.Missed || e.Old == nil { // a handler is never called with nil: the key is always known
 			last = DeletedFinalStateUnknown{Key: string(e.Key), Obj: last}
 		}
 		r.handler.OnDelete(last)
 	}
 }
 
-// untilThePanic is how many functions stand between what logs a panic and the one that panicked: the engine's, this
-// package's and the runtime's. Without them the line names where the handler failed.
-const untilThePanic = 7
+// panicCallDepth is the number of stack frames between the function that logs a panic and the one that panicked: the
+// engine's, this package's and the runtime's. The logger skips them, so the log names the place of the panic.
+const panicCallDepth = 7
 
-// failed is told by the engine of a callback that did not return. A panic is logged here, where its place can be
-// told; the engine counts it and asks utilruntime.ReallyCrash what to do.
+// failed is called by the engine when a callback did not return. It logs a panic while the stack of the panic is
+// available. The engine counts the panic and ends the program if utilruntime.ReallyCrash is set.
 func (r *registration) failed(recovered any) {
 	r.crashed = true
 	if recovered == nil {
-		return // the goroutine was ended
+		return // the callback called runtime.Goexit
 	}
-	ctx := klog.NewContext(context.Background(), r.logger.WithCallDepth(untilThePanic))
+	ctx := klog.NewContext(context.Background(), r.logger.WithCallDepth(panicCallDepth))
 	for _, f := range utilruntime.PanicHandlers {
 		f(ctx, recovered)
 	}
 }
 
-// rest holds a handler still that has just panicked; false if the informer has
-// ended meanwhile.
-func (r *registration) rest() bool {
+// pauseAfterPanic waits before the next callback after a panic. It returns false if the
+// informer has ended meanwhile.
+func (r *registration) pauseAfterPanic() bool {
 	ctx := *r.owner.runContext.Load()
 	t := time.NewTimer(crashPause)
 	defer t.Stop()
@@ -244,8 +244,8 @@ func (r *registration) rest() bool {
 	}
 }
 
-// changed reports whether an update that is marked as unchanged brought a new version after all. An object that
-// was listed again as it was is given only to handlers that are being resynced.
+// changed reports whether an update that is marked as unchanged has a new version after all. An unchanged object in
+// a relist is delivered only to handlers that are being resynced.
 func changed(e *object.Event[*store.Entry[any]]) bool {
 	if e.New.Version != "" {
 		return false
@@ -258,8 +258,8 @@ func changed(e *object.Event[*store.Entry[any]]) bool {
 	return err != nil || old.GetResourceVersion() != now.GetResourceVersion()
 }
 
-// syncing reports whether a handler is being resynced: every one is until resyncs
-// are first looked for, and then those whose turn it was the last time.
+// syncing reports whether a handler is being resynced: until the first resync check all
+// handlers are, and then those that were due at the last check.
 func (r *registration) syncing() bool {
 	r.owner.mu.Lock()
 	check, first := r.owner.check, r.owner.firstCheck
@@ -275,7 +275,7 @@ func (r *registration) syncing() bool {
 	return int64(now.Sub(r.joined)/check)%int64(period/check) == 0
 }
 
-// observe gives versions to the metric.
+// observe sets the metric to the version of an event.
 func (s *sharedIndexInformer) observe(e *object.Event[*store.Entry[any]]) {
 	gaugeVersion(s.indexer.metric, string(e.Version))
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// An object that was deleted before the handler saw it, and came back while the handler had a backlog, has no old
-// state.
-func TestAHandlerIsNeverCalledWithNothing(t *testing.T) {
+// An update has no old state if the object was deleted and added again within a coalesced backlog.
+func TestHandlerIsNeverCalledWithNil(t *testing.T) {
 	var got []any
 	r := &registration{name: "h", handler: ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { got = append(got, "add", obj) },
@@ -26,11 +25,11 @@ func TestAHandlerIsNeverCalledWithNothing(t *testing.T) {
 	}
 	want := []any{"add", "now", DeletedFinalStateUnknown{Key: "a"}, DeletedFinalStateUnknown{Key: "a"}}
 	if len(got) != len(want) {
-		t.Fatalf("the handler was told %v", got)
+		t.Fatalf("the handler received %v, want %v", got, want)
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("told %v as number %d, expected %v", got[i], i, want[i])
+			t.Errorf("argument %d is %v, want %v", i, got[i], want[i])
 		}
 	}
 }

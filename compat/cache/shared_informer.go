@@ -20,85 +20,86 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// minResync is the shortest resync period there is.
+// minResync is the shortest resync period.
 const minResync = time.Second
 
-// forever is how long Run waits for callbacks that do not return: client-go has no
+// forever is the engine's stop timeout: client-go's Run waits for callbacks without a
 // limit.
 const forever = 100 * 365 * 24 * time.Hour
 
-// sharedIndexInformer is a SharedIndexInformer: the engine's informer behind
-// client-go's methods.
+// sharedIndexInformer is a SharedIndexInformer: the engine's informer with client-go's
+// methods.
 //
-// The rule for its locks: mu is never held while something waits for the engine's writer, as a snapshot, a new handler
-// with its replay and a new index do; and nothing that the writer reports, see problem, takes mu.
+// Locking: mu is never held while waiting for the engine's writer, as taking a snapshot, adding a handler with a
+// replay and adding an index do. And nothing that the writer calls, such as problem, takes mu.
 type sharedIndexInformer struct {
 	engine  *informer.Informer[any]
 	indexer *keyedStore
 	example runtime.Object
-	extra   Options
+	options Options
 
-	// runContext is what error handlers are called with.
+	// runContext is the context that error handlers are called with.
 	runContext atomic.Pointer[context.Context]
 
-	mu               sync.Mutex // see the rule above
+	mu               sync.Mutex // see above
 	started, stopped bool
 	defaultResync    time.Duration
-	check            time.Duration // how often resyncs are looked for; 0 never
+	check            time.Duration // the resync check period; 0: no resyncs
 	firstCheck       time.Time     // set at the start
 	transform        TransformFunc
-	// tell tells of lists and watches that failed. It is a plain function, and not
-	// client-go's handler type, because a type that the program can reach by
-	// reflection from a field would bring client-go's Reflector into the program.
-	tell     func(ctx context.Context, err error)
-	handlers map[*registration]struct{}
-	written  func(store.Written) // nil: nobody looks
+	// reportError is called with the errors of lists and watches. Its type is not
+	// client-go's handler type: that would be reachable by reflection from this field,
+	// and the linker would keep client-go's Reflector in the program.
+	reportError func(ctx context.Context, err error)
+	handlers    map[*registration]struct{}
+	written     func(store.Written) // nil if writes are not detected
 }
 
 var _ SharedIndexInformer = &sharedIndexInformer{}
 
-// NewSharedInformer makes a shared informer without indexes.
+// NewSharedInformer returns a shared informer without indexes.
 func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object,
 	defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
 	return With(Options{}).NewSharedInformer(lw, exampleObject, defaultEventHandlerResyncPeriod)
 }
 
-// NewSharedIndexInformer makes a shared informer.
+// NewSharedIndexInformer returns a shared informer.
 func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object,
 	defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
 	return With(Options{}).NewSharedIndexInformer(lw, exampleObject, defaultEventHandlerResyncPeriod, indexers)
 }
 
-// NewSharedIndexInformerWithOptions makes a shared informer.
+// NewSharedIndexInformerWithOptions returns a shared informer.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object,
 	options SharedIndexInformerOptions) SharedIndexInformer {
 	return With(Options{}).NewSharedIndexInformerWithOptions(lw, exampleObject, options)
 }
 
 func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions,
-	extra Options) *sharedIndexInformer {
+	options Options) *sharedIndexInformer {
 	describe := o.ObjectDescription
 	if describe == "" {
 		describe = describeType(exampleOf(example))
 	}
 	s := &sharedIndexInformer{
 		example:       example,
-		extra:         extra,
+		options:       options,
 		defaultResync: o.ResyncPeriod,
 		check:         o.ResyncPeriod,
-		tell:          func(ctx context.Context, err error) { logWatchError(ctx, describe, describe, err) },
+		reportError:   func(ctx context.Context, err error) { logWatchError(ctx, describe, describe, err) },
 		handlers:      map[*registration]struct{}{},
 	}
 	s.runContext.Store(new(context.Background()))
 	src := newSource(lw, exampleOf(example), describe)
 	src.transform = func() TransformFunc { return s.transform }
-	src.sizes = extra.HistoryBytes > 0 || extra.Layout == store.Packed // whose read cache keeps no large objects
+	src.sizes = options.HistoryBytes > 0 || options.Layout == store.Packed // whose read cache skips large objects
 	indexers := usable(o.Indexers)
 	opts := []informer.Option{
 		informer.Verbatim(), informer.Name(describe), informer.FirstList(source.Any), informer.WatchTimeout(minWatchTimeout),
-		informer.Silence(patience), informer.StopTimeout(forever), informer.History(extra.HistoryBytes, extra.HistoryAge),
-		informer.OnProblem(s.problem), informer.Logger(slog.New(slog.DiscardHandler)), // problem logs, with klog
-		informer.Layout(extra.Layout), informer.Codec(codecFor(exampleOf(example))), informer.ReadCache(extra.ReadCache),
+		informer.Silence(silenceTimeout), informer.StopTimeout(forever),
+		informer.History(options.HistoryBytes, options.HistoryAge),
+		informer.OnProblem(s.problem), informer.Logger(slog.New(slog.DiscardHandler)), // problem logs with klog
+		informer.Layout(options.Layout), informer.Codec(codecFor(exampleOf(example))), informer.ReadCache(options.ReadCache),
 		informer.CrashOnPanic(func() bool { return utilruntime.ReallyCrash }),
 	}
 	if detectMutations {
@@ -113,8 +114,8 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 		panic(fmt.Errorf("making an informer of %s: %w", describe, err)) // usable has left out what New refuses
 	}
 	s.engine = engine
-	s.indexer = &keyedStore{key: DeletionHandlingMetaNamespaceKeyFunc, shelf: &shelf{
-		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, named: true, sizes: src.sizes,
+	s.indexer = &keyedStore{key: DeletionHandlingMetaNamespaceKeyFunc, indexedStore: &indexedStore{
+		read: engine.Reader(), write: engine.Amend, addIndexes: engine.AddIndexes, metaKeys: true, sizes: src.sizes,
 		sourceVersion: engine.Reader().Version, metric: storeGauge(o.Identifier, o.InformerMetricsProvider),
 	}}
 	s.indexer.indexers.Store(&indexers)
@@ -123,7 +124,7 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 
 var errStarted = errors.New("informer has already started")
 
-// SetWatchErrorHandler sets who hears of lists and watches that failed.
+// SetWatchErrorHandler sets the handler of the errors of lists and watches.
 func (s *sharedIndexInformer) SetWatchErrorHandler(handler clientgo.WatchErrorHandler) error {
 	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *clientgo.Reflector,
 		err error) {
@@ -131,9 +132,9 @@ func (s *sharedIndexInformer) SetWatchErrorHandler(handler clientgo.WatchErrorHa
 	})
 }
 
-// SetWatchErrorHandlerWithContext sets who hears of lists and watches that failed.
-// The handler takes client-go's concrete Reflector, so it is given one that has a
-// name and a type and does nothing.
+// SetWatchErrorHandlerWithContext sets the handler of the errors of lists and watches.
+// The handler takes client-go's Reflector, so it receives one that has a name and a type
+// and does nothing.
 func (s *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler clientgo.WatchErrorHandlerWithContext) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,11 +147,11 @@ func (s *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler clientgo.W
 	if handler == nil {
 		handler = clientgo.DefaultWatchErrorHandler
 	}
-	s.tell = func(ctx context.Context, err error) { handler(ctx, inert, err) }
+	s.reportError = func(ctx context.Context, err error) { handler(ctx, inert, err) }
 	return nil
 }
 
-// SetTransform sets what is done to each object before it is stored.
+// SetTransform sets the transform that is applied to each object before it is stored.
 func (s *sharedIndexInformer) SetTransform(f TransformFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +171,7 @@ func (s *sharedIndexInformer) Run(stopCh <-chan struct{}) {
 func (s *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if !s.start(ctx) {
-		klog.FromContext(ctx).Info("This informer was run before; a second Run does nothing")
+		klog.FromContext(ctx).Info("The informer has already been run; a second Run does nothing")
 		return
 	}
 	defer context.AfterFunc(ctx, s.stop)()
@@ -185,7 +186,8 @@ func (s *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	detecting.Wait()
 }
 
-// start fixes what cannot be changed later; false if it was called before.
+// start fixes the settings that cannot be changed later. It returns false if it was
+// called before.
 func (s *sharedIndexInformer) start(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,9 +201,9 @@ func (s *sharedIndexInformer) start(ctx context.Context) bool {
 		r.setResync(s.check)
 	}
 	if s.indexer.metric != nil {
-		// From now on, without a replay, which would wait for the writer under the lock.
+		// Without a replay, which would wait for the writer under the lock.
 		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"), informer.FromNow())
-		utilruntime.Must(err) // it has not run, so it cannot have stopped
+		utilruntime.Must(err) // the engine has not run, so it cannot have stopped
 	}
 	return true
 }
@@ -223,12 +225,12 @@ func (s *sharedIndexInformer) IsStopped() bool {
 // HasSynced reports whether the first list is in the store.
 func (s *sharedIndexInformer) HasSynced() bool { return s.engine.HasSynced() }
 
-// HasSyncedChecker is done when HasSynced is.
+// HasSyncedChecker returns a checker that is done when HasSynced is true.
 func (s *sharedIndexInformer) HasSyncedChecker() DoneChecker {
 	return done{name: fmt.Sprintf("SharedIndexInformer %T", s.example), c: s.engine.Synced()}
 }
 
-// done is a DoneChecker of a channel.
+// done is a DoneChecker that is done when a channel is closed.
 type done struct {
 	name string
 	c    <-chan struct{}
@@ -237,19 +239,19 @@ type done struct {
 func (d done) Name() string          { return d.name }
 func (d done) Done() <-chan struct{} { return d.c }
 
-// LastSyncResourceVersion is how far the informer has read.
+// LastSyncResourceVersion returns the version that the informer has reached.
 func (s *sharedIndexInformer) LastSyncResourceVersion() string {
 	return string(s.engine.Health().Reflector.Version)
 }
 
-// GetStore gives the store.
+// GetStore returns the store.
 func (s *sharedIndexInformer) GetStore() Store { return s.GetIndexer() }
 
-// GetIndexer gives the store with its indexes. It can be written to, as tests of
-// controllers do; handlers are not told, and the next list has the last word.
+// GetIndexer returns the store with its indexes. Tests of controllers may write to it.
+// Such a write causes no event, and the next list overwrites it.
 func (s *sharedIndexInformer) GetIndexer() Indexer { return s.indexer }
 
-// AddIndexers adds indexes, at any time before the stop.
+// AddIndexers adds indexes. It fails after the stop.
 func (s *sharedIndexInformer) AddIndexers(indexers Indexers) error {
 	if s.IsStopped() {
 		return errors.New("indexer was not added because it has stopped already")
@@ -257,14 +259,14 @@ func (s *sharedIndexInformer) AddIndexers(indexers Indexers) error {
 	return s.indexer.AddIndexers(indexers)
 }
 
-// GetController gives a Controller that tells of the informer and runs nothing.
-func (s *sharedIndexInformer) GetController() Controller { return teller{s} }
+// GetController returns a Controller that reports the informer's state and runs nothing.
+func (s *sharedIndexInformer) GetController() Controller { return informerController{s} }
 
-// teller is the informer as a Controller.
-type teller struct{ *sharedIndexInformer }
+// informerController adapts the informer to Controller.
+type informerController struct{ *sharedIndexInformer }
 
-// Run does nothing: the informer is run by its owner.
-func (teller) Run(<-chan struct{}) {}
+// Run does nothing: the caller runs the informer itself.
+func (informerController) Run(<-chan struct{}) {}
 
-// RunWithContext does nothing: the informer is run by its owner.
-func (teller) RunWithContext(context.Context) {}
+// RunWithContext does nothing: the caller runs the informer itself.
+func (informerController) RunWithContext(context.Context) {}

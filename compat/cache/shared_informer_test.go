@@ -20,14 +20,14 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// relist makes the informer list again.
+// relist makes the informer relist.
 func (f *fake) relist() {
 	expired := apierrors.NewResourceExpired("too old")
 	f.current().Action(watch.Error, &expired.ErrStatus)
 	synctest.Wait()
 }
 
-func added(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler,
+func addHandler(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler,
 	every ...time.Duration) cache.ResourceEventHandlerRegistration {
 	t.Helper()
 	o := cache.HandlerOptions{}
@@ -41,23 +41,23 @@ func added(t *testing.T, i cache.SharedInformer, h cache.ResourceEventHandler,
 	return reg
 }
 
-func TestAReplacedListIsStoredFirstThenDeletionsThenTheRestInItsOrder(t *testing.T) {
+func TestRelistIsStoredThenDeletionsThenOtherEventsInListOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"), pod("b", "2"), pod("c", "3"))
+		f := newFake("10", pod("a", "1"), pod("b", "2"), pod("c", "3"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		h := &record{}
 		stored := -1
-		added(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { stored = len(i.GetStore().List()) }})
-		added(t, i, h)
-		started(t, i)
-		same(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true", "add c@3 initial=true")
+		addHandler(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { stored = len(i.GetStore().List()) }})
+		addHandler(t, i, h)
+		start(t, i)
+		assertStrings(t, "first", h.take(), "add a@1 initial=true", "add b@2 initial=true", "add c@3 initial=true")
 
 		f.set("20", pod("a", "1"), pod("d", "15"), pod("c", "16"))
 		f.relist()
-		same(t, "after the relist", h.take(), "missed delete web/b@2", "update a@1->1",
+		assertStrings(t, "after the relist", h.take(), "missed delete web/b@2", "update a@1->1",
 			"add d@15 initial=false", "update c@3->16")
 		if stored != 3 {
-			t.Errorf("when the deletion was told, %d objects were stored, not the 3 of the new list", stored)
+			t.Errorf("%d objects were stored at the deletion event, want the 3 of the new list", stored)
 		}
 		if rv := i.LastSyncResourceVersion(); rv != "20" {
 			t.Errorf("version %q", rv)
@@ -68,65 +68,65 @@ func TestAReplacedListIsStoredFirstThenDeletionsThenTheRestInItsOrder(t *testing
 	})
 }
 
-func TestWhatArrivesIsAppliedAsItArrives(t *testing.T) {
+func TestEventsAreAppliedWithoutComparingVersionsAndUIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "9"))
+		f := newFake("10", pod("a", "9"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		h := &record{}
-		added(t, i, h)
-		started(t, i)
+		addHandler(t, i, h)
+		start(t, i)
 		h.take()
 		w := f.current()
-		w.Modify(pod("a", "3")) // back
+		w.Modify(pod("a", "3")) // an older version
 		other := pod("a", "4")
 		other.UID = "other"
-		w.Modify(other)            // another object of the name
+		w.Modify(other)            // another object of the same name
 		w.Delete(pod("zzz", "11")) // unknown
 		w.Delete(pod("a", "12"))
 		synctest.Wait()
-		same(t, "told", h.take(), "update a@9->3", "update a@3->4", "delete zzz@11", "delete a@12")
+		assertStrings(t, "received", h.take(), "update a@9->3", "update a@3->4", "delete zzz@11", "delete a@12")
 	})
 }
 
-func TestALateHandlerGetsTheCacheAndStallsNobody(t *testing.T) {
+func TestLateHandlerReceivesTheStoreAndDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"), pod("b", "2"))
+		f := newFake("10", pod("a", "1"), pod("b", "2"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		h := &record{}
-		added(t, i, h)
-		started(t, i)
+		addHandler(t, i, h)
+		start(t, i)
 		h.take()
 
 		hold := make(chan struct{})
 		late := &record{}
-		reg := added(t, i, cache.ResourceEventHandlerDetailedFuncs{
+		reg := addHandler(t, i, cache.ResourceEventHandlerDetailedFuncs{
 			AddFunc:    func(obj any, initial bool) { <-hold; late.OnAdd(obj, initial) },
 			UpdateFunc: late.OnUpdate,
 		})
 		f.current().Modify(pod("a", "11"))
 		synctest.Wait()
-		same(t, "the others are told", h.take(), "update a@1->11")
+		assertStrings(t, "received by the other handler", h.take(), "update a@1->11")
 		if reg.HasSynced() {
-			t.Error("the late handler counts as synced before it was told anything")
+			t.Error("the late handler has synced before it received anything")
 		}
 		close(hold)
 		synctest.Wait()
 		if !reg.HasSynced() || !cache.IsDone(reg.HasSyncedChecker()) {
-			t.Error("the late handler is not synced")
+			t.Error("the late handler has not synced")
 		}
-		if told := late.take(); len(told) != 3 || told[2] != "update a@1->11" && told[2] != "add a@11 initial=true" {
-			t.Errorf("the late handler was told %q", told)
+		if got := late.take(); len(got) != 3 || got[2] != "update a@1->11" && got[2] != "add a@11 initial=true" {
+			t.Errorf("the late handler received %q", got)
 		}
 	})
 }
 
-func TestWhatIsPutIntoTheStoreByHandIsReadableAndNotTold(t *testing.T) {
+func TestWriteToTheStoreIsReadableAndCausesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"))
+		f := newFake("10", pod("a", "1"))
 		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		h := &record{}
-		added(t, i, h)
+		addHandler(t, i, h)
 		for _, p := range []*corev1.Pod{pod("a", "0"), pod("by-hand", "0")} {
 			if err := i.GetIndexer().Add(p); err != nil {
 				t.Fatal(err)
@@ -136,23 +136,23 @@ func TestWhatIsPutIntoTheStoreByHandIsReadableAndNotTold(t *testing.T) {
 			t.Errorf("by index: %v, %v", got, err)
 		}
 		synctest.Wait()
-		same(t, "told before the start", h.take())
-		started(t, i)
-		same(t, "told after it", h.take(), "missed delete web/by-hand@0", "update a@0->1")
+		assertStrings(t, "received before the start", h.take())
+		start(t, i)
+		assertStrings(t, "received after the start", h.take(), "missed delete web/by-hand@0", "update a@0->1")
 		if err := i.GetIndexer().Add(pod("later", "0")); err != nil {
 			t.Fatal(err)
 		}
-		added(t, i, h)
+		addHandler(t, i, h)
 		synctest.Wait()
-		if told := h.take(); len(told) != 2 {
-			t.Errorf("a late handler was told %q, want both objects", told)
+		if got := h.take(); len(got) != 2 {
+			t.Errorf("a late handler received %q, want both objects", got)
 		}
 	})
 }
 
-func TestP12_AFailingTransformEmptiesNothing(t *testing.T) {
+func TestP12_FailingTransformKeepsTheStoredState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"), pod("bad", "2"), pod("nil", "3"), pod("panic", "4"))
+		f := newFake("10", pod("a", "1"), pod("bad", "2"), pod("nil", "3"), pod("panic", "4"))
 		fail := false
 		i := cache.With(cache.Options{}).NewSharedInformer(f, &corev1.Pod{}, 0)
 		if err := i.SetTransform(func(obj any) (any, error) {
@@ -173,30 +173,30 @@ func TestP12_AFailingTransformEmptiesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &record{}
-		added(t, i, h)
-		started(t, i)
+		addHandler(t, i, h)
+		start(t, i)
 		h.take()
 		fail = true
 		f.set("20", pod("a", "11"), pod("bad", "12"), pod("nil", "13"), pod("panic", "14"))
 		f.relist()
-		same(t, "told", h.take(), "update a@1->11")
+		assertStrings(t, "received", h.take(), "update a@1->11")
 		f.current().Modify(pod("bad", "21"))
 		f.current().Modify(pod("a", "22"))
 		synctest.Wait()
-		same(t, "told", h.take(), "update a@11->22")
+		assertStrings(t, "received", h.take(), "update a@11->22")
 		if n := len(i.GetStore().List()); n != 4 {
 			t.Errorf("%d objects are stored, want all 4", n)
 		}
 		engine, _ := cache.Engine(i)
 		if n := engine.Health().Problems["decode"]; n != 4 {
-			t.Errorf("%d failures were counted, want 4", n)
+			t.Errorf("%d problems were counted, want 4", n)
 		}
 	})
 }
 
-func TestADeleteOfWhatCouldNeverBeTransformedIsNotTold(t *testing.T) {
+func TestDeleteOfAnObjectThatWasNeverStoredCausesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"))
+		f := newFake("10", pod("a", "1"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		if err := i.SetTransform(func(obj any) (any, error) {
 			if obj.(*corev1.Pod).Name == "bad" {
@@ -207,18 +207,18 @@ func TestADeleteOfWhatCouldNeverBeTransformedIsNotTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var deleted []any
-		added(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted = append(deleted, obj) }})
-		started(t, i)
+		addHandler(t, i, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted = append(deleted, obj) }})
+		start(t, i)
 		w := f.current()
 		w.Add(pod("bad", "11"))
 		w.Delete(pod("bad", "12"))
 		w.Delete(pod("a", "13"))
 		synctest.Wait()
 		if len(deleted) != 1 || deleted[0].(*corev1.Pod).Name != "a" {
-			t.Errorf("the handler was told of the deletes of %v", deleted)
+			t.Errorf("the handler received deletes of %v, want only a", deleted)
 		}
 		if rv := i.GetStore().LastStoreSyncResourceVersion(); rv != "13" {
-			t.Errorf("the store is at version %q", rv)
+			t.Errorf("the store has version %q, want 13", rv)
 		}
 	})
 }
@@ -231,37 +231,37 @@ func TestResyncs(t *testing.T) {
 		late     []time.Duration
 		want     []int // updates of one object in ten minutes, by handler
 	}{
-		"the informer's period":              {informer: minute, handler: []time.Duration{minute}, want: []int{10}},
-		"none where the informer has none":   {informer: 0, handler: []time.Duration{minute}, want: []int{0}},
-		"none for a handler that wants none": {informer: minute, handler: []time.Duration{0, minute}, want: []int{0, 10}},
-		"never more often than every second": {informer: minute,
+		"the period of the informer":  {informer: minute, handler: []time.Duration{minute}, want: []int{10}},
+		"an informer without resyncs": {informer: 0, handler: []time.Duration{minute}, want: []int{0}},
+		"a handler without resyncs":   {informer: minute, handler: []time.Duration{0, minute}, want: []int{0, 10}},
+		"at least a second apart": {informer: minute,
 			handler: []time.Duration{time.Millisecond}, want: []int{600}},
-		"rounded up to the informer's": {informer: minute,
+		"rounded up to a multiple of the informer's period": {informer: minute,
 			handler: []time.Duration{90 * time.Second}, want: []int{5}},
-		"a shorter one raised after the start": {informer: minute, late: []time.Duration{time.Second}, want: []int{10}},
+		"a shorter period after the start is raised": {informer: minute, late: []time.Duration{time.Second}, want: []int{10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10", pod("a", "1"))
+				f := newFake("10", pod("a", "1"))
 				i := cache.NewSharedInformer(f, &corev1.Pod{}, c.informer)
 				var hs []*record
 				add := func(d time.Duration) {
 					h := &record{}
 					hs = append(hs, h)
-					added(t, i, h, d)
+					addHandler(t, i, h, d)
 				}
 				for _, d := range c.handler {
 					add(d)
 				}
-				started(t, i)
+				start(t, i)
 				for _, d := range c.late {
 					add(d)
 				}
 				time.Sleep(10*minute + time.Millisecond)
 				synctest.Wait()
 				for n, h := range hs {
-					if told := h.take(); len(told)-1 != c.want[n] {
-						t.Errorf("handler %d was given the object again %d times, want %d: %.5q", n, len(told)-1, c.want[n], told)
+					if got := h.take(); len(got)-1 != c.want[n] {
+						t.Errorf("handler %d received %d resyncs, want %d: %.5q", n, len(got)-1, c.want[n], got)
 					}
 				}
 			})
@@ -269,37 +269,37 @@ func TestResyncs(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedRelistReachesOnlyThoseThatAreBeingResynced(t *testing.T) {
+func TestUnchangedObjectInARelistReachesOnlyHandlersBeingResynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"))
+		f := newFake("10", pod("a", "1"))
 		i := cache.NewSharedInformer(f, &corev1.Pod{}, time.Minute)
 		with, without := &record{}, &record{}
-		added(t, i, with, time.Minute)
-		added(t, i, without, 0)
-		started(t, i)
+		addHandler(t, i, with, time.Minute)
+		addHandler(t, i, without, 0)
+		start(t, i)
 		f.relist()
-		same(t, "before resyncs are first looked for", without.take(), "add a@1 initial=true", "update a@1->1")
+		assertStrings(t, "before the first resync check", without.take(), "add a@1 initial=true", "update a@1->1")
 		time.Sleep(61 * time.Second)
 		with.take()
 		f.relist()
-		same(t, "later, with resyncs", with.take(), "update a@1->1")
-		same(t, "later, without", without.take())
+		assertStrings(t, "later, with resyncs", with.take(), "update a@1->1")
+		assertStrings(t, "later, without", without.take())
 	})
 }
 
-func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
+func TestP7_PanicOfAHandlerFollowsReallyCrashAndAffectsNoOther(t *testing.T) {
 	crash := utilruntime.ReallyCrash
 	utilruntime.ReallyCrash = false
 	defer func() { utilruntime.ReallyCrash = crash }()
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"), pod("b", "2"))
+		f := newFake("10", pod("a", "1"), pod("b", "2"))
 		var problems []string
 		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) {
 			problems = append(problems,
 				p.Doing)
 		}}).NewSharedInformer(f, &corev1.Pod{}, 0)
 		h, bad := &record{}, &record{}
-		added(t, i, h)
+		addHandler(t, i, h)
 		var logged []string
 		log := funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{LogCaller: funcr.All})
 		if _, err := i.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
@@ -307,15 +307,15 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 		}, cache.HandlerOptions{Logger: &log}); err != nil {
 			t.Fatal(err)
 		}
-		started(t, i)
+		start(t, i)
 		if n := len(h.take()); n != 2 {
-			t.Errorf("the other handler was told of %d objects", n)
+			t.Errorf("the other handler received %d events, want 2", n)
 		}
-		same(t, "the panicking one rests", bad.take(), "add a@1 initial=true")
+		assertStrings(t, "received before the pause", bad.take(), "add a@1 initial=true")
 		time.Sleep(1001 * time.Millisecond)
 		synctest.Wait()
-		same(t, "and goes on", bad.take(), "add b@2 initial=true")
-		same(t, "reported", problems, "handle", "handle")
+		assertStrings(t, "received after the pause", bad.take(), "add b@2 initial=true")
+		assertStrings(t, "reported", problems, "handle", "handle")
 		if len(logged) != 2 || !strings.Contains(logged[0], "on purpose") ||
 			!strings.Contains(logged[0], `"caller"={"file"="shared_informer_test.go"`) {
 			t.Errorf("the log does not name the place of each panic: %.300q", logged)
@@ -323,19 +323,19 @@ func TestP7_APanicFollowsReallyCrashAndHurtsNobodyElse(t *testing.T) {
 	})
 }
 
-func TestABoundedBacklogIsCoalescedAndShown(t *testing.T) {
+func TestBoundedBacklogIsCoalescedAndInHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"))
+		f := newFake("10", pod("a", "1"))
 		i := cache.With(cache.Options{MaxBacklog: 10}).NewSharedInformer(f, &corev1.Pod{}, 0)
 		plain := cache.NewSharedInformer(f, &corev1.Pod{}, 0)
 		engine, ok := cache.Engine(i)
 		if !ok {
-			t.Fatal("there is no engine behind our own informer")
+			t.Fatal("Engine does not accept an informer with options")
 		}
 		hold := make(chan struct{})
 		h := &record{}
-		added(t, i, cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) { <-hold; h.OnUpdate(old, now) }})
-		started(t, i)
+		addHandler(t, i, cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) { <-hold; h.OnUpdate(old, now) }})
+		start(t, i)
 		f.current().Modify(pod("a", "99")) // the handler is busy with this one
 		synctest.Wait()
 		for n := range 90 {
@@ -343,32 +343,32 @@ func TestABoundedBacklogIsCoalescedAndShown(t *testing.T) {
 		}
 		synctest.Wait()
 		if b := engine.Health().Handlers[0].Backlog; b > 20 {
-			t.Errorf("%d events wait", b)
+			t.Errorf("the backlog has %d events, want at most 20", b)
 		}
 		close(hold)
 		synctest.Wait()
-		told := h.take()
-		if last := told[len(told)-1]; len(told) > 20 || !strings.HasSuffix(last, "->189") {
-			t.Errorf("told %d updates, the last %q", len(told), last)
+		got := h.take()
+		if last := got[len(got)-1]; len(got) > 20 || !strings.HasSuffix(last, "->189") {
+			t.Errorf("received %d updates, the last %q", len(got), last)
 		}
 		if _, ok := cache.Engine(plain); !ok {
-			t.Error("there is no engine behind a plain informer")
+			t.Error("Engine does not accept a plain informer")
 		}
 	})
 }
 
-func TestTheLifeOfAnInformer(t *testing.T) {
+func TestInformerLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("a", "1"))
+		f := newFake("10", pod("a", "1"))
 		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, nil)
-		reg := added(t, i, &record{})
+		reg := addHandler(t, i, &record{})
 		if i.HasSynced() || i.IsStopped() || reg.HasSynced() || i.LastSyncResourceVersion() != "" {
-			t.Error("it says it has done something before it was started")
+			t.Error("the informer is not in its initial state before the start")
 		}
-		stop := started(t, i)
+		stop := start(t, i)
 		i.RunWithContext(t.Context()) // a second run only warns, and returns
 		if !i.HasSynced() || !i.GetController().HasSynced() || !cache.IsDone(i.HasSyncedChecker()) || !reg.HasSynced() {
-			t.Error("it has not synced")
+			t.Error("the informer has not synced")
 		}
 		for doing, err := range map[string]error{
 			"transform":  i.SetTransform(nil),
@@ -393,10 +393,10 @@ func TestTheLifeOfAnInformer(t *testing.T) {
 		}
 		stop()
 		if !i.IsStopped() {
-			t.Error("it does not say that it has stopped")
+			t.Error("IsStopped is false after the stop")
 		}
 		if obj, exists, _ := i.GetStore().GetByKey("web/a"); !exists || obj.(*corev1.Pod).ResourceVersion != "11" {
-			t.Error("what was stored cannot be read after the stop")
+			t.Error("the stored object cannot be read after the stop")
 		}
 		if _, err := i.AddEventHandler(&record{}); err == nil ||
 			!strings.HasSuffix(err.Error(), "because it has stopped already") {
@@ -415,23 +415,23 @@ type foreign struct {
 	cache.ResourceEventHandlerRegistration
 }
 
-func TestAnInformerWithoutAListerWatcherSaysSo(t *testing.T) {
+func TestInformerWithoutAListerWatcherReportsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard error
-		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { heard = p.Err }}).NewSharedInformer(nil,
-			&corev1.Pod{}, 0)
-		started(t, i)
-		if heard == nil || !strings.Contains(heard.Error(), "there is no ListerWatcher") {
-			t.Errorf("heard %v", heard)
+		var reported error
+		i := cache.With(cache.Options{OnProblem: func(p informer.Problem) { reported = p.Err }}).
+			NewSharedInformer(nil, &corev1.Pod{}, 0)
+		start(t, i)
+		if reported == nil || !strings.Contains(reported.Error(), "there is no ListerWatcher") {
+			t.Errorf("reported %v", reported)
 		}
 	})
 }
 
-func TestAnInformerStoppedBeforeItSyncedCanBeWrittenTo(t *testing.T) {
+func TestWriteToTheStoreSurvivesAStopBeforeTheSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10")
+		f := newFake("10")
 		i := cache.NewSharedIndexInformer(streaming{f}, &corev1.Pod{}, 0, nil)
-		stop := started(t, i) // the initial state never ends
+		stop := start(t, i) // the initial state never ends
 		f.current().Add(pod("a", "1"))
 		synctest.Wait()
 		if err := i.GetIndexer().Add(pod("b", "1")); err != nil {
@@ -444,16 +444,16 @@ func TestAnInformerStoppedBeforeItSyncedCanBeWrittenTo(t *testing.T) {
 	})
 }
 
-func TestAWriteIntoTheStoreDoesNotWaitForARelist(t *testing.T) {
+func TestWriteToTheStoreDoesNotWaitForARelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := holding("10", pod("changed", "1"), pod("same", "2"), pod("gone", "3"))
+		f := newFake("10", pod("changed", "1"), pod("same", "2"), pod("gone", "3"))
 		i := cache.NewSharedIndexInformer(f, &corev1.Pod{}, 0, nil)
 		h := &record{}
-		added(t, i, h)
-		started(t, i)
+		addHandler(t, i, h)
+		start(t, i)
 		h.take()
-		// The next list comes in two pages, the second of them after a long while.
-		f.set2(func(o metav1.ListOptions) (runtime.Object, error) {
+		// The next list has two pages, the second of which takes long.
+		f.setList(func(o metav1.ListOptions) (runtime.Object, error) {
 			if o.Continue == "" {
 				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "20", Continue: "more"},
 					Items: []corev1.Pod{*pod("changed", "11"), *pod("same", "2")}}, nil
@@ -486,7 +486,7 @@ func TestAWriteIntoTheStoreDoesNotWaitForARelist(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		same(t, "when the list is there", h.take(), "missed delete web/extra@again", "update changed@again->11",
+		assertStrings(t, "received after the relist", h.take(), "missed delete web/extra@again", "update changed@again->11",
 			"add same@2 initial=false",
 			"add last@12 initial=false")
 		if n := len(store.List()); n != 3 {

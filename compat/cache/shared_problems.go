@@ -10,16 +10,16 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// problem makes known what went wrong: to the error handler what client-go tells
-// it, lists and watches that could not be opened; to the log the rest. All of it is
-// counted in the engine's Health. It takes no lock of the informer's: see sharedIndexInformer.
+// problem reports a problem: to the error handler if a list or a watch could not be
+// opened, as in client-go, otherwise to the log. The engine counts all problems in its
+// Health. problem must not take the informer's lock; see sharedIndexInformer.
 func (s *sharedIndexInformer) problem(p informer.Problem) {
 	ctx := *s.runContext.Load()
-	defer utilruntime.HandleCrashWithContext(ctx) // of the caller's error handler or OnProblem
-	if s.extra.OnProblem != nil {
-		s.extra.OnProblem(p)
+	defer utilruntime.HandleCrashWithContext(ctx) // for panics of the caller's error handler and OnProblem
+	if s.options.OnProblem != nil {
+		s.options.OnProblem(p)
 	}
-	if isCrash(p.Err) {
+	if isPanic(p.Err) {
 		return // logged where it happened
 	}
 	logger := klog.FromContext(ctx)
@@ -30,21 +30,21 @@ func (s *sharedIndexInformer) problem(p informer.Problem) {
 	case "handle": // logged where it happened
 	case "list", "initial state":
 		if p.Wait == 0 || busy && p.Doing != "list" {
-			logger.V(2).Info("Reading the state failed; trying in another way or later", "type", name, "err",
+			logger.V(2).Info("Reading the state failed; it will be retried", "type", name, "err",
 				err, "wait", p.Wait)
 			return
 		}
-		s.tell(ctx, fmt.Errorf("failed to list %v: %w", name, err))
+		s.reportError(ctx, fmt.Errorf("failed to list %v: %w", name, err))
 	case "watch":
 		if busy {
 			logger.V(2).Info("Watch failed; backing off", "type", name, "err", err, "wait", p.Wait)
 			return
 		}
-		s.tell(ctx, err)
+		s.reportError(ctx, err)
 	case "stream":
 		logger.V(2).Info("Watch ended with an error", "type", name, "err", err, "wait", p.Wait)
 	default:
-		utilruntime.HandleErrorWithContext(ctx, err, "An object could not be taken over as it came", "doing", p.Doing,
+		utilruntime.HandleErrorWithContext(ctx, err, "An object could not be processed", "doing", p.Doing,
 			"type", name, "key", string(p.Key))
 	}
 }

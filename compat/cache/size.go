@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sizeOf estimates the encoded length of an object, which is what bounds in bytes are counted with. The generated
-// types count it themselves; of all others the text is added up, and a few bytes for each value.
+// sizeOf estimates the encoded length of an object, for bounds in bytes. Generated types compute it themselves. For
+// other types it is the length of all text, and a few bytes for each value.
 //
-// It takes about as long as encoding the object, so it is only called where something is bounded by it.
+// It takes about as long as encoding the object, so it is called only if there is such a bound.
 func sizeOf(obj any) int {
 	switch o := obj.(type) {
 	case nil:
@@ -30,13 +30,13 @@ func sizeOf(obj any) int {
 }
 
 const (
-	// valueBytes is what a value counts besides its text: a name's quotes, a separator, a number.
+	// valueBytes is the assumed size of a value without its text: quotes, a separator, a number.
 	valueBytes = 4
-	// maxSized is how many values of an object are looked at. It ends a walk through an object that holds itself.
+	// maxSized is the number of values after which the walk ends, because an object may contain itself.
 	maxSized = 1 << 17
 )
 
-// sizeOfJSON is sizeOf for what JSON is decoded into.
+// sizeOfJSON is sizeOf for decoded JSON.
 func sizeOfJSON(v any) int {
 	size := valueBytes
 	switch v := v.(type) {
@@ -54,7 +54,7 @@ func sizeOfJSON(v any) int {
 	return size
 }
 
-// sizeOfValue is sizeOf for any value. Zero fields of a struct count nothing, as most encodings leave them out.
+// sizeOfValue is sizeOf for any value. Zero fields of a struct do not count, because most encodings omit them.
 func sizeOfValue(v reflect.Value, left *int) int {
 	if *left--; *left < 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// plainObject is a type without generated code, as those of many custom resources are.
+// plainObject is a type without generated code, like those of many custom resources.
 type plainObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -25,9 +25,8 @@ type plainObject struct {
 
 func (o *plainObject) DeepCopyObject() runtime.Object { c := *o; return &c }
 
-// TestAHistoryIsBoundedByItsBytes sends changes of large objects of every kind, and adds up what the history still
-// holds.
-func TestAHistoryIsBoundedByItsBytes(t *testing.T) {
+// TestHistoryIsBoundedByBytes sends changes of large objects of every kind and counts the changes in the history.
+func TestHistoryIsBoundedByBytes(t *testing.T) {
 	const text, bound, changes = 10_000, 64 << 10, 200
 	large := strings.Repeat("x", text)
 	for name, make := range map[string]func(rv string) runtime.Object{
@@ -50,16 +49,16 @@ func TestAHistoryIsBoundedByItsBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := holding("10")
+				f := newFake("10")
 				i := cache.With(cache.Options{HistoryBytes: bound}).NewSharedIndexInformer(f, make(""), 0, nil)
-				started(t, i)
+				start(t, i)
 				for n := range changes {
 					f.current().Modify(make(fmt.Sprint(100 + n)))
 					synctest.Wait()
 				}
 				engine, _ := cache.Engine(i)
 				entries := 0
-				for v := 100 + changes - 1; v >= 100; v-- { // the oldest version that the history reaches back to
+				for v := 100 + changes - 1; v >= 100; v-- { // find the oldest version in the history
 					since, err := engine.Reader().Since(object.Version(fmt.Sprint(v)))
 					if err != nil {
 						break
@@ -70,7 +69,7 @@ func TestAHistoryIsBoundedByItsBytes(t *testing.T) {
 					}
 				}
 				if entries == 0 || entries*text > bound {
-					t.Errorf("a history of %d bytes holds %d changes of an object of %d", bound, entries, text)
+					t.Errorf("a history of %d bytes has %d changes of an object of %d bytes", bound, entries, text)
 				}
 			})
 		})

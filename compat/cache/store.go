@@ -2,9 +2,9 @@ package cache
 
 import "fmt"
 
-// keyedStore is an Indexer that finds the keys of its objects itself.
+// keyedStore is an Indexer with a KeyFunc.
 type keyedStore struct {
-	*shelf
+	*indexedStore
 	key       KeyFunc
 	transform TransformFunc
 }
@@ -17,47 +17,47 @@ var (
 // StoreOption configures NewStore and NewIndexer.
 type StoreOption = func(*keyedStore)
 
-// WithTransformer changes every object before it is stored.
+// WithTransformer sets a transform that is applied to every object before it is stored.
 func WithTransformer(transformer TransformFunc) StoreOption {
 	return func(s *keyedStore) { s.transform = transformer }
 }
 
-// WithStoreMetrics shows the store's version in a metric.
+// WithStoreMetrics reports the store's version in a metric.
 func WithStoreMetrics(id InformerNameAndResource, p InformerMetricsProvider) StoreOption {
 	return func(s *keyedStore) { s.metric = storeGauge(id, p) }
 }
 
-// NewStore makes a store without indexes.
+// NewStore returns a store without indexes.
 func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 	return NewIndexer(keyFunc, nil, opts...)
 }
 
-// NewIndexer makes a store with indexes. A failing index function leaves its
-// object stored and out of that index, and is logged.
+// NewIndexer returns a store with indexes. If an index function fails, the error is
+// logged, and the object is stored but missing from that index.
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
-	s := &keyedStore{shelf: newShelf(indexers), key: keyFunc}
+	s := &keyedStore{indexedStore: newIndexedStore(indexers), key: keyFunc}
 	for _, o := range opts {
 		o(s)
 	}
 	return s
 }
 
-// named finds an object's key, then transforms it.
-func (s *keyedStore) named(obj any) (keyed, error) {
+// prepare returns an object's key and the transformed object.
+func (s *keyedStore) prepare(obj any) (keyedObject, error) {
 	key, err := s.key(obj)
 	if err != nil {
-		return keyed{}, KeyError{Obj: obj, Err: err}
+		return keyedObject{}, KeyError{Obj: obj, Err: err}
 	}
 	if s.transform != nil {
 		if obj, err = s.transform(obj); err != nil {
-			return keyed{}, fmt.Errorf("transforming %q: %w", key, err)
+			return keyedObject{}, fmt.Errorf("transforming %q: %w", key, err)
 		}
 	}
-	return keyed{key, obj}, nil
+	return keyedObject{key, obj}, nil
 }
 
 func (s *keyedStore) Add(obj any) error {
-	it, err := s.named(obj)
+	it, err := s.prepare(obj)
 	if err != nil {
 		return err
 	}
@@ -90,9 +90,9 @@ func (s *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 }
 
 func (s *keyedStore) Replace(list []any, resourceVersion string) error {
-	items := make([]keyed, len(list))
+	items := make([]keyedObject, len(list))
 	for i, obj := range list {
-		it, err := s.named(obj)
+		it, err := s.prepare(obj)
 		if err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func (s *keyedStore) Replace(list []any, resourceVersion string) error {
 	return nil
 }
 
-// Transaction applies what it can of several writes, as one; the error tells of
-// those whose key could not be found.
+// Transaction applies several writes atomically, except for those of objects without a
+// key, which the error reports.
 func (s *keyedStore) Transaction(writes ...Transaction) *TransactionError {
 	var errs []error
 	done := make([]int, 0, len(writes))

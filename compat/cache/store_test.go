@@ -14,7 +14,7 @@ import (
 
 func byName(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Name}, nil }
 
-func TestAFailingIndexFunctionKeepsTheObjectAndDoesNotPanic(t *testing.T) {
+func TestObjectIsStoredThoughAnIndexFunctionFailsOrPanics(t *testing.T) {
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		"fails":  func(any) ([]string, error) { return nil, errors.New("no") },
 		"panics": func(any) ([]string, error) { panic("no") },
@@ -29,18 +29,18 @@ func TestAFailingIndexFunctionKeepsTheObjectAndDoesNotPanic(t *testing.T) {
 		}
 	}
 	if _, exists, _ := s.GetByKey("web/a"); !exists {
-		t.Error("the object was lost")
+		t.Error("the object is not stored")
 	}
 }
 
-func TestUnusableIndexesAreLeftOut(t *testing.T) {
+func TestIndexWithoutNameOrFunctionIsIgnored(t *testing.T) {
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"": byName, "nil": nil, "works": byName})
 	if got := s.GetIndexers(); len(got) != 1 || got["works"] == nil {
 		t.Errorf("indexers = %v", got)
 	}
 }
 
-func TestAnUnknownIndexIsAnError(t *testing.T) {
+func TestReadByAnUnknownIndexIsAnError(t *testing.T) {
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	_, err1 := s.ByIndex("x", "a")
 	_, err2 := s.IndexKeys("x", "a")
@@ -61,7 +61,7 @@ func TestAddIndexersAddsAllOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.AddIndexers(cache.Indexers{"new": byName, "name": byName}); err == nil {
-		t.Error("a name that is taken was accepted")
+		t.Error("an existing name was accepted")
 	}
 	if err := s.AddIndexers(cache.Indexers{"new": byName, "nil": nil}); err == nil {
 		t.Error("an index without a function was accepted")
@@ -73,11 +73,11 @@ func TestAddIndexersAddsAllOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if keys, err := s.IndexKeys("new", "a"); err != nil || !slices.Equal(keys, []string{"web/a"}) {
-		t.Errorf("what was stored is indexed as %v, %v", keys, err)
+		t.Errorf("keys of the stored object in the new index: %v, %v", keys, err)
 	}
 }
 
-func TestTheStoreKeepsTheVersionThatWasWrittenLast(t *testing.T) {
+func TestStoreHasTheVersionOfTheLastWrite(t *testing.T) {
 	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	check := func(doing string, err error, want string) {
 		t.Helper()
@@ -87,14 +87,14 @@ func TestTheStoreKeepsTheVersionThatWasWrittenLast(t *testing.T) {
 	}
 	check("nothing", nil, "")
 	check("add", s.Add(pod("a", "7")), "7")
-	check("update", s.Update(pod("a", "3")), "3") // no order is imposed
+	check("update", s.Update(pod("a", "3")), "3") // it may decrease
 	check("delete", s.Delete(pod("a", "9")), "9")
 	check("replace", s.Replace([]any{pod("b", "1")}, "20"), "20")
 	s.Bookmark("25")
 	check("bookmark", nil, "25")
 }
 
-func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
+func TestStoreReturnsAKeyErrorForAnObjectWithoutAKey(t *testing.T) {
 	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for doing, err := range map[string]error{
 		"add": s.Add("x"), "update": s.Update("x"), "delete": s.Delete("x"), "replace": s.Replace([]any{"x"}, "1"),
@@ -108,7 +108,7 @@ func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
 	}
 }
 
-func TestNoReaderSeesHalfATransaction(t *testing.T) {
+func TestReaderNeverSeesAnIncompleteTransaction(t *testing.T) {
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"rv": func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).ResourceVersion}, nil
 	}})
@@ -133,7 +133,7 @@ func TestNoReaderSeesHalfATransaction(t *testing.T) {
 				}
 				list := s.List()
 				if a, b := list[0].(*corev1.Pod), list[1].(*corev1.Pod); a.ResourceVersion != b.ResourceVersion {
-					t.Errorf("read %s beside %s", a.ResourceVersion, b.ResourceVersion)
+					t.Errorf("read version %s together with %s", a.ResourceVersion, b.ResourceVersion)
 					return
 				}
 			}

@@ -1,22 +1,22 @@
 package cache
 
-// threadSafeStore is a ThreadSafeStore over the engine's store.
-type threadSafeStore struct{ *shelf }
+// threadSafeStore is a ThreadSafeStore on the engine's store.
+type threadSafeStore struct{ *indexedStore }
 
 var _ ThreadSafeStoreWithTransaction = threadSafeStore{}
 
 // ThreadSafeStoreOption configures NewThreadSafeStore.
 type ThreadSafeStoreOption = func(*threadSafeStore)
 
-// WithThreadSafeStoreMetrics shows the store's version in a metric.
+// WithThreadSafeStoreMetrics reports the store's version in a metric.
 func WithThreadSafeStoreMetrics(id InformerNameAndResource, p InformerMetricsProvider) ThreadSafeStoreOption {
 	return func(s *threadSafeStore) { s.metric = storeGauge(id, p) }
 }
 
-// NewThreadSafeStore makes a store that is told the keys of its objects. Indices
-// are built anew whatever is given for them.
+// NewThreadSafeStore returns a store whose callers pass the keys. It ignores the
+// Indices argument and builds its own.
 func NewThreadSafeStore(indexers Indexers, _ Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
-	s := &threadSafeStore{newShelf(indexers)}
+	s := &threadSafeStore{newIndexedStore(indexers)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -31,9 +31,9 @@ func (s threadSafeStore) Get(key string) (item any, exists bool)      { return s
 func (s threadSafeStore) Transaction(w ...ThreadSafeStoreTransaction) { s.transact(w) }
 
 func (s threadSafeStore) Replace(items map[string]any, resourceVersion string) {
-	list := make([]keyed, 0, len(items))
+	list := make([]keyedObject, 0, len(items))
 	for key, obj := range items {
-		list = append(list, keyed{key, obj})
+		list = append(list, keyedObject{key, obj})
 	}
 	s.replace(list, resourceVersion)
 }

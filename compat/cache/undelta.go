@@ -1,15 +1,15 @@
 package cache
 
-// UndeltaStore hands over the whole state after every change.
+// UndeltaStore is a Store that calls PushFunc with all objects after every change.
 type UndeltaStore struct {
 	Store
-	// PushFunc takes the state; it may be called from several goroutines.
+	// PushFunc receives all objects. It may be called from several goroutines.
 	PushFunc func([]any)
 }
 
 var _ Store = &UndeltaStore{}
 
-// NewUndeltaStore makes a store that calls pushFunc after every change.
+// NewUndeltaStore returns a store that calls pushFunc after every change.
 func NewUndeltaStore(pushFunc func([]any), keyFunc KeyFunc) *UndeltaStore {
 	return &UndeltaStore{Store: NewStore(keyFunc), PushFunc: pushFunc}
 }
@@ -21,16 +21,16 @@ func (u *UndeltaStore) pushed(err error) error {
 	return err
 }
 
-// Add stores an object and pushes the state.
+// Add stores an object and calls PushFunc.
 func (u *UndeltaStore) Add(obj any) error { return u.pushed(u.Store.Add(obj)) }
 
-// Update stores an object and pushes the state.
+// Update stores an object and calls PushFunc.
 func (u *UndeltaStore) Update(obj any) error { return u.pushed(u.Store.Update(obj)) }
 
-// Delete removes an object and pushes the state.
+// Delete removes an object and calls PushFunc.
 func (u *UndeltaStore) Delete(obj any) error { return u.pushed(u.Store.Delete(obj)) }
 
-// Replace makes list all there is and pushes it.
+// Replace replaces all objects by those of list and calls PushFunc.
 func (u *UndeltaStore) Replace(list []any, resourceVersion string) error {
 	return u.pushed(u.Store.Replace(list, resourceVersion))
 }

@@ -7,13 +7,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WaitFor waits until all checkers are done, without polling; false if ctx ended
-// first. If what is not empty, it is logged what is being waited for, as a line of
-// the caller.
+// WaitFor waits until all checkers are done, without polling. It returns false if ctx
+// ended first. If what is not empty, WaitFor logs its progress with the caller's file and
+// line.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx)
 	if what == "" {
-		logger = klog.Logger{} // says nothing
+		logger = klog.Logger{} // discards everything
 	}
 	helper, logger := logger.WithCallStackHelper()
 	helper()

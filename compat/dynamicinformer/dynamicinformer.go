@@ -1,5 +1,5 @@
-// Package dynamicinformer is client-go's dynamicinformer over our engine: the same
-// names, and informers that are ours. Change the import and nothing else.
+// Package dynamicinformer provides client-go's dynamicinformer on this module's engine.
+// It has the same names; only the import path changes.
 //
 //	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 //	deployments := factory.ForResource(appsv1.SchemeGroupVersion.WithResource("deployments"))
@@ -21,20 +21,20 @@ import (
 	"github.com/mirador-k8s/mirador/compat/internal/pool"
 )
 
-// DynamicSharedInformerFactory gives shared informers of any resource.
+// DynamicSharedInformerFactory provides shared informers of any resource.
 type DynamicSharedInformerFactory = clientgo.DynamicSharedInformerFactory
 
 // TweakListOptionsFunc changes the options of each request.
 type TweakListOptionsFunc = clientgo.TweakListOptionsFunc
 
-// NewDynamicSharedInformerFactory makes a factory for all namespaces.
+// NewDynamicSharedInformerFactory returns a factory for all namespaces.
 func NewDynamicSharedInformerFactory(client dynamic.Interface,
 	defaultResync time.Duration) DynamicSharedInformerFactory {
 	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
 }
 
-// NewFilteredDynamicSharedInformerFactory makes a factory for one namespace, whose
-// requests are all tweaked.
+// NewFilteredDynamicSharedInformerFactory returns a factory for one namespace.
+// tweakListOptions, if it is not nil, changes the options of each request.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string,
 	tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
 	return &factory{client: client, resync: defaultResync, namespace: namespace, tweak: tweakListOptions}
@@ -48,7 +48,7 @@ type factory struct {
 	pool      pool.Pool[schema.GroupVersionResource]
 }
 
-// ForResource gives the informer of a resource.
+// ForResource returns the informer of a resource.
 func (f *factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
 	return generic{gvr, f.pool.Get(gvr, func() cache.SharedIndexInformer {
 		return newInformer(f.client, gvr, f.namespace, f.resync,
@@ -56,18 +56,18 @@ func (f *factory) ForResource(gvr schema.GroupVersionResource) informers.Generic
 	})}
 }
 
-// Start starts the informers that were asked for and do not run yet.
+// Start starts the requested informers that do not run yet.
 func (f *factory) Start(stopCh <-chan struct{}) { f.pool.Start(wait.ContextForChannel(stopCh)) }
 
-// WaitForCacheSync waits until all that were started have synced.
+// WaitForCacheSync waits until all started informers have synced.
 func (f *factory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool {
 	return f.pool.Wait(wait.ContextForChannel(stopCh))
 }
 
-// Shutdown waits until all have ended; none can be started any more.
+// Shutdown waits until all informers have ended. None can be started afterwards.
 func (f *factory) Shutdown() { f.pool.Shutdown() }
 
-// NewFilteredDynamicInformer makes an informer of its own for a resource.
+// NewFilteredDynamicInformer returns an informer that belongs to no factory.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string,
 	resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	return generic{gvr, newInformer(client, gvr, namespace, resyncPeriod, indexers, tweakListOptions)}
@@ -87,10 +87,10 @@ type generic struct {
 	informer cache.SharedIndexInformer
 }
 
-// Informer gives the informer.
+// Informer returns the informer.
 func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
 
-// Lister lists what the informer has stored.
+// Lister returns a lister of the informer's objects.
 func (g generic) Lister() cache.GenericLister {
 	return dynamiclister.NewRuntimeObjectShim(dynamiclister.New(g.informer.GetIndexer(), g.gvr))
 }

@@ -9,27 +9,26 @@ import (
 	"testing"
 )
 
-const theirCache = `k8s.io/client-go/tools/cache`
+const clientGosCache = `k8s.io/client-go/tools/cache`
 
 var (
-	// theirEngine matches the methods of client-go's engine.
-	theirEngine = regexp.MustCompile(regexp.QuoteMeta(theirCache) +
+	// clientGosEngine matches the methods of client-go's engine.
+	clientGosEngine = regexp.MustCompile(regexp.QuoteMeta(clientGosCache) +
 		`\.\(?\*?(sharedIndexInformer|Reflector|controller|DeltaFIFO|RealFIFO|threadSafeMap|` +
 		`sharedProcessor|processorListener)\)?\.`)
-	// ourEngine matches what stands in their place; without it the test would look
-	// at the wrong program.
+	// ourEngine matches the methods of this module's engine, to verify that the test
+	// examines the right program.
 	ourEngine = regexp.MustCompile(`mirador/(reflector\.\(\*Reflector|informer\.\(\*Informer|store\.\(\*Writer|` +
 		`queue\.\(\*DeltaFIFO|fanout\.\(\*Fanout)\[`)
 )
 
-// A program on compat has no method of client-go's engine in it, with one
-// exception that the linker cannot avoid: SetWatchErrorHandler, a method of
-// client-go's interface, names client-go's Reflector, so that type can be reached by
-// reflection, and of a type that can be reached so the linker keeps each method
-// whose like is called through an interface: Run, for instance, and all that it
-// calls. So for what Reflector brings along the test asks the linker why it is
-// there: always and only because of Reflector's type, never because of a call.
-func TestAProgramOnCompatRunsNothingOfClientGosEngine(t *testing.T) {
+// A program that uses compat contains no method of client-go's engine, with one
+// exception. SetWatchErrorHandler, a method of client-go's interface, names client-go's
+// Reflector, so the type can be reached by reflection. The linker keeps each method of
+// such a type that has the name of a method called through an interface, for example
+// Run, and everything that it calls. For these methods the test checks why the linker
+// keeps them: always because of Reflector's type, never because of a call.
+func TestProgramWithCompatCallsNothingOfClientGosEngine(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	build := exec.Command("go", "build", "-ldflags=-dumpdep", "-o", program, "./testdata/program")
 	var why bytes.Buffer
@@ -47,7 +46,7 @@ func TestAProgramOnCompatRunsNothingOfClientGosEngine(t *testing.T) {
 		if m := ourEngine.FindStringSubmatch(line); m != nil {
 			found[m[1]] = true
 		}
-		m := theirEngine.FindStringSubmatch(line)
+		m := clientGosEngine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -55,18 +54,18 @@ func TestAProgramOnCompatRunsNothingOfClientGosEngine(t *testing.T) {
 		switch m[1] {
 		case "Reflector", "threadSafeMap":
 			if path := calledFrom(parent, name); path != nil {
-				t.Errorf("a call leads to client-go's %s: %s", name, strings.Join(path, " <- "))
+				t.Errorf("client-go's %s is called: %s", name, strings.Join(path, " <- "))
 			}
 		default:
 			t.Errorf("the program contains client-go's %s", name)
 		}
 	}
 	if len(found) != 5 {
-		t.Errorf("of our own engine the program contains only %v", found)
+		t.Errorf("the program contains only %v of this module's engine", found)
 	}
 }
 
-// symbol takes the name out of a line of nm.
+// symbol returns the name in a line of nm.
 func symbol(line string) string {
 	_, name, _ := strings.Cut(strings.TrimSpace(line), " T ")
 	if name == "" {
@@ -75,7 +74,8 @@ func symbol(line string) string {
 	return strings.TrimSpace(name)
 }
 
-// reasons reads what the linker says: which symbol it met first at which other.
+// reasons parses the linker's dump: for each symbol, the symbol through which it was
+// first reached.
 func reasons(dump string) map[string]string {
 	parent := map[string]string{}
 	for line := range strings.Lines(dump) {
@@ -92,7 +92,7 @@ func reasons(dump string) map[string]string {
 	return parent
 }
 
-// calledFrom gives the way to a symbol, unless it begins at the type of client-go's
+// calledFrom returns the path to a symbol, or nil if it begins at the type of client-go's
 // Reflector.
 func calledFrom(parent map[string]string, name string) (path []string) {
 	for range 100 {
@@ -101,7 +101,7 @@ func calledFrom(parent map[string]string, name string) (path []string) {
 		if !ok {
 			return path
 		}
-		if from == "type:*"+theirCache+".Reflector" {
+		if from == "type:*"+clientGosCache+".Reflector" {
 			return nil
 		}
 		name = from

@@ -18,10 +18,10 @@ import (
 	"github.com/mirador-k8s/mirador/compat/internal/pool"
 )
 
-// SharedInformerFactory gives shared informers of the built-in resources.
+// SharedInformerFactory provides shared informers of the built-in resources.
 type SharedInformerFactory = clientgo.SharedInformerFactory
 
-// GenericInformer is an informer of whatever type.
+// GenericInformer is an informer of any type.
 type GenericInformer = clientgo.GenericInformer
 
 // SharedInformerOption configures a factory.
@@ -36,13 +36,13 @@ type sharedInformerFactory struct {
 	custom    map[reflect.Type]time.Duration
 	transform cache.TransformFunc
 	name      *cache.InformerName
-	extra     cache.Options
+	options   cache.Options
 	pool      pool.Pool[reflect.Type]
 }
 
 var _ SharedInformerFactory = &sharedInformerFactory{}
 
-// WithCustomResyncConfig gives types a resync period of their own.
+// WithCustomResyncConfig sets the resync periods of some types.
 func WithCustomResyncConfig(resyncConfig map[metav1.Object]time.Duration) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
 		for obj, d := range resyncConfig {
@@ -52,7 +52,7 @@ func WithCustomResyncConfig(resyncConfig map[metav1.Object]time.Duration) Shared
 	}
 }
 
-// WithTweakListOptions changes the options of each request.
+// WithTweakListOptions sets a function that changes the options of each request.
 func WithTweakListOptions(tweakListOptions internalinterfaces.TweakListOptionsFunc) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
 		f.tweak = tweakListOptions
@@ -60,7 +60,7 @@ func WithTweakListOptions(tweakListOptions internalinterfaces.TweakListOptionsFu
 	}
 }
 
-// WithNamespace keeps to one namespace.
+// WithNamespace restricts the factory to one namespace.
 func WithNamespace(namespace string) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
 		f.namespace = namespace
@@ -68,7 +68,7 @@ func WithNamespace(namespace string) SharedInformerOption {
 	}
 }
 
-// WithTransform transforms every object before it is stored.
+// WithTransform sets a transform that is applied to every object before it is stored.
 func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
 		f.transform = transform
@@ -76,7 +76,7 @@ func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	}
 }
 
-// WithInformerName names the informers for metrics.
+// WithInformerName sets the name of the informers in metrics.
 func WithInformerName(informerName *cache.InformerName) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
 		f.name = informerName
@@ -84,29 +84,29 @@ func WithInformerName(informerName *cache.InformerName) SharedInformerOption {
 	}
 }
 
-// WithCacheOptions gives every informer what client-go's options have no room for,
-// such as a bound on what waits for a slow handler.
+// WithCacheOptions sets options that client-go does not have, such as a bound on the
+// backlog of a slow handler, for every informer.
 func WithCacheOptions(o cache.Options) SharedInformerOption {
 	return func(f *sharedInformerFactory) *sharedInformerFactory {
-		f.extra = o
+		f.options = o
 		return f
 	}
 }
 
-// NewSharedInformerFactory makes a factory for all namespaces.
+// NewSharedInformerFactory returns a factory for all namespaces.
 func NewSharedInformerFactory(client kubernetes.Interface, defaultResync time.Duration) SharedInformerFactory {
 	return NewSharedInformerFactoryWithOptions(client, defaultResync)
 }
 
-// NewFilteredSharedInformerFactory makes a factory for one namespace, whose requests
-// are all tweaked.
+// NewFilteredSharedInformerFactory returns a factory for one namespace. tweak, if it is
+// not nil, changes the options of each request.
 func NewFilteredSharedInformerFactory(client kubernetes.Interface, defaultResync time.Duration, namespace string,
 	tweak internalinterfaces.TweakListOptionsFunc) SharedInformerFactory {
 	return NewSharedInformerFactoryWithOptions(client, defaultResync, WithNamespace(namespace),
 		WithTweakListOptions(tweak))
 }
 
-// NewSharedInformerFactoryWithOptions makes a factory.
+// NewSharedInformerFactoryWithOptions returns a factory.
 func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, defaultResync time.Duration,
 	options ...SharedInformerOption) SharedInformerFactory {
 	f := &sharedInformerFactory{client: client, namespace: metav1.NamespaceAll, resync: defaultResync,
@@ -117,30 +117,30 @@ func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, defaultRes
 	return f
 }
 
-// InformerName is what the informers are called in metrics.
+// InformerName returns the name of the informers in metrics.
 func (f *sharedInformerFactory) InformerName() *cache.InformerName { return f.name }
 
-// Start starts the informers that were asked for and do not run yet.
+// Start starts the requested informers that do not run yet.
 func (f *sharedInformerFactory) Start(stopCh <-chan struct{}) {
 	f.StartWithContext(wait.ContextForChannel(stopCh))
 }
 
-// StartWithContext starts the informers that were asked for and do not run yet.
+// StartWithContext starts the requested informers that do not run yet.
 func (f *sharedInformerFactory) StartWithContext(ctx context.Context) { f.pool.Start(ctx) }
 
-// Shutdown waits until all have ended; none can be started any more.
+// Shutdown waits until all informers have ended. None can be started afterwards.
 func (f *sharedInformerFactory) Shutdown() {
 	f.pool.Shutdown()
 	f.name.Release()
 }
 
-// WaitForCacheSync waits until all that were started have synced.
+// WaitForCacheSync waits until all started informers have synced.
 func (f *sharedInformerFactory) WaitForCacheSync(stopCh <-chan struct{}) map[reflect.Type]bool {
 	return f.pool.Wait(wait.ContextForChannel(stopCh))
 }
 
-// WaitForCacheSyncWithContext waits until all that were started have synced, and
-// says which have not.
+// WaitForCacheSyncWithContext waits until all started informers have synced, and returns
+// which have.
 func (f *sharedInformerFactory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
 	r := cache.SyncResult{Synced: f.pool.Wait(ctx)}
 	for _, synced := range r.Synced {
@@ -151,7 +151,7 @@ func (f *sharedInformerFactory) WaitForCacheSyncWithContext(ctx context.Context)
 	return r
 }
 
-// InformerFor gives the informer of a type, which newFunc makes if there is none.
+// InformerFor returns the informer of a type. It calls newFunc if there is none.
 func (f *sharedInformerFactory) InformerFor(obj runtime.Object,
 	newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	t := reflect.TypeOf(obj)
@@ -162,18 +162,17 @@ func (f *sharedInformerFactory) InformerFor(obj runtime.Object,
 		}
 		i := newFunc(f.client, resync)
 		if f.transform != nil {
-			_ = i.SetTransform(f.transform) // fails only once it runs
+			_ = i.SetTransform(f.transform) // fails only after the start
 		}
 		return i
 	})
 }
 
-// ForResource gives the informer of a built-in resource.
+// ForResource returns the informer of a built-in resource.
 func (f *sharedInformerFactory) ForResource(gvr schema.GroupVersionResource) (GenericInformer, error) {
 	informerOf, ok := byResource[gvr]
 	if !ok {
-		return nil, fmt.Errorf("no informer found for %v: it is not built in; compat/dynamicinformer has one for any "+
-			"resource", gvr)
+		return nil, fmt.Errorf("no informer found for %v: it is not a built-in resource; use compat/dynamicinformer", gvr)
 	}
 	return generic{gvr.GroupResource(), informerOf(f)}, nil
 }
@@ -183,10 +182,10 @@ type generic struct {
 	informer cache.SharedIndexInformer
 }
 
-// Informer gives the informer.
+// Informer returns the informer.
 func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
 
-// Lister lists what the informer has stored.
+// Lister returns a lister of the informer's objects.
 func (g generic) Lister() cache.GenericLister {
 	return cache.NewGenericLister(g.informer.GetIndexer(), g.resource)
 }

@@ -26,7 +26,7 @@ func pod(namespace, name string) *corev1.Pod {
 		Labels: map[string]string{"app": name}}}
 }
 
-func TestAFactoryOnAFakeClientset(t *testing.T) {
+func TestFactoryWithAFakeClientset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fakeclient.NewClientset(pod("web", "a"), pod("db", "b"))
 		transformed := 0
@@ -35,15 +35,15 @@ func TestAFactoryOnAFakeClientset(t *testing.T) {
 			informers.WithTransform(func(obj any) (any, error) { transformed++; return obj, nil }),
 			informers.WithCustomResyncConfig(map[metav1.Object]time.Duration{&corev1.Pod{}: time.Minute}))
 		pods := f.Core().V1().Pods()
-		given := 0
+		resyncs := 0
 		if _, err := pods.TypedInformer().AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-			UpdateFunc: func(_, _ *corev1.Pod) { given++ },
+			UpdateFunc: func(_, _ *corev1.Pod) { resyncs++ },
 		}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := f.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
-		if err != nil || again.Informer() != pods.Informer() {
-			t.Errorf("the same resource gives another informer: %v", err)
+		generic, err := f.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
+		if err != nil || generic.Informer() != pods.Informer() {
+			t.Errorf("ForResource returned another informer than Core().V1().Pods(), or an error: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		f.StartWithContext(ctx)
@@ -54,8 +54,8 @@ func TestAFactoryOnAFakeClientset(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Errorf("listed %v, %v", got, err)
 		}
-		if all, err := again.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
-			t.Errorf("the namespace was not kept to: %v, %v", all, err)
+		if all, err := generic.Lister().List(labels.Everything()); err != nil || len(all) != 1 {
+			t.Errorf("listed %v, %v; want only the pod of the namespace", all, err)
 		}
 		if _, err := client.CoreV1().Pods("web").Create(ctx, pod("web", "c"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -69,24 +69,25 @@ func TestAFactoryOnAFakeClientset(t *testing.T) {
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if given != 2 {
-			t.Errorf("a resync gave %d objects, want 2", given)
+		if resyncs != 2 {
+			t.Errorf("the handler received %d resyncs, want 2", resyncs)
 		}
 		cancel()
 		f.Shutdown()
-		f.StartWithContext(t.Context()) // does nothing any more
+		f.StartWithContext(t.Context()) // does nothing after Shutdown
 	})
 }
 
-// Every kind that client-go's scheme has an informer for must be ours.
-func TestEveryInformerOfTheFactoryIsOurs(t *testing.T) {
+// The factory must have an informer of this module for every resource that client-go's
+// factory has one for.
+func TestEveryInformerOfTheFactoryIsOfThisModule(t *testing.T) {
 	f := informers.NewSharedInformerFactory(fakeclient.NewClientset(), 0)
-	theirs := stock.NewSharedInformerFactory(fakeclient.NewClientset(), 0)
+	clientGos := stock.NewSharedInformerFactory(fakeclient.NewClientset(), 0)
 	found := 0
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		for _, plural := range plurals(gvk.Kind) {
 			gvr := gvk.GroupVersion().WithResource(plural)
-			if _, err := theirs.ForResource(gvr); err != nil {
+			if _, err := clientGos.ForResource(gvr); err != nil {
 				continue
 			}
 			g, err := f.ForResource(gvr)
@@ -95,7 +96,7 @@ func TestEveryInformerOfTheFactoryIsOurs(t *testing.T) {
 				continue
 			}
 			found++
-			if _, ours := cache.Engine(g.Informer()); !ours {
+			if _, ok := cache.Engine(g.Informer()); !ok {
 				t.Errorf("%v: the informer is a %T", gvr, g.Informer())
 			}
 			if g.Lister() == nil {
@@ -108,11 +109,11 @@ func TestEveryInformerOfTheFactoryIsOurs(t *testing.T) {
 	}
 	if _, err := f.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1",
 		Resource: "things"}); err == nil {
-		t.Error("a resource that is not built in has an informer")
+		t.Error("ForResource returned an informer of a resource that is not built in")
 	}
 }
 
-// plurals guesses what a kind's resource is called.
+// plurals returns possible resource names of a kind.
 func plurals(kind string) []string {
 	low := []byte(kind)
 	for i, c := range low {
@@ -128,7 +129,7 @@ func plurals(kind string) []string {
 	return out
 }
 
-func TestAStockFactorySeededWithOursServesItsGeneratedListers(t *testing.T) {
+func TestClientGosFactoryListsFromAnInformerOfThisModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fakeclient.NewClientset(pod("web", "a"))
 		f := stock.NewSharedInformerFactory(client, 0)
@@ -142,8 +143,8 @@ func TestAStockFactorySeededWithOursServesItsGeneratedListers(t *testing.T) {
 			return cache.NewSharedIndexInformer(lw, &corev1.Pod{}, resync,
 				cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		})
-		if _, ours := cache.Engine(i); !ours {
-			t.Fatalf("the factory holds a %T", i)
+		if _, ok := cache.Engine(i); !ok {
+			t.Fatalf("the factory has a %T", i)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		f.StartWithContext(ctx)
@@ -157,7 +158,7 @@ func TestAStockFactorySeededWithOursServesItsGeneratedListers(t *testing.T) {
 	})
 }
 
-func TestWaitingNamesWhatHasNotSynced(t *testing.T) {
+func TestWaitForCacheSyncIsAnErrorIfItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := informers.NewFilteredSharedInformerFactory(fakeclient.NewClientset(), 0, "web",
 			func(o *metav1.ListOptions) { o.LabelSelector = "a=b" })
@@ -166,7 +167,7 @@ func TestWaitingNamesWhatHasNotSynced(t *testing.T) {
 		cancel()
 		f.Start(ctx.Done())
 		if err := f.WaitForCacheSyncWithContext(ctx).AsError(); err == nil {
-			t.Error("it synced although it was stopped")
+			t.Error("no error, although the context ended before the sync")
 		}
 		f.Shutdown()
 	})

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen writes the accessors of the factory, one file for each group, from client-go's
-// informers, as they stand in the module cache.
+// Gen generates the accessors of the factory, one file for each group, from the source of
+// client-go's informers in the module cache.
 package main
 
 import (
@@ -25,19 +25,19 @@ var (
 	named    = regexp.MustCompile(`schema\.GroupVersionResource\{Group: "([^"]*)", Version: "([^"]*)", ` +
 		`Resource: "([^"]*)"\}`)
 	client = regexp.MustCompile(`client\.(\w+)\(\)\.(\w+)\((namespace)?\)\.List\(ctx, opts\)`)
-	// The generated informers guess the plural of their kind; this table knows it.
+	// Client-go's generated informers guess the plural of a kind; generic.go has the right one.
 	known = regexp.MustCompile(`WithResource\("([^"]+)"\):\s+return &genericInformer\{[^}]*` +
 		`f\.(\w+\(\)\.\w+\(\)\.\w+\(\))\.Informer`)
 	lister = regexp.MustCompile(`return (\w+)\.New(\w+)Lister\(`)
 )
 
-// plural is what the resource behind an accessor is called.
+// plural maps the path of an accessor to the name of its resource.
 var plural = map[string]string{}
 
 const base = "k8s.io/client-go/informers"
 
-// one is a resource in one version of its group.
-type one struct {
+// resource is a resource in one version of its group.
+type resource struct {
 	method, kind             string
 	api, apiType, listers    string
 	group, version, resource string
@@ -67,7 +67,7 @@ func main() {
 	for _, m := range known.FindAllStringSubmatch(read(root, "generic.go"), -1) {
 		plural[m[2]] = m[1]
 	}
-	var all []one
+	var all []resource
 	for _, m := range accessor.FindAllStringSubmatch(factory, -1) {
 		all = append(all, group(root, m[1], folders[m[2]])...)
 	}
@@ -83,7 +83,7 @@ func read(parts ...string) string {
 }
 
 // group writes the file of a group.
-func group(root, name, folder string) (all []one) {
+func group(root, name, folder string) (all []resource) {
 	var body bytes.Buffer
 	imports := map[string]string{
 		"k8s.io/client-go/kubernetes": "", ours + "/compat/internal/pool": "", ours + "/compat/cache": "",
@@ -92,7 +92,7 @@ func group(root, name, folder string) (all []one) {
 	low := strings.ToLower(name[:1]) + name[1:]
 	fmt.Fprintf(&body, "type %sGroup struct{ *sharedInformerFactory }\n\n", low)
 	fmt.Fprintf(&body,
-		"// %s gives the versions of the group.\nfunc (f *sharedInformerFactory) %s() group.Interface { return "+
+		"// %s returns the versions of the group.\nfunc (f *sharedInformerFactory) %s() group.Interface { return "+
 			"%sGroup{f} }\n\n", name, name, low)
 	for _, m := range accessor.FindAllStringSubmatch(read(root, folder, "interface.go"), -1) {
 		version := strings.ToLower(m[1])
@@ -100,12 +100,12 @@ func group(root, name, folder string) (all []one) {
 		imports[base+"/"+folder+"/"+version] = informers
 		fmt.Fprintf(&body, "type %s%s struct{ *sharedInformerFactory }\n\n", low, m[1])
 		fmt.Fprintf(&body,
-			"// %s gives the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n",
+			"// %s returns the resources of the version.\nfunc (g %sGroup) %s() %s.Interface { return %s%s(g) }\n\n",
 			m[1], low, m[1], informers, low, m[1])
 		for _, r := range resources(filepath.Join(root, folder, version)) {
 			r.path = fmt.Sprintf("%s().%s().%s()", name, m[1], r.method)
 			if r.resource = plural[r.path]; r.resource == "" {
-				log.Fatalf("%s: ForResource does not know it; has client-go changed its generator?", r.path)
+				log.Fatalf("%s: it is missing from ForResource; has client-go changed its generator?", r.path)
 			}
 			all = append(all, r)
 			imports[r.api], imports[r.listers] = version+"api", version+"listers"
@@ -114,7 +114,7 @@ func group(root, name, folder string) (all []one) {
 				namespace, in = "ns", "ns string"
 			}
 			kind := low + m[1] + r.method
-			fmt.Fprintf(&body, "// %s gives the informer and lister of %s.\nfunc (v %s%s) %s() %s.Typed%sInformer {\n",
+			fmt.Fprintf(&body, "// %s returns the informer and lister of %s.\nfunc (v %s%s) %s() %s.Typed%sInformer {\n",
 				r.method, r.resource, low, m[1], r.method, informers, r.kind)
 			fmt.Fprintf(&body, "return %s{in(v.sharedInformerFactory, %q, %q, %q)}\n}\n\n", kind, r.group,
 				r.version, r.resource)
@@ -136,7 +136,7 @@ func group(root, name, folder string) (all []one) {
 }
 
 // resources reads the resources of a version, in the order of their accessors.
-func resources(folder string) (all []one) {
+func resources(folder string) (all []resource) {
 	for _, m := range method.FindAllStringSubmatch(read(folder, "interface.go"), -1) {
 		text := read(folder, strings.ToLower(m[2])+".go")
 		aliases := map[string]string{}
@@ -146,18 +146,18 @@ func resources(folder string) (all []one) {
 		o, n := object.FindStringSubmatch(text), named.FindStringSubmatch(text)
 		c, l := client.FindStringSubmatch(text), lister.FindStringSubmatch(text)
 		if o == nil || n == nil || c == nil || l == nil || o[1] != m[2] {
-			log.Fatalf("%s: %s is not written as expected; has client-go changed its generator?", folder, m[2])
+			log.Fatalf("%s: cannot parse %s; has client-go changed its generator?", folder, m[2])
 		}
-		all = append(all, one{method: m[1], kind: m[2], api: aliases[o[2]], apiType: o[3], listers: aliases[l[1]],
+		all = append(all, resource{method: m[1], kind: m[2], api: aliases[o[2]], apiType: o[3], listers: aliases[l[1]],
 			group: n[1], version: n[2], resource: n[3], clientGroup: c[1], clientKind: c[2], namespaced: c[3] != ""})
 	}
 	return all
 }
 
 // table writes the map behind ForResource.
-func table(all []one) {
+func table(all []resource) {
 	var body bytes.Buffer
-	body.WriteString("// byResource finds the informer of a resource.\nvar byResource = " +
+	body.WriteString("// byResource maps a resource to the function that returns its informer.\nvar byResource = " +
 		"map[schema.GroupVersionResource]func(f *sharedInformerFactory) cache.SharedIndexInformer{\n")
 	for _, r := range all {
 		fmt.Fprintf(&body,
@@ -173,21 +173,21 @@ const ours = "github.com/mirador-k8s/mirador"
 
 func write(name string, imports map[string]string, body []byte) {
 	var out bytes.Buffer
-	out.WriteString("// Code generated by gen.go; DO NOT EDIT.\n\n//lint:file-ignore SA1019 what is deprecated is " +
-		"served all the same\n\npackage informers\n\nimport (\n")
-	var theirs, own []string
+	out.WriteString("// Code generated by gen.go; DO NOT EDIT.\n\n//lint:file-ignore SA1019 deprecated " +
+		"resources have informers too\n\npackage informers\n\nimport (\n")
+	var others, own []string
 	for path, alias := range imports {
 		line := strings.TrimSpace(fmt.Sprintf("%s %q", alias, path))
 		if strings.HasPrefix(path, ours) {
 			own = append(own, line)
 		} else {
-			theirs = append(theirs, line)
+			others = append(others, line)
 		}
 	}
 	byPath := func(a, b string) int { return strings.Compare(a[strings.Index(a, `"`):], b[strings.Index(b, `"`):]) }
-	slices.SortFunc(theirs, byPath)
+	slices.SortFunc(others, byPath)
 	slices.SortFunc(own, byPath)
-	out.WriteString(strings.Join(theirs, "\n") + "\n\n" + strings.Join(own, "\n") + "\n)\n\n")
+	out.WriteString(strings.Join(others, "\n") + "\n\n" + strings.Join(own, "\n") + "\n)\n\n")
 	out.Write(body)
 	text, err := format.Source(out.Bytes())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The handler that is replaced also sleeps, as long as its one clock for the
-	// whole process says; that does not go with the fake time of each test.
+	// The default handlers limit their rate by one clock for the whole process, which
+	// does not work with the fake time of each test.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(_ context.Context, err error, msg string, kv ...any) { klog.V(2).ErrorS(err, msg, kv...) },
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// subject is a pod informer out of our factory, over a real clientset.
+// subject is a pod informer of the factory with a real clientset.
 type subject struct {
 	informer cache.SharedIndexInformer
 	engine   *informer.Informer[any]
@@ -68,8 +68,8 @@ func (s *subject) AddHandler(_ string, handle func(informertest.Event)) (func() 
 		},
 		DeleteFunc: func(obj any) {
 			e := informertest.Event{Type: object.Deleted}
-			if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj, e.Missed = unseen.Obj, true
+			if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj, e.Missed = missed.Obj, true
 			}
 			e.Old = obj.(*corev1.Pod)
 			e.Key = key(e.Old)
@@ -123,35 +123,35 @@ func (s *subject) Health() informertest.Health {
 	return out
 }
 
-// broken is what compat does not keep: it is what client-go's API says, or comes
-// with client-go's clients, which decode before we see anything.
+// broken are the promises that compat cannot keep, because of client-go's API or because
+// of client-go's clients, which decode objects before the engine receives them.
 var broken = []kit.Broken{
-	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "what arrives is applied, as in client-go"},
-	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again, as in client-go"},
+	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "events are applied without comparing versions, as in client-go"},
+	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is a second event, as in client-go"},
 	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "one update, as in client-go"},
 	{Case: "P9_StopNamesTheHandlersThatStillRun",
-		Why: "handlers have no names in client-go's API; their types are named"},
+		Why: "handlers have no names in client-go's API; the error has their types"},
 	{Case: "P9_SubjectCanStartAgain", Why: "one Run, as in client-go"},
 	{Case: "P10_ObjectsCarryTheirKind",
-		Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+		Why: "client-go's decoder clears apiVersion and kind, and compat does not write to its objects"},
 	{Case: "P10_ListedObjectsCarryTheirKind",
-		Why: "client-go's decoder clears apiVersion and kind, and its objects are not written to"},
+		Why: "client-go's decoder clears apiVersion and kind, and compat does not write to its objects"},
 	{Case: "P11_NoStormWhenConnectionsBreak",
-		Why: "client-go's client repeats each request ten times, under our backoff"},
+		Why: "client-go's client repeats each request ten times, within the engine's backoff"},
 	{Case: "P11_NoStormWhenEveryVersionIsTooLarge",
-		Why: "client-go's client repeats each request ten times, under our backoff"},
+		Why: "client-go's client repeats each request ten times, within the engine's backoff"},
 	{Case: "P11_RetryAfterIsHonoured",
-		Why: "client-go's client honours it ten times and does not hand it on; then our backoff counts"},
+		Why: "client-go's client honours it ten times and does not return it; then the engine's backoff applies"},
 	{Case: "P12_UndecodableObjectInAListIsReported",
-		Why: "client-go's client decodes a list whole, and one bad item fails it"},
+		Why: "client-go's client decodes the whole list, which fails because of one bad item"},
 	{Case: "P13_RelistTransformsNothingThatIsUnchanged",
-		Why: "an object listed again is an update, as in client-go, so it is transformed"},
-	{Case: "P16_ListIsNotHeldWhole", Why: "client-go's client reads the body whole before it decodes it"},
+		Why: "every object in a relist is an update, as in client-go, so it is transformed"},
+	{Case: "P16_ListIsNotHeldWhole", Why: "client-go's client reads the whole body before it decodes it"},
 }
 
-func TestThePromisesThatHoldForClientGosAPI(t *testing.T) {
+func TestConformanceOfCompat(t *testing.T) {
 	crash := utilruntime.ReallyCrash
-	utilruntime.ReallyCrash = false // a handler's panic follows this switch
+	utilruntime.ReallyCrash = false // otherwise a handler's panic ends the process
 	defer func() { utilruntime.ReallyCrash = crash }()
 	kit.Conformance(t, newSubject, broken...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/internal/pool"
 )
 
-// resource is what the accessors, such as Core().V1().Pods(), have in common.
+// resource is the common part of the accessors, such as Core().V1().Pods().
 type resource struct {
 	*sharedInformerFactory
 	gvr schema.GroupVersionResource
@@ -25,12 +25,12 @@ func gvr(group, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 }
 
-// informer gives the shared informer of a resource: one that reads through the
-// client that is given, if there is none yet.
+// informer returns the shared informer of a resource. If there is none, it makes one that
+// reads with client.
 func informer[List runtime.Object](r resource, example runtime.Object,
 	client func(c kubernetes.Interface, namespace string) pool.Client[List]) cache.SharedIndexInformer {
 	return r.InformerFor(example, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return cache.With(r.extra).NewSharedIndexInformerWithOptions(
+		return cache.With(r.options).NewSharedIndexInformerWithOptions(
 			pool.ListWatch(c, client(c, r.namespace), r.tweak), example,
 			cache.SharedIndexInformerOptions{
 				ResyncPeriod: resync,

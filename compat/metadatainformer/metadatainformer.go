@@ -1,5 +1,5 @@
-// Package metadatainformer is client-go's metadatainformer over our engine: the
-// same names, and informers that are ours. Change the import and nothing else.
+// Package metadatainformer provides client-go's metadatainformer on this module's
+// engine. It has the same names; only the import path changes.
 //
 //	factory := metadatainformer.NewSharedInformerFactory(client, 0)
 //	pods := factory.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
@@ -21,7 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/internal/pool"
 )
 
-// SharedInformerFactory gives shared informers of the metadata of any resource.
+// SharedInformerFactory provides shared informers of the metadata of any resource.
 type SharedInformerFactory = clientgo.SharedInformerFactory
 
 // TweakListOptionsFunc changes the options of each request.
@@ -30,7 +30,7 @@ type TweakListOptionsFunc = clientgo.TweakListOptionsFunc
 // SharedInformerOption configures a factory.
 type SharedInformerOption func(*factory) *factory
 
-// WithTransform transforms every object before it is stored.
+// WithTransform sets a transform that is applied to every object before it is stored.
 func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	return func(f *factory) *factory {
 		f.transform = transform
@@ -38,19 +38,19 @@ func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	}
 }
 
-// NewSharedInformerFactory makes a factory for all namespaces.
+// NewSharedInformerFactory returns a factory for all namespaces.
 func NewSharedInformerFactory(client metadata.Interface, defaultResync time.Duration) SharedInformerFactory {
 	return NewSharedInformerFactoryWithOptions(client, defaultResync)
 }
 
-// NewFilteredSharedInformerFactory makes a factory for one namespace, whose
-// requests are all tweaked.
+// NewFilteredSharedInformerFactory returns a factory for one namespace.
+// tweakListOptions, if it is not nil, changes the options of each request.
 func NewFilteredSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string,
 	tweakListOptions TweakListOptionsFunc) SharedInformerFactory {
 	return &factory{client: client, resync: defaultResync, namespace: namespace, tweak: tweakListOptions}
 }
 
-// NewSharedInformerFactoryWithOptions makes a factory for all namespaces.
+// NewSharedInformerFactoryWithOptions returns a factory for all namespaces.
 func NewSharedInformerFactoryWithOptions(client metadata.Interface, defaultResync time.Duration,
 	options ...SharedInformerOption) SharedInformerFactory {
 	f := &factory{client: client, resync: defaultResync, namespace: metav1.NamespaceAll}
@@ -69,31 +69,31 @@ type factory struct {
 	pool      pool.Pool[schema.GroupVersionResource]
 }
 
-// ForResource gives the informer of a resource.
+// ForResource returns the informer of a resource.
 func (f *factory) ForResource(gvr schema.GroupVersionResource) informers.GenericInformer {
 	return generic{gvr, f.pool.Get(gvr, func() cache.SharedIndexInformer {
 		i := newInformer(f.client, gvr, f.namespace, f.resync,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, f.tweak)
-		_ = i.SetTransform(f.transform) // fails only once it runs
+		_ = i.SetTransform(f.transform) // fails only after the start
 		return i
 	})}
 }
 
-// Start starts the informers that were asked for and do not run yet.
+// Start starts the requested informers that do not run yet.
 func (f *factory) Start(stopCh <-chan struct{}) { f.StartWithContext(wait.ContextForChannel(stopCh)) }
 
-// StartWithContext starts the informers that were asked for and do not run yet.
+// StartWithContext starts the requested informers that do not run yet.
 func (f *factory) StartWithContext(ctx context.Context) { f.pool.Start(ctx) }
 
-// WaitForCacheSync waits until all that were started have synced.
+// WaitForCacheSync waits until all started informers have synced.
 func (f *factory) WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool {
 	return f.pool.Wait(wait.ContextForChannel(stopCh))
 }
 
-// Shutdown waits until all have ended; none can be started any more.
+// Shutdown waits until all informers have ended. None can be started afterwards.
 func (f *factory) Shutdown() { f.pool.Shutdown() }
 
-// NewFilteredMetadataInformer makes an informer of its own for a resource.
+// NewFilteredMetadataInformer returns an informer that belongs to no factory.
 func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string,
 	resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	return generic{gvr, newInformer(client, gvr, namespace, resyncPeriod, indexers, tweakListOptions)}
@@ -113,10 +113,10 @@ type generic struct {
 	informer cache.SharedIndexInformer
 }
 
-// Informer gives the informer.
+// Informer returns the informer.
 func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
 
-// Lister lists what the informer has stored.
+// Lister returns a lister of the informer's objects.
 func (g generic) Lister() cache.GenericLister {
 	return metadatalister.NewRuntimeObjectShim(metadatalister.New(g.informer.GetIndexer(), g.gvr))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/metadatainformer"
 )
 
-func TestAnInformerOfMetadataIsOursAndTransforms(t *testing.T) {
+func TestFactoryReturnsThisModulesInformerWithATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 		scheme := fake.NewTestScheme()
@@ -29,13 +29,13 @@ func TestAnInformerOfMetadataIsOursAndTransforms(t *testing.T) {
 		f := metadatainformer.NewSharedInformerFactoryWithOptions(client, 0,
 			metadatainformer.WithTransform(func(obj any) (any, error) { seen++; return obj, nil }))
 		g := f.ForResource(pods)
-		if _, ours := cache.Engine(g.Informer()); !ours {
+		if _, ok := cache.Engine(g.Informer()); !ok {
 			t.Errorf("the informer is a %T", g.Informer())
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		f.Start(ctx.Done())
 		if !f.WaitForCacheSync(ctx.Done())[pods] {
-			t.Error("it has not synced")
+			t.Error("the informer has not synced")
 		}
 		if got, err := g.Lister().ByNamespace("web").List(labels.Everything()); err != nil || len(got) != 1 || seen != 1 {
 			t.Errorf("listed %v, %v after %d transforms", got, err, seen)

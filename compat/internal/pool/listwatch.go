@@ -10,16 +10,16 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Client is what client-go's clients of one resource have in common.
+// Client is the part of client-go's clients for one resource that informers use.
 type Client[List runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (List, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches through a client. tweak, if it is not nil, changes the
-// options of each request. whole is the client that says whether it can stream its
-// state: a clientset says nothing, which means yes, and a fake one says no.
-func ListWatch[List runtime.Object](whole any, client Client[List],
+// ListWatch returns a ListerWatcher that uses a client. tweak, if it is not nil, changes
+// the options of each request. clientset decides whether the state can be streamed: a
+// fake clientset states that it cannot, a real one can.
+func ListWatch[List runtime.Object](clientset any, client Client[List],
 	tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		if tweak != nil {
@@ -31,7 +31,7 @@ func ListWatch[List runtime.Object](whole any, client Client[List],
 		}
 		return l, nil
 	}
-	follow := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	watch := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		if tweak != nil {
 			tweak(&o)
 		}
@@ -39,6 +39,6 @@ func ListWatch[List runtime.Object](whole any, client Client[List],
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc:  list,
-		WatchFuncWithContext: follow,
-	}, whole)
+		WatchFuncWithContext: watch,
+	}, clientset)
 }

@@ -1,5 +1,5 @@
-// Package pool holds the informers of a factory: one for each key, started once,
-// waited for together. It is what the three factories of compat share.
+// Package pool keeps the informers of a factory: one for each key, each started once.
+// The three factories of compat share it.
 package pool
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Pool is the informers of a factory by key. The zero value is empty and ready.
+// Pool has the informers of a factory by key. The zero value is an empty pool.
 type Pool[K comparable] struct {
 	mu       sync.Mutex
 	all      map[K]cache.SharedIndexInformer
@@ -19,7 +19,7 @@ type Pool[K comparable] struct {
 	running  sync.WaitGroup
 }
 
-// Get gives the informer of a key, which is made if there is none.
+// Get returns the informer of a key. It calls newInformer if there is none.
 func (p *Pool[K]) Get(key K, newInformer func() cache.SharedIndexInformer) cache.SharedIndexInformer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *Pool[K]) Get(key K, newInformer func() cache.SharedIndexInformer) cache
 	return i
 }
 
-// Start starts the informers that were not started before; they run until ctx ends.
+// Start starts the informers that were not started before. They run until ctx ends.
 func (p *Pool[K]) Start(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *Pool[K]) Start(ctx context.Context) {
 	}
 }
 
-// Shutdown lets no informer start any more and waits for those that run.
+// Shutdown prevents further starts and waits until all running informers have ended.
 func (p *Pool[K]) Shutdown() {
 	p.mu.Lock()
 	p.shutdown = true
@@ -57,8 +57,8 @@ func (p *Pool[K]) Shutdown() {
 	p.running.Wait()
 }
 
-// Wait waits until all informers that were started have synced, or ctx ends, and
-// says which have.
+// Wait waits until all started informers have synced or ctx ends, and returns which have
+// synced.
 func (p *Pool[K]) Wait(ctx context.Context) map[K]bool {
 	p.mu.Lock()
 	started := maps.Clone(p.started)

@@ -1,5 +1,5 @@
 // Program uses compat as a controller would: shared informers, a factory, a queue, a
-// reflector. The test that builds it looks whose engine is behind them.
+// reflector. A test builds it and checks which engine it contains.
 package main
 
 import (

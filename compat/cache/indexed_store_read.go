@@ -8,16 +8,16 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-func (s *shelf) get(key string) (any, bool) { return s.read.Get(object.Key(key)) }
+func (s *indexedStore) get(key string) (any, bool) { return s.read.Get(object.Key(key)) }
 
-// List gives all objects, in no particular order.
-func (s *shelf) List() []any {
+// List returns all objects, in no particular order.
+func (s *indexedStore) List() []any {
 	snap := s.read.Snapshot()
 	return snap.AppendObjects(make([]any, 0, snap.Len()))
 }
 
-// ListKeys gives all keys, in no particular order.
-func (s *shelf) ListKeys() []string {
+// ListKeys returns all keys, in no particular order.
+func (s *indexedStore) ListKeys() []string {
 	snap := s.read.Snapshot()
 	keys := make([]string, 0, snap.Len())
 	for key := range snap.All() {
@@ -26,8 +26,8 @@ func (s *shelf) ListKeys() []string {
 	return keys
 }
 
-// LastStoreSyncResourceVersion is the resource version that was written last.
-func (s *shelf) LastStoreSyncResourceVersion() string {
+// LastStoreSyncResourceVersion returns the resource version of the last write.
+func (s *indexedStore) LastStoreSyncResourceVersion() string {
 	if s.sourceVersion != nil {
 		return string(s.sourceVersion())
 	}
@@ -37,17 +37,17 @@ func (s *shelf) LastStoreSyncResourceVersion() string {
 	return ""
 }
 
-// Bookmark notes a resource version.
-func (s *shelf) Bookmark(rv string) { s.reached(rv) }
+// Bookmark records a resource version.
+func (s *indexedStore) Bookmark(rv string) { s.reached(rv) }
 
 // Resync does nothing.
-func (s *shelf) Resync() error { return nil }
+func (s *indexedStore) Resync() error { return nil }
 
-// noIndex uses client-go's words, which callers compare.
+// noIndex has client-go's text, which callers compare.
 func noIndex(name string) error { return fmt.Errorf("Index with name %s does not exist", name) }
 
-// bucket finds the objects under one value of an index.
-func (s *shelf) bucket(name string) (store.Index[any], error) {
+// index returns an index of the current snapshot.
+func (s *indexedStore) index(name string) (store.Index[any], error) {
 	x, err := s.read.Snapshot().Index(name)
 	if err != nil {
 		return x, noIndex(name)
@@ -55,8 +55,8 @@ func (s *shelf) bucket(name string) (store.Index[any], error) {
 	return x, nil
 }
 
-// Index gives the objects that share a value of an index with obj.
-func (s *shelf) Index(name string, obj any) ([]any, error) {
+// Index returns the objects that share a value of an index with obj.
+func (s *indexedStore) Index(name string, obj any) ([]any, error) {
 	f := (*s.indexers.Load())[name]
 	if f == nil {
 		return nil, noIndex(name)
@@ -65,7 +65,7 @@ func (s *shelf) Index(name string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := s.bucket(name)
+	x, err := s.index(name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,18 +92,18 @@ func collect(x store.Index[any], value string) []any {
 	return list
 }
 
-// ByIndex gives the objects under a value of an index.
-func (s *shelf) ByIndex(name, value string) ([]any, error) {
-	x, err := s.bucket(name)
+// ByIndex returns the objects under a value of an index.
+func (s *indexedStore) ByIndex(name, value string) ([]any, error) {
+	x, err := s.index(name)
 	if err != nil {
 		return nil, err
 	}
 	return collect(x, value), nil
 }
 
-// IndexKeys gives the keys of the objects under a value of an index, sorted.
-func (s *shelf) IndexKeys(name, value string) ([]string, error) {
-	x, err := s.bucket(name)
+// IndexKeys returns the keys of the objects under a value of an index, sorted.
+func (s *indexedStore) IndexKeys(name, value string) ([]string, error) {
+	x, err := s.index(name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +115,9 @@ func (s *shelf) IndexKeys(name, value string) ([]string, error) {
 	return keys, nil
 }
 
-// ListIndexFuncValues gives the values of an index that have objects.
-func (s *shelf) ListIndexFuncValues(name string) []string {
-	x, err := s.bucket(name)
+// ListIndexFuncValues returns the values of an index that have objects.
+func (s *indexedStore) ListIndexFuncValues(name string) []string {
+	x, err := s.index(name)
 	if err != nil {
 		return []string{}
 	}

@@ -16,42 +16,40 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// shelf is what every store of this package stands on: an engine store, which
-// many read and one writes, and the index functions by client-go's names. Reads
-// never wait for a writer, and a writer never for a reader.
-type shelf struct {
+// indexedStore is the common part of all stores of this package: an engine store and
+// client-go's index functions. Reads never wait for a writer, nor a writer for readers.
+type indexedStore struct {
 	read *store.Reader[any]
-	// write runs f alone with the writer; f opens and ends its own batch.
+	// write calls f with exclusive access to the writer. f opens and commits its own batch.
 	write func(f func(w *store.Writer[any]))
-	// version is the resource version of whatever was written last, as client-go
-	// keeps it: without an order, and set back by a Replace.
+	// version is the resource version of the last write. As in client-go, it may
+	// decrease, and a Replace sets it.
 	version atomic.Pointer[string]
-	// sourceVersion, if set, is asked instead: somebody else writes too.
+	// sourceVersion, if set, is used in place of version: the engine writes too.
 	sourceVersion func() object.Version
 	metric        GaugeMetric
 
-	// sizes says that something is bounded by the sizes of objects.
+	// sizes reports that object sizes are needed for a bound in bytes.
 	sizes bool
-	// named: the keys are those of MetaNamespaceKeyFunc, whatever is stored.
-	named bool
+	// metaKeys reports that all keys are those of MetaNamespaceKeyFunc.
+	metaKeys bool
 
-	indexers atomic.Pointer[Indexers] // replaced, never changed
-	// addIndexes adds index functions to the engine store: all, or none if one of the names is taken.
+	indexers atomic.Pointer[Indexers] // copied on write
+	// addIndexes adds index functions to the engine store, or none of them if a name is taken.
 	addIndexes func(map[string]store.IndexFunc[any]) error
 }
 
-// newShelf makes a shelf with a store of its own.
-func newShelf(indexers Indexers) *shelf {
+// newIndexedStore returns an indexedStore with an engine store of its own.
+func newIndexedStore(indexers Indexers) *indexedStore {
 	indexers = usable(indexers)
 	var writing sync.Mutex
-	var failed []error // what index functions said; reported when writing is released
+	var failed []error // errors of index functions; reported after the lock is released
 	w, err := store.New(store.Options[any]{Indexes: engineIndexes(indexers, false),
 		OnError: func(key object.Key, index string, err error) { failed = append(failed, indexError(key, index, err)) }})
 	if err != nil {
-		// usable has left out whatever New refuses.
-		panic(fmt.Errorf("making a store: %w", err))
+		panic(fmt.Errorf("making a store: %w", err)) // usable has removed what New refuses
 	}
-	s := &shelf{read: w.Reader()}
+	s := &indexedStore{read: w.Reader()}
 	s.indexers.Store(&indexers)
 	s.write = func(f func(w *store.Writer[any])) {
 		writing.Lock()
@@ -59,7 +57,7 @@ func newShelf(indexers Indexers) *shelf {
 			errs := failed
 			failed = nil
 			writing.Unlock()
-			for _, err := range errs { // without the lock: what is called may read the store
+			for _, err := range errs { // without the lock: an error handler may read the store
 				utilruntime.HandleError(err)
 			}
 		}()
@@ -72,13 +70,13 @@ func newShelf(indexers Indexers) *shelf {
 	return s
 }
 
-// usable copies index functions and leaves out those that cannot be called. The
-// constructors of client-go's API have no error to return, so it is logged.
+// usable copies index functions without those that have no name or are nil. The
+// constructors of client-go's API return no error, so they are logged.
 func usable(indexers Indexers) Indexers {
 	out := make(Indexers, len(indexers))
 	for name, f := range indexers {
 		if name == "" || f == nil {
-			utilruntime.HandleError(fmt.Errorf("index %q has no name or no function and is left out; give both", name))
+			utilruntime.HandleError(fmt.Errorf("index %q is ignored: it needs a name and a function", name))
 			continue
 		}
 		out[name] = f
@@ -86,30 +84,29 @@ func usable(indexers Indexers) Indexers {
 	return out
 }
 
-// engineIndexes gives the engine's form of index functions. Where the objects are named by their
-// metadata, client-go's own index by namespace, which nearly every informer has, is taken
-// from the keys.
-func engineIndexes(indexers Indexers, named bool) map[string]store.IndexFunc[any] {
+// engineIndexes converts index functions. If all keys come from the objects' metadata,
+// client-go's index by namespace, which nearly every informer has, is derived from the keys.
+func engineIndexes(indexers Indexers, metaKeys bool) map[string]store.IndexFunc[any] {
 	out := make(map[string]store.IndexFunc[any], len(indexers))
 	for name, f := range indexers {
 		out[name] = store.IndexFunc[any](f)
-		if named && (sameFunc(f, clientgo.MetaNamespaceIndexFunc) || sameFunc(f, MetaNamespaceIndexFunc)) {
+		if metaKeys && (sameFunc(f, clientgo.MetaNamespaceIndexFunc) || sameFunc(f, MetaNamespaceIndexFunc)) {
 			out[name] = store.ByNamespace[any]()
 		}
 	}
 	return out
 }
 
-// sameFunc reports whether f is a function that is declared somewhere.
+// sameFunc reports whether f is the declared function.
 func sameFunc(f, declared IndexFunc) bool {
 	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(declared).Pointer()
 }
 
 func indexError(key object.Key, index string, err error) error {
-	return fmt.Errorf("indexing %q by %q: %w; the object is stored but not found by this index", key, index, err)
+	return fmt.Errorf("indexing %q by %q: %w; the object is stored but missing from this index", key, index, err)
 }
 
-// versionOf is the resource version of an object that has one.
+// versionOf returns the resource version of an object with metadata.
 func versionOf(obj any) (string, bool) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -118,7 +115,7 @@ func versionOf(obj any) (string, bool) {
 	return m.GetResourceVersion(), true
 }
 
-func (s *shelf) item(key string, obj any) object.Item[any] {
+func (s *indexedStore) item(key string, obj any) object.Item[any] {
 	it := object.Item[any]{Key: object.Key(key), Value: obj}
 	if s.sizes {
 		it.Size = sizeOf(obj)
@@ -126,13 +123,13 @@ func (s *shelf) item(key string, obj any) object.Item[any] {
 	return it
 }
 
-// reached notes the version of the last write.
-func (s *shelf) reached(rv string) {
+// reached records the version of the last write.
+func (s *indexedStore) reached(rv string) {
 	s.version.Store(&rv)
 	gaugeVersion(s.metric, rv)
 }
 
-func (s *shelf) put(key string, obj any) {
+func (s *indexedStore) put(key string, obj any) {
 	s.write(func(w *store.Writer[any]) {
 		w.Begin()
 		w.Put(s.item(key, obj))
@@ -143,9 +140,9 @@ func (s *shelf) put(key string, obj any) {
 	})
 }
 
-// drop removes a key. last, if it is not nil, is the object as it was deleted, and
-// its version counts.
-func (s *shelf) drop(key string, last any) {
+// drop removes a key. last, if it is not nil, is the last state of the object, whose
+// version is recorded.
+func (s *indexedStore) drop(key string, last any) {
 	s.write(func(w *store.Writer[any]) {
 		w.Begin()
 		w.Delete(object.Key(key), "")
@@ -159,17 +156,17 @@ func (s *shelf) drop(key string, last any) {
 	})
 }
 
-// keyed is an object with its key.
-type keyed struct {
+// keyedObject is an object with its key.
+type keyedObject struct {
 	key string
 	obj any
 }
 
-// replace makes items all there is; of two with one key the later counts.
-func (s *shelf) replace(items []keyed, rv string) {
+// replace replaces all objects by items. Of two items with the same key the later is stored.
+func (s *indexedStore) replace(items []keyedObject, rv string) {
 	s.write(func(w *store.Writer[any]) {
 		if w.ListOpen() {
-			s.replaceBeside(w, items)
+			s.replaceDuringList(w, items)
 			s.reached(rv)
 			return
 		}
@@ -182,21 +179,21 @@ func (s *shelf) replace(items []keyed, rv string) {
 	})
 }
 
-// replaceBeside is replace while the informer's own list is on its way: as a batch, because there is one list at a
-// time.
-func (s *shelf) replaceBeside(w *store.Writer[any], items []keyed) {
+// replaceDuringList is replace while the informer's own list is in progress. It uses a batch, because the writer
+// supports one list at a time.
+func (s *indexedStore) replaceDuringList(w *store.Writer[any], items []keyedObject) {
 	keep := make(map[object.Key]bool, len(items))
 	for _, it := range items {
 		keep[object.Key(it.key)] = true
 	}
-	var gone []object.Key
+	var deleted []object.Key
 	for key := range w.Reader().Snapshot().All() {
 		if !keep[key] {
-			gone = append(gone, key)
+			deleted = append(deleted, key)
 		}
 	}
 	w.Begin()
-	for _, key := range gone {
+	for _, key := range deleted {
 		w.Delete(key, "")
 	}
 	for _, it := range items {
@@ -205,8 +202,8 @@ func (s *shelf) replaceBeside(w *store.Writer[any], items []keyed) {
 	w.Commit()
 }
 
-// transact applies several writes as one: no reader sees some of them only.
-func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
+// transact applies several writes atomically.
+func (s *indexedStore) transact(writes []ThreadSafeStoreTransaction) {
 	if len(writes) == 0 {
 		return
 	}
@@ -230,7 +227,7 @@ func (s *shelf) transact(writes []ThreadSafeStoreTransaction) {
 	})
 }
 
-// fetch lets the store look for what is about to change.
+// fetch makes the store prefetch the entries that are about to change.
 func fetch(w *store.Writer[any], writes []ThreadSafeStoreTransaction) {
 	var keys [store.Together]object.Key
 	for i := range writes {
@@ -239,27 +236,27 @@ func fetch(w *store.Writer[any], writes []ThreadSafeStoreTransaction) {
 	w.Fetch(keys[:len(writes)])
 }
 
-// GetIndexers gives the index functions by name.
-func (s *shelf) GetIndexers() Indexers {
+// GetIndexers returns the index functions by name.
+func (s *indexedStore) GetIndexers() Indexers {
 	return maps.Clone(*s.indexers.Load())
 }
 
-// AddIndexers adds index functions, all or none; what is stored is indexed before
-// it returns.
-func (s *shelf) AddIndexers(add Indexers) error {
+// AddIndexers adds index functions, all or none. Stored objects are indexed before it
+// returns.
+func (s *indexedStore) AddIndexers(add Indexers) error {
 	have := *s.indexers.Load()
 	for _, name := range slices.Sorted(maps.Keys(add)) {
 		if _, exists := have[name]; exists {
-			return fmt.Errorf("indexer conflict: there is an index %q already; choose another name", name)
+			return fmt.Errorf("indexer conflict: index %q already exists; choose another name", name)
 		}
 		if add[name] == nil {
 			return fmt.Errorf("adding index %q: its function is nil", name)
 		}
 	}
-	if err := s.addIndexes(engineIndexes(add, s.named)); err != nil {
+	if err := s.addIndexes(engineIndexes(add, s.metaKeys)); err != nil {
 		return err
 	}
-	for { // no lock: adding waits for the writer, and what the writer reports may ask for the indexes
+	for { // without a lock: adding waits for the writer, and functions that the writer calls may read the indexes
 		have := s.indexers.Load()
 		all := maps.Clone(*have)
 		maps.Copy(all, add)
