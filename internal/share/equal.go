@@ -1,6 +1,9 @@
 package share
 
 import (
+	"encoding/binary"
+	"maps"
+	"math"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -8,26 +11,25 @@ import (
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 
-// Equal reports whether a and b are the same to the last bit: nil and empty slices and
-// maps differ, a NaN equals itself, the dynamic types in interfaces are the same,
-// and unexported fields count. Functions, channels, locks and what else counts by
-// identity must be the same one. The capacity of slices does not count.
+// Equal reports whether a and b are the same to the last bit: nil and empty slices and maps differ, a NaN equals
+// itself, the dynamic types in interfaces are the same, and unexported fields count. Functions, channels, locks and
+// other values that are compared by address must be the same one. The capacity of slices does not count.
 func Equal(a, b any) bool {
 	w := walkers.Get().(*walker)
-	equal := w.equalInterface(&anyOp, unsafe.Pointer(&a), unsafe.Pointer(&b))
+	equal := w.equalAny(a, b)
 	if w.over {
-		equal = reflect.DeepEqual(a, b) // it minds circles
+		equal = reflect.DeepEqual(a, b) // it handles cycles
 	}
 	w.reset()
 	walkers.Put(w)
 	return equal
 }
 
-// Hash returns a hash of all of obj: objects that are Equal have the same one within a
-// process. Objects whose pointers run in circles all have the hash 0.
+// Hash returns a hash of all of obj. Objects that are Equal have the same hash within a process. Objects with cycles
+// all have the hash 0.
 func Hash(obj any) uint64 {
 	w := walkers.Get().(*walker)
-	h := w.hashInterface(&anyOp, unsafe.Pointer(&obj))
+	h := w.hashAny(obj)
 	if w.over {
 		h = 0
 	}
@@ -41,9 +43,9 @@ func equalRaw(a, b unsafe.Pointer, n uintptr) bool {
 	case 1:
 		return *(*uint8)(a) == *(*uint8)(b)
 	case 4:
-		return *(*uint32)(a) == *(*uint32)(b)
+		return binary.NativeEndian.Uint32((*[4]byte)(a)[:]) == binary.NativeEndian.Uint32((*[4]byte)(b)[:])
 	case 8:
-		return *(*uint64)(a) == *(*uint64)(b)
+		return binary.NativeEndian.Uint64((*[8]byte)(a)[:]) == binary.NativeEndian.Uint64((*[8]byte)(b)[:])
 	}
 	return textOf(a, int(n)) == textOf(b, int(n))
 }
@@ -62,21 +64,21 @@ func (w *walker) equalMem(p *plan, a, b unsafe.Pointer) bool {
 				return false
 			}
 		case opPointer:
-			to, too := *(*unsafe.Pointer)(x), *(*unsafe.Pointer)(y)
-			if to != too && (to == nil || too == nil || !w.equalBlock(o.elem, to, too, 1)) {
+			p, q := *(*unsafe.Pointer)(x), *(*unsafe.Pointer)(y)
+			if p != q && (p == nil || q == nil || !w.equalBlock(o.elem, p, q, 1)) {
 				return false
 			}
 		case opSlice:
-			s, t := (*slice)(x), (*slice)(y)
-			if s.len != t.len || (s.data == nil) != (t.data == nil) || !w.equalBlock(o.elem, s.data, t.data, s.len) {
+			s, t := *sliceAt(x), *sliceAt(y)
+			if len(s) != len(t) || (s == nil) != (t == nil) || !w.equalBlock(o.elem, dataOf(s), dataOf(t), len(s)) {
 				return false
 			}
 		case opMap:
-			if !w.equalMap(o.elem, x, y) {
+			if !w.equalMap(o.elem, o.elem.mapAt(x), o.elem.mapAt(y)) {
 				return false
 			}
-		case opEface, opIface:
-			if !w.equalInterface(o, x, y) {
+		case opAny, opInterface:
+			if !w.equalAny(o.load(x), o.load(y)) {
 				return false
 			}
 		case opArray:
@@ -90,7 +92,7 @@ func (w *walker) equalMem(p *plan, a, b unsafe.Pointer) bool {
 	return true
 }
 
-// equalBlock compares n values of plan p in a row.
+// equalBlock compares n consecutive values of plan p.
 func (w *walker) equalBlock(p *plan, a, b unsafe.Pointer, n int) bool {
 	if a == b || p.size == 0 || n == 0 {
 		return true
@@ -110,35 +112,64 @@ func (w *walker) equalBlock(p *plan, a, b unsafe.Pointer, n int) bool {
 	return equal
 }
 
-func (w *walker) equalInterface(o *op, a, b unsafe.Pointer) bool {
-	x, y := (*eface)(a), (*eface)(b)
-	if x.typ != y.typ {
+// equalAny compares the dynamic types and the values of two interfaces.
+func (w *walker) equalAny(x, y any) bool {
+	switch a := x.(type) {
+	case nil:
+		return y == nil
+	case string:
+		b, ok := y.(string)
+		return ok && a == b
+	case bool:
+		b, ok := y.(bool)
+		return ok && a == b
+	case int64:
+		b, ok := y.(int64)
+		return ok && a == b
+	case float64:
+		b, ok := y.(float64)
+		return ok && math.Float64bits(a) == math.Float64bits(b)
+	case map[string]any:
+		b, ok := y.(map[string]any)
+		return ok && w.equalMap(mapPlan, a, b)
+	case []any:
+		b, ok := y.([]any)
+		return ok && len(a) == len(b) && (a == nil) == (b == nil) && w.equalBlock(anyPlan,
+			unsafe.Pointer(unsafe.SliceData(a)), unsafe.Pointer(unsafe.SliceData(b)), len(a))
+	}
+	t := reflect.TypeOf(x)
+	if t != reflect.TypeOf(y) {
 		return false
 	}
-	if x.typ == nil || x.data == y.data {
-		return true
+	switch p := planOf(t); {
+	case p.isPointer():
+		elem, a := p.pointee(x)
+		_, b := p.pointee(y)
+		if a == nil || b == nil {
+			return isNil(x) == isNil(y)
+		}
+		return w.equalBlock(elem, a, b, 1)
+	case p.isMap():
+		return w.equalMap(p, p.mapIn(x), p.mapIn(y))
+	default:
+		return w.equalBlock(p, copyOf(p, x), copyOf(p, y), 1)
 	}
-	p := dynamic(o, a)
-	if p.direct {
-		return w.equalMem(p, unsafe.Pointer(&x.data), unsafe.Pointer(&y.data))
-	}
-	return !p.pinned && w.equalBlock(p, x.data, y.data, 1)
 }
 
-func (w *walker) equalMap(p *plan, a, b unsafe.Pointer) bool {
-	m, n := *(*unsafe.Pointer)(a), *(*unsafe.Pointer)(b)
-	if m == n {
+// equalMap compares two maps as mapAt returns them.
+func (w *walker) equalMap(p *plan, a, b any) bool {
+	if sameMap(a, b) {
 		return true
 	}
-	if m == nil || n == nil || !w.enter() {
+	if isNil(a) || isNil(b) || !w.enter() {
 		return false
 	}
 	equal := false
 	switch p.form {
 	case mapStrings:
-		equal = equalStrings(*(*map[string]string)(a), *(*map[string]string)(b))
+		equal = maps.Equal(a.(map[string]string), b.(map[string]string))
 	case mapStringAny:
-		equal = w.equalStringAny(*(*map[string]any)(a), *(*map[string]any)(b))
+		equal = w.equalStringAny(a.(map[string]any), b.(map[string]any))
 	default:
 		equal = w.equalRows(p, a, b)
 	}
@@ -146,43 +177,23 @@ func (w *walker) equalMap(p *plan, a, b unsafe.Pointer) bool {
 	return equal
 }
 
-func equalStrings(a, b map[string]string) bool {
+func (w *walker) equalStringAny(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for k, v := range a {
-		if other, ok := b[k]; !ok || other != v {
+		if other, ok := b[k]; !ok || !w.equalAny(v, other) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *walker) equalStringAny(a, b map[string]any) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	// Interfaces on the stack would escape into reflection, one by one.
-	at := len(w.compared)
-	equal := true
-	for k, v := range a {
-		other, ok := b[k]
-		w.compared = append(w.compared[:at], v, other)
-		if !ok || !w.equalInterface(&anyOp, unsafe.Pointer(&w.compared[at]), unsafe.Pointer(&w.compared[at+1])) {
-			equal = false
-			break
-		}
-	}
-	clear(w.compared[at:])
-	w.compared = w.compared[:at]
-	return equal
-}
-
-// equalRows compares maps of any form. Reflection has no way to look a key up that does
-// not allocate, so small maps are laid out and searched.
-func (w *walker) equalRows(p *plan, a, b unsafe.Pointer) bool {
-	other := reflect.NewAt(p.typ, b).Elem()
-	if reflect.NewAt(p.typ, a).Elem().Len() != other.Len() {
+// equalRows compares maps of any form. Looking up a key by reflection allocates, so the entries of small maps are
+// copied and searched.
+func (w *walker) equalRows(p *plan, a, b any) bool {
+	other := reflect.ValueOf(b)
+	if reflect.ValueOf(a).Len() != other.Len() {
 		return false
 	}
 	r := w.collect(p, a)
@@ -212,7 +223,7 @@ func (w *walker) equalRows(p *plan, a, b unsafe.Pointer) bool {
 	return equal
 }
 
-// find returns the place of a key, or -1.
+// find returns the row of a key, or -1.
 func (r *rows) find(key unsafe.Pointer, w *walker) int {
 	for i := range r.n {
 		if w.equalMem(r.of.key, key, unsafe.Add(r.keyAt, uintptr(i)*r.of.key.size)) {

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"math"
 	"math/bits"
@@ -8,19 +9,18 @@ import (
 	"unsafe"
 )
 
-// Bounds of what is walked. An object beyond them, which no decoder makes, is one
-// whose pointers run in circles or fan out from one another.
+// Bounds of a walk. No decoder produces an object beyond them: such an object has cycles, or pointers to the same
+// few values on every level.
 const (
 	maxDepth = 2000
 	maxNodes = 1 << 20
 )
 
-// A node is the hash of one string, block of memory or map. The nodes of an object lie in the
-// order of a walk, each before those below it, so that a second walk in the same
-// order knows the hash of everything before it looks.
+// A node is the hash of one string, block of memory, map or value in an interface. The nodes of an object are in the
+// order of a walk, each before those below it, so a second walk in the same order has the hash of each part in advance.
 type node struct {
 	hash uint64
-	end  int32 // the node after this one and all below it
+	end  int32 // the node after this one and all nodes below it
 	pair int32 // for maps from strings to interfaces: the first of its entries in walker.pairs
 }
 
@@ -30,12 +30,9 @@ type walker struct {
 	pairs []pair // entries of maps from strings to interfaces
 	spare map[*plan][]*rows
 	iter  reflect.MapIter
-	// Values and maps under comparison, which need an address.
-	compared    []any
-	left, right unsafe.Pointer
-	depth       int
-	steps       int
-	over        bool // a bound was passed: hashes and comparisons mean nothing
+	depth int
+	steps int
+	over  bool // a bound was exceeded: hashes and comparisons are meaningless
 }
 
 type pair struct {
@@ -45,7 +42,7 @@ type pair struct {
 
 var seed = maphash.MakeSeed()
 
-// What stands for a value that has nothing below it.
+// Hashes of values that have no contents.
 const (
 	hashNil   = 0x9ae16a3b2f90404f
 	hashEmpty = 0xc3a5c85c97cb3127
@@ -61,9 +58,9 @@ func hashRaw(at unsafe.Pointer, n uintptr) uint64 {
 	case 1:
 		return uint64(*(*uint8)(at))
 	case 4:
-		return uint64(*(*uint32)(at))
+		return uint64(binary.NativeEndian.Uint32((*[4]byte)(at)[:]))
 	case 8:
-		return *(*uint64)(at)
+		return binary.NativeEndian.Uint64((*[8]byte)(at)[:])
 	}
 	return maphash.Bytes(seed, unsafe.Slice((*byte)(at), n))
 }
@@ -85,7 +82,7 @@ func (w *walker) leaf(hash uint64) {
 	w.nodes = append(w.nodes, node{hash: hash, end: int32(len(w.nodes) + 1)})
 }
 
-// hashMem adds to h the value of plan p at address at.
+// hashMem adds the value of plan p at address at to h.
 func (w *walker) hashMem(p *plan, at unsafe.Pointer, h uint64) uint64 {
 	for i := range p.ops {
 		o := &p.ops[i]
@@ -98,10 +95,8 @@ func (w *walker) hashMem(p *plan, at unsafe.Pointer, h uint64) uint64 {
 				x := maphash.String(seed, s)
 				w.leaf(x)
 				h ^= x
-			} else if len(s) > 0 {
-				h ^= uint64(s[0])
 			} else {
-				h ^= hashEmpty
+				h ^= hashShort(s)
 			}
 		case opPointer:
 			if to := *(*unsafe.Pointer)(slot); to == nil {
@@ -112,21 +107,17 @@ func (w *walker) hashMem(p *plan, at unsafe.Pointer, h uint64) uint64 {
 				h ^= w.hashBlock(o.elem, to, 1)
 			}
 		case opSlice:
-			if s := (*slice)(slot); s.data == nil {
+			if s := *sliceAt(slot); s == nil {
 				h ^= hashNil
-			} else if s.len == 0 || o.elem.size == 0 {
-				h ^= hashEmpty + uint64(s.len)
+			} else if len(s) == 0 || o.elem.size == 0 {
+				h ^= hashEmpty + uint64(len(s))
 			} else {
-				h ^= w.hashBlock(o.elem, s.data, s.len)
+				h ^= w.hashBlock(o.elem, dataOf(s), len(s))
 			}
 		case opMap:
-			if *(*unsafe.Pointer)(slot) == nil {
-				h ^= hashNil
-			} else {
-				h ^= w.hashMap(o.elem, slot)
-			}
-		case opEface, opIface:
-			h ^= w.hashInterface(o, slot)
+			h ^= w.hashMap(o.elem, o.elem.mapAt(slot))
+		case opAny, opInterface:
+			h ^= w.hashAny(o.load(slot))
 		case opArray:
 			for j := range o.size {
 				h = w.hashMem(o.elem, unsafe.Add(slot, j*o.elem.size), h)
@@ -137,7 +128,15 @@ func (w *walker) hashMem(p *plan, at unsafe.Pointer, h uint64) uint64 {
 	return h
 }
 
-// hashBlock makes a node of n values of plan p in a row.
+// hashShort hashes a string that is shorter than minText.
+func hashShort(s string) uint64 {
+	if s == "" {
+		return hashEmpty
+	}
+	return uint64(s[0])
+}
+
+// hashBlock adds a node for n consecutive values of plan p.
 func (w *walker) hashBlock(p *plan, at unsafe.Pointer, n int) uint64 {
 	if p.raw {
 		h := mix(hashRaw(at, uintptr(n)*p.size) ^ p.salt)
@@ -158,29 +157,83 @@ func (w *walker) hashBlock(p *plan, at unsafe.Pointer, n int) uint64 {
 	return h
 }
 
-// hashInterface takes in the dynamic type and the value.
-func (w *walker) hashInterface(o *op, slot unsafe.Pointer) uint64 {
-	e := (*eface)(slot)
-	if e.typ == nil {
+// hashAny hashes the dynamic type and the value of an interface.
+func (w *walker) hashAny(x any) uint64 {
+	switch v := x.(type) {
+	case nil:
 		return hashNil
-	}
-	p := dynamic(o, slot)
-	switch {
-	case p.direct:
-		return w.hashMem(p, unsafe.Pointer(&e.data), p.salt)
-	case p.pinned:
-		return p.salt ^ uint64(uintptr(e.data))
-	case p.small(e.data):
-		return w.hashMem(p, e.data, p.salt)
-	case p.kind == reflect.String:
-		h := mix(p.salt ^ maphash.String(seed, *(*string)(e.data)))
+	case string:
+		if len(v) < minText {
+			return mix(stringPlan.salt ^ hashShort(v))
+		}
+		h := mix(stringPlan.salt ^ maphash.String(seed, v))
 		w.leaf(h)
 		return h
+	case bool:
+		if v {
+			return mix(boolPlan.salt)
+		}
+		return boolPlan.salt
+	case int64:
+		return mix(int64Plan.salt ^ uint64(v))
+	case float64:
+		return mix(float64Plan.salt ^ math.Float64bits(v))
+	case map[string]any:
+		return mapPlan.salt ^ w.hashMap(mapPlan, v)
+	case []any:
+		return w.hashAnySlice(v)
 	}
-	return w.hashBlock(p, e.data, 1)
+	switch p := planOf(reflect.TypeOf(x)); {
+	case p.isPointer():
+		if elem, to := p.pointee(x); to != nil {
+			return mix(p.salt ^ w.hashBlock(elem, to, 1))
+		} else if isNil(x) {
+			return p.salt ^ hashNil
+		}
+		return p.salt ^ hashEmpty
+	case p.isMap():
+		return p.salt ^ w.hashMap(p, p.mapIn(x))
+	case p.small():
+		return w.hashMem(p, copyOf(p, x), p.salt)
+	default:
+		return w.hashCopy(p, x)
+	}
 }
 
-func (w *walker) hashMap(p *plan, slot unsafe.Pointer) uint64 {
+// hashAnySlice adds a node for the interface and one for the elements, if there are any.
+func (w *walker) hashAnySlice(v []any) uint64 {
+	switch {
+	case v == nil:
+		return anySlicePlan.salt ^ hashNil
+	case len(v) == 0:
+		return anySlicePlan.salt ^ hashEmpty
+	}
+	i := len(w.nodes)
+	w.nodes = append(w.nodes, node{})
+	h := mix(anySlicePlan.salt ^ w.hashBlock(anyPlan, unsafe.Pointer(unsafe.SliceData(v)), len(v)))
+	w.nodes[i] = node{hash: h, end: int32(len(w.nodes))}
+	return h
+}
+
+// hashCopy adds one node for a value in an interface, without nodes for its parts: see shareCopy.
+func (w *walker) hashCopy(p *plan, x any) uint64 {
+	if !w.enter() {
+		return 0
+	}
+	i := len(w.nodes)
+	w.nodes = append(w.nodes, node{})
+	h := w.hashMem(p, copyOf(p, x), p.salt)
+	w.nodes = w.nodes[:i+1]
+	w.nodes[i] = node{hash: h, end: int32(i + 1)}
+	w.depth--
+	return h
+}
+
+// hashMap hashes a map as mapAt returns it. It adds a node unless the map is nil.
+func (w *walker) hashMap(p *plan, m any) uint64 {
+	if isNil(m) {
+		return hashNil
+	}
 	if !w.enter() {
 		return 0
 	}
@@ -191,20 +244,20 @@ func (w *walker) hashMap(p *plan, slot unsafe.Pointer) uint64 {
 	at := 0
 	switch p.form {
 	case mapStrings:
-		for k, v := range *(*map[string]string)(slot) {
+		for k, v := range m.(map[string]string) {
 			h += mix(maphash.String(seed, k) ^ bits.RotateLeft64(maphash.String(seed, v), 32))
 		}
 	case mapStringAny:
 		at = len(w.pairs)
-		for k, v := range *(*map[string]any)(slot) {
+		for k, v := range m.(map[string]any) {
 			w.pairs = append(w.pairs, pair{k, v})
 		}
-		for j := at; j < at+len(*(*map[string]any)(slot)); j++ {
+		for j := at; j < at+len(m.(map[string]any)); j++ {
 			x := maphash.String(seed, w.pairs[j].key)
-			h += mix(x ^ bits.RotateLeft64(w.hashInterface(&anyOp, unsafe.Pointer(&w.pairs[j].val)), 32))
+			h += mix(x ^ bits.RotateLeft64(w.hashAny(w.pairs[j].val), 32))
 		}
 	default:
-		r := w.collect(p, slot)
+		r := w.collect(p, m)
 		for j := range r.n {
 			x := w.hashMem(p.key, unsafe.Add(r.keyAt, uintptr(j)*p.key.size), p.salt)
 			h += w.hashMem(p.val, unsafe.Add(r.valAt, uintptr(j)*p.val.size), x)
@@ -212,7 +265,7 @@ func (w *walker) hashMap(p *plan, slot unsafe.Pointer) uint64 {
 		w.giveBack(r)
 	}
 	if p.form != mapStringAny {
-		// What is below comes by in another order the next time: see shareRows.
+		// The next walk meets the entries in another order: see shareRows.
 		w.nodes = w.nodes[:i+1]
 	}
 	h = mix(h ^ p.salt)
@@ -221,9 +274,9 @@ func (w *walker) hashMap(p *plan, slot unsafe.Pointer) uint64 {
 	return h
 }
 
-// reset forgets the walk and whatever it held on to.
+// reset drops the results of a walk and all references to the object.
 func (w *walker) reset() {
-	const keep = 1 << 14 // beyond that, one huge object would cost memory for ever
+	const keep = 1 << 14 // one huge object must not cost memory for ever
 	w.nodes = w.nodes[:0]
 	clear(w.pairs)
 	w.pairs = w.pairs[:0]
@@ -234,7 +287,7 @@ func (w *walker) reset() {
 }
 
 func (w *walker) bytes() int {
-	n := cap(w.nodes)*int(unsafe.Sizeof(node{})) + cap(w.pairs)*int(unsafe.Sizeof(pair{})) + cap(w.compared)*int(unsafe.Sizeof(any(nil)))
+	n := cap(w.nodes)*int(unsafe.Sizeof(node{})) + cap(w.pairs)*int(unsafe.Sizeof(pair{}))
 	for p, spare := range w.spare {
 		for _, r := range spare {
 			n += r.keys.Len() * int(p.key.size+p.val.size)

@@ -2,20 +2,22 @@ package share
 
 import "unsafe"
 
-// An entry is a part that stored objects have in common: a string, a block of n values,
-// or a map.
+// An entry is a part that stored objects have in common: a string, a block of n values, or a value.
 type entry struct {
-	at   unsafe.Pointer // the part that objects point at; it is never read here
-	own  unsafe.Pointer // an equal one that nobody else has, to compare with; for strings, which cannot change, the same
+	at   unsafe.Pointer // what objects refer to; the table never reads it
+	own  unsafe.Pointer // an equal part of the table's own, to compare with; for strings, which cannot change, the same
 	plan *plan          // text for strings; nil while the entry is free
 	uses Uses           // of the entries below it
-	n    uint32         // values in a row; 0 for maps
+	n    uint32         // consecutive values; 0 if at and own are the addresses of an any that holds the value
 	hash uint32
-	refs uint32 // uses by stored objects and by other entries; the next free entry while it is free
+	refs uint32 // uses by stored objects and by other entries; while the entry is free, the next free entry
 }
 
-// index finds entries by what they contain. It is an open hash table without
-// gravestones; entries are known by their number, from 1, which stays as long as the entry does.
+// value returns the value that objects refer to.
+func (e *entry) value() any { return *(*any)(e.at) }
+
+// index finds entries by their contents. It is a hash table with linear probing. Entries are known by their number,
+// from 1, which does not change.
 type index struct {
 	entries []entry
 	free    uint32
@@ -27,8 +29,8 @@ const minIndex = 64
 
 func fold(hash uint64) uint32 { return uint32(hash ^ hash>>32) }
 
-// find returns the entry with these contents, or 0.
-func (x *index) find(w *walker, hash uint64, p *plan, at unsafe.Pointer, n int) uint32 {
+// find returns the entry with the contents of a part, or 0.
+func (x *index) find(w *walker, hash uint64, of part) uint32 {
 	if x.used == 0 {
 		return 0
 	}
@@ -42,23 +44,21 @@ func (x *index) find(w *walker, hash uint64, p *plan, at unsafe.Pointer, n int) 
 			continue
 		}
 		e := &x.entries[uint32(cell)]
-		if e.plan != p || int(e.n) != n {
-			continue
+		if e.plan == of.plan && int(e.n) == of.n && w.equalPart(e.own, of) {
+			return uint32(cell)
 		}
-		if p.raw {
-			if size := n * int(p.size); textOf(e.own, size) == textOf(at, size) {
-				return uint32(cell)
-			}
-		} else if n > 0 {
-			if w.equalBlock(p, e.own, at, n) {
-				return uint32(cell)
-			}
-		} else {
-			w.left, w.right = e.own, at
-			if w.equalMap(p, unsafe.Pointer(&w.left), unsafe.Pointer(&w.right)) {
-				return uint32(cell)
-			}
-		}
+	}
+}
+
+// equalPart reports whether an entry that is compared by own has the contents of a part of the same plan and length.
+func (w *walker) equalPart(own unsafe.Pointer, of part) bool {
+	switch {
+	case of.n > 0:
+		return w.equalBlock(of.plan, own, of.at, of.n)
+	case of.plan.isMap():
+		return w.equalMap(of.plan, *(*any)(own), of.value)
+	default:
+		return w.equalAny(*(*any)(own), of.value)
 	}
 }
 
@@ -72,7 +72,7 @@ func (x *index) add(hash uint64, p *plan, at, own unsafe.Pointer, n int, uses Us
 		x.free = x.entries[id].refs
 	} else {
 		if len(x.entries) == 0 {
-			x.entries = make([]entry, 1, minIndex) // there is no entry 0
+			x.entries = make([]entry, 1, minIndex) // number 0 is not used
 		}
 		id = uint32(len(x.entries))
 		x.entries = append(x.entries, entry{})
@@ -93,7 +93,7 @@ func (x *index) link(id uint32) {
 	x.byHash[i] = uint64(e.hash)<<32 | uint64(id)
 }
 
-// remove takes an entry out. Cells behind it that its place kept from their own move up.
+// remove removes an entry and moves the cells behind it that it had displaced.
 func (x *index) remove(id uint32) {
 	e := &x.entries[id]
 	mask := uint32(len(x.byHash) - 1)
@@ -112,7 +112,7 @@ func (x *index) remove(id uint32) {
 	x.used--
 }
 
-// shrink gives memory back when little is left.
+// shrink frees memory when few entries are left.
 func (x *index) shrink() {
 	if x.used == 0 {
 		*x = index{}
@@ -121,8 +121,8 @@ func (x *index) shrink() {
 	}
 }
 
-// rebuild makes room for a number of cells, a power of two. Free entries at the end are given
-// back; those between others are used again.
+// rebuild makes a hash table with a number of cells, a power of two. Free entries at the end are dropped; those between
+// others are reused.
 func (x *index) rebuild(cells int) {
 	n := len(x.entries)
 	for n > 1 && x.entries[n-1].plan == nil {

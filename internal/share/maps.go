@@ -6,42 +6,39 @@ import (
 	"unsafe"
 )
 
-// shareMap returns what stands in place of the map at slot: the table's if it has an
-// equal one, else a map whose keys and values are the table's where it has them.
-func (t *Table) shareMap(p *plan, slot unsafe.Pointer) unsafe.Pointer {
-	m := *(*unsafe.Pointer)(slot)
+// shareMap returns a map that equals one from mapAt, which is not nil: the table's if it has an equal one, else a map
+// whose keys and values are the table's where it has equal ones.
+func (t *Table) shareMap(p *plan, m any) any {
 	node := t.nodes[t.next]
-	if part := t.use(node.hash, p, m, 0); part != nil {
+	if id := t.use(node.hash, part{plan: p, value: m}); id != 0 {
 		t.next = node.end
-		return part
+		return t.entries[id].value()
 	}
 	t.next++
 	enters, first := t.enters(node.hash), len(t.uses)
-	var mine unsafe.Pointer
+	var ours any
 	if enters {
-		mine = t.ownMap(p, slot) // as in shareBlock
+		ours = t.ownMap(p, m) // as in shareBlock
 	}
 	t.inEntry = t.inEntry || enters
 	switch p.form {
 	case mapStrings:
-		to := t.shareStrings(*(*map[string]string)(slot), enters)
-		m = *(*unsafe.Pointer)(unsafe.Pointer(&to))
+		m = t.shareStrings(m.(map[string]string), enters)
 	case mapStringAny:
-		to := t.shareStringAny(*(*map[string]any)(slot), int(node.pair), enters)
-		m = *(*unsafe.Pointer)(unsafe.Pointer(&to))
+		m = t.shareStringAny(m.(map[string]any), int(node.pair), enters)
 	default:
-		m = t.shareRows(p, slot, enters)
+		m = t.shareRows(p, m, enters)
 		t.next = node.end
 	}
 	if enters {
 		t.inEntry = false
-		t.addPart(node.hash, p, m, mine, 0, first)
+		t.addValue(node.hash, p, m, ours, first)
 	}
 	return m
 }
 
-// Storing under a key that is there takes over the key's string and moves nothing, so
-// maps that may be written to are changed while they are walked.
+// shareStrings returns a map with the table's strings, which is a copy if fresh is set or m may not be written to.
+// Storing under an existing key replaces the key's string and moves nothing, so m is changed while it is walked.
 func (t *Table) shareStrings(m map[string]string, fresh bool) map[string]string {
 	to, own := m, t.owned
 	if fresh {
@@ -60,38 +57,37 @@ func (t *Table) shareStrings(m map[string]string, fresh bool) map[string]string 
 	return to
 }
 
+// shareStringAny is shareStrings for maps of interfaces. Their entries are in t.pairs from first on.
 func (t *Table) shareStringAny(m map[string]any, first int, fresh bool) map[string]any {
 	to, own := m, t.owned
 	if fresh {
 		to, own = maps.Clone(m), true
 	}
 	for i := range len(m) {
-		e := &t.pairs[first+i]
-		f := frame{p: anyPlan, at: unsafe.Pointer(&e.val), n: 1, own: true}
-		t.shareMem(&f, anyPlan.nodes, 0)
+		e := t.pairs[first+i]
+		val, changed := t.shareAny(e.val)
 		key := t.shareString(e.key)
-		if sameText(e.key, key) && !f.diff {
+		if sameText(e.key, key) && !changed {
 			continue
 		}
 		if !own {
 			to, own = maps.Clone(m), true
 		}
-		to[key] = e.val
+		to[key] = val
 	}
 	return to
 }
 
-// shareRows is for maps of any other form. Their entries are laid out and hashed again: the first walk
-// saw them in another order, and they hold little below them. That is done for maps
-// only that the table does not have.
-func (t *Table) shareRows(p *plan, slot unsafe.Pointer, fresh bool) unsafe.Pointer {
-	m := reflect.NewAt(p.typ, slot).Elem()
-	r := t.collect(p, slot)
+// shareRows is for maps of any other form. Their entries are copied and hashed once more, because the first walk met
+// them in another order. That is done only for maps that the table does not have.
+func (t *Table) shareRows(p *plan, from any, fresh bool) any {
+	m := reflect.ValueOf(from)
+	r := t.collect(p, from)
 	f := frame{p: p.val, at: r.valAt, n: r.n, own: true}
 	copied := fresh
 	first := len(t.nodes)
 	for i := range r.n {
-		f.diff = false
+		f.changed = false
 		t.hashMem(p.val, unsafe.Add(r.valAt, uintptr(i)*p.val.size), 0)
 		t.next = int32(first)
 		t.shareMem(&f, p.val.nodes, uintptr(i)*p.val.size)
@@ -99,12 +95,12 @@ func (t *Table) shareRows(p *plan, slot unsafe.Pointer, fresh bool) unsafe.Point
 		if p.key.kind == reflect.String {
 			k := (*string)(unsafe.Add(r.keyAt, uintptr(i)*p.key.size))
 			if key := t.shareString(*k); !sameText(*k, key) {
-				*k, f.diff = key, true
+				*k, f.changed = key, true
 			}
 		}
-		if f.diff && t.owned && !fresh {
+		if f.changed && t.owned && !fresh {
 			m.SetMapIndex(r.keys.Index(i), r.vals.Index(i))
-		} else if f.diff {
+		} else if f.changed {
 			copied = true
 		}
 	}
@@ -115,5 +111,5 @@ func (t *Table) shareRows(p *plan, slot unsafe.Pointer, fresh bool) unsafe.Point
 		}
 	}
 	t.giveBack(r)
-	return m.UnsafePointer()
+	return m.Interface()
 }

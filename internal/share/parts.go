@@ -7,14 +7,23 @@ import (
 	"unsafe"
 )
 
-// A frame is a block of memory in which parts are exchanged for the table's. It is copied
-// before the first change unless it may be written to.
+// A part is what an entry can stand for: n consecutive values of a plan at an address or, if n is 0, a value: a map as
+// mapAt returns it, or what an interface holds.
+type part struct {
+	plan  *plan
+	at    unsafe.Pointer
+	n     int
+	value any
+}
+
+// A frame is a block of memory in which parts are replaced by the table's. It is copied before the first change
+// unless it may be written to.
 type frame struct {
-	p    *plan
-	at   unsafe.Pointer
-	n    int
-	own  bool
-	diff bool // something was exchanged
+	p       *plan
+	at      unsafe.Pointer
+	n       int
+	own     bool // it may be written to
+	changed bool
 }
 
 // slot returns the address at which a change may be written.
@@ -22,12 +31,12 @@ func (t *Table) slot(f *frame, off uintptr) unsafe.Pointer {
 	if !f.own {
 		f.at, f.own = t.clone(f.p, f.at, f.n), true
 	}
-	f.diff = true
+	f.changed = true
 	return unsafe.Add(f.at, off)
 }
 
-// shareMem exchanges the parts that a value in f at offset off refers to. It comes by
-// the same nodes in the same order as hashMem.
+// shareMem replaces the parts that a value in f at offset off refers to. It visits the same nodes in the same order as
+// hashMem.
 func (t *Table) shareMem(f *frame, nodes []op, off uintptr) {
 	for i := range nodes {
 		o := &nodes[i]
@@ -35,29 +44,31 @@ func (t *Table) shareMem(f *frame, nodes []op, off uintptr) {
 		at := unsafe.Add(f.at, off)
 		switch o.kind {
 		case opString:
-			if s := *(*str)(at); s.len >= minText {
+			if s := *(*string)(at); len(s) >= minText {
 				to := t.shareText(s, t.nodes[t.next].hash)
 				t.next++
-				if to != s.data {
-					(*str)(t.slot(f, off)).data = to
+				if !sameText(s, to) {
+					*(*string)(t.slot(f, off)) = to
 				}
 			}
 		case opPointer:
 			if to := *(*unsafe.Pointer)(at); to != nil && o.elem.size > 0 {
-				if part := t.shareBlock(o.elem, to, 1, 1, t.owned); part != to {
-					*(*unsafe.Pointer)(t.slot(f, off)) = part
+				if block := t.shareBlock(o.elem, to, 1, 1, t.owned); block != to {
+					*(*unsafe.Pointer)(t.slot(f, off)) = block
 				}
 			}
 		case opSlice:
 			t.shareSlice(f, o.elem, off)
 		case opMap:
-			if m := *(*unsafe.Pointer)(at); m != nil {
-				if part := t.shareMap(o.elem, at); part != m {
-					*(*unsafe.Pointer)(t.slot(f, off)) = part
+			if m := o.elem.mapAt(at); !isNil(m) {
+				if to := t.shareMap(o.elem, m); !sameMap(to, m) {
+					o.elem.setMap(t.slot(f, off), to)
 				}
 			}
-		case opEface, opIface:
-			t.shareInterface(f, o, off)
+		case opAny, opInterface:
+			if x, changed := t.shareAny(o.load(at)); changed {
+				o.store(t.slot(f, off), x)
+			}
 		case opArray:
 			for j := range o.size {
 				t.shareMem(f, o.elem.nodes, off+j*o.elem.size)
@@ -67,75 +78,52 @@ func (t *Table) shareMem(f *frame, nodes []op, off uintptr) {
 }
 
 func (t *Table) shareSlice(f *frame, elem *plan, off uintptr) {
-	s := *(*slice)(unsafe.Add(f.at, off))
+	s := *sliceAt(unsafe.Add(f.at, off))
 	switch {
-	case s.data == nil:
+	case s == nil:
 		return
-	case s.len == 0 || elem.size == 0:
-		if s.cap > s.len {
-			*(*slice)(t.slot(f, off)) = slice{emptySlice, s.len, s.len}
+	case len(s) == 0 || elem.size == 0:
+		if cap(s) > len(s) {
+			// A slice of the given one would keep all of its memory.
+			reflect.NewAt(elem.slice, t.slot(f, off)).Elem().Set(reflect.MakeSlice(elem.slice, len(s), len(s)))
 		}
 		return
 	}
-	if part := t.shareBlock(elem, s.data, s.len, s.cap, t.owned); part != s.data || s.cap != s.len {
-		*(*slice)(t.slot(f, off)) = slice{part, s.len, s.len}
+	if block := t.shareBlock(elem, dataOf(s), len(s), cap(s), t.owned); block != dataOf(s) || cap(s) != len(s) {
+		*sliceAt(t.slot(f, off)) = blockSlice(block, len(s))
 	}
 }
 
-// shareInterface leaves the type word alone. A box may lie in read-only memory, so it is
-// never written to.
-func (t *Table) shareInterface(f *frame, o *op, off uintptr) {
-	at := unsafe.Add(f.at, off)
-	e := (*eface)(at)
-	if e.typ == nil {
-		return
+// use returns the number of the entry with the contents of a part and counts a use, or 0.
+func (t *Table) use(hash uint64, x part) uint32 {
+	id := t.find(&t.walker, hash, x)
+	if id != 0 {
+		t.entries[id].refs++
+		t.uses = append(t.uses, id)
 	}
-	p := dynamic(o, at)
-	if p.direct {
-		t.shareMem(f, p.nodes, off+unsafe.Offsetof(eface{}.data))
-		return
-	}
-	if p.pinned || p.small(e.data) {
-		return
-	}
-	var part unsafe.Pointer
-	if p.kind == reflect.String {
-		part = t.shareBox(p, e.data)
-	} else {
-		part = t.shareBlock(p, e.data, 1, 1, false)
-	}
-	if part != e.data {
-		(*eface)(t.slot(f, off)).data = part
-	}
+	return id
 }
 
-// use returns the table's part with these contents and counts a use, or nil.
-func (t *Table) use(hash uint64, p *plan, at unsafe.Pointer, n int) unsafe.Pointer {
-	id := t.find(&t.walker, hash, p, at, n)
-	if id == 0 {
-		return nil
-	}
-	e := &t.entries[id]
-	e.refs++
-	t.uses = append(t.uses, id)
-	return e.at
-}
-
-// addPart adds an entry for a part, of which own is a copy, and whose own uses are those since first.
+// addPart adds an entry that objects refer to as at and that is compared by own, which equals it. The entry's own uses
+// are those since first.
 func (t *Table) addPart(hash uint64, p *plan, at, own unsafe.Pointer, n, first int) {
 	below := t.since(first)
 	t.uses = append(t.uses, t.add(hash, p, at, own, n, below))
 }
 
-// enters reports whether a part that the table does not have becomes an entry. Parts
-// below a new entry do not: with few exceptions nothing but that entry uses them,
-// and those that others use come by themselves at the next sighting.
-func (t *Table) enters(hash uint64) bool { return !t.inEntry && t.seen.again(hash) }
+// addValue is addPart for a value.
+func (t *Table) addValue(hash uint64, p *plan, value, own any, first int) {
+	cells := &[2]any{value, own}
+	t.addPart(hash, p, unsafe.Pointer(&cells[0]), unsafe.Pointer(&cells[1]), 0, first)
+}
 
-// A twin is a part that the same object has had before. Two places of one object that are
-// equal, such as the address of a pod, are not worth an entry that nothing else
-// uses. Only parts with nothing below them: uses are counted once for every way
-// that leads to an entry.
+// enters reports whether a part that the table does not have becomes an entry. Parts below a new entry do not: with
+// few exceptions only that entry uses them, and the others become entries when they are seen again.
+func (t *Table) enters(hash uint64) bool { return !t.inEntry && t.seen.seenBefore(hash) }
+
+// A twin is a part that appeared earlier in the same object. Two equal parts of one object, such as the IP address of
+// a pod, are not worth an entry that nothing else uses. Twins have no parts of their own: uses are counted once for
+// every path that leads to an entry.
 type twin struct {
 	hash uint64
 	at   unsafe.Pointer
@@ -143,7 +131,7 @@ type twin struct {
 	n    int
 }
 
-// twin returns the equal part that the object had before, or nil and remembers this one.
+// twin returns the equal part that the object had before, or remembers this one and returns nil.
 func (t *Table) twin(hash uint64, p *plan, at unsafe.Pointer, n int) unsafe.Pointer {
 	if t.inEntry || len(p.nodes) > 0 {
 		return nil
@@ -159,32 +147,34 @@ func (t *Table) twin(hash uint64, p *plan, at unsafe.Pointer, n int) unsafe.Poin
 	return nil
 }
 
-func (t *Table) shareText(s str, hash uint64) unsafe.Pointer {
-	if part := t.use(hash, text, s.data, s.len); part != nil {
-		return part
+// shareText returns an equal string.
+func (t *Table) shareText(s string, hash uint64) string {
+	at := textData(s)
+	if id := t.use(hash, part{plan: text, at: at, n: len(s)}); id != 0 {
+		return textOf(t.entries[id].at, len(s))
 	}
-	if twin := t.twin(hash, text, s.data, s.len); twin != nil {
-		return twin
+	if twin := t.twin(hash, text, at, len(s)); twin != nil {
+		return textOf(twin, len(s))
 	}
 	enters := t.enters(hash)
 	if !enters && !t.inEntry {
-		return s.data
+		return s
 	}
 	// A string may be a piece of a large buffer, which an entry would keep.
-	fresh := unsafe.Pointer(unsafe.StringData(strings.Clone(textOf(s.data, s.len))))
+	s = strings.Clone(s)
 	if enters {
-		t.addPart(hash, text, fresh, fresh, s.len, len(t.uses))
+		t.addPart(hash, text, textData(s), textData(s), len(s), len(t.uses))
 	}
-	return fresh
+	return s
 }
 
-// shareBlock returns what stands in place of n values of plan p at address at. Entries
-// are fresh memory: no object points at an entry that Share did not count.
+// shareBlock returns the address of a block that equals n values of plan p at address at. Entries are new memory: no
+// object refers to an entry unless Share counted it.
 func (t *Table) shareBlock(p *plan, at unsafe.Pointer, n, room int, own bool) unsafe.Pointer {
 	node := t.nodes[t.next]
-	if part := t.use(node.hash, p, at, n); part != nil {
+	if id := t.use(node.hash, part{plan: p, at: at, n: n}); id != 0 {
 		t.next = node.end
-		return part
+		return t.entries[id].at
 	}
 	if twin := t.twin(node.hash, p, at, n); twin != nil {
 		t.next = node.end
@@ -193,9 +183,9 @@ func (t *Table) shareBlock(p *plan, at unsafe.Pointer, n, room int, own bool) un
 	t.next++
 	f := frame{p: p, at: at, n: n, own: own}
 	enters, first := t.enters(node.hash), len(t.uses)
-	var mine unsafe.Pointer
+	var ours unsafe.Pointer
 	if enters {
-		mine = t.own(p, at, n) // before anything below it is one of the table's parts, which are not looked at
+		ours = t.own(p, at, n) // before it refers to any of the table's parts, which are never read
 	}
 	if enters || room > n && slack(p, n, room) {
 		f.at, f.own = t.clone(p, at, n), true
@@ -208,29 +198,9 @@ func (t *Table) shareBlock(p *plan, at unsafe.Pointer, n, room int, own bool) un
 	}
 	if enters {
 		t.inEntry = false
-		t.addPart(node.hash, p, f.at, mine, n, first)
+		t.addPart(node.hash, p, f.at, ours, n, first)
 	}
 	return f.at
-}
-
-// shareBox does the same for a string in an interface. Box and string are one part.
-func (t *Table) shareBox(p *plan, at unsafe.Pointer) unsafe.Pointer {
-	node := t.nodes[t.next]
-	t.next++
-	if part := t.use(node.hash, p, at, 1); part != nil {
-		return part
-	}
-	enters := t.enters(node.hash)
-	if !enters && !t.inEntry {
-		return at
-	}
-	fresh := t.clone(p, at, 1)
-	*(*string)(fresh) = strings.Clone(*(*string)(fresh))
-	if enters {
-		// A box in an interface cannot be written to either.
-		t.addPart(node.hash, p, fresh, fresh, 1, len(t.uses))
-	}
-	return fresh
 }
 
 // shareString is for strings that have no node: those in maps.
@@ -238,9 +208,5 @@ func (t *Table) shareString(s string) string {
 	if len(s) < minText {
 		return s
 	}
-	x := (*str)(unsafe.Pointer(&s))
-	x.data = t.shareText(*x, maphash.String(seed, s))
-	return s
+	return t.shareText(s, maphash.String(seed, s))
 }
-
-func sameText(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }

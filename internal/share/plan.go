@@ -3,7 +3,6 @@ package share
 import (
 	"reflect"
 	"sync"
-	"unsafe"
 )
 
 // An op describes one stretch of a value's memory.
@@ -12,35 +11,33 @@ type op struct {
 	off  uintptr
 	size uintptr      // opRaw: bytes; opArray: elements
 	elem *plan        // opPointer, opSlice, opArray: the element; opMap: the map itself
-	typ  reflect.Type // opIface: the interface
+	typ  reflect.Type // opInterface: the interface type
 }
 
 type opKind uint8
 
 const (
-	opRaw     opKind = iota // compared bit for bit: no pointers, or pointers that count by identity
-	opString                // a string
-	opPointer               // a pointer to one value of elem
-	opSlice                 // a slice of elem
-	opMap                   // a map
-	opEface                 // an interface without methods
-	opIface                 // an interface with methods
-	opArray                 // size values of elem in a row
+	opRaw       opKind = iota // compared bit for bit: no pointers, or pointers that are compared by address
+	opString                  // a string
+	opPointer                 // a pointer to one value of elem
+	opSlice                   // a slice of elem
+	opMap                     // a map
+	opAny                     // an interface without methods
+	opInterface               // an interface with methods
+	opArray                   // size consecutive values of elem
 )
 
-// A plan says how to walk the memory of one type. Structs are flattened, so that a
-// walk is a loop over ops and touches no reflection. Plans of recursive types point
-// at each other. A type has one plan, so plans are compared by address.
+// A plan describes the memory of one type. Structs are flattened, so a walk is a loop over ops and rarely uses
+// reflection. Plans of recursive types refer to each other. A type has one plan, so plans are compared by address.
 type plan struct {
 	typ    reflect.Type
 	kind   reflect.Kind
 	size   uintptr
-	ops    []op // all of the memory but padding
-	nodes  []op // those that lead out of it
+	ops    []op // all memory except padding
+	nodes  []op // the ops that are not opRaw
 	salt   uint64
 	raw    bool         // all of it is one opRaw
-	pinned bool         // must not be copied: counts by identity
-	direct bool         // in an interface the value lies in the data word itself
+	pinned bool         // must not be copied: compared by address
 	slice  reflect.Type // []typ
 
 	// For maps.
@@ -52,11 +49,11 @@ type mapForm uint8
 
 const (
 	mapOther     mapForm = iota // any other key and element, by reflection
-	mapStringAny                // map[string]any, under whatever name
-	mapStrings                  // map[string]string, under whatever name
+	mapStringAny                // map[string]any and named types of it
+	mapStrings                  // map[string]string and named types of it
 )
 
-// text is the plan of what a string points at. All string types share it.
+// text is the plan of the bytes of a string. All string types share it.
 var text = &plan{typ: reflect.TypeFor[byte](), kind: reflect.Uint8, size: 1, raw: true, salt: 0x7465787400000001}
 
 var (
@@ -73,7 +70,7 @@ func planOf(t reflect.Type) *plan {
 	defer compiling.Unlock()
 	c := compiler{}
 	p := c.plan(t)
-	// A plan may only be seen when all that it refers to is complete.
+	// A plan is published only when all plans that it refers to are complete.
 	for typ, built := range c {
 		plans.Store(typ, built)
 	}
@@ -93,13 +90,6 @@ func (c compiler) plan(t reflect.Type) *plan {
 	planCount++
 	p := &plan{typ: t, kind: t.Kind(), size: t.Size(), slice: reflect.SliceOf(t), salt: mix(planCount), pinned: pinned(t)}
 	c[t] = p
-	zero := reflect.Zero(t)
-	if t.Kind() != reflect.Interface {
-		// The runtime decides which types lie in the data word itself. A zero value that does is a nil word;
-		// one that does not is a pointer to something.
-		boxed := zero.Interface()
-		p.direct = (*eface)(unsafe.Pointer(&boxed)).data == nil
-	}
 	if t.Kind() == reflect.Map && !identity(t) {
 		p.key, p.val = c.plan(t.Key()), c.plan(t.Elem())
 		switch {
@@ -119,17 +109,13 @@ func (c compiler) plan(t reflect.Type) *plan {
 	return p
 }
 
-// ops appends what a value of type t at offset off consists of.
+// ops appends the ops of a value of type t at offset off.
 func (c compiler) ops(ops []op, t reflect.Type, off uintptr) []op {
 	if t.Size() == 0 {
 		return ops
 	}
 	if identity(t) {
-		size := t.Size()
-		if t.Kind() == reflect.Slice {
-			size = unsafe.Offsetof(slice{}.cap) // where it lies and how long it is
-		}
-		return appendRaw(ops, off, size)
+		return appendRaw(ops, off, t.Size())
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -142,9 +128,9 @@ func (c compiler) ops(ops []op, t reflect.Type, off uintptr) []op {
 		return append(ops, op{kind: opMap, off: off, elem: c.plan(t)})
 	case reflect.Interface:
 		if t.NumMethod() == 0 {
-			return append(ops, op{kind: opEface, off: off})
+			return append(ops, op{kind: opAny, off: off})
 		}
-		return append(ops, op{kind: opIface, off: off, typ: t})
+		return append(ops, op{kind: opInterface, off: off, typ: t})
 	case reflect.Array:
 		if t.Len() > 4 && !identity(t.Elem()) && !scalar(t.Elem().Kind()) {
 			return append(ops, op{kind: opArray, off: off, size: uintptr(t.Len()), elem: c.plan(t.Elem())})
@@ -167,7 +153,7 @@ func (c compiler) ops(ops []op, t reflect.Type, off uintptr) []op {
 	}
 }
 
-// appendRaw adds plain memory, to the stretch before it if they touch.
+// appendRaw appends an opRaw, or extends the last one if they are adjacent.
 func appendRaw(ops []op, off, size uintptr) []op {
 	if n := len(ops); n > 0 && ops[n-1].kind == opRaw && ops[n-1].off+ops[n-1].size == off {
 		ops[n-1].size += size

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// rows are the entries of one map as two blocks of memory, so that plans can walk
-// them: entries of a map have no addresses.
+// rows are the entries of one map as two blocks of memory, so that plans can walk them: the entries of a map have no
+// addresses.
 type rows struct {
 	of           *plan
 	keys, vals   reflect.Value // slices
@@ -14,9 +14,9 @@ type rows struct {
 	n            int
 }
 
-// collect copies the entries of the map at slot. Whoever is done with them gives them back.
-func (w *walker) collect(p *plan, slot unsafe.Pointer) *rows {
-	m := reflect.NewAt(p.typ, slot).Elem()
+// collect copies the entries of a map from mapAt. The caller calls giveBack when it is done with them.
+func (w *walker) collect(p *plan, from any) *rows {
+	m := reflect.ValueOf(from)
 	r := w.take(p, m.Len())
 	w.iter.Reset(m)
 	for w.iter.Next() {
@@ -28,6 +28,7 @@ func (w *walker) collect(p *plan, slot unsafe.Pointer) *rows {
 	return r
 }
 
+// take returns rows with room for n entries.
 func (w *walker) take(p *plan, n int) *rows {
 	spare := w.spare[p]
 	if len(spare) > 0 {
@@ -43,7 +44,7 @@ func (w *walker) take(p *plan, n int) *rows {
 	return r
 }
 
-// giveBack keeps r for the next map of its type, without what it held.
+// giveBack clears r and keeps it for the next map of its type.
 func (w *walker) giveBack(r *rows) {
 	for i := range r.n {
 		r.keys.Index(i).SetZero()

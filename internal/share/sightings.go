@@ -18,8 +18,8 @@ const (
 	maxSightings = 1 << 18
 )
 
-// again reports whether a part was seen before, and remembers it.
-func (s *sightings) again(hash uint64) bool {
+// seenBefore reports whether a part was seen before, and remembers it.
+func (s *sightings) seenBefore(hash uint64) bool {
 	print := uint32(hash>>32) | 1<<31
 	b := s.bucket(print)
 	for i, p := range b {

@@ -12,7 +12,7 @@ func TestPartsThatCollideAreStillSeenAgain(t *testing.T) {
 	}
 	for round, want := range []bool{false, true, false, true} {
 		for i, hash := range parts {
-			if got := s.again(hash); got != want {
+			if got := s.seenBefore(hash); got != want {
 				t.Errorf("round %d, part %d: seen before is %v", round, i, got)
 			}
 		}
@@ -28,7 +28,7 @@ func TestSightingsOutliveGrowth(t *testing.T) {
 	s.fit(1)
 	const n = minSightings * 4
 	for i := range uint64(n) {
-		s.again((i*2654435761 ^ i<<13) << 32)
+		s.seenBefore((i*2654435761 ^ i<<13) << 32)
 	}
 	last := uint64(n-1)*2654435761 ^ uint64(n-1)<<13
 	before := len(s.buckets)
@@ -49,7 +49,7 @@ func TestSightingsOutliveGrowth(t *testing.T) {
 	if filled != s.filled || filled == 0 {
 		t.Errorf("%d are counted, %d are there", s.filled, filled)
 	}
-	if !s.again(last << 32) {
+	if !s.seenBefore(last << 32) {
 		t.Error("the newest was forgotten when it grew")
 	}
 }

@@ -6,14 +6,12 @@ import (
 	"unsafe"
 )
 
-// Strings makes equal strings of decoded objects one string. It is a cache of fixed
-// size that remembers the strings it saw last, so unlike a Table it needs no word
-// when an object is gone. One goroutine uses it at a time.
+// Strings replaces equal strings of decoded objects by one string. It is a cache of fixed size that remembers the
+// strings it saw last, so unlike a Table it needs no Release. One goroutine may use it at a time.
 type Strings struct {
 	walker
-	texts []string
-	boxes []any // strings in interfaces, made when the first one comes
-	root  any   // the object in hand: as a parameter it would be allocated
+	texts  []string
+	values []any // strings in interfaces; allocated for the first one
 }
 
 // NewStrings returns a cache that remembers up to the given number of strings, rounded up to a power of two.
@@ -25,21 +23,16 @@ func NewStrings(slots int) *Strings {
 	return &Strings{texts: make([]string, n)}
 }
 
-// longText is the length from which strings are left alone: hardly any two of them are equal.
+// longText is the length from which strings are not remembered, because they are rarely equal.
 const longText = 256
 
-// Share exchanges the strings of obj, in place. Nobody else may hold obj or anything
-// below it.
+// Share replaces the strings of obj in place. No other code may refer to obj or anything below it.
 func (s *Strings) Share(obj any) {
-	if obj == nil {
-		return
-	}
-	s.root = obj
-	s.inInterface(&anyOp, unsafe.Pointer(&s.root))
-	s.root = nil
+	s.inAny(obj)
 	s.walker.reset()
 }
 
+// text returns the remembered string that equals v.
 func (s *Strings) text(v string) string {
 	if len(v) < minText || len(v) >= longText {
 		return v
@@ -51,20 +44,20 @@ func (s *Strings) text(v string) string {
 	return *cell
 }
 
-// box does for a string in an interface what text does for others.
-func (s *Strings) box(v any) any {
-	x, ok := v.(string)
-	if !ok || len(x) < minText || len(x) >= longText {
-		return v
+// value is text for a string in an interface x. It also reports whether the result is another string in memory.
+func (s *Strings) value(x any, v string) (any, bool) {
+	if len(v) < minText || len(v) >= longText {
+		return x, false
 	}
-	if s.boxes == nil {
-		s.boxes = make([]any, len(s.texts))
+	if s.values == nil {
+		s.values = make([]any, len(s.texts))
 	}
-	cell := &s.boxes[maphash.String(seed, x)&uint64(len(s.boxes)-1)]
-	if y, ok := (*cell).(string); !ok || x != y {
-		*cell = v
+	cell := &s.values[maphash.String(seed, v)&uint64(len(s.values)-1)]
+	if y, ok := (*cell).(string); ok && v == y {
+		return *cell, !sameText(v, y)
 	}
-	return *cell
+	*cell = x
+	return x, false
 }
 
 func (s *Strings) inMem(nodes []op, at unsafe.Pointer) {
@@ -82,13 +75,13 @@ func (s *Strings) inMem(nodes []op, at unsafe.Pointer) {
 				s.inBlock(o.elem, to, 1)
 			}
 		case opSlice:
-			s.inBlock(o.elem, (*slice)(slot).data, (*slice)(slot).len)
+			s.inBlock(o.elem, dataOf(*sliceAt(slot)), len(*sliceAt(slot)))
 		case opMap:
-			if *(*unsafe.Pointer)(slot) != nil {
-				s.inMap(o.elem, slot)
+			s.inMap(o.elem, o.elem.mapAt(slot))
+		case opAny, opInterface:
+			if x, changed := s.inAny(o.load(slot)); changed {
+				o.store(slot, x)
 			}
-		case opEface, opIface:
-			s.inInterface(o, slot)
 		case opArray:
 			for j := range o.size {
 				s.inMem(o.elem.nodes, unsafe.Add(slot, j*o.elem.size))
@@ -107,52 +100,66 @@ func (s *Strings) inBlock(p *plan, at unsafe.Pointer, n int) {
 	s.depth--
 }
 
-// inInterface looks behind pointers, maps and slices. Other boxes may lie in read-only memory.
-func (s *Strings) inInterface(o *op, slot unsafe.Pointer) {
-	e := (*eface)(slot)
-	if e.typ == nil {
-		return
+// inAny replaces strings behind the pointer, map or slice that an interface holds. For a string it returns the one to
+// use instead, and true. Other values in interfaces may be in read-only memory and are left as they are.
+func (s *Strings) inAny(x any) (any, bool) {
+	switch v := x.(type) {
+	case nil, bool, int64, float64:
+		return x, false
+	case string:
+		return s.value(x, v)
+	case map[string]any:
+		s.inMap(mapPlan, v)
+		return x, false
+	case []any:
+		s.inBlock(anyPlan, unsafe.Pointer(unsafe.SliceData(v)), len(v))
+		return x, false
 	}
-	switch p := dynamic(o, slot); {
-	case p.direct:
-		s.inMem(p.nodes, unsafe.Pointer(&e.data))
-	case p.kind == reflect.Slice && len(p.nodes) == 1:
-		s.inBlock(p.nodes[0].elem, (*slice)(e.data).data, (*slice)(e.data).len)
-	case p == textPlan && o.kind == opEface:
-		if x := s.box(*(*any)(slot)); (*eface)(unsafe.Pointer(&x)).data != e.data {
-			*(*any)(slot) = x
+	switch p := planOf(reflect.TypeOf(x)); {
+	case p.isPointer():
+		if elem, to := p.pointee(x); to != nil {
+			s.inBlock(elem, to, 1)
 		}
+	case p.isMap():
+		s.inMap(p, p.mapIn(x))
+	case p.kind == reflect.Slice && len(p.nodes) > 0:
+		v := reflect.ValueOf(x)
+		s.inBlock(p.nodes[0].elem, v.UnsafePointer(), v.Len())
 	}
+	return x, false
 }
 
-func (s *Strings) inMap(p *plan, slot unsafe.Pointer) {
-	if !s.enter() {
+// inMap replaces the strings in a map from mapAt.
+func (s *Strings) inMap(p *plan, in any) {
+	if isNil(in) || !s.enter() {
 		return
 	}
-	switch {
-	case p.form == mapStrings:
-		m := *(*map[string]string)(slot)
+	switch p.form {
+	case mapStrings:
+		m := in.(map[string]string)
 		for k, v := range m {
 			if key, val := s.text(k), s.text(v); !sameText(k, key) || !sameText(v, val) {
 				m[key] = val
 			}
 		}
-	case p.form == mapStringAny:
-		m := *(*map[string]any)(slot)
+	case mapStringAny:
+		m := in.(map[string]any)
 		first := len(s.pairs)
 		for k, v := range m {
 			s.pairs = append(s.pairs, pair{k, v})
 		}
 		for i := range len(m) {
-			s.inInterface(&anyOp, unsafe.Pointer(&s.pairs[first+i].val))
-			// Nested maps may have moved the pairs; only a string changes in its pair itself.
-			m[s.text(s.pairs[first+i].key)] = s.pairs[first+i].val
+			e := s.pairs[first+i]
+			val, changed := s.inAny(e.val)
+			if key := s.text(e.key); changed || !sameText(e.key, key) {
+				m[key] = val
+			}
 		}
 		clear(s.pairs[first:])
 		s.pairs = s.pairs[:first]
 	default:
-		r := s.collect(p, slot)
-		m := reflect.NewAt(p.typ, slot).Elem()
+		r := s.collect(p, in)
+		m := reflect.ValueOf(in)
 		for i := range r.n {
 			if p.key.kind == reflect.String {
 				k := (*string)(unsafe.Add(r.keyAt, uintptr(i)*p.key.size))

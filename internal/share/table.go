@@ -5,37 +5,36 @@ import (
 	"unsafe"
 )
 
-// A Table holds the parts that stored objects have in common. One goroutine uses it at a
-// time; readers of the objects need no lock and never meet it.
+// A Table holds the parts that stored objects have in common. One goroutine may use it at a time. Readers of the
+// objects need no lock: the table never writes to what it has returned.
 type Table struct {
 	walker
 	cloner
 	index
 	seen    sightings
 	twins   *[64]twin
-	next    int32    // the node that a walk comes to next
-	owned   bool     // the object in hand may be written to
-	inEntry bool     // what is walked becomes an entry
-	uses    []uint32 // the entries that the object in hand uses
+	next    int32    // the next node of the walk
+	owned   bool     // the current object may be written to
+	inEntry bool     // the part that is walked becomes an entry
+	uses    []uint32 // the entries that the current object uses
 	encoded []byte   // scratch of since
 	objects int
 	kept    int
-	root    any
 }
 
-// NewTable returns an empty table. It takes a few kilobytes and grows with what it holds.
+// NewTable returns an empty table.
 func NewTable() *Table { return &Table{} }
 
-// Stats says what a table holds.
+// Stats describes the contents of a table.
 type Stats struct {
 	Objects int // stored objects: shared and not yet released
-	Kept    int // those of them that were kept as they came, since their pointers run in circles
+	Kept    int // stored objects that share nothing because they have cycles
 	Entries int // parts in the table
 	Uses    int // references to entries, by objects and by other entries
 	Bytes   int // memory of the table itself, without the parts
 }
 
-// Stats counts what the table holds. It takes time in proportion to the entries.
+// Stats counts the contents of the table. It takes time in proportion to the number of entries.
 func (t *Table) Stats() Stats {
 	s := Stats{Objects: t.objects, Entries: t.used, Kept: t.kept}
 	for i := range t.entries {
@@ -50,59 +49,47 @@ func (t *Table) Stats() Stats {
 	return s
 }
 
-// Share returns an object that is Equal to obj and whose parts are the table's where the
-// table has equal ones. If owned, nobody else holds obj or anything below it, and
-// it is changed in place; otherwise it is left alone and what has to change is copied.
-// Slices of the result have no room beyond their length. The result is counted
-// until its uses are given to Release, and it is read-only; the table never looks at it again.
+// Share returns an object that is Equal to obj and whose parts are the table's where the table has equal ones. If
+// owned is set, no other code refers to obj or anything below it, and obj is changed in place; otherwise obj stays as
+// it is and what has to change is copied. Slices of the result have no capacity beyond their length. The result is
+// read-only, and counts as stored until its uses are passed to Release. The table never reads it.
 func (t *Table) Share(obj any, owned bool) (any, Uses) {
+	t.objects++
 	if obj == nil {
-		t.objects++
 		return nil, ""
 	}
-	t.objects++
 	t.seen.fit(t.objects)
 	defer t.done()
 	t.owned, t.next = owned, 0
-	t.root = obj
-	t.hashInterface(&anyOp, unsafe.Pointer(&t.root))
+	t.hashAny(obj)
 	if t.over {
 		t.kept++
 		return obj, keptWhole
 	}
-	t.unbound() // it has an end
-	if p, at := t.pointee(); p != nil {
-		t.next = 1 // the object itself is never one of the table's
-		f := frame{p: p, at: at, n: 1, own: owned}
-		t.shareMem(&f, p.nodes, 0)
-		(*eface)(unsafe.Pointer(&t.root)).data = f.at
+	t.unbound() // the object has no cycles
+	if p := planOf(reflect.TypeOf(obj)); p.isPointer() {
+		if elem, to := p.pointee(obj); to != nil {
+			t.next = 1 // the object itself never becomes an entry
+			f := frame{p: elem, at: to, n: 1, own: owned}
+			t.shareMem(&f, elem.nodes, 0)
+			if f.at != to {
+				obj = p.pointerTo(f.at)
+			}
+		}
 	} else {
-		f := frame{p: anyPlan, at: unsafe.Pointer(&t.root), n: 1, own: true}
-		t.shareMem(&f, anyPlan.nodes, 0)
+		obj, _ = t.shareAny(obj)
 	}
-	return t.root, t.since(0)
+	return obj, t.since(0)
 }
 
-// Update stores an object in place of another that had these uses: parts that they
-// have in common stay in the table throughout.
+// Update stores an object in place of another that had the uses old. Parts that both have stay in the table.
 func (t *Table) Update(old Uses, obj any, owned bool) (any, Uses) {
 	shared, uses := t.Share(obj, owned)
 	t.Release(old)
 	return shared, uses
 }
 
-// pointee returns what the root points at, if it is a pointer that plans look through.
-func (t *Table) pointee() (*plan, unsafe.Pointer) {
-	at := (*eface)(unsafe.Pointer(&t.root)).data
-	p := dynamic(&anyOp, unsafe.Pointer(&t.root))
-	if p.kind != reflect.Pointer || at == nil || p.ops[0].kind != opPointer || p.ops[0].elem.size == 0 {
-		return nil, nil
-	}
-	return p.ops[0].elem, at
-}
-
 func (t *Table) done() {
-	t.root = nil
 	t.uses = t.uses[:0]
 	if t.twins != nil {
 		clear(t.twins[:])
