@@ -27,8 +27,9 @@ type Entry[T any] struct {
 
 // extra is what an entry has that is packed or under guard.
 type extra[T any] struct {
-	home   *home[T] // who reads it
-	packed pack.Packed
+	home   *home[T]                  // reads it
+	ref    pack.Ref                  // of the packed data
+	line   string                    // key, UID and version, which are parts of it, and the packed data
 	recent atomic.Pointer[recent[T]] // what was decoded a moment ago, as long as the read cache knows it
 }
 
@@ -91,10 +92,12 @@ type sharedRecord[T any] struct {
 	uses share.Uses
 }
 
-// shared gives the whole of a record of the shared layout.
-func (r *record[T]) shared() *sharedRecord[T] { return (*sharedRecord[T])(unsafe.Pointer(r)) }
+// sharedUses returns the uses of a record that is part of a sharedRecord.
+func (r *record[T]) sharedUses() share.Uses {
+	return *(*share.Uses)(unsafe.Add(unsafe.Pointer(r), unsafe.Offsetof(sharedRecord[T]{}.uses)))
+}
 
-// The record must be where its sharedRecord is.
+// sharedUses counts the offset from the record.
 const _ = -unsafe.Offsetof(sharedRecord[int]{}.record)
 
 // seat is a record's place in the vector of objects. The object is there too, if it can

@@ -64,7 +64,7 @@ func (k *keeper[T]) watch(e *Entry[T], it *object.Item[T]) {
 	if e.extra != nil {
 		was := e.extra.home
 		h.codec, h.cache = was.codec, was.cache
-		x.packed = e.extra.packed
+		x.ref, x.line = e.extra.ref, e.extra.line
 	}
 	e.extra = x
 }

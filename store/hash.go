@@ -34,10 +34,10 @@ func hashKey(seed maphash.Seed, key object.Key) uint64 {
 // reader that has seen whose cell it is takes the object from it in one step, whatever the writer does
 // meanwhile. What is gone is swept out by making a new table.
 type table[T any] struct {
-	cells []cell[T]
-	thin  thin[T]
-	live  int // cells with a record
-	used  int // cells that are not empty: a quarter is always empty, so probing ends
+	cells    []cell[T]
+	pointers bool // T is a pointer type
+	live     int  // cells with a record
+	used     int  // cells that are not empty: a quarter is always empty, so probing ends
 }
 
 // cell is half a line of the processor's cache. Key and object are in the record too; but from here a Get
@@ -46,7 +46,7 @@ type cell[T any] struct {
 	hash atomic.Uint64
 	key  atomic.Pointer[byte]
 	rec  atomic.Pointer[record[T]]
-	obj  unsafe.Pointer // of thin; nil: ask the record
+	obj  unsafe.Pointer // see objectPointer; nil: the object is in the record only
 }
 
 // belongs reports whether a cell with the hash of a key is that key's.
@@ -66,8 +66,7 @@ func unsaid(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
 // put gives a cell a new state of its key's object. The object goes first: get relies on it.
 func (t *table[T]) put(at int, rec *record[T]) {
 	c := &t.cells[at]
-	t.thin.learn(rec)
-	atomic.StorePointer(&c.obj, t.thin.pointer(rec))
+	atomic.StorePointer(&c.obj, t.objectPointer(rec))
 	c.rec.Store(rec)
 	if key := unsafe.StringData(string(rec.Key)); c.key.Load() != key {
 		c.key.Store(key)
@@ -83,7 +82,7 @@ func newTable[T any](n int) *table[T] {
 	if n > 0 {
 		cells = max(minCells, 2*n)
 	}
-	return &table[T]{cells: make([]cell[T], cells), thin: newThin[T]()}
+	return &table[T]{cells: make([]cell[T], cells), pointers: isPointerType[T]()}
 }
 
 // start is where the search for a hash begins among so many cells.
@@ -114,7 +113,7 @@ func (t *table[T]) object(hash uint64, key object.Key) (obj T, ok bool) {
 		return obj, false
 	}
 	if p := atomic.LoadPointer(&c.obj); p != nil {
-		return t.thin.object(p), true
+		return objectAt[T](p), true
 	}
 	if rec := c.rec.Load(); rec != nil {
 		return rec.Object(), true
@@ -131,7 +130,7 @@ func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
 	}
 	for {
 		obj, rec := atomic.LoadPointer(&c.obj), c.rec.Load()
-		if rec == nil || obj == t.thin.pointer(rec) {
+		if rec == nil || obj == t.objectPointer(rec) {
 			return rec
 		}
 		runtime.Gosched()

@@ -128,9 +128,11 @@ func (k *keeper[T]) drop(rec *record[T]) {
 	rec.Verify()
 	switch {
 	case k.cfg.layout == Shared:
-		k.table.Release(rec.shared().uses)
+		k.table.Release(rec.sharedUses())
 	case rec.packed():
-		k.packer.Release(rec.extra.packed)
+		if packed, _, err := rec.packedForm(); err == nil {
+			k.packer.Release(packed)
+		}
 	}
 }
 
@@ -168,7 +170,7 @@ func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	line := string(k.line)
 	nk, nu := len(it.Key), len(it.UID)
 	rec.Key, rec.UID, rec.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
-	rec.inside.home, rec.inside.packed = k.homeOf(codec), ref.Packed(line[names:])
+	rec.inside.home, rec.inside.ref, rec.inside.line = k.homeOf(codec), ref, line
 	var zero T
 	rec.obj, rec.extra = zero, &rec.inside
 	return nil

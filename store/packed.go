@@ -1,13 +1,15 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 	"weak"
 
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store/internal/pack"
 )
 
 // home reads entries that are packed or under guard. It is used by any goroutine.
@@ -45,7 +47,7 @@ func (e *Entry[T]) Once() *Entry[T] {
 		extra extra[T]
 		home  home[T]
 		once  once[T]
-	}{*e, extra[T]{packed: e.extra.packed}, *e.extra.home, once[T]{of: e}}
+	}{*e, extra[T]{ref: e.extra.ref, line: e.extra.line}, *e.extra.home, once[T]{of: e}}
 	c.entry.extra, c.extra.home, c.home.once = &c.extra, &c.home, &c.once
 	return &c.entry
 }
@@ -152,12 +154,12 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 	var err error
 	if h.codec.Lends {
 		var encoded []byte
-		if encoded, err = e.extra.packed.Append(make([]byte, 0, e.extra.packed.Len()), e.names()); err == nil {
+		if encoded, err = e.appendPacked(nil); err == nil {
 			obj, err = tryDecode(h.codec, encoded)
 		}
 	} else {
 		buf := buffers.Get().(*[]byte)
-		if *buf, err = e.extra.packed.Append((*buf)[:0], e.names()); err == nil {
+		if *buf, err = e.appendPacked((*buf)[:0]); err == nil {
 			obj, err = tryDecode(h.codec, *buf)
 		}
 		if cap(*buf) <= maxBuffer {
@@ -185,7 +187,7 @@ func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	if h.codec == nil {
 		return dst, false
 	}
-	out, err := e.extra.packed.Append(dst, e.names())
+	out, err := e.appendPacked(dst)
 	if err != nil {
 		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
 		return dst, false
@@ -193,17 +195,28 @@ func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	return out, true
 }
 
-// names gives key, uid and version as the one string that pack cut them from. An entry that
-// somebody copied and changed gets one of its own, which will not fit its data.
-func (e *Entry[T]) names() string {
-	at, nk, nu := unsafe.StringData(string(e.Key)), len(e.Key), len(e.UID)
-	// Compared as numbers: a pointer to the end of a key that has an allocation of its own would point to whatever
-	// comes after it, and the collector stops the program where that is memory that was given back.
-	follows := func(s string, n int) bool {
-		return s == "" || uintptr(unsafe.Pointer(unsafe.StringData(s))) == uintptr(unsafe.Pointer(at))+uintptr(n)
+// packedForm returns the packed object, and its key, UID and version as the one string that it was packed with.
+func (e *Entry[T]) packedForm() (obj pack.Packed, names string, err error) {
+	n := len(e.Key) + len(e.UID) + len(e.Version)
+	if n > len(e.extra.line) {
+		return obj, "", errChanged
 	}
-	if nk > 0 && follows(e.UID, nk) && follows(string(e.Version), nk+nu) {
-		return unsafe.String(at, nk+nu+len(e.Version))
+	names = e.extra.line[:n]
+	key, rest := names[:len(e.Key)], names[len(e.Key):]
+	if key != string(e.Key) || rest[:len(e.UID)] != e.UID || rest[len(e.UID):] != string(e.Version) {
+		return obj, "", errChanged
 	}
-	return string(e.Key) + e.UID + string(e.Version)
+	return e.extra.ref.Packed(e.extra.line[n:]), names, nil
+}
+
+// errChanged reports an entry that was copied and then changed.
+var errChanged = errors.New("the entry's key, UID or version is not the one that its object was stored with")
+
+// appendPacked appends the encoded object.
+func (e *Entry[T]) appendPacked(dst []byte) ([]byte, error) {
+	obj, names, err := e.packedForm()
+	if err != nil {
+		return dst, err
+	}
+	return obj.Append(slices.Grow(dst, obj.Len()), names)
 }
