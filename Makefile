@@ -77,12 +77,19 @@ staticcheck: bin/staticcheck bin/devcluster
 	$(call say,staticcheck: reads all of Kubernetes the first time for minutes)
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
+# These measure memory or take one step at a time: the race detector would find nothing and take most of the time.
+NO_RACE := ^TestSimulation|^TestBudget_.*InEachLayout$$|^TestConformance$$/^(live|shared|packed)$$/^P16_
+NO_RACE := $(NO_RACE)|^(TestConformanceOfClientGo|TestThePromisesThatHoldForClientGosAPI)$$/^P16_
+NO_RACE := $(NO_RACE)|^TestKitNoticesWhatIsSpoilt$$/./^P16_
+NO_RACE := $(NO_RACE)|^(TestThroughNeverClaimsMore|TestWhateverIsCoalesced|TestAStalledConsumerCosts)
+
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
 	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -race -timeout 60m $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos has a target of its own
+	$(GO) test -run '$(NO_RACE)' ./informer ./informertest/kit ./compat/informers # all that has such tests
+	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos has a target of its own
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos
