@@ -35,21 +35,18 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living 
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
 .PHONY: test
-test: check unit chaos-test web-test e2e integration conformance bench-test ## every check for every change; make nightly has the long ones
+test: check unit chaos-test web-test e2e-test integration conformance bench-test ## every check for every change; make nightly has the long ones
 	@printf '\nAll checks passed.\n'
 
 .PHONY: quick
-quick: fmt ## tests that need no cluster, without the race detector: for the inner loop, at most 90 seconds
+quick: fmt ## every test that needs no cluster, without the race detector: for the inner loop, at most 90 seconds
 	$(call say,tests that need no cluster)
-	@all=$$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...) && \
-	printf '%s\n' "$$all" | sed -n '/dev\/testcluster/s/ .*//p' | sed 's,^[^/]*/[^/]*/[^/]*/,,' | tr '\n' ' ' | \
-		sed 's/^/left to make test, because they need a cluster: /; s/$$/\n/' && \
-	$(GO) test $$(printf '%s\n' "$$all" | sed '/dev\/testcluster/d; s/ .*//')
+	MIRADOR_QUICK=1 $(GO) test $$($(GO) list ./... | grep -v -e /dev/testcluster -e /dev/oncluster) # these only test on a cluster
 
 # Every part runs, whatever became of those before it. What measures comes last.
 .PHONY: nightly
-nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
-	@failed=; for part in full-numbers 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
+nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, e2e, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
+	@failed=; for part in full-numbers e2e 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
 		'fuzz MINUTES=10' bench-check; do $(MAKE) --no-print-directory $$part || failed="$$failed $${part%% *}"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
@@ -139,6 +136,12 @@ conformance: ## client-go's own black-box tests, taken from the module cache, ru
 e2e: bin/devcluster bin/mirador bin/quickstart needed ## tests of devcluster itself, and of Ctrl-C at make run and make quickstart
 	$(call say,tests of devcluster)
 	cd dev/devcluster && $(GO) test -timeout 30m ./...
+
+# Chaos and the tests of testcluster use faults and load as well.
+.PHONY: e2e-test
+e2e-test: bin/devcluster bin/mirador bin/quickstart needed ## e2e without the long tests of faults, load, workload and kept data
+	$(call say,tests of devcluster)
+	cd dev/devcluster && $(GO) test -timeout 30m -skip '^(TestFaults$$|TestLoad|TestSameSeed|TestWorkload|TestKeptData)' ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for MINUTES=10 each; ONLY=regexp picks some, PARALLEL=1 leaves a core to others

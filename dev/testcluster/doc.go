@@ -15,8 +15,8 @@
 //     as a pipe that only this process holds open.
 //   - No goroutine of this package is left between calls, so that goleak can be
 //     used next to it.
-//   - A test that needs the cluster fails when there is none. It is never
-//     skipped, and the failure says what to run.
+//   - A test that needs the cluster fails when there is none, and the failure
+//     says what to run. Only make quick skips it.
 //
 // The cluster is `bin/devcluster`, built by `make devcluster`; the environment
 // variable DEVCLUSTER names another binary.
