@@ -23,13 +23,13 @@ type named struct {
 }
 
 func openNamed(f *Factory, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource,
-	opts []kube.Option) (source.Source[runtime.Object], error) {
-	raw, err := kube.Raw(f.cfg, gvr, opts...)
+	opts *kube.Options) (source.Source[runtime.Object], error) {
+	raw, err := kube.Raw(f.cfg, gvr, opts)
 	if err != nil {
 		return nil, err
 	}
 	return &named{Source: raw, decode: func(encoded []byte) (runtime.Object, error) {
-		obj, err := f.set.scheme.New(gvk)
+		obj, err := f.set.Scheme.New(gvk)
 		if err == nil {
 			err = json.Unmarshal(encoded, obj)
 		}

@@ -36,7 +36,7 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 	cluster := testcluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	f, err := factory.New(cluster.Config(), quiet)
+	f, err := factory.New(cluster.Config(), &factory.Options{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +76,9 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 		await(ctx, t, f, func(c factory.Changes) bool { return len(c.Added) == 1 && c.Added[0] == gadgets })
 		h := handleOf(t, set, gadgets)
 		added := make(chan int64, 1)
-		open[any](t)(h.Subscribe(informer.Funcs[*unstructuredObject]{OnAdd: func(u *unstructuredObject) {
+		open[any](t)(h.Subscribe(informer.Funcs[*unstructuredObject]{OnAdd: func(u *unstructuredObject, _ bool) {
 			added <- u.Object["spec"].(map[string]any)["size"].(int64)
-		}}))
+		}}, nil))
 		cluster.Kubectl(t, "apply", "-f", gadget)
 		select {
 		case size := <-added:

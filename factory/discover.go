@@ -25,7 +25,7 @@ type Resource struct {
 // Set is a handle on every resource that discovery lists and a filter takes.
 type Set[T any] struct {
 	f      *Factory
-	open   func(schema.GroupVersionResource, ...Scope) (*Handle[T], error)
+	open   func(schema.GroupVersionResource, *Scope) (*Handle[T], error)
 	filter func(Resource) bool
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ type Set[T any] struct {
 // fails, as that of an aggregated API server which is down, are left out until a
 // Refresh finds them; they are reported as problems and no error.
 func All[T any](ctx context.Context, f *Factory,
-	open func(schema.GroupVersionResource, ...Scope) (*Handle[T], error), filter func(Resource) bool) (*Set[T], error) {
+	open func(schema.GroupVersionResource, *Scope) (*Handle[T], error), filter func(Resource) bool) (*Set[T], error) {
 	switch {
 	case f == nil:
 		return nil, errNoFactory
@@ -140,7 +140,7 @@ func (s *Set[T]) refresh(found *discovered) (c Changes, err error) {
 		if s.handles[gvr] != nil || s.filter != nil && !s.filter(r) {
 			continue
 		}
-		h, openErr := s.open(gvr)
+		h, openErr := s.open(gvr, nil)
 		if openErr != nil {
 			err = errors.Join(err, openErr)
 			continue

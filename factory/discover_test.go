@@ -19,7 +19,7 @@ import (
 )
 
 func TestEverythingThatDiscoveryListsIsMirrored(t *testing.T) {
-	inWorld(t, []factory.Option{factory.Namespaces("a")}, func(w *world) {
+	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *world) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(pod("a", "one"), pod("b", "elsewhere"), widget("a", "gear"), nodeNamed("n1"))
 		set, err := factory.All(w.Context(), w.f, w.f.Metadata, func(r factory.Resource) bool { return r.Kind != "Secret" })
@@ -94,19 +94,19 @@ func TestAHandleOutlivesItsResource(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(widget("a", "gear"))
-		h, err := w.f.Dynamic(widgetsGVR)
+		h, err := w.f.Dynamic(widgetsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		gone, back := make(chan struct{}), make(chan struct{})
 		open[any](w)(h.Subscribe(informer.Funcs[*unstructuredObject]{
-			OnAdd: func(u *unstructuredObject) {
+			OnAdd: func(u *unstructuredObject, _ bool) {
 				if u.GetName() == "wheel" {
 					close(back)
 				}
 			},
-			OnDelete: func(*unstructuredObject) { close(gone) },
-		}))
+			OnDelete: func(*unstructuredObject, bool) { close(gone) },
+		}, nil))
 		w.start()
 		w.sync()
 		if err := w.Unregister(widgetsGVR); err != nil {
@@ -145,7 +145,8 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 			})
 		})
 		problems := make(chan informer.Problem, 10)
-		f, err := factory.New(cfg, quiet, factory.OnProblem(func(p informer.Problem) { problems <- p }))
+		f, err := factory.New(cfg, &factory.Options{Logger: quiet,
+			OnProblem: func(p informer.Problem) { problems <- p }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 func TestDiscoveryOnAServerThatIsGoneSaysWhatToCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, stop := informertest.Pipe(informertest.NewServer())
-		f, err := factory.New(cfg, quiet)
+		f, err := factory.New(cfg, &factory.Options{Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,11 @@
 // Package factory hands out informers of one cluster's resources, so that each
 // resource, scope and form is mirrored once however many users it has.
 //
-//	f, err := factory.New(config, factory.Namespaces("web", "shop"))
-//	pods, err := factory.Of[*corev1.Pod](f)
-//	widgets, err := f.Dynamic(widgetsResource, factory.Labels("tier=front"))
-//	sub, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: …})
+//	f, err := factory.New(config, &factory.Options{
+//		Scope: factory.Scope{Namespaces: []string{"web", "shop"}}})
+//	pods, err := factory.Of[*corev1.Pod](f, nil)
+//	widgets, err := f.Dynamic(widgetsResource, &factory.Scope{Labels: "tier=front"})
+//	sub, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: …}, nil)
 //	err = f.Start(ctx)
 //	err = f.WaitForSync(ctx)                   // its error says which ones are not, and why
 //	pod, err := pods.Lister().Get("web", "nginx-0")
@@ -41,7 +42,7 @@
 // A resource without namespaces is mirrored whole, whatever namespaces the factory
 // is limited to. For what Kubernetes itself serves that is known beforehand; for
 // custom resources it is known after All or Refresh, and until then such a resource
-// is asked for with Namespaces("").
+// is opened with a scope of its own that names no namespace.
 //
 // Cached objects are shared by all: treat them as read-only.
 package factory

@@ -29,11 +29,11 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	f, err := factory.New(config)
+	f, err := factory.New(config, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	pods, err := factory.Of[*corev1.Pod](f, factory.Namespaces("web"))
+	pods, err := factory.Of[*corev1.Pod](f, &factory.Scope{Namespaces: []string{"web"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func ExampleAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	f, err := factory.New(config)
+	f, err := factory.New(config, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -107,11 +107,11 @@ func ExampleLogger() {
 
 	logged := make(chan string, 10)
 	var logger logr.Logger = funcr.NewJSON(func(line string) { logged <- line }, funcr.Options{})
-	f, err := factory.New(config, factory.Logger(slog.New(logr.ToSlogHandler(logger))))
+	f, err := factory.New(config, &factory.Options{Logger: slog.New(logr.ToSlogHandler(logger))})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := factory.Of[*corev1.Pod](f); err != nil {
+	if _, err := factory.Of[*corev1.Pod](f, nil); err != nil {
 		log.Fatal(err)
 	}
 	if err := f.Start(context.Background()); err != nil {

@@ -101,8 +101,8 @@ func fullName(gvr schema.GroupVersionResource) string {
 }
 
 // New makes a factory for one API server. Nothing is asked of the server before
-// Start, All or Refresh.
-func New(cfg *rest.Config, opts ...Option) (*Factory, error) {
+// Start, All or Refresh. Nil options mean the defaults.
+func New(cfg *rest.Config, opts *Options) (*Factory, error) {
 	fail := func(err error) (*Factory, error) { return nil, fmt.Errorf("make a factory: %w", err) }
 	if cfg == nil {
 		return fail(errors.New("the config is nil; load one with clientcmd or rest.InClusterConfig"))
@@ -136,9 +136,9 @@ func New(cfg *rest.Config, opts ...Option) (*Factory, error) {
 
 // problem tells of something that went wrong outside of any informer's own view.
 func (f *Factory) problem(p informer.Problem) {
-	f.set.logger.Log(context.Background(), slog.LevelWarn, "factory: "+p.Doing+" failed",
+	f.set.Logger.Log(context.Background(), slog.LevelWarn, "factory: "+p.Doing+" failed",
 		"informer", p.Informer, "key", string(p.Key), "error", p.Err)
-	if f.set.onProblem != nil {
+	if f.set.OnProblem != nil {
 		f.hear(p)
 	}
 }
@@ -147,11 +147,11 @@ func (f *Factory) problem(p informer.Problem) {
 func (f *Factory) hear(p informer.Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
-			f.set.logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic",
+			f.set.Logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic",
 				fmt.Sprint(recovered))
 		}
 	}()
-	f.set.onProblem(p)
+	f.set.OnProblem(p)
 }
 
 // Health tells how every informer is doing, by name.

@@ -23,7 +23,7 @@ type Generic interface {
 	Get(namespace, name string) (runtime.Object, error)
 	List(selector labels.Selector) ([]runtime.Object, error)
 	// Subscribe, AddIndex, HasSynced, WaitSynced and Release are a Handle's.
-	Subscribe(h informer.Handler[runtime.Object], opts ...informer.SubscribeOption) (*Subscription, error)
+	Subscribe(h informer.Handler[runtime.Object], opts *informer.HandlerOptions) (*Subscription, error)
 	AddIndex(name string, values store.IndexFunc[runtime.Object]) error
 	HasSynced() bool
 	WaitSynced(ctx context.Context) error
@@ -31,11 +31,11 @@ type Generic interface {
 }
 
 // opener opens a resource whose Go type it knows.
-type opener func(f *Factory, narrow []Scope) (Generic, error)
+type opener func(f *Factory, scope *Scope) (Generic, error)
 
 func openerOf[T runtime.Object]() opener {
-	return func(f *Factory, narrow []Scope) (Generic, error) {
-		h, err := Of[T](f, narrow...)
+	return func(f *Factory, scope *Scope) (Generic, error) {
+		h, err := Of[T](f, scope)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func openerOf[T runtime.Object]() opener {
 // before or by ResourceOf, it shares that informer. If the factory's scheme has a
 // type for it, the objects are of that type, in an informer of their own. Else they
 // are maps, shared with Dynamic.
-func (f *Factory) ForResource(gvr schema.GroupVersionResource, narrow ...Scope) (Generic, error) {
+func (f *Factory) ForResource(gvr schema.GroupVersionResource, scope *Scope) (Generic, error) {
 	if f == nil {
 		return nil, errNoFactory
 	}
@@ -55,11 +55,11 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource, narrow ...Scope) 
 	known := f.openers[gvr]
 	f.mu.Unlock()
 	if known != nil {
-		return known(f, narrow)
+		return known(f, scope)
 	}
-	if gvk, ok := kindOf(f.set.scheme, gvr); ok {
-		h, err := open(f, key{gvr: gvr, form: asNamed}, narrow,
-			func(opts ...kube.Option) (source.Source[runtime.Object], error) {
+	if gvk, ok := kindOf(f.set.Scheme, gvr); ok {
+		h, err := open(f, key{gvr: gvr, form: asNamed}, scope,
+			func(opts *kube.Options) (source.Source[runtime.Object], error) {
 				return openNamed(f, gvk, gvr, opts)
 			})
 		if err != nil {
@@ -67,7 +67,7 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource, narrow ...Scope) 
 		}
 		return generic[runtime.Object]{h}, nil
 	}
-	h, err := f.Dynamic(gvr, narrow...)
+	h, err := f.Dynamic(gvr, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (g generic[T]) List(selector labels.Selector) ([]runtime.Object, error) {
 
 // Subscribe adds a handler.
 func (g generic[T]) Subscribe(h informer.Handler[runtime.Object],
-	opts ...informer.SubscribeOption) (*Subscription, error) {
+	opts *informer.HandlerOptions) (*Subscription, error) {
 	if h == nil {
-		return g.Handle.Subscribe(nil, opts...)
+		return g.Handle.Subscribe(nil, opts)
 	}
 	return g.Handle.Subscribe(informer.HandlerFunc[T](func(e object.Event[T]) {
 		out := object.Event[runtime.Object]{
@@ -126,7 +126,7 @@ func (g generic[T]) Subscribe(h informer.Handler[runtime.Object],
 			out.New = e.New
 		}
 		h.Handle(out)
-	}), opts...)
+	}), opts)
 }
 
 // AddIndex adds an index.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +36,7 @@ type Handle[T any] struct {
 var errNoFactory = errors.New("the factory is nil; make one with factory.New")
 
 // Of mirrors the objects of a Go type, such as *corev1.Pod.
-func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
+func Of[T runtime.Object](f *Factory, scope *Scope) (*Handle[T], error) {
 	if f == nil {
 		return nil, errNoFactory
 	}
@@ -45,14 +44,15 @@ func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
 	gvr, err := f.resourceOf(t, newObject[T]())
 	if err != nil {
 		// The source knows best what is wrong with a type.
-		if _, bad := kube.Typed[T](f.cfg, kube.WithScheme(f.set.scheme)); bad != nil {
+		if _, bad := kube.Typed[T](f.cfg, &kube.Options{Scheme: f.set.Scheme}); bad != nil {
 			err = bad
 		}
 		return nil, err
 	}
-	h, err := open(f, key{gvr: gvr, form: asTyped, goType: t}, narrow,
-		func(opts ...kube.Option) (source.Source[T], error) {
-			return kube.Typed[T](f.cfg, append(opts, kube.WithScheme(f.set.scheme), kube.Resource(gvr))...)
+	h, err := open(f, key{gvr: gvr, form: asTyped, goType: t}, scope,
+		func(opts *kube.Options) (source.Source[T], error) {
+			opts.Scheme, opts.Resource = f.set.Scheme, gvr
+			return kube.Typed[T](f.cfg, opts)
 		})
 	if err == nil {
 		f.learnType(gvr, openerOf[T]())
@@ -61,41 +61,41 @@ func Of[T runtime.Object](f *Factory, narrow ...Scope) (*Handle[T], error) {
 }
 
 // Dynamic mirrors any resource as maps that keep every field.
-func (f *Factory) Dynamic(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*unstructured.Unstructured],
+func (f *Factory) Dynamic(gvr schema.GroupVersionResource, scope *Scope) (*Handle[*unstructured.Unstructured],
 	error) {
-	return openByName(f, gvr, asDynamic, narrow, kube.Dynamic)
+	return openByName(f, gvr, asDynamic, scope, kube.Dynamic)
 }
 
 // Metadata mirrors the metadata of any resource and nothing else.
-func (f *Factory) Metadata(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*metav1.PartialObjectMetadata],
+func (f *Factory) Metadata(gvr schema.GroupVersionResource, scope *Scope) (*Handle[*metav1.PartialObjectMetadata],
 	error) {
-	return openByName(f, gvr, asMetadata, narrow, kube.Metadata)
+	return openByName(f, gvr, asMetadata, scope, kube.Metadata)
 }
 
 // Raw mirrors any resource as the JSON that is served.
-func (f *Factory) Raw(gvr schema.GroupVersionResource, narrow ...Scope) (*Handle[*kube.RawObject], error) {
-	return openByName(f, gvr, asRaw, narrow, kube.Raw)
+func (f *Factory) Raw(gvr schema.GroupVersionResource, scope *Scope) (*Handle[*kube.RawObject], error) {
+	return openByName(f, gvr, asRaw, scope, kube.Raw)
 }
 
 // openByName opens a resource in a form that needs no Go type.
-func openByName[T any](f *Factory, gvr schema.GroupVersionResource, as form, narrow []Scope,
-	make func(*rest.Config, schema.GroupVersionResource, ...kube.Option) (*kube.Source[T], error)) (*Handle[T], error) {
+func openByName[T any](f *Factory, gvr schema.GroupVersionResource, as form, scope *Scope,
+	make func(*rest.Config, schema.GroupVersionResource, *kube.Options) (*kube.Source[T], error)) (*Handle[T], error) {
 	if f == nil {
 		return nil, errNoFactory
 	}
 	if err := f.checkName(gvr); err != nil {
 		return nil, err
 	}
-	return open(f, key{gvr: gvr, form: as}, narrow, func(opts ...kube.Option) (source.Source[T], error) {
-		return make(f.cfg, gvr, opts...)
+	return open(f, key{gvr: gvr, form: as}, scope, func(opts *kube.Options) (source.Source[T], error) {
+		return make(f.cfg, gvr, opts)
 	})
 }
 
 // open makes a handle on the informers of a resource, one for each namespace of
 // the scope.
-func open[T any](f *Factory, k key, narrow []Scope,
-	src func(...kube.Option) (source.Source[T], error)) (*Handle[T], error) {
-	sc, err := f.scopeFor(k.gvr, narrow)
+func open[T any](f *Factory, k key, scope *Scope,
+	src func(*kube.Options) (source.Source[T], error)) (*Handle[T], error) {
+	sc, err := f.scopeFor(k.gvr, scope)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", fullName(k.gvr), err)
 	}
@@ -120,19 +120,18 @@ func open[T any](f *Factory, k key, narrow []Scope,
 	return h, nil
 }
 
-// scopeFor is the factory's scope, changed by what a handle asks for.
-func (f *Factory) scopeFor(gvr schema.GroupVersionResource, narrow []Scope) (scope, error) {
+// scopeFor returns the scope of a handle: its own, or the factory's where it has none.
+func (f *Factory) scopeFor(gvr schema.GroupVersionResource, own *Scope) (scope, error) {
 	sc := f.set.scope
-	sc.chosen = false
-	for _, n := range narrow {
-		if err := n.narrow(&sc); err != nil {
+	if own != nil {
+		var err error
+		if sc, err = own.check(); err != nil {
 			return sc, err
 		}
 	}
 	if namespaced, known := f.namespaced(gvr); known && !namespaced && len(sc.namespaces) > 0 {
-		if sc.chosen {
-			return sc, fmt.Errorf("objects of this resource are in no namespace; leave Namespaces(%q) out",
-				strings.Join(sc.namespaces, `", "`))
+		if own != nil {
+			return sc, fmt.Errorf("objects of this resource are in no namespace; leave Scope.Namespaces %q out", sc.namespaces)
 		}
 		sc.namespaces = nil
 	}
@@ -156,7 +155,7 @@ func (f *Factory) resourceOf(t reflect.Type, empty runtime.Object) (gvr schema.G
 	if gvr, ok := f.set.resources[t]; ok {
 		return gvr, nil
 	}
-	kinds, _, err := f.set.scheme.ObjectKinds(empty)
+	kinds, _, err := f.set.Scheme.ObjectKinds(empty)
 	if err != nil {
 		return gvr, fmt.Errorf("open %s: %w", t, err)
 	}

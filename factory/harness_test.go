@@ -29,7 +29,7 @@ var (
 	deploymentsGVR = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	widgetsGVR     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-	quiet = factory.Logger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 )
 
 // world is a server in memory with a factory on it, inside a bubble of fake time.
@@ -41,13 +41,17 @@ type world struct {
 
 // inWorld runs a test with fake time. Whatever the test leaves running fails it:
 // the bubble does not end before its goroutines.
-func inWorld(t *testing.T, opts []factory.Option, test func(w *world)) {
+func inWorld(t *testing.T, opts *factory.Options, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
 		cfg, stop := informertest.Pipe(s)
 		defer stop()
-		f, err := factory.New(cfg, append([]factory.Option{quiet}, opts...)...)
+		if opts == nil {
+			opts = &factory.Options{}
+		}
+		opts.Logger = quiet
+		f, err := factory.New(cfg, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +139,9 @@ func open[H any](t testing.TB) func(h H, err error) H {
 	}
 }
 
-func pods(w *world, scope ...factory.Scope) *factory.Handle[*corev1.Pod] {
+func pods(w *world, scope *factory.Scope) *factory.Handle[*corev1.Pod] {
 	w.Helper()
-	return open[*factory.Handle[*corev1.Pod]](w)(factory.Of[*corev1.Pod](w.f, scope...))
+	return open[*factory.Handle[*corev1.Pod]](w)(factory.Of[*corev1.Pod](w.f, scope))
 }
 
 // names are the keys of what a lister gave, sorted.

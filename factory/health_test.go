@@ -24,14 +24,14 @@ func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
 	defer closePipe()
 	var f *factory.Factory
 	var asked atomic.Int32
-	f, err := factory.New(cfg, quiet, factory.OnProblem(func(informer.Problem) {
+	f, err := factory.New(cfg, &factory.Options{Logger: quiet, OnProblem: func(informer.Problem) {
 		f.Health()
 		asked.Add(1)
-	}))
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f))
+	h := open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f, nil))
 	fails := func(*corev1.Pod) ([]string, error) { return nil, errors.New("no") }
 	if err := h.AddIndex("fails", fails); err != nil {
 		t.Fatal(err)

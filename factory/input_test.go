@@ -20,28 +20,25 @@ func TestBadInputToNewSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  *rest.Config
-		opts []factory.Option
+		opts *factory.Options
 		say  []string
 	}{
 		{"nil config", nil, nil, []string{"config is nil", "clientcmd"}},
 		{"no host", &rest.Config{}, nil, []string{"no Host", "kubeconfig"}},
 		{"missing CA", &rest.Config{Host: "https://server.invalid",
 			TLSClientConfig: rest.TLSClientConfig{CAFile: "no-such-file"}}, nil, []string{"TLS", "no-such-file"}},
-		{"nil option", good, []factory.Option{nil}, []string{"option is nil"}},
-		{"nil scope", good, []factory.Option{factory.Scope(nil)}, []string{"scope is nil"}},
-		{"no namespace", good, []factory.Option{factory.Namespaces()}, []string{"no namespace", `Namespaces("")`}},
-		{"all and one", good, []factory.Option{factory.Namespaces("", "a")}, []string{"all namespaces"}},
-		{"bad namespace", good, []factory.Option{factory.Namespaces("a/b")},
+		{"nil type option", good, &factory.Options{Types: []factory.TypeOption{nil}}, []string{"Types[0] is nil"}},
+		{"all and one", good, &factory.Options{Scope: factory.Scope{Namespaces: []string{"", "a"}}}, []string{"all namespaces"}},
+		{"bad namespace", good, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a/b"}}},
 			[]string{`"a/b"`, "not the name of a namespace"}},
-		{"bad labels", good, []factory.Option{factory.Labels("a in (")}, []string{"label selector", "app=web"}},
-		{"bad fields", good, []factory.Option{factory.Fields("a>b")}, []string{"field selector", "spec.nodeName"}},
-		{"negative resync", good, []factory.Option{factory.DefaultResync(-time.Second)}, []string{"negative"}},
-		{"negative resync of a type", good, []factory.Option{factory.ResyncFor[*corev1.Pod](-1)}, []string{"negative"}},
-		{"nil transform", good, []factory.Option{factory.Transform[*corev1.Pod](nil)}, []string{"*v1.Pod", "nil"}},
-		{"nil scheme", good, []factory.Option{factory.Scheme(nil)}, []string{"scheme is nil"}},
+		{"bad labels", good, &factory.Options{Scope: factory.Scope{Labels: "a in ("}},
+			[]string{"label selector", "app=web"}},
+		{"bad fields", good, &factory.Options{Scope: factory.Scope{Fields: "a>b"}},
+			[]string{"field selector", "spec.nodeName"}},
+		{"negative resync", good, &factory.Options{Resync: -time.Second}, []string{"negative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f, err := factory.New(c.cfg, c.opts...)
+			f, err := factory.New(c.cfg, c.opts)
 			says(t, err, append(c.say, "make a factory")...)
 			if f != nil {
 				t.Error("there is a factory beside the error")
@@ -56,41 +53,38 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 			open func() error
 			say  []string
 		}{
-			"nil factory": {func() error { _, err := factory.Of[*corev1.Pod](nil); return err },
+			"nil factory": {func() error { _, err := factory.Of[*corev1.Pod](nil, nil); return err },
 				[]string{"factory.New"}},
-			"nil factory by name": {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR); return err },
+			"nil factory by name": {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR, nil); return err },
 				[]string{"factory.New"}},
-			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR); return err },
+			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR, nil); return err },
 				[]string{"factory.New"}},
-			"unknown type": {func() error { _, err := factory.Of[*Gadget](w.f); return err },
+			"unknown type": {func() error { _, err := factory.Of[*Gadget](w.f, nil); return err },
 				[]string{"Gadget", "not registered"}},
-			"interface": {func() error { _, err := factory.Of[runtime.Object](w.f); return err },
+			"interface": {func() error { _, err := factory.Of[runtime.Object](w.f, nil); return err },
 				[]string{"pointer to a struct"}},
-			"map": {func() error { _, err := factory.Of[*unstructured.Unstructured](w.f); return err },
+			"map": {func() error { _, err := factory.Of[*unstructured.Unstructured](w.f, nil); return err },
 				[]string{"Dynamic"}},
-			"list": {func() error { _, err := factory.Of[*corev1.PodList](w.f); return err }, []string{"list"}},
-			"empty resource": {func() error { _, err := w.f.Dynamic(schema.GroupVersionResource{}); return err },
+			"list": {func() error { _, err := factory.Of[*corev1.PodList](w.f, nil); return err }, []string{"list"}},
+			"empty resource": {func() error { _, err := w.f.Dynamic(schema.GroupVersionResource{}, nil); return err },
 				[]string{"plural"}},
 			"kind as name": {func() error {
-				_, err := w.f.Dynamic(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "Deployment"})
+				_, err := w.f.Dynamic(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "Deployment"}, nil)
 				return err
 			}, []string{"did you mean deployments.v1.apps?"}},
 			"typo": {func() error {
-				_, err := w.f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "confgimaps"})
+				_, err := w.f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "confgimaps"}, nil)
 				return err
 			}, []string{"did you mean configmaps.v1?"}},
 			"wrong group": {func() error {
-				_, err := w.f.Metadata(schema.GroupVersionResource{Version: "v1", Resource: "deployments"})
+				_, err := w.f.Metadata(schema.GroupVersionResource{Version: "v1", Resource: "deployments"}, nil)
 				return err
 			}, []string{"no such resource in v1", "deployments.v1.apps"}},
 			"bad selector": {func() error {
-				_,
-					err := factory.Of[*corev1.Pod](w.f, factory.Labels("a in ("))
+				_, err := factory.Of[*corev1.Pod](w.f, &factory.Scope{Labels: "a in ("})
 				return err
 			}, []string{"pods.v1", "label selector"}},
-			"nil scope": {func() error { _, err := factory.Of[*corev1.Pod](w.f, nil); return err },
-				[]string{"scope is nil"}},
-			"nil handler": {func() error { _, err := pods(w).Subscribe(nil); return err },
+			"nil handler": {func() error { _, err := pods(w, nil).Subscribe(nil, nil); return err },
 				[]string{"handler is nil"}},
 			"all without a form": {func() error { _, err := factory.All[int](w.Context(), w.f, nil, nil); return err },
 				[]string{"f.Dynamic"}},
@@ -116,18 +110,18 @@ func TestUnknownNamesThatAreNoMistakeAreTaken(t *testing.T) {
 			{Group: "resource.k8s.io", Version: "v1beta1", Resource: "resourceclaims"},
 			{Group: "example.com", Version: "v1", Resource: "deployments"},
 		} {
-			if _, err := w.f.Dynamic(gvr); err != nil {
+			if _, err := w.f.Dynamic(gvr, nil); err != nil {
 				t.Errorf("%v: %v", gvr, err)
 			}
 		}
-		if _, err := factory.Of[*resourcev1beta1.ResourceClaim](w.f); err != nil {
+		if _, err := factory.Of[*resourcev1beta1.ResourceClaim](w.f, nil); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 func TestAnErrorFromTheConfigReachesNew(t *testing.T) {
-	_, err := factory.New(&rest.Config{Host: "https://server.invalid", BearerToken: "x", Username: "y", Password: "z"})
+	_, err := factory.New(&rest.Config{Host: "https://server.invalid", BearerToken: "x", Username: "y", Password: "z"}, nil)
 	if err == nil || errors.Unwrap(err) == nil {
 		t.Errorf("two credentials at once: %v", err)
 	}

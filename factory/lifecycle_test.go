@@ -37,7 +37,7 @@ func TestWhatIsOpenedAfterTheStartStartsAtOnce(t *testing.T) {
 		w.create(pod("a", "one"))
 		w.start()
 		w.sync() // nothing is opened: nothing to wait for
-		h := pods(w)
+		h := pods(w, nil)
 		w.sync()
 		if got := names[*corev1.Pod](t)(h.Lister().List(nil)); got != "[a/one]" {
 			t.Errorf("List = %s", got)
@@ -47,12 +47,12 @@ func TestWhatIsOpenedAfterTheStartStartsAtOnce(t *testing.T) {
 
 func TestP9_StopWaitsForCallbacksAndNamesThoseStillRunning(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		h := pods(w)
+		h := pods(w, nil)
 		running, let := make(chan struct{}), make(chan struct{})
-		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) {
+		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			close(running)
 			<-let
-		}}, informer.HandlerName("slow handler")))
+		}}, &informer.HandlerOptions{Name: "slow handler"}))
 		w.start()
 		w.create(pod("a", "stuck"))
 		<-running
@@ -74,12 +74,12 @@ func TestP9_StopWaitsForCallbacksAndNamesThoseStillRunning(t *testing.T) {
 
 func TestP9_StopWaitsAsLongAsItsContextAllows(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		h := pods(w)
+		h := pods(w, nil)
 		running := make(chan struct{})
-		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) {
+		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			close(running)
 			time.Sleep(40 * time.Second) // fake time; longer than an informer waits by itself
-		}}))
+		}}, nil))
 		w.start()
 		w.create(pod("a", "slow"))
 		<-running
@@ -93,12 +93,12 @@ func TestP9_StopWaitsAsLongAsItsContextAllows(t *testing.T) {
 
 func TestP9_StopTellsOfACallbackThatAReleaseLeftBehind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		h := pods(w)
+		h := pods(w, nil)
 		running, let := make(chan struct{}), make(chan struct{})
-		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) {
+		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			close(running)
 			<-let
-		}}, informer.HandlerName("left behind")))
+		}}, &informer.HandlerOptions{Name: "left behind"}))
 		w.start()
 		w.create(pod("a", "one"))
 		<-running
@@ -114,7 +114,7 @@ func TestP9_StopTellsOfACallbackThatAReleaseLeftBehind(t *testing.T) {
 func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		h := pods(w)
+		h := pods(w, nil)
 		lister := h.Lister()
 		var mu sync.Mutex
 		var adds []object.Key
@@ -124,7 +124,7 @@ func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 			if e.Type == object.Added && e.Initial {
 				adds = append(adds, e.Key)
 			}
-		}), informer.HandlerName("counter"))
+		}), &informer.HandlerOptions{Name: "counter"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 func TestTheContextOfStartEndsAllAndStartWorksAgain(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		h := pods(w)
+		h := pods(w, nil)
 		ctx, cancel := context.WithCancel(w.Context())
 		if err := w.f.Start(ctx); err != nil {
 			t.Fatal(err)
@@ -196,8 +196,8 @@ func TestTheContextOfStartEndsAllAndStartWorksAgain(t *testing.T) {
 func TestOneResourceIsStoppedAndStartedAlone(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}})
-		p := pods(w)
-		c, err := factory.Of[*corev1.ConfigMap](w.f)
+		p := pods(w, nil)
+		c, err := factory.Of[*corev1.ConfigMap](w.f, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,14 +229,14 @@ func TestOneResourceIsStoppedAndStartedAlone(t *testing.T) {
 }
 
 func TestWaitForSyncSaysWhichOnesAreNotAndWhy(t *testing.T) {
-	inWorld(t, []factory.Option{factory.Cluster("eu")}, func(w *world) {
+	inWorld(t, &factory.Options{Cluster: "eu"}, func(w *world) {
 		w.Inject(informertest.Fault{Resource: "configmaps", Code: 403})
 		if err := w.f.WaitForSync(w.Context()); !errors.Is(err, factory.ErrNotStarted) {
 			t.Errorf("before the start: %v", err)
 		}
-		pods(w)
-		open[any](w)(factory.Of[*corev1.ConfigMap](w.f))
-		open[any](w)(w.f.Dynamic(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "deployments"}))
+		pods(w, nil)
+		open[any](w)(factory.Of[*corev1.ConfigMap](w.f, nil))
+		open[any](w)(w.f.Dynamic(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "deployments"}, nil))
 		w.start()
 		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
 		defer cancel()
@@ -256,7 +256,7 @@ func TestWaitForSyncSaysWhichOnesAreNotAndWhy(t *testing.T) {
 func TestWaitForSyncDoesNotWaitForWhatWasReleased(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.Inject(informertest.Fault{Resource: "pods", Code: 500})
-		h := pods(w)
+		h := pods(w, nil)
 		w.start()
 		waited := make(chan error)
 		go func() { waited <- w.f.WaitForSync(context.Background()) }()
@@ -271,7 +271,7 @@ func TestWaitForSyncDoesNotWaitForWhatWasReleased(t *testing.T) {
 func TestAReadBeforeTheSyncIsNotNotFound(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		h := pods(w)
+		h := pods(w, nil)
 		for _, read := range []func() error{
 			func() error { _, err := h.Lister().Get("a", "one"); return err },
 			func() error { _, err := h.Lister().List(nil); return err },
@@ -297,30 +297,34 @@ func TestAReadBeforeTheSyncIsNotNotFound(t *testing.T) {
 
 func TestResyncTransformAndTweakReachTheInformers(t *testing.T) {
 	var transformed atomic.Int32
-	opts := []factory.Option{
-		factory.DefaultResync(time.Hour),
-		factory.ResyncFor[*corev1.Pod](time.Minute),
-		factory.Transform(func(o metav1.Object) (metav1.Object, error) {
-			o.SetManagedFields(nil)
-			transformed.Add(1)
-			return o, nil
-		}),
-		factory.Transform(func(p *corev1.Pod) (*corev1.Pod, error) {
-			p.Annotations = map[string]string{"seen": "yes"}
-			return p, nil
-		}),
-		factory.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "app=web" }),
-		factory.InformerOptions(informer.WatchTimeout(7 * time.Minute)),
+	opts := &factory.Options{
+		Resync: time.Hour,
+		Types: []factory.TypeOption{
+			factory.ForType(factory.TypeOptions[metav1.Object]{Transform: func(o metav1.Object) (metav1.Object, error) {
+				o.SetManagedFields(nil)
+				transformed.Add(1)
+				return o, nil
+			}}),
+			factory.ForType(factory.TypeOptions[*corev1.Pod]{
+				Resync: time.Minute,
+				Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+					p.Annotations = map[string]string{"seen": "yes"}
+					return p, nil
+				},
+			}),
+		},
+		Tweak:        func(o *metav1.ListOptions) { o.LabelSelector = "app=web" },
+		WatchTimeout: 7 * time.Minute,
 	}
 	inWorld(t, opts, func(w *world) {
 		w.create(pod("a", "one", "app=web"), pod("a", "two"))
-		h := pods(w)
+		h := pods(w, nil)
 		var resyncs int
 		open[any](w)(h.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
 			if e.Type == object.Resynced {
 				resyncs++
 			}
-		})))
+		}), nil))
 		w.start()
 		w.sync()
 		objs, err := h.Lister().List(nil)
@@ -345,13 +349,15 @@ func TestResyncTransformAndTweakReachTheInformers(t *testing.T) {
 
 func TestP12_ATransformThatChangesTheTypeIsReported(t *testing.T) {
 	problems := make(chan informer.Problem, 10)
-	opts := []factory.Option{
-		factory.OnProblem(func(p informer.Problem) { problems <- p }),
-		factory.Transform(func(o metav1.Object) (metav1.Object, error) { return &corev1.Node{}, nil }),
+	opts := &factory.Options{
+		OnProblem: func(p informer.Problem) { problems <- p },
+		Types: []factory.TypeOption{factory.ForType(factory.TypeOptions[metav1.Object]{
+			Transform: func(o metav1.Object) (metav1.Object, error) { return &corev1.Node{}, nil },
+		})},
 	}
 	inWorld(t, opts, func(w *world) {
 		w.create(pod("a", "one"))
-		pods(w)
+		pods(w, nil)
 		w.start()
 		w.sync()
 		if len(problems) == 0 {
@@ -367,16 +373,16 @@ func TestP12_ATransformThatChangesTheTypeIsReported(t *testing.T) {
 
 func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
 	for form, open := range map[string]func(*factory.Factory) error{
-		"pods.v1":          func(f *factory.Factory) error { _, err := factory.Of[*corev1.Pod](f); return err },
-		"pods.v1(by name)": func(f *factory.Factory) error { _, err := f.ForResource(podsGVR); return err },
+		"pods.v1":          func(f *factory.Factory) error { _, err := factory.Of[*corev1.Pod](f, nil); return err },
+		"pods.v1(by name)": func(f *factory.Factory) error { _, err := f.ForResource(podsGVR, nil); return err },
 	} {
 		t.Run(form, func(t *testing.T) {
 			problems := make(chan informer.Problem, 10)
-			opts := []factory.Option{factory.OnProblem(func(p informer.Problem) {
+			opts := &factory.Options{OnProblem: func(p informer.Problem) {
 				if p.Doing == "decode" {
 					problems <- p
 				}
-			})}
+			}}
 			inWorld(t, opts, func(w *world) {
 				w.Inject(informertest.Fault{RefuseInitialEvents: true})
 				w.Inject(informertest.Fault{Resource: "pods", Verbs: []string{"list"}, Undecodable: 1})
@@ -403,14 +409,14 @@ func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
 	}
 }
 
-func TestHealthMayBeAskedByWhoeverHearsOfAProblem(t *testing.T) {
+func TestOnProblemMayCallHealth(t *testing.T) {
 	var f *factory.Factory
 	asked := make(chan int, 10)
-	opts := []factory.Option{factory.OnProblem(func(informer.Problem) { asked <- len(f.Health()) })}
+	opts := &factory.Options{OnProblem: func(informer.Problem) { asked <- len(f.Health()) }}
 	inWorld(t, opts, func(w *world) {
 		f = w.f
 		w.create(pod("a", "one"))
-		h := pods(w)
+		h := pods(w, nil)
 		w.start()
 		w.sync()
 		// The index fails while it is being added, inside AddIndex.
@@ -426,18 +432,19 @@ func TestHealthMayBeAskedByWhoeverHearsOfAProblem(t *testing.T) {
 func TestUsersComeAndGoWhileTheFactoryStopsAndStarts(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		keep := pods(w)
+		keep := pods(w, nil)
 		ctx, cancel := context.WithCancel(w.Context())
 		var users sync.WaitGroup
 		for i := range 4 {
 			users.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					h, err := factory.Of[*corev1.Pod](w.f, factory.Namespaces([]string{"", "a", "b", "c"}[(i+n)%4]))
+					h, err := factory.Of[*corev1.Pod](w.f,
+						&factory.Scope{Namespaces: []string{[]string{"", "a", "b", "c"}[(i+n)%4]}})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if _, err := h.Subscribe(informer.Funcs[*corev1.Pod]{}); err != nil {
+					if _, err := h.Subscribe(informer.Funcs[*corev1.Pod]{}, nil); err != nil {
 						t.Error(err)
 					}
 					if err := h.AddIndex("app", byApp); err != nil {
@@ -482,7 +489,7 @@ func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T
 		defer stop()
 		transport := &closer{RoundTripper: cfg.Transport}
 		cfg.Transport = transport
-		f, err := factory.New(cfg, quiet)
+		f, err := factory.New(cfg, &factory.Options{Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -514,8 +521,8 @@ func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T
 func TestWaitForSyncPassesOverWhatWasReleasedMeanwhile(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		heal := w.Inject(informertest.Fault{Resource: "configmaps", Code: 500})
-		open[any](w)(factory.Of[*corev1.ConfigMap](w.f))
-		h := pods(w)
+		open[any](w)(factory.Of[*corev1.ConfigMap](w.f, nil))
+		h := pods(w, nil)
 		w.start()
 		waited := make(chan error)
 		go func() { waited <- w.f.WaitForSync(context.Background()) }() // first for configmaps.v1, then for pods.v1

@@ -29,11 +29,11 @@ func TestAListerNeverLiesAroundAStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := factory.New(cfg, quiet)
+	f, err := factory.New(cfg, &factory.Options{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f))
+	h := open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f, nil))
 	if err := h.AddIndex("app", byApp); err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +129,9 @@ func TestP9_AStoppedFactoryHoldsNoObjects(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, nil, func(w *world) {
 				w.create(pod("a", "one"))
-				h := pods(w)
+				h := pods(w, nil)
 				lister := h.Lister()
-				sub := open[*factory.Subscription](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{}))
+				sub := open[*factory.Subscription](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{}, nil))
 				w.start()
 				w.sync()
 				obj, err := lister.Get("a", "one")

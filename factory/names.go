@@ -58,10 +58,10 @@ func (f *Factory) checkName(gvr schema.GroupVersionResource) error {
 	f.mu.Lock()
 	_, served := f.served[gvr]
 	f.mu.Unlock()
-	if served || !f.set.scheme.IsVersionRegistered(gvr.GroupVersion()) {
+	if served || !f.set.Scheme.IsVersionRegistered(gvr.GroupVersion()) {
 		return nil
 	}
-	if _, ok := kindOf(f.set.scheme, gvr); ok {
+	if _, ok := kindOf(f.set.Scheme, gvr); ok {
 		return nil
 	}
 	near := f.nearMisses(gvr)
@@ -91,11 +91,11 @@ func (f *Factory) nearMisses(gvr schema.GroupVersionResource) []string {
 			near = append(near, fullName(r))
 		}
 	}
-	for _, gv := range f.set.scheme.PrioritizedVersionsAllGroups() {
+	for _, gv := range f.set.Scheme.PrioritizedVersionsAllGroups() {
 		if strings.Contains(gv.Version, "alpha") || strings.Contains(gv.Version, "beta") {
 			continue
 		}
-		for kind := range objectKinds(f.set.scheme, gv) {
+		for kind := range objectKinds(f.set.Scheme, gv) {
 			plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
 			look(plural, kind)
 		}

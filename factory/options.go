@@ -1,7 +1,6 @@
 package factory
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -13,32 +12,94 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/mirador-k8s/mirador/informer"
+	"github.com/mirador-k8s/mirador/reflector"
+	"github.com/mirador-k8s/mirador/store"
 )
 
-// Option configures a factory. A Scope is one too: given to New, it is the scope
-// of every handle that asks for no other.
-type Option interface {
-	apply(*settings) error
+// Options configure a factory. The zero value of each field means its default.
+type Options struct {
+	// Scope is the scope of every handle that has none of its own. The default is everything.
+	Scope Scope
+	// Cluster is the cluster's name in logs and metrics. It is needed only where there are several.
+	Cluster string
+	// Scheme is where Of finds Go types. The default is client-go's, which has the types of Kubernetes itself.
+	Scheme *runtime.Scheme
+	// Types has options for single Go types, made by ForType and ResourceOf.
+	Types []TypeOption
+	// Tweak changes the options of every request just before it is sent.
+	Tweak func(*metav1.ListOptions)
+
+	// Resync is the interval at which every object is delivered again to each handler, unless its type or the handler
+	// has its own interval. The default is never.
+	Resync time.Duration
+	// Layout, HistoryBytes, HistoryAge, WatchTimeout and Backoff are those of informer.Options, for every informer of
+	// the factory.
+	Layout       store.Layout
+	HistoryBytes int
+	HistoryAge   time.Duration
+	WatchTimeout time.Duration
+	Backoff      reflector.Backoff
+
+	// OnProblem is called for everything that goes wrong in an informer or in discovery. It must not block; it may call
+	// Health. A panic in it is logged.
+	OnProblem func(informer.Problem)
+	// Logger logs problems. The default is slog.Default(); a logr.Logger can be used as
+	// slog.New(logr.ToSlogHandler(l)).
+	Logger *slog.Logger
 }
 
-type optionFunc func(*settings) error
+// TypeOption is an option for one Go type.
+type TypeOption func(*settings) error
 
-func (f optionFunc) apply(s *settings) error { return f(s) }
+// TypeOptions are the options of ForType.
+type TypeOptions[T any] struct {
+	// Resync is the interval at which objects of type T are delivered again. The default is the factory's; a negative
+	// interval means never.
+	Resync time.Duration
+	// Transform changes each object of type T before it is stored, once per version; typically it drops fields that are
+	// never read. An interface as T, such as metav1.Object, covers every object that implements it. If several transforms
+	// fit an object, all are called, in the order of Options.Types. A transform may read other objects with listers; see
+	// informer.Options.
+	Transform func(obj T) (T, error)
+}
 
-// settings are what options add up to.
+// ForType sets options for the objects of type T.
+func ForType[T any](o TypeOptions[T]) TypeOption {
+	return func(s *settings) error {
+		want := reflect.TypeFor[T]()
+		if o.Resync != 0 {
+			s.resyncFor[want] = max(o.Resync, 0)
+		}
+		if o.Transform != nil {
+			s.transforms = append(s.transforms, transform{
+				fits: func(t reflect.Type) bool {
+					return t == want || want.Kind() == reflect.Interface && t.Implements(want)
+				},
+				call: func(obj any) (any, error) { return o.Transform(obj.(T)) },
+			})
+		}
+		return nil
+	}
+}
+
+// ResourceOf says which resource the objects of type T are. The default is the plural of the kind. It also makes
+// ForResource use the type.
+func ResourceOf[T runtime.Object](gvr schema.GroupVersionResource) TypeOption {
+	return func(s *settings) error {
+		s.resources[reflect.TypeFor[T]()] = gvr
+		s.openers[gvr] = openerOf[T]()
+		return nil
+	}
+}
+
+// settings are options that were checked.
 type settings struct {
+	Options
 	scope      scope
-	cluster    string
-	scheme     *runtime.Scheme
-	resync     time.Duration
 	resyncFor  map[reflect.Type]time.Duration
 	transforms []transform
-	tweak      func(*metav1.ListOptions)
-	logger     *slog.Logger
-	onProblem  func(informer.Problem)
 	resources  map[reflect.Type]schema.GroupVersionResource
 	openers    map[schema.GroupVersionResource]opener
-	informer   []informer.Option
 }
 
 // transform is a function for all objects of a type, or that implement it.
@@ -47,49 +108,35 @@ type transform struct {
 	call func(obj any) (any, error)
 }
 
-// DefaultResync gives every object again to each handler at this interval, unless
-// its type or the handler has another. Without it that never happens.
-func DefaultResync(every time.Duration) Option {
-	return optionFunc(func(s *settings) error {
-		s.resync = every
-		return checkResync(every)
-	})
-}
-
-// ResyncFor is DefaultResync for objects of type T alone; 0 turns it off for them.
-func ResyncFor[T any](every time.Duration) Option {
-	return optionFunc(func(s *settings) error {
-		s.resyncFor[reflect.TypeFor[T]()] = every
-		return checkResync(every)
-	})
-}
-
-func checkResync(every time.Duration) error {
-	if every < 0 {
-		return fmt.Errorf("resync every %s: the interval cannot be negative; use 0 for never", every)
+func configure(opts *Options) (*settings, error) {
+	s := &settings{
+		resyncFor: map[reflect.Type]time.Duration{},
+		resources: map[reflect.Type]schema.GroupVersionResource{},
+		openers:   map[schema.GroupVersionResource]opener{},
 	}
-	return nil
-}
-
-// Transform changes each object of type T before it is stored, once per version;
-// typically it drops what nobody reads. An interface as T, such as metav1.Object,
-// covers every object that implements it, whatever its form. Of several that fit,
-// each is called, in the order they were given. A transform may read other objects with listers; see
-// informer.Transform.
-func Transform[T any](f func(obj T) (T, error)) Option {
-	return optionFunc(func(s *settings) error {
-		want := reflect.TypeFor[T]()
-		if f == nil {
-			return fmt.Errorf("the transform of %s is nil; leave it out", want)
+	if opts != nil {
+		s.Options = *opts
+	}
+	if s.Resync < 0 {
+		return nil, fmt.Errorf("the resync interval is %s; it cannot be negative, and 0 means never", s.Resync)
+	}
+	if s.Scheme == nil {
+		s.Scheme = scheme.Scheme
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	for i, set := range s.Types {
+		if set == nil {
+			return nil, fmt.Errorf("Options.Types[%d] is nil; leave it out", i)
 		}
-		s.transforms = append(s.transforms, transform{
-			fits: func(t reflect.Type) bool {
-				return t == want || want.Kind() == reflect.Interface && t.Implements(want)
-			},
-			call: func(obj any) (any, error) { return f(obj.(T)) },
-		})
-		return nil
-	})
+		if err := set(s); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	s.scope, err = s.Scope.check()
+	return s, err
 }
 
 // transformFor combines the transforms that fit T; nil if none does.
@@ -115,77 +162,4 @@ func transformFor[T any](s *settings) func(T) (T, error) {
 		}
 		return now.(T), nil
 	}
-}
-
-// Tweak changes the options of every request just before it is sent.
-func Tweak(f func(*metav1.ListOptions)) Option {
-	return optionFunc(func(s *settings) error { s.tweak = f; return nil })
-}
-
-// Cluster names the cluster in names, logs and metrics. It is needed only where
-// there are several.
-func Cluster(name string) Option {
-	return optionFunc(func(s *settings) error { s.cluster = name; return nil })
-}
-
-// Scheme is where Of finds Go types. It is client-go's otherwise, which knows what
-// Kubernetes itself serves.
-func Scheme(scheme *runtime.Scheme) Option {
-	return optionFunc(func(s *settings) error {
-		if scheme == nil {
-			return errors.New("the scheme is nil; leave it out for client-go's")
-		}
-		s.scheme = scheme
-		return nil
-	})
-}
-
-// ResourceOf says which resource the objects of a Go type are, where its kind's name
-// does not tell: the plural of the kind is taken otherwise. It also makes
-// ForResource use the type.
-func ResourceOf[T runtime.Object](gvr schema.GroupVersionResource) Option {
-	return optionFunc(func(s *settings) error {
-		s.resources[reflect.TypeFor[T]()] = gvr
-		s.openers[gvr] = openerOf[T]()
-		return nil
-	})
-}
-
-// Logger logs problems. It is slog.Default() otherwise; a logr.Logger fits in as
-// slog.New(logr.ToSlogHandler(l)).
-func Logger(l *slog.Logger) Option {
-	return optionFunc(func(s *settings) error { s.logger = l; return nil })
-}
-
-// OnProblem hears of everything that goes wrong in any informer and in discovery.
-// It must not block; it may ask for Health. A panic in it is logged.
-func OnProblem(f func(informer.Problem)) Option {
-	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
-}
-
-// InformerOptions tune every informer, such as informer.History or
-// informer.WatchTimeout.
-func InformerOptions(opts ...informer.Option) Option {
-	return optionFunc(func(s *settings) error { s.informer = append(s.informer, opts...); return nil })
-}
-
-func configure(opts []Option) (*settings, error) {
-	s := &settings{
-		scheme:    scheme.Scheme,
-		resyncFor: map[reflect.Type]time.Duration{},
-		resources: map[reflect.Type]schema.GroupVersionResource{},
-		openers:   map[schema.GroupVersionResource]opener{},
-	}
-	for _, o := range opts {
-		if o == nil {
-			return nil, errors.New("an option is nil; leave it out")
-		}
-		if err := o.apply(s); err != nil {
-			return nil, err
-		}
-	}
-	if s.logger == nil {
-		s.logger = slog.Default()
-	}
-	return s, nil
 }

@@ -12,77 +12,49 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Scope narrows what is mirrored: to namespaces, to labels, to fields. A scope
-// given for one handle replaces the factory's of the same sort.
-type Scope func(*scope) error
-
-func (s Scope) apply(set *settings) error { return s.narrow(&set.scope) }
-
-func (s Scope) narrow(to *scope) error {
-	if s == nil {
-		return errors.New("a scope is nil; leave it out")
-	}
-	return s(to)
+// Scope selects the objects that are mirrored. The zero Scope selects all.
+type Scope struct {
+	// Namespaces selects the objects of these namespaces. None, or metav1.NamespaceAll alone, means all.
+	Namespaces []string
+	// Labels selects objects by their labels, such as "app=web,tier!=db". The server evaluates it.
+	Labels string
+	// Fields selects objects by their fields, such as "spec.nodeName=n1". The server evaluates it and supports few
+	// fields.
+	Fields string
 }
 
-// scope is a set of namespaces and two selectors, each in its one canonical
-// spelling, so that equal scopes are the same informer.
+// scope is a Scope in canonical spelling, so that equal scopes share an informer.
 type scope struct {
 	namespaces []string // sorted; none for all
-	chosen     bool     // the namespaces were given
 	labels     string
 	fields     string
 }
 
-// Namespaces takes the objects of these namespaces. A single "" takes all, as
-// metav1.NamespaceAll does.
-func Namespaces(names ...string) Scope {
-	return func(s *scope) error {
-		if len(names) == 0 {
-			return errors.New(`no namespace is named; name one, or use Namespaces("") for all`)
-		}
-		s.chosen, s.namespaces = true, nil
-		if len(names) == 1 && names[0] == metav1.NamespaceAll {
-			return nil
-		}
-		for _, n := range names {
-			if n == metav1.NamespaceAll {
-				return errors.New(`"" stands for all namespaces and cannot be one of several; use Namespaces("") alone`)
+func (s *Scope) check() (out scope, err error) {
+	for _, n := range s.Namespaces {
+		if n == metav1.NamespaceAll {
+			if len(s.Namespaces) > 1 {
+				return out, errors.New(`"" stands for all namespaces and cannot be one of several; leave Scope.Namespaces empty`)
 			}
-			if faults := validation.ValidateNamespaceName(n, false); len(faults) > 0 {
-				return fmt.Errorf("%q is not the name of a namespace: %s", n, strings.Join(faults, "; "))
-			}
+			continue
 		}
-		sorted := slices.Sorted(slices.Values(names))
-		s.namespaces = slices.Compact(sorted)
-		return nil
-	}
-}
-
-// Labels takes the objects whose labels match, such as "app=web,tier!=db"; "" takes
-// all. The server does the selecting.
-func Labels(selector string) Scope {
-	return func(s *scope) error {
-		parsed, err := labels.Parse(selector)
-		if err != nil {
-			return fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w", selector, err)
+		if faults := validation.ValidateNamespaceName(n, false); len(faults) > 0 {
+			return out, fmt.Errorf("%q is not the name of a namespace: %s", n, strings.Join(faults, "; "))
 		}
-		s.labels = parsed.String()
-		return nil
+		out.namespaces = append(out.namespaces, n)
 	}
-}
-
-// Fields takes the objects whose fields match, such as "spec.nodeName=n1"; "" takes
-// all. The server does the selecting and knows few fields.
-func Fields(selector string) Scope {
-	return func(s *scope) error {
-		parsed, err := fields.ParseSelector(selector)
-		if err != nil {
-			return fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w", selector, err)
-		}
-		s.fields = parsed.String()
-		return nil
+	slices.Sort(out.namespaces)
+	out.namespaces = slices.Compact(out.namespaces)
+	byLabel, err := labels.Parse(s.Labels)
+	if err != nil {
+		return out, fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w", s.Labels, err)
 	}
+	byField, err := fields.ParseSelector(s.Fields)
+	if err != nil {
+		return out, fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w", s.Fields, err)
+	}
+	out.labels, out.fields = byLabel.String(), byField.String()
+	return out, nil
 }
 
 // parts are the namespaces that need an informer each; "" is all of them.

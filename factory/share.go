@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -67,16 +66,17 @@ type running struct {
 
 // acquire finds or makes the shared informer of a key and counts one more user.
 // The factory's lock is held.
-func acquire[T any](f *Factory, k key, open func(...kube.Option) (source.Source[T], error)) (*shared[T], error) {
+func acquire[T any](f *Factory, k key, open func(*kube.Options) (source.Source[T], error)) (*shared[T], error) {
 	if found, ok := f.shares[k]; ok {
 		s := found.(*shared[T]) // the key holds form and type, so it can be no other
 		s.refs++
 		return s, nil
 	}
-	s := &shared[T]{f: f, key: k, name: k.title(f.set.cluster), indexes: map[string]index[T]{}, refs: 1}
-	src, err := open(
-		kube.Namespace(k.namespace), kube.LabelSelector(k.labels), kube.FieldSelector(k.fields),
-		kube.Cluster(f.set.cluster), kube.Tweak(f.set.tweak), kube.HTTPClient(f.client), kube.UserAgent(f.cfg.UserAgent))
+	s := &shared[T]{f: f, key: k, name: k.title(f.set.Cluster), indexes: map[string]index[T]{}, refs: 1}
+	src, err := open(&kube.Options{
+		Namespace: k.namespace, LabelSelector: k.labels, FieldSelector: k.fields, Cluster: f.set.Cluster,
+		Tweak: f.set.Tweak, HTTPClient: f.client, UserAgent: f.cfg.UserAgent,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -119,19 +119,20 @@ func (s *shared[T]) release() {
 // else knows s yet.
 func (s *shared[T]) renew() error {
 	set := s.f.set
-	resync := set.resync
+	resync := set.Resync
 	if own, ok := set.resyncFor[reflect.TypeFor[T]()]; ok {
 		resync = own
 	}
-	opts := append(slices.Clone(set.informer),
-		informer.Name(s.name), informer.Resync(resync), informer.Logger(set.logger), informer.OnProblem(set.onProblem))
-	if t := transformFor[T](set); t != nil {
-		opts = append(opts, informer.Transform(t))
+	opts := &informer.Options[T]{
+		Name: s.name, Indexes: informer.Indexes[T]{}, Transform: transformFor[T](set),
+		Layout: set.Layout, HistoryBytes: set.HistoryBytes, HistoryAge: set.HistoryAge,
+		WatchTimeout: set.WatchTimeout, Backoff: set.Backoff,
+		Resync: resync, Logger: set.Logger, OnProblem: set.OnProblem,
 	}
 	for name, x := range s.indexes {
-		opts = append(opts, informer.IndexFunc(name, x.values))
+		opts.Indexes[name] = x.values
 	}
-	inf, err := informer.New(s.src, opts...)
+	inf, err := informer.New(s.src, opts)
 	if err != nil {
 		return err
 	}

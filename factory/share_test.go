@@ -26,8 +26,8 @@ import (
 func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		first, second := pods(w), pods(w)
-		spelled, other := pods(w, factory.Labels("x=1,y=2")), pods(w, factory.Labels("y=2, x=1"))
+		first, second := pods(w, nil), pods(w, nil)
+		spelled, other := pods(w, &factory.Scope{Labels: "x=1,y=2"}), pods(w, &factory.Scope{Labels: "y=2, x=1"})
 		w.start()
 		w.sync()
 		if a, b := first.Informers()[0], second.Informers()[0]; a != b {
@@ -42,14 +42,14 @@ func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 		if n := w.asked(podsGVR); n != 2 {
 			t.Errorf("%d watches of pods were opened, want 2: one per scope", n)
 		}
-		byName := open[factory.Generic](w)(w.f.ForResource(podsGVR))
+		byName := open[factory.Generic](w)(w.f.ForResource(podsGVR, nil))
 		if n := len(w.f.Health()); n != 2 {
 			t.Errorf("%d informers after ForResource, want 2: pods by name are those of Of", n)
 		}
 		byName.Release()
-		open[any](w)(w.f.Dynamic(podsGVR))
-		open[any](w)(w.f.Metadata(podsGVR))
-		open[any](w)(w.f.Raw(podsGVR))
+		open[any](w)(w.f.Dynamic(podsGVR, nil))
+		open[any](w)(w.f.Metadata(podsGVR, nil))
+		open[any](w)(w.f.Raw(podsGVR, nil))
 		seen := map[string]bool{}
 		for _, h := range w.f.Health() {
 			seen[h.Name] = true
@@ -66,16 +66,16 @@ func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 func TestEveryFormReadsTheSameObjects(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one", "app=web"), pod("b", "two", "app=db"))
-		typed := pods(w)
-		dynamic, err := w.f.Dynamic(podsGVR)
+		typed := pods(w, nil)
+		dynamic, err := w.f.Dynamic(podsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		meta, err := w.f.Metadata(podsGVR)
+		meta, err := w.f.Metadata(podsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := w.f.Raw(podsGVR)
+		raw, err := w.f.Raw(podsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestEveryFormReadsTheSameObjects(t *testing.T) {
 func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"))
-		first, second := pods(w), pods(w)
+		first, second := pods(w, nil), pods(w, nil)
 		w.start()
 		w.sync()
 		lister := first.Lister()
@@ -137,7 +137,7 @@ func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
 		if held.Value() != nil {
 			t.Error("a mirrored pod is still in memory")
 		}
-		again := pods(w)
+		again := pods(w, nil)
 		if err := again.WaitSynced(w.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -161,10 +161,10 @@ func held(t *testing.T, h *factory.Handle[*corev1.Pod]) weak.Pointer[corev1.Pod]
 
 func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		mine, others := pods(w), pods(w)
+		mine, others := pods(w, nil), pods(w, nil)
 		var gone, kept int
-		open[any](w)(mine.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) { gone++ }}))
-		open[any](w)(others.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) { kept++ }}))
+		open[any](w)(mine.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { gone++ }}, nil))
+		open[any](w)(others.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { kept++ }}, nil))
 		w.start()
 		w.sync()
 		mine.Release()
@@ -173,7 +173,7 @@ func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
 		if gone != 0 || kept != 1 {
 			t.Errorf("the released handler got %d events, the other %d; want 0 and 1", gone, kept)
 		}
-		if _, err := mine.Subscribe(informer.Funcs[*corev1.Pod]{}); !errors.Is(err, factory.ErrReleased) {
+		if _, err := mine.Subscribe(informer.Funcs[*corev1.Pod]{}, nil); !errors.Is(err, factory.ErrReleased) {
 			t.Errorf("subscribing to a released handle: %v", err)
 		}
 		if err := mine.AddIndex("x", byApp); !errors.Is(err, factory.ErrReleased) {
@@ -187,12 +187,12 @@ func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
 
 func TestReleaseInsideACallbackDoesNotHang(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		h := pods(w)
+		h := pods(w, nil)
 		released := make(chan struct{})
-		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod) {
+		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			h.Release()
 			close(released)
-		}}))
+		}}, nil))
 		w.start()
 		w.create(pod("a", "one"))
 		<-released
@@ -204,9 +204,9 @@ func TestReleaseInsideACallbackDoesNotHang(t *testing.T) {
 }
 
 func TestSeveralNamespacesAreOneHandle(t *testing.T) {
-	inWorld(t, []factory.Option{factory.Namespaces("b", "a", "b")}, func(w *world) {
+	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"b", "a", "b"}}}, func(w *world) {
 		w.create(pod("a", "one", "app=web"), pod("b", "two"), pod("c", "three"))
-		h, alone := pods(w), pods(w, factory.Namespaces("a"))
+		h, alone := pods(w, nil), pods(w, &factory.Scope{Namespaces: []string{"a"}})
 		if err := h.AddIndex("app", byApp); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 		sub, err := h.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
 			together++ // the race detector tells if two calls overlap
 			seen[e.Key] = true
-		}))
+		}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +264,9 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 }
 
 func TestResourcesWithoutNamespacesIgnoreTheFactorysNamespaces(t *testing.T) {
-	inWorld(t, []factory.Option{factory.Namespaces("a")}, func(w *world) {
+	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *world) {
 		w.create(nodeNamed("n1"))
-		h, err := factory.Of[*corev1.Node](w.f)
+		h, err := factory.Of[*corev1.Node](w.f, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestResourcesWithoutNamespacesIgnoreTheFactorysNamespaces(t *testing.T) {
 		if n, err := h.Lister().Get("", "n1"); err != nil || n.Name != "n1" {
 			t.Errorf("Get = %v, %v", n, err)
 		}
-		_, err = factory.Of[*corev1.Node](w.f, factory.Namespaces("a"))
+		_, err = factory.Of[*corev1.Node](w.f, &factory.Scope{Namespaces: []string{"a"}})
 		says(t, err, "nodes.v1", "in no namespace", "leave")
 	})
 }
@@ -301,18 +301,18 @@ func TestCustomTypesAreFoundByTheirSchemeAndByName(t *testing.T) {
 	scheme := kruntime.NewScheme()
 	scheme.AddKnownTypeWithName(gv.WithKind("Gadget"), &Gadget{})
 	metav1.AddToGroupVersion(scheme, gv)
-	opts := []factory.Option{factory.Scheme(scheme), factory.ResourceOf[*Gadget](gvr)}
+	opts := &factory.Options{Scheme: scheme, Types: []factory.TypeOption{factory.ResourceOf[*Gadget](gvr)}}
 	inWorld(t, opts, func(w *world) {
 		register(t, w.Server, gvr, "Gadget")
 		u := widget("a", "big")
 		u.SetKind("Gadget")
 		u.Object["spec"] = map[string]any{"size": int64(7)}
 		w.create(u)
-		byName, err := w.f.ForResource(gvr)
+		byName, err := w.f.ForResource(gvr, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		typed, err := factory.Of[*Gadget](w.f)
+		typed, err := factory.Of[*Gadget](w.f, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,11 +340,11 @@ func TestGenericHandlesReadAndSubscribe(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(pod("a", "one", "app=web"), widget("a", "gear"))
-		byName, err := w.f.ForResource(podsGVR)
+		byName, err := w.f.ForResource(podsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		custom, err := w.f.ForResource(widgetsGVR)
+		custom, err := w.f.ForResource(widgetsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestGenericHandlesReadAndSubscribe(t *testing.T) {
 			t.Errorf("Resource = %v", byName.Resource())
 		}
 		var events []object.Event[kruntime.Object]
-		open[any](w)(byName.Subscribe(informer.HandlerFunc[kruntime.Object](func(e object.Event[kruntime.Object]) { events = append(events, e) })))
+		open[any](w)(byName.Subscribe(informer.HandlerFunc[kruntime.Object](func(e object.Event[kruntime.Object]) { events = append(events, e) }), nil))
 		if err := byName.AddIndex("app", appOfAny); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestGenericHandlesReadAndSubscribe(t *testing.T) {
 		if len(events) != 2 || events[0].Old != nil || events[0].New == nil || events[1].Old == nil || events[1].New != nil {
 			t.Errorf("events: %+v", events)
 		}
-		if _, err := byName.Subscribe(nil); err == nil {
+		if _, err := byName.Subscribe(nil, nil); err == nil {
 			t.Error("a nil handler was taken")
 		}
 		if err := byName.AddIndex("none", nil); err == nil {
@@ -393,7 +393,7 @@ func TestByNameAListWorksWhereAWatchCannotGiveTheState(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.Inject(informertest.Fault{RefuseInitialEvents: true})
 		w.create(pod("a", "one", "app=web"), pod("b", "two"))
-		h, err := w.f.ForResource(podsGVR, factory.Fields("metadata.namespace=a"))
+		h, err := w.f.ForResource(podsGVR, &factory.Scope{Fields: "metadata.namespace=a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +417,7 @@ func byApp(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, 
 func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one", "app=web"))
-		first, second := pods(w), pods(w)
+		first, second := pods(w, nil), pods(w, nil)
 		if err := errors.Join(first.AddIndex("app", byApp), second.AddIndex("app", byApp)); err != nil {
 			t.Fatalf("the same function twice: %v", err)
 		}
@@ -461,7 +461,7 @@ func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
 func TestWaitSyncedOfAHandleSaysWhy(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.Inject(informertest.Fault{Resource: "pods", Code: 403})
-		h := pods(w)
+		h := pods(w, nil)
 		w.start()
 		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
 		defer cancel()
@@ -476,8 +476,8 @@ func TestWaitSyncedOfAHandleSaysWhy(t *testing.T) {
 func TestTheIndexByNamespaceIsSharedByTypedAndGenericHandles(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(pod("a", "one"), pod("a", "two"), pod("b", "three"))
-		typed := pods(w)
-		byName, err := w.f.ForResource(podsGVR)
+		typed := pods(w, nil)
+		byName, err := w.f.ForResource(podsGVR, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

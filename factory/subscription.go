@@ -123,7 +123,7 @@ func (s *Subscription) WaitSynced(ctx context.Context) error {
 // Subscribe adds a handler, at any time. It first gets what is stored, marked
 // initial, then everything that happens, one event at a time. After a stop and a
 // new start it begins again with the initial state.
-func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts ...informer.SubscribeOption) (*Subscription, error) {
+func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts *informer.HandlerOptions) (*Subscription, error) {
 	if handler == nil {
 		return nil, fmt.Errorf("subscribe to %s: the handler is nil; give informer.Funcs or an informer.Handler",
 			fullName(h.gvr))
@@ -140,7 +140,7 @@ func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts ...informer.Subs
 		sub.owners = append(sub.owners, p)
 	}
 	join := func(inf *informer.Informer[T]) (tie, error) {
-		s, err := inf.Subscribe(handler, opts...)
+		s, err := inf.Subscribe(handler, opts)
 		if err != nil {
 			return nil, err // not s: a nil pointer in an interface is not nil
 		}

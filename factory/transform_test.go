@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/mirador-k8s/mirador/factory"
-	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/reflector"
 )
@@ -30,19 +29,20 @@ func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
 	}
 	var h *factory.Handle[*corev1.Pod]
 	var found atomic.Int32
-	soon := factory.InformerOptions(informer.Backoff(reflector.Backoff{First: time.Millisecond}))
-	f, err := factory.New(cfg, quiet, soon, factory.Transform(func(p *corev1.Pod) (*corev1.Pod, error) {
+	transform := func(p *corev1.Pod) (*corev1.Pod, error) {
 		others, err := h.Lister().InNamespace("a").List(labels.Everything())
 		if err != nil && !errors.Is(err, factory.ErrNotSynced) {
 			return nil, err
 		}
 		found.Store(int32(len(others)))
 		return p, nil
-	}))
+	}
+	f, err := factory.New(cfg, &factory.Options{Logger: quiet, Backoff: reflector.Backoff{First: time.Millisecond},
+		Types: []factory.TypeOption{factory.ForType(factory.TypeOptions[*corev1.Pod]{Transform: transform})}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h = open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f))
+	h = open[*factory.Handle[*corev1.Pod]](t)(factory.Of[*corev1.Pod](f, nil))
 	if err := f.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

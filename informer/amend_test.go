@@ -22,7 +22,7 @@ func TestWhatIsAmendedIsReadableAndNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec, informer.FromNow(), informer.ResyncEvery(time.Minute))
+		subscribe(t, r, rec, &informer.HandlerOptions{FromNow: true, Resync: time.Minute})
 		amend(r, "by-hand", 7)
 		same(t, "store", contents(r), []string{"by-hand=7"})
 		r.run(t)
@@ -45,7 +45,7 @@ func TestAHandlerFromNowIsNotGivenWhatIsStored(t *testing.T) {
 		r.run(t)
 		synctest.Wait()
 		rec := &recorder{}
-		sub := subscribe(t, r, rec, informer.FromNow())
+		sub := subscribe(t, r, rec, &informer.HandlerOptions{FromNow: true})
 		r.say(put("b", 11, ""))
 		synctest.Wait()
 		same(t, "events", rec.lines(), []string{"Added b new=11"})

@@ -35,7 +35,7 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 	for len(deltas) > 0 {
 		part := deltas
 		changes := false
-		if i.transform != nil {
+		if i.opts.Transform != nil {
 			part, changes = i.stretch(deltas)
 		}
 		if changes {
@@ -236,13 +236,13 @@ func (b *batch[T]) reach(d *object.Delta[T]) {
 }
 
 func (i *Informer[T]) put(d *object.Delta[T]) {
-	if !i.cfg.verbatim && !i.batch.transformed { // who takes everything need not look, nor who has looked already
+	if !i.opts.Verbatim && !i.batch.transformed { // who takes everything need not look, nor who has looked already
 		if have, _ := i.writer.Get(d.Item.Key); i.known(d, have) {
 			i.stale.Add(1)
 			return
 		}
 	}
-	if (d.Item.Decode != nil || i.transform != nil) && !i.batch.transformed && !i.decode(&d.Item) {
+	if (d.Item.Decode != nil || i.opts.Transform != nil) && !i.batch.transformed && !i.decode(&d.Item) {
 		i.pass(d)
 		return
 	}
@@ -262,17 +262,17 @@ func (i *Informer[T]) pass(d *object.Delta[T]) {
 
 func (i *Informer[T]) remove(d *object.Delta[T]) {
 	have, exists := i.writer.Get(d.Item.Key)
-	if !i.cfg.verbatim && !i.batch.transformed && i.known(d, have) {
+	if !i.opts.Verbatim && !i.batch.transformed && i.known(d, have) {
 		i.stale.Add(1)
 		return
 	}
 	i.openBatch()
 	i.batch.reach(d)
-	if !exists && !i.cfg.verbatim {
+	if !exists && !i.opts.Verbatim {
 		return
 	}
 	last, uid, missed := have, d.Item.UID, false
-	if exists && !i.cfg.verbatim && !object.SameObject(have.UID, d.Item.UID) {
+	if exists && !i.opts.Verbatim && !object.SameObject(have.UID, d.Item.UID) {
 		// Another of its name came and went unseen, coalesced away: what the handlers
 		// know is gone, and of its end nothing was seen.
 		missed = true
@@ -304,7 +304,7 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 	case now == nil:
 		i.tell(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: old.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, Missed: true})
-	case i.cfg.verbatim || object.SameObject(old.UID, now.UID):
+	case i.opts.Verbatim || object.SameObject(old.UID, now.UID):
 		i.tell(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, New: now.Once(), NewUID: now.UID, Unchanged: old.Version == now.Version})
 	default:
@@ -320,12 +320,12 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 		return
 	}
 	if !i.batch.distrust && !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
-		if i.cfg.verbatim { // an object listed again is an update, if only of what is there
+		if i.opts.Verbatim { // an object listed again is an update, if only of what is there
 			i.writer.Repeat(it.Key)
 		}
 		return
 	}
-	if !i.cfg.verbatim && i.writer.Staged(it.Key, it.Version, it.UID) {
+	if !i.opts.Verbatim && i.writer.Staged(it.Key, it.Version, it.UID) {
 		return // said twice, and transformed already (P13)
 	}
 	if !i.decodeListed(it) {
@@ -413,7 +413,7 @@ func (i *Informer[T]) decode(it *object.Item[T]) bool {
 		i.problem("decode", it.Key, err)
 		return false
 	}
-	if i.transform != nil {
+	if i.opts.Transform != nil {
 		if obj, err = i.transformed(obj); err != nil {
 			i.problem("transform", it.Key, err)
 			return false
@@ -430,5 +430,5 @@ func (i *Informer[T]) transformed(in T) (out T, err error) {
 			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return i.transform(in)
+	return i.opts.Transform(in)
 }

@@ -105,7 +105,7 @@ func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
 		for _, handlers := range []int{1, 10} {
 			t.Run(fmt.Sprintf("%s with %d handlers", layout, handlers), func(t *testing.T) {
 				first, batches := changingPods(t, 40, 10)
-				holdAllocations(t, handlers, budget, first, batches, informer.Layout(layout))
+				holdAllocations(t, handlers, budget, first, batches, func(o *informer.Options[*corev1.Pod]) { o.Layout = layout })
 			})
 		}
 	}
@@ -136,7 +136,7 @@ func changingPods(t *testing.T, pods,
 // batch is not counted: buffers grow with it. What else the process does can only add to it, so the least of three
 // parts counts.
 func holdAllocations[T any](t *testing.T, handlers int, budget float64, first stateOf[T], batches [][]source.Change[T],
-	opts ...informer.Option) {
+	opts ...func(*informer.Options[T])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := makeOf(t, newFeedOf(first), opts...)
@@ -147,7 +147,7 @@ func holdAllocations[T any](t *testing.T, handlers int, budget float64, first st
 				if seen.Add(1)%int64(handlers*len(batches[0])) == 0 {
 					all <- struct{}{}
 				}
-			}})
+			}}, nil)
 		}
 		r.run(t)
 		r.say(batches[0]...)

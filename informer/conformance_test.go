@@ -23,24 +23,19 @@ func TestConformance(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
 			kit.Conformance(t, func(s kit.Setup) (kit.Subject, error) {
-				return newSubject(s, informer.Layout(layout))
+				return newSubject(s, layout)
 			})
 		})
 	}
 }
 
-func newSubject(s kit.Setup, how ...informer.Option) (kit.Subject, error) {
-	src, err := kube.Typed[*corev1.Pod](s.Config)
+func newSubject(s kit.Setup, layout store.Layout) (kit.Subject, error) {
+	src, err := kube.Typed[*corev1.Pod](s.Config, nil)
 	if err != nil {
 		return nil, err
 	}
-	opts := append(how,
-		informer.Logger(slog.New(slog.DiscardHandler)),
-		informer.OnProblem(func(p informer.Problem) { s.OnProblem(p.Err) }))
-	if s.Transform != nil {
-		opts = append(opts, informer.Transform(s.Transform))
-	}
-	inf, err := informer.New(src, opts...)
+	inf, err := informer.New(src, &informer.Options[*corev1.Pod]{Layout: layout, Transform: s.Transform,
+		Logger: slog.New(slog.DiscardHandler), OnProblem: func(p informer.Problem) { s.OnProblem(p.Err) }})
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +49,8 @@ type subject struct {
 }
 
 func (s *subject) AddHandler(name string, handle func(informertest.Event)) (func() bool, error) {
-	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(name),
-		informer.MaxBacklog(s.backlog))
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle),
+		&informer.HandlerOptions{Name: name, MaxBacklog: s.backlog})
 	if err != nil {
 		return nil, err
 	}

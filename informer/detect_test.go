@@ -31,12 +31,14 @@ func guarded(t *testing.T, layout store.Layout, name string,
 	var all []store.Written
 	r = makeOf(t, newFeedOf(stateOf[*corev1.Pod]{3, []object.Item[*corev1.Pod]{first, a, b}},
 		stateOf[*corev1.Pod]{5, []object.Item[*corev1.Pod]{first, b}}), // if it lists again
-		informer.Layout(layout), informer.DetectWrites(func(w store.Written) {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, w)
-		}))
-	subscribe(t, r, h, informer.HandlerName(name))
+		func(o *informer.Options[*corev1.Pod]) { o.Layout = layout }, func(o *informer.Options[*corev1.Pod]) {
+			o.DetectWrites = func(w store.Written) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, w)
+			}
+		})
+	subscribe(t, r, h, &informer.HandlerOptions{Name: name})
 	r.run(t)
 	return r, func() []store.Written {
 		synctest.Wait()
@@ -69,7 +71,7 @@ func inEachLayout(t *testing.T, test func(t *testing.T, layout store.Layout)) {
 }
 
 func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
-	onlyA := func(p *corev1.Pod) {
+	onlyA := func(p *corev1.Pod, _ bool) {
 		if p.Name == "a" {
 			scribble(p)
 		}
@@ -82,10 +84,10 @@ func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
 		"added":   {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
 		"before":  {"2", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) { scribble(old) }}},
 		"after":   {"4", false, informer.Funcs[*corev1.Pod]{OnUpdate: func(_, now *corev1.Pod) { scribble(now) }}},
-		"gone":    {"4", false, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
-		"deleted": {"5", true, informer.Funcs[*corev1.Pod]{OnDelete: scribble}},
+		"gone":    {"4", false, informer.Funcs[*corev1.Pod]{OnDelete: func(p *corev1.Pod, _ bool) { scribble(p) }}},
+		"deleted": {"5", true, informer.Funcs[*corev1.Pod]{OnDelete: func(p *corev1.Pod, _ bool) { scribble(p) }}},
 		"and panicked": {"2", false,
-			informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod) { onlyA(p); panic("on top of it") }}},
+			informer.Funcs[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) { onlyA(p, false); panic("on top of it") }}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inEachLayout(t, func(t *testing.T, layout store.Layout) {
@@ -127,9 +129,9 @@ func TestAReaderThatWritesIsNamedByItsPlace(t *testing.T) {
 func TestWhoOnlyReadsIsNotSuspected(t *testing.T) {
 	inEachLayout(t, func(t *testing.T, layout store.Layout) {
 		read := 0
-		count := func(p *corev1.Pod) { read += len(p.Labels) }
+		count := func(p *corev1.Pod, _ bool) { read += len(p.Labels) }
 		r, found := guarded(t, layout, "a reader", informer.Funcs[*corev1.Pod]{OnAdd: count,
-			OnUpdate: func(old, now *corev1.Pod) { count(old); scribble(now.DeepCopy()) }, OnDelete: count})
+			OnUpdate: func(old, now *corev1.Pod) { count(old, false); scribble(now.DeepCopy()) }, OnDelete: count})
 		goOn(t, r, true)
 		if got := found(); len(got) > 0 || read != 5 {
 			t.Errorf("%d labels were read, and found was %v", read, got)

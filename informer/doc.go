@@ -4,7 +4,7 @@
 //
 //	pods, err := informer.New(src,
 //		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
-//	sub, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: …, OnUpdate: …, OnDelete: …})
+//	sub, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: …, OnUpdate: …, OnDelete: …}, nil)
 //	go pods.Run(ctx)
 //	err = pods.WaitSynced(ctx)
 //	for p := range pods.Snapshot().ByIndex("app", "mysql") { … }

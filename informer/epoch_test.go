@@ -42,9 +42,13 @@ func rejectUnreadable(n int) (int, error) {
 }
 
 // epochInformer makes an informer that is given its deltas by the test.
-func epochInformer(t *testing.T, opts ...Option) *Informer[int] {
+func epochInformer(t *testing.T, opts ...func(*Options[int])) *Informer[int] {
 	t.Helper()
-	i, err := New(silent{}, append([]Option{Transform(rejectUnreadable), OnProblem(func(Problem) {})}, opts...)...)
+	o := Options[int]{Transform: rejectUnreadable, OnProblem: func(Problem) {}}
+	for _, set := range opts {
+		set(&o)
+	}
+	i, err := New(silent{}, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +153,7 @@ func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := epochInformer(t)
 				var got eventLines
-				sub, err := i.SubscribeEntries(got.add, ResyncEvery(time.Minute))
+				sub, err := i.SubscribeEntries(got.add, &HandlerOptions{Resync: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,12 +185,14 @@ func TestP2_AReplayDuringTheCommitOfANewEpochHasTheEpochBefore(t *testing.T) {
 	var i *Informer[int]
 	var during *eventLines
 	var epoch uint64
-	i = epochInformer(t, Index("value", func(n int) []string {
-		if n == 2 {
-			during, epoch = replayedEpochs(i), i.Health().Epoch
-		}
-		return nil
-	}))
+	i = epochInformer(t, func(o *Options[int]) {
+		o.Indexes = Indexes[int]{"value": func(n int) ([]string, error) {
+			if n == 2 {
+				during, epoch = replayedEpochs(i), i.Health().Epoch
+			}
+			return nil, nil
+		}}
+	})
 	i.apply(sameEpochList("100", listed("a", "90", 1)))
 	i.apply(newEpochList("50", listed("a", "40", 2)))
 	if want := []string{"Added a@90 epoch 0"}; !slices.Equal(during.lines, want) || epoch != 0 {

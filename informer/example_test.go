@@ -25,13 +25,14 @@ func Example() {
 	server.Create(newPod("db-1", "mysql"))
 	server.Create(newPod("web-0", "nginx"))
 
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace("default"))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: "default"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pods, err := informer.New(src,
-		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
+	pods, err := informer.New(src, &informer.Options[*corev1.Pod]{Indexes: informer.Indexes[*corev1.Pod]{
+		"app": func(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil },
+	}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -74,14 +75,14 @@ func ExampleInformer_Subscribe() {
 	defer stop()
 	server.Create(newPod("a", "x"))
 
-	src, _ := kube.Typed[*corev1.Pod](config)
-	pods, _ := informer.New(src)
+	src, _ := kube.Typed[*corev1.Pod](config, nil)
+	pods, _ := informer.New(src, nil)
 	lines := make(chan string)
 	sub, _ := pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd:    func(p *corev1.Pod) { lines <- "added " + p.Name },
+		OnAdd:    func(p *corev1.Pod, _ bool) { lines <- "added " + p.Name },
 		OnUpdate: func(old, p *corev1.Pod) { lines <- "changed " + p.Labels["app"] + ", was " + old.Labels["app"] },
-		OnDelete: func(last *corev1.Pod) { lines <- "deleted " + last.Name },
-	}, informer.HandlerName("printer"))
+		OnDelete: func(last *corev1.Pod, _ bool) { lines <- "deleted " + last.Name },
+	}, &informer.HandlerOptions{Name: "printer"})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

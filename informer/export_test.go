@@ -14,13 +14,10 @@ type Queue[T any] = batchQueue[T]
 // Depth says how many deltas wait, and how many bytes they count for.
 func (q *batchQueue[T]) Depth() (deltas, bytes int) { return q.depth() }
 
-// WithSteps makes an informer whose Run can be taken apart by Step.
-func WithSteps[T any](sink func(q *batchQueue[T]) reflector.Sink[T],
-	handlers func(handler string, run func())) Option {
-	return optionFunc(func(s *settings) error {
-		s.steps = &steps[T]{sink: sink, handlers: handlers}
-		return nil
-	})
+// RunInSteps lets Step do, one at a time, what Run does.
+func (o *Options[T]) RunInSteps(sink func(q *batchQueue[T]) reflector.Sink[T],
+	handlers func(handler string, run func())) {
+	o.steps = &steps[T]{sink: sink, handlers: handlers}
 }
 
 // Stepped is a Run taken apart: its caller does what the goroutines of Run do.

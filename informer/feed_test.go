@@ -210,17 +210,28 @@ func (p *problems) doing() []string {
 	return out
 }
 
-func make1(t *testing.T, f *feed, opts ...informer.Option) *running {
+type options = informer.Options[*thing]
+
+// index sets an index whose function cannot fail.
+func index(name string, values func(x *thing) []string) func(*options) {
+	return func(o *options) {
+		o.Indexes = informer.Indexes[*thing]{name: func(x *thing) ([]string, error) { return values(x), nil }}
+	}
+}
+
+func make1(t *testing.T, f *feed, opts ...func(*options)) *running {
 	t.Helper()
 	return makeOf(t, f, opts...)
 }
 
-func makeOf[T any](t *testing.T, f *feedOf[T], opts ...informer.Option) *runningOf[T] {
+func makeOf[T any](t *testing.T, f *feedOf[T], opts ...func(*informer.Options[T])) *runningOf[T] {
 	t.Helper()
 	r := &runningOf[T]{feedOf: f, problems: &problems{}}
-	opts = append([]informer.Option{informer.OnProblem(r.problems.add), informer.Logger(slog.New(slog.DiscardHandler))},
-		opts...)
-	inf, err := informer.New[T](f, opts...)
+	o := informer.Options[T]{OnProblem: r.problems.add, Logger: slog.New(slog.DiscardHandler)}
+	for _, set := range opts {
+		set(&o)
+	}
+	inf, err := informer.New[T](f, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, nil}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		var want []string
 		for v, round := 2, 0; round < 200; round++ {
@@ -49,7 +49,7 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		entered, leave := make(chan struct{}), make(chan struct{})
 		indexed := make(chan error)
@@ -90,10 +90,10 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 		stuck := &recorder{on: func(object.Event[*thing]) { <-leave }}
 		quick := &recorder{}
 		for range 3 {
-			subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-leave }})
+			subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-leave }}, nil)
 		}
-		subscribe(t, r, stuck)
-		subscribe(t, r, quick)
+		subscribe(t, r, stuck, nil)
+		subscribe(t, r, quick, nil)
 		r.run(t)
 		want := []string{"Added a new=2"}
 		for v := 2; v < 10; v++ {
@@ -126,8 +126,8 @@ func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				told := make(chan struct{})
 				rec := &recorder{on: func(object.Event[*thing]) { close(told) }}
-				r := make1(t, newFeed(state{1, nil}), informer.OnProblem(func(informer.Problem) { <-told }))
-				subscribe(t, r, rec)
+				r := make1(t, newFeed(state{1, nil}), func(o *options) { o.OnProblem = func(informer.Problem) { <-told } })
+				subscribe(t, r, rec, nil)
 				r.run(t)
 				r.frames <- end
 				synctest.Wait() // no time passes
@@ -157,7 +157,7 @@ func (l *leaving) Close() error { l.closed.Store(true); return nil }
 func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &leaving{feed: newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}})}
-		inf, err := informer.New[*thing](src)
+		inf, err := informer.New[*thing](src, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
 func TestBudget_GoroutinesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
-		subscribe(t, r, &recorder{})
+		subscribe(t, r, &recorder{}, nil)
 		synctest.Wait() // the handler has been told that there is nothing yet
 		before := goroutinesOfTheBubble()
 		r.run(t)

@@ -10,62 +10,65 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Handler is told what happens to the objects, one event at a time.
+// Handler receives the changes of the store, one event at a time.
 type Handler[T any] interface {
-	// Handle is told of one event. It may block; only this handler waits then.
+	// Handle receives one event. It may block: that delays no other handler.
 	Handle(e object.Event[T])
 }
 
-// HandlerFunc is a function as a Handler.
+// HandlerFunc is a Handler made of one function.
 type HandlerFunc[T any] func(e object.Event[T])
 
 // Handle calls the function.
 func (f HandlerFunc[T]) Handle(e object.Event[T]) { f(e) }
 
-// Funcs is a Handler made of functions, each of which may be left out.
+// Funcs is a Handler made of functions, each of which may be nil.
 type Funcs[T any] struct {
-	// OnAdd is told of an object that is new, or was there at the start.
-	OnAdd func(obj T)
-	// OnUpdate is told of an object that changed, or is given again.
+	// OnAdd is called for an object that is new, or that existed when the handler subscribed: then initial is true.
+	OnAdd func(obj T, initial bool)
+	// OnUpdate is called for an object that has changed, and for one that is delivered again by a resync: then old and
+	// obj are the same.
 	OnUpdate func(old, obj T)
-	// OnDelete is told of an object that is gone, in its last known state.
-	OnDelete func(last T)
+	// OnDelete is called for an object that was deleted, with its last known state. If the deletion was missed, because
+	// the connection was down for example, and then inferred from a list, missed is true, and the object may have changed
+	// before it was deleted.
+	OnDelete func(last T, missed bool)
 }
 
-// Handle calls the function for the event. An object that is given again without
-// a change goes to OnUpdate, with old and obj the same.
+// Handle calls the function for the event.
 func (f Funcs[T]) Handle(e object.Event[T]) {
 	switch {
 	case e.Type == object.Added && f.OnAdd != nil:
-		f.OnAdd(e.New)
+		f.OnAdd(e.New, e.Initial)
 	case (e.Type == object.Updated || e.Type == object.Resynced) && f.OnUpdate != nil:
 		f.OnUpdate(e.Old, e.New)
 	case e.Type == object.Deleted && f.OnDelete != nil:
-		f.OnDelete(e.Old)
+		f.OnDelete(e.Old, e.Missed)
 	}
 }
 
-// handleEntry is Handle before anything is decoded.
+// handleEntry is Handle for an event whose objects may still be encoded. It decodes only what the functions take.
 func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	switch {
 	case e.Type == object.Added && f.OnAdd != nil:
-		f.OnAdd(e.New.ObjectFor(name))
+		f.OnAdd(e.New.ObjectFor(name), e.Initial)
 	case (e.Type == object.Updated || e.Type == object.Resynced) && f.OnUpdate != nil:
-		var old T
-		if e.Old != nil { // of what was deleted unseen and came back in a backlog there may be none
-			old = e.Old.ObjectFor(name)
-		}
-		f.OnUpdate(old, e.New.ObjectFor(name))
+		f.OnUpdate(objectFor(e.Old, name), e.New.ObjectFor(name))
 	case e.Type == object.Deleted && f.OnDelete != nil:
-		var last T
-		if e.Old != nil {
-			last = e.Old.ObjectFor(name)
-		}
-		f.OnDelete(last)
+		f.OnDelete(objectFor(e.Old, name), e.Missed)
 	}
 }
 
-// verifying looks, after each event, at whether the handler left the objects as they were.
+// objectFor returns an entry's object, and the zero T if there is no entry: an event that was coalesced in a backlog may
+// have no old state.
+func objectFor[T any](e *store.Entry[T], name string) (obj T) {
+	if e != nil {
+		obj = e.ObjectFor(name)
+	}
+	return obj
+}
+
+// verifying checks after each event that the handler did not write to the objects.
 func verifying[T any](handle entryHandler[T]) entryHandler[T] {
 	return func(e *object.Event[*store.Entry[T]]) {
 		defer func() { e.Old.Verify(); e.New.Verify() }()
@@ -73,69 +76,40 @@ func verifying[T any](handle entryHandler[T]) entryHandler[T] {
 	}
 }
 
-// opened gives an event with the objects themselves.
+// opened returns the event with objects instead of entries.
 func opened[T any](e *object.Event[*store.Entry[T]], name string) object.Event[T] {
-	out := object.Event[T]{Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
-		Initial: e.Initial, Missed: e.Missed, Unchanged: e.Unchanged, Epoch: e.Epoch}
-	if e.Old != nil {
-		out.Old = e.Old.ObjectFor(name)
-	}
-	if e.New != nil {
-		out.New = e.New.ObjectFor(name)
-	}
-	return out
+	return object.Event[T]{Type: e.Type, Key: e.Key, Version: e.Version, OldUID: e.OldUID, NewUID: e.NewUID,
+		Initial: e.Initial, Missed: e.Missed, Unchanged: e.Unchanged, Epoch: e.Epoch,
+		Old: objectFor(e.Old, name), New: objectFor(e.New, name)}
 }
 
-// Subscription is a handler's tie to an informer.
+// Subscription is a handler's subscription to an informer.
 type Subscription[T any] = fanout.Subscription[*store.Entry[T]]
 
-// SubscribeOption configures a subscription.
-type SubscribeOption func(*subscribeSettings)
-
-type subscribeSettings struct {
-	name    string
-	resync  time.Duration
-	backlog int
-	fromNow bool
-	onPanic func(recovered any)
+// HandlerOptions configure a subscription. The zero value of each field means its default.
+type HandlerOptions struct {
+	// Name is the handler's name in logs, metrics and in the error of a Stop that waits for it. The default is the
+	// informer's name and a number.
+	Name string
+	// Resync is the interval at which this handler receives every object again. The default is the informer's; a
+	// negative interval means never.
+	Resync time.Duration
+	// MaxBacklog is how many events may wait for this handler before they are coalesced per object. The default is
+	// 10,000; a negative number keeps every event, and memory is then not bounded.
+	MaxBacklog int
+	// FromNow skips the objects that the store holds already: the handler receives only later changes.
+	FromNow bool
+	// OnPanic is called after a callback has panicked, on the handler's goroutine and with the stack of the panic, before
+	// the informer reports the problem. After a callback that ended its goroutine, recovered is nil.
+	OnPanic func(recovered any)
 }
 
-// HandlerName is how the handler is called in logs, metrics and in the error of
-// a Stop that it holds up.
-func HandlerName(name string) SubscribeOption {
-	return func(s *subscribeSettings) { s.name = name }
-}
+// ErrStopped is returned by methods that need an informer that runs or has not been started yet.
+var ErrStopped = errors.New("the informer has stopped")
 
-// ResyncEvery gives this handler every object again at this interval; 0 never.
-func ResyncEvery(d time.Duration) SubscribeOption {
-	return func(s *subscribeSettings) { s.resync = d }
-}
-
-// MaxBacklog is how many events may wait for this handler before they are
-// coalesced per object. A negative number keeps every one, at the price of memory
-// without bound.
-func MaxBacklog(n int) SubscribeOption {
-	return func(s *subscribeSettings) { s.backlog = n }
-}
-
-// FromNow leaves out what the store holds already: the handler gets only what
-// happens from now on.
-func FromNow() SubscribeOption {
-	return func(s *subscribeSettings) { s.fromNow = true }
-}
-
-// OnPanic is told of a callback that panicked, on the handler's goroutine and while the stack is still that of the
-// panic, before the informer reports a problem. It is told nil of a callback that ended its goroutine.
-func OnPanic(tell func(recovered any)) SubscribeOption {
-	return func(s *subscribeSettings) { s.onPanic = tell }
-}
-
-// ErrStopped says that the informer has stopped, and that what was asked for needs one that runs or is yet to run.
-var ErrStopped = errors.New("informer: stopped; start it again with Run")
-
-// Subscribe adds a handler, before or while the informer runs. It first gets what
-// the store holds, marked initial, then everything that happens, in order.
-func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscription[T], error) {
+// Subscribe adds a handler, before or while the informer runs. The handler first receives the stored objects, marked
+// initial, then all changes, in order. Nil options mean the defaults.
+func (i *Informer[T]) Subscribe(h Handler[T], opts *HandlerOptions) (*Subscription[T], error) {
 	switch h := h.(type) {
 	case nil:
 		return nil, errors.New("informer: the handler is nil; give informer.Funcs or an informer.Handler")
@@ -150,14 +124,13 @@ func (i *Informer[T]) Subscribe(h Handler[T], opts ...SubscribeOption) (*Subscri
 	}
 }
 
-// entryHandler is a handler before anything is decoded.
+// entryHandler receives events whose objects may still be encoded.
 type entryHandler[T any] = func(e *object.Event[*store.Entry[T]])
 
-// SubscribeEntries is Subscribe for a handler that looks at an object only where it has
-// to: in the packed layout an object is decoded when its entry's Object is called. The
-// event is good for the time of the call; its entries may be kept.
+// SubscribeEntries is Subscribe for a handler that reads few objects: in the packed layout an object is decoded when its
+// entry's Object method is called. The event is valid during the call; its entries may be kept.
 func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[T]]),
-	opts ...SubscribeOption) (*Subscription[T], error) {
+	opts *HandlerOptions) (*Subscription[T], error) {
 	if handle == nil {
 		return nil, errors.New("informer: the handler is nil; give a function")
 	}
@@ -165,44 +138,47 @@ func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[
 }
 
 // subscribe adds a handler that is made once its name is known.
-func (i *Informer[T]) subscribe(make func(name string) entryHandler[T],
-	opts []SubscribeOption) (*Subscription[T], error) {
-	s := subscribeSettings{resync: i.cfg.resync}
-	if i.cfg.verbatim {
-		s.backlog = -1
+func (i *Informer[T]) subscribe(newHandler func(name string) entryHandler[T],
+	opts *HandlerOptions) (*Subscription[T], error) {
+	var o HandlerOptions
+	if opts != nil {
+		o = *opts
 	}
-	for _, o := range opts {
-		o(&s)
+	if o.Resync == 0 {
+		o.Resync = i.opts.Resync
 	}
-	if s.name == "" {
-		s.name = fmt.Sprintf("%s#%d", i.cfg.name, i.handlers.Add(1))
+	if i.opts.Verbatim && o.MaxBacklog == 0 {
+		o.MaxBacklog = -1
+	}
+	if o.Name == "" {
+		o.Name = fmt.Sprintf("%s#%d", i.opts.Name, i.handlers.Add(1))
 	}
 	i.mu.Lock()
 	fan, gone := i.fan, i.state == starting || i.state == stopped || i.state == stopping
 	i.mu.Unlock()
 	if gone {
-		return nil, fmt.Errorf("subscribing %s to %s: %w", s.name, i.cfg.name, ErrStopped)
+		return nil, fmt.Errorf("subscribing %s to %s: %w; call Run again and then subscribe", o.Name, i.opts.Name, ErrStopped)
 	}
-	handle := make(s.name)
-	if i.cfg.onWritten != nil {
+	handle := newHandler(o.Name)
+	if i.opts.DetectWrites != nil {
 		handle = verifying(handle)
 	}
 	replay := func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Added) }
-	if s.fromNow {
+	if o.FromNow {
 		replay = nil
 	}
 	return fan.Join(fanout.HandlerOptions[*store.Entry[T]]{
-		Name:         s.name,
+		Name:         o.Name,
 		HandleShared: handle,
-		OnPanic:      s.onPanic,
+		OnPanic:      o.OnPanic,
 		Replay:       replay,
 		State:        func() fanout.Replay[*store.Entry[T]] { return i.replay(object.Resynced) },
-		Resync:       s.resync,
-		MaxBacklog:   s.backlog,
+		Resync:       max(o.Resync, 0),
+		MaxBacklog:   o.MaxBacklog,
 	})
 }
 
-// replay gives the state now as events.
+// replay returns the current state as events.
 func (i *Informer[T]) replay(t object.ChangeType) fanout.Replay[*store.Entry[T]] {
 	snap, epochs := i.snapshotWithEpochs()
 	return fanout.Replay[*store.Entry[T]]{Seq: snap.Seq(), Events: func(yield func(object.Event[*store.Entry[T]]) bool) {

@@ -12,7 +12,7 @@ func TestAnUpdateOrDeletionOfWhatNobodySawHasNoOldState(t *testing.T) {
 	now := "now"
 	var got []*string
 	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) },
-		OnDelete: func(last *string) { got = append(got, last) }}
+		OnDelete: func(last *string, _ bool) { got = append(got, last) }}
 	entry := store.NewEntry(object.Item[*string]{Key: "a", Value: &now})
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Updated, Key: "a", New: entry}, "h")
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Deleted, Key: "a"}, "h")

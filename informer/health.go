@@ -53,7 +53,7 @@ func (i *Informer[T]) Health() Health {
 	refl, q, fan, synced := i.refl, i.queue, i.fan, i.synced
 	i.mu.Unlock()
 	h := Health{
-		Name: i.cfg.name, Source: i.src.Describe(), Reflector: refl.Health(), Synced: isClosed(synced),
+		Name: i.opts.Name, Source: i.src.Describe(), Reflector: refl.Health(), Synced: isClosed(synced),
 		Objects: i.reader.Len(), Layout: i.reader.Layout(), Events: i.events.Load(), Epoch: i.epoch.Load(),
 		QueueCoalesced: q.coalesced(),
 	}

@@ -28,11 +28,12 @@ func TestP11_NoWatchOfAnIdleServerIsReopenedBeforeItsTimeIsOver(t *testing.T) {
 		resources := []string{"pods", "configmaps", "secrets", "services", "nodes", "namespaces", "events", "endpoints"}
 		var all []*informer.Informer[*unstructured.Unstructured]
 		for _, name := range resources {
-			src, err := kube.Dynamic(cfg, schema.GroupVersionResource{Version: "v1", Resource: name})
+			src, err := kube.Dynamic(cfg, schema.GroupVersionResource{Version: "v1", Resource: name}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			inf, err := informer.New(src, informer.Name(name), informer.Logger(slog.New(slog.DiscardHandler)))
+			inf, err := informer.New(src, &informer.Options[*unstructured.Unstructured]{
+				Name: name, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +29,7 @@ const (
 // Informer mirrors one source into a store and tells handlers what changes.
 type Informer[T any] struct {
 	src        source.Source[T]
-	cfg        *settings
-	transform  func(T) (T, error)
+	opts       Options[T]
 	logContext context.Context
 
 	reader   *store.Reader[T]
@@ -64,25 +64,23 @@ type Informer[T any] struct {
 	start  *State[T]
 }
 
-// New makes an informer over a source; Run starts it.
-func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
+// New returns an informer over a source; Run starts it. Nil options mean the defaults.
+func New[T any](src source.Source[T], opts *Options[T]) (*Informer[T], error) {
 	if src == nil {
-		return nil, errors.New("informer: the source is nil; make one, such as kube.Typed[*corev1.Pod](config)")
+		return nil, errors.New("informer: the source is nil; make one, such as kube.Typed[*corev1.Pod](config, nil)")
 	}
-	cfg, indexes, err := configure(src, opts)
-	if err != nil {
-		return nil, err
+	i := &Informer[T]{src: src, logContext: context.Background()}
+	if opts != nil {
+		i.opts = *opts
 	}
-	i := &Informer[T]{src: src, cfg: cfg, logContext: context.Background()}
-	i.transform, _ = cfg.transform.(func(T) (T, error))
-	if s, ok := cfg.start.(State[T]); ok {
-		i.start = &s
-		cfg.start = nil // held once, and let go of when it is in the store
+	if err := i.opts.complete(src); err != nil {
+		return nil, fmt.Errorf("informer: %w", err)
 	}
-	codec, _ := cfg.codec.(*object.Codec[T])
+	i.start, i.opts.StartFrom = i.opts.StartFrom, nil // released when it is in the store
+	var err error
 	i.writer, err = store.New(store.Options[T]{
-		Indexes: indexes, LogBytes: cfg.logBytes, LogAge: cfg.logAge,
-		Layout: cfg.layout, Codec: codec, ReadCache: cfg.readCache, OnWritten: cfg.onWritten,
+		Indexes: maps.Clone(i.opts.Indexes), LogBytes: i.opts.HistoryBytes, LogAge: i.opts.HistoryAge,
+		Layout: i.opts.Layout, Codec: i.opts.Codec, ReadCache: i.opts.ReadCache, OnWritten: i.opts.DetectWrites,
 		OnError: func(key object.Key, index string, err error) {
 			if index == "" {
 				i.problem("layout", key, err)
@@ -105,14 +103,14 @@ func New[T any](src source.Source[T], opts ...Option) (*Informer[T], error) {
 
 // prepare makes what one Run uses up.
 func (i *Informer[T]) prepare() error {
-	waiting := queueLimits{maxBytes: i.cfg.queueBytes, keepAll: i.cfg.verbatim}
-	if i.cfg.layout == store.Packed {
+	waiting := queueLimits{maxBytes: i.opts.QueueBytes, keepAll: i.opts.Verbatim}
+	if i.opts.Layout == store.Packed {
 		// What waits is decoded and encoded, some thirty times what is kept of it.
 		waiting.listBytes, waiting.maxBatch = 1<<20, 100
 	}
 	q := newBatchQueue[T](waiting)
 	var sink reflector.Sink[T] = q
-	steps, _ := i.cfg.steps.(*steps[T])
+	steps := i.opts.steps
 	if steps != nil {
 		sink = steps.sink(q)
 	}
@@ -123,21 +121,21 @@ func (i *Informer[T]) prepare() error {
 	}
 	refl, err := reflector.New(reflector.Options[T]{
 		Source: i.src, Sink: sink, StartAt: at, Unsure: unsure,
-		PageSize: i.cfg.pageSize, FirstList: i.cfg.firstList, WatchTimeout: i.cfg.watchTimeout, Silence: i.cfg.silence,
-		Encoded:    i.cfg.layout == store.Packed && i.transform == nil,
-		Shares:     i.cfg.layout == store.Shared,
-		TrustOrder: i.cfg.verbatim, Backoff: i.cfg.backoff, OnProblem: i.fromReflector,
+		PageSize: i.opts.PageSize, FirstList: i.opts.FirstList, WatchTimeout: i.opts.WatchTimeout, Silence: i.opts.Silence,
+		Encoded:    i.opts.Layout == store.Packed && i.opts.Transform == nil,
+		Shares:     i.opts.Layout == store.Shared,
+		TrustOrder: i.opts.Verbatim, Backoff: i.opts.Backoff, OnProblem: i.fromReflector,
 	})
 	if err != nil {
-		return fmt.Errorf("informer %s: %w", i.cfg.name, err)
+		return fmt.Errorf("informer %s: %w", i.opts.Name, err)
 	}
 	i.queue, i.refl = q, refl
 	opts := fanout.Options{
 		OnPanic: func(handler string, key object.Key, recovered any, stack []byte) {
 			i.problem("handle", key, fmt.Errorf("handler %s panicked: %v\n%s", handler, recovered, stack))
 		},
-		Crash:    i.cfg.crash,
-		Together: i.cfg.layout == store.Packed,
+		Crash:    i.opts.CrashOnPanic,
+		Together: i.opts.Layout == store.Packed,
 	}
 	if steps != nil {
 		opts.Go = steps.handlers
@@ -147,7 +145,7 @@ func (i *Informer[T]) prepare() error {
 }
 
 // Name is the informer's name.
-func (i *Informer[T]) Name() string { return i.cfg.name }
+func (i *Informer[T]) Name() string { return i.opts.Name }
 
 // Reader reads the store. It stays valid over a stop and a new Run. After a stop it shows
 // the last state until Release or the next Run.
@@ -171,12 +169,12 @@ func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	gone := i.state == starting || i.state == stopping || i.state == stopped
 	i.mu.Unlock()
 	if gone {
-		return fmt.Errorf("adding indexes to %s: %w", i.cfg.name, ErrStopped)
+		return fmt.Errorf("adding indexes to %s: %w; add them before Run or while it runs", i.opts.Name, ErrStopped)
 	}
 	i.beginWrite()
 	defer i.endWrite()
 	if err := i.writer.AddIndexes(indexes); err != nil {
-		return fmt.Errorf("adding indexes to %s: %w", i.cfg.name, err)
+		return fmt.Errorf("adding indexes to %s: %w", i.opts.Name, err)
 	}
 	return nil
 }
@@ -218,13 +216,13 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	case <-synced:
 		return nil
 	case <-ended:
-		return fmt.Errorf("waiting for %s to sync: %w", i.cfg.name, ErrStopped)
+		return fmt.Errorf("waiting for %s to sync: %w; call Run again", i.opts.Name, ErrStopped)
 	case <-ctx.Done():
 		h := refl.Health()
 		if h.Err != nil {
-			return fmt.Errorf("waiting for %s to sync: %w; it is %s because: %w", i.cfg.name, ctx.Err(), h.State, h.Err)
+			return fmt.Errorf("waiting for %s to sync: %w; it is %s because: %w", i.opts.Name, ctx.Err(), h.State, h.Err)
 		}
-		return fmt.Errorf("waiting for %s to sync: %w; it is %s", i.cfg.name, ctx.Err(), h.State)
+		return fmt.Errorf("waiting for %s to sync: %w; it is %s", i.opts.Name, ctx.Err(), h.State)
 	}
 }
 
@@ -233,7 +231,7 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	if !v.Ordered() {
 		return fmt.Errorf("waiting for version %q of %s: it is not a number, so nothing can be said to be at or after it", v,
-			i.cfg.name)
+			i.opts.Name)
 	}
 	i.mu.Lock()
 	ended := i.ended
@@ -246,8 +244,9 @@ func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	case <-reached:
 		return nil
 	case <-ended:
-		return fmt.Errorf("waiting for version %s of %s, at %s: %w", v, i.cfg.name, i.reader.Version(), ErrStopped)
+		return fmt.Errorf("waiting for version %s of %s, which is at %s: %w and follows no more changes; call Run again",
+			v, i.opts.Name, i.reader.Version(), ErrStopped)
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for version %s of %s, at %s: %w", v, i.cfg.name, i.reader.Version(), ctx.Err())
+		return fmt.Errorf("waiting for version %s of %s, which is at %s: %w", v, i.opts.Name, i.reader.Version(), ctx.Err())
 	}
 }

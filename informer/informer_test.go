@@ -36,9 +36,9 @@ func contents(r *running) []string {
 }
 
 func subscribe[T any](t *testing.T, r *runningOf[T], h informer.Handler[T],
-	opts ...informer.SubscribeOption) *informer.Subscription[T] {
+	opts *informer.HandlerOptions) *informer.Subscription[T] {
 	t.Helper()
-	sub, err := r.Subscribe(h, opts...)
+	sub, err := r.Subscribe(h, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestP1_TheStoreFollowsTheSource(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}},
 			state{50, []object.Item[*thing]{item("b", 20, ""), item("d", 40, "")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("c", 11, ""), put("a", 12, ""))
 		r.say(gone("b", 13, ""), put("b", 20, ""))
@@ -74,7 +74,7 @@ func TestP2_OldNewsIsDroppedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("a", 12, ""))
 		r.say(put("a", 12, ""), put("a", 11, ""), gone("a", 4, "")) // twice, and older
@@ -93,7 +93,7 @@ func TestP2_AHistorySetBackIsANewEpoch(t *testing.T) {
 		r := make1(t, newFeed(state{100, []object.Item[*thing]{item("a", 90, ""), item("b", 95, "")}},
 			state{50, []object.Item[*thing]{item("a", 40, "")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(bookmark(45)) // older than all that was seen
 		synctest.Wait()
@@ -114,7 +114,7 @@ func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
 		r := make1(t, newFeed(state{100, []object.Item[*thing]{item("a", 45, ""), item("b", 40, "")}},
 			state{50, []object.Item[*thing]{again, item("b", 40, "")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(bookmark(45)) // older than all that was seen
 		synctest.Wait()
@@ -139,7 +139,7 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 				e.New != nil && (!ok || got.n < e.New.n) {
 				behind.Add(1)
 			}
-		}))
+		}), nil)
 		r.run(t)
 		for v := 11; v < 200; v += 3 {
 			r.say(put("a", v, ""), put("b", v+1, ""))
@@ -158,11 +158,11 @@ func TestP4_TheInformerIsSyncedWhenTheFirstHandlerRuns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}))
 			var late atomic.Int32
-			subscribe(t, r, informer.Funcs[*thing]{OnAdd: func(*thing) {
+			subscribe(t, r, informer.Funcs[*thing]{OnAdd: func(*thing, bool) {
 				if !r.HasSynced() {
 					late.Add(1)
 				}
-			}})
+			}}, nil)
 			r.run(t)
 			synctest.Wait()
 			if late.Load() != 0 {
@@ -176,7 +176,7 @@ func TestP5_TheInitialStateComesBeforeSyncedForEarlyAndLateHandlers(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}))
 		early, late := &recorder{}, &recorder{}
-		sub := subscribe(t, r, early)
+		sub := subscribe(t, r, early, nil)
 		if sub.HasSynced() || r.HasSynced() {
 			t.Error("synced before it ran")
 		}
@@ -185,7 +185,7 @@ func TestP5_TheInitialStateComesBeforeSyncedForEarlyAndLateHandlers(t *testing.T
 		same(t, "early", early.lines(), []string{"Added a new=1 initial", "Added b new=2 initial"})
 		r.say(put("c", 11, ""))
 		synctest.Wait()
-		sub = subscribe(t, r, late)
+		sub = subscribe(t, r, late, nil)
 		<-sub.Synced()
 		got := late.lines()
 		slices.Sort(got)
@@ -198,7 +198,7 @@ func TestP6_RecreatedUnseenIsADeleteAndAnAdd(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1"), item("b", 2, "u2")}},
 			state{20, []object.Item[*thing]{item("a", 15, "u3"), item("b", 12, "u4")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("b", 12, "u4")) // the delete was coalesced away upstream
 		r.expire()
@@ -212,7 +212,7 @@ func TestP6_ADeleteOfTheUnknownIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, nil}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(gone("x", 11, ""))
 		synctest.Wait()
@@ -230,9 +230,9 @@ func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
 		blocked := &recorder{on: func(object.Event[*thing]) { <-release }}
 		panicking := &recorder{on: func(object.Event[*thing]) { panic("no") }}
 		good := &recorder{}
-		subscribe(t, r, blocked, informer.HandlerName("blocked"), informer.MaxBacklog(10))
-		subscribe(t, r, panicking, informer.HandlerName("panicking"))
-		subscribe(t, r, good)
+		subscribe(t, r, blocked, &informer.HandlerOptions{Name: "blocked", MaxBacklog: 10})
+		subscribe(t, r, panicking, &informer.HandlerOptions{Name: "panicking"})
+		subscribe(t, r, good, nil)
 		r.run(t)
 		r.say(put("a", 11, ""))
 		synctest.Wait() // all three are in their callbacks, or through
@@ -275,7 +275,7 @@ func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
 func TestP8_ASnapshotIsOfOneMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 1, "")}}),
-			informer.Index("n", func(x *thing) []string { return []string{fmt.Sprint(x.n)} }))
+			index("n", func(x *thing) []string { return []string{fmt.Sprint(x.n)} }))
 		r.run(t)
 		stop, torn := make(chan struct{}), make(chan string, 4)
 		var readers sync.WaitGroup
@@ -316,9 +316,9 @@ func TestP8_ASnapshotIsOfOneMoment(t *testing.T) {
 
 func TestP9_StopNamesTheHandlerThatIsStillRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.StopTimeout(time.Minute))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.StopTimeout = time.Minute })
 		release := make(chan struct{})
-		subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-release }}, informer.HandlerName("stubborn"))
+		subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-release }}, &informer.HandlerOptions{Name: "stubborn"})
 		r.run(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -341,14 +341,14 @@ func TestP9_AfterAStopItStartsAgain(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}},
 			state{30, []object.Item[*thing]{item("b", 20, "")}}))
 		first := &recorder{}
-		subscribe(t, r, first)
+		subscribe(t, r, first, nil)
 		r.run(t)
 		synctest.Wait()
 		if err := r.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "store after the stop", contents(r), []string{"a=1"})
-		if _, err := r.Subscribe(first); !errors.Is(err, informer.ErrStopped) {
+		if _, err := r.Subscribe(first, nil); !errors.Is(err, informer.ErrStopped) {
 			t.Errorf("Subscribe after the stop = %v", err)
 		}
 		if err := r.Stop(t.Context()); err != nil {
@@ -356,7 +356,7 @@ func TestP9_AfterAStopItStartsAgain(t *testing.T) {
 		}
 		r.run(t)
 		second := &recorder{}
-		<-subscribe(t, r, second).Synced()
+		<-subscribe(t, r, second, nil).Synced()
 		same(t, "second run", second.lines(), []string{"Added b new=20 initial"})
 		same(t, "store", contents(r), []string{"b=20"})
 		same(t, "first handler", first.lines(), []string{"Added a new=1 initial"})
@@ -378,15 +378,17 @@ func TestP12_AFailingTransformKeepsTheStoreAsItWas(t *testing.T) {
 		bad := map[int]bool{2: true, 12: true, 13: true}
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}},
 			state{30, []object.Item[*thing]{item("a", 12, ""), item("b", 25, "")}}),
-			informer.Transform(func(x *thing) (*thing, error) {
-				if x.n == 13 {
-					panic("thirteen")
+			func(o *options) {
+				o.Transform = func(x *thing) (*thing, error) {
+					if x.n == 13 {
+						panic("thirteen")
+					}
+					if bad[x.n] {
+						return nil, errors.New("cannot")
+					}
+					return x, nil
 				}
-				if bad[x.n] {
-					return nil, errors.New("cannot")
-				}
-				return x, nil
-			}))
+			})
 		r.run(t)
 		same(t, "store", contents(r), []string{"a=1"})
 		r.say(put("a", 12, ""))
@@ -406,12 +408,14 @@ func TestP12_AFailingTransformKeepsTheStoreAsItWas(t *testing.T) {
 func TestP12_AFailingIndexIsReportedAndTheObjectKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}),
-			informer.IndexFunc("odd", func(x *thing) ([]string, error) {
-				if x.n%2 == 0 {
-					return nil, errors.New("even")
-				}
-				return []string{"yes"}, nil
-			}))
+			func(o *options) {
+				o.Indexes = informer.Indexes[*thing]{"odd": func(x *thing) ([]string, error) {
+					if x.n%2 == 0 {
+						return nil, errors.New("even")
+					}
+					return []string{"yes"}, nil
+				}}
+			})
 		r.run(t)
 		same(t, "store", contents(r), []string{"a=1", "b=2"})
 		var found []string
@@ -442,9 +446,9 @@ func TestP13_TransformOncePerVersion(t *testing.T) {
 		var calls atomic.Int32
 		items := []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}
 		r := make1(t, newFeed(state{10, items}, state{20, items}),
-			informer.Transform(func(x *thing) (*thing, error) { calls.Add(1); return x, nil }))
+			func(o *options) { o.Transform = func(x *thing) (*thing, error) { calls.Add(1); return x, nil } })
 		for range 3 {
-			subscribe(t, r, &recorder{})
+			subscribe(t, r, &recorder{}, nil)
 		}
 		r.run(t)
 		r.say(put("a", 1, "")) // the same version again
@@ -470,10 +474,10 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 		}
 
 		var transformed atomic.Int32
-		r := make1(t, newFeed(), informer.StartFrom(dump),
-			informer.Transform(func(x *thing) (*thing, error) { transformed.Add(1); return x, nil }))
+		r := make1(t, newFeed(), func(o *options) { o.StartFrom = &dump },
+			func(o *options) { o.Transform = func(x *thing) (*thing, error) { transformed.Add(1); return x, nil } })
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("a", 11, ""))
 		synctest.Wait()
@@ -492,10 +496,12 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{50, []object.Item[*thing]{item("b", 40, "")}}),
-			informer.StartFrom(informer.State[*thing]{
-				Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}))
+			func(o *options) {
+				o.StartFrom = &informer.State[*thing]{
+					Version: "10", Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}
+			})
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.expire()
 		synctest.Wait()
@@ -509,11 +515,13 @@ func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var problems []string
 		r := make1(t, newFeed(state{21, []object.Item[*thing]{item("a", 1, ""), item("b", 20, "")}}),
-			informer.StartFrom(informer.State[*thing]{Version: "17",
-				Items: []object.Item[*thing]{item("a", 1, ""), item("b", 24, "")}}),
-			informer.OnProblem(func(p informer.Problem) { problems = append(problems, p.Doing) }))
+			func(o *options) {
+				o.StartFrom = &informer.State[*thing]{Version: "17",
+					Items: []object.Item[*thing]{item("a", 1, ""), item("b", 24, "")}}
+			},
+			func(o *options) { o.OnProblem = func(p informer.Problem) { problems = append(problems, p.Doing) } })
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("b", 23, ""))
 		synctest.Wait()
@@ -568,10 +576,10 @@ func TestWaitVersionReadsOnesOwnWrite(t *testing.T) {
 
 func TestResyncGivesEverythingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.Resync(time.Minute))
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.Resync = time.Minute })
 		often, never := &recorder{}, &recorder{}
-		subscribe(t, r, often)
-		subscribe(t, r, never, informer.ResyncEvery(0))
+		subscribe(t, r, often, nil)
+		subscribe(t, r, never, &informer.HandlerOptions{Resync: -1})
 		r.run(t)
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
@@ -609,7 +617,7 @@ func TestIndexesCanBeAddedWhileItRuns(t *testing.T) {
 
 func TestWaitSyncedTellsWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inf, err := informer.New[*thing](deadSource{})
+		inf, err := informer.New[*thing](deadSource{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -654,7 +662,7 @@ func TestASourceIsToldWhatTheLayoutDoesWithObjects(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			src := askedSource{list: make(chan source.ListOptions, 1)}
-			inf, err := informer.New[*thing](src, informer.Layout(layout))
+			inf, err := informer.New[*thing](src, &options{Layout: layout})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -674,34 +682,29 @@ func TestASourceIsToldWhatTheLayoutDoesWithObjects(t *testing.T) {
 }
 
 func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
-	byApp := func(x *thing) []string { return []string{x.app} }
 	for name, c := range map[string]struct {
-		opts []informer.Option
+		opts options
 		says string
 	}{
-		"index twice":        {[]informer.Option{informer.Index("app", byApp), informer.Index("app", byApp)}, "twice"},
-		"index without name": {[]informer.Option{informer.Index("", byApp)}, "name"},
-		"index without func": {[]informer.Option{informer.Index[*thing]("app", nil)}, "function"},
-		"index of other type": {[]informer.Option{informer.Index("app", func(string) []string { return nil })},
-			"source's type"},
-		"transform other type": {[]informer.Option{informer.Transform(func(s string) (string, error) { return s, nil })},
-			"source's type"},
-		"state without version": {[]informer.Option{informer.StartFrom(informer.State[*thing]{})}, "version"},
-		"nil option":            {[]informer.Option{nil}, "nil"},
-		"negative resync":       {[]informer.Option{informer.Resync(-1)}, "negative"},
+		"index without name": {options{Indexes: informer.Indexes[*thing]{"": func(*thing) ([]string, error) { return nil, nil }}},
+			"name"},
+		"index without func":    {options{Indexes: informer.Indexes[*thing]{"app": nil}}, "function"},
+		"half a codec":          {options{Codec: &object.Codec[*thing]{}}, "both Encode and Decode"},
+		"state without version": {options{StartFrom: &informer.State[*thing]{}}, "version"},
+		"negative resync":       {options{Resync: -1}, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := informer.New[*thing](newFeed(), c.opts...)
+			_, err := informer.New[*thing](newFeed(), &c.opts)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("err = %v, want one that says %q", err, c.says)
 			}
 		})
 	}
-	if _, err := informer.New[*thing](nil); err == nil || !strings.Contains(err.Error(), "kube.Typed") {
+	if _, err := informer.New[*thing](nil, nil); err == nil || !strings.Contains(err.Error(), "kube.Typed") {
 		t.Errorf("nil source: %v", err)
 	}
 	r := make1(t, newFeed())
-	if _, err := r.Subscribe(nil); err == nil {
+	if _, err := r.Subscribe(nil, nil); err == nil {
 		t.Error("a nil handler was taken")
 	}
 }
@@ -712,13 +715,15 @@ func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
 func TestP1_ACoalescedQueueLosesNothingAndClaimsNothingEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		r := make1(t, newFeed(state{10, nil}), informer.QueueBytes(500), informer.History(1<<20, 0),
-			informer.Transform(func(x *thing) (*thing, error) {
-				if x.n == 11 {
-					<-hold
+		r := make1(t, newFeed(state{10, nil}), func(o *options) { o.QueueBytes = 500 }, func(o *options) { o.HistoryBytes, o.HistoryAge = 1<<20, 0 },
+			func(o *options) {
+				o.Transform = func(x *thing) (*thing, error) {
+					if x.n == 11 {
+						<-hold
+					}
+					return x, nil
 				}
-				return x, nil
-			}))
+			})
 		r.run(t)
 		r.say(put("a", 11, "")) // the consumer is stuck with this one
 		synctest.Wait()
@@ -757,7 +762,7 @@ func TestP1_ACoalescedQueueLosesNothingAndClaimsNothingEarly(t *testing.T) {
 
 func TestAVerbatimInformerRunsOnceAndStaysReadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), informer.Verbatim())
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.Verbatim = true })
 		r.run(t)
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
@@ -774,11 +779,13 @@ func TestP9_StopDropsWhatWaitsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		var transformed atomic.Int32
-		r := make1(t, newFeed(state{10, nil}), informer.Transform(func(x *thing) (*thing, error) {
-			transformed.Add(1)
-			<-hold
-			return x, nil
-		}))
+		r := make1(t, newFeed(state{10, nil}), func(o *options) {
+			o.Transform = func(x *thing) (*thing, error) {
+				transformed.Add(1)
+				<-hold
+				return x, nil
+			}
+		})
 		r.run(t)
 		r.say(put("a", 11, ""))
 		synctest.Wait()
@@ -808,7 +815,7 @@ func TestP9_TheStateItStartedFromIsReleased(t *testing.T) {
 			Items: []object.Item[*thing]{{Key: "a", Version: "1", Value: &thing{name: "a", app: "a", n: 1}}}}
 		var freed atomic.Bool
 		runtime.AddCleanup(dump.Items[0].Value, func(f *atomic.Bool) { f.Store(true) }, &freed)
-		r := make1(t, newFeed(), informer.StartFrom(dump))
+		r := make1(t, newFeed(), func(o *options) { o.StartFrom = &dump })
 		dump = informer.State[*thing]{}
 		r.run(t)
 		r.say(put("a", 11, "")) // its successor

@@ -12,105 +12,108 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Option configures an informer.
-type Option interface {
-	apply(*settings) error
+// Options configure an informer. The zero value of each field means its default.
+type Options[T any] struct {
+	// Name is the informer's name in logs and metrics. The default is the source's description.
+	Name string
+
+	// Indexes are the indexes of the store, by name. More can be added later with AddIndexes.
+	Indexes Indexes[T]
+	// Transform changes each object before it is stored, once per version, typically to drop fields that are never
+	// read. It may change the object in place. If it fails, the object keeps its stored state, or is not stored at
+	// all, and the error is reported.
+	//
+	// The informer can be read and changed while a transform runs; changes from the source wait for it. So a
+	// transform may call any method of the informer except those that wait for later changes: WaitSynced, WaitVersion
+	// and Stop would wait for the transform itself.
+	Transform func(obj T) (T, error)
+
+	// Layout is the form in which objects are stored: store.Live, the default, store.Shared or store.Packed. The
+	// layouts behave alike and differ in memory and in what reads cost.
+	Layout store.Layout
+	// Codec encodes and decodes objects for the packed layout. It is needed only for sources that have no codec of
+	// their own; those of source/kube have one. Its functions run inside writes and reads: they must neither block
+	// nor call the informer.
+	Codec *object.Codec[T]
+	// ReadCache is how many recently read or written objects the packed layout keeps decoded. The default is 256; a
+	// negative number keeps none.
+	ReadCache int
+	// HistoryBytes and HistoryAge bound the log of recent changes that Reader().Since replays. The default is no log;
+	// an age of 0 means that only the bytes bound it.
+	HistoryBytes int
+	HistoryAge   time.Duration
+	// DetectWrites is called for every stored object that a handler or a reader has written to. It is meant for
+	// tests: each read then hashes the object. It is called where the change is detected, which may be inside a
+	// write: it must neither block nor call the informer.
+	DetectWrites func(store.Written)
+
+	// StartFrom is a known state, for example from a snapshot. The first Run starts with it and watches from its
+	// version instead of listing. If the source has no history from that version, or an item is newer than it, a list
+	// brings the state up to date.
+	StartFrom *State[T]
+	// FirstList says how fresh the first list must be. The default is source.Consistent.
+	FirstList source.Match
+	// PageSize is the page size of lists. The default is the source's.
+	PageSize int
+	// WatchTimeout is how long a watch lasts before the source ends it: each watch takes a random time between this
+	// and twice as much. The default is 5 minutes.
+	WatchTimeout time.Duration
+	// Silence is how long a list or an initial state may send nothing before it is abandoned. The default is 30
+	// seconds.
+	Silence time.Duration
+	// Backoff says how long to wait after failed attempts.
+	Backoff reflector.Backoff
+	// QueueBytes bounds the changes that wait between reflector and store. Beyond it, changes are coalesced per key.
+	// The default is 16 MiB.
+	QueueBytes int
+
+	// Resync is the interval at which every object is delivered again to each handler. The default is never. A
+	// handler can have its own interval.
+	Resync time.Duration
+	// StopTimeout is how long Run waits for running callbacks after its context has ended. The default is 10 seconds.
+	StopTimeout time.Duration
+	// CrashOnPanic is asked after a handler has panicked and the panic was reported: if it returns true, the panic
+	// continues and ends the program. The default is to recover.
+	CrashOnPanic func() bool
+
+	// OnProblem is called for everything that goes wrong. It must not block, and may call any method of the informer
+	// except Stop. Problems that occur while a batch is written are reported when the batch is in the store. A panic
+	// in it is logged and counted.
+	OnProblem func(Problem)
+	// Logger logs problems and changes of state. The default is slog.Default().
+	Logger *slog.Logger
+
+	// Verbatim applies changes the way client-go does: versions and UIDs are not compared, an object that is listed
+	// again is an update (of the stored object, if the version is the same), the deletion of an unknown object is
+	// delivered, every event is kept for every handler, HasSynced stays true after the stop, and Run can be called
+	// once. Package compat is built on it.
+	Verbatim bool
+
+	// steps is set by tests that run the informer one step at a time.
+	steps *steps[T]
 }
 
-type optionFunc func(*settings) error
-
-func (f optionFunc) apply(s *settings) error { return f(s) }
-
-// settings are what options add up to. What depends on the objects' type is
-// kept as any here and checked against the informer's type in New, so that
-// options that do not depend on it need no type argument.
-type settings struct {
-	name      string
-	indexes   map[string]any // store.IndexFunc[T]
-	transform any            // func(T) (T, error)
-	start     any            // State[T]
-	codec     any            // *object.Codec[T]
-	steps     any            // *steps[T]
-
-	layout    store.Layout
-	readCache int
-	onWritten func(store.Written)
-
-	resync       time.Duration
-	logBytes     int
-	logAge       time.Duration
-	queueBytes   int
-	pageSize     int
-	watchTimeout time.Duration
-	silence      time.Duration
-	firstList    source.Match
-	backoff      reflector.Backoff
-	stopTimeout  time.Duration
-	onProblem    func(Problem)
-	logger       *slog.Logger
-	verbatim     bool
-	crash        func() bool
-}
-
-// Index adds an index: values gives the values under which an object is found. See IndexFunc for what values must not
-// do.
-func Index[T any](name string, values func(obj T) []string) Option {
-	if values == nil {
-		return IndexFunc[T](name, nil)
-	}
-	return IndexFunc(name, func(obj T) ([]string, error) { return values(obj), nil })
-}
-
-// IndexFunc adds an index whose function may fail. An object for which it fails
-// is kept, is not found by this index, and is reported. For an index by namespace give
-// store.ByNamespace, for which the objects need not be looked at.
+// Indexes are index functions by the name of their index.
 //
-// The function runs inside the write that stores the object. It must neither block nor call the informer, a
-// lister or a factory: a snapshot or another index would wait for that very write. Whatever it needs to know has to be
-// in the object; a Transform may look it up and put it there.
-func IndexFunc[T any](name string, values store.IndexFunc[T]) Option {
-	return optionFunc(func(s *settings) error {
-		switch {
-		case name == "":
-			return errors.New("an index needs a name")
-		case values == nil:
-			return fmt.Errorf("index %q has no function; give one that returns the values of an object", name)
-		case s.indexes[name] != nil:
-			return fmt.Errorf("index %q is given twice; use another name or drop one", name)
-		}
-		s.indexes[name] = values
-		return nil
-	})
-}
+// An index function returns the values under which an object is found. If it fails, the object is stored, is not found
+// by this index, and the error is reported. For an index by namespace use store.ByNamespace, which does not look at the
+// objects.
+//
+// The function runs inside the write that stores the object. It must neither block nor call the informer, a lister or a
+// factory: these would wait for that same write. Everything it needs must be in the object; a Transform can put it
+// there.
+type Indexes[T any] = map[string]store.IndexFunc[T]
 
-// Transform changes each object before it is stored, once per version, typically
-// to drop what nobody reads. It may change the object in place. An object for
-// which it fails keeps the state it had, or stays out, and is reported. While it runs, the informer
-// can be read and changed, and what the source said after the object waits. So it may ask the informer for anything,
-// add an index included, but not wait for what comes after the object: WaitSynced, WaitVersion and Stop would wait
-// for the transform.
-func Transform[T any](f func(obj T) (T, error)) Option {
-	return optionFunc(func(s *settings) error {
-		if s.transform != nil {
-			return errors.New("there are two transforms; combine them into one function")
-		}
-		if f != nil {
-			s.transform = f
-		}
-		return nil
-	})
-}
-
-// State is what an informer can start from: everything there was at a version.
+// State is a state that an informer can start from: all objects at one version.
 type State[T any] struct {
 	Version object.Version
-	// Items are the objects; store.Entry.Item gives those of a snapshot.
+	// Items are the objects; store.Entry.Item returns those of a snapshot.
 	Items []object.Item[T]
 }
 
-// mixed reports whether an item is later than the state. A snapshot shows that while changes
-// coalesce, or when an object could not be read after history was set back and stays as it
-// was: its version says nothing about those to come, and only a list tells which it is.
+// mixed reports whether an item is newer than the state. A snapshot can contain such items while changes are coalesced,
+// or after the source's history was set back, if an object could not be decoded since and keeps its old state. The
+// item's version then says nothing about later versions, and only a list can tell what the object's state is.
 func (s *State[T]) mixed() bool {
 	for i := range s.Items {
 		if s.Version.Before(s.Items[i].Version) {
@@ -120,182 +123,33 @@ func (s *State[T]) mixed() bool {
 	return false
 }
 
-// StartFrom starts with a state that is known already, dumped from a snapshot for
-// instance, and follows the changes after its version without a list. If the
-// source has forgotten that version, or an item is later than it, a list corrects what
-// changed meanwhile. It holds for the first Run.
-func StartFrom[T any](state State[T]) Option {
-	return optionFunc(func(s *settings) error {
-		if state.Version == "" {
-			return errors.New("the state to start from has no version; take it from Snapshot.Version")
-		}
-		s.start = state
-		return nil
-	})
-}
-
-// Layout is the form in which objects are kept: store.Live, the default, store.Shared
-// or store.Packed. They read the same and differ in memory and in what reads cost.
-func Layout(l store.Layout) Option {
-	return optionFunc(func(s *settings) error { s.layout = l; return nil })
-}
-
-// Codec encodes and decodes objects for the packed layout, where the source brings no
-// codec of its own, as those of source/kube do. Its functions run inside writes and reads, and must neither block nor
-// call the informer.
-func Codec[T any](c *object.Codec[T]) Option {
-	return optionFunc(func(s *settings) error {
-		if c == nil || c.Encode == nil || c.Decode == nil {
-			return errors.New("the codec is not complete; give both Encode and Decode")
-		}
-		s.codec = c
-		return nil
-	})
-}
-
-// ReadCache is how many objects the packed layout keeps decoded because they were
-// read or written a moment ago. The default is 256; a negative number keeps none.
-func ReadCache(objects int) Option {
-	return optionFunc(func(s *settings) error { s.readCache = objects; return nil })
-}
-
-// DetectWrites tells of every stored object that a handler or a reader has written to,
-// and who it was. It is meant for tests: each read then costs a hash of the object. report runs where the change is
-// found, which may be inside a write: it must neither block nor call the informer.
-func DetectWrites(report func(store.Written)) Option {
-	return optionFunc(func(s *settings) error { s.onWritten = report; return nil })
-}
-
-// Name is how the informer is called in logs and metrics; the default is the
-// source's own description.
-func Name(name string) Option {
-	return optionFunc(func(s *settings) error { s.name = name; return nil })
-}
-
-// Resync gives every object again to each handler at this interval, unless the
-// handler asks for another. The default is never.
-func Resync(every time.Duration) Option {
-	return optionFunc(func(s *settings) error {
-		if every < 0 {
-			return fmt.Errorf("resync every %s: the interval cannot be negative", every)
-		}
-		s.resync = every
-		return nil
-	})
-}
-
-// History keeps a log of recent changes, bounded by bytes and by age, that
-// Reader().Since replays. The default is none.
-func History(bytes int, age time.Duration) Option {
-	return optionFunc(func(s *settings) error { s.logBytes, s.logAge = bytes, age; return nil })
-}
-
-// QueueBytes bounds what waits between reflector and store before changes are
-// coalesced per key.
-func QueueBytes(n int) Option {
-	return optionFunc(func(s *settings) error { s.queueBytes = n; return nil })
-}
-
-// PageSize is asked of lists; the default is the source's.
-func PageSize(n int) Option {
-	return optionFunc(func(s *settings) error { s.pageSize = n; return nil })
-}
-
-// WatchTimeout is how long a watch is asked to last, up to twice as long at
-// random.
-func WatchTimeout(d time.Duration) Option {
-	return optionFunc(func(s *settings) error { s.watchTimeout = d; return nil })
-}
-
-// Silence is how long a list or an initial state may say nothing before it is
-// given up. The default is 30 seconds.
-func Silence(d time.Duration) Option {
-	return optionFunc(func(s *settings) error { s.silence = d; return nil })
-}
-
-// FirstList says how fresh the first list must be. The default is
-// source.Consistent.
-func FirstList(m source.Match) Option {
-	return optionFunc(func(s *settings) error { s.firstList = m; return nil })
-}
-
-// Backoff spaces failed attempts.
-func Backoff(b reflector.Backoff) Option {
-	return optionFunc(func(s *settings) error { s.backoff = b; return nil })
-}
-
-// StopTimeout is how long Run waits, once its context has ended, for callbacks
-// that are still running. The default is 10 seconds.
-func StopTimeout(d time.Duration) Option {
-	return optionFunc(func(s *settings) error { s.stopTimeout = d; return nil })
-}
-
-// OnProblem hears of everything that goes wrong. It must not block, and may ask the informer for
-// anything but to stop. What goes wrong while a batch is written is told when the batch is in the store. A
-// panic in it is logged and counted.
-func OnProblem(f func(Problem)) Option {
-	return optionFunc(func(s *settings) error { s.onProblem = f; return nil })
-}
-
-// Logger logs problems and changes of state. The default is slog.Default().
-func Logger(l *slog.Logger) Option {
-	return optionFunc(func(s *settings) error { s.logger = l; return nil })
-}
-
-// CrashOnPanic lets a handler's panic go on, after it was reported, while crash
-// returns true. The default contains it.
-func CrashOnPanic(crash func() bool) Option {
-	return optionFunc(func(s *settings) error { s.crash = crash; return nil })
-}
-
-// Verbatim applies whatever arrives in the way client-go does: versions and UIDs
-// are not compared, an object listed again is an update (of what is stored, where its
-// version is that of what is stored), a delete of an unknown
-// object is told, every event is kept for every handler, HasSynced stays true after the
-// stop, and there is one Run. It is what compat is made with.
-func Verbatim() Option {
-	return optionFunc(func(s *settings) error { s.verbatim = true; return nil })
-}
-
-// configure adds up options and checks what depends on T.
-func configure[T any](src source.Source[T], opts []Option) (*settings, map[string]store.IndexFunc[T], error) {
-	s := &settings{indexes: map[string]any{}, stopTimeout: 10 * time.Second}
-	for _, o := range opts {
-		if o == nil {
-			return nil, nil, errors.New("informer: an option is nil")
-		}
-		if err := o.apply(s); err != nil {
-			return nil, nil, fmt.Errorf("informer: %w", err)
+// complete checks the options and fills in the defaults.
+func (o *Options[T]) complete(src source.Source[T]) error {
+	for name, values := range o.Indexes {
+		switch {
+		case name == "":
+			return errors.New("an index has no name; give it one")
+		case values == nil:
+			return fmt.Errorf("index %q has no function; give one that returns the values of an object", name)
 		}
 	}
-	if s.name == "" {
-		s.name = src.Describe().String()
+	if o.StartFrom != nil && o.StartFrom.Version == "" {
+		return errors.New("the state to start from has no version; take it from Snapshot.Version")
 	}
-	if s.logger == nil {
-		s.logger = slog.Default()
+	if c := o.Codec; c != nil && (c.Encode == nil || c.Decode == nil) {
+		return errors.New("the codec is not complete; set both Encode and Decode")
 	}
-	indexes := make(map[string]store.IndexFunc[T], len(s.indexes))
-	for name, f := range s.indexes {
-		fn, ok := f.(store.IndexFunc[T])
-		if !ok {
-			return nil, nil, mismatch[T](fmt.Sprintf("index %q", name), f)
-		}
-		indexes[name] = fn
+	if o.Resync < 0 {
+		return fmt.Errorf("the resync interval is %s; it cannot be negative", o.Resync)
 	}
-	s.indexes = nil // the store has them
-	if _, ok := s.transform.(func(T) (T, error)); s.transform != nil && !ok {
-		return nil, nil, mismatch[T]("the transform", s.transform)
+	if o.Name == "" {
+		o.Name = src.Describe().String()
 	}
-	if _, ok := s.codec.(*object.Codec[T]); s.codec != nil && !ok {
-		return nil, nil, mismatch[T]("the codec", s.codec)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
-	if _, ok := s.start.(State[T]); s.start != nil && !ok {
-		return nil, nil, mismatch[T]("the state to start from", s.start)
+	if o.StopTimeout == 0 {
+		o.StopTimeout = 10 * time.Second
 	}
-	return s, indexes, nil
-}
-
-func mismatch[T any](what string, got any) error {
-	var zero T
-	return fmt.Errorf("informer: %s is a %T, but the source delivers %T: give it the source's type", what, got, zero)
+	return nil
 }

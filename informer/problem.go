@@ -33,7 +33,7 @@ func (i *Informer[T]) problem(doing string, key object.Key, err error) {
 // problemWait counts a problem and reports it: at once, or at the end of the write that is under way.
 func (i *Informer[T]) problemWait(doing string, key object.Key, err error, wait time.Duration) {
 	i.count(doing)
-	p := Problem{Informer: i.cfg.name, Doing: doing, Key: key, Err: err, Wait: wait}
+	p := Problem{Informer: i.opts.Name, Doing: doing, Key: key, Err: err, Wait: wait}
 	if !i.writing.Load() {
 		i.report(p)
 		return
@@ -98,7 +98,7 @@ func (i *Informer[T]) report(p Problem) {
 		if recovered := recover(); recovered != nil {
 			i.count("report")
 			i.complain(p, recovered)
-			if i.cfg.crash != nil && i.cfg.crash() {
+			if i.opts.CrashOnPanic != nil && i.opts.CrashOnPanic() {
 				panic(recovered)
 			}
 		}
@@ -107,17 +107,17 @@ func (i *Informer[T]) report(p Problem) {
 	if p.Doing == "handle" {
 		level = slog.LevelError
 	}
-	i.cfg.logger.Log(i.logContext, level, "informer: "+p.Doing+" failed",
+	i.opts.Logger.Log(i.logContext, level, "informer: "+p.Doing+" failed",
 		"informer", p.Informer, "key", string(p.Key), "error", p.Err)
-	if i.cfg.onProblem != nil {
-		i.cfg.onProblem(p)
+	if i.opts.OnProblem != nil {
+		i.opts.OnProblem(p)
 	}
 }
 
 // complain logs a panic of OnProblem, unless it is the logger that panics.
 func (i *Informer[T]) complain(p Problem, recovered any) {
 	defer func() { _ = recover() }()
-	i.cfg.logger.Log(i.logContext, slog.LevelError, "informer: OnProblem panicked",
+	i.opts.Logger.Log(i.logContext, slog.LevelError, "informer: OnProblem panicked",
 		"informer", p.Informer, "doing", p.Doing, "panic", fmt.Sprint(recovered), "stack", string(debug.Stack()))
 }
 

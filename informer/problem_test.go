@@ -10,13 +10,15 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func failingFrom(n int) informer.Option {
-	return informer.IndexFunc("fails", func(x *thing) ([]string, error) {
-		if x.n >= n {
-			return nil, errors.New("no")
-		}
-		return []string{x.app}, nil
-	})
+func failingFrom(n int) func(*options) {
+	return func(o *options) {
+		o.Indexes = informer.Indexes[*thing]{"fails": func(x *thing) ([]string, error) {
+			if x.n >= n {
+				return nil, errors.New("no")
+			}
+			return []string{x.app}, nil
+		}}
+	}
 }
 
 // Whoever hears of a problem of a batch is told when the batch is in the store, and may ask for anything.
@@ -24,14 +26,16 @@ func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *running
 		var seen []object.Version
-		ask := informer.OnProblem(func(p informer.Problem) {
-			if err := r.AddIndex("added by "+string(p.Key),
-				func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
-				t.Error(err)
+		ask := func(o *options) {
+			o.OnProblem = func(p informer.Problem) {
+				if err := r.AddIndex("added by "+string(p.Key),
+					func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+					t.Error(err)
+				}
+				seen = append(seen, r.Snapshot().Version())
+				r.Health()
 			}
-			seen = append(seen, r.Snapshot().Version())
-			r.Health()
-		})
+		}
 		r = make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), failingFrom(11), ask)
 		r.run(t)
 		r.say(put("b", 11, ""))
@@ -48,10 +52,10 @@ func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
 func TestP12_APanickingOnProblemEndsNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		opt  informer.Option
+		opt  func(*options)
 	}{
-		{"OnProblem", informer.OnProblem(func(informer.Problem) { panic("no") })},
-		{"the logger", informer.Logger(slog.New(panickingLog{}))},
+		{"OnProblem", func(o *options) { o.OnProblem = func(informer.Problem) { panic("no") } }},
+		{"the logger", func(o *options) { o.Logger = slog.New(panickingLog{}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,7 +63,7 @@ func TestP12_APanickingOnProblemEndsNothing(t *testing.T) {
 					state{30, []object.Item[*thing]{item("a", 20, "")}}),
 					failingFrom(11), c.opt)
 				panics := &recorder{on: func(object.Event[*thing]) { panic("a handler") }}
-				subscribe(t, r, panics)
+				subscribe(t, r, panics, nil)
 				r.run(t)
 				r.say(put("b", 11, ""))
 				r.say(put("c", 12, ""), put("d", 13, ""), put("e", 14, ""))

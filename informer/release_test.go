@@ -20,9 +20,9 @@ import (
 func TestP9_WorkersThatDrainAfterTheStopFindTheirObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}),
-			informer.Index("app", func(x *thing) []string { return []string{x.app} }))
+			index("app", func(x *thing) []string { return []string{x.app} }))
 		work := make(chan object.Key, 10)
-		subscribe(t, r, &recorder{on: func(e object.Event[*thing]) { work <- e.Key }})
+		subscribe(t, r, &recorder{on: func(e object.Event[*thing]) { work <- e.Key }}, nil)
 		r.run(t)
 		synctest.Wait()
 		if err := r.stop(); err != nil {
@@ -59,12 +59,14 @@ func TestP9_ANewRunShowsNothingOfTheLastOne(t *testing.T) {
 		feed := newFeed(state{10, []object.Item[*thing]{item("old", 1, "")}},
 			state{30, []object.Item[*thing]{item("new", 20, "")}})
 		hold := make(chan struct{})
-		r := make1(t, feed, informer.Transform(func(x *thing) (*thing, error) {
-			if x.name == "new" {
-				<-hold
+		r := make1(t, feed, func(o *options) {
+			o.Transform = func(x *thing) (*thing, error) {
+				if x.name == "new" {
+					<-hold
+				}
+				return x, nil
 			}
-			return x, nil
-		}))
+		})
 		r.run(t)
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
@@ -75,7 +77,7 @@ func TestP9_ANewRunShowsNothingOfTheLastOne(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		synctest.Wait()
 		same(t, "store before the first sync", contents(r), nil)
 		same(t, "events before the first sync", rec.lines(), nil)
@@ -226,7 +228,7 @@ func TestP9_ARunThatBeginsAgainCanBeStopped(t *testing.T) {
 		var r *running
 		var stopped error
 		r = make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{20, nil}),
-			informer.DetectWrites(func(store.Written) { stopped = r.Informer.Stop(over) })) // called while the store is emptied
+			func(o *options) { o.DetectWrites = func(store.Written) { stopped = r.Informer.Stop(over) } }) // called while the store is emptied
 		r.run(t)
 		synctest.Wait()
 		if err := r.stop(); err != nil {

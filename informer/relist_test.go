@@ -35,7 +35,7 @@ func delta(t object.ChangeType, key, version string, n int) object.Delta[int] {
 // state after a later one (P2).
 func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, err := New(silent{}, Verbatim())
+		i, err := New(silent{}, &Options[int]{Verbatim: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
 				line += " " + string(e.New.Version)
 			}
 			got = append(got, line)
-		})
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,10 +75,10 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 	defer i.mu.Unlock()
 	switch i.state {
 	case starting, running, stopping:
-		return nil, nil, nil, fmt.Errorf("running %s: %w", i.cfg.name, ErrRunning)
+		return nil, nil, nil, fmt.Errorf("running %s: %w", i.opts.Name, ErrRunning)
 	case stopped:
-		if i.cfg.verbatim { // as in client-go, there is one Run
-			return nil, nil, nil, fmt.Errorf("running %s again: %w", i.cfg.name, ErrStopped)
+		if i.opts.Verbatim { // as in client-go, there is one Run
+			return nil, nil, nil, fmt.Errorf("running %s again: %w and can run only once; make a new one", i.opts.Name, ErrStopped)
 		}
 		if err := i.prepare(); err != nil {
 			return nil, nil, nil, err
@@ -102,25 +102,25 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	i.mu.Lock()
 	i.state = stopping
 	i.mu.Unlock()
-	wait, cancel := context.WithTimeout(context.Background(), i.cfg.stopTimeout)
+	wait, cancel := context.WithTimeout(context.Background(), i.opts.StopTimeout)
 	defer cancel()
 	err := fan.Stop(wait)
 	i.beginWrite()
 	i.abandon()
 	i.endWrite()
-	if !i.cfg.verbatim {
+	if !i.opts.Verbatim {
 		i.verify()
 	}
 	i.mu.Lock()
 	i.state = stopped
 	close(i.ended)
-	if !i.cfg.verbatim {
+	if !i.opts.Verbatim {
 		// Whoever waits from now on waits for the next Run.
 		i.synced, i.ended = make(chan struct{}), make(chan struct{})
 	}
 	i.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("stopping %s: %w", i.cfg.name, err)
+		return fmt.Errorf("stopping %s: %w", i.opts.Name, err)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (i *Informer[T]) Release() error {
 	case created:
 		return nil
 	case starting, running, stopping:
-		return fmt.Errorf("releasing what %s holds: %w; stop it first", i.cfg.name, ErrRunning)
+		return fmt.Errorf("releasing what %s holds: %w; stop it first", i.opts.Name, ErrRunning)
 	}
 	// A Run that begins now waits for the write lock before it stores anything.
 	i.reset()
@@ -158,7 +158,7 @@ func (i *Informer[T]) reset() {
 
 // verify looks for objects that were written to, where DetectWrites asks for it.
 func (i *Informer[T]) verify() {
-	if i.cfg.onWritten != nil {
+	if i.opts.DetectWrites != nil {
 		i.reader.Verify()
 	}
 }
@@ -179,11 +179,11 @@ func (i *Informer[T]) Stop(ctx context.Context) error {
 	select {
 	case <-ended:
 		if err != nil {
-			return fmt.Errorf("stopping %s: %w", i.cfg.name, err)
+			return fmt.Errorf("stopping %s: %w", i.opts.Name, err)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stopping %s: %w", i.cfg.name, errors.Join(ctx.Err(), err))
+		return fmt.Errorf("stopping %s: %w", i.opts.Name, errors.Join(ctx.Err(), err))
 	}
 }
 
@@ -198,10 +198,10 @@ func (i *Informer[T]) load() {
 		deltas = append(deltas, object.Delta[T]{Type: object.Replaced, Item: it})
 	}
 	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceEnd, Item: object.Item[T]{Version: i.start.Version}})
-	raw := i.transform
-	i.transform = nil // what was dumped was transformed before it was stored
+	transform := i.opts.Transform
+	i.opts.Transform = nil // the state was transformed before it was stored the first time
 	i.apply(deltas)
-	i.transform = raw
+	i.opts.Transform = transform
 	if i.start.mixed() {
 		i.problem("start", "", fmt.Errorf("the state to start from has objects later than its version %s: it is read anew", i.start.Version))
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -38,52 +36,45 @@ func newSimulated(setup informertest.SimSetup) (informertest.Simulated, error) {
 
 // build makes the informer; one that starts from a state is always a new one.
 func (s *simulated) build(from *informertest.SimState) error {
-	kubeOpts := []kube.Option{kube.PageSize(s.setup.PageSize)}
-	if s.setup.JSON {
-		kubeOpts = append(kubeOpts, kube.ForceJSON())
-	}
-	if !s.setup.WatchList {
-		kubeOpts = append(kubeOpts, kube.WithoutInitialState())
-	}
-	src, err := kube.Typed[*corev1.Pod](s.setup.Config, kubeOpts...)
+	src, err := kube.Typed[*corev1.Pod](s.setup.Config, &kube.Options{
+		PageSize: s.setup.PageSize, ForceJSON: s.setup.JSON, WithoutInitialState: !s.setup.WatchList})
 	if err != nil {
 		return err
 	}
-	opts := []informer.Option{
-		informer.Name("pods"),
-		informer.Logger(slog.New(slog.DiscardHandler)),
-		informer.Layout([]store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared,
-			store.Packed}[s.setup.Variant%6]),
-		informer.QueueBytes(s.setup.QueueBytes),
-		informer.Backoff(reflector.Backoff{Rand: s.setup.Rand}),
-		informer.OnProblem(func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) }),
-		informer.WithSteps[*corev1.Pod](func(q *informer.Queue[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
-			return &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
-		}, s.setup.Go),
+	opts := &informer.Options[*corev1.Pod]{
+		Name:   "pods",
+		Logger: slog.New(slog.DiscardHandler),
+		Layout: []store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared,
+			store.Packed}[s.setup.Variant%6],
+		QueueBytes: s.setup.QueueBytes,
+		Backoff:    reflector.Backoff{Rand: s.setup.Rand},
+		OnProblem:  func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) },
+		Transform:  s.setup.Transform,
+		Indexes:    informer.Indexes[*corev1.Pod]{},
 	}
+	opts.RunInSteps(func(q *informer.Queue[*corev1.Pod]) reflector.Sink[*corev1.Pod] {
+		return &steppedSink{queue: q, bytes: s.setup.QueueBytes, wait: s.setup.Wait}
+	}, s.setup.Go)
 	if s.setup.Variant%6 != 1 { // one variant keeps no log
-		opts = append(opts, informer.History(20_000, time.Hour))
+		opts.HistoryBytes, opts.HistoryAge = 20_000, time.Hour
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.setup.Indexes)) {
-		opts = append(opts, informer.IndexFunc(name, store.IndexFunc[*corev1.Pod](s.setup.Indexes[name])))
-	}
-	if s.setup.Transform != nil {
-		opts = append(opts, informer.Transform(s.setup.Transform))
+	for name, values := range s.setup.Indexes {
+		opts.Indexes[name] = values
 	}
 	if from != nil {
-		state := informer.State[*corev1.Pod]{Version: from.Version}
+		state := &informer.State[*corev1.Pod]{Version: from.Version}
 		for _, p := range from.Pods {
 			state.Items = append(state.Items, object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name),
 				Version: object.Version(p.ResourceVersion), UID: string(p.UID), Size: 200, Value: p})
 		}
-		opts = append(opts, informer.StartFrom(state))
+		opts.StartFrom = state
 	}
 	if s.Informer != nil {
 		for doing, n := range s.Informer.Health().Problems {
 			s.counts[doing] += n
 		}
 	}
-	s.Informer, err = informer.New(src, opts...)
+	s.Informer, err = informer.New(src, opts)
 	return err
 }
 
@@ -124,8 +115,8 @@ func (s *simulated) Start(from *informertest.SimState) error {
 
 func (s *simulated) Handle(h informertest.SimHandler, handle func(informertest.Event)) (informertest.SimSubscription,
 	error) {
-	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle), informer.HandlerName(h.Name),
-		informer.MaxBacklog(h.Backlog), informer.ResyncEvery(h.Resync))
+	sub, err := s.Subscribe(informer.HandlerFunc[*corev1.Pod](handle),
+		&informer.HandlerOptions{Name: h.Name, MaxBacklog: h.Backlog, Resync: h.Resync})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 )
 
@@ -15,7 +14,7 @@ func TestP6_TheDeleteOfANamesakeTellsOfWhatWasKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "u1")}}))
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		// u1 was deleted, u2 came and went: the queue has let the last word stand for all.
 		r.say(gone("a", 20, "u2"))
@@ -47,7 +46,7 @@ func TestP13_AnObjectSaidTwiceInAListIsTransformedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "u1"), item("a", 5, "u1"), item("a", 6, "u1")}}),
-			informer.Transform(func(o *thing) (*thing, error) { calls++; return o, nil }))
+			func(o *options) { o.Transform = func(o *thing) (*thing, error) { calls++; return o, nil } })
 		r.run(t)
 		same(t, "store", contents(r), []string{"a=6"})
 		if calls != 2 {

@@ -19,7 +19,7 @@ var errUnread = errors.New("the last state cannot be read")
 // Each object is transformed when its turn to be staged comes, and not all of them before: so no more objects are
 // held than those that the queue has handed over.
 func (i *Informer[T]) decodeListed(it *object.Item[T]) bool {
-	if i.transform == nil {
+	if i.opts.Transform == nil {
 		return i.decode(it)
 	}
 	i.endWrite()
@@ -74,7 +74,7 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 				have = knownState{true, e.Version, e.UID}
 			}
 		}
-		if !i.cfg.verbatim && have.exists && (seen || !i.batch.isPast(d.Item.Key)) && isOld(d, have.version, have.uid) {
+		if !i.opts.Verbatim && have.exists && (seen || !i.batch.isPast(d.Item.Key)) && isOld(d, have.version, have.uid) {
 			i.stale.Add(1)
 			d.Type = nothing
 			continue
@@ -90,7 +90,7 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 func (i *Informer[T]) transformOne(d *object.Delta[T], have knownState) (now knownState, ok bool) {
 	if d.Type == object.Deleted {
 		// Of an unknown object, or of another one of its name, nobody is told the last state.
-		told := i.cfg.verbatim || have.exists && object.SameObject(have.uid, d.Item.UID)
+		told := i.opts.Verbatim || have.exists && object.SameObject(have.uid, d.Item.UID)
 		if !told || !i.decode(&d.Item) {
 			d.Item.Decode = func([]byte) (none T, err error) { return none, errUnread }
 		}

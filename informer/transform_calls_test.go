@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -31,7 +30,7 @@ func TestATransformMayCallTheInformer(t *testing.T) {
 			return nil
 		},
 		"Subscribe": func(r *running, _ *thing) error {
-			sub, err := r.Subscribe(&recorder{})
+			sub, err := r.Subscribe(&recorder{}, nil)
 			if err == nil {
 				sub.Remove()
 			}
@@ -55,10 +54,12 @@ func TestATransformMayCallTheInformer(t *testing.T) {
 			r = make1(t, newFeed(
 				state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, ""), item("c", 3, "")}},
 				state{30, []object.Item[*thing]{item("a", 11, ""), item("b", 22, ""), item("c", 23, ""), item("d", 24, "")}}),
-				informer.Transform(func(x *thing) (*thing, error) {
-					called.Add(1)
-					return x, call(r, x)
-				}))
+				func(o *options) {
+					o.Transform = func(x *thing) (*thing, error) {
+						called.Add(1)
+						return x, call(r, x)
+					}
+				})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			done := make(chan error, 1)
@@ -96,13 +97,15 @@ func TestATransformMayCallTheInformer(t *testing.T) {
 func TestAmendDoesNotWaitForTheTransformOfAList(t *testing.T) {
 	hold, inside := make(chan struct{}), make(chan struct{})
 	r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, ""), item("c", 3, "")}}),
-		informer.Transform(func(x *thing) (*thing, error) {
-			if x.name == "b" {
-				close(inside)
-				<-hold
+		func(o *options) {
+			o.Transform = func(x *thing) (*thing, error) {
+				if x.name == "b" {
+					close(inside)
+					<-hold
+				}
+				return x, nil
 			}
-			return x, nil
-		}))
+		})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	done := make(chan error, 1)

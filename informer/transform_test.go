@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
 )
@@ -18,12 +17,14 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}),
-			informer.Transform(func(x *thing) (*thing, error) {
-				if x.n == 12 {
-					<-hold
+			func(o *options) {
+				o.Transform = func(x *thing) (*thing, error) {
+					if x.n == 12 {
+						<-hold
+					}
+					return x, nil
 				}
-				return x, nil
-			}))
+			})
 		r.run(t)
 		r.say(put("a", 11, ""), put("b", 12, "")) // the second waits in one batch with the first
 		synctest.Wait()
@@ -33,7 +34,7 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 			t.Error(err)
 		}
 		rec := &recorder{}
-		<-subscribe(t, r, rec).Synced()
+		<-subscribe(t, r, rec, nil).Synced()
 		if took := time.Since(asked); took > 0 {
 			t.Errorf("a snapshot, an index and a handler waited for %s", took)
 		}
@@ -48,12 +49,14 @@ func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []int
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1")}}),
-			informer.Transform(func(x *thing) (*thing, error) {
-				calls = append(calls, x.n)
-				return x, nil
-			}))
+			func(o *options) {
+				o.Transform = func(x *thing) (*thing, error) {
+					calls = append(calls, x.n)
+					return x, nil
+				}
+			})
 		rec := &recorder{}
-		subscribe(t, r, rec)
+		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("a", 11, "u1"), put("a", 11, "u1"), put("a", 12, "u1"), gone("a", 13, "u1"), put("a", 14, "u2"),
 			gone("b", 15, "u3"))
@@ -71,12 +74,14 @@ func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 
 // Whoever waits for a version that cannot be stored need not wait for the next event.
 func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
-	refuse := informer.Transform(func(x *thing) (*thing, error) {
-		if x.n == 11 {
-			return nil, errors.New("cannot")
+	refuse := func(o *options) {
+		o.Transform = func(x *thing) (*thing, error) {
+			if x.n == 11 {
+				return nil, errors.New("cannot")
+			}
+			return x, nil
 		}
-		return x, nil
-	})
+	}
 	bad := put("a", 11, "")
 	bad.Item.Decode = func([]byte) (*thing, error) { return nil, errors.New("cannot be read") }
 	lost := source.Change[*thing]{Type: object.Undecodable, Item: object.Item[*thing]{Key: "a", Version: "11"},
@@ -84,9 +89,9 @@ func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change source.Change[*thing]
-		opts   []informer.Option
+		opts   []func(*options)
 	}{
-		{"a transform fails", put("a", 11, ""), []informer.Option{refuse}},
+		{"a transform fails", put("a", 11, ""), []func(*options){refuse}},
 		{"it does not decode", bad, nil},
 		{"the event cannot be read", lost, nil},
 	} {

@@ -37,7 +37,7 @@ func TestP7_AHandlerThatWritesToItsObjectsEndsNothing(t *testing.T) {
 				for n := range objects {
 					first = append(first, taggedItem(n, 1))
 				}
-				r := makeOf(t, newFeedOf(stateOf[*tagged]{10, first}), informer.Layout(layout))
+				r := makeOf(t, newFeedOf(stateOf[*tagged]{10, first}), func(o *informer.Options[*tagged]) { o.Layout = layout })
 				var events atomic.Int32
 				subscribe(t, r, informer.HandlerFunc[*tagged](func(e object.Event[*tagged]) {
 					events.Add(1)
@@ -45,7 +45,7 @@ func TestP7_AHandlerThatWritesToItsObjectsEndsNothing(t *testing.T) {
 						e.New.labels[fmt.Sprint("written-", i)] = "by a handler"
 					}
 					e.New.name = "written"
-				}))
+				}), nil)
 				r.run(t)
 				version := 10
 				for range rounds {

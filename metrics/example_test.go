@@ -17,7 +17,7 @@ import (
 
 // The informers of a factory are shown as they come and go.
 func ExampleNewCollector() {
-	f, err := factory.New(&rest.Config{Host: "https://cluster.example"})
+	f, err := factory.New(&rest.Config{Host: "https://cluster.example"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func ExampleNewCollector() {
 		log.Fatal(err)
 	}
 	fmt.Println(testutil.CollectAndCount(collector, "mirador_informer_objects"))
-	pods, err := factory.Of[*corev1.Pod](f)
+	pods, err := factory.Of[*corev1.Pod](f, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func ExampleNewCollector() {
 }
 
 func Example() {
-	src, err := kube.Typed[*corev1.Pod](&rest.Config{Host: "https://cluster.example"})
+	src, err := kube.Typed[*corev1.Pod](&rest.Config{Host: "https://cluster.example"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	pods, err := informer.New(src)
+	pods, err := informer.New(src, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

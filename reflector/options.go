@@ -65,7 +65,7 @@ type Problem struct {
 }
 
 // ErrNoSource is returned for options without a source.
-var ErrNoSource = errors.New("reflector: there is no source; give one, such as kube.Typed[*corev1.Pod](config)")
+var ErrNoSource = errors.New("reflector: there is no source; give one, such as kube.Typed[*corev1.Pod](config, nil)")
 
 // ErrNoSink is returned for options without a sink.
 var ErrNoSink = errors.New("reflector: there is no sink; set Options.Sink to what takes the deltas")

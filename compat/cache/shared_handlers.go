@@ -84,7 +84,9 @@ func (s *sharedIndexInformer) addBeforeStart(r *registration, resync *time.Durat
 	if s.started {
 		return false, nil
 	}
-	if r.sub, err = s.engine.SubscribeEntries(r.handle, append(s.subscribeOptions(r), informer.FromNow())...); err != nil {
+	opts := s.handlerOptions(r)
+	opts.FromNow = true
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, opts); err != nil {
 		return false, err
 	}
 	s.handlers[r] = struct{}{}
@@ -94,7 +96,7 @@ func (s *sharedIndexInformer) addBeforeStart(r *registration, resync *time.Durat
 // addWhileRunning adds a handler to a running informer. Its replay is a snapshot, which may have to wait for the
 // writer, so the lock is not held.
 func (s *sharedIndexInformer) addWhileRunning(r *registration) (err error) {
-	if r.sub, err = s.engine.SubscribeEntries(r.handle, s.subscribeOptions(r)...); err != nil {
+	if r.sub, err = s.engine.SubscribeEntries(r.handle, s.handlerOptions(r)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -107,10 +109,9 @@ func (s *sharedIndexInformer) addWhileRunning(r *registration) (err error) {
 	return nil
 }
 
-// subscribeOptions returns the options with which a handler subscribes to the engine's informer.
-func (s *sharedIndexInformer) subscribeOptions(r *registration) []informer.SubscribeOption {
-	return []informer.SubscribeOption{informer.HandlerName(r.name), informer.ResyncEvery(0),
-		informer.MaxBacklog(s.options.backlog()), informer.OnPanic(r.failed)}
+// handlerOptions are the options with which a handler subscribes to the engine. The resync interval is set later.
+func (s *sharedIndexInformer) handlerOptions(r *registration) *informer.HandlerOptions {
+	return &informer.HandlerOptions{Name: r.name, Resync: -1, MaxBacklog: s.options.backlog(), OnPanic: r.failed}
 }
 
 // resyncPeriod applies the lower bounds to a requested period. Before the start, a

@@ -94,22 +94,27 @@ func newSharedIndexInformer(lw ListerWatcher, example runtime.Object, o SharedIn
 	src.transform = func() TransformFunc { return s.transform }
 	src.sizes = options.HistoryBytes > 0 || options.Layout == store.Packed // whose read cache skips large objects
 	indexers := usable(o.Indexers)
-	opts := []informer.Option{
-		informer.Verbatim(), informer.Name(describe), informer.FirstList(source.Any), informer.WatchTimeout(minWatchTimeout),
-		informer.Silence(silenceTimeout), informer.StopTimeout(forever),
-		informer.History(options.HistoryBytes, options.HistoryAge),
-		informer.OnProblem(s.problem), informer.Logger(slog.New(slog.DiscardHandler)), // problem logs with klog
-		informer.Layout(options.Layout), informer.Codec(codecFor(exampleOf(example))), informer.ReadCache(options.ReadCache),
-		informer.CrashOnPanic(func() bool { return utilruntime.ReallyCrash }),
-	}
 	if detectMutations {
 		s.written = func(w store.Written) { mutated(describe, w) }
-		opts = append(opts, informer.DetectWrites(s.written))
 	}
-	for name, f := range engineIndexes(indexers, true) {
-		opts = append(opts, informer.IndexFunc(name, f))
-	}
-	engine, err := informer.New[any](src, opts...)
+	engine, err := informer.New(src, &informer.Options[any]{
+		Name:         describe,
+		Verbatim:     true,
+		Indexes:      engineIndexes(indexers, true),
+		Layout:       options.Layout,
+		Codec:        codecFor(exampleOf(example)),
+		ReadCache:    options.ReadCache,
+		HistoryBytes: options.HistoryBytes,
+		HistoryAge:   options.HistoryAge,
+		DetectWrites: s.written,
+		FirstList:    source.Any,
+		WatchTimeout: minWatchTimeout,
+		Silence:      silenceTimeout,
+		StopTimeout:  forever,
+		CrashOnPanic: func() bool { return utilruntime.ReallyCrash },
+		OnProblem:    s.problem,
+		Logger:       slog.New(slog.DiscardHandler), // OnProblem logs with klog
+	})
 	if err != nil {
 		panic(fmt.Errorf("making an informer of %s: %w", describe, err)) // usable has left out what New refuses
 	}
@@ -202,7 +207,7 @@ func (s *sharedIndexInformer) start(ctx context.Context) bool {
 	}
 	if s.indexer.metric != nil {
 		// Without a replay, which would wait for the writer under the lock.
-		_, err := s.engine.SubscribeEntries(s.observe, informer.HandlerName("observer"), informer.FromNow())
+		_, err := s.engine.SubscribeEntries(s.observe, &informer.HandlerOptions{Name: "observer", FromNow: true})
 		utilruntime.Must(err) // the engine has not run, so it cannot have stopped
 	}
 	return true

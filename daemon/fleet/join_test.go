@@ -64,11 +64,11 @@ func TestAHandlerHearsWhatHappensAndTheLogReplaysIt(t *testing.T) {
 		note := func(to *[]string) func(*fleet.Event) {
 			return func(e *fleet.Event) { *to = append(*to, e.Type.String()+" "+string(e.Key)) }
 		}
-		one, err := pods.Subscribe(note(&all))
+		one, err := pods.Subscribe(note(&all), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := pods.Subscribe(note(&later), fleet.FromNow(), fleet.Backlog(10))
+		two, err := pods.Subscribe(note(&later), &fleet.HandlerOptions{FromNow: true, MaxBacklog: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestWhatLeavesIsGoneAndCanJoinAgain(t *testing.T) {
 			if pods.Snapshot().Len() != 0 || pods.Synced() {
 				t.Error("the mirror of a cluster that has left is not empty")
 			}
-			if _, err := pods.Subscribe(func(*fleet.Event) {}); err == nil {
+			if _, err := pods.Subscribe(func(*fleet.Event) {}, nil); err == nil {
 				t.Error("a handler of a cluster that has left was taken")
 			}
 			synctest.Wait()
@@ -240,7 +240,7 @@ func TestLeavingDoesNotWaitLongerThanItIsToldForAHandler(t *testing.T) {
 		create(t, s, pod("a", "one"))
 		pods := w.resource(c, podsGVR)
 		free := make(chan struct{})
-		if _, err := pods.Subscribe(func(*fleet.Event) { <-free }); err != nil {
+		if _, err := pods.Subscribe(func(*fleet.Event) { <-free }, nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/source/kube"
-	"github.com/mirador-k8s/mirador/store"
 )
 
 const userAgent = "mirador"
@@ -25,15 +23,16 @@ const userAgent = "mirador"
 // link is the way to one cluster: one transport for its informers and for what is asked
 // beside them.
 type link struct {
-	cluster  string
-	base     *url.URL // the address that requests are made for
-	ways     *switched
-	client   *http.Client
-	plain    *rest.Config // without credentials: the client has them
-	settings []informer.Option
-	conns    *dialer
-	hide     *hider
-	log      *slog.Logger
+	cluster string
+	base    *url.URL // the address that requests are made for
+	ways    *switched
+	client  *http.Client
+	plain   *rest.Config // without credentials: the client has them
+	options *Options
+	problem func(informer.Problem)
+	conns   *dialer
+	hide    *hider
+	log     *slog.Logger
 
 	crew    crew
 	ledger  *ledger
@@ -57,12 +56,9 @@ func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.
 	ways := newSwitched(first)
 	l := &link{cluster: name, base: first.base, ways: ways, conns: conns, client: &http.Client{Transport: ways},
 		hide: hide, log: hide.logger(o.Logger),
-		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes)}
+		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes), options: o, problem: onProblem}
 	// Whatever the config says of TLS and credentials is in the transport now.
 	l.plain = &rest.Config{Host: first.base.String(), UserAgent: userAgent, QPS: -1}
-	l.settings = slices.Clip([]informer.Option{informer.Layout(store.Packed),
-		informer.History(o.HistoryBytes, o.HistoryAge),
-		informer.Logger(l.log), informer.OnProblem(onProblem)})
 	return l, nil
 }
 

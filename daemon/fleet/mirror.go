@@ -13,6 +13,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/source/kube"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // mirror is an informer that runs, within the limits of its cluster.
@@ -36,19 +37,22 @@ func (m *mirror[T]) ended() bool {
 }
 
 // opener makes a source of one form.
-type opener[T any] = func(*rest.Config, schema.GroupVersionResource, ...kube.Option) (*kube.Source[T], error)
+type opener[T any] = func(*rest.Config, schema.GroupVersionResource, *kube.Options) (*kube.Source[T], error)
 
 // openMirror makes an informer of a resource, prepares it and has it run.
 func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, open opener[T],
 	prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
 	name := mirrorName(l.cluster, gvr, form)
-	src, err := open(l.plain, gvr, kube.Cluster(l.cluster), kube.HTTPClient(l.client), kube.UserAgent(userAgent),
-		kube.Buffers(l.buffers))
+	src, err := open(l.plain, gvr,
+		&kube.Options{Cluster: l.cluster, HTTPClient: l.client, UserAgent: userAgent, Buffers: l.buffers})
 	if err != nil {
 		return nil, err
 	}
 	bounded := &limited[T]{Source: src, of: l.ledger}
-	inf, err := informer.New(bounded, append(l.settings, informer.Name(name))...)
+	inf, err := informer.New(bounded, &informer.Options[T]{
+		Name: name, Layout: store.Packed, HistoryBytes: l.options.HistoryBytes, HistoryAge: l.options.HistoryAge,
+		Logger: l.log, OnProblem: l.problem,
+	})
 	if err == nil {
 		err = prepare(inf)
 	}

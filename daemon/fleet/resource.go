@@ -33,13 +33,8 @@ type Event = object.Event[*Entry]
 // the handler has been given the initial state.
 type Subscription = *informer.Subscription[*Object]
 
-// FromNow leaves out what is mirrored already: the handler gets only what happens from
-// now on.
-func FromNow() informer.SubscribeOption { return informer.FromNow() }
-
-// Backlog is how many events may wait for a handler before they are coalesced per
-// object; a negative number keeps every one, at the price of memory without bound.
-func Backlog(n int) informer.SubscribeOption { return informer.MaxBacklog(n) }
+// HandlerOptions configure a subscription.
+type HandlerOptions = informer.HandlerOptions
 
 // Bytes appends the JSON of an entry to dst.
 func Bytes(e *Entry, dst []byte) []byte {
@@ -138,8 +133,8 @@ func (r *Resource) WaitVersion(ctx context.Context, v object.Version) error {
 // everything that happens, in order. The event is good for the time of the call; its
 // entries may be kept. The subscription ends with the resource, without a word to the
 // handler: see Done.
-func (r *Resource) Subscribe(handle func(*Event), opts ...informer.SubscribeOption) (Subscription, error) {
-	return r.inf.SubscribeEntries(handle, opts...)
+func (r *Resource) Subscribe(handle func(*Event), opts *HandlerOptions) (Subscription, error) {
+	return r.inf.SubscribeEntries(handle, opts)
 }
 
 // Health tells how the mirror is doing. The text of its error is fit to be shown to anybody: it says what

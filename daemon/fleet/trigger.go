@@ -76,7 +76,7 @@ func (c *Cluster) servedAs(r schema.GroupResource) (gvr schema.GroupVersionResou
 
 func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) (*trigger, error) {
 	if mirror != nil {
-		sub, err := mirror.Subscribe(heed[*Object](c))
+		sub, err := mirror.Subscribe(heed[*Object](c), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) 
 	t := &trigger{gvr: gvr}
 	own, err := openMirror(c.link, gvr, "metadata", kube.Metadata,
 		func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
-			t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c))
+			t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c), nil)
 			return err
 		})
 	if err != nil {

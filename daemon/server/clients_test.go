@@ -115,11 +115,11 @@ func TestInformersOfOthersLiveOnTheMirror(t *testing.T) {
 		if objs, err := of.Lister().List(everything); err != nil || len(objs) != 2 {
 			t.Errorf("client-go's dynamic informer has %d boats, %v", len(objs), err)
 		}
-		src, err := kube.Typed[*corev1.Pod](cfg)
+		src, err := kube.Typed[*corev1.Pod](cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, err := informer.New(src)
+		ours, err := informer.New(src, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ type clusterHub struct {
 func newClusterHub(at place, hubs *clusterHubs) (*clusterHub, error) {
 	h := &clusterHub{at: at, hubs: hubs, epoch: at.res.Health().Epoch, feeds: feeds{}}
 	var err error
-	h.sub, err = at.res.Subscribe(func(e *fleet.Event) { h.handle(at.cluster, e) }, fleet.FromNow())
+	h.sub, err = at.res.Subscribe(func(e *fleet.Event) { h.handle(at.cluster, e) }, &fleet.HandlerOptions{FromNow: true})
 	return h, err
 }
 

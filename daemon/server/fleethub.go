@@ -103,13 +103,7 @@ func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
 		return errUnserved
 	}
 	handle := h.handler(cluster, res, res.Done())
-	var sub fleet.Subscription
-	var err error
-	if news {
-		sub, err = res.Subscribe(handle)
-	} else {
-		sub, err = res.Subscribe(handle, fleet.FromNow())
-	}
+	sub, err := res.Subscribe(handle, &fleet.HandlerOptions{FromNow: !news})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {

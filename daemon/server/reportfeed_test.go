@@ -141,7 +141,7 @@ func TestEveryPageSeesTheSameReport(t *testing.T) {
 		slow.halt(goOn)
 		time.Sleep(500 * time.Millisecond) // between two looks at what has changed
 		for range 40 {
-			if _, err := pods.Subscribe(func(*fleet.Event) {}); err != nil { // one handler more is a change
+			if _, err := pods.Subscribe(func(*fleet.Event) {}, nil); err != nil { // one handler more is a change
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
@@ -106,19 +107,21 @@ func (f *fleet) start(t *testing.T) {
 // client-go's API over our engine.
 func (f *fleet) ours(t *testing.T, backoff reflector.Backoff) {
 	t.Helper()
-	typed, err := kube.Typed[*corev1.ConfigMap](f.config)
+	typed, err := kube.Typed[*corev1.ConfigMap](f.config, nil)
 	check(t, err)
-	dyn, err := kube.Dynamic(f.config, widgets)
+	dyn, err := kube.Dynamic(f.config, widgets, nil)
 	check(t, err)
-	meta, err := kube.Metadata(f.config, configMaps)
+	meta, err := kube.Metadata(f.config, configMaps, nil)
 	check(t, err)
 	client, err := kubernetes.NewForConfig(f.config)
 	check(t, err)
 	shared := compat.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
 	f.mirrors = []*mirror{
-		native(t, "typed", configMaps, typed, informer.Backoff(backoff)),
-		native(t, "dynamic", widgets, dyn, informer.Backoff(backoff), informer.Layout(store.Shared)),
-		native(t, "metadata", configMaps, meta, informer.Backoff(backoff), informer.Layout(store.Packed)),
+		native(t, "typed", configMaps, typed, informer.Options[*corev1.ConfigMap]{Backoff: backoff}),
+		native(t, "dynamic", widgets, dyn,
+			informer.Options[*unstructured.Unstructured]{Backoff: backoff, Layout: store.Shared}),
+		native(t, "metadata", configMaps, meta,
+			informer.Options[*metav1.PartialObjectMetadata]{Backoff: backoff, Layout: store.Packed}),
 		foreign(t, "compat", configMaps, shared),
 	}
 	engine, ok := compatcache.Engine(shared)
@@ -135,9 +138,10 @@ func (f *fleet) ours(t *testing.T, backoff reflector.Backoff) {
 func (f *fleet) pingless(t *testing.T) {
 	t.Helper()
 	f.config.NextProtos = []string{"http/1.1"}
-	typed, err := kube.Typed[*corev1.ConfigMap](f.config)
+	typed, err := kube.Typed[*corev1.ConfigMap](f.config, nil)
 	check(t, err)
-	f.mirrors = []*mirror{native(t, "typed over HTTP/1.1", configMaps, typed, informer.WatchTimeout(5*time.Second))}
+	f.mirrors = []*mirror{native(t, "typed over HTTP/1.1", configMaps, typed,
+		informer.Options[*corev1.ConfigMap]{WatchTimeout: 5 * time.Second})}
 }
 
 // clientGo makes client-go's stock informer for each of ours.
@@ -163,12 +167,13 @@ func (f *fleet) clientGo(t *testing.T) {
 
 // native makes an informer of our own API into a mirror.
 func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVersionResource, src source.Source[T],
-	opts ...informer.Option) *mirror {
+	opts informer.Options[T]) *mirror {
 	t.Helper()
-	inf, err := informer.New(src, append(opts, informer.Logger(slog.New(slog.DiscardHandler)))...)
+	opts.Logger = slog.New(slog.DiscardHandler)
+	inf, err := informer.New(src, &opts)
 	check(t, err)
 	m := &mirror{name: name, resource: resource, told: newLedger(), health: inf.Health}
-	_, err = inf.Subscribe(informer.HandlerFunc[T](strict[T](m.told)))
+	_, err = inf.Subscribe(informer.HandlerFunc[T](strict[T](m.told)), nil)
 	check(t, err)
 	m.stored = func() map[string]string {
 		all := map[string]string{}

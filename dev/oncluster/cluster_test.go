@@ -43,10 +43,15 @@ type mirror[T any] struct {
 	heard    chan struct{} // a word for each problem, dropped if nobody listens
 }
 
-func startMirror[T any](t *testing.T, src source.Source[T], opts ...informer.Option) *mirror[T] {
+func startMirror[T any](t *testing.T, src source.Source[T], options *informer.Options[T]) *mirror[T] {
 	t.Helper()
 	m := &mirror[T]{heard: make(chan struct{}, 1)}
-	opts = append(opts, informer.Logger(slog.New(slog.DiscardHandler)), informer.OnProblem(func(p informer.Problem) {
+	var opts informer.Options[T]
+	if options != nil {
+		opts = *options
+	}
+	opts.Logger = slog.New(slog.DiscardHandler)
+	opts.OnProblem = func(p informer.Problem) {
 		m.mu.Lock()
 		m.problems = append(m.problems, p)
 		m.mu.Unlock()
@@ -54,8 +59,8 @@ func startMirror[T any](t *testing.T, src source.Source[T], opts ...informer.Opt
 		case m.heard <- struct{}{}:
 		default:
 		}
-	}))
-	inf, err := informer.New(src, opts...)
+	}
+	inf, err := informer.New(src, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +116,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 
 func configMaps(t *testing.T, cfg *rest.Config, ns string) *kube.Source[*corev1.ConfigMap] {
 	t.Helper()
-	return must[*kube.Source[*corev1.ConfigMap]](t)(kube.Typed[*corev1.ConfigMap](cfg, kube.Namespace(ns)))
+	return must[*kube.Source[*corev1.ConfigMap]](t)(kube.Typed[*corev1.ConfigMap](cfg, &kube.Options{Namespace: ns}))
 }
 
 // writer changes ConfigMaps and remembers the last version the server gave.
@@ -183,7 +188,7 @@ func TestP10_OnARealServerTheStateComesByWatchListAndObjectsKeepTheirKind(t *tes
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a", "b")
-	m := startMirror(t, configMaps(t, c.Config(), w.ns))
+	m := startMirror(t, configMaps(t, c.Config(), w.ns), nil)
 	w.check(m)
 	if h := m.Health(); !h.Reflector.InitialState || h.Reflector.Lists != 0 || h.Reflector.State != reflector.Streaming {
 		t.Errorf("the state did not come by a watch: %+v", h.Reflector)
@@ -202,9 +207,9 @@ func TestP1_OnARealServerAListGivesTheSameAsAWatchList(t *testing.T) {
 	for i := range 25 {
 		w.create(fmt.Sprintf("cm-%02d", i))
 	}
-	src := must[*kube.Source[*corev1.ConfigMap]](t)(kube.Typed[*corev1.ConfigMap](c.Config(), kube.Namespace(w.ns),
-		kube.WithoutInitialState(), kube.PageSize(10)))
-	m := startMirror(t, src)
+	src := must[*kube.Source[*corev1.ConfigMap]](t)(kube.Typed[*corev1.ConfigMap](c.Config(),
+		&kube.Options{Namespace: w.ns, WithoutInitialState: true, PageSize: 10}))
+	m := startMirror(t, src, nil)
 	if err := m.WaitSynced(w.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +224,7 @@ func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testi
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("stays", "goes")
-	m := startMirror(t, configMaps(t, c.Config(), w.ns))
+	m := startMirror(t, configMaps(t, c.Config(), w.ns), nil)
 	w.check(m)
 	var mu sync.Mutex
 	deleted := map[object.Key]int{}
@@ -229,7 +234,7 @@ func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testi
 			deleted[e.Key]++
 			mu.Unlock()
 		}
-	})))
+	}), nil))
 	<-sub.Synced()
 	// Compaction restarts the API server without the history that the mirror would resume from.
 	c.Fault(t, "compact")
@@ -252,7 +257,7 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a")
-	m := startMirror(t, configMaps(t, c.Config(), w.ns))
+	m := startMirror(t, configMaps(t, c.Config(), w.ns), nil)
 	w.check(m)
 
 	c.Fault(t, "restart", "apiserver")
@@ -292,7 +297,7 @@ func TestP11_OnARealServerRightsGrantedWithdrawnAndGrantedAgain(t *testing.T) {
 	w.create("a")
 	cfg := c.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "reader-of-" + w.ns}
-	m := startMirror(t, configMaps(t, cfg, w.ns))
+	m := startMirror(t, configMaps(t, cfg, w.ns), nil)
 	m.untilProblem(t, w.ctx, source.Denied)
 	if m.HasSynced() {
 		t.Error("synced without rights")
@@ -373,8 +378,8 @@ func TestP11_OnARealServerACustomResourceGoesAndComesBack(t *testing.T) {
 		}
 	}
 	m := startMirror(t,
-		must[*kube.Source[*unstructured.Unstructured]](t)(kube.Dynamic(c.Config(), widgets, kube.Namespace(ns))),
-		informer.Backoff(reflector.Backoff{Rare: 2 * time.Second}))
+		must[*kube.Source[*unstructured.Unstructured]](t)(kube.Dynamic(c.Config(), widgets, &kube.Options{Namespace: ns})),
+		&informer.Options[*unstructured.Unstructured]{Backoff: reflector.Backoff{Rare: 2 * time.Second}})
 	if err := m.WaitVersion(ctx, create("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -398,8 +403,10 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	m := startMirror(t, must[*kube.Source[*corev1.Pod]](t)(kube.Typed[*corev1.Pod](c.Config())),
-		informer.Transform(func(p *corev1.Pod) (*corev1.Pod, error) { p.ManagedFields = nil; return p, nil }))
+	m := startMirror(t, must[*kube.Source[*corev1.Pod]](t)(kube.Typed[*corev1.Pod](c.Config(), nil)),
+		&informer.Options[*corev1.Pod]{
+			Transform: func(p *corev1.Pod) (*corev1.Pod, error) { p.ManagedFields = nil; return p, nil },
+		})
 	var mu sync.Mutex
 	alive := map[object.Key]string{}
 	must[*informer.Subscription[*corev1.Pod]](t)(m.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
@@ -410,7 +417,7 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 		} else {
 			alive[e.Key] = e.New.ResourceVersion
 		}
-	})))
+	}), nil))
 	pods, changes := 3_000, 1_000
 	if os.Getenv("MIRADOR_NIGHTLY") != "" {
 		pods, changes = 20_000, 3_000

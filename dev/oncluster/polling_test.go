@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -46,7 +47,9 @@ func TestP12_OnARealServerWithTheRightToListAndNotToWatchIsPolled(t *testing.T) 
 		Subjects:   []rbacv1.Subject{{Kind: "User", Name: cfg.Impersonate.UserName}},
 		RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "lister", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{}))
 	m := startMirror(t, configMaps(t, cfg, w.ns),
-		informer.Backoff(reflector.Backoff{First: 20 * time.Millisecond, Most: 200 * time.Millisecond}))
+		&informer.Options[*corev1.ConfigMap]{
+			Backoff: reflector.Backoff{First: 20 * time.Millisecond, Most: 200 * time.Millisecond},
+		})
 	if err := m.WaitSynced(w.ctx); err != nil {
 		t.Fatal(err)
 	}

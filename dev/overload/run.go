@@ -34,20 +34,20 @@ func begin(ctx context.Context, p plan, made func(*thing)) (*run, error) {
 	}
 	r := &run{plan: p, stream: newStream(p, made), ended: make(chan error, 1)}
 	var err error
-	r.inf, err = informer.New(r.stream, informer.Logger(slog.New(slog.DiscardHandler)))
+	r.inf, err = informer.New(r.stream, &informer.Options[*thing]{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
 	if p.takes > 0 {
 		r.slow = newSlow(p.takes)
-		if r.behind, err = r.inf.Subscribe(r.slow, informer.HandlerName("slow")); err != nil {
+		if r.behind, err = r.inf.Subscribe(r.slow, &informer.HandlerOptions{Name: "slow"}); err != nil {
 			return nil, err
 		}
 		r.subs = append(r.subs, r.behind)
 	}
 	for n := range p.quick {
 		q := newQuick(p)
-		sub, err := r.inf.Subscribe(q, informer.HandlerName(fmt.Sprintf("quick %d", n)))
+		sub, err := r.inf.Subscribe(q, &informer.HandlerOptions{Name: fmt.Sprintf("quick %d", n)})
 		if err != nil {
 			return nil, err
 		}

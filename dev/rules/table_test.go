@@ -50,7 +50,7 @@ var rules = []rule{
 		[]string{"object", "source", "reflector", "store", "fanout"},
 		"it runs over any source; knowing source/kube would tie it to a server"},
 	{"factory", "one informer per resource and scope, shared",
-		[]string{"object", "source", "source/kube", "store", "informer", anyKubernetes},
+		[]string{"object", "source", "source/kube", "reflector", "store", "informer", anyKubernetes},
 		"binds the resources of a server to shared informers"},
 	{"metrics", "Prometheus metrics of informers", []string{"informer", prometheus},
 		"the one package that knows Prometheus, so that a program without it links none of it"},

@@ -34,12 +34,8 @@ func (g *guests) host(ctx context.Context, place int) {
 			w.takes = time.Millisecond
 		}
 		name := fmt.Sprintf("guest %d.%d", place, n)
-		opts := []informer.SubscribeOption{informer.HandlerName(name)}
 		fromNow := random.IntN(4) == 0
-		if fromNow {
-			opts = append(opts, informer.FromNow())
-		}
-		sub, err := m.inf.Subscribe(w, opts...)
+		sub, err := m.inf.Subscribe(w, &informer.HandlerOptions{Name: name, FromNow: fromNow})
 		if err != nil {
 			g.note("%s cannot join: %v", name, err)
 			return

@@ -36,23 +36,26 @@ const slowest = 7 * time.Millisecond
 // startMirror starts an informer; it ends with ctx. The quick handler of a packed
 // mirror decodes nothing, that of a live one has nothing to decode.
 func startMirror(ctx context.Context, cfg *rest.Config, client *http.Client, layout store.Layout) (*mirror, error) {
-	src, err := kube.Typed[*corev1.Pod](cfg, kube.HTTPClient(client), kube.UserAgent("mirador-soak"))
+	src, err := kube.Typed[*corev1.Pod](cfg, &kube.Options{HTTPClient: client, UserAgent: "mirador-soak"})
 	if err != nil {
 		return nil, err
 	}
 	m := &mirror{lasting: map[string]*witness{}, ended: make(chan error, 1)}
-	m.inf, err = informer.New(src, informer.Name(layout.String()), informer.Layout(layout),
-		informer.Index("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }),
-		informer.OnProblem(m.note), informer.Logger(slog.New(slog.DiscardHandler)))
+	m.inf, err = informer.New(src, &informer.Options[*corev1.Pod]{
+		Name: layout.String(), Layout: layout, OnProblem: m.note, Logger: slog.New(slog.DiscardHandler),
+		Indexes: informer.Indexes[*corev1.Pod]{
+			"node": func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil },
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
 	quick, slow := newWitness(0), newWitness(slowest)
 	m.lasting["quick"], m.lasting["slow"] = quick, slow
-	if _, err = m.inf.SubscribeEntries(quick.handleEntry, informer.HandlerName("quick")); err != nil {
+	if _, err = m.inf.SubscribeEntries(quick.handleEntry, &informer.HandlerOptions{Name: "quick"}); err != nil {
 		return nil, err
 	}
-	if _, err = m.inf.Subscribe(slow, informer.HandlerName("slow"), informer.MaxBacklog(100)); err != nil {
+	if _, err = m.inf.Subscribe(slow, &informer.HandlerOptions{Name: "slow", MaxBacklog: 100}); err != nil {
 		return nil, err
 	}
 	go func() { m.ended <- m.inf.Run(ctx) }()

@@ -18,7 +18,7 @@ import (
 // page after page and decoded pod by pod, so that a hundred thousand pods take no
 // more memory than a few; and the pods know their kind.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}

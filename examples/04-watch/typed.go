@@ -17,7 +17,7 @@ import (
 // Typed is the same on a typed source. What it saves: an error is an error and no
 // event, changes come many at a time, and the end of the initial state is told.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}

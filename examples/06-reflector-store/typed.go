@@ -17,11 +17,11 @@ import (
 // inside and in step with each other, so no delete is lost and none has to be
 // unwrapped, and an event has the old state beside the new.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src)
+	pods, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 		case e.Type == object.Deleted:
 			fmt.Fprintln(out, "Deleted :", e.Old.Name, ":", e.Old.Status.Phase)
 		}
-	}))
+	}), nil)
 	if err != nil {
 		return err
 	}

@@ -16,19 +16,19 @@ import (
 // nothing to retry between queue and store, since its own store refuses nothing;
 // work that can fail belongs in a work queue, as 22-controller shows.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src)
+	pods, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
 	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd:    func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd:", pod.Name) },
+		OnAdd:    func(pod *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnAdd:", pod.Name) },
 		OnUpdate: func(old, pod *corev1.Pod) { fmt.Fprintln(out, "OnUpdate:", pod.Name) },
-		OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete:", last.Name) },
-	})
+		OnDelete: func(last *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnDelete:", last.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,9 @@ import (
 func Run(out io.Writer) error {
 	gone := make(chan struct{})
 	handler := informer.Funcs[*v1.Pod]{
-		OnAdd:    func(pod *v1.Pod) { fmt.Fprintln(out, "OnAdd:", pod.GetName()) },
+		OnAdd:    func(pod *v1.Pod, _ bool) { fmt.Fprintln(out, "OnAdd:", pod.GetName()) },
 		OnUpdate: func(old, pod *v1.Pod) { fmt.Fprintln(out, "OnUpdate:", pod.GetName()) },
-		OnDelete: func(last *v1.Pod) {
+		OnDelete: func(last *v1.Pod, _ bool) {
 			fmt.Fprintln(out, "OnDelete:", last.GetName())
 			close(gone)
 		},

@@ -15,22 +15,22 @@ import (
 // Typed is an informer in the place of the one made by hand. What it saves: all of
 // informer.go, the mistake included.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src)
+	pods, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
 	for _, which := range []string{"first", "second"} {
 		_, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{
-			OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd:", which, pod.Name) },
+			OnAdd: func(pod *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnAdd:", which, pod.Name) },
 			OnUpdate: func(old, pod *corev1.Pod) {
 				fmt.Fprintln(out, "OnUpdate:", which, old.Status.Phase, "->", pod.Status.Phase)
 			},
-			OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete:", which, last.Name) },
-		})
+			OnDelete: func(last *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnDelete:", which, last.Name) },
+		}, nil)
 		if err != nil {
 			return err
 		}

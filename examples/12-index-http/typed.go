@@ -19,22 +19,23 @@ import (
 // the informer, and an answer is read from one snapshot, so that it never mixes two
 // moments.
 func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src,
-		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
+	pods, err := informer.New(src, &informer.Options[*corev1.Pod]{Indexes: informer.Indexes[*corev1.Pod]{
+		"app": func(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil },
+	}})
 	if err != nil {
 		return err
 	}
 	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, "OnAdd: pod", pod.Name) },
+		OnAdd: func(pod *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnAdd: pod", pod.Name) },
 		OnUpdate: func(old, pod *corev1.Pod) {
 			fmt.Fprintln(out, "OnUpdate: pod", old.Status.Phase, "->", pod.Status.Phase)
 		},
-		OnDelete: func(last *corev1.Pod) { fmt.Fprintln(out, "OnDelete: pod", last.Name) },
-	})
+		OnDelete: func(last *corev1.Pod, _ bool) { fmt.Fprintln(out, "OnDelete: pod", last.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

@@ -19,17 +19,19 @@ import (
 // a lister that says "not synced yet" where the other answers an empty list; and
 // Stop waits until everything that was started has ended.
 func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
-	f, err := factory.New(config, factory.Namespaces(namespace))
+	f, err := factory.New(config, &factory.Options{
+		Scope: factory.Scope{Namespaces: []string{namespace}},
+	})
 	if err != nil {
 		return err
 	}
-	pods, err := factory.Of[*corev1.Pod](f)
+	pods, err := factory.Of[*corev1.Pod](f, nil)
 	if err != nil {
 		return err
 	}
 	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, pod.Name) },
-	})
+		OnAdd: func(pod *corev1.Pod, _ bool) { fmt.Fprintln(out, pod.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

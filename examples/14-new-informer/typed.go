@@ -16,19 +16,19 @@ import (
 // assertions, and a snapshot in order. Waiting for the subscription is waiting until
 // the handler itself has seen the initial state.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.ConfigMap](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.ConfigMap](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	configMaps, err := informer.New(src)
+	configMaps, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
 	sub, err := configMaps.Subscribe(informer.Funcs[*corev1.ConfigMap]{
-		OnAdd:    func(cm *corev1.ConfigMap) { fmt.Fprintln(out, "Add: ", cm.Name) },
+		OnAdd:    func(cm *corev1.ConfigMap, _ bool) { fmt.Fprintln(out, "Add: ", cm.Name) },
 		OnUpdate: func(old, cm *corev1.ConfigMap) { fmt.Fprintln(out, "Update: ", cm.Name) },
-		OnDelete: func(last *corev1.ConfigMap) { fmt.Fprintln(out, "Delete: ", last.Name) },
-	})
+		OnDelete: func(last *corev1.ConfigMap, _ bool) { fmt.Fprintln(out, "Delete: ", last.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

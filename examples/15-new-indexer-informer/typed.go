@@ -15,18 +15,19 @@ import (
 // Typed is the same on the typed informer. What it saves: source, index and handler
 // are all of pods, so the original's mix of ConfigMaps and Pods does not compile.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src,
-		informer.Index("app", func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }))
+	pods, err := informer.New(src, &informer.Options[*corev1.Pod]{Indexes: informer.Indexes[*corev1.Pod]{
+		"app": func(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil },
+	}})
 	if err != nil {
 		return err
 	}
 	sub, err := pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd: func(pod *corev1.Pod) { fmt.Fprintln(out, "Add: ", pod.Name) },
-	})
+		OnAdd: func(pod *corev1.Pod, _ bool) { fmt.Fprintln(out, "Add: ", pod.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

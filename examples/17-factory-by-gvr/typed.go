@@ -22,11 +22,14 @@ import (
 // says which informer is not synced, and why; and Release ends what nobody uses any
 // more. By name or by type, it is the same informer.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) (err error) {
-	f, err := factory.New(config, factory.Namespaces(namespace), factory.DefaultResync(resync))
+	f, err := factory.New(config, &factory.Options{
+		Scope:  factory.Scope{Namespaces: []string{namespace}},
+		Resync: resync,
+	})
 	if err != nil {
 		return err
 	}
-	byName, err := f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	byName, err := f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, nil)
 	if err != nil {
 		return err
 	}
@@ -36,15 +39,15 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 		if e.Type == object.Resynced {
 			once.Do(func() { resynced <- e.Key.Name() })
 		}
-	}))
+	}), nil)
 	if err != nil {
 		return err
 	}
-	configMaps, err := factory.Of[*corev1.ConfigMap](f)
+	configMaps, err := factory.Of[*corev1.ConfigMap](f, nil)
 	if err != nil {
 		return err
 	}
-	pods, err := factory.Of[*corev1.Pod](f)
+	pods, err := factory.Of[*corev1.Pod](f, nil)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // and go. Nobody reads more than names here, so the metadata alone is mirrored, which
 // is a fraction of the memory.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) (err error) {
-	f, err := factory.New(config)
+	f, err := factory.New(config, nil)
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,11 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	if err != nil {
 		return err
 	}
-	src, err := kube.Typed[*corev1.ConfigMap](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.ConfigMap](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	configMaps, err := informer.New(src)
+	configMaps, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	}
 	_, err = configMaps.Subscribe(informer.HandlerFunc[*corev1.ConfigMap](func(e object.Event[*corev1.ConfigMap]) {
 		c.queue.Add(string(e.Key))
-	}))
+	}), nil)
 	if err != nil {
 		return err
 	}

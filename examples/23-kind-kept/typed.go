@@ -13,17 +13,17 @@ import (
 
 // Typed has nothing to solve.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
-	src, err := kube.Typed[*corev1.Pod](config, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src)
+	pods, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
 	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd: func(pod *corev1.Pod) { show(out, "kept:", pod) },
-	})
+		OnAdd: func(pod *corev1.Pod, _ bool) { show(out, "kept:", pod) },
+	}, nil)
 	if err != nil {
 		return err
 	}

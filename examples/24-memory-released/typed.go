@@ -30,11 +30,11 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 	}
 
 	m := newMeter(out)
-	src, err := kube.Typed[*corev1.ConfigMap](config, kube.Namespace(namespace), kube.LabelSelector(label))
+	src, err := kube.Typed[*corev1.ConfigMap](config, &kube.Options{Namespace: namespace, LabelSelector: label})
 	if err != nil {
 		return err
 	}
-	configMaps, err := informer.New(src)
+	configMaps, err := informer.New(src, nil)
 	if err != nil {
 		return err
 	}
@@ -59,14 +59,14 @@ func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 
 // released is the same with a factory.
 func released(ctx context.Context, config *rest.Config, namespace string, m *meter) error {
-	f, err := factory.New(config, factory.Namespaces(namespace))
+	f, err := factory.New(config, nil)
 	if err != nil {
 		return err
 	}
 	if err := f.Start(ctx); err != nil {
 		return err
 	}
-	configMaps, err := factory.Of[*corev1.ConfigMap](f, factory.Labels(label))
+	configMaps, err := factory.Of[*corev1.ConfigMap](f, &factory.Scope{Namespaces: []string{namespace}, Labels: label})
 	if err != nil {
 		return err
 	}

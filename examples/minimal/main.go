@@ -23,20 +23,21 @@ func main() {
 }
 
 func run(ctx context.Context, config *rest.Config) error {
-	src, err := kube.Typed[*corev1.Pod](config)
+	src, err := kube.Typed[*corev1.Pod](config, nil)
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src,
-		informer.Index("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }))
+	pods, err := informer.New(src, &informer.Options[*corev1.Pod]{Indexes: informer.Indexes[*corev1.Pod]{
+		"node": func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil },
+	}})
 	if err != nil {
 		return err
 	}
 	_, err = pods.Subscribe(informer.Funcs[*corev1.Pod]{
-		OnAdd:    func(p *corev1.Pod) { fmt.Println("added", p.Name) },
+		OnAdd:    func(p *corev1.Pod, _ bool) { fmt.Println("added", p.Name) },
 		OnUpdate: func(old, p *corev1.Pod) { fmt.Println("updated", p.Name, old.Status.Phase, p.Status.Phase) },
-		OnDelete: func(last *corev1.Pod) { fmt.Println("deleted", last.Name) },
-	})
+		OnDelete: func(last *corev1.Pod, _ bool) { fmt.Println("deleted", last.Name) },
+	}, nil)
 	if err != nil {
 		return err
 	}

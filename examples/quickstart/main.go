@@ -46,18 +46,20 @@ func run(ctx context.Context, out io.Writer, kubeconfig, namespace string) error
 	if err != nil {
 		return fmt.Errorf("no cluster to look at; start one with \"make quickstart\", or set KUBECONFIG: %w", err)
 	}
-	src, err := kube.Typed[*corev1.Pod](cfg, kube.Namespace(namespace))
+	src, err := kube.Typed[*corev1.Pod](cfg, &kube.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
-	pods, err := informer.New(src, informer.Name("pods"),
-		informer.Logger(slog.New(slog.NewTextHandler(out, nil))))
+	pods, err := informer.New(src, &informer.Options[*corev1.Pod]{
+		Name:   "pods",
+		Logger: slog.New(slog.NewTextHandler(out, nil)),
+	})
 	if err != nil {
 		return err
 	}
 	p := &printer{out: out, start: time.Now()}
 	if _, err := pods.Subscribe(informer.HandlerFunc[*corev1.Pod](p.handle),
-		informer.HandlerName("printer")); err != nil {
+		&informer.HandlerOptions{Name: "printer"}); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)

@@ -5,16 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Allowance bounds what the buffers of several sources take together. Each stream has
-// a buffer of some kilobytes that does not count; what it needs beyond that, for objects
-// that are larger, it takes from here and gives back. Without one, each of a thousand
-// streams of a hostile server could fill a buffer of its own up to the largest object.
+// Allowance bounds the memory that the buffers of several sources take together. Each stream has a buffer of a few
+// kilobytes that does not count. For larger objects it takes memory from the allowance and returns it afterwards. Without
+// an allowance, each of a thousand streams from a hostile server could fill a buffer up to the size of the largest object.
 type Allowance struct {
 	size int64
 	left atomic.Int64
 }
 
-// NewAllowance makes an allowance of so many bytes; Buffers gives it to sources.
+// NewAllowance returns an allowance of the given size for Options.Buffers.
 func NewAllowance(bytes int64) *Allowance {
 	a := &Allowance{size: bytes}
 	a.left.Store(bytes)
@@ -31,7 +30,3 @@ func (a *Allowance) take(n int64) error {
 }
 
 func (a *Allowance) give(n int64) { a.left.Add(n) }
-
-// Buffers has the streams of a source take what large objects need from an allowance
-// that they share with other sources.
-func Buffers(a *Allowance) Option { return func(o *options) { o.buffers = a } }

@@ -30,7 +30,7 @@ func TestStreamsOfObjectsWithoutEndShareOneAllowance(t *testing.T) {
 		return answer(r, 200, jsonType,
 			without('x', `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"a":"`)), nil
 	})
-	hungry := mustRaw(t, endless, Buffers(allowed))
+	hungry := mustRaw(t, endless, buffers(allowed))
 	_, _, err := listAll(t, hungry, source.ListOptions{})
 	wantReason(t, err, source.Garbled)
 	if !strings.Contains(err.Error(), "4194304 bytes together") {
@@ -45,15 +45,15 @@ func TestStreamsOfObjectsWithoutEndShareOneAllowance(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}`
-	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(small)), Buffers(allowed)),
+	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(small)), buffers(allowed)),
 		source.ListOptions{}); err != nil || len(items) != 1 {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 	large := strings.Replace(small, `"a"`, `"a","annotations":{"x":"`+strings.Repeat("y", 1<<20)+`"}`, 1)
-	_, _, err = listAll(t, mustRaw(t, canned(jsonType, []byte(large)), Buffers(allowed)), source.ListOptions{})
+	_, _, err = listAll(t, mustRaw(t, canned(jsonType, []byte(large)), buffers(allowed)), source.ListOptions{})
 	wantReason(t, err, source.Garbled)
 	allowed.give(bytes - 100<<10)
-	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(large)), Buffers(allowed)),
+	if items, _, err := listAll(t, mustRaw(t, canned(jsonType, []byte(large)), buffers(allowed)),
 		source.ListOptions{}); err != nil || len(items) != 1 {
 		t.Errorf("%d items, %v", len(items), err)
 	}

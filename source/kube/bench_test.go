@@ -13,16 +13,16 @@ func BenchmarkList(b *testing.B) {
 	b.Run("typed protobuf", func(b *testing.B) { benchmarkList(b, encodings[0], n, typedPodsFrom) })
 	b.Run("typed json", func(b *testing.B) { benchmarkList(b, encodings[1], n, typedPodsFrom) })
 	b.Run("dynamic", func(b *testing.B) {
-		benchmarkList(b, encodings[1], n, func(b *testing.B, o Option) func() int { return reader(b, mustDynamic(b, o)) })
+		benchmarkList(b, encodings[1], n, func(b *testing.B, o option) func() int { return reader(b, mustDynamic(b, o)) })
 	})
 	b.Run("raw", func(b *testing.B) {
-		benchmarkList(b, encodings[1], n, func(b *testing.B, o Option) func() int { return reader(b, mustRaw(b, o)) })
+		benchmarkList(b, encodings[1], n, func(b *testing.B, o option) func() int { return reader(b, mustRaw(b, o)) })
 	})
 }
 
-func typedPodsFrom(b *testing.B, o Option) func() int { return reader(b, typedPods(b, o)) }
+func typedPodsFrom(b *testing.B, o option) func() int { return reader(b, typedPods(b, o)) }
 
-func benchmarkList(b *testing.B, enc encoding, n int, open func(*testing.B, Option) func() int) {
+func benchmarkList(b *testing.B, enc encoding, n int, open func(*testing.B, option) func() int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		body, size := manyPods(b, enc, n)

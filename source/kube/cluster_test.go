@@ -87,7 +87,7 @@ func TestRealServerListsAndWatchesInAllForms(t *testing.T) {
 	_, cfg, noted := onCluster(t)
 	t.Run("typed", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*corev1.ConfigMap] {
-			s, err := Typed[*corev1.ConfigMap](cfg, Namespace(ns))
+			s, err := Typed[*corev1.ConfigMap](cfg, &Options{Namespace: ns})
 			return form[*corev1.ConfigMap]{hangUp(t, s, err), func(m *corev1.ConfigMap) (string, string) {
 				if m.Data["n"] == "" {
 					t.Errorf("%s has no data", m.Name)
@@ -98,28 +98,28 @@ func TestRealServerListsAndWatchesInAllForms(t *testing.T) {
 	})
 	t.Run("typed as JSON", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*corev1.ConfigMap] {
-			s, err := Typed[*corev1.ConfigMap](cfg, Namespace(ns), ForceJSON())
+			s, err := Typed[*corev1.ConfigMap](cfg, &Options{Namespace: ns, ForceJSON: true})
 			return form[*corev1.ConfigMap]{hangUp(t, s, err),
 				func(m *corev1.ConfigMap) (string, string) { return m.APIVersion, m.Kind }, false}
 		}, "v1", "ConfigMap")
 	})
 	t.Run("dynamic", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*unstructured.Unstructured] {
-			s, err := Dynamic(cfg, configMaps, Namespace(ns))
+			s, err := Dynamic(cfg, configMaps, &Options{Namespace: ns})
 			return form[*unstructured.Unstructured]{hangUp(t, s, err),
 				func(u *unstructured.Unstructured) (string, string) { return u.GetAPIVersion(), u.GetKind() }, false}
 		}, "v1", "ConfigMap")
 	})
 	t.Run("metadata", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*metav1.PartialObjectMetadata] {
-			s, err := Metadata(cfg, configMaps, Namespace(ns))
+			s, err := Metadata(cfg, configMaps, &Options{Namespace: ns})
 			return form[*metav1.PartialObjectMetadata]{hangUp(t, s, err),
 				func(m *metav1.PartialObjectMetadata) (string, string) { return m.APIVersion, m.Kind }, true}
 		}, "meta.k8s.io/v1", "PartialObjectMetadata")
 	})
 	t.Run("raw", func(t *testing.T) {
 		check(t, noted, func(ns string) form[*RawObject] {
-			s, err := Raw(cfg, configMaps, Namespace(ns))
+			s, err := Raw(cfg, configMaps, &Options{Namespace: ns})
 			return form[*RawObject]{hangUp(t, s, err), func(r *RawObject) (string, string) {
 				u := &unstructured.Unstructured{}
 				if err := u.UnmarshalJSON(r.Bytes); err != nil {
@@ -252,14 +252,15 @@ func TestRealServerSelectsByLabelAndField(t *testing.T) {
 		cluster.Kubectl(t, "create", "configmap", name, "-n", ns)
 	}
 	cluster.Kubectl(t, "label", "configmap", "a", "b", "-n", ns, "tier=web")
-	for want, opts := range map[string][]Option{
-		"a b":   {LabelSelector("tier=web")},
-		"c":     {LabelSelector("!tier")},
-		"b":     {FieldSelector("metadata.name=b")},
-		"a":     {LabelSelector("tier=web"), FieldSelector("metadata.name!=b")},
+	for want, opts := range map[string]Options{
+		"a b":   {LabelSelector: "tier=web"},
+		"c":     {LabelSelector: "!tier"},
+		"b":     {FieldSelector: "metadata.name=b"},
+		"a":     {LabelSelector: "tier=web", FieldSelector: "metadata.name!=b"},
 		"a b c": {},
 	} {
-		s, err := Typed[*corev1.ConfigMap](cfg, append(opts, Namespace(ns))...)
+		opts.Namespace = ns
+		s, err := Typed[*corev1.ConfigMap](cfg, &opts)
 		l, err := hangUp(t, s, err).List(ctx, source.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -292,8 +293,8 @@ func TestRealServerRefusalsHaveTheirReasons(t *testing.T) {
 		}
 		return err
 	}
-	open := func(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) *Source[*RawObject] {
-		s, err := Raw(cfg, gvr, opts...)
+	open := func(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...option) *Source[*RawObject] {
+		s, err := Raw(cfg, gvr, with(opts...))
 		return hangUp(t, s, err)
 	}
 	list := func(s *Source[*RawObject], opts source.ListOptions) error {
@@ -322,7 +323,7 @@ func TestRealServerRefusalsHaveTheirReasons(t *testing.T) {
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("shows the token: %v", err)
 	}
-	wantReason(t, first(open(cfg, configMaps, Tweak(func(o *metav1.ListOptions) {
+	wantReason(t, first(open(cfg, configMaps, tweak(func(o *metav1.ListOptions) {
 		if o.Watch { // the server refuses this match for a watch with initial state
 			o.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 		}
@@ -359,7 +360,7 @@ func TestP10_RealServerCustomResourcesAndGroupsKeepTheirKind(t *testing.T) {
 	apply("{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: " + ns + "}, size: 3}")
 	cluster.Kubectl(t, "create", "deployment", "d", "--image=nginx", "-n", ns)
 
-	s, err := Typed[*widget](cfg, WithScheme(widgetScheme()), Namespace(ns))
+	s, err := Typed[*widget](cfg, &Options{Scheme: widgetScheme(), Namespace: ns})
 	l, err := hangUp(t, s, err).List(ctx, source.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +370,7 @@ func TestP10_RealServerCustomResourcesAndGroupsKeepTheirKind(t *testing.T) {
 		items[0].Value.APIVersion != "example.com/v1" {
 		t.Errorf("typed: %+v, %v", items, err)
 	}
-	d, err := Dynamic(cfg, widgets.WithResource("widgets"), Namespace(ns))
+	d, err := Dynamic(cfg, widgets.WithResource("widgets"), &Options{Namespace: ns})
 	w, err := hangUp(t, d, err).Watch(ctx, source.WatchOptions{InitialState: true})
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +382,7 @@ func TestP10_RealServerCustomResourcesAndGroupsKeepTheirKind(t *testing.T) {
 		t.Errorf("dynamic: %+v, %v", changes, err)
 	}
 
-	deployments, err := Typed[*appsv1.Deployment](cfg, Namespace(ns))
+	deployments, err := Typed[*appsv1.Deployment](cfg, &Options{Namespace: ns})
 	ld, err := hangUp(t, deployments, err).List(ctx, source.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

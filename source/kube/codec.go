@@ -141,7 +141,7 @@ func (t *typed[T]) check(kind string) error {
 	if kind == "" || kind == t.kind.kind || t.anyKind {
 		return nil
 	}
-	return fmt.Errorf("%w: %s and not %s; give kube.Resource the resource of %s", errWrongKind, kind, t.kind.kind, t.elem)
+	return fmt.Errorf("%w: %s and not %s; set Options.Resource to the resource of %s", errWrongKind, kind, t.kind.kind, t.elem)
 }
 
 // item keeps the kind with the object: neither protobuf nor the items of a

@@ -171,7 +171,7 @@ func TestFailuresOfTheConnectionAreClassifiedAndNameTheHost(t *testing.T) {
 		"EOF":     {io.EOF, source.Unavailable, "check the network"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := typedPods(t, Tweak(func(o *metav1.ListOptions) { o.Continue = "s3cret" }),
+			s := typedPods(t, tweak(func(o *metav1.ListOptions) { o.Continue = "s3cret" }),
 				via(func(r *http.Request) (*http.Response, error) {
 					return nil, &url.Error{Op: "Get", URL: r.URL.String(), Err: c.err}
 				}))
@@ -198,7 +198,7 @@ func TestRefusedConnectionOnASocket(t *testing.T) {
 	}
 	host := ln.Addr().String()
 	ln.Close()
-	s, err := Raw(&rest.Config{Host: "http://user:s3cret@" + host, BearerToken: "s3cret"}, podsGVR)
+	s, err := Raw(&rest.Config{Host: "http://user:s3cret@" + host, BearerToken: "s3cret"}, podsGVR, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

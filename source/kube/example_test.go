@@ -39,8 +39,8 @@ func ExampleTyped() {
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
-	pods, err := kube.Typed[*corev1.Pod](&rest.Config{Host: server.URL}, kube.Namespace("web"),
-		kube.HTTPClient(http.DefaultClient))
+	pods, err := kube.Typed[*corev1.Pod](&rest.Config{Host: server.URL},
+		&kube.Options{Namespace: "web", HTTPClient: http.DefaultClient})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -78,7 +78,7 @@ func ExampleRaw() {
 	defer http.DefaultClient.CloseIdleConnections()
 
 	pods, err := kube.Raw(&rest.Config{Host: server.URL}, schema.GroupVersionResource{Version: "v1", Resource: "pods"},
-		kube.HTTPClient(http.DefaultClient))
+		&kube.Options{HTTPClient: http.DefaultClient})
 	if err != nil {
 		fmt.Println(err)
 		return

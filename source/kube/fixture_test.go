@@ -33,18 +33,40 @@ var podsGVR = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 var podType = reflect.TypeFor[corev1.Pod]()
 
+// option sets one of the Options of a source.
+type option func(*Options)
+
+// with returns the Options that several options set.
+func with(opts ...option) *Options {
+	var o Options
+	for _, set := range opts {
+		set(&o)
+	}
+	return &o
+}
+
+func forceJSON(o *Options)           { o.ForceJSON = true }
+func withoutInitialState(o *Options) { o.WithoutInitialState = true }
+func buffers(a *Allowance) option    { return func(o *Options) { o.Buffers = a } }
+func tweak(f func(*metav1.ListOptions)) option {
+	return func(o *Options) { o.Tweak = f }
+}
+func pageSize(n int) option            { return func(o *Options) { o.PageSize = n } }
+func labelSelector(s string) option    { return func(o *Options) { o.LabelSelector = s } }
+func httpClient(c *http.Client) option { return func(o *Options) { o.HTTPClient = c } }
+
 // encoding is one way a test server writes what it serves.
 type encoding struct {
 	name        string
 	contentType string
 	object      func(t testing.TB, o runtime.Object) []byte
 	frame       func(t testing.TB, what string, object []byte) []byte
-	options     []Option
+	options     []option
 }
 
 var encodings = []encoding{
 	{"protobuf", protobufType, encodeProtobuf, frameProtobuf, nil},
-	{"json", jsonType, encodeJSON, frameJSON, []Option{ForceJSON()}},
+	{"json", jsonType, encodeJSON, frameJSON, []option{forceJSON}},
 }
 
 func encodeProtobuf(t testing.TB, o runtime.Object) []byte {
@@ -130,7 +152,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func via(f transport) Option { return HTTPClient(&http.Client{Transport: f}) }
+func via(f transport) option { return httpClient(&http.Client{Transport: f}) }
 
 func answer(r *http.Request, code int, contentType string, body io.Reader) *http.Response {
 	return &http.Response{
@@ -140,7 +162,7 @@ func answer(r *http.Request, code int, contentType string, body io.Reader) *http
 }
 
 // canned answers every request with the same bytes.
-func canned(contentType string, body []byte) Option {
+func canned(contentType string, body []byte) option {
 	return via(func(r *http.Request) (*http.Response, error) {
 		return answer(r, http.StatusOK, contentType, bytes.NewReader(body)), nil
 	})
@@ -148,9 +170,9 @@ func canned(contentType string, body []byte) Option {
 
 var here = &rest.Config{Host: "http://api.test:6443"}
 
-func typedPods(t testing.TB, opts ...Option) *Source[*corev1.Pod] {
+func typedPods(t testing.TB, opts ...option) *Source[*corev1.Pod] {
 	t.Helper()
-	s, err := Typed[*corev1.Pod](here, opts...)
+	s, err := Typed[*corev1.Pod](here, with(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +180,12 @@ func typedPods(t testing.TB, opts ...Option) *Source[*corev1.Pod] {
 }
 
 // onSocket serves h and gives the config of a client, whose connections end with the test.
-func onSocket(t testing.TB, h http.HandlerFunc) (*rest.Config, Option) {
+func onSocket(t testing.TB, h http.HandlerFunc) (*rest.Config, option) {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	tr := &http.Transport{}
 	t.Cleanup(func() { tr.CloseIdleConnections(); srv.CloseClientConnections(); srv.Close() })
-	return &rest.Config{Host: srv.URL}, HTTPClient(&http.Client{Transport: tr})
+	return &rest.Config{Host: srv.URL}, httpClient(&http.Client{Transport: tr})
 }
 
 // readAll reads a list to its end.
@@ -238,27 +260,27 @@ func wantReason(t testing.TB, err error, want source.Reason) {
 	}
 }
 
-func mustDynamic(t testing.TB, opts ...Option) *Source[*unstructured.Unstructured] {
+func mustDynamic(t testing.TB, opts ...option) *Source[*unstructured.Unstructured] {
 	t.Helper()
-	s, err := Dynamic(here, podsGVR, opts...)
+	s, err := Dynamic(here, podsGVR, with(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func mustRaw(t testing.TB, opts ...Option) *Source[*RawObject] {
+func mustRaw(t testing.TB, opts ...option) *Source[*RawObject] {
 	t.Helper()
-	s, err := Raw(here, podsGVR, opts...)
+	s, err := Raw(here, podsGVR, with(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func mustMetadata(t testing.TB, opts ...Option) *Source[*metav1.PartialObjectMetadata] {
+func mustMetadata(t testing.TB, opts ...option) *Source[*metav1.PartialObjectMetadata] {
 	t.Helper()
-	s, err := Metadata(here, podsGVR, opts...)
+	s, err := Metadata(here, podsGVR, with(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type lister[T any] struct {
 // List opens a stream over the state. The first request is sent here, those for
 // further pages by Read when it gets there.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.buffers), src: s, req: s.opts.request(),
+	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.Buffers), src: s, req: s.opts.request(),
 		keeps: keepsOf(opts.Encoded, opts.Shares)}
 	l.ownRequests()
 	switch opts.Match {
@@ -47,7 +47,7 @@ func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.L
 		l.Close()
 		return nil, fmt.Errorf("%s: unknown match %d; use Consistent, Any or NotOlderThan", l.what(), opts.Match)
 	}
-	l.req.Limit = int64(s.opts.pageSize)
+	l.req.Limit = int64(s.opts.PageSize)
 	switch {
 	case opts.PageSize > 0:
 		l.req.Limit = int64(opts.PageSize)

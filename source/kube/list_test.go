@@ -73,7 +73,7 @@ func TestListOfACustomResourceHasItsKindBehindTheItems(t *testing.T) {
 	],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"77"}}`
 	gvr := podsGVR
 	gvr.Group, gvr.Resource = "example.com", "widgets"
-	s, err := Dynamic(here, gvr, canned(jsonType, []byte(body)))
+	s, err := Dynamic(here, gvr, with(canned(jsonType, []byte(body))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestListOfACustomResourceHasItsKindBehindTheItems(t *testing.T) {
 	if items[0].Key != "w1" || spec["n"] != int64(9007199254740993) || spec["f"] != 1.5 || spec["odd"] != "éé" {
 		t.Errorf("got %v %v", items[0].Key, spec)
 	}
-	raw, err := Raw(here, gvr, canned(jsonType, []byte(body)))
+	raw, err := Raw(here, gvr, with(canned(jsonType, []byte(body))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,14 +178,16 @@ func TestListOptionsReachTheServer(t *testing.T) {
 	var got *http.Request
 	gvr := podsGVR
 	gvr.Group, gvr.Resource = "apps", "deployments"
-	s, err := Dynamic(here, gvr, Namespace("web"), LabelSelector("app=x"), FieldSelector("a=b"), PageSize(0),
-		UserAgent("tester/1"),
-		Tweak(func(o *metav1.ListOptions) { o.LabelSelector += ",tier=db" }),
+	s, err := Dynamic(here, gvr, with(func(o *Options) {
+		o.Namespace, o.LabelSelector, o.FieldSelector = "web", "app=x", "a=b"
+		o.PageSize, o.UserAgent = source.OnePage, "tester/1"
+		o.Tweak = func(o *metav1.ListOptions) { o.LabelSelector += ",tier=db" }
+	},
 		via(func(r *http.Request) (*http.Response, error) {
 			got = r
 			return answer(r, 200, jsonType,
 				strings.NewReader(`{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{},"items":null}`)), nil
-		}))
+		})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestP16_ListIsNeverHeldWhole(t *testing.T) {
 	})
 }
 
-func answering(enc encoding, body io.Reader) Option {
+func answering(enc encoding, body io.Reader) option {
 	return via(func(r *http.Request) (*http.Response, error) { return answer(r, 200, enc.contentType, body), nil })
 }
 

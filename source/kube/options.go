@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,126 +11,107 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/mirador-k8s/mirador/source"
 )
 
 // defaultPageSize is what client-go and kubectl ask for too.
 const defaultPageSize = 500
 
-// Option narrows or tunes a Source.
-type Option func(*options)
+// Options select the objects of a Source and tune it. The zero value of each field means its default.
+type Options struct {
+	// Namespace selects the objects of one namespace. The default is all namespaces.
+	Namespace string
+	// LabelSelector selects objects by their labels, such as "app=web,tier!=db". The server evaluates it.
+	LabelSelector string
+	// FieldSelector selects objects by their fields, such as "spec.nodeName=n1". The server evaluates it and supports
+	// few fields.
+	FieldSelector string
+	// Tweak changes the options of every request just before it is sent, page by page. It is also called once when the
+	// source is made, with empty options, so that its selectors can be checked and described.
+	Tweak func(*metav1.ListOptions)
 
-type options struct {
-	namespace string
-	labels    string
-	fields    string
-	resource  schema.GroupVersionResource
-	cluster   string
-	scheme    *runtime.Scheme
-	tweak     func(*metav1.ListOptions)
-	pageSize  int
-	userAgent string
-	client    *http.Client
-	noInitial bool
-	forceJSON bool
-	buffers   *Allowance
+	// Resource is the resource that Typed reads. The default is the plural of the kind.
+	Resource schema.GroupVersionResource
+	// Scheme is the scheme in which Typed finds the Go type. The default is client-go's, which has the types of
+	// Kubernetes itself.
+	Scheme *runtime.Scheme
+	// ForceJSON asks for JSON where protobuf would be used.
+	ForceJSON bool
+
+	// PageSize is the number of objects in one response to a list. The default is 500; source.OnePage asks for all
+	// objects in one response. Memory does not depend on it: a response is never held whole.
+	PageSize int
+	// WithoutInitialState reads the initial state by a list, never by a streaming watch (WatchList).
+	WithoutInitialState bool
+
+	// Cluster is the cluster's name in the source's description.
+	Cluster string
+	// UserAgent is the program's name in requests. The default is the config's.
+	UserAgent string
+	// HTTPClient sends all requests, with its own TLS and credentials instead of the config's. Its timeout is ignored,
+	// because a watch has none. Sources with the same client share its connections.
+	HTTPClient *http.Client
+	// Buffers bounds the memory that several sources use together for the objects they are reading. The default is no
+	// common bound.
+	Buffers *Allowance
 }
 
-// Namespace takes the objects of one namespace only.
-func Namespace(name string) Option { return func(o *options) { o.namespace = name } }
-
-// LabelSelector takes the objects whose labels match, such as "app=web,tier!=db".
-// The server does the selecting.
-func LabelSelector(selector string) Option { return func(o *options) { o.labels = selector } }
-
-// FieldSelector takes the objects whose fields match, such as
-// "spec.nodeName=n1". The server does the selecting and knows few fields.
-func FieldSelector(selector string) Option { return func(o *options) { o.fields = selector } }
-
-// Resource says which resource Typed reads, where the kind's name does not tell:
-// it is guessed as the plural of the kind otherwise.
-func Resource(gvr schema.GroupVersionResource) Option {
-	return func(o *options) { o.resource = gvr }
+// completed returns a copy of the options that is checked and has the defaults filled in. Nil options mean the defaults.
+func completed(opts *Options) (*Options, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	return &o, o.complete()
 }
 
-// Cluster names the cluster in the source's description.
-func Cluster(name string) Option { return func(o *options) { o.cluster = name } }
-
-// WithScheme gives Typed the scheme in which T is registered; it is client-go's
-// otherwise, which knows what Kubernetes itself serves.
-func WithScheme(s *runtime.Scheme) Option { return func(o *options) { o.scheme = s } }
-
-// Tweak changes the options of every request just before it is sent, page by
-// page. It is called once more when the source is made, on empty options, so
-// that its selectors can be checked and named.
-func Tweak(tweak func(*metav1.ListOptions)) Option { return func(o *options) { o.tweak = tweak } }
-
-// PageSize asks for n objects in one response; 0 asks for all in one. It is 500
-// otherwise. Memory does not depend on it: a response is never held whole.
-func PageSize(n int) Option { return func(o *options) { o.pageSize = n } }
-
-// UserAgent names the program to the server. It is the config's otherwise.
-func UserAgent(name string) Option { return func(o *options) { o.userAgent = name } }
-
-// HTTPClient sends all requests through c, as it is: with its own TLS and
-// credentials and not the config's. A timeout it has is not kept, since a
-// watch has none. Sources that share a client share its connections.
-func HTTPClient(c *http.Client) Option { return func(o *options) { o.client = c } }
-
-// WithoutInitialState never asks a watch for the state too (WatchList): the
-// state then comes from a list alone.
-func WithoutInitialState() Option { return func(o *options) { o.noInitial = true } }
-
-// ForceJSON asks for JSON where protobuf could be had.
-func ForceJSON() Option { return func(o *options) { o.forceJSON = true } }
-
-func newOptions(opts []Option) (*options, error) {
-	o := &options{pageSize: defaultPageSize, scheme: scheme.Scheme}
-	for _, opt := range opts {
-		if opt == nil {
-			return nil, errors.New("an option is nil; leave it out")
-		}
-		opt(o)
+func (o *Options) complete() error {
+	if o.Scheme == nil {
+		o.Scheme = scheme.Scheme
 	}
-	if o.scheme == nil {
-		return nil, errors.New("kube.WithScheme was given nil; leave it out for client-go's scheme")
+	switch {
+	case o.PageSize == 0:
+		o.PageSize = defaultPageSize
+	case o.PageSize == source.OnePage:
+		o.PageSize = 0
+	case o.PageSize < 0:
+		return fmt.Errorf("Options.PageSize is %d; use source.OnePage for all objects in one page", o.PageSize)
 	}
-	if o.pageSize < 0 {
-		return nil, fmt.Errorf("kube.PageSize was given %d; use 0 for all in one page", o.pageSize)
-	}
-	if strings.ContainsAny(o.namespace, "/?#% ") {
-		return nil, fmt.Errorf("kube.Namespace was given %q, which is no namespace; leave the option out for all namespaces",
-			o.namespace)
+	if strings.ContainsAny(o.Namespace, "/?#% ") {
+		return fmt.Errorf("Options.Namespace is %q, which is not the name of a namespace; leave it empty for all namespaces",
+			o.Namespace)
 	}
 	// What the server will be sent includes the tweak's own selectors.
 	lo := o.request()
-	if o.tweak != nil {
-		o.tweak(&lo)
+	if o.Tweak != nil {
+		o.Tweak(&lo)
 	}
 	if _, err := labels.Parse(lo.LabelSelector); err != nil {
-		return nil, fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w",
+		return fmt.Errorf("the label selector %q is malformed; write it as in \"app=web,tier!=db\": %w",
 			lo.LabelSelector, err)
 	}
 	if _, err := fields.ParseSelector(lo.FieldSelector); err != nil {
-		return nil, fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w",
+		return fmt.Errorf("the field selector %q is malformed; write it as in \"spec.nodeName=n1\": %w",
 			lo.FieldSelector, err)
 	}
-	return o, nil
+	return nil
 }
 
 // request gives the options that every request of the source has.
-func (o *options) request() metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: o.labels, FieldSelector: o.fields}
+func (o *Options) request() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 }
 
 // scope says in one line what the source is narrowed to.
-func (o *options) scope() string {
+func (o *Options) scope() string {
 	lo := o.request()
-	if o.tweak != nil {
-		o.tweak(&lo)
+	if o.Tweak != nil {
+		o.Tweak(&lo)
 	}
 	var parts []string
-	if o.namespace != "" {
-		parts = append(parts, "namespace="+o.namespace)
+	if o.Namespace != "" {
+		parts = append(parts, "namespace="+o.Namespace)
 	}
 	if lo.LabelSelector != "" {
 		parts = append(parts, "labels("+lo.LabelSelector+")")

@@ -36,43 +36,41 @@ func widgetScheme() *runtime.Scheme {
 }
 
 func TestBadInputIsAnErrorThatSaysWhatToDo(t *testing.T) {
-	typed := func(cfg *rest.Config, opts ...Option) error {
-		_, err := Typed[*corev1.Pod](cfg, opts...)
+	typed := func(cfg *rest.Config, opts *Options) error {
+		_, err := Typed[*corev1.Pod](cfg, opts)
 		return err
 	}
 	of := func(_ any, err error) error { return err }
 	gvr := func(group, version, resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 	}
-	raw := func(gvr schema.GroupVersionResource, opts ...Option) error { return of(Raw(here, gvr, opts...)) }
+	raw := func(gvr schema.GroupVersionResource, opts *Options) error { return of(Raw(here, gvr, opts)) }
 	for name, c := range map[string]struct {
 		err  error
 		want string
 	}{
-		"nil config": {typed(nil), "load one with clientcmd"},
-		"no host":    {typed(&rest.Config{}), "set Host"},
-		"bad host":   {typed(&rest.Config{Host: "http://a b:%zz"}), "set it to a URL"},
+		"nil config": {typed(nil, nil), "load one with clientcmd"},
+		"no host":    {typed(&rest.Config{}, nil), "set Host"},
+		"bad host":   {typed(&rest.Config{Host: "http://a b:%zz"}, nil), "set it to a URL"},
 		"missing CA": {typed(&rest.Config{Host: "https://x",
-			TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}), "check the files"},
-		"bad label selector": {typed(here, LabelSelector("a in (")), "label selector"},
-		"bad field selector": {typed(here, FieldSelector("a")), "field selector"},
-		"bad tweak": {typed(here, Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "!!" })),
+			TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}, nil), "check the files"},
+		"bad label selector": {typed(here, &Options{LabelSelector: "a in ("}), "label selector"},
+		"bad field selector": {typed(here, &Options{FieldSelector: "a"}), "field selector"},
+		"bad tweak": {typed(here, &Options{Tweak: func(o *metav1.ListOptions) { o.LabelSelector = "!!" }}),
 			"label selector"},
-		"bad page size":         {typed(here, PageSize(-1)), "use 0"},
-		"bad namespace":         {typed(here, Namespace("a/b")), "leave the option out"},
-		"nil scheme":            {typed(here, WithScheme(nil)), "leave it out"},
-		"nil option":            {typed(here, nil), "leave it out"},
-		"not registered":        {of(Typed[*widget](here)), "kube.WithScheme"},
-		"a list type":           {of(Typed[*corev1.PodList](here)), "not of a list"},
-		"unstructured":          {of(Typed[*unstructured.Unstructured](here)), "kube.Dynamic"},
-		"an interface":          {of(Typed[runtime.Object](here)), "kube.Dynamic"},
-		"partial metadata":      {of(Typed[*metav1.PartialObjectMetadata](here)), "kube.Metadata"},
-		"another version":       {typed(here, Resource(gvr("", "v2", "pods"))), "use the type of that version"},
-		"no version":            {raw(gvr("", "", "pods")), "give group, version"},
-		"no resource":           {raw(gvr("", "v1", "")), "give group, version"},
-		"a subresource":         {raw(gvr("", "v1", "pods/log")), "give group, version"},
-		"the resource twice":    {raw(podsGVR, Resource(podsGVR)), "is an argument here"},
-		"nil config for raw":    {of(Raw(nil, podsGVR)), "load one with clientcmd"},
+		"bad page size":         {typed(here, &Options{PageSize: -2}), "source.OnePage"},
+		"bad namespace":         {typed(here, &Options{Namespace: "a/b"}), "leave it empty"},
+		"not registered":        {of(Typed[*widget](here, nil)), "Options.Scheme"},
+		"a list type":           {of(Typed[*corev1.PodList](here, nil)), "not of a list"},
+		"unstructured":          {of(Typed[*unstructured.Unstructured](here, nil)), "kube.Dynamic"},
+		"an interface":          {of(Typed[runtime.Object](here, nil)), "kube.Dynamic"},
+		"partial metadata":      {of(Typed[*metav1.PartialObjectMetadata](here, nil)), "kube.Metadata"},
+		"another version":       {typed(here, &Options{Resource: gvr("", "v2", "pods")}), "use the type of that version"},
+		"no version":            {raw(gvr("", "", "pods"), nil), "give group, version"},
+		"no resource":           {raw(gvr("", "v1", ""), nil), "give group, version"},
+		"a subresource":         {raw(gvr("", "v1", "pods/log"), nil), "give group, version"},
+		"the resource twice":    {raw(podsGVR, &Options{Resource: podsGVR}), "is an argument"},
+		"nil config for raw":    {of(Raw(nil, podsGVR, nil)), "load one with clientcmd"},
 		"unknown match in list": {of(typedPods(t).List(t.Context(), source.ListOptions{Match: 99})), "use Consistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,23 +85,23 @@ func TestResourceIsFoundFromTheType(t *testing.T) {
 	path := func(s interface{ Describe() source.Description }, srv *server) string {
 		return s.Describe().Resource + " " + srv.url.String()
 	}
-	pods, err := Typed[*corev1.Pod](&rest.Config{Host: "https://h/base/"}, Cluster("eu"), Namespace("web"))
+	pods, err := Typed[*corev1.Pod](&rest.Config{Host: "https://h/base/"}, &Options{Cluster: "eu", Namespace: "web"})
 	if err != nil || path(pods, pods.server) != "pods https://h/base/api/v1/namespaces/web/pods" {
 		t.Errorf("%v, %v", pods, err)
 	}
 	if got := pods.Describe().String(); got != "eu/pods[namespace=web]" {
 		t.Errorf("described as %s", got)
 	}
-	deployments, err := Typed[*appsv1.Deployment](here)
+	deployments, err := Typed[*appsv1.Deployment](here, nil)
 	if err != nil ||
 		path(deployments, deployments.server) != "deployments.apps http://api.test:6443/apis/apps/v1/deployments" {
 		t.Errorf("%v, %v", deployments, err)
 	}
-	policies, err := Typed[*networkingv1.NetworkPolicy](here)
+	policies, err := Typed[*networkingv1.NetworkPolicy](here, nil)
 	if err != nil || policies.Describe().Resource != "networkpolicies.networking.k8s.io" {
 		t.Errorf("%v, %v", policies, err)
 	}
-	custom, err := Typed[*widget](here, WithScheme(widgetScheme()), Resource(widgets.WithResource("widgetry")))
+	custom, err := Typed[*widget](here, &Options{Scheme: widgetScheme(), Resource: widgets.WithResource("widgetry")})
 	if err != nil ||
 		path(custom, custom.server) != "widgetry.example.com http://api.test:6443/apis/example.com/v1/widgetry" {
 		t.Errorf("%v, %v", custom, err)
@@ -112,11 +110,11 @@ func TestResourceIsFoundFromTheType(t *testing.T) {
 
 func TestTypeWithoutProtobufIsReadAsJSON(t *testing.T) {
 	var accept string
-	s, err := Typed[*widget](here, WithScheme(widgetScheme()), via(func(r *http.Request) (*http.Response, error) {
+	s, err := Typed[*widget](here, with(func(o *Options) { o.Scheme = widgetScheme() }, via(func(r *http.Request) (*http.Response, error) {
 		accept = r.Header.Get("Accept")
 		return answer(r, 200, jsonType,
 			strings.NewReader(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"w","resourceVersion":"4"},"size":3}]}`)), nil
-	}))
+	})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +131,7 @@ func TestTypeWithoutProtobufIsReadAsJSON(t *testing.T) {
 func TestCallersConfigAndClientAreLeftAlone(t *testing.T) {
 	cfg := &rest.Config{Host: "http://h", Timeout: time.Minute, QPS: 5}
 	client := &http.Client{Timeout: time.Minute}
-	s, err := Typed[*corev1.Pod](cfg, HTTPClient(client), UserAgent("x"))
+	s, err := Typed[*corev1.Pod](cfg, &Options{HTTPClient: client, UserAgent: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

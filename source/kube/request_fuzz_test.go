@@ -25,12 +25,12 @@ func FuzzSelectors(f *testing.F) {
 	f.Add("", "%00?#")
 	f.Fuzz(func(t *testing.T, label, field string) {
 		var sent url.Values
-		s, err := Raw(here, podsGVR, LabelSelector(label), FieldSelector(field),
+		s, err := Raw(here, podsGVR, with(labelSelector(label), func(o *Options) { o.FieldSelector = field },
 			via(func(r *http.Request) (*http.Response, error) {
 				sent = r.URL.Query()
 				return answer(r, http.StatusOK, jsonType,
 					bytes.NewReader([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`))), nil
-			}))
+			})))
 		_, labelErr := labels.Parse(label)
 		_, fieldErr := fields.ParseSelector(field)
 		if (err == nil) != (labelErr == nil && fieldErr == nil) {
@@ -59,7 +59,7 @@ func FuzzContinueTokens(f *testing.F) {
 		tokens := bytes.Split([]byte(text), []byte("|"))
 		pages %= 200
 		var asked []string
-		s := typedPods(t, ForceJSON(), via(func(r *http.Request) (*http.Response, error) {
+		s := typedPods(t, forceJSON, via(func(r *http.Request) (*http.Response, error) {
 			q := r.URL.Query()
 			asked = append(asked, q.Get("continue"))
 			if len(asked) > 1 && (q.Get("resourceVersion") != "" || q.Get("resourceVersionMatch") != "") {

@@ -25,7 +25,7 @@ type server struct {
 	userAgent string
 }
 
-func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*server, error) {
+func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *Options) (*server, error) {
 	if cfg == nil {
 		return nil, errors.New("the config is nil; load one with clientcmd or rest.InClusterConfig")
 	}
@@ -36,8 +36,8 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1    // whoever reads backs off; a second brake would only hide it
 	cfg.Timeout = 0 // it would end a watch
-	if o.userAgent != "" {
-		cfg.UserAgent = o.userAgent
+	if o.UserAgent != "" {
+		cfg.UserAgent = o.UserAgent
 	}
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -52,7 +52,7 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*
 		return nil, fmt.Errorf("the config's Host is not usable; set it to a URL such as https://127.0.0.1:6443: %w",
 			bare(err))
 	}
-	client := o.client
+	client := o.HTTPClient
 	if client == nil {
 		if client, err = rest.HTTPClientFor(cfg); err != nil {
 			return nil, fmt.Errorf("the config's TLS or credentials are not usable; check the files it names: %w", bare(err))
@@ -60,10 +60,10 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *options) (*
 	}
 	own := *client
 	own.Timeout = 0
-	s := &server{client: &own, url: *base, resource: gvr.GroupResource(), tweak: o.tweak, userAgent: cfg.UserAgent}
+	s := &server{client: &own, url: *base, resource: gvr.GroupResource(), tweak: o.Tweak, userAgent: cfg.UserAgent}
 	segments := []string{prefix}
-	if o.namespace != "" {
-		segments = append(segments, "namespaces", o.namespace)
+	if o.Namespace != "" {
+		segments = append(segments, "namespaces", o.Namespace)
 	}
 	s.url = *base.JoinPath(append(segments, gvr.Resource)...)
 	return s, nil

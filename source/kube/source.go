@@ -21,7 +21,7 @@ import (
 type Source[T any] struct {
 	*server
 	codec   codec[T]
-	opts    *options
+	opts    Options
 	strings stringTable
 	desc    source.Description
 }
@@ -31,12 +31,12 @@ var _ source.Source[*RawObject] = (*Source[*RawObject])(nil)
 // Typed reads objects of a Go type, a pointer such as *corev1.Pod. They arrive
 // as protobuf where type and server have it and as JSON otherwise, and carry
 // apiVersion and kind. Fields that the Go type does not have are dropped.
-func Typed[T runtime.Object](cfg *rest.Config, opts ...Option) (*Source[T], error) {
+func Typed[T runtime.Object](cfg *rest.Config, opts *Options) (*Source[T], error) {
 	t := reflect.TypeFor[T]()
 	fail := func(err error) (*Source[T], error) {
 		return nil, fmt.Errorf("make a source of %s: %w", t, err)
 	}
-	o, err := newOptions(opts)
+	o, err := completed(opts)
 	if err != nil {
 		return fail(err)
 	}
@@ -46,7 +46,7 @@ func Typed[T runtime.Object](cfg *rest.Config, opts ...Option) (*Source[T], erro
 	}
 	d := &typed[T]{elem: t.Elem()}
 	d.kind.apiVersion, d.kind.kind = gvk.ToAPIVersionAndKind()
-	s, err := newSource(cfg, gvr, o, d.codec(o.forceJSON))
+	s, err := newSource(cfg, gvr, o, d.codec(o.ForceJSON))
 	if err != nil {
 		return fail(err)
 	}
@@ -55,29 +55,29 @@ func Typed[T runtime.Object](cfg *rest.Config, opts ...Option) (*Source[T], erro
 
 // Dynamic reads any resource, custom ones included, as maps.
 func Dynamic(cfg *rest.Config, gvr schema.GroupVersionResource,
-	opts ...Option) (*Source[*unstructured.Unstructured], error) {
-	return untyped(cfg, gvr, opts, func(*options) codec[*unstructured.Unstructured] { return unstructuredCodec() })
+	opts *Options) (*Source[*unstructured.Unstructured], error) {
+	return untyped(cfg, gvr, opts, func(*Options) codec[*unstructured.Unstructured] { return unstructuredCodec() })
 }
 
 // Metadata reads the metadata of any resource and nothing else: the server cuts
 // it out. The objects are of kind PartialObjectMetadata, as served.
 func Metadata(cfg *rest.Config, gvr schema.GroupVersionResource,
-	opts ...Option) (*Source[*metav1.PartialObjectMetadata], error) {
+	opts *Options) (*Source[*metav1.PartialObjectMetadata], error) {
 	return untyped(cfg, gvr, opts,
-		func(o *options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.forceJSON) })
+		func(o *Options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.ForceJSON) })
 }
 
 // Raw reads any resource as the JSON that is served. Nothing is decoded: one
 // scan checks each object and finds its key, version and UID.
-func Raw(cfg *rest.Config, gvr schema.GroupVersionResource, opts ...Option) (*Source[*RawObject], error) {
-	return untyped(cfg, gvr, opts, func(*options) codec[*RawObject] { return rawCodec() })
+func Raw(cfg *rest.Config, gvr schema.GroupVersionResource, opts *Options) (*Source[*RawObject], error) {
+	return untyped(cfg, gvr, opts, func(*Options) codec[*RawObject] { return rawCodec() })
 }
 
-func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Option,
-	makeCodec func(*options) codec[T]) (*Source[T], error) {
-	o, err := newOptions(opts)
-	if err == nil && !o.resource.Empty() {
-		err = errors.New("kube.Resource is for kube.Typed; the resource is an argument here")
+func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts *Options,
+	makeCodec func(*Options) codec[T]) (*Source[T], error) {
+	o, err := completed(opts)
+	if err == nil && !o.Resource.Empty() {
+		err = errors.New("Options.Resource is for kube.Typed; here the resource is an argument")
 	}
 	var s *Source[T]
 	if err == nil {
@@ -89,7 +89,7 @@ func untyped[T any](cfg *rest.Config, gvr schema.GroupVersionResource, opts []Op
 	return s, nil
 }
 
-func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *options, c codec[T]) (*Source[T], error) {
+func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *Options, c codec[T]) (*Source[T], error) {
 	if gvr.Resource == "" || gvr.Version == "" || strings.ContainsAny(gvr.Group+gvr.Version+gvr.Resource, "/?#%") {
 		return nil, fmt.Errorf("the resource %q is not one that can be listed; give group, version and the plural name, "+
 			"as in {Group: \"apps\", Version: \"v1\", Resource: \"deployments\"}", gvr)
@@ -101,12 +101,12 @@ func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *opti
 	return &Source[T]{
 		server: srv,
 		codec:  c,
-		opts:   o,
+		opts:   *o,
 		desc: source.Description{
-			Cluster:      o.cluster,
+			Cluster:      o.Cluster,
 			Resource:     gvr.GroupResource().String(),
 			Scope:        o.scope(),
-			InitialState: !o.noInitial,
+			InitialState: !o.WithoutInitialState,
 		},
 	}, nil
 }
@@ -115,7 +115,7 @@ func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *opti
 func (s *Source[T]) Describe() source.Description { return s.desc }
 
 // resolve finds what T is called and where it is served.
-func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, err error) {
+func resolve(t reflect.Type, o *Options) (gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, err error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return gvk, gvr, errors.New("the type must be a pointer to a struct, such as *corev1.Pod; use kube.Dynamic for " +
 			"objects of any kind")
@@ -131,20 +131,20 @@ func resolve(t reflect.Type, o *options) (gvk schema.GroupVersionKind, gvr schem
 		return gvk, gvr, errors.New("the type has no ObjectMeta of its own; give the type of one object, not of a list " +
 			"or an option")
 	}
-	kinds, _, err := o.scheme.ObjectKinds(zero)
+	kinds, _, err := o.Scheme.ObjectKinds(zero)
 	if err != nil {
 		return gvk, gvr, fmt.Errorf("the type is not registered; register it with its AddToScheme and pass that scheme "+
-			"with kube.WithScheme: %w", err)
+			"with Options.Scheme: %w", err)
 	}
-	if o.resource.Empty() {
+	if o.Resource.Empty() {
 		gvr, _ = meta.UnsafeGuessKindToResource(kinds[0])
 		return kinds[0], gvr, nil
 	}
 	for _, k := range kinds {
-		if k.GroupVersion() == o.resource.GroupVersion() {
-			return k, o.resource, nil
+		if k.GroupVersion() == o.Resource.GroupVersion() {
+			return k, o.Resource, nil
 		}
 	}
-	return gvk, gvr, fmt.Errorf("kube.Resource asks for %s, but the type is registered as %s; use the type of that "+
-		"version", o.resource.GroupVersion(), kinds[0].GroupVersion())
+	return gvk, gvr, fmt.Errorf("Options.Resource asks for %s, but the type is registered as %s; use the type of that "+
+		"version", o.Resource.GroupVersion(), kinds[0].GroupVersion())
 }

@@ -46,14 +46,14 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // onPipes serves h within the test's bubble.
-func onPipes(t *testing.T, h http.HandlerFunc) Option {
+func onPipes(t *testing.T, h http.HandlerFunc) option {
 	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 	srv := &http.Server{Handler: h}
 	served := make(chan error)
 	go func() { served <- srv.Serve(p) }()
 	tr := &http.Transport{DialContext: p.dial}
 	t.Cleanup(func() { tr.CloseIdleConnections(); srv.Close(); <-served })
-	return HTTPClient(&http.Client{Transport: tr})
+	return httpClient(&http.Client{Transport: tr})
 }
 
 func TestWatchOnPipesInFakeTimeLivesAsLongAsItIsFed(t *testing.T) {
@@ -162,7 +162,7 @@ func TestCancelMakesABlockedCallReturn(t *testing.T) {
 
 func TestCancelledContextIsNoticedBeforeWhatIsBuffered(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := typedPods(t, PageSize(1), canned(protobufType, encodeProtobuf(t, podList("42", "", pod("a", "7")))))
+	s := typedPods(t, pageSize(1), canned(protobufType, encodeProtobuf(t, podList("42", "", pod("a", "7")))))
 	l, err := s.List(ctx, source.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestCompressedListOnASocketIsReadAndACutOneIsNoticed(t *testing.T) {
 			}
 			w.Write(sent)
 		})
-		s, err := Typed[*corev1.Pod](cfg, append(enc.options, client)...)
+		s, err := Typed[*corev1.Pod](cfg, with(append(enc.options, client)...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestServerThatHangsUpInAListOnASocketIsNoticed(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	s, err := Typed[*corev1.Pod](cfg, client)
+	s, err := Typed[*corev1.Pod](cfg, with(client))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type watcher[T any] struct {
 
 // Watch opens a stream of changes. It returns when the server has agreed to it.
 func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[T], error) {
-	if opts.InitialState && s.opts.noInitial {
+	if opts.InitialState && s.opts.WithoutInitialState {
 		return nil, &source.Error{Reason: source.Unsupported,
 			Err: fmt.Errorf("%s: initial state was turned off by kube.WithoutInitialState; list first", s.attempt("watch"))}
 	}
@@ -43,7 +43,7 @@ func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source
 		seconds := int64((opts.Timeout + time.Second - 1) / time.Second)
 		req.TimeoutSeconds = &seconds
 	}
-	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.buffers), initial: opts.InitialState,
+	w := &watcher[T]{stream: newStream(ctx, s.server, "watch", s.opts.Buffers), initial: opts.InitialState,
 		keeps: keepsOf(opts.Encoded, opts.Shares)}
 	if err := w.open(s, req); err != nil {
 		return nil, w.failure(err)

@@ -98,7 +98,7 @@ func TestWatchAsksForWhatItNeeds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got *http.Request
-			s := typedPods(t, LabelSelector("app=x"), via(func(r *http.Request) (*http.Response, error) {
+			s := typedPods(t, labelSelector("app=x"), via(func(r *http.Request) (*http.Response, error) {
 				got = r
 				return answer(r, 200, protobufType+";stream=watch", strings.NewReader("")), nil
 			}))
@@ -119,7 +119,7 @@ func TestWatchAsksForWhatItNeeds(t *testing.T) {
 }
 
 func TestInitialStateThatWasTurnedOffIsUnsupported(t *testing.T) {
-	s := typedPods(t, WithoutInitialState(), canned(protobufType, nil))
+	s := typedPods(t, withoutInitialState, canned(protobufType, nil))
 	if s.Describe().InitialState {
 		t.Error("described as able to give its state")
 	}
@@ -315,7 +315,7 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 		return []byte(`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{` + meta +
 			`"labels":"none"}}}` + "\n")
 	}
-	s := typedPods(t, ForceJSON(),
+	s := typedPods(t, forceJSON,
 		canned("application/json;stream=watch", frame(`"name":"b","namespace":"web","resourceVersion":"9",`)))
 	changes, err := watchAll(t, s, source.WatchOptions{Version: "1"})
 	if err != io.EOF || len(changes) != 1 {
@@ -327,7 +327,7 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 	if _, err := changes[0].Item.Object(); err == nil {
 		t.Error("the object that cannot be read was read")
 	}
-	s = typedPods(t, ForceJSON(), canned("application/json;stream=watch", frame("")))
+	s = typedPods(t, forceJSON, canned("application/json;stream=watch", frame("")))
 	if changes, err = watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
 		len(changes) != 0 {
 		t.Errorf("a delete of nobody knows whom: %+v, %v; want a new list", changes, err)
@@ -337,7 +337,7 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 // What the server itself cannot read on a stream would meet a resumed one again.
 func TestAnInternalErrorOnAStreamAsksForANewList(t *testing.T) {
 	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
-	s := typedPods(t, ForceJSON(), canned("application/json;stream=watch", body))
+	s := typedPods(t, forceJSON, canned("application/json;stream=watch", body))
 	if _, err := watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
 		!strings.Contains(err.Error(), "corrupt object") {
 		t.Errorf("err = %v (%s)", err, source.ReasonOf(err))

@@ -61,7 +61,7 @@ func coldSync() harness.Case {
 	})
 	for _, l := range layouts {
 		variant(l.String(), func(ctx context.Context, cfg *rest.Config) (any, func() int, error) {
-			src, err := kube.Typed[*corev1.Pod](cfg)
+			src, err := kube.Typed[*corev1.Pod](cfg, nil)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -47,7 +47,7 @@ func heapDynamic() harness.Case {
 	}
 	for _, l := range layouts {
 		c.Variants = append(c.Variants, variant(l.String(), func(ctx context.Context, cfg *rest.Config) (any, error) {
-			src, err := kube.Dynamic(cfg, podsResource)
+			src, err := kube.Dynamic(cfg, podsResource, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -61,7 +61,7 @@ func heapDynamic() harness.Case {
 			Ours: l.String(), Peer: peer, Figure: "heap"})
 	}
 	c.Variants = append(c.Variants, variant("raw packed", func(ctx context.Context, cfg *rest.Config) (any, error) {
-		src, err := kube.Raw(cfg, podsResource)
+		src, err := kube.Raw(cfg, podsResource, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,9 @@ func heapDynamic() harness.Case {
 // rawInformer makes our informer of pods as JSON with two indexes, which are read
 // out of the bytes.
 func rawInformer(src *kube.Source[*kube.RawObject], l store.Layout) (*informer.Informer[*kube.RawObject], error) {
-	return informer.New(src, informer.Layout(l),
-		informer.Index(byNamespace, func(r *kube.RawObject) []string { return []string{rawField(r.Bytes, "namespace")} }),
-		informer.Index(byApp, func(r *kube.RawObject) []string { return []string{rawField(r.Bytes, "app")} }))
+	field := func(name string) store.IndexFunc[*kube.RawObject] {
+		return func(r *kube.RawObject) ([]string, error) { return []string{rawField(r.Bytes, name)}, nil }
+	}
+	return informer.New(src, &informer.Options[*kube.RawObject]{Layout: l,
+		Indexes: informer.Indexes[*kube.RawObject]{byNamespace: field("namespace"), byApp: field("app")}})
 }

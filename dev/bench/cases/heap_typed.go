@@ -45,7 +45,7 @@ func heapTyped() harness.Case {
 		c.Variants = append(c.Variants,
 			harness.Variant{Name: l.String(), Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 				return peakOf(heapPods(p), func() (any, error) {
-					src, err := kube.Typed[*corev1.Pod](feed.FromFiles(p.Scratch, heapPods(p)).Config())
+					src, err := kube.Typed[*corev1.Pod](feed.FromFiles(p.Scratch, heapPods(p)).Config(), nil)
 					if err != nil {
 						return nil, err
 					}

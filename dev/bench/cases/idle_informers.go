@@ -88,7 +88,7 @@ func idleOurs(ctx context.Context, cfg *rest.Config, n int, l store.Layout) (hel
 		return nil, err
 	}
 	for range n {
-		src, err := kube.Typed[*corev1.Pod](cfg, kube.HTTPClient(client))
+		src, err := kube.Typed[*corev1.Pod](cfg, &kube.Options{HTTPClient: client})
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func idleOurs(ctx context.Context, cfg *rest.Config, n int, l store.Layout) (hel
 		if err != nil {
 			return nil, err
 		}
-		if _, err := inf.Subscribe(informer.Funcs[*corev1.Pod]{}); err != nil {
+		if _, err := inf.Subscribe(informer.Funcs[*corev1.Pod]{}, nil); err != nil {
 			return nil, err
 		}
 		r, err := run(ctx, inf)

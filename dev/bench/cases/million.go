@@ -65,7 +65,7 @@ func packedInformer(ctx context.Context, p *harness.Params, n int) (harness.Figu
 	f, err := heapOf(n, func() (any, error) {
 		server := feed.Generated(n, testpods.DefaultTemplates)
 		server.After = after
-		src, err := kube.Typed[*corev1.Pod](server.Config())
+		src, err := kube.Typed[*corev1.Pod](server.Config(), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -59,19 +59,17 @@ func openStore(l store.Layout, readCache int) (*store.Writer[*corev1.Pod], error
 
 // typedInformer makes our informer of pods with two indexes.
 func typedInformer(src source.Source[*corev1.Pod], l store.Layout) (*informer.Informer[*corev1.Pod], error) {
-	opts := []informer.Option{informer.Layout(l)}
-	for name, f := range podIndexes() {
-		opts = append(opts, informer.IndexFunc(name, f))
-	}
-	return informer.New(src, opts...)
+	return informer.New(src, &informer.Options[*corev1.Pod]{Layout: l, Indexes: podIndexes()})
 }
 
 // dynamicInformer makes our informer of unstructured pods with two indexes.
 func dynamicInformer(src source.Source[*unstructured.Unstructured],
 	l store.Layout) (*informer.Informer[*unstructured.Unstructured], error) {
-	return informer.New(src, informer.Layout(l),
-		informer.Index(byNamespace, func(u *unstructured.Unstructured) []string { return []string{u.GetNamespace()} }),
-		informer.Index(byApp, func(u *unstructured.Unstructured) []string { return []string{u.GetLabels()["app"]} }))
+	return informer.New(src, &informer.Options[*unstructured.Unstructured]{Layout: l,
+		Indexes: informer.Indexes[*unstructured.Unstructured]{
+			byNamespace: func(u *unstructured.Unstructured) ([]string, error) { return []string{u.GetNamespace()}, nil },
+			byApp:       func(u *unstructured.Unstructured) ([]string, error) { return []string{u.GetLabels()["app"]}, nil },
+		}})
 }
 
 // compatInformer makes our informer behind client-go's interface.

@@ -43,8 +43,8 @@ func sides() []side {
 			return &shared{SharedIndexInformer: cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{},
 				0, factoryIndexers())}, nil
 		}}, side{typed + " " + l.String(), l.String(), func(lw *feed.ListWatch) (target, error) {
-			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, informer.Layout(l),
-				informer.IndexFunc(byNamespace, store.ByNamespace[*corev1.Pod]()))
+			inf, err := informer.New(&feed.Source{ListWatch: lw, Item: podItem}, &informer.Options[*corev1.Pod]{Layout: l,
+				Indexes: informer.Indexes[*corev1.Pod]{byNamespace: store.ByNamespace[*corev1.Pod]()}})
 			return &own{Informer: inf}, err
 		}})
 	}
@@ -103,7 +103,7 @@ func (o *own) handle(update func(*corev1.Pod)) error {
 		if e.Type == object.Updated {
 			update(e.New.Object())
 		}
-	}, informer.MaxBacklog(-1)) // client-go keeps every event
+	}, &informer.HandlerOptions{MaxBacklog: -1}) // client-go keeps every event
 	if err == nil {
 		o.handlers = append(o.handlers, h.Synced())
 	}
@@ -115,7 +115,7 @@ func (o *own) join(add func(*corev1.Pod)) error {
 		if e.Type == object.Added {
 			add(e.New.Object())
 		}
-	}, informer.MaxBacklog(-1))
+	}, &informer.HandlerOptions{MaxBacklog: -1})
 	return err
 }
 

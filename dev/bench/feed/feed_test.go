@@ -66,8 +66,8 @@ func TestOurSourceReadsTheFilesInBothForms(t *testing.T) {
 		}
 	}
 	cfg := FromFiles(dir, 20).Config()
-	for _, opts := range [][]kube.Option{nil, {kube.ForceJSON()}} {
-		src, err := kube.Typed[*corev1.Pod](cfg, opts...)
+	for _, opts := range []*kube.Options{nil, {ForceJSON: true}} {
+		src, err := kube.Typed[*corev1.Pod](cfg, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestChangesComeAfterTheState(t *testing.T) {
 	after <- wire
 	server := Generated(3, 2)
 	server.After = after
-	src, err := kube.Typed[*corev1.Pod](server.Config())
+	src, err := kube.Typed[*corev1.Pod](server.Config(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
