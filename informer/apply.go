@@ -98,7 +98,7 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 
 // fetch lets the store look for what is about to change, of all deltas at the same time.
 func (i *Informer[T]) fetch(deltas []object.Delta[T]) {
-	if len(deltas) < 2 || i.writer.Len() == 0 {
+	if len(deltas) < 2 || i.reader.Len() == 0 {
 		return
 	}
 	var keys [store.Together]object.Key
@@ -361,7 +361,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 			i.changed(old, now, d.Item.Version, first)
 		}
 	}
-	if first && i.writer.Len() == 0 {
+	if first && i.reader.Len() == 0 {
 		tell = nil // the whole state is news, and is read from the snapshot
 	}
 	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)

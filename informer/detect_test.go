@@ -111,7 +111,9 @@ func TestAReaderThatWritesIsNamedByItsPlace(t *testing.T) {
 		r, found := guarded(t, layout, "who takes nothing", informer.Funcs[*corev1.Pod]{})
 		p, _ := r.Snapshot().Get("web/a")
 		scribble(p)
-		r.Reader().Verify()
+		for e := range r.Snapshot().Entries() {
+			e.Verify()
+		}
 		got := found()
 		named := func(w store.Written) bool {
 			return w.Key == "web/a" && len(w.By) == 1 && strings.Contains(w.By[0], "TestAReaderThatWritesIsNamedByItsPlace")

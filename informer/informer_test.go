@@ -467,7 +467,8 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 		snap := first.Snapshot()
 		dump := informer.State[*thing]{Version: snap.Version()}
 		for e := range snap.Entries() {
-			dump.Items = append(dump.Items, e.Item())
+			dump.Items = append(dump.Items, object.Item[*thing]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size,
+				Value: e.Object()})
 		}
 		if err := first.stop(); err != nil {
 			t.Fatal(err)

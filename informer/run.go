@@ -158,8 +158,11 @@ func (i *Informer[T]) reset() {
 
 // verify looks for objects that were written to, where DetectWrites asks for it.
 func (i *Informer[T]) verify() {
-	if i.opts.DetectWrites != nil {
-		i.reader.Verify()
+	if i.opts.DetectWrites == nil {
+		return
+	}
+	for e := range i.reader.Snapshot().Entries() {
+		e.Verify()
 	}
 }
 

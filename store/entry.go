@@ -36,8 +36,8 @@ type extra[T any] struct {
 // packed reports whether the object is.
 func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.home.codec != nil }
 
-// NewEntry makes an entry that is in no store.
-func NewEntry[T any](it object.Item[T]) *Entry[T] {
+// newEntry makes an entry that is in no store.
+func newEntry[T any](it object.Item[T]) *Entry[T] {
 	e := new(Entry[T])
 	e.fill(&it)
 	return e
@@ -65,8 +65,8 @@ func (e *Entry[T]) AppendEncoded(dst []byte) (encoded []byte, ok bool) {
 	return e.extra.home.encoded(e, dst)
 }
 
-// Item gives the entry as what it was made from, to be put into another store.
-func (e *Entry[T]) Item() object.Item[T] {
+// item returns the item of an entry.
+func (e *Entry[T]) item() object.Item[T] {
 	return object.Item[T]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object()}
 }
 

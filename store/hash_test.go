@@ -54,7 +54,7 @@ func TestTableShrinksAndForgetsDeletions(t *testing.T) {
 		w.check(t)
 	}
 	if n := len(w.sh.table.Load().cells); n > 1024 {
-		t.Errorf("%d cells for %d objects", n, w.Len())
+		t.Errorf("%d cells for %d objects", n, w.objects.n)
 	}
 	// Keys that come and go at a constant number do not make it grow.
 	for i := range 20000 {
@@ -67,7 +67,7 @@ func TestTableShrinksAndForgetsDeletions(t *testing.T) {
 	}
 	w.check(t)
 	if n := len(w.sh.table.Load().cells); n > 1024 {
-		t.Errorf("after much coming and going, %d cells for %d objects", n, w.Len())
+		t.Errorf("after much coming and going, %d cells for %d objects", n, w.objects.n)
 	}
 }
 

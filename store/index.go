@@ -16,8 +16,8 @@ import (
 // goes to Options.OnError.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
-// ErrUnknownIndex is what asking for an index that was never added wraps.
-var ErrUnknownIndex = errors.New("no such index")
+// errUnknownIndex is wrapped by the error for an index that does not exist.
+var errUnknownIndex = errors.New("no such index")
 
 // indexSet is the indexes that there are. It never changes: adding makes a new one.
 type indexSet[T any] struct {
@@ -78,9 +78,9 @@ func (s *indexSet[T]) sorted() []string { return slices.Sorted(slices.Values(s.n
 
 func (s *indexSet[T]) unknown(name string) error {
 	if len(s.names) == 0 {
-		return fmt.Errorf("read index %q: %w; there are none, add it with AddIndexes", name, ErrUnknownIndex)
+		return fmt.Errorf("read index %q: %w; there are none, add it with AddIndexes", name, errUnknownIndex)
 	}
-	return fmt.Errorf("read index %q: %w; known are %s", name, ErrUnknownIndex, strings.Join(s.sorted(), ", "))
+	return fmt.Errorf("read index %q: %w; known are %s", name, errUnknownIndex, strings.Join(s.sorted(), ", "))
 }
 
 // callIndex runs an index function and turns a panic into an error.

@@ -67,7 +67,7 @@ func TestAnUnknownIndexIsAnErrorThatListsTheKnown(t *testing.T) {
 	})
 	s := w.Reader().Snapshot()
 	_, err := s.Index("colour")
-	if !errors.Is(err, ErrUnknownIndex) || err.Error() != `read index "colour": no such index; known are color, name` {
+	if !errors.Is(err, errUnknownIndex) || err.Error() != `read index "colour": no such index; known are color, name` {
 		t.Errorf("Index = %v", err)
 	}
 	for range s.ByIndex("colour", "red") {
@@ -95,13 +95,13 @@ func TestIndexesAreAddedAllOrNone(t *testing.T) {
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"a": byName, "b": nil}); err == nil {
 		t.Error("a nil function is added")
 	}
-	if got := w.Reader().Indexes(); !slices.Equal(got, []string{"color"}) {
+	if got := w.sh.set.Load().sorted(); !slices.Equal(got, []string{"color"}) {
 		t.Errorf("indexes are %v", got)
 	}
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"name": byName, "a": byTag}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.Reader().Indexes(); !slices.Equal(got, []string{"a", "color", "name"}) {
+	if got := w.sh.set.Load().sorted(); !slices.Equal(got, []string{"a", "color", "name"}) {
 		t.Errorf("indexes are %v", got)
 	}
 	after := w.Reader().Snapshot()
@@ -124,7 +124,7 @@ func TestIndexesAreAddedInsideABatchAndAReplace(t *testing.T) {
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"color": byColor}); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Snapshot(); s != before || len(r.Indexes()) != 0 {
+	if s := r.Snapshot(); s != before || len(r.sh.set.Load().sorted()) != 0 {
 		t.Error("the index shows before the batch is committed")
 	}
 	put(w, 3, "c", "red")

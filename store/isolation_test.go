@@ -134,7 +134,7 @@ func TestP8_ASnapshotIsOneMomentOfObjectsIndexesAndVersion(t *testing.T) {
 			continue
 		}
 		w.Begin()
-		have := w.Len()
+		have := w.objects.n
 		for k := range max(keys, have) {
 			if key := fmt.Sprintf("k%d", k); k < keys {
 				put(w, i, key, color)

@@ -255,7 +255,7 @@ func (m *model) checkNow() {
 		m.held = slices.Delete(m.held, 0, 1+m.rnd.IntN(4))
 	}
 	r := m.w.Reader()
-	if r.Len() != len(m.want.objects) || r.Version() != m.want.version || m.w.Len() != r.Len() {
+	if r.Len() != len(m.want.objects) || r.Version() != m.want.version || m.w.objects.n != r.Len() {
 		m.t.Fatalf("reader says len %d version %q", r.Len(), r.Version())
 	}
 	for key, e := range m.want.objects {

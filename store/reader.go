@@ -86,14 +86,6 @@ func (r *Reader[T]) Entry(key object.Key) (*Entry[T], bool) {
 	return rec.entry(), rec != nil
 }
 
-// Verify looks at whether every object is as it was stored, where Options.OnWritten asks
-// for that.
-func (r *Reader[T]) Verify() {
-	for e := range r.Snapshot().Entries() {
-		e.Verify()
-	}
-}
-
 // Len is the number of objects after the last batch.
 func (r *Reader[T]) Len() int { return int(r.sh.length.Load()) }
 
@@ -104,9 +96,6 @@ func (r *Reader[T]) Version() object.Version { return *r.sh.version.Load() }
 func (r *Reader[T]) Layout() LayoutStats {
 	return LayoutStats{Layout: r.sh.cfg.layout, KeptLive: r.sh.cfg.keptLive.Load(), Bytes: r.sh.cfg.bytes.Load()}
 }
-
-// Indexes returns the names of the indexes, sorted.
-func (r *Reader[T]) Indexes() []string { return r.sh.set.Load().sorted() }
 
 // Snapshot returns the newest committed state: of the last batch whose Commit
 // returned, or of a later one. Usually this costs a few atomic operations. While a

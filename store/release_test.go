@@ -77,10 +77,10 @@ func TestResetReleasesEveryObject(t *testing.T) {
 		t.Errorf("after Reset these are still alive: %v", got)
 	}
 	s := x.w.Reader().Snapshot()
-	if s.Len() != 0 || s.Version() != "" || x.w.Len() != 0 || x.w.Reader().Len() != 0 || s.Seq() != 4 {
+	if s.Len() != 0 || s.Version() != "" || x.w.objects.n != 0 || x.w.Reader().Len() != 0 || s.Seq() != 4 {
 		t.Errorf("after Reset there are %d objects, version %q, number %d", s.Len(), s.Version(), s.Seq())
 	}
-	if len(x.w.Reader().Indexes()) != 1 {
+	if len(x.w.sh.set.Load().sorted()) != 1 {
 		t.Error("Reset dropped the indexes")
 	}
 	x.w.check(t)
@@ -99,8 +99,8 @@ func TestResetAbortsAnOpenReplace(t *testing.T) {
 	x.w.Stage(object.Item[*thing]{Key: "b", Value: &thing{}})
 	x.w.Reset()
 	x.put("c")
-	if x.w.Len() != 1 {
-		t.Errorf("%d objects", x.w.Len())
+	if x.w.objects.n != 1 {
+		t.Errorf("%d objects", x.w.objects.n)
 	}
 	runtime.KeepAlive(x)
 }

@@ -122,7 +122,7 @@ func (w *Writer[T]) secure(key object.Key) {
 	if rec == nil || rec.mark != w.replace.mark || w.staged(key) {
 		return
 	}
-	it := rec.Item()
+	it := rec.item()
 	it.Key = key
 	w.stage(it)
 }

@@ -94,8 +94,8 @@ func TestAnAbortedListLeavesNoTrace(t *testing.T) {
 		}
 		gone = append(gone, old.Key)
 	})
-	if !slices.Equal(gone, []object.Key{"a"}) || w.Len() != 1 {
-		t.Errorf("deleted %v, %d left", gone, w.Len())
+	if !slices.Equal(gone, []object.Key{"a"}) || w.objects.n != 1 {
+		t.Errorf("deleted %v, %d left", gone, w.objects.n)
 	}
 	w.check(t)
 }
@@ -120,8 +120,8 @@ func TestWhatIsTakenBackFromAListIsDeletedWithIt(t *testing.T) {
 		told = append(told, string(old.Key))
 	})
 	slices.Sort(told)
-	if _, ok := w.Get("c"); !ok || w.Len() != 1 || !slices.Equal(told, []string{"a", "b"}) {
-		t.Errorf("deleted %v, %d left", told, w.Len())
+	if _, ok := w.Get("c"); !ok || w.objects.n != 1 || !slices.Equal(told, []string{"a", "b"}) {
+		t.Errorf("deleted %v, %d left", told, w.objects.n)
 	}
 	w.check(t)
 }
@@ -217,8 +217,8 @@ func TestAListThatSaysAKeyOftenMakesNoLargeTable(t *testing.T) {
 	}
 	w.CommitReplace("1", nil)
 	w.check(t)
-	if n := len(w.sh.table.Load().cells); w.Len() != 1 || n > 2*minCells {
-		t.Errorf("%d cells for %d objects", n, w.Len())
+	if n := len(w.sh.table.Load().cells); w.objects.n != 1 || n > 2*minCells {
+		t.Errorf("%d cells for %d objects", n, w.objects.n)
 	}
 }
 

@@ -108,25 +108,6 @@ func (s *Snapshot[T]) Objects() iter.Seq[T] {
 	}
 }
 
-// AppendObjects appends every object to dst.
-func (s *Snapshot[T]) AppendObjects(dst []T) []T {
-	at := len(dst)
-	dst = slices.Grow(dst, s.objects.n)[:at+s.objects.n]
-	plain := s.cfg.plain()
-	for base := 0; base < s.objects.n; base += width {
-		seats := s.objects.chunk(base)
-		part := dst[at+base:][:len(seats)]
-		for i := range seats {
-			if plain {
-				part[i] = seats[i].obj
-			} else {
-				part[i] = seats[i].rec.Object()
-			}
-		}
-	}
-	return dst
-}
-
 // Entries is All with all that is known of the objects. The entries are read-only.
 func (s *Snapshot[T]) Entries() iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
@@ -211,7 +192,7 @@ func (s *Snapshot[T]) bucketOf(index, value string) *bucket {
 }
 
 // Index returns an index of the snapshot. The error for one that does not exist
-// wraps ErrUnknownIndex and lists those that do.
+// lists those that do.
 func (s *Snapshot[T]) Index(name string) (Index[T], error) {
 	i := slices.Index(s.set.names, name)
 	if i < 0 {

@@ -135,9 +135,6 @@ func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
 	return t.cells[at].rec.Load().entry(), true
 }
 
-// Len is the number of objects, as the open batch left it.
-func (w *Writer[T]) Len() int { return w.objects.n }
-
 // Begin opens a batch. No snapshot shows any of it before Commit. Readers that ask
 // for a snapshot meanwhile may have to wait for Commit, so a batch should not wait
 // for anything.
@@ -195,7 +192,7 @@ func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 // Last makes an entry of an object's last state, which is never stored but is handed out like what is: where
 // Options.OnWritten asks for it, it is under guard.
 func (w *Writer[T]) Last(it object.Item[T]) *Entry[T] {
-	e := NewEntry(it)
+	e := newEntry(it)
 	if w.keeper.cfg.onWritten != nil {
 		w.keeper.watch(e, &it)
 	}

@@ -13,7 +13,7 @@ func (s *indexedStore) get(key string) (any, bool) { return s.read.Get(object.Ke
 // List returns all objects, in no particular order.
 func (s *indexedStore) List() []any {
 	snap := s.read.Snapshot()
-	return snap.AppendObjects(make([]any, 0, snap.Len()))
+	return slices.AppendSeq(make([]any, 0, snap.Len()), snap.Objects())
 }
 
 // ListKeys returns all keys, in no particular order.

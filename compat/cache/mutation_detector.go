@@ -45,7 +45,9 @@ func (s *sharedIndexInformer) verify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.engine.Reader().Verify()
+			for e := range s.engine.Snapshot().Entries() {
+				e.Verify()
+			}
 		}
 	}
 }

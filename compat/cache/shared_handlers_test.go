@@ -15,7 +15,11 @@ func TestHandlerIsNeverCalledWithNil(t *testing.T) {
 		UpdateFunc: func(old, obj any) { got = append(got, old, obj) },
 		DeleteFunc: func(last any) { got = append(got, last) },
 	}}
-	entry := store.NewEntry(object.Item[any]{Key: "a", Version: "1", Value: "now"})
+	w, err := store.New(store.Options[any]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := w.Last(object.Item[any]{Key: "a", Version: "1", Value: "now"})
 	for _, e := range []object.Event[*store.Entry[any]]{
 		{Type: object.Updated, Key: "a", New: entry},
 		{Type: object.Deleted, Key: "a"},
