@@ -2,11 +2,10 @@ package informer
 
 import "github.com/mirador-k8s/mirador/store"
 
-// Amend lets f change the store beside what the source says: a test puts objects
-// there without a server, client-go's API lets anybody do it. f opens and ends its
-// own batch and must not use the informer otherwise. Handlers are not told. Amend waits for a batch that is being
-// stored, and not for the end of a list that is on its way: f may change objects beside it (see store.Writer.Begin),
-// and the list has the last word.
+// Amend lets f change the store independently of the source: tests add objects without a server, and client-go's API
+// has methods for it. f opens and commits its own batch and must not call the informer. No events are delivered. Amend
+// waits for a batch that is being written, but not for the end of an open list: f may change objects meanwhile (see
+// store.Writer.Begin), and the list then replaces them.
 func (i *Informer[T]) Amend(f func(w *store.Writer[T])) {
 	i.beginWrite()
 	defer i.endWrite()

@@ -14,29 +14,30 @@ type batch[T any] struct {
 	open      bool // store.Begin was called
 	replacing bool // store.BeginReplace was called
 	events    []object.Event[*store.Entry[T]]
-	ahead     int            // how many deltas there are from here on
-	seq       uint64         // of the last commit
-	version   object.Version // how far history is complete, the open batch included
-	torn      object.Version // up to where coalescing left history without order
-	epoch     uint64         // of what is told
-	distrust  bool           // of an open list: a known version may be another state
-	// kept has, of an open list, the objects that could not be read and stay as they are stored.
+	remaining int            // number of deltas from the current one on
+	seq       uint64         // sequence number of the last commit
+	version   object.Version // up to which history is complete, including the open batch
+	epoch     uint64         // of the events
+	// unorderedUpTo is the version up to which coalescing has left history without order; "" if it is in order.
+	unorderedUpTo object.Version
+	// versionsReused says that in the open list a known version may stand for another state.
+	versionsReused bool
+	// kept has the objects of the open list that could not be decoded or transformed. They keep their stored state.
 	kept map[object.Key]struct{}
-	// past is what stays although its history was given up: its versions say nothing
-	// about those of the new one.
-	past map[object.Key]*olderState
-	// transformed says of the changes under way that they are decoded and transformed; see transformAll.
+	// olderStates has the stored states of earlier epochs. Their versions do not compare with those of this epoch.
+	olderStates map[object.Key]*olderState
+	// transformed says that the current deltas are already decoded and transformed; see transformAll.
 	transformed bool
 }
 
-// apply puts deltas into the store and tells the handlers. One commit and one
-// publication cover all changes between two marks of a list.
+// apply writes deltas to the store and publishes the events. All changes between two lists are one commit and one
+// publication.
 func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 	for len(deltas) > 0 {
 		part := deltas
 		changes := false
 		if i.opts.Transform != nil {
-			part, changes = i.stretch(deltas)
+			part, changes = i.nextPart(deltas)
 		}
 		if changes {
 			i.transformAll(part)
@@ -53,7 +54,7 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	for n := range deltas {
 		d := &deltas[n]
-		i.batch.ahead = len(deltas) - n
+		i.batch.remaining = len(deltas) - n
 		if n%store.Together == 0 {
 			i.fetch(deltas[n:min(n+store.Together, len(deltas))])
 		}
@@ -63,7 +64,7 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 			i.commit()
 			i.abandon()
 			i.writer.BeginReplace()
-			i.batch.replacing, i.batch.distrust = true, d.NewEpoch
+			i.batch.replacing, i.batch.versionsReused = true, d.NewEpoch
 		case object.ReplaceAbort:
 			i.abandon()
 		case object.ReplaceEnd:
@@ -96,7 +97,7 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	i.commit()
 }
 
-// fetch lets the store look for what is about to change, of all deltas at the same time.
+// fetch looks up the stored objects of several deltas together, so that their cache misses overlap.
 func (i *Informer[T]) fetch(deltas []object.Delta[T]) {
 	if len(deltas) < 2 || i.reader.Len() == 0 {
 		return
@@ -115,7 +116,7 @@ func (i *Informer[T]) openBatch() {
 	}
 }
 
-// abandon gives up a list that was begun.
+// abandon discards the open list.
 func (i *Informer[T]) abandon() {
 	if i.batch.replacing {
 		i.writer.AbortReplace()
@@ -124,17 +125,17 @@ func (i *Informer[T]) abandon() {
 	}
 }
 
-// commit makes the open batch visible, then tells the handlers (P4).
+// commit makes the open batch visible and then publishes its events (P4).
 func (i *Informer[T]) commit() {
 	if !i.batch.open {
 		return
 	}
 	i.batch.open = false
 	i.writer.SetVersion(i.batch.version)
-	if i.batch.torn != "" {
+	if i.batch.unorderedUpTo != "" {
 		i.writer.EndHistory()
-		if !i.batch.version.Before(i.batch.torn) {
-			i.batch.torn = ""
+		if !i.batch.version.Before(i.batch.unorderedUpTo) {
+			i.batch.unorderedUpTo = ""
 		}
 	}
 	i.batch.seq = i.writer.Commit()
@@ -142,40 +143,38 @@ func (i *Informer[T]) commit() {
 	i.waiting.advance(i.reader.Version())
 }
 
-// publish tells the handlers. A batch without events is told too: handlers wait
-// for its number.
+// publish publishes the events of the batch. A batch without events is published too, because handlers wait for its
+// sequence number.
 func (i *Informer[T]) publish() {
 	i.events.Add(uint64(len(i.batch.events)))
 	i.fan.Publish(i.batch.seq, i.batch.events)
 	i.batch.events = nil // the handlers own it now
 }
 
-// publishState tells the handlers of everything that the store has, which they knew
-// nothing of.
+// publishState publishes the whole store as added objects.
 func (i *Informer[T]) publishState() {
 	state := i.replay(object.Added)
 	i.events.Add(uint64(i.reader.Len()))
 	i.fan.PublishState(i.batch.seq, state.Events)
 }
 
-// tell adds an event to the batch.
-func (i *Informer[T]) tell(e *object.Event[*store.Entry[T]]) {
+// addEvent adds an event to the batch.
+func (i *Informer[T]) addEvent(e *object.Event[*store.Entry[T]]) {
 	b := &i.batch
 	if b.events == nil && !b.replacing {
-		// One event for each delta, and seldom more. Grown bit by bit, the events of a
-		// batch cost a fifth of its time.
-		b.events = make([]object.Event[*store.Entry[T]], 0, b.ahead)
+		// There is one event for each delta, and seldom more.
+		b.events = make([]object.Event[*store.Entry[T]], 0, b.remaining)
 	}
 	b.events = append(b.events, *e)
 }
 
-// known decides whether a change says nothing new: the store has this version of
-// the object, or a later one (P2: never back within an epoch).
+// known reports whether the store already has this version of the object or a later one (P2: an object never goes back
+// within an epoch).
 func (i *Informer[T]) known(d *object.Delta[T], have *store.Entry[T]) bool {
-	return have != nil && !i.batch.isPast(d.Item.Key) && isOld(d, have.Version, have.UID)
+	return have != nil && !i.batch.isOlderState(d.Item.Key) && isOld(d, have.Version, have.UID)
 }
 
-// isOld reports whether a change says nothing new of an object that is at a version.
+// isOld reports whether a delta is not newer than the given state of its object.
 func isOld[T any](d *object.Delta[T], version object.Version, uid string) bool {
 	order, ok := d.Item.Version.Compare(version)
 	if ok && order == 0 {
@@ -184,78 +183,77 @@ func isOld[T any](d *object.Delta[T], version object.Version, uid string) bool {
 	return ok && order < 0
 }
 
-func (b *batch[T]) isPast(key object.Key) bool {
-	if len(b.past) == 0 {
+func (b *batch[T]) isOlderState(key object.Key) bool {
+	if len(b.olderStates) == 0 {
 		return false
 	}
-	_, ok := b.past[key]
+	_, ok := b.olderStates[key]
 	return ok
 }
 
-// anew notes that an object has a state of the history that counts, from the open batch on.
-func (b *batch[T]) anew(key object.Key) {
-	if len(b.past) == 0 {
+// replaceOlderState records that the open batch gives an object a state of the current epoch.
+func (b *batch[T]) replaceOlderState(key object.Key) {
+	if len(b.olderStates) == 0 {
 		return
 	}
-	if s := b.past[key]; s != nil {
+	if s := b.olderStates[key]; s != nil {
 		s.until.Store(b.seq + 1)
-		delete(b.past, key)
+		delete(b.olderStates, key)
 	}
 }
 
-// outlive notes, before a list is committed, which objects stay from a history that was
-// given up: those that the list has in a form that could not be read.
-func (b *batch[T]) outlive(newEpoch bool) {
-	past := b.past
-	b.past = nil
+// keepOlderStates determines, before a list is committed, which objects keep a state of an earlier epoch: those that
+// could not be decoded or transformed in the list.
+func (b *batch[T]) keepOlderStates(newEpoch bool) {
+	before := b.olderStates
+	b.olderStates = nil
 	for k := range b.kept {
-		s := past[k]
+		s := before[k]
 		if s == nil && newEpoch {
 			s = &olderState{epoch: b.epoch - 1}
 		}
 		if s != nil {
-			if b.past == nil {
-				b.past = map[object.Key]*olderState{}
+			if b.olderStates == nil {
+				b.olderStates = map[object.Key]*olderState{}
 			}
-			b.past[k] = s
+			b.olderStates[k] = s
 		}
 	}
 	b.kept = nil
 }
 
-// reach notes how far history is complete with a delta. Where the queue let a
-// later state take an earlier one's place, that is less than the delta's own
-// version, and the store's log cannot be in order until both meet again.
+// reach records the version up to which history is complete with a delta. After the queue has coalesced, that is older
+// than the delta's own version, and the store's log is not in order until the versions have caught up.
 func (b *batch[T]) reach(d *object.Delta[T]) {
 	if v := d.Through(); v != "" && !v.Before(b.version) {
 		b.version = v
 	}
-	if d.Reached != "" && !d.Item.Version.Before(b.torn) {
-		b.torn = d.Item.Version
+	if d.Reached != "" && !d.Item.Version.Before(b.unorderedUpTo) {
+		b.unorderedUpTo = d.Item.Version
 	}
 }
 
 func (i *Informer[T]) put(d *object.Delta[T]) {
-	if !i.opts.Verbatim && !i.batch.transformed { // who takes everything need not look, nor who has looked already
+	if !i.opts.Verbatim && !i.batch.transformed { // transformAll has checked already
 		if have, _ := i.writer.Get(d.Item.Key); i.known(d, have) {
 			i.stale.Add(1)
 			return
 		}
 	}
 	if (d.Item.Decode != nil || i.opts.Transform != nil) && !i.batch.transformed && !i.decode(&d.Item) {
-		i.pass(d)
+		i.skip(d)
 		return
 	}
 	i.openBatch()
 	i.batch.reach(d)
-	i.batch.anew(d.Item.Key)
+	i.batch.replaceOlderState(d.Item.Key)
 	now, old := i.writer.Put(d.Item)
 	i.changed(old, now, d.Item.Version, false)
 }
 
-// pass notes the version of a change that cannot be stored: the object stays as it was, and
-// whoever waits for the version need not wait for the next change.
-func (i *Informer[T]) pass(d *object.Delta[T]) {
+// skip records the version of a change that cannot be stored. The object keeps its state, and a WaitVersion for this
+// version need not wait for the next change.
+func (i *Informer[T]) skip(d *object.Delta[T]) {
 	i.openBatch()
 	i.batch.reach(d)
 }
@@ -273,39 +271,39 @@ func (i *Informer[T]) remove(d *object.Delta[T]) {
 	}
 	last, uid, missed := have, d.Item.UID, false
 	if exists && !i.opts.Verbatim && !object.SameObject(have.UID, d.Item.UID) {
-		// Another of its name came and went unseen, coalesced away: what the handlers
-		// know is gone, and of its end nothing was seen.
+		// The deleted object has another UID: it replaced the known object, and both changes were coalesced. The known
+		// object was deleted too, and its deletion was missed.
 		missed = true
 	} else if i.readable(&d.Item) {
 		last = i.writer.Last(d.Item)
 	}
 	if last == nil {
-		return // it was never stored, and its last state cannot be read: there is nothing to tell
+		return // it was never stored, and its last state cannot be decoded: there is nothing to deliver
 	}
 	if exists && have.UID != "" {
 		uid = have.UID
 	}
-	i.batch.anew(d.Item.Key)
+	i.batch.replaceOlderState(d.Item.Key)
 	i.writer.Delete(d.Item.Key, d.Item.Version)
-	i.tell(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: d.Item.Key, Version: d.Item.Version,
+	i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: d.Item.Key, Version: d.Item.Version,
 		Epoch: i.batch.epoch, Old: last, OldUID: uid, Missed: missed})
 }
 
-// changed tells what became of one object: added, updated, deleted unseen, or
-// replaced unseen by another of its name (P6).
+// changed adds the events for a change of one object: added, updated, deleted, or replaced by another object with the
+// same name (P6).
 //
-// The handlers of an event share one decoding of a packed object, while anybody has it.
+// The handlers of an event share one decoded copy of a packed object.
 func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initial bool) {
 	epoch := i.batch.epoch
 	switch {
 	case old == nil:
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Added, Key: now.Key, Version: at, Epoch: epoch,
+		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Added, Key: now.Key, Version: at, Epoch: epoch,
 			New: now.Once(), NewUID: now.UID, Initial: initial})
 	case now == nil:
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: old.Key, Version: at, Epoch: epoch,
+		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: old.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, Missed: true})
 	case i.opts.Verbatim || object.SameObject(old.UID, now.UID):
-		i.tell(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
+		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
 			Old: old.Once(), OldUID: old.UID, New: now.Once(), NewUID: now.UID, Unchanged: old.Version == now.Version})
 	default:
 		i.changed(old, nil, at, false)
@@ -313,23 +311,23 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 	}
 }
 
-// stage takes one item of a list.
+// stage adds one item to the open list.
 func (i *Informer[T]) stage(d *object.Delta[T]) {
 	it := &d.Item
 	if !i.batch.replacing {
 		return
 	}
-	if !i.batch.distrust && !i.batch.isPast(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
-		if i.opts.Verbatim { // an object listed again is an update, if only of what is there
+	if !i.batch.versionsReused && !i.batch.isOlderState(it.Key) && i.writer.Seen(it.Key, it.Version, it.UID) {
+		if i.opts.Verbatim { // an object that is listed again is an update, even if it is unchanged
 			i.writer.Repeat(it.Key)
 		}
 		return
 	}
 	if !i.opts.Verbatim && i.writer.Staged(it.Key, it.Version, it.UID) {
-		return // said twice, and transformed already (P13)
+		return // the list contains it twice, and it is transformed already (P13)
 	}
 	if !i.decodeListed(it) {
-		if i.writer.Keep(it.Key) { // what cannot be read now is not gone
+		if i.writer.Keep(it.Key) { // an object that cannot be decoded is not deleted
 			if i.batch.kept == nil {
 				i.batch.kept = map[object.Key]struct{}{}
 			}
@@ -341,14 +339,14 @@ func (i *Informer[T]) stage(d *object.Delta[T]) {
 	i.writer.Stage(*it)
 }
 
-// replaced makes a whole list visible at once.
+// replaced commits the open list as a whole.
 func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	if d.NewEpoch {
 		i.batch.epoch++
 	}
-	hadPast := len(i.batch.past) > 0 // the record may name objects that this list changes
-	i.batch.outlive(d.NewEpoch)
-	if d.NewEpoch || hadPast {
+	hadOlderStates := len(i.batch.olderStates) > 0 // the record may contain objects that this list changes
+	i.batch.keepOlderStates(d.NewEpoch)
+	if d.NewEpoch || hadOlderStates {
 		i.publishEpoch()
 	}
 	i.mu.Lock()
@@ -356,33 +354,32 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	i.mu.Unlock()
 	first := !isClosed(synced)
 	i.batch.replacing = false
-	tell := func(old, now *store.Entry[T]) {
-		if !i.batch.distrust || !sameState(old, now) {
+	deliver := func(old, now *store.Entry[T]) {
+		if !i.batch.versionsReused || !sameState(old, now) {
 			i.changed(old, now, d.Item.Version, first)
 		}
 	}
 	if first && i.reader.Len() == 0 {
-		tell = nil // the whole state is news, and is read from the snapshot
+		deliver = nil // all objects are new: publishState reads them from the snapshot
 	}
-	i.batch.seq = i.writer.CommitReplace(d.Item.Version, tell)
+	i.batch.seq = i.writer.CommitReplace(d.Item.Version, deliver)
 	i.epoch.Store(i.batch.epoch)
 	if first {
-		close(synced) // before any handler hears of it: whoever is told may read (P4)
+		close(synced) // before any handler runs: it may read the store (P4)
 	}
-	if tell == nil {
+	if deliver == nil {
 		i.publishState()
 	} else {
 		i.publish()
 	}
-	i.batch.version, i.batch.torn = d.Item.Version, ""
+	i.batch.version, i.batch.unorderedUpTo = d.Item.Version, ""
 	if first {
 		fan.MarkSynced(i.batch.seq)
 	}
 	i.waiting.advance(i.reader.Version())
 }
 
-// sameState reports whether a version that was given out again stands for what it stood
-// for before.
+// sameState reports whether a version that occurs again after history was set back stands for the same state.
 func sameState[T any](old, now *store.Entry[T]) bool {
 	return old != nil && now != nil && old.Version == now.Version && object.SameObject(old.UID, now.UID) &&
 		reflect.DeepEqual(old.Object(), now.Object())
@@ -397,7 +394,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// readable makes the last state of a deleted object readable, unless transformAll has done so, or failed to.
+// readable decodes and transforms the last state of a deleted object, unless transformAll has tried that already.
 func (i *Informer[T]) readable(it *object.Item[T]) bool {
 	if i.batch.transformed {
 		return it.Decode == nil
@@ -405,8 +402,7 @@ func (i *Informer[T]) readable(it *object.Item[T]) bool {
 	return i.decode(it)
 }
 
-// decode puts the object into the item's Value, decoded and transformed; what fails
-// is reported.
+// decode decodes and transforms the object and puts it into the item's Value. It reports failures.
 func (i *Informer[T]) decode(it *object.Item[T]) bool {
 	obj, err := it.Object()
 	if err != nil {
@@ -418,7 +414,7 @@ func (i *Informer[T]) decode(it *object.Item[T]) bool {
 			i.problem("transform", it.Key, err)
 			return false
 		}
-		it.Encoded, it.Owned = nil, false // it is another object now, and who knows whose
+		it.Encoded, it.Owned = nil, false // the transform may have returned any object
 	}
 	it.Value, it.Decode = obj, nil
 	return true

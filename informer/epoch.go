@@ -26,7 +26,7 @@ type olderState struct {
 	until atomic.Uint64 // the sequence number of the commit that changes the object; 0 before that
 }
 
-// epochOf gives the epoch in which an object was read that a snapshot has.
+// epochOf returns the epoch in which an object of a snapshot was read.
 func (r *epochRecord) epochOf(key object.Key, seq uint64) uint64 {
 	if s := r.older[key]; s != nil {
 		if until := s.until.Load(); until == 0 || seq < until {
@@ -42,11 +42,11 @@ func (i *Informer[T]) publishEpoch() {
 	last := *i.epochs.Load()
 	last.previous = nil
 	i.epochs.Store(&epochRecord{
-		epoch: i.batch.epoch, from: i.batch.seq + 1, older: maps.Clone(i.batch.past), previous: &last,
+		epoch: i.batch.epoch, from: i.batch.seq + 1, older: maps.Clone(i.batch.olderStates), previous: &last,
 	})
 }
 
-// snapshotWithEpochs gives a snapshot, and the record that tells the epochs of its states.
+// snapshotWithEpochs returns a snapshot and the record with the epochs of its states.
 func (i *Informer[T]) snapshotWithEpochs() (*store.Snapshot[T], *epochRecord) {
 	for {
 		snap := i.reader.Snapshot()

@@ -10,44 +10,43 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Health is what can be said of an informer at one moment.
+// Health is the condition of an informer at one moment.
 type Health struct {
-	// Name is the informer's, Source says what it mirrors.
+	// Name is the informer's name, and Source describes what it mirrors.
 	Name   string
 	Source source.Description
-	// Reflector tells of the connection: state, version, age of the last word, the
-	// last failure.
+	// Reflector is the condition of the connection: state, version, time of the last message, last failure.
 	Reflector reflector.Health
-	// Synced says whether the initial state is in the store.
+	// Synced says whether the store has the initial state.
 	Synced bool
-	// Objects is how many are stored.
+	// Objects is the number of stored objects.
 	Objects int
-	// Layout says how the objects are kept, and how many could not be kept so.
+	// Layout says how the objects are stored, and how many could not be stored in the chosen layout.
 	Layout store.LayoutStats
-	// Events counts the changes told to handlers, Stale the changes that were old
-	// news and dropped, Epoch how often the source's history was set back.
+	// Events counts the published events, Stale the changes that were dropped because they were not new, and Epoch how
+	// often the source's history was set back.
 	Events, Stale, Epoch uint64
-	// QueueDeltas and QueueBytes wait between reflector and store; QueueCoalesced
-	// counts the changes that a later one of the same object replaced there.
+	// QueueDeltas and QueueBytes are the number and size of the changes that wait between reflector and store.
+	// QueueCoalesced counts the changes that were replaced there by a later one of the same object.
 	QueueDeltas, QueueBytes int
 	QueueCoalesced          uint64
-	// Problems counts what went wrong, by what was attempted.
+	// Problems counts the problems, by Problem.Doing.
 	Problems map[string]uint64
-	// Handlers tells of each handler, in the order in which they subscribed.
+	// Handlers has the condition of each handler, in the order in which they subscribed.
 	Handlers []HandlerHealth
 }
 
-// HandlerHealth is what can be said of one handler.
+// HandlerHealth is the condition of one handler.
 type HandlerHealth struct {
 	Name   string
 	Synced bool
 	fanout.Stats
 }
 
-// Age is how long ago the source last said anything.
+// Age returns the time since the last message from the source.
 func (h Health) Age(now time.Time) time.Duration { return h.Reflector.Age(now) }
 
-// Health tells how the informer is doing. It may be called at any time.
+// Health returns the condition of the informer. It may be called at any time.
 func (i *Informer[T]) Health() Health {
 	i.mu.Lock()
 	refl, q, fan, synced := i.refl, i.queue, i.fan, i.synced

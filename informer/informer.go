@@ -15,18 +15,18 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// lifecycle is where an informer stands between New and the end.
+// lifecycle is the phase of an informer's life.
 type lifecycle uint8
 
 const (
 	created  lifecycle = iota
-	starting           // again: what the last Run left is being dropped
+	starting           // for another Run: the state of the last one is being dropped
 	running
 	stopping
 	stopped
 )
 
-// Informer mirrors one source into a store and tells handlers what changes.
+// Informer mirrors one source into a store and delivers its changes to handlers.
 type Informer[T any] struct {
 	src        source.Source[T]
 	opts       Options[T]
@@ -45,9 +45,9 @@ type Informer[T any] struct {
 
 	waiting waitlist
 
-	// write is held while a batch goes into the store; it is what AddIndex waits for. Of the caller's functions only
-	// those of indexes, of the codec and of DetectWrites are called meanwhile, and their options say that they must not
-	// call the informer. Transforms run without it (see decodeListed), reports of problems after it (see beginWrite).
+	// write is held while a batch is written to the store; AddIndexes waits for it. The only callbacks that run while it
+	// is held are index functions, the codec and DetectWrites, and they must not call the informer. Transforms run
+	// without it (see decodeListed), and problems are reported after it is released (see beginWrite).
 	write   sync.Mutex
 	writing atomic.Bool
 	writer  *store.Writer[T]
@@ -101,11 +101,11 @@ func New[T any](src source.Source[T], opts *Options[T]) (*Informer[T], error) {
 	return i, nil
 }
 
-// prepare makes what one Run uses up.
+// prepare makes the queue, the reflector and the fanout for one Run.
 func (i *Informer[T]) prepare() error {
 	waiting := queueLimits{maxBytes: i.opts.QueueBytes, keepAll: i.opts.Verbatim}
 	if i.opts.Layout == store.Packed {
-		// What waits is decoded and encoded, some thirty times what is kept of it.
+		// A waiting object is held decoded and encoded, which takes far more memory than its packed form.
 		waiting.listBytes, waiting.maxBatch = 1<<20, 100
 	}
 	q := newBatchQueue[T](waiting)
@@ -147,23 +147,23 @@ func (i *Informer[T]) prepare() error {
 // Name is the informer's name.
 func (i *Informer[T]) Name() string { return i.opts.Name }
 
-// Reader reads the store. It stays valid over a stop and a new Run. After a stop it shows
-// the last state until Release or the next Run.
+// Reader returns a reader of the store. It stays valid when the informer stops and runs again. After a stop it shows the
+// last state until Release or the next Run.
 func (i *Informer[T]) Reader() *store.Reader[T] { return i.reader }
 
-// Get gives one object.
+// Get returns one object.
 func (i *Informer[T]) Get(key object.Key) (T, bool) { return i.reader.Get(key) }
 
-// Snapshot gives one consistent moment: objects, indexes, version.
+// Snapshot returns a consistent view of objects, indexes and version.
 func (i *Informer[T]) Snapshot() *store.Snapshot[T] { return i.reader.Snapshot() }
 
-// AddIndex adds an index, at any time before the stop; what is stored already is
-// indexed before it returns. See IndexFunc for what values must not do.
+// AddIndex adds an index, before Run or while it runs. When it returns, all stored objects are indexed. See Indexes for
+// what an index function must not do.
 func (i *Informer[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	return i.AddIndexes(map[string]store.IndexFunc[T]{name: values})
 }
 
-// AddIndexes adds several indexes at once: all, or none if one of them cannot be.
+// AddIndexes adds several indexes at once: all of them, or none and an error.
 func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	i.mu.Lock()
 	gone := i.state == starting || i.state == stopping || i.state == stopped
@@ -179,9 +179,8 @@ func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
 	return nil
 }
 
-// HasSynced reports whether the initial state of this Run is in the store: what is not
-// there then does not exist. It is false before and after a Run, also while the store still
-// shows the last state.
+// HasSynced reports whether the store has the initial state of this Run: then an object that is not in the store does
+// not exist. It is false before and after a Run, even while the store still shows the last state.
 func (i *Informer[T]) HasSynced() bool {
 	select {
 	case <-i.syncedChan():
@@ -197,12 +196,10 @@ func (i *Informer[T]) syncedChan() chan struct{} {
 	return i.synced
 }
 
-// Synced is closed when the initial state is in the store. After a stop and a new
-// Run there is another one.
+// Synced returns a channel that is closed when the store has the initial state. Each Run has its own channel.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.syncedChan() }
 
-// WaitSynced waits until the initial state is in the store. Its error tells what
-// the informer is doing instead.
+// WaitSynced waits until the store has the initial state. Its error says what the informer is doing instead.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	i.mu.Lock()
 	synced, ended, refl := i.synced, i.ended, i.refl
@@ -226,18 +223,17 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	}
 }
 
-// WaitVersion waits until the store has everything up to version v: after a write
-// that the server answered with v, that is when reads see it.
+// WaitVersion waits until the store has all changes up to version v. After a write to which the server returned version
+// v, reads of the informer then see that write.
 func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	if !v.Ordered() {
-		return fmt.Errorf("waiting for version %q of %s: it is not a number, so nothing can be said to be at or after it", v,
-			i.opts.Name)
+		return fmt.Errorf("waiting for version %q of %s: versions that are not numbers have no order",
+			v, i.opts.Name)
 	}
 	i.mu.Lock()
 	ended := i.ended
 	i.mu.Unlock()
-	// Of a snapshot, and not the reader's: that one is known a moment before the
-	// snapshot that has it can be taken.
+	// The version of a snapshot, not of the reader: the reader has a version slightly before a snapshot shows it.
 	reached, forget := i.waiting.add(v, func() object.Version { return i.reader.Snapshot().Version() })
 	defer forget()
 	select {

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
-// Problem is something that went wrong in a pipeline.
+// Problem is something that went wrong in an informer.
 type Problem struct {
 	// Informer is the informer's name.
 	Informer string
@@ -22,7 +22,7 @@ type Problem struct {
 	// Key is the object concerned, where there is one.
 	Key object.Key
 	Err error
-	// Wait is how long the reflector holds still because of it; 0 where it does not.
+	// Wait is how long the reflector waits before it tries again; 0 if it does not wait.
 	Wait time.Duration
 }
 
@@ -30,7 +30,7 @@ func (i *Informer[T]) problem(doing string, key object.Key, err error) {
 	i.problemWait(doing, key, err, 0)
 }
 
-// problemWait counts a problem and reports it: at once, or at the end of the write that is under way.
+// problemWait counts a problem and reports it: at once, or at the end of the current write.
 func (i *Informer[T]) problemWait(doing string, key object.Key, err error, wait time.Duration) {
 	i.count(doing)
 	p := Problem{Informer: i.opts.Name, Doing: doing, Key: key, Err: err, Wait: wait}
@@ -44,9 +44,8 @@ func (i *Informer[T]) problemWait(doing string, key object.Key, err error, wait 
 	}
 }
 
-// beginWrite begins to write to the store. Until endWrite, problems are not reported but held back: whoever
-// hears of one may ask the informer, or a factory, for anything, and may hold a lock that another holds who
-// waits for this very write.
+// beginWrite begins a write to the store. Until endWrite, problems are collected instead of reported: OnProblem may call
+// the informer or a factory, or take a lock that is held by a goroutine that waits for this write.
 func (i *Informer[T]) beginWrite() {
 	i.write.Lock()
 	i.writing.Store(true)
@@ -59,7 +58,7 @@ func (i *Informer[T]) endWrite() {
 	i.reportHeld()
 }
 
-// reports are problems that wait for the end of a write. Without any it costs one atomic load a batch.
+// reports are problems that wait for the end of a write. While there are none, a batch costs one atomic load.
 type reports struct {
 	n   atomic.Int32
 	mu  sync.Mutex
@@ -91,13 +90,13 @@ func (i *Informer[T]) reportHeld() {
 	}
 }
 
-// report logs a problem and tells OnProblem. A panic there, or in the logger, is counted as "report" and ends nothing, unless
-// CrashOnPanic says so: it may be the goroutine that reads the source, or a handler's.
+// report logs a problem and calls OnProblem. A panic in OnProblem or in the logger is recovered and counted as "report",
+// unless CrashOnPanic returns true.
 func (i *Informer[T]) report(p Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			i.count("report")
-			i.complain(p, recovered)
+			i.logPanic(p, recovered)
 			if i.opts.CrashOnPanic != nil && i.opts.CrashOnPanic() {
 				panic(recovered)
 			}
@@ -114,8 +113,8 @@ func (i *Informer[T]) report(p Problem) {
 	}
 }
 
-// complain logs a panic of OnProblem, unless it is the logger that panics.
-func (i *Informer[T]) complain(p Problem, recovered any) {
+// logPanic logs a panic of OnProblem, unless the logger itself panics.
+func (i *Informer[T]) logPanic(p Problem, recovered any) {
 	defer func() { _ = recover() }()
 	i.opts.Logger.Log(i.logContext, slog.LevelError, "informer: OnProblem panicked",
 		"informer", p.Informer, "doing", p.Doing, "panic", fmt.Sprint(recovered), "stack", string(debug.Stack()))

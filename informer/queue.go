@@ -13,39 +13,36 @@ import (
 const (
 	defaultMaxBytes = 16 << 20
 	defaultMaxBatch = 1000
-	// deltaBytes is what a delta counts beside the size of its object: about what
-	// it takes in the queue with its key, version and UID.
+	// deltaBytes is added to the size of each delta's object: about the memory of the delta, its key, version and UID.
 	deltaBytes = 128
 )
 
 // queueLimits bound a batchQueue. The zero value means the defaults.
 type queueLimits struct {
-	// maxBytes is where the queue stops growing freely: the sum of Item.Size and
-	// a constant for each delta. 0 means 16 MiB.
+	// maxBytes is the size beyond which deltas are coalesced: the sum of Item.Size and a constant for each delta. 0 means
+	// 16 MiB.
 	maxBytes int
-	// listBytes is where a list begins to wait for the consumer; 0 means maxBytes. Less is
-	// for a consumer that keeps far less of an object than waits here of it.
+	// listBytes is the size beyond which a list waits for the consumer; 0 means maxBytes. A smaller value is for a consumer
+	// that stores objects in far less memory than they take here.
 	listBytes int
-	// maxBatch is how many deltas one Take gives at most. 0 means 1000.
+	// maxBatch is the largest number of deltas that take returns at once. 0 means 1000.
 	maxBatch int
-	// keepAll switches the bound off: nothing is coalesced and no list waits, the
-	// queue only counts.
+	// keepAll switches the bound off: nothing is coalesced, and no list waits.
 	keepAll bool
 }
 
-// batchQueue holds what the reader has read until the writer has stored it: deltas in the order of their arrival,
-// with one producer and one consumer.
+// batchQueue holds the deltas that the reader has read until the writer stores them, in the order of their arrival. It
+// has one producer and one consumer.
 //
-//   - Below the bound in bytes every delta comes out as it went in.
+//   - Below the bound in bytes, deltas leave the queue as they entered it.
 //   - Beyond the bound a list waits for the consumer. A watch does not: its deltas are coalesced to the latest one
 //     of each key. A delta never moves across the beginning, the end or the abort of a list, and the deltas of a key
 //     keep their order, so the consumer ends in the same state as if nothing had been coalesced.
-//   - A coalesced delta takes the place of the earlier one, ahead of what other keys did in between. Its Through
-//     says how far history is complete all the same, and a bookmark at the end vouches for the rest: a version is
-//     never claimed before everything up to it was taken.
+//   - A coalesced delta takes the place of the earlier one, before the changes of other keys in between. Its Through
+//     method still returns the version up to which history is complete, and a bookmark at the end has the newest
+//     version: a version is never reached before all changes up to it were taken.
 //   - A stalled consumer costs at most the bound, one delta beyond it, and one delta for each key that changed since.
-//   - Filling and emptying the queue allocates nothing once it has its size, and after a burst or a list the memory
-//     is given back.
+//   - In steady traffic the queue allocates nothing, and after a burst or a list it frees its memory.
 type batchQueue[T any] struct {
 	opts queueLimits
 
@@ -57,10 +54,10 @@ type batchQueue[T any] struct {
 
 	merged    uint64
 	latest    latest[T]
-	afterMark uint64 // the first position behind the last mark of a list
-	inList    bool   // that mark was a ReplaceBegin
+	afterMark uint64 // the first position after the last ReplaceBegin, ReplaceEnd or ReplaceAbort
+	inList    bool   // that was a ReplaceBegin
 
-	// A waiting side says so under the lock and is then sent one token.
+	// A side that waits sets its flag under the lock and then receives one token.
 	consumerWaits, producerWaits bool
 	filled, drained              chan struct{}
 }
@@ -82,14 +79,12 @@ func newBatchQueue[T any](opts queueLimits) *batchQueue[T] {
 	return &batchQueue[T]{opts: opts, filled: make(chan struct{}, 1)}
 }
 
-// Push queues deltas, in order. It copies them; the slice stays the caller's.
+// Push queues copies of deltas, in order.
 //
-// Only a list can make it wait: while the queue is full, ReplaceBegin and
-// Replaced wait until the consumer has made room. If ctx ends meanwhile, Push
-// returns its error, and the deltas before the one that waited are queued. The
-// end and the abort of a list never wait, so that a list can be given up even
-// then. Watch deltas and bookmarks never wait either. After Close the error is
-// errQueueClosed.
+// Only a list can make it wait: while the queue is full, ReplaceBegin and Replaced wait until the consumer has made room.
+// If ctx ends meanwhile, Push returns its error, and the deltas before the waiting one are queued. ReplaceEnd and
+// ReplaceAbort never wait, so that a list can be abandoned while the queue is full. Changes from a watch and bookmarks
+// never wait either. After close the error is errQueueClosed.
 func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,9 +95,9 @@ func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) erro
 		case q.closed:
 			return errQueueClosed
 		case d.Type == 0:
-			continue // the zero Delta means nothing
+			continue // the zero Delta has no effect
 		case d.Type > object.ReplaceAbort, d.Type == object.Resynced, d.Type == object.Undecodable:
-			return fmt.Errorf("push delta %d of %d: %s is not a type of delta", i, len(deltas), d.Type)
+			return fmt.Errorf("push delta %d of %d: %s cannot be the type of a delta", i, len(deltas), d.Type)
 		case d.Type == object.ReplaceBegin, d.Type == object.Replaced:
 			if err := q.awaitRoom(ctx); err != nil {
 				return err
@@ -163,9 +158,8 @@ func (q *batchQueue[T]) wait() bool {
 	}
 }
 
-// take moves up to maxBatch deltas out of the queue and appends them to buf, in
-// the order of their arrival. It never waits; where there is nothing, buf comes
-// back as it was.
+// take removes up to maxBatch deltas from the queue and appends them to buf, in the order of their arrival. It never
+// waits.
 func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,10 +178,9 @@ func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 		q.ring.dropFront()
 	}
 	if q.deltas == 0 && len(buf) > 0 && endsList(buf[len(buf)-1].Type) {
-		q.ring.release() // after a list most queues are quiet for long
+		q.ring.release() // after a list, most queues have few changes for a long time
 	}
-	// The index is let go late, so that a queue which stays near its bound does
-	// not build it again and again.
+	// The index is dropped only when the queue is half empty, so that a queue near its bound does not rebuild it often.
 	if q.bytes < q.opts.maxBytes/2 {
 		q.latest.stop()
 	}
@@ -198,22 +191,21 @@ func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 	return buf
 }
 
-// depth says how many deltas wait, and how many bytes they count for.
+// depth returns the number of waiting deltas and their size.
 func (q *batchQueue[T]) depth() (deltas, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.deltas, q.bytes
 }
 
-// coalesced counts the deltas that gave way to a later one.
+// coalesced returns the number of deltas that were replaced by a later one.
 func (q *batchQueue[T]) coalesced() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.merged
 }
 
-// close ends the queue for the producer at once, and for the consumer when it
-// has taken what is there. Closing twice is fine.
+// close makes Push fail, and wait return false once the queue is empty. It may be called more than once.
 func (q *batchQueue[T]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -241,7 +233,7 @@ func endsList(t object.ChangeType) bool { return t == object.ReplaceEnd || t == 
 func token(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // one is on its way; whoever gets it looks again
+	default: // a token is waiting already, and its receiver checks again
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 
 const (
 	chunkLen = 4
-	// maxSpare chunks are kept for reuse: enough for a full batch, so that steady
-	// traffic allocates nothing and a burst leaves little behind.
+	// maxSpare chunks are kept for reuse: enough for a full batch, so that steady traffic allocates nothing.
 	maxSpare = 256
 )
 
@@ -30,7 +29,7 @@ type chunks[T any] struct {
 	spares      int
 }
 
-// push appends a copy of d and says where it stands.
+// push appends a copy of d and returns a pointer to it.
 func (c *chunks[T]) push(d *object.Delta[T]) *object.Delta[T] {
 	i := c.tail % chunkLen
 	if i == 0 || c.last == nil {
@@ -57,7 +56,7 @@ func (c *chunks[T]) push(d *object.Delta[T]) *object.Delta[T] {
 // front is the oldest delta; there must be one.
 func (c *chunks[T]) front() *object.Delta[T] { return &c.first.deltas[c.head%chunkLen] }
 
-// dropFront removes the oldest delta and lets go of what it refers to.
+// dropFront removes the oldest delta and clears it for the garbage collector.
 func (c *chunks[T]) dropFront() {
 	*c.front() = object.Delta[T]{}
 	c.head++
@@ -76,8 +75,7 @@ func (c *chunks[T]) dropFront() {
 	}
 }
 
-// release lets go of all memory; there must be no delta. Positions go on, from where a
-// chunk starts.
+// release frees all memory; the list must be empty. Positions continue at the start of a chunk.
 func (c *chunks[T]) release() {
 	start := (c.tail + chunkLen - 1) / chunkLen * chunkLen
 	*c = chunks[T]{head: start, tail: start}

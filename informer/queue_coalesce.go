@@ -2,16 +2,14 @@ package informer
 
 import "github.com/mirador-k8s/mirador/object"
 
-// place is where a delta stands in the queue. Chunks do not move, so the
-// pointer stays good until the position was taken.
+// place is the position of a delta in the queue. Chunks do not move, so the pointer is valid until the delta is taken.
 type place[T any] struct {
 	pos uint64
 	at  *object.Delta[T]
 }
 
-// latest knows, while the queue is over its bound, where the newest delta of
-// each key stands, as far back as the last mark of a list. The rest of the time
-// it is off and costs nothing.
+// latest is an index of the newest delta of each key since the last beginning or end of a list. It exists only while the
+// queue is over its bound.
 type latest[T any] struct {
 	byKey    map[object.Key]place[T]
 	bookmark place[T]
@@ -26,7 +24,7 @@ func (l *latest[T]) note(d *object.Delta[T], at place[T]) {
 	case object.Added, object.Updated, object.Deleted:
 		l.byKey[d.Item.Key] = at
 	case object.Replaced:
-		delete(l.byKey, d.Item.Key) // what follows must not move before it
+		delete(l.byKey, d.Item.Key) // later deltas must not move before it
 	case object.Bookmark:
 		l.bookmark = at
 	default:
@@ -47,8 +45,7 @@ func (l *latest[T]) forget(d *object.Delta[T], pos uint64) {
 	}
 }
 
-// put queues one delta: at the end or, over the bound, in place of an earlier
-// one.
+// put queues one delta: at the end or, over the bound, in the place of an earlier one.
 func (q *batchQueue[T]) put(d *object.Delta[T]) {
 	if q.bytes >= q.opts.maxBytes && !q.opts.keepAll {
 		if !q.latest.on() {
@@ -73,22 +70,21 @@ func (q *batchQueue[T]) put(d *object.Delta[T]) {
 	}
 }
 
-// merge lets d take the place of what waits for its key, and reports whether
-// that was possible.
+// merge replaces the waiting delta of the same key by d, and reports whether there was one.
 func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 	switch d.Type {
 	case object.Added, object.Updated, object.Deleted:
 		at, ok := q.latest.byKey[d.Item.Key]
 		if ok && q.inList {
-			return false // a list is one piece, and no bookmark belongs into it
+			return false // there are no bookmarks inside a list
 		}
 		if ok {
-			// What other keys did between the two states comes later than this place: the
-			// history is complete here only as far as it was, and fully at the end.
+			// Changes of other keys between the two states come after this place. So history is complete here only up to the
+			// earlier state, and up to the later one at the end of the queue.
 			reached := at.at.Through()
 			q.overwrite(at, d)
 			at.at.Reached = reached
-			q.vouch(d.Through())
+			q.appendBookmark(d.Through())
 		}
 		return ok
 	case object.Bookmark:
@@ -100,9 +96,8 @@ func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 			q.overwrite(old, d)
 			return true
 		}
-		// A bookmark vouches for everything before it, so it moves to the end and
-		// leaves a hole. Something new was queued since the old one, so there are
-		// never more holes than that.
+		// A bookmark covers all deltas before it, so it moves to the end and leaves a hole. There is at least one delta
+		// after each hole, so the holes are bounded.
 		q.bytes -= cost(old.at)
 		q.deltas--
 		q.merged++
@@ -111,8 +106,8 @@ func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 	return false
 }
 
-// vouch puts a bookmark at the end of the queue.
-func (q *batchQueue[T]) vouch(v object.Version) {
+// appendBookmark puts a bookmark at the end of the queue.
+func (q *batchQueue[T]) appendBookmark(v object.Version) {
 	if v != "" {
 		q.put(&object.Delta[T]{Type: object.Bookmark, Item: object.Item[T]{Version: v}})
 	}
@@ -123,7 +118,7 @@ func (q *batchQueue[T]) overwrite(at place[T], d *object.Delta[T]) {
 	*at.at = *d
 }
 
-// startLatest looks through what was queued since the last mark of a list.
+// startLatest indexes the deltas since the last beginning or end of a list.
 func (q *batchQueue[T]) startLatest() {
 	q.latest.byKey = make(map[object.Key]place[T])
 	for at := range q.ring.from(max(q.ring.head, q.afterMark)) {

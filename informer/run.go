@@ -12,28 +12,27 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// ErrRunning is returned by a Run while another is under way.
-var ErrRunning = errors.New("informer: it is running already")
+// ErrRunning is returned by Run and Release while the informer runs.
+var ErrRunning = errors.New("the informer is running")
 
 // Run mirrors until ctx ends or Stop is called. It returns when everything it
 // started has ended; if callbacks are still running after the stop timeout, its
 // error names them.
 //
-// What the store has then stays readable, so that workers which drain a queue still
-// find their objects. Release drops it, and so does the next Run: that one starts
-// anew, with an empty store and without handlers, and until its first state is in
-// the store HasSynced is false.
+// The store stays readable afterwards, so that workers that drain a queue still find their objects. Release empties it,
+// and so does the next Run, which starts with an empty store and without handlers. HasSynced is false until the store
+// has the first state of that Run.
 //
-// Who does what, for an event and for a list alike:
+// Three kinds of goroutines work together, for an event and for a list alike:
 //
 //   - The reader, a goroutine of Run, reads the source and pushes what it read into the queue (reflector.Run). It
 //     waits for the source, and for room in the queue while a list is read.
 //   - The writer, the goroutine that called Run, takes batches from the queue, writes them to the store, commits,
-//     and publishes the events (consume, apply). It waits for the queue and for nothing else: not for handlers, nor
-//     for readers of the store. Transforms, index functions and reports of problems run on it.
+//     and publishes the events (consume, apply). It waits only for the queue, never for handlers or for
+//     readers of the store. Transforms, index functions and reports of problems run on it.
 //   - Runners, goroutines of the fanout, call the handlers, each at its own pace (fanout/runners.go). There are none
-//     while no event is to be delivered. A handler that blocks occupies one runner; the others go on with other
-//     runners.
+//     while there is no event to deliver. A handler that blocks occupies one runner; other runners serve the other
+//     handlers.
 //
 // So an informer at rest has two goroutines, and an event wakes two: the writer, and a runner.
 func (i *Informer[T]) Run(ctx context.Context) error {
@@ -48,29 +47,30 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	var reader sync.WaitGroup
 	reader.Go(func() { i.read(ctx, refl, q) })
 	i.consume(ctx, q)
-	<-ctx.Done() // if reading ended before that, the store stays readable until then
+	<-ctx.Done() // if reading has ended earlier, the informer still runs until its context ends
 	reader.Wait()
 	return i.finish(fan, q)
 }
 
 // read mirrors the source into the queue until ctx ends.
 func (i *Informer[T]) read(ctx context.Context, refl *reflector.Reflector[T], q *batchQueue[T]) {
-	defer q.close() // also if the source ends this goroutine
+	defer q.close() // even if the source calls runtime.Goexit
 	if err := refl.Run(ctx); err != nil && !errors.Is(err, errQueueClosed) && ctx.Err() == nil {
 		i.problem("reflect", "", err)
 	}
 }
 
-// finish is the end of a Run whose reflector has ended.
+// finish ends a Run after its reflector has ended.
 func (i *Informer[T]) finish(fan *fanout.Fanout[*store.Entry[T]], q *batchQueue[T]) error {
 	for rest := q.take(nil); len(rest) > 0; rest = q.take(rest[:0]) {
-		clear(rest) // nobody is told of it any more
+		clear(rest) // not delivered any more
 	}
 	return i.end(fan)
 }
 
 // begin takes the informer from created or stopped to running.
-func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.Entry[T]], *batchQueue[T], *reflector.Reflector[T], error) {
+func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.Entry[T]], *batchQueue[T],
+	*reflector.Reflector[T], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.state {
@@ -78,13 +78,14 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 		return nil, nil, nil, fmt.Errorf("running %s: %w", i.opts.Name, ErrRunning)
 	case stopped:
 		if i.opts.Verbatim { // as in client-go, there is one Run
-			return nil, nil, nil, fmt.Errorf("running %s again: %w and can run only once; make a new one", i.opts.Name, ErrStopped)
+			return nil, nil, nil, fmt.Errorf("running %s again: %w and can run only once; make a new one", i.opts.Name,
+				ErrStopped)
 		}
 		if err := i.prepare(); err != nil {
 			return nil, nil, nil, err
 		}
-		// The last Run's state is dropped before a handler can join: it would be given
-		// objects whose end is never announced.
+		// The state of the last Run is dropped before a handler can subscribe: otherwise the handler would receive objects
+		// whose deletion is never delivered.
 		i.state, i.cancel = starting, cancel
 		i.mu.Unlock()
 		i.beginWrite()
@@ -96,8 +97,7 @@ func (i *Informer[T]) begin(cancel context.CancelFunc) (*fanout.Fanout[*store.En
 	return i.fan, i.queue, i.refl, nil
 }
 
-// end stops the handlers and marks the informer stopped. What is stored stays readable, a
-// list that was read in part does not.
+// end stops the handlers and marks the informer stopped. The store stays readable; an incomplete list is discarded.
 func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	i.mu.Lock()
 	i.state = stopping
@@ -115,7 +115,7 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	i.state = stopped
 	close(i.ended)
 	if !i.opts.Verbatim {
-		// Whoever waits from now on waits for the next Run.
+		// Calls that wait from now on wait for the next Run.
 		i.synced, i.ended = make(chan struct{}), make(chan struct{})
 	}
 	i.mu.Unlock()
@@ -125,10 +125,9 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 	return nil
 }
 
-// Release drops what a stopped informer has kept readable: the store is empty afterwards,
-// also for those that read it meanwhile. Snapshots that were taken before stay as they are.
-// While the informer runs, Release does nothing and returns ErrRunning. An informer
-// that nothing refers to any more needs no Release.
+// Release empties the store of a stopped informer and frees its memory. Snapshots that were taken before stay valid.
+// While the informer runs, Release does nothing and returns ErrRunning. An informer that is not referenced any more needs
+// no Release.
 func (i *Informer[T]) Release() error {
 	i.beginWrite()
 	defer i.endWrite()
@@ -156,7 +155,7 @@ func (i *Informer[T]) reset() {
 	i.batch.seq++
 }
 
-// verify looks for objects that were written to, where DetectWrites asks for it.
+// verify looks for stored objects that were written to, if DetectWrites is set.
 func (i *Informer[T]) verify() {
 	if i.opts.DetectWrites == nil {
 		return
@@ -166,9 +165,8 @@ func (i *Informer[T]) verify() {
 	}
 }
 
-// Stop ends Run and waits for it and for running callbacks until ctx ends; its
-// error then names the handlers that are still running. An informer that does not
-// run needs no stop.
+// Stop ends Run and waits until Run and all callbacks have returned. If ctx ends first, the error names the handlers
+// that are still running. Stop does nothing if the informer does not run.
 func (i *Informer[T]) Stop(ctx context.Context) error {
 	i.mu.Lock()
 	if i.state == created || i.state == stopped {
@@ -190,7 +188,7 @@ func (i *Informer[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// load puts the state to start from into the store, as a list would.
+// load writes the state of Options.StartFrom to the store, as if it were a list.
 func (i *Informer[T]) load() {
 	if i.start == nil {
 		return
@@ -206,17 +204,19 @@ func (i *Informer[T]) load() {
 	i.apply(deltas)
 	i.opts.Transform = transform
 	if i.start.mixed() {
-		i.problem("start", "", fmt.Errorf("the state to start from has objects later than its version %s: it is read anew", i.start.Version))
+		i.problem("start", "", fmt.Errorf("the state to start from has objects newer than its version %s, so it is listed again",
+			i.start.Version))
 	}
 	i.mu.Lock()
 	i.start = nil // the store has it now
 	i.mu.Unlock()
 }
 
-// keptBuffer is how many deltas a buffer may have room for to be kept in quiet times.
+// keptBuffer is the largest capacity of a buffer that is kept while there are few changes.
 const keptBuffer = 4
 
-// consume stores and publishes what is in the queue until that is closed. When ctx has ended, the rest is dropped.
+// consume stores and publishes the deltas of the queue until the queue is closed. When ctx has ended, the rest is
+// dropped.
 func (i *Informer[T]) consume(ctx context.Context, q *batchQueue[T]) {
 	var buf []object.Delta[T]
 	for ctx.Err() == nil {
@@ -228,7 +228,7 @@ func (i *Informer[T]) consume(ctx context.Context, q *batchQueue[T]) {
 		last := buf[len(buf)-1].Type
 		clear(buf)
 		if last == object.ReplaceEnd || last == object.ReplaceAbort || cap(buf) > keptBuffer && len(buf) <= keptBuffer {
-			buf = nil // a list or a burst is over, and most informers are quiet for most of the time
+			buf = nil // after a list or a burst, most informers have few changes for a long time
 		}
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
-// steps lets a test do what Run does, one step at a time and in an order of its own. The simulator needs it,
-// beside which no goroutine may run.
+// steps lets a test execute Run one step at a time and in any order. The simulator needs it, because it runs everything on
+// one goroutine.
 type steps[T any] struct {
-	// sink is called in place of the queue, where a list may have to wait for room.
+	// sink wraps the queue, so that a list that waits for room does not block the test.
 	sink func(q *batchQueue[T]) reflector.Sink[T]
-	// handlers runs a handler, as fanout.Options.Go.
+	// handlers runs a handler, like fanout.Options.Go.
 	handlers func(handler string, run func())
 }

@@ -6,18 +6,17 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// nothing is the type of a delta that says nothing new.
+// nothing is the type of a delta that has no effect.
 const nothing object.ChangeType = 0
 
-// errUnread stands in an item whose last state was refused by the transform, or could not be decoded.
-var errUnread = errors.New("the last state cannot be read")
+// errUndecodable marks an item whose last state could not be decoded or transformed.
+var errUndecodable = errors.New("the last state cannot be read")
 
-// decodeListed is decode for an object of a list. The write lock is released while the transform runs: it may
-// take its time, and may ask the informer for something that waits for a write, such as an index. What is written
-// meanwhile does not matter here: the list has the last word, whatever the store holds of the object.
+// decodeListed is decode for an object of a list. The write lock is released while the transform runs: a transform may
+// be slow, and may call a method of the informer that needs the lock, such as AddIndexes. Writes that happen meanwhile
+// do not matter, because the list replaces whatever the store holds of the object.
 //
-// Each object is transformed when its turn to be staged comes, and not all of them before: so no more objects are
-// held than those that the queue has handed over.
+// Each object is transformed just before it is staged, so that no more objects are held than the queue has delivered.
 func (i *Informer[T]) decodeListed(it *object.Item[T]) bool {
 	if i.opts.Transform == nil {
 		return i.decode(it)
@@ -27,9 +26,9 @@ func (i *Informer[T]) decodeListed(it *object.Item[T]) bool {
 	return i.decode(it)
 }
 
-// stretch gives the first deltas that are all changes outside of a list, or all of a list. What is
-// news among changes can be said only when the list before them is in the store.
-func (i *Informer[T]) stretch(deltas []object.Delta[T]) (part []object.Delta[T], changes bool) {
+// nextPart returns the first deltas that are all changes outside a list, or all part of one list. Whether a change is
+// new is known only when the list before it is in the store.
+func (i *Informer[T]) nextPart(deltas []object.Delta[T]) (part []object.Delta[T], changes bool) {
 	inList := func(n int) bool { return deltas[n].Type == object.ReplaceBegin }
 	if i.batch.replacing || inList(0) {
 		for n := range deltas {
@@ -47,19 +46,18 @@ func (i *Informer[T]) stretch(deltas []object.Delta[T]) (part []object.Delta[T],
 	return deltas, true
 }
 
-// knownState is what the store will have of an object when the changes before are in it.
+// knownState is the state of an object in the store after the preceding changes.
 type knownState struct {
 	exists  bool
 	version object.Version
 	uid     string
 }
 
-// transformAll decodes and transforms changes before their batch is opened, and without a lock: a transform
-// may take its time, and nobody waits for it but what comes after it. A change that says nothing new is not
-// transformed (P13) and becomes nothing; one that cannot be stored becomes a bookmark, which takes
-// the store to its version.
+// transformAll decodes and transforms changes before their batch is opened, and without a lock: a transform may be slow,
+// and only later changes wait for it. A change that is not new is not transformed (P13) and gets the type nothing. A
+// change that cannot be stored becomes a bookmark, so that the store still reaches its version.
 func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
-	var later map[object.Key]knownState // what the changes before leave behind
+	var later map[object.Key]knownState // states after the preceding changes
 	if len(changes) > 1 {
 		later = make(map[object.Key]knownState, len(changes))
 	}
@@ -74,7 +72,7 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 				have = knownState{true, e.Version, e.UID}
 			}
 		}
-		if !i.opts.Verbatim && have.exists && (seen || !i.batch.isPast(d.Item.Key)) && isOld(d, have.version, have.uid) {
+		if !i.opts.Verbatim && have.exists && (seen || !i.batch.isOlderState(d.Item.Key)) && isOld(d, have.version, have.uid) {
 			i.stale.Add(1)
 			d.Type = nothing
 			continue
@@ -85,14 +83,14 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 	}
 }
 
-// transformOne makes one change ready for the store, and says what is there afterwards; ok is false
-// where that is what was there before.
+// transformOne prepares one change for the store and returns the state after it; ok is false if the state does not
+// change.
 func (i *Informer[T]) transformOne(d *object.Delta[T], have knownState) (now knownState, ok bool) {
 	if d.Type == object.Deleted {
-		// Of an unknown object, or of another one of its name, nobody is told the last state.
+		// The last state is not delivered if the object is unknown or is another one with the same name.
 		told := i.opts.Verbatim || have.exists && object.SameObject(have.uid, d.Item.UID)
 		if !told || !i.decode(&d.Item) {
-			d.Item.Decode = func([]byte) (none T, err error) { return none, errUnread }
+			d.Item.Decode = func([]byte) (none T, err error) { return none, errUndecodable }
 		}
 		return knownState{}, true
 	}

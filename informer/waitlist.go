@@ -7,8 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// waitlist holds those who wait for the store to reach a version. With nobody
-// waiting it costs the pipeline one atomic load a batch.
+// waitlist has the calls of WaitVersion that are waiting. While there are none, a batch costs one atomic load.
 type waitlist struct {
 	n   atomic.Int32
 	mu  sync.Mutex
@@ -21,14 +20,13 @@ type waiter struct {
 	once    sync.Once
 }
 
-func (w *waiter) tell(at object.Version) {
+func (w *waiter) advance(at object.Version) {
 	if order, ok := at.Compare(w.version); ok && order >= 0 {
 		w.once.Do(func() { close(w.reached) })
 	}
 }
 
-// add registers a wait. now is asked after that, so that a version reached in
-// between is not missed.
+// add registers a waiter and then calls now, so that a version that is reached in between is not missed.
 func (l *waitlist) add(v object.Version, now func() object.Version) (reached <-chan struct{}, forget func()) {
 	w := &waiter{version: v, reached: make(chan struct{})}
 	l.mu.Lock()
@@ -38,7 +36,7 @@ func (l *waitlist) add(v object.Version, now func() object.Version) (reached <-c
 	l.all[w] = struct{}{}
 	l.n.Add(1)
 	l.mu.Unlock()
-	w.tell(now())
+	w.advance(now())
 	return w.reached, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -54,6 +52,6 @@ func (l *waitlist) advance(at object.Version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.all {
-		w.tell(at)
+		w.advance(at)
 	}
 }
