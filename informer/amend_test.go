@@ -18,7 +18,7 @@ func amend(r *running, name string, n int) {
 	})
 }
 
-func TestWhatIsAmendedIsReadableAndNotTold(t *testing.T) {
+func TestAmendedObjectsAreReadableAndDeliverNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}))
 		rec := &recorder{}
@@ -29,7 +29,7 @@ func TestWhatIsAmendedIsReadableAndNotTold(t *testing.T) {
 		synctest.Wait()
 		same(t, "store after the list", contents(r), []string{"a=1"})
 		amend(r, "later", 8)
-		time.Sleep(61 * time.Second) // the resync waits for the number of what was amended
+		time.Sleep(61 * time.Second) // the resync waits for the amendment's sequence number
 		synctest.Wait()
 		got := rec.lines()
 		same(t, "events", got[:min(2, len(got))], []string{"Deleted by-hand old=7 missed", "Added a new=1 initial"})
@@ -39,7 +39,7 @@ func TestWhatIsAmendedIsReadableAndNotTold(t *testing.T) {
 	})
 }
 
-func TestAHandlerFromNowIsNotGivenWhatIsStored(t *testing.T) {
+func TestAHandlerFromNowDoesNotReceiveStoredObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}))
 		r.run(t)

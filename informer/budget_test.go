@@ -48,9 +48,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestBudget_BytesAPodInEachLayout holds what a pod costs, with two indexes and everything
-// counted. As they are decoded these pods take 20.6 KB. It measures few, so that what is
-// fixed weighs more than in bench, where there are 100,000.
+// The memory of a stored pod, with two indexes, stays within its budget. With few pods, fixed costs weigh more than in
+// the benchmarks.
 func TestBudget_BytesAPodInEachLayout(t *testing.T) {
 	const pods, templates = 4000, 40
 	for layout, budget := range map[store.Layout]uint64{store.Live: 22_500, store.Shared: 7_000, store.Packed: 900} {
@@ -79,8 +78,7 @@ func TestBudget_BytesAPodInEachLayout(t *testing.T) {
 	}
 }
 
-// TestBudget_AllocationsAnEvent holds what an update allocates from the source to the last
-// of ten handlers: its record, and a share of the batch.
+// An update allocates, from the source to the last of ten handlers, its record and a share of the batch.
 func TestBudget_AllocationsAnEvent(t *testing.T) {
 	const keys, rounds = 100, 1 + 3*60
 	items := make([]object.Item[*thing], keys)
@@ -96,10 +94,9 @@ func TestBudget_AllocationsAnEvent(t *testing.T) {
 	holdAllocations(t, 10, 1.5, state{keys, items}, batches)
 }
 
-// TestBudget_AllocationsAnEventOfAPodInEachLayout holds the same for pods as a server has them, which are changed
-// where readiness comes and goes. Handlers take both states, and how many there are makes no difference.
-// In the shared layout one allocation notes which parts the object shares, and reflection over maps adds some,
-// more of them under the race detector.
+// The same for realistic pods whose readiness changes. Handlers read both states, and the number of handlers makes no
+// difference. In the shared layout one allocation records which parts the object shares, and reflection over maps adds
+// some, more of them under the race detector.
 func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
 	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 5.8, store.Packed: 11.7} {
 		for _, handlers := range []int{1, 10} {
@@ -111,7 +108,7 @@ func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
 	}
 }
 
-// changingPods gives some pods, and batches in each of which all of them change.
+// changingPods returns pods, and batches in each of which all of them change.
 func changingPods(t *testing.T, pods,
 	rounds int) (first stateOf[*corev1.Pod], batches [][]source.Change[*corev1.Pod]) {
 	set := testpods.New(1, 10)
@@ -132,9 +129,9 @@ func changingPods(t *testing.T, pods,
 	return first, batches
 }
 
-// holdAllocations measures what an update allocates from the source to the last of the handlers. The first
-// batch is not counted: buffers grow with it. What else the process does can only add to it, so the least of three
-// parts counts.
+// holdAllocations measures what an update allocates from the source to the last handler. The first batch is not counted,
+// because buffers grow with it. Other work of the process can only add allocations, so the smallest of three figures
+// counts.
 func holdAllocations[T any](t *testing.T, handlers int, budget float64, first stateOf[T], batches [][]source.Change[T],
 	opts ...func(*informer.Options[T])) {
 	t.Helper()

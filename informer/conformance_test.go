@@ -15,10 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// TestConformance holds the informer, over source/kube and an in-memory API
-// server, against every promise in the kit. Nothing is listed as broken.
-//
-// It is held so in each layout, and nobody may write to an object meanwhile.
+// The informer, over source/kube and an in-memory API server, keeps every promise of the kit in each layout.
 func TestConformance(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
@@ -42,7 +39,7 @@ func newSubject(s kit.Setup, layout store.Layout) (kit.Subject, error) {
 	return &subject{inf, s.Backlog}, nil
 }
 
-// subject is the informer as the kit drives it.
+// subject adapts the informer to the kit.
 type subject struct {
 	*informer.Informer[*corev1.Pod]
 	backlog int

@@ -22,8 +22,8 @@ func labelled(t *testing.T, name, version string) object.Item[*corev1.Pod] {
 		Labels: map[string]string{"app": "shop"}}})
 }
 
-// guarded gives a handler of its name an informer of three pods, and gives what the detector has found. In the shared
-// layout a and b have one map: what was seen once before, here in first, is shared from then on.
+// guarded subscribes a handler to an informer of three pods, and returns what the detector finds. In the shared layout a
+// and b share one map: a value that occurred once before, here in first, is shared from then on.
 func guarded(t *testing.T, layout store.Layout, name string,
 	h informer.Funcs[*corev1.Pod]) (r *runningOf[*corev1.Pod], found func() []store.Written) {
 	first, a, b := labelled(t, "first", "1"), labelled(t, "a", "2"), labelled(t, "b", "3")
@@ -48,7 +48,7 @@ func guarded(t *testing.T, layout store.Layout, name string,
 	}
 }
 
-// goOn lets a change and then be gone, which is seen or found out by a list.
+// goOn updates and deletes a. The deletion is received, or missed and inferred from a list.
 func goOn(t *testing.T, r *runningOf[*corev1.Pod], seen bool) {
 	r.say(source.Change[*corev1.Pod]{Type: object.Updated, Item: labelled(t, "a", "4")})
 	synctest.Wait()
@@ -70,7 +70,7 @@ func inEachLayout(t *testing.T, test func(t *testing.T, layout store.Layout)) {
 	}
 }
 
-func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
+func TestDetectWritesNamesTheHandlerThatWrote(t *testing.T) {
 	onlyA := func(p *corev1.Pod, _ bool) {
 		if p.Name == "a" {
 			scribble(p)
@@ -78,7 +78,7 @@ func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
 	}
 	for what, h := range map[string]struct {
 		version object.Version // of the state that is written to
-		seen    bool           // was the end
+		seen    bool           // the deletion is received
 		funcs   informer.Funcs[*corev1.Pod]
 	}{
 		"added":   {"2", false, informer.Funcs[*corev1.Pod]{OnAdd: onlyA}},
@@ -106,7 +106,7 @@ func TestAHandlerThatWritesToWhatItIsGivenIsNamed(t *testing.T) {
 	}
 }
 
-func TestAReaderThatWritesIsNamedByItsPlace(t *testing.T) {
+func TestDetectWritesNamesTheCallSiteOfAReaderThatWrote(t *testing.T) {
 	inEachLayout(t, func(t *testing.T, layout store.Layout) {
 		r, found := guarded(t, layout, "who takes nothing", informer.Funcs[*corev1.Pod]{})
 		p, _ := r.Snapshot().Get("web/a")
@@ -116,19 +116,19 @@ func TestAReaderThatWritesIsNamedByItsPlace(t *testing.T) {
 		}
 		got := found()
 		named := func(w store.Written) bool {
-			return w.Key == "web/a" && len(w.By) == 1 && strings.Contains(w.By[0], "TestAReaderThatWritesIsNamedByItsPlace")
+			return w.Key == "web/a" && len(w.By) == 1 && strings.Contains(w.By[0], "TestDetectWritesNamesTheCallSiteOfAReaderThatWrote")
 		}
 		if !slices.ContainsFunc(got, named) {
 			t.Fatalf("found %v", got)
 		}
-		// What is shared is changed for all, and that is found too.
+		// A write to a shared part changes all its objects, and all of them are reported.
 		if n := len(got); n != 1 && layout != store.Shared || n != 2 && layout == store.Shared {
 			t.Errorf("%d objects were changed: %v", n, got)
 		}
 	})
 }
 
-func TestWhoOnlyReadsIsNotSuspected(t *testing.T) {
+func TestDetectWritesReportsNoReaders(t *testing.T) {
 	inEachLayout(t, func(t *testing.T, layout store.Layout) {
 		read := 0
 		count := func(p *corev1.Pod, _ bool) { read += len(p.Labels) }

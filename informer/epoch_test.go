@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// newEpochList gives the deltas of a list that begins a new epoch.
+// newEpochList returns the deltas of a list that begins a new epoch.
 func newEpochList(version string, items ...object.Delta[int]) []object.Delta[int] {
 	list := append([]object.Delta[int]{delta(object.ReplaceBegin, "", "", 0)}, items...)
 	list = append(list, delta(object.ReplaceEnd, "", version, 0))
@@ -41,7 +41,7 @@ func rejectUnreadable(n int) (int, error) {
 	return n, nil
 }
 
-// epochInformer makes an informer that is given its deltas by the test.
+// epochInformer returns an informer to which the test applies deltas itself.
 func epochInformer(t *testing.T, opts ...func(*Options[int])) *Informer[int] {
 	t.Helper()
 	o := Options[int]{Transform: rejectUnreadable, OnProblem: func(Problem) {}}
@@ -71,7 +71,7 @@ func (l *eventLines) add(e *object.Event[*store.Entry[int]]) {
 	l.lines = append(l.lines, fmt.Sprintf("%s %s@%s epoch %d", e.Type, e.Key, state.Version, e.Epoch))
 }
 
-// expect compares what came since the last call.
+// expect compares the events since the last call.
 func (l *eventLines) expect(t *testing.T, when string, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -85,7 +85,7 @@ func (l *eventLines) expect(t *testing.T, when string, want ...string) {
 	l.lines = nil
 }
 
-// replayedEpochs gives what a handler that joins now would get.
+// replayedEpochs returns the events that a new handler would receive.
 func replayedEpochs(i *Informer[int]) *eventLines {
 	var l eventLines
 	for e := range i.replay(object.Added).Events {
@@ -94,9 +94,10 @@ func replayedEpochs(i *Informer[int]) *eventLines {
 	return &l
 }
 
-// An object that cannot be read after a restore keeps its state of the epoch before. Resyncs and late handlers get
-// that state with the epoch it was read in: its next version is lower, and would go back within an epoch otherwise.
-func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
+// An object that cannot be transformed after a restore keeps its state of the epoch before. Resyncs and late handlers
+// receive that state with the epoch in which it was read: its next version is lower, and would otherwise go back within
+// an epoch.
+func TestP2_AStateKeptFromAnEarlierEpochIsReplayedWithThatEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		deltas []object.Delta[int]
 		events []string
@@ -180,7 +181,7 @@ func TestP2_AStateThatOutlivesItsEpochIsReplayedWithThatEpoch(t *testing.T) {
 	}
 }
 
-// While a list that begins an epoch is being stored, the state before it is what a snapshot shows.
+// While a list that begins an epoch is being stored, a snapshot shows the state before it.
 func TestP2_AReplayDuringTheCommitOfANewEpochHasTheEpochBefore(t *testing.T) {
 	var i *Informer[int]
 	var during *eventLines
@@ -203,7 +204,7 @@ func TestP2_AReplayDuringTheCommitOfANewEpochHasTheEpochBefore(t *testing.T) {
 	}
 }
 
-// The value of the object is the epoch that it was read in, while epochs begin and replays are taken at any moment.
+// Epochs begin and replays are taken concurrently. The value of the object is the epoch in which it was read.
 func TestP2_AReplayHasTheEpochOfItsSnapshot(t *testing.T) {
 	i := epochInformer(t)
 	i.apply(sameEpochList("1000000", listed("a", "1000000", 0)))
@@ -234,7 +235,7 @@ func TestP2_AReplayHasTheEpochOfItsSnapshot(t *testing.T) {
 	readers.Wait()
 }
 
-// A second Run starts with an empty store: nothing is left of the epochs before but their number.
+// A second Run starts with an empty store; only the number of epochs remains.
 func TestP2_AnInformerThatRunsAgainHasNoStatesOfEarlierEpochs(t *testing.T) {
 	i := epochInformer(t)
 	i.apply(sameEpochList("100", listed("a", "90", 1)))

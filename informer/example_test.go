@@ -45,7 +45,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	snap := pods.Snapshot() // one moment: whatever happens now, it stays as it is
+	snap := pods.Snapshot() // it does not change any more
 	mysql := 0
 	for range snap.ByIndex("app", "mysql") {
 		mysql++
@@ -53,7 +53,7 @@ func Example() {
 	fmt.Println(snap.Len(), "pods,", mysql, "of mysql")
 
 	written, _ := server.Create(newPod("db-2", "mysql"))
-	if err := pods.WaitVersion(ctx, written); err != nil { // read one's own write
+	if err := pods.WaitVersion(ctx, written); err != nil { // so that reads see the write
 		fmt.Println(err)
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // Queue is the queue between the reflector and the store.
 type Queue[T any] = batchQueue[T]
 
-// Depth says how many deltas wait, and how many bytes they count for.
+// Depth returns the number of waiting deltas and their size.
 func (q *batchQueue[T]) Depth() (deltas, bytes int) { return q.depth() }
 
 // RunInSteps lets Step do, one at a time, what Run does.
@@ -20,7 +20,7 @@ func (o *Options[T]) RunInSteps(sink func(q *batchQueue[T]) reflector.Sink[T],
 	o.steps = &steps[T]{sink: sink, handlers: handlers}
 }
 
-// Stepped is a Run taken apart: its caller does what the goroutines of Run do.
+// Stepped is a Run whose caller does the work of its goroutines, step by step.
 type Stepped[T any] struct {
 	i      *Informer[T]
 	ctx    context.Context
@@ -44,7 +44,7 @@ func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
 		finish: func() error { return i.finish(fan, q) }}, nil
 }
 
-// Writable reports whether nothing is being written now, so that AddIndex and Amend would not wait.
+// Writable reports whether AddIndexes and Amend would not have to wait for a write.
 func (i *Informer[T]) Writable() bool {
 	if !i.write.TryLock() {
 		return false
@@ -53,8 +53,8 @@ func (i *Informer[T]) Writable() bool {
 	return true
 }
 
-// Reflect lets the reflector do the next thing, and says how long it then waits. Once
-// the Run was stopped it closes the reflector, and done is true.
+// Reflect executes the reflector's next step and returns how long the reflector then waits. After a stop it closes the
+// reflector, and done is true.
 func (s *Stepped[T]) Reflect() (wait time.Duration, done bool) {
 	wait, err := s.refl.Step(s.ctx)
 	if err == nil && s.ctx.Err() == nil {
@@ -64,7 +64,7 @@ func (s *Stepped[T]) Reflect() (wait time.Duration, done bool) {
 	return 0, true
 }
 
-// Waiting is how many deltas wait for Consume.
+// Waiting returns the number of deltas that wait for Consume.
 func (s *Stepped[T]) Waiting() int {
 	n, _ := s.queue.depth()
 	return n
@@ -77,7 +77,7 @@ func (s *Stepped[T]) Consume() {
 	clear(s.buf)
 }
 
-// End is what Run does when its reflector has ended.
+// End ends the Run after its reflector has ended.
 func (s *Stepped[T]) End() error {
 	s.cancel()
 	s.queue.close()

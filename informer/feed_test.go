@@ -42,20 +42,19 @@ func bookmark(v int) source.Change[*thing] {
 	return source.Change[*thing]{Type: object.Bookmark, Item: object.Item[*thing]{Version: object.Version(fmt.Sprint(v))}}
 }
 
-// stateOf is what a list gives.
+// stateOf is the result of a list.
 type stateOf[T any] struct {
 	version int
 	items   []object.Item[T]
 }
 
-// frameOf is what one Read of a watch gives.
+// frameOf is the result of one Read of a watch.
 type frameOf[T any] struct {
 	changes []source.Change[T]
 	err     error
 }
 
-// feedOf is a source that says what a test tells it to: each list takes the next
-// state, and all watches read the same frames.
+// feedOf is a source controlled by a test: each list returns the next state, and all watches read the same frames.
 type feedOf[T any] struct {
 	states chan stateOf[T]
 	frames chan frameOf[T]
@@ -103,10 +102,10 @@ func (f *feedOf[T]) Watch(ctx context.Context, o source.WatchOptions) (source.Wa
 	return &feedWatch[T]{f: f, ctx: ctx}, nil
 }
 
-// say hands over one frame and returns when it was taken.
+// say delivers one frame and returns when it was read.
 func (f *feedOf[T]) say(changes ...source.Change[T]) { f.frames <- frameOf[T]{changes: changes} }
 
-// expire ends the watch as a server does that has forgotten its version.
+// expire ends the watch as a server does that has no history from its version.
 func (f *feedOf[T]) expire() {
 	f.frames <- frameOf[T]{err: &source.Error{Reason: source.Expired, Err: errors.New("too old")}}
 }
@@ -141,7 +140,7 @@ func (w *feedWatch[T]) Read(buf []source.Change[T]) ([]source.Change[T], error) 
 }
 func (w *feedWatch[T]) Close() error { return nil }
 
-// recorder writes down what a handler is told.
+// recorder records the events that a handler receives.
 type recorder struct {
 	mu  sync.Mutex
 	got []string

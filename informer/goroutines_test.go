@@ -37,7 +37,7 @@ func TestP2_SingleChangesAndBurstsKeepTheirOrder(t *testing.T) {
 				}
 				v++
 			}
-			r.say(burst...) // the one before may still be under way
+			r.say(burst...) // while the previous change may still be on its way
 		}
 		synctest.Wait()
 		same(t, "events", rec.lines(), want)
@@ -113,7 +113,7 @@ func TestP7_ReadingGoesOnWhileHandlersBlock(t *testing.T) {
 
 // Changes that came along with the end of a stream are delivered at once: neither the pause before the next watch
 // nor an OnProblem that waits for a handler delays them.
-func TestP7_WhatCameWithTheEndOfAStreamIsToldAtOnce(t *testing.T) {
+func TestP7_ChangesThatArriveWithTheEndOfAStreamAreDeliveredAtOnce(t *testing.T) {
 	for name, end := range map[string]frame{
 		"ended at once": {[]source.Change[*thing]{put("a", 2, "u")}, io.EOF},
 		"failed": {[]source.Change[*thing]{put("a", 2, "u")},
@@ -152,9 +152,9 @@ func (l *leaving) Read([]source.Change[*thing]) ([]source.Change[*thing], error)
 }
 func (l *leaving) Close() error { l.closed.Store(true); return nil }
 
-// A source that ends the goroutine that reads it ends the reading, and no more: what it has opened is
-// closed, the store can be read, and the informer be stopped.
-func TestP9_ASourceThatEndsItsReaderLeavesNothingOpen(t *testing.T) {
+// A source that ends the reader's goroutine ends only the reading: its streams are closed, the store stays readable, and
+// the informer can be stopped.
+func TestP9_ASourceThatEndsItsGoroutineLeavesNothingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &leaving{feed: newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}})}
 		inf, err := informer.New[*thing](src, nil)
@@ -178,7 +178,7 @@ func TestBudget_GoroutinesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
 		subscribe(t, r, &recorder{}, nil)
-		synctest.Wait() // the handler has been told that there is nothing yet
+		synctest.Wait() // the handler has received the empty initial state
 		before := goroutinesOfTheBubble()
 		r.run(t)
 		r.say(put("a", 2, "u"))
@@ -190,8 +190,8 @@ func TestBudget_GoroutinesAtRest(t *testing.T) {
 	})
 }
 
-// goroutinesOfTheBubble counts those that the running test has started. The runtime's own number has in it what
-// finalizers run, and for a moment what has just ended.
+// goroutinesOfTheBubble counts the goroutines that the test has started. runtime.NumGoroutine also counts those of
+// finalizers, and briefly those that have just ended.
 func goroutinesOfTheBubble() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("synctest bubble"))

@@ -7,8 +7,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// What was deleted before anybody saw it, and came back while the handler had a backlog, is an update of nothing.
-func TestAnUpdateOrDeletionOfWhatNobodySawHasNoOldState(t *testing.T) {
+// An object that was deleted before it was delivered, and recreated while the handler had a backlog, has no old state.
+func TestAnUpdateOrDeletionOfAnUndeliveredObjectHasNoOldState(t *testing.T) {
 	now := "now"
 	var got []*string
 	f := Funcs[*string]{OnUpdate: func(old, obj *string) { got = append(got, old, obj) },

@@ -16,8 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// On an idle server nothing but the end of its time ends a watch. The bookmarks are
-// those of a real API server, which come in unequal intervals.
+// On an idle server a watch ends only by its timeout. The bookmarks come at unequal intervals, as those of a real API
+// server do.
 func TestP11_NoWatchOfAnIdleServerIsReopenedBeforeItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer(informertest.BookmarkEvery(time.Minute))

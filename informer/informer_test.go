@@ -60,7 +60,7 @@ func TestP1_TheStoreFollowsTheSource(t *testing.T) {
 		synctest.Wait()
 		same(t, "store after the list", contents(r), []string{"b=20", "d=40"})
 		got := rec.lines()
-		slices.Sort(got[min(6, len(got)):min(8, len(got))]) // the deletes of a list have no order among themselves
+		slices.Sort(got[min(6, len(got)):min(8, len(got))]) // the deletions of a list are in no particular order
 		same(t, "events", got, []string{"Added a new=1 initial", "Added b new=2 initial",
 			"Added c new=11", "Updated a old=1 new=12", "Deleted b old=13", "Added b new=20",
 			"Deleted a old=12 missed", "Deleted c old=11 missed", "Added d new=40"})
@@ -70,16 +70,16 @@ func TestP1_TheStoreFollowsTheSource(t *testing.T) {
 	})
 }
 
-func TestP2_OldNewsIsDroppedAndCounted(t *testing.T) {
+func TestP2_StaleChangesAreDroppedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "")}}))
 		rec := &recorder{}
 		subscribe(t, r, rec, nil)
 		r.run(t)
 		r.say(put("a", 12, ""))
-		r.say(put("a", 12, ""), put("a", 11, ""), gone("a", 4, "")) // twice, and older
+		r.say(put("a", 12, ""), put("a", 11, ""), gone("a", 4, "")) // repeated and stale changes
 		r.say(gone("a", 20, ""))
-		r.say(put("a", 19, "")) // a replica that lags brings back the dead
+		r.say(put("a", 19, "")) // from a replica that lags
 		synctest.Wait()
 		same(t, "events", rec.lines(), []string{"Added a new=5 initial", "Updated a old=5 new=12", "Deleted a old=20"})
 		if h := r.Health(); h.Stale != 4 {
@@ -95,7 +95,7 @@ func TestP2_AHistorySetBackIsANewEpoch(t *testing.T) {
 		rec := &recorder{}
 		subscribe(t, r, rec, nil)
 		r.run(t)
-		r.say(bookmark(45)) // older than all that was seen
+		r.say(bookmark(45)) // older than the known state
 		synctest.Wait()
 		r.say(put("a", 51, ""))
 		synctest.Wait()
@@ -107,8 +107,8 @@ func TestP2_AHistorySetBackIsANewEpoch(t *testing.T) {
 	})
 }
 
-// A restored server that is written to gives out versions again, for other states.
-func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
+// A server that was restored from a backup uses versions again for other states.
+func TestP1_AReusedVersionIsNotTakenForKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := object.Item[*thing]{Key: "a", Version: "45", Value: &thing{"a", "other", 45}}
 		r := make1(t, newFeed(state{100, []object.Item[*thing]{item("a", 45, ""), item("b", 40, "")}},
@@ -116,7 +116,7 @@ func TestP1_AVersionThatIsGivenOutAgainIsNotTakenForKnown(t *testing.T) {
 		rec := &recorder{}
 		subscribe(t, r, rec, nil)
 		r.run(t)
-		r.say(bookmark(45)) // older than all that was seen
+		r.say(bookmark(45)) // older than the known state
 		synctest.Wait()
 		same(t, "events", rec.lines(), []string{"Added a new=45 initial", "Added b new=40 initial",
 			"Updated a old=45 new=45 epoch=1"})
@@ -151,8 +151,8 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 	})
 }
 
-// Whoever is told of the first object may already read: a lister that answers "not
-// synced" to its own handler would be wrong. Many rounds, since it is a race to lose.
+// A handler that receives the first object may read the store: a lister must not answer "not synced" then. The test has
+// many rounds because it looks for a race.
 func TestP4_TheInformerIsSyncedWhenTheFirstHandlerRuns(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,14 +193,14 @@ func TestP5_TheInitialStateComesBeforeSyncedForEarlyAndLateHandlers(t *testing.T
 	})
 }
 
-func TestP6_RecreatedUnseenIsADeleteAndAnAdd(t *testing.T) {
+func TestP6_AMissedRecreationIsADeletionAndAnAddition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1"), item("b", 2, "u2")}},
 			state{20, []object.Item[*thing]{item("a", 15, "u3"), item("b", 12, "u4")}}))
 		rec := &recorder{}
 		subscribe(t, r, rec, nil)
 		r.run(t)
-		r.say(put("b", 12, "u4")) // the delete was coalesced away upstream
+		r.say(put("b", 12, "u4")) // the source has coalesced the deletion
 		r.expire()
 		synctest.Wait()
 		same(t, "events", rec.lines(), []string{"Added a new=1 initial", "Added b new=2 initial",
@@ -208,7 +208,7 @@ func TestP6_RecreatedUnseenIsADeleteAndAnAdd(t *testing.T) {
 	})
 }
 
-func TestP6_ADeleteOfTheUnknownIsNotTold(t *testing.T) {
+func TestP6_TheDeletionOfAnUnknownObjectIsNotDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, nil}))
 		rec := &recorder{}
@@ -223,7 +223,7 @@ func TestP6_ADeleteOfTheUnknownIsNotTold(t *testing.T) {
 	})
 }
 
-func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
+func TestP7_ABlockedOrPanickingHandlerAffectsNoOtherHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, nil}))
 		release := make(chan struct{})
@@ -235,7 +235,7 @@ func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
 		subscribe(t, r, good, nil)
 		r.run(t)
 		r.say(put("a", 11, ""))
-		synctest.Wait() // all three are in their callbacks, or through
+		synctest.Wait() // all three are in their callbacks or have returned
 		for v := 12; v < 1011; v++ {
 			r.say(put("a", v, ""))
 		}
@@ -270,9 +270,8 @@ func TestP7_ABlockedOrPanickingHandlerHurtsOnlyItself(t *testing.T) {
 	})
 }
 
-// Two objects that always change together are never seen apart in a snapshot, in
-// the store or in its index, while readers take snapshots without pause.
-func TestP8_ASnapshotIsOfOneMoment(t *testing.T) {
+// Two objects that always change together have the same value in every snapshot, in the store and in its index.
+func TestP8_ASnapshotIsConsistent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 1, "")}}),
 			index("n", func(x *thing) []string { return []string{fmt.Sprint(x.n)} }))
@@ -336,7 +335,7 @@ func TestP9_StopNamesTheHandlerThatIsStillRunning(t *testing.T) {
 	})
 }
 
-func TestP9_AfterAStopItStartsAgain(t *testing.T) {
+func TestP9_AStoppedInformerRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}},
 			state{30, []object.Item[*thing]{item("b", 20, "")}}))
@@ -494,7 +493,7 @@ func TestStartFromASnapshotAsksForNoList(t *testing.T) {
 	})
 }
 
-func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
+func TestStartFromAnExpiredVersionLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{50, []object.Item[*thing]{item("b", 40, "")}}),
 			func(o *options) {
@@ -510,9 +509,9 @@ func TestStartFromAStateThatIsForgottenListsAfterAll(t *testing.T) {
 	})
 }
 
-// An object that nobody could read after a restore stays as the old history left it, and is
-// dumped so. What comes next of it has a lower version, and must not pass for known.
-func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
+// An object that could not be decoded after a restore keeps its state of the old history, also in a saved state. Its next
+// version is lower and must not be taken for known.
+func TestStartFromAStateOfTwoEpochsLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var problems []string
 		r := make1(t, newFeed(state{21, []object.Item[*thing]{item("a", 1, ""), item("b", 20, "")}}),
@@ -537,7 +536,7 @@ func TestStartFromAStateOfTwoHistoriesReadsItAnew(t *testing.T) {
 	})
 }
 
-func TestWaitVersionReadsOnesOwnWrite(t *testing.T) {
+func TestAfterWaitVersionReadsSeeTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, nil}))
 		r.run(t)
@@ -575,7 +574,7 @@ func TestWaitVersionReadsOnesOwnWrite(t *testing.T) {
 	})
 }
 
-func TestResyncGivesEverythingAgain(t *testing.T) {
+func TestResyncDeliversAllObjectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.Resync = time.Minute })
 		often, never := &recorder{}, &recorder{}
@@ -616,7 +615,7 @@ func TestIndexesCanBeAddedWhileItRuns(t *testing.T) {
 	})
 }
 
-func TestWaitSyncedTellsWhyNot(t *testing.T) {
+func TestWaitSyncedSaysWhyItIsNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf, err := informer.New[*thing](deadSource{}, nil)
 		if err != nil {
@@ -644,7 +643,7 @@ func (deadSource) Watch(context.Context, source.WatchOptions) (source.Watcher[*t
 	return nil, errors.New("nobody home")
 }
 
-// askedSource notes what it is asked, and refuses it.
+// askedSource records requests and refuses them.
 type askedSource struct {
 	deadSource
 	list chan source.ListOptions
@@ -655,7 +654,7 @@ func (s askedSource) List(_ context.Context, o source.ListOptions) (source.Liste
 	return nil, &source.Error{Reason: source.Refused, Err: errors.New("nobody home")}
 }
 
-func TestASourceIsToldWhatTheLayoutDoesWithObjects(t *testing.T) {
+func TestTheSourceLearnsWhetherObjectsStayEncodedOrAreShared(t *testing.T) {
 	for layout, want := range map[store.Layout]source.ListOptions{
 		store.Live:   {},
 		store.Shared: {Shares: true},
@@ -682,7 +681,7 @@ func TestASourceIsToldWhatTheLayoutDoesWithObjects(t *testing.T) {
 	}
 }
 
-func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
+func TestBadOptionsAreRefusedWithTheNextStep(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts options
 		says string
@@ -710,10 +709,9 @@ func TestBadInputIsRefusedWithAWayOut(t *testing.T) {
 	}
 }
 
-// While the consumer is held up, the queue lets later states take the place of
-// earlier ones, ahead of what other objects did in between. The version must not
-// run ahead with them, or a reader would miss what it was promised.
-func TestP1_ACoalescedQueueLosesNothingAndClaimsNothingEarly(t *testing.T) {
+// While the consumer is stalled, the queue puts later states in the place of earlier ones, before the changes of other
+// objects in between. The store's version must not be newer than the changes that it has.
+func TestP1_CoalescingLosesNoStateAndReachesNoVersionEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		r := make1(t, newFeed(state{10, nil}), func(o *options) { o.QueueBytes = 500 }, func(o *options) { o.HistoryBytes, o.HistoryAge = 1<<20, 0 },
@@ -726,7 +724,7 @@ func TestP1_ACoalescedQueueLosesNothingAndClaimsNothingEarly(t *testing.T) {
 				}
 			})
 		r.run(t)
-		r.say(put("a", 11, "")) // the consumer is stuck with this one
+		r.say(put("a", 11, "")) // the consumer stalls here
 		synctest.Wait()
 		for v := 12; v < 112; v += 2 {
 			r.say(put("b", v, ""))
@@ -775,7 +773,7 @@ func TestAVerbatimInformerRunsOnceAndStaysReadable(t *testing.T) {
 	})
 }
 
-// Stop does not work off what waits: nobody is told of it any more.
+// Stop does not deliver the changes that wait in the queue.
 func TestP9_StopDropsWhatWaitsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -819,7 +817,7 @@ func TestP9_TheStateItStartedFromIsReleased(t *testing.T) {
 		r := make1(t, newFeed(), func(o *options) { o.StartFrom = &dump })
 		dump = informer.State[*thing]{}
 		r.run(t)
-		r.say(put("a", 11, "")) // its successor
+		r.say(put("a", 11, "")) // it replaces the object
 		r.say(put("a", 12, ""))
 		synctest.Wait()
 		for range 10 {

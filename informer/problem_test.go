@@ -21,8 +21,8 @@ func failingFrom(n int) func(*options) {
 	}
 }
 
-// Whoever hears of a problem of a batch is told when the batch is in the store, and may ask for anything.
-func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
+// Problems of a batch are reported when the batch is in the store, and OnProblem may call the informer.
+func TestP12_OnProblemMayCallTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *running
 		var seen []object.Version
@@ -48,8 +48,8 @@ func TestP12_WhoeverHearsOfAProblemMayAskTheInformer(t *testing.T) {
 	})
 }
 
-// A panic of OnProblem, or of the logger, ends neither the goroutine that reads nor a handler's.
-func TestP12_APanickingOnProblemEndsNothing(t *testing.T) {
+// A panic of OnProblem or of the logger ends neither the reader's goroutine nor a handler's.
+func TestP12_APanicInOnProblemIsRecovered(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		opt  func(*options)

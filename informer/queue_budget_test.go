@@ -34,7 +34,7 @@ func TestTheQueueAllocatesNothingWhileItCoalesces(t *testing.T) {
 	}
 }
 
-func TestTheQueueGivesABurstBack(t *testing.T) {
+func TestTheQueueFreesMemoryAfterABurst(t *testing.T) {
 	q := newBatchQueue[int](queueLimits{maxBytes: 1 << 30})
 	heap := func() uint64 {
 		runtime.GC()

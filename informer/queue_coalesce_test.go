@@ -22,7 +22,7 @@ func TestOverTheBoundWatchDeltasCoalesceInPlace(t *testing.T) {
 	}
 }
 
-func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
+func TestNoDeltaMovesAcrossTheBeginOrEndOfAList(t *testing.T) {
 	for _, m := range []object.ChangeType{object.ReplaceEnd, object.ReplaceAbort} {
 		q := full()
 		ok(t, q.Push(ended(), []intDelta{
@@ -30,7 +30,7 @@ func TestNothingMovesAcrossTheMarksOfAList(t *testing.T) {
 		}))
 		same(t, m.String(), lines(takeAll(q)), []string{"Added a/1", m.String() + " 5/0", "Updated a/3"})
 	}
-	// The index that is made on the way over the bound stops at the mark too.
+	// The index that is built when the queue exceeds its bound ends at the list too.
 	q := newBatchQueue[int](queueLimits{maxBytes: 800})
 	ok(t, q.Push(ended(), []intDelta{
 		change(object.Added, "a", 1), mark(object.ReplaceBegin, 0), change(object.Replaced, "a", 2),
@@ -100,7 +100,7 @@ func TestAStalledConsumerCostsOneDeltaPerKey(t *testing.T) {
 	same(t, "final state", final, last)
 }
 
-func TestWhateverIsCoalescedTheFinalStateIsTheSame(t *testing.T) {
+func TestCoalescingDoesNotChangeTheFinalState(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		q := newBatchQueue[int](queueLimits{maxBytes: 1 + rng.IntN(6000), maxBatch: 1 + rng.IntN(40)})

@@ -9,11 +9,10 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Where a later state takes an earlier one's place, it runs ahead of what other
-// keys did in between. Through must not: whoever has applied everything up to a
-// delta has, of every key, all that happened up to that delta's Through; and at
-// the end of the queue that is everything.
-func TestThroughNeverClaimsMoreThanWasTaken(t *testing.T) {
+// A coalesced state comes before the changes of other keys in between, so Through must be older than it: a consumer that
+// has applied all deltas up to one has all changes of every key up to that delta's Through, and at the end of the queue
+// all changes.
+func TestThroughIsNeverNewerThanWhatWasTaken(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		q := newBatchQueue[int](queueLimits{maxBytes: 1 + rnd.IntN(3000), maxBatch: 1 + rnd.IntN(20)})

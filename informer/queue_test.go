@@ -62,12 +62,12 @@ func ended() context.Context {
 	return ctx
 }
 
-// full makes a queue that is over its bound from the second delta on.
+// full returns a queue that is over its bound from the second delta on.
 func full() *batchQueue[int] {
 	return newBatchQueue[int](queueLimits{maxBytes: 1})
 }
 
-func TestBelowTheBoundEverythingComesOutAsItWentIn(t *testing.T) {
+func TestBelowTheBoundDeltasLeaveAsTheyEntered(t *testing.T) {
 	q := newBatchQueue[int](queueLimits{maxBatch: 7})
 	var in []intDelta
 	for i := range 1000 {
@@ -131,7 +131,7 @@ func TestAListWaitsForRoom(t *testing.T) {
 	})
 }
 
-func TestAWaitingListCanBeGivenUpAndAborted(t *testing.T) {
+func TestAWaitingListCanBeAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := full()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ func TestAnUnknownTypeIsRefused(t *testing.T) {
 	}
 }
 
-// model applies deltas as a store does: a list counts as a whole, at its end.
+// model applies deltas as a store does: a list is applied as a whole, at its end.
 type model struct {
 	state, staged map[object.Key]int
 	version       object.Version
@@ -292,7 +292,7 @@ func TestProducerAndConsumerRunSideBySide(t *testing.T) {
 	same(t, "bookmark", got.version, want.version)
 }
 
-// A list leaves no memory behind, and what comes after it is in order.
+// After a list the queue frees its memory, and later deltas are in order.
 func TestTheQueueGoesOnAfterAList(t *testing.T) {
 	q := newBatchQueue[int](queueLimits{})
 	for round := range 7 { // of lengths that end anywhere in a chunk

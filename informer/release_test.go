@@ -15,8 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// A controller stops its informer and lets its workers drain their queue: what they look
-// up is there, so "not found, so clean up" does nothing.
+// A controller stops its informer and lets its workers drain their queue: they still find their objects.
 func TestP9_WorkersThatDrainAfterTheStopFindTheirObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, "")}}),
@@ -103,7 +102,7 @@ func TestP9_ANewRunShowsNothingOfTheLastOne(t *testing.T) {
 func TestP9_ReleaseFreesTheMemory(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		drop func(*running) // gives up what the informer holds
+		drop func(*running) // releases the state of the informer
 	}{
 		{"by Release", func(r *running) {
 			if err := r.Release(); err != nil {
@@ -168,8 +167,8 @@ func TestReleaseIsRefusedWhileTheInformerRuns(t *testing.T) {
 	})
 }
 
-// Run, Release and readers meet in any order: a reader sees a whole state or none, and a Release
-// never empties the store of a Run.
+// Run, Release and readers run concurrently: a reader sees a complete state or none, and Release never empties the store
+// of a running informer.
 func TestP9_ReleaseBesideRunsAndReaders(t *testing.T) {
 	const runs = 100
 	r := make1(t, newFeed())
@@ -220,7 +219,7 @@ func isOver(c <-chan struct{}) bool {
 	}
 }
 
-// A Run that is still dropping what the last one left can be stopped as any other.
+// A Run that is still dropping the state of the last one can be stopped.
 func TestP9_ARunThatBeginsAgainCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over, end := context.WithCancel(t.Context())
@@ -228,7 +227,8 @@ func TestP9_ARunThatBeginsAgainCanBeStopped(t *testing.T) {
 		var r *running
 		var stopped error
 		r = make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}, state{20, nil}),
-			func(o *options) { o.DetectWrites = func(store.Written) { stopped = r.Informer.Stop(over) } }) // called while the store is emptied
+			// DetectWrites is called while the store is emptied.
+			func(o *options) { o.DetectWrites = func(store.Written) { stopped = r.Informer.Stop(over) } })
 		r.run(t)
 		synctest.Wait()
 		if err := r.stop(); err != nil {

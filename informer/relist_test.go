@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// silent is a source that has nothing to say: these tests hand in the deltas themselves.
+// silent is a source without changes: these tests apply the deltas themselves.
 type silent struct{}
 
 func (silent) List(context.Context, source.ListOptions) (source.Lister[int], error) {
@@ -30,10 +30,9 @@ func delta(t object.ChangeType, key, version string, n int) object.Delta[int] {
 		UID: "u", Value: n}}
 }
 
-// A list that comes as a stream may take back, further on, what it said at first. What is
-// told in the end is what the store then has: nothing after a delete (P6), and no earlier
-// state after a later one (P2).
-func TestP2P6_AVerbatimRelistTellsWhatIsThereInTheEnd(t *testing.T) {
+// A list that arrives as a stream may contain a later change of one of its own objects. The delivered events match the
+// final state: nothing follows a deletion (P6), and no earlier state follows a later one (P2).
+func TestP2P6_AVerbatimRelistDeliversTheFinalState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, err := New(silent{}, &Options[int]{Verbatim: true})
 		if err != nil {

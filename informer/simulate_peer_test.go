@@ -22,8 +22,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// peer is client-go's own shared informer on the simulated wire. It cannot be stepped
-// and runs free.
+// peer is client-go's own shared informer on the simulated connection. It cannot be executed in steps and runs on its
+// own goroutines.
 type peer struct {
 	setup  informertest.SimSetup
 	client kubernetes.Interface
@@ -102,7 +102,7 @@ func (p *peer) Start(*informertest.SimState) error {
 			return err
 		}
 	}
-	// It logs every failure; thousands of them would be all that one sees.
+	// It logs every failure, and there are thousands.
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logr.Discard()))
 	p.mu.Lock()
 	p.cancel, p.done = cancel, make(chan struct{})
@@ -175,7 +175,7 @@ func (p *peer) Health() informertest.SimHealth {
 	return out
 }
 
-// Snapshot copies what the store has now: the nearest thing there is.
+// Snapshot copies the store, because client-go has no snapshots.
 func (p *peer) Snapshot() informertest.SimSnapshot {
 	s := &peerSnapshot{informer: p.now(), pods: map[object.Key]*corev1.Pod{}}
 	for _, o := range s.informer.GetStore().List() {
@@ -220,9 +220,8 @@ func (s *peerSnapshot) ByIndex(index, value string) iter.Seq[*corev1.Pod] {
 	}
 }
 
-// TestSimulationOfClientGo runs client-go's informer through the seeds that ours runs
-// through. It is not held to our promises; the test holds that it gets through, and
-// make simulate-peer prints how often each is broken.
+// client-go's informer gets through the same seeds as ours. It is not held to our promises; make simulate-peer prints how
+// often it breaks each of them.
 func TestSimulationOfClientGo(t *testing.T) {
 	opts := simOptions(20)
 	sum := informertest.Survey(t, newPeer, opts)

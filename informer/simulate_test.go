@@ -21,7 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// simulated is the informer as the simulator steps it.
+// simulated adapts the informer to the simulator.
 type simulated struct {
 	setup informertest.SimSetup
 	*informer.Informer[*corev1.Pod]
@@ -78,8 +78,8 @@ func (s *simulated) build(from *informertest.SimState) error {
 	return err
 }
 
-// steppedSink gives a list that finds the queue full back to the simulator, which
-// would else wait for a consumer that waits for the simulator.
+// steppedSink returns control to the simulator while a list waits for room in the queue. Otherwise the list would wait for
+// the consumer, which only the simulator runs.
 type steppedSink struct {
 	queue *informer.Queue[*corev1.Pod]
 	bytes int
@@ -187,8 +187,7 @@ func number(name string, or uint64) uint64 {
 	return n
 }
 
-// TestSimulation runs seeds, each twice: both histories must be the same to the last
-// step. make simulate runs many more, once each.
+// Each seed is run twice, and both histories must be identical. make simulate runs many more seeds, once each.
 func TestSimulation(t *testing.T) {
 	opts := simOptions(200)
 	opts.Twice = os.Getenv("SIM_ONCE") == ""
@@ -200,7 +199,7 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("a seed had %d steps; each must have 1,000", sum.Fewest)
 	}
 	if sum.Seeds < 200 {
-		return // too few to say how often a fault is met
+		return // too few to check how often each fault occurs
 	}
 	for _, kind := range informertest.FaultKinds() {
 		if n := sum.In[kind]; n*20 < sum.Seeds {

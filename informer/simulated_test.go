@@ -8,22 +8,22 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// What the simulator found, each in the shortest form.
+// Bugs that the simulator has found, each in its shortest form.
 
-func TestP6_TheDeleteOfANamesakeTellsOfWhatWasKnown(t *testing.T) {
+func TestP6_TheDeletionOfANamesakeDeliversTheKnownObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "u1")}}))
 		rec := &recorder{}
 		subscribe(t, r, rec, nil)
 		r.run(t)
-		// u1 was deleted, u2 came and went: the queue has let the last word stand for all.
+		// u1 was deleted, u2 was created and deleted: the queue has coalesced all of that.
 		r.say(gone("a", 20, "u2"))
 		synctest.Wait()
 		same(t, "events", rec.lines(), []string{"Added a new=5 initial", "Deleted a old=5 missed"})
 	})
 }
 
-func TestP1_WhatStaysFromAHistoryThatWasGivenUpIsNoNewsFromTheFuture(t *testing.T) {
+func TestP1_AStateOfAnEarlierEpochDoesNotHideNewerChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := item("a", 40, "u1")
 		bad.Decode = func([]byte) (*thing, error) { return nil, errors.New("cannot be read") }
@@ -42,7 +42,7 @@ func TestP1_WhatStaysFromAHistoryThatWasGivenUpIsNoNewsFromTheFuture(t *testing.
 	})
 }
 
-func TestP13_AnObjectSaidTwiceInAListIsTransformedOnce(t *testing.T) {
+func TestP13_AnObjectTwiceInAListIsTransformedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 5, "u1"), item("a", 5, "u1"), item("a", 6, "u1")}}),

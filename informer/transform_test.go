@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// A transform may wait for something. Nobody waits for it but the changes behind it.
+// A transform may be slow: only later changes wait for it.
 func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -45,7 +45,7 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 	})
 }
 
-func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
+func TestP13_AVersionTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []int
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "u1")}}),
@@ -72,8 +72,8 @@ func TestP13_AVersionSaidTwiceInOneBatchIsTransformedOnce(t *testing.T) {
 	})
 }
 
-// Whoever waits for a version that cannot be stored need not wait for the next event.
-func TestWaitVersionDoesNotWaitForWhatCannotBeStored(t *testing.T) {
+// WaitVersion returns for the version of a change that cannot be stored.
+func TestWaitVersionDoesNotWaitForAChangeThatCannotBeStored(t *testing.T) {
 	refuse := func(o *options) {
 		o.Transform = func(x *thing) (*thing, error) {
 			if x.n == 11 {
