@@ -129,9 +129,9 @@ func changingPods(t *testing.T, pods,
 	return first, batches
 }
 
-// holdAllocations measures what an update allocates from the source to the last handler. The first batch is not counted,
-// because buffers grow with it. Other work of the process can only add allocations, so the smallest of three figures
-// counts.
+// holdAllocations measures what an update allocates from the source to the last handler. The first batch is not
+// counted, because buffers grow with it. Other work of the process can only add allocations, so the smallest of three
+// figures counts.
 func holdAllocations[T any](t *testing.T, handlers int, budget float64, first stateOf[T], batches [][]source.Change[T],
 	opts ...func(*informer.Options[T])) {
 	t.Helper()

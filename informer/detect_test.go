@@ -22,8 +22,8 @@ func labelled(t *testing.T, name, version string) object.Item[*corev1.Pod] {
 		Labels: map[string]string{"app": "shop"}}})
 }
 
-// guarded subscribes a handler to an informer of three pods, and returns what the detector finds. In the shared layout a
-// and b share one map: a value that occurred once before, here in first, is shared from then on.
+// guarded subscribes a handler to an informer of three pods, and returns what the detector finds. In the shared
+// layout a and b share one map: a value that occurred once before, here in first, is shared from then on.
 func guarded(t *testing.T, layout store.Layout, name string,
 	h informer.Funcs[*corev1.Pod]) (r *runningOf[*corev1.Pod], found func() []store.Written) {
 	first, a, b := labelled(t, "first", "1"), labelled(t, "a", "2"), labelled(t, "b", "3")
@@ -116,7 +116,8 @@ func TestDetectWritesNamesTheCallSiteOfAReaderThatWrote(t *testing.T) {
 		}
 		got := found()
 		named := func(w store.Written) bool {
-			return w.Key == "web/a" && len(w.By) == 1 && strings.Contains(w.By[0], "TestDetectWritesNamesTheCallSiteOfAReaderThatWrote")
+			return w.Key == "web/a" && len(w.By) == 1 &&
+				strings.Contains(w.By[0], "TestDetectWritesNamesTheCallSiteOfAReaderThatWrote")
 		}
 		if !slices.ContainsFunc(got, named) {
 			t.Fatalf("found %v", got)

@@ -95,8 +95,8 @@ func replayedEpochs(i *Informer[int]) *eventLines {
 }
 
 // An object that cannot be transformed after a restore keeps its state of the epoch before. Resyncs and late handlers
-// receive that state with the epoch in which it was read: its next version is lower, and would otherwise go back within
-// an epoch.
+// receive that state with the epoch in which it was read: its next version is lower, and would otherwise go back
+// within an epoch.
 func TestP2_AStateKeptFromAnEarlierEpochIsReplayedWithThatEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		deltas []object.Delta[int]

@@ -152,8 +152,8 @@ func (l *leaving) Read([]source.Change[*thing]) ([]source.Change[*thing], error)
 }
 func (l *leaving) Close() error { l.closed.Store(true); return nil }
 
-// A source that ends the reader's goroutine ends only the reading: its streams are closed, the store stays readable, and
-// the informer can be stopped.
+// A source that ends the reader's goroutine ends only the reading: its streams are closed, the store stays readable,
+// and the informer can be stopped.
 func TestP9_ASourceThatEndsItsGoroutineLeavesNothingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &leaving{feed: newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}})}

@@ -59,8 +59,8 @@ func (f Funcs[T]) handleEntry(e *object.Event[*store.Entry[T]], name string) {
 	}
 }
 
-// objectFor returns an entry's object, and the zero T if there is no entry: an event that was coalesced in a backlog may
-// have no old state.
+// objectFor returns an entry's object, and the zero T if there is no entry: an event that was coalesced in a backlog
+// may have no old state.
 func objectFor[T any](e *store.Entry[T], name string) (obj T) {
 	if e != nil {
 		obj = e.ObjectFor(name)
@@ -127,8 +127,8 @@ func (i *Informer[T]) Subscribe(h Handler[T], opts *HandlerOptions) (*Subscripti
 // entryHandler receives events whose objects may still be encoded.
 type entryHandler[T any] = func(e *object.Event[*store.Entry[T]])
 
-// SubscribeEntries is Subscribe for a handler that reads few objects: in the packed layout an object is decoded when its
-// entry's Object method is called. The event is valid during the call; its entries may be kept.
+// SubscribeEntries is Subscribe for a handler that reads few objects: in the packed layout an object is decoded when
+// its entry's Object method is called. The event is valid during the call; its entries may be kept.
 func (i *Informer[T]) SubscribeEntries(handle func(e *object.Event[*store.Entry[T]]),
 	opts *HandlerOptions) (*Subscription[T], error) {
 	if handle == nil {
@@ -157,7 +157,8 @@ func (i *Informer[T]) subscribe(newHandler func(name string) entryHandler[T],
 	fan, gone := i.fan, i.state == starting || i.state == stopped || i.state == stopping
 	i.mu.Unlock()
 	if gone {
-		return nil, fmt.Errorf("subscribing %s to %s: %w; call Run again and then subscribe", o.Name, i.opts.Name, ErrStopped)
+		return nil, fmt.Errorf("subscribing %s to %s: %w; call Run again and then subscribe", o.Name,
+			i.opts.Name, ErrStopped)
 	}
 	handle := newHandler(o.Name)
 	if i.opts.DetectWrites != nil {

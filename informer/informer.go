@@ -147,8 +147,8 @@ func (i *Informer[T]) prepare() error {
 // Name is the informer's name.
 func (i *Informer[T]) Name() string { return i.opts.Name }
 
-// Reader returns a reader of the store. It stays valid when the informer stops and runs again. After a stop it shows the
-// last state until Release or the next Run.
+// Reader returns a reader of the store. It stays valid when the informer stops and runs again. After a stop it shows
+// the last state until Release or the next Run.
 func (i *Informer[T]) Reader() *store.Reader[T] { return i.reader }
 
 // Get returns one object.
@@ -157,8 +157,8 @@ func (i *Informer[T]) Get(key object.Key) (T, bool) { return i.reader.Get(key) }
 // Snapshot returns a consistent view of objects, indexes and version.
 func (i *Informer[T]) Snapshot() *store.Snapshot[T] { return i.reader.Snapshot() }
 
-// AddIndex adds an index, before Run or while it runs. When it returns, all stored objects are indexed. See Indexes for
-// what an index function must not do.
+// AddIndex adds an index, before Run or while it runs. When it returns, all stored objects are indexed. See Indexes
+// for what an index function must not do.
 func (i *Informer[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	return i.AddIndexes(map[string]store.IndexFunc[T]{name: values})
 }
@@ -223,8 +223,8 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	}
 }
 
-// WaitVersion waits until the store has all changes up to version v. After a write to which the server returned version
-// v, reads of the informer then see that write.
+// WaitVersion waits until the store has all changes up to version v. After a write to which the server returned
+// version v, reads of the informer then see that write.
 func (i *Informer[T]) WaitVersion(ctx context.Context, v object.Version) error {
 	if !v.Ordered() {
 		return fmt.Errorf("waiting for version %q of %s: versions that are not numbers have no order",

@@ -151,8 +151,8 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 	})
 }
 
-// A handler that receives the first object may read the store: a lister must not answer "not synced" then. The test has
-// many rounds because it looks for a race.
+// A handler that receives the first object may read the store: a lister must not answer "not synced" then. The test
+// has many rounds because it looks for a race.
 func TestP4_TheInformerIsSyncedWhenTheFirstHandlerRuns(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,8 @@ func TestP8_ASnapshotIsConsistent(t *testing.T) {
 
 func TestP9_StopNamesTheHandlerThatIsStillRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.StopTimeout = time.Minute })
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}),
+			func(o *options) { o.StopTimeout = time.Minute })
 		release := make(chan struct{})
 		subscribe(t, r, &recorder{on: func(object.Event[*thing]) { <-release }}, &informer.HandlerOptions{Name: "stubborn"})
 		r.run(t)
@@ -509,8 +510,8 @@ func TestStartFromAnExpiredVersionLists(t *testing.T) {
 	})
 }
 
-// An object that could not be decoded after a restore keeps its state of the old history, also in a saved state. Its next
-// version is lower and must not be taken for known.
+// An object that could not be decoded after a restore keeps its state of the old history, also in a saved state. Its
+// next version is lower and must not be taken for known.
 func TestStartFromAStateOfTwoEpochsLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var problems []string
@@ -576,14 +577,16 @@ func TestAfterWaitVersionReadsSeeTheWrite(t *testing.T) {
 
 func TestResyncDeliversAllObjectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}), func(o *options) { o.Resync = time.Minute })
+		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, "")}}),
+			func(o *options) { o.Resync = time.Minute })
 		often, never := &recorder{}, &recorder{}
 		subscribe(t, r, often, nil)
 		subscribe(t, r, never, &informer.HandlerOptions{Resync: -1})
 		r.run(t)
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		same(t, "often", often.lines(), []string{"Added a new=1 initial", "Resynced a old=1 new=1", "Resynced a old=1 new=1"})
+		same(t, "often", often.lines(),
+			[]string{"Added a new=1 initial", "Resynced a old=1 new=1", "Resynced a old=1 new=1"})
 		same(t, "never", never.lines(), []string{"Added a new=1 initial"})
 	})
 }
@@ -686,7 +689,7 @@ func TestBadOptionsAreRefusedWithTheNextStep(t *testing.T) {
 		opts options
 		says string
 	}{
-		"index without name": {options{Indexes: informer.Indexes[*thing]{"": func(*thing) ([]string, error) { return nil, nil }}},
+		"index without name": {options{Indexes: informer.Indexes[*thing]{"": store.ByNamespace[*thing]()}},
 			"name"},
 		"index without func":    {options{Indexes: informer.Indexes[*thing]{"app": nil}}, "function"},
 		"half a codec":          {options{Codec: &object.Codec[*thing]{}}, "both Encode and Decode"},
@@ -714,7 +717,8 @@ func TestBadOptionsAreRefusedWithTheNextStep(t *testing.T) {
 func TestP1_CoalescingLosesNoStateAndReachesNoVersionEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		r := make1(t, newFeed(state{10, nil}), func(o *options) { o.QueueBytes = 500 }, func(o *options) { o.HistoryBytes, o.HistoryAge = 1<<20, 0 },
+		r := make1(t, newFeed(state{10, nil}), func(o *options) { o.QueueBytes = 500 },
+			func(o *options) { o.HistoryBytes, o.HistoryAge = 1<<20, 0 },
 			func(o *options) {
 				o.Transform = func(x *thing) (*thing, error) {
 					if x.n == 11 {

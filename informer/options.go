@@ -96,11 +96,11 @@ type Options[T any] struct {
 // Indexes are index functions by the name of their index.
 //
 // An index function returns the values under which an object is found. If it fails, the object is stored, is not found
-// by this index, and the error is reported. For an index by namespace use store.ByNamespace, which does not look at the
-// objects.
+// by this index, and the error is reported. For an index by namespace use store.ByNamespace, which does not look at
+// the objects.
 //
-// The function runs inside the write that stores the object. It must neither block nor call the informer, a lister or a
-// factory: these would wait for that same write. Everything it needs must be in the object; a Transform can put it
+// The function runs inside the write that stores the object. It must neither block nor call the informer, a lister or
+// a factory: these would wait for that same write. Everything it needs must be in the object; a Transform can put it
 // there.
 type Indexes[T any] = map[string]store.IndexFunc[T]
 
@@ -111,9 +111,10 @@ type State[T any] struct {
 	Items []object.Item[T]
 }
 
-// mixed reports whether an item is newer than the state. A snapshot can contain such items while changes are coalesced,
-// or after the source's history was set back, if an object could not be decoded since and keeps its old state. The
-// item's version then says nothing about later versions, and only a list can tell what the object's state is.
+// mixed reports whether an item is newer than the state. A snapshot can contain such items while changes are
+// coalesced, or after the source's history was set back, if an object could not be decoded since and keeps its old
+// state. The item's version then says nothing about later versions, and only a list can tell what the object's state
+// is.
 func (s *State[T]) mixed() bool {
 	for i := range s.Items {
 		if s.Version.Before(s.Items[i].Version) {

@@ -44,8 +44,8 @@ func (i *Informer[T]) problemWait(doing string, key object.Key, err error, wait 
 	}
 }
 
-// beginWrite begins a write to the store. Until endWrite, problems are collected instead of reported: OnProblem may call
-// the informer or a factory, or take a lock that is held by a goroutine that waits for this write.
+// beginWrite begins a write to the store. Until endWrite, problems are collected instead of reported: OnProblem may
+// call the informer or a factory, or take a lock that is held by a goroutine that waits for this write.
 func (i *Informer[T]) beginWrite() {
 	i.write.Lock()
 	i.writing.Store(true)
@@ -90,8 +90,8 @@ func (i *Informer[T]) reportHeld() {
 	}
 }
 
-// report logs a problem and calls OnProblem. A panic in OnProblem or in the logger is recovered and counted as "report",
-// unless CrashOnPanic returns true.
+// report logs a problem and calls OnProblem. A panic in OnProblem or in the logger is recovered and counted as
+// "report", unless CrashOnPanic returns true.
 func (i *Informer[T]) report(p Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {

@@ -22,8 +22,8 @@ type queueLimits struct {
 	// maxBytes is the size beyond which deltas are coalesced: the sum of Item.Size and a constant for each delta. 0 means
 	// 16 MiB.
 	maxBytes int
-	// listBytes is the size beyond which a list waits for the consumer; 0 means maxBytes. A smaller value is for a consumer
-	// that stores objects in far less memory than they take here.
+	// listBytes is the size beyond which a list waits for the consumer; 0 means maxBytes. A smaller value is for a
+	// consumer that stores objects in far less memory than they take here.
 	listBytes int
 	// maxBatch is the largest number of deltas that take returns at once. 0 means 1000.
 	maxBatch int
@@ -81,10 +81,10 @@ func newBatchQueue[T any](opts queueLimits) *batchQueue[T] {
 
 // Push queues copies of deltas, in order.
 //
-// Only a list can make it wait: while the queue is full, ReplaceBegin and Replaced wait until the consumer has made room.
-// If ctx ends meanwhile, Push returns its error, and the deltas before the waiting one are queued. ReplaceEnd and
-// ReplaceAbort never wait, so that a list can be abandoned while the queue is full. Changes from a watch and bookmarks
-// never wait either. After close the error is errQueueClosed.
+// Only a list can make it wait: while the queue is full, ReplaceBegin and Replaced wait until the consumer has made
+// room. If ctx ends meanwhile, Push returns its error, and the deltas before the waiting one are queued. ReplaceEnd
+// and ReplaceAbort never wait, so that a list can be abandoned while the queue is full. Changes from a watch and
+// bookmarks never wait either. After close the error is errQueueClosed.
 func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,8 +8,8 @@ type place[T any] struct {
 	at  *object.Delta[T]
 }
 
-// latest is an index of the newest delta of each key since the last beginning or end of a list. It exists only while the
-// queue is over its bound.
+// latest is an index of the newest delta of each key since the last beginning or end of a list. It exists only while
+// the queue is over its bound.
 type latest[T any] struct {
 	byKey    map[object.Key]place[T]
 	bookmark place[T]

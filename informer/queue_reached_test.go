@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// A coalesced state comes before the changes of other keys in between, so Through must be older than it: a consumer that
-// has applied all deltas up to one has all changes of every key up to that delta's Through, and at the end of the queue
-// all changes.
+// A coalesced state comes before the changes of other keys in between, so Through must be older than it: a consumer
+// that has applied all deltas up to one has all changes of every key up to that delta's Through, and at the end of
+// the queue all changes.
 func TestThroughIsNeverNewerThanWhatWasTaken(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -167,8 +167,8 @@ func TestReleaseIsRefusedWhileTheInformerRuns(t *testing.T) {
 	})
 }
 
-// Run, Release and readers run concurrently: a reader sees a complete state or none, and Release never empties the store
-// of a running informer.
+// Run, Release and readers run concurrently: a reader sees a complete state or none, and Release never empties the
+// store of a running informer.
 func TestP9_ReleaseBesideRunsAndReaders(t *testing.T) {
 	const runs = 100
 	r := make1(t, newFeed())

@@ -19,9 +19,9 @@ var ErrRunning = errors.New("the informer is running")
 // started has ended; if callbacks are still running after the stop timeout, its
 // error names them.
 //
-// The store stays readable afterwards, so that workers that drain a queue still find their objects. Release empties it,
-// and so does the next Run, which starts with an empty store and without handlers. HasSynced is false until the store
-// has the first state of that Run.
+// The store stays readable afterwards, so that workers that drain a queue still find their objects. Release empties
+// it, and so does the next Run, which starts with an empty store and without handlers. HasSynced is false until the
+// store has the first state of that Run.
 //
 // Three kinds of goroutines work together, for an event and for a list alike:
 //
@@ -126,8 +126,8 @@ func (i *Informer[T]) end(fan *fanout.Fanout[*store.Entry[T]]) error {
 }
 
 // Release empties the store of a stopped informer and frees its memory. Snapshots that were taken before stay valid.
-// While the informer runs, Release does nothing and returns ErrRunning. An informer that is not referenced any more needs
-// no Release.
+// While the informer runs, Release does nothing and returns ErrRunning. An informer that is not referenced any more
+// needs no Release.
 func (i *Informer[T]) Release() error {
 	i.beginWrite()
 	defer i.endWrite()
@@ -204,8 +204,9 @@ func (i *Informer[T]) load() {
 	i.apply(deltas)
 	i.opts.Transform = transform
 	if i.start.mixed() {
-		i.problem("start", "", fmt.Errorf("the state to start from has objects newer than its version %s, so it is listed again",
-			i.start.Version))
+		i.problem("start", "",
+			fmt.Errorf("the state to start from has objects newer than its version %s, so it is listed again",
+				i.start.Version))
 	}
 	i.mu.Lock()
 	i.start = nil // the store has it now

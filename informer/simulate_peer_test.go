@@ -220,8 +220,8 @@ func (s *peerSnapshot) ByIndex(index, value string) iter.Seq[*corev1.Pod] {
 	}
 }
 
-// client-go's informer gets through the same seeds as ours. It is not held to our promises; make simulate-peer prints how
-// often it breaks each of them.
+// client-go's informer gets through the same seeds as ours. It is not held to our promises; make simulate-peer prints
+// how often it breaks each of them.
 func TestSimulationOfClientGo(t *testing.T) {
 	opts := simOptions(20)
 	sum := informertest.Survey(t, newPeer, opts)

@@ -78,8 +78,8 @@ func (s *simulated) build(from *informertest.SimState) error {
 	return err
 }
 
-// steppedSink returns control to the simulator while a list waits for room in the queue. Otherwise the list would wait for
-// the consumer, which only the simulator runs.
+// steppedSink returns control to the simulator while a list waits for room in the queue. Otherwise the list would
+// wait for the consumer, which only the simulator runs.
 type steppedSink struct {
 	queue *informer.Queue[*corev1.Pod]
 	bytes int
@@ -172,7 +172,8 @@ var (
 // How much is simulated: make simulate sets these.
 func simOptions(seeds int) informertest.SimOptions {
 	o := informertest.SimOptions{First: number("SIM_SEED", 1), Seeds: int(number("SIM_SEEDS", uint64(seeds))),
-		FailFast: os.Getenv("SIM_FAILFAST") != "", Whole: os.Getenv("SIM_WHOLE") != "", Command: "make simulate SEEDS=1 SEED=%d"}
+		FailFast: os.Getenv("SIM_FAILFAST") != "", Whole: os.Getenv("SIM_WHOLE") != "",
+		Command: "make simulate SEEDS=1 SEED=%d"}
 	if os.Getenv("SIM_PROGRESS") != "" {
 		o.Progress = os.Stderr
 	}

@@ -53,9 +53,9 @@ type knownState struct {
 	uid     string
 }
 
-// transformAll decodes and transforms changes before their batch is opened, and without a lock: a transform may be slow,
-// and only later changes wait for it. A change that is not new is not transformed (P13) and gets the type nothing. A
-// change that cannot be stored becomes a bookmark, so that the store still reaches its version.
+// transformAll decodes and transforms changes before their batch is opened, and without a lock: a transform may be
+// slow, and only later changes wait for it. A change that is not new is not transformed (P13) and gets the type
+// nothing. A change that cannot be stored becomes a bookmark, so that the store still reaches its version.
 func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 	var later map[object.Key]knownState // states after the preceding changes
 	if len(changes) > 1 {
@@ -72,7 +72,8 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 				have = knownState{true, e.Version, e.UID}
 			}
 		}
-		if !i.opts.Verbatim && have.exists && (seen || !i.batch.isOlderState(d.Item.Key)) && isOld(d, have.version, have.uid) {
+		if !i.opts.Verbatim && have.exists && (seen || !i.batch.isOlderState(d.Item.Key)) &&
+			isOld(d, have.version, have.uid) {
 			i.stale.Add(1)
 			d.Type = nothing
 			continue

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// A transform may read the informer, and add an index for that, without a deadlock: for objects of the first list, of a
-// later list, and for changes.
+// A transform may read the informer, and add an index for that, without a deadlock: for objects of the first list, of
+// a later list, and for changes.
 func TestATransformMayCallTheInformer(t *testing.T) {
 	byApp := func(x *thing) ([]string, error) { return []string{x.app}, nil }
 	calls := map[string]func(r *running, x *thing) error{
@@ -92,8 +92,8 @@ func TestATransformMayCallTheInformer(t *testing.T) {
 	}
 }
 
-// An amendment during a list is stored at once, even while an object of the list is transformed. The list then replaces
-// it.
+// An amendment during a list is stored at once, even while an object of the list is transformed. The list then
+// replaces it.
 func TestAmendDoesNotWaitForTheTransformOfAList(t *testing.T) {
 	hold, inside := make(chan struct{}), make(chan struct{})
 	r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a", 1, ""), item("b", 2, ""), item("c", 3, "")}}),

@@ -25,9 +25,9 @@ func taggedItem(n, v int) object.Item[*tagged] {
 		Value: &tagged{name, labels}}
 }
 
-// A handler that writes to its objects corrupts what others read, but ends neither the process nor the informer, in any
-// layout: the engine does not read objects again that handlers hold. If it did, the race detector would report it, and
-// without the race detector the runtime would end the process.
+// A handler that writes to its objects corrupts what others read, but ends neither the process nor the informer, in
+// any layout: the engine does not read objects again that handlers hold. If it did, the race detector would report
+// it, and without the race detector the runtime would end the process.
 func TestP7_AHandlerThatWritesToItsObjectsDoesNotCrash(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared} {
 		t.Run(layout.String(), func(t *testing.T) {

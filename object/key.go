@@ -3,8 +3,7 @@ package object
 import "strings"
 
 // Key names an object within one resource: "namespace/name", or "name" alone
-// where there is no namespace. A caller with another way of naming things may
-// use any string; only NewKey and Split give the slash a meaning.
+// where there is no namespace. Callers with other names may use any string; only NewKey and Split interpret the slash.
 type Key string
 
 // NewKey joins a namespace and a name. An empty namespace leaves the name alone.
@@ -15,7 +14,7 @@ func NewKey(namespace, name string) Key {
 	return Key(namespace + "/" + name)
 }
 
-// Split takes a key apart at its first slash. A key without one has no namespace.
+// Split splits a key at its first slash. A key without a slash has no namespace.
 func (k Key) Split() (namespace, name string) {
 	if ns, n, ok := strings.Cut(string(k), "/"); ok {
 		return ns, n

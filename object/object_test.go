@@ -127,7 +127,7 @@ func TestItemDecodesOnDemand(t *testing.T) {
 		return "decoded", nil
 	}}
 	if calls != 0 {
-		t.Fatal("decoded before anybody asked")
+		t.Fatal("decoded before Object was called")
 	}
 	got, err := it.Object()
 	if err != nil || got != "decoded" || calls != 1 {
@@ -139,7 +139,7 @@ func TestItemDecodesOnDemand(t *testing.T) {
 	}
 }
 
-func TestUnknownUIDDiffersFromNothing(t *testing.T) {
+func TestAnUnknownUIDMayBeAnyObject(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool

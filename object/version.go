@@ -38,9 +38,8 @@ func (v Version) Before(other Version) bool {
 	return ok && order < 0
 }
 
-// Ordered reports whether v is a decimal number and so has a place in the
-// order of versions. "0" is not a point in history but the wish for any, and
-// has none.
+// Ordered reports whether v is a decimal number and so has an order. "0" has none: it is not a point in history but
+// stands for any version.
 func (v Version) Ordered() bool {
 	if v == "" || v[0] == '0' {
 		return false
