@@ -3,18 +3,18 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 )
 
-// writeObject answers with a document that is complete.
+// writeObject answers with a complete document.
 func writeObject(w http.ResponseWriter, r *http.Request, body []byte) error {
 	if pretty(r) {
 		var out bytes.Buffer
 		if err := json.Indent(&out, bytes.TrimRight(body, "\n"), "", "  "); err != nil {
-			return errors.Join(errors.New("print an answer for people"), err)
+			return fmt.Errorf("indent the answer: %w", err)
 		}
 		body = out.Bytes()
 	}
@@ -28,7 +28,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) { writeAs(w, code, jsonTy
 func writeAs(w http.ResponseWriter, code int, contentType string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "the answer cannot be encoded: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	writeBody(w, code, contentType, append(b, '\n'))
@@ -40,10 +40,10 @@ func writeBody(w http.ResponseWriter, code int, contentType string, b []byte) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(code)
-	newDeadlineWriter(w).Write(b) // whoever asked is gone, and nobody else wants to know
+	newDeadlineWriter(w).Write(b) // an error means that the client is gone
 }
 
-// pretty reports whether a person reads the answer.
+// pretty reports whether the answer is to be indented for a person, by the same rules as those of an API server.
 func pretty(r *http.Request) bool {
 	switch r.URL.Query().Get("pretty") {
 	case "":

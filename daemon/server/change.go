@@ -19,9 +19,9 @@ type change struct {
 	version  string       // at which it happened; of the daemon's own order in the view of all clusters
 	order    object.Version
 
-	mu               sync.Mutex
-	frames           map[frameKind][]byte
-	oldSeen, nowSeen sight
+	mu                           sync.Mutex
+	frames                       map[frameKind][]byte
+	oldSelectable, nowSelectable selectable
 }
 
 // size is about what the change keeps in memory once it was told.
@@ -34,16 +34,16 @@ func sizeOf(e *fleet.Entry) int {
 	return e.Size
 }
 
-// sight is an object made ready to be selected. What one watch with a selector has read of a change is there
+// selectable is an object made ready to be selected. What one watch with a selector has read of a change is there
 // for the others.
-type sight struct {
+type selectable struct {
 	raw    []byte
 	served []byte     // as the view of all clusters shows it; nil where no selector needed that
 	labels labels.Set // nil where nobody looked for them
 }
 
 // show makes one of the change's objects ready, in the form of the view of all clusters where there is a shape.
-func (c *change) show(s *sight, e *fleet.Entry, shape *fleetShape) *sight {
+func (c *change) selectable(s *selectable, e *fleet.Entry, shape *fleetShape) *selectable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.raw == nil {

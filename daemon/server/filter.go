@@ -19,7 +19,7 @@ type filter struct {
 	// what the selection sees is what the view of all clusters shows; nil where that makes no difference
 	shape *fleetShape
 	doc   query.Doc
-	own   sight
+	own   selectable
 }
 
 func (s *Server) newFilter(req *request, v *view) (*filter, error) {
@@ -54,9 +54,9 @@ func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.En
 }
 
 // takes reports whether an object is selected.
-func (f *filter) takes(cluster string, e *fleet.Entry) (bool, error) {
-	return f.decide(cluster, e, func() *sight {
-		f.own = sight{raw: fleet.Bytes(e, f.own.raw[:0]), served: f.own.served[:0]}
+func (f *filter) matches(cluster string, e *fleet.Entry) (bool, error) {
+	return f.matchesFunc(cluster, e, func() *selectable {
+		f.own = selectable{raw: fleet.Bytes(e, f.own.raw[:0]), served: f.own.served[:0]}
 		if f.shape != nil {
 			f.own.served = appendForFleet(f.own.served, f.own.raw, cluster, e.Key, string(e.Version), f.shape)
 		}
@@ -65,7 +65,7 @@ func (f *filter) takes(cluster string, e *fleet.Entry) (bool, error) {
 }
 
 // decide is takes for one who can show the object, which is asked for only if it matters.
-func (f *filter) decide(cluster string, e *fleet.Entry, show func() *sight) (bool, error) {
+func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *selectable) (bool, error) {
 	switch {
 	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
 		return false, nil
@@ -88,12 +88,12 @@ func (f *filter) decide(cluster string, e *fleet.Entry, show func() *sight) (boo
 
 // sees says what a change is to a watch: an object that begins to be selected is added, one that
 // ceases to be is deleted. "" is nothing at all.
-func (f *filter) sees(c *change) (kwatch.EventType, error) {
-	before, err := f.decide(c.cluster, c.old, func() *sight { return c.show(&c.oldSeen, c.old, f.shape) })
+func (f *filter) eventType(c *change) (kwatch.EventType, error) {
+	before, err := f.matchesFunc(c.cluster, c.old, func() *selectable { return c.selectable(&c.oldSelectable, c.old, f.shape) })
 	if err != nil {
 		return "", err
 	}
-	after, err := f.decide(c.cluster, c.now, func() *sight { return c.show(&c.nowSeen, c.now, f.shape) })
+	after, err := f.matchesFunc(c.cluster, c.now, func() *selectable { return c.selectable(&c.nowSelectable, c.now, f.shape) })
 	switch {
 	case err != nil:
 		return "", err
@@ -109,4 +109,4 @@ func (f *filter) sees(c *change) (kwatch.EventType, error) {
 
 // costly reports whether objects have to be read to tell what a change is to this watch, and no other watch can share
 // that.
-func (f *filter) costly() bool { return !f.sel.Empty() && !f.sel.OnlyLabels() }
+func (f *filter) readsObjects() bool { return !f.sel.Empty() && !f.sel.OnlyLabels() }

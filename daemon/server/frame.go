@@ -94,7 +94,7 @@ func bookmark(r *renderer, gvk schema.GroupVersionKind, version string, initialE
 	if initialEnd {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	obj, err := blank(gvk, meta)
+	obj, err := emptyObject(gvk, meta)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func bookmark(r *renderer, gvk schema.GroupVersionKind, version string, initialE
 }
 
 // blank gives an object of a kind that has metadata and nothing else.
-func blank(gvk schema.GroupVersionKind, meta metav1.ObjectMeta) ([]byte, error) {
+func emptyObject(gvk schema.GroupVersionKind, meta metav1.ObjectMeta) ([]byte, error) {
 	obj, err := scheme.Scheme.New(gvk)
 	if m, ok := obj.(metav1.Object); err == nil && ok {
 		m.SetResourceVersion(meta.ResourceVersion)

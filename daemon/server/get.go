@@ -33,7 +33,7 @@ func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
 	return writeObject(w, req.http, body)
 }
 
-// single makes the whole answer for one object, or for its scale.
+// single renders the complete answer for one object or its scale.
 func single(render *renderer, subresource, cluster string, e *fleet.Entry, version string) (body []byte, err error) {
 	if subresource == "scale" {
 		return render.scale(cluster, e, version)

@@ -70,22 +70,22 @@ const maxTarget = 16 << 10
 type guard struct {
 	access Access
 	// its hash, of one length, so that the time of a compare tells nothing; nil asks for none
-	token     atomic.Pointer[[sha256.Size]byte]
-	client    func(*http.Request) clientKey
-	clients   *rateTable // requests with the token, or any where none is asked for
-	strangers *rateTable // all others, by address
-	next      http.Handler
+	token           atomic.Pointer[[sha256.Size]byte]
+	client          func(*http.Request) clientKey
+	clients         *rateTable // requests with the token, or any where none is asked for
+	unauthenticated *rateTable // all others, by address
+	next            http.Handler
 }
 
-// strangerRate is how many requests a second an address may send without a valid token: enough to load the page.
-const strangerRate = 200
+// unauthenticatedRate is how many requests a second an address may send without a valid token: enough to load the page.
+const unauthenticatedRate = 200
 
 func newGuard(a Access, client func(*http.Request) clientKey, next http.Handler) *guard {
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
 	g := &guard{access: a, client: client, clients: newRateTable(a.Rate),
-		strangers: newRateTable(strangerRate), next: next}
+		unauthenticated: newRateTable(unauthenticatedRate), next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
 	}
@@ -129,22 +129,22 @@ func (g *guard) check(r *http.Request) error {
 	if isProbe(r) {
 		return nil // and no flood of others makes a probe fail
 	}
-	trusted := g.authentic(r)
+	trusted := g.hasToken(r)
 	if trusted && !g.clients.take(g.client(r), time.Now()) {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
-	if !trusted && !g.strangers.take(clientKey(remoteAddress(r)), time.Now()) {
+	if !trusted && !g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without a valid token",
-			strangerRate), 1)
+			unauthenticatedRate), 1)
 	}
 	if len(r.URL.Path)+len(r.URL.RawQuery) > maxTarget {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
 	}
-	if !g.knows(r.Host) {
+	if !g.allowsHost(r.Host) {
 		return apierrors.NewForbidden(noResource, "",
 			fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
 	}
-	if !trusted && !isOpen(r) {
+	if !trusted && !needsNoToken(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
 	}
 	// A browser lets no page read an answer of another origin, unless it comes over a WebSocket.
@@ -155,7 +155,7 @@ func (g *guard) check(r *http.Request) error {
 }
 
 // knows reports whether the server may be asked under a name.
-func (g *guard) knows(hostport string) bool {
+func (g *guard) allowsHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
@@ -172,9 +172,9 @@ func (g *guard) knows(hostport string) bool {
 	return false
 }
 
-// isOpen reports whether a request needs no token. The files of the page are open because a browser sends no
+// needsNoToken reports whether a request needs no token. The files of the page are open because a browser sends no
 // token when it loads a page; there is no secret in them, and all that they show is asked for with a token.
-func isOpen(r *http.Request) bool {
+func needsNoToken(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
@@ -183,7 +183,7 @@ func isOpen(r *http.Request) bool {
 }
 
 // authentic reports whether a request has the token, or none is asked for.
-func (g *guard) authentic(r *http.Request) bool {
+func (g *guard) hasToken(r *http.Request) bool {
 	want := g.token.Load()
 	if want == nil {
 		return true
@@ -211,7 +211,7 @@ func (g *guard) checkOrigin(r *http.Request) error {
 		}
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost &&
-		media != jsonType && joins(r.URL.Path) {
+		media != jsonType && isJoinPath(r.URL.Path) {
 		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "",
 			"the body must be application/json", 0, false)
 	}
@@ -220,4 +220,4 @@ func (g *guard) checkOrigin(r *http.Request) error {
 
 // joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever
 // form it comes.
-func joins(path string) bool { return strings.Trim(path, "/") == "clusters" }
+func isJoinPath(path string) bool { return strings.Trim(path, "/") == "clusters" }

@@ -228,8 +228,8 @@ func askFrom(h http.Handler, address, token string, n int) map[int]int {
 func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Token: "secret", Rate: 500})
-		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != strangerRate ||
-			got[http.StatusTooManyRequests] != 1000-strangerRate {
+		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != unauthenticatedRate ||
+			got[http.StatusTooManyRequests] != 1000-unauthenticatedRate {
 			t.Errorf("a flood without the token is answered %v", got)
 		}
 		// the first may be behind the same gateway as the flood
@@ -244,7 +244,7 @@ func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
 		if got := askFrom(h, "10.0.0.3:1", "secret", 10); got[http.StatusTeapot] != 10 {
 			t.Errorf("beside a client above its rate, another is answered %v", got)
 		}
-		if got := askFrom(h, "[2001:db8::1]:1", "wrong", strangerRate); got[http.StatusUnauthorized] != strangerRate {
+		if got := askFrom(h, "[2001:db8::1]:1", "wrong", unauthenticatedRate); got[http.StatusUnauthorized] != unauthenticatedRate {
 			t.Errorf("a stranger elsewhere is answered %v", got)
 		}
 		if got := askFrom(h, "[2001:db8::ffff]:1", "wrong", 10); got[http.StatusTooManyRequests] != 10 {

@@ -11,8 +11,8 @@ import (
 // gzipFrom is how large an answer must be to be worth packing, as for an API server.
 const gzipFrom = 128 << 10
 
-// packers are kept for the next answer: each has tables of more than a megabyte.
-var packers = sync.Pool{New: func() any {
+// gzipWriters are kept for the next answer: each has tables of more than a megabyte.
+var gzipWriters = sync.Pool{New: func() any {
 	zip, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
 		panic(err) // the level is valid
@@ -20,8 +20,8 @@ var packers = sync.Pool{New: func() any {
 	return zip
 }}
 
-// packer packs what turns out to be large enough.
-type packer struct {
+// listCompressor packs what turns out to be large enough.
+type listCompressor struct {
 	w     *deadlineWriter
 	work  *work        // packing takes turns; writing to the client does not
 	start []byte       // what was written while that is not known
@@ -30,9 +30,9 @@ type packer struct {
 }
 
 // Write takes a part of the answer.
-func (p *packer) Write(b []byte) (int, error) {
+func (p *listCompressor) Write(b []byte) (int, error) {
 	if p.zip != nil {
-		return len(b), p.pack(func() error { _, err := p.zip.Write(b); return err })
+		return len(b), p.compress(func() error { _, err := p.zip.Write(b); return err })
 	}
 	if p.start = append(p.start, b...); len(p.start) < gzipFrom {
 		return len(b), nil
@@ -40,15 +40,15 @@ func (p *packer) Write(b []byte) (int, error) {
 	h := p.w.Header()
 	h.Set("Content-Encoding", "gzip")
 	h.Add("Vary", "Accept-Encoding")
-	p.zip = packers.Get().(*gzip.Writer)
+	p.zip = gzipWriters.Get().(*gzip.Writer)
 	p.zip.Reset(&p.out)
-	err := p.pack(func() error { _, err := p.zip.Write(p.start); return err })
+	err := p.compress(func() error { _, err := p.zip.Write(p.start); return err })
 	p.start = nil
 	return len(b), err
 }
 
 // pack does some packing in a turn of its own and writes what comes out.
-func (p *packer) pack(do func() error) error {
+func (p *listCompressor) compress(do func() error) error {
 	if err := p.work.resume(); err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (p *packer) pack(do func() error) error {
 }
 
 // close ends the answer.
-func (p *packer) close() error {
+func (p *listCompressor) close() error {
 	if p.zip != nil {
-		err := p.pack(p.zip.Close)
-		packers.Put(p.zip)
+		err := p.compress(p.zip.Close)
+		gzipWriters.Put(p.zip)
 		return err
 	}
 	p.w.Header().Set("Content-Length", strconv.Itoa(len(p.start)))

@@ -25,7 +25,7 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		return err
 	}
 	if !req.fromNow() && req.Continue == "" {
-		work.leave() // the mirror may have to wait for its cluster
+		work.leave() // the mirror may have to wait for a change from its cluster
 		if err := s.waitFresh(req, v); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 	}
 	shape := v.shape
 	if ask.Selection.OnlyLabels() && ask.Order.Empty() {
-		shape = nil // labels are the same in every view
+		shape = nil // labels are the same at /fleet
 	}
 	v.places = shape.narrow(v.places, req.FieldSelector)
 	views := make([]query.View[*fleet.Object], len(v.places))
@@ -67,7 +67,7 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 	return l.answer(w, req.http)
 }
 
-// engineRequest is what the engine is asked.
+// engineRequest returns the request for the query engine.
 func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 	sel, err := s.selection(req, v.places)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	scope := "cluster " + req.cluster // a token of one is none of the other
+	scope := "cluster " + req.cluster // a continue token is valid only in its scope
 	if req.fleet {
 		scope = "fleet " + req.clusters
 	}
@@ -86,7 +86,7 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 		Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
 }
 
-// listing makes what is written from what was found.
+// listing makes the answer for the objects that were found.
 func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
 	first := v.places[0]
 	l := &listing{gvk: first.res.GVK(), custom: s.definition(first) != nil, items: make([]item, len(found.Items)),

@@ -20,33 +20,31 @@ import (
 type item struct {
 	cluster string
 	entry   *fleet.Entry
-	version string // under which it is shown
+	version string // the version in the answer
 }
 
-// A list is encoded in pieces, some of them at a time if it is large, and written in their order.
-// A piece is up to together objects, or as many as reach pieceBytes, and an eighth of the list at most unless that is
-// less than fewest: with pieces of 64 objects, a list of 100 was two, and nothing of it was written before the first
-// was made.
+// A list is encoded in pieces, several at a time if it is large, and written in order. A piece has up to maxPieceItems
+// objects or about pieceBytes bytes. It has at most an eighth of the list, so that the first piece is written early,
+// but at least minPieceItems objects.
 const (
-	together   = 64
-	fewest     = 8
-	pieceBytes = 512 << 10
+	maxPieceItems = 64
+	minPieceItems = 8
+	pieceBytes    = 512 << 10
 )
 
-// pieceBuffers are where pieces are made. Made anew for each list, and grown to their size, a list of 100 pods
-// of 10 KB left 5 MB for the collector, and that took more of the processors than the list itself.
+// pieceBuffers recycles the buffers of pieces, which would otherwise be most of the garbage of a list.
 var pieceBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// keepPiece lets a buffer be used again, unless one large object has made it large.
-func keepPiece(b []byte) {
+// recyclePiece returns a buffer to the pool, unless a large object has made it large.
+func recyclePiece(b []byte) {
 	if cap(b) <= 2*pieceBytes {
 		pieceBuffers.Put(&b)
 	}
 }
 
-// nextPiece says how many objects, from one on, are the next piece, and gives a buffer with room for them.
+// nextPiece returns how many objects, beginning at index from, are the next piece, and a buffer for them.
 func (l *listing) nextPiece(from int) (n int, buf []byte) {
-	most := from + min(max(len(l.items)/8, fewest), together)
+	most := from + min(max(len(l.items)/8, minPieceItems), maxPieceItems)
 	size := 0
 	for from+n < min(most, len(l.items)) && size < pieceBytes {
 		size += l.items[from+n].entry.Size
@@ -59,28 +57,28 @@ func (l *listing) nextPiece(from int) (n int, buf []byte) {
 	return n, buf
 }
 
-// listing is a list that is about to be written.
+// listing is a list to be written.
 type listing struct {
 	gvk    schema.GroupVersionKind
 	meta   metav1.ListMeta
-	custom bool // its kind is served as maps are encoded: with sorted members
+	custom bool // a custom resource, whose lists have sorted members
 	items  []item
 	render *renderer
 
-	work    *work  // the turns in which it is made
-	memory  *grant // what it holds meanwhile
-	streams bool   // it is written while it is made
+	work    *work  // encoding takes turns
+	memory  *grant // held until the list is written
+	streams bool   // it is written while it is encoded
 }
 
-// Memory that a list holds: for each item, and for a person who reads it, each byte as it is, as it is printed and as
-// it grows.
+// Memory that a list holds: for each item, and, if it is indented, for each byte of its objects, which is there
+// unindented, indented and in the spare capacity of both buffers.
 const (
 	itemBytes   = 80
 	prettyTimes = 4
 )
 
-// reserve takes the memory that the list cannot be written without.
-func (l *listing) reserve(nice bool) error {
+// reserve takes the memory that is needed to write the list.
+func (l *listing) reserve(indent bool) error {
 	need := int64(pieceBytes)
 	total := int64(0)
 	for i := range l.items {
@@ -88,19 +86,19 @@ func (l *listing) reserve(nice bool) error {
 		total += int64(l.items[i].entry.Size)
 	}
 	switch {
-	case nice:
+	case indent:
 		need = prettyTimes * total
-	case l.small():
+	case l.buffered():
 		need = total
 	}
 	return l.memory.set(need + int64(len(l.items))*itemBytes)
 }
 
-// ends gives what stands before and after the items.
+// ends returns the text before and after the items.
 func (l *listing) ends() (head, tail []byte, err error) {
 	head, tail, err = l.frame()
 	if len(l.items) == 0 && (l.render.form == metadata || l.render.form == asTable && l.render.plain()) {
-		head = append(head[:len(head)-1], "null"...) // as an API server says that there are none
+		head = append(head[:len(head)-1], "null"...) // as an API server encodes an empty list in this form
 		tail = tail[1:]
 	}
 	return head, tail, err
@@ -132,7 +130,7 @@ func (l *listing) frame() (head, tail []byte, err error) {
 		`,"items":[`), []byte("]}\n"), nil
 }
 
-// piece encodes some of the items.
+// piece appends the encoding of some items to dst.
 func (l *listing) piece(r *renderer, part *work, dst []byte, items []item, first bool) ([]byte, error) {
 	var err error
 	for i := range items {
@@ -149,18 +147,18 @@ func (l *listing) piece(r *renderer, part *work, dst []byte, items []item, first
 	return dst, nil
 }
 
-// safePiece is piece for a goroutine of its own, where a panic about one object would end the daemon.
+// safePiece is piece for a goroutine of its own, where a panic would end the daemon.
 func (l *listing) safePiece(r *renderer, part *work, dst []byte, items []item, first bool) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			b, err = nil, fmt.Errorf("encode objects of a list: it panicked: %v", p)
+			b, err = nil, fmt.Errorf("encode objects of a list: panic: %v", p)
 		}
 	}()
 	return l.piece(r, part, dst, items, first)
 }
 
-// writeTo writes the list. What is written has no gaps: where an object cannot be encoded it is an
-// error, and the client sees an answer that ends too soon.
+// writeTo writes the list. It never leaves an item out: if an object cannot be encoded, it returns an error, and the
+// client sees an answer that ends too soon.
 func (l *listing) writeTo(w io.Writer) error {
 	head, tail, err := l.ends()
 	if err != nil {
@@ -176,27 +174,28 @@ func (l *listing) writeTo(w io.Writer) error {
 	return err
 }
 
-// writeItems writes the items: one piece after the other, or, while the list is streamed, some of them made ahead.
+// writeItems writes the items, one piece after the other. If the list is streamed, pieces are encoded ahead.
 func (l *listing) writeItems(w io.Writer) error {
 	if l.streams {
 		return l.writeAhead(w)
 	}
-	return l.writeAlone(w)
+	return l.writeInOrder(w)
 }
 
-// madePiece is a piece that goroutine makes. Its channel receives once.
+// madePiece is a piece that another goroutine encodes. done receives once.
 type madePiece struct {
 	done   chan error
 	bytes  []byte
 	render *renderer
-	extra  bool // its memory was taken beside what the list has in any case
+	extra  bool // its memory was taken in addition to what reserve took
 }
 
-// maxAhead is how many pieces of a list are made ahead at most.
+// maxAhead is how many pieces of a list may be encoded ahead.
 const maxAhead = 16
 
-// writeAhead writes pieces while the next ones are made. Each is made in turns of the work gate, and none is held
-// while the client is written to. How many are made ahead depends on the memory that is left: a list goes on with one.
+// writeAhead writes pieces while the next ones are encoded. Encoding takes turns of the work gate; writing to the
+// client does not hold one. How many pieces are encoded ahead depends on the memory that is left; one is always
+// allowed.
 func (l *listing) writeAhead(w io.Writer) error {
 	ctx, cancel := context.WithCancel(l.work.ctx)
 	var (
@@ -206,7 +205,7 @@ func (l *listing) writeAhead(w io.Writer) error {
 	)
 	defer making.Wait()
 	defer cancel()
-	ahead := min(l.work.gate.lent+2, maxAhead)
+	ahead := min(l.work.gate.slotsAlone+2, maxAhead)
 	for at := 0; ; {
 		for at < len(l.items) && len(pending) < ahead && (len(pending) == 0 || l.memory.tryAdd(pieceBytes)) {
 			n, buf := l.nextPiece(at)
@@ -230,7 +229,7 @@ func (l *listing) writeAhead(w io.Writer) error {
 		if _, err := w.Write(p.bytes); err != nil {
 			return err
 		}
-		keepPiece(p.bytes)
+		recyclePiece(p.bytes)
 		idle = append(idle, p.render)
 		if p.extra {
 			l.memory.giveBack(pieceBytes)
@@ -238,7 +237,7 @@ func (l *listing) writeAhead(w io.Writer) error {
 	}
 }
 
-// make encodes a piece in turns of its own.
+// make encodes a piece in its own turns.
 func (l *listing) make(p *madePiece, part *work, items []item, first bool) (err error) {
 	if err := part.resume(); err != nil {
 		return err
@@ -248,8 +247,8 @@ func (l *listing) make(p *madePiece, part *work, items []item, first bool) (err 
 	return err
 }
 
-// writeAlone writes what is made in memory first, in the turns of the request itself.
-func (l *listing) writeAlone(w io.Writer) error {
+// writeInOrder encodes and writes one piece after the other, in the turns of the request.
+func (l *listing) writeInOrder(w io.Writer) error {
 	for at := 0; at < len(l.items); {
 		n, buf := l.nextPiece(at)
 		b, err := l.piece(l.render, l.work, buf, l.items[at:at+n], at == 0)
@@ -259,39 +258,39 @@ func (l *listing) writeAlone(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		keepPiece(b)
+		recyclePiece(b)
 		at += n
 	}
 	return nil
 }
 
-// prettyUpTo is up to which size a list is printed for people, who would not read a longer one: it is made in memory
-// first.
+// prettyUpTo is the size up to which a list is indented, which has to be done in memory.
 const prettyUpTo = 16 << 20
 
-// reaches reports whether the objects together are at least so large.
-func (l *listing) reaches(size int) bool {
+// atLeast reports whether the objects have at least so many bytes together.
+func (l *listing) atLeast(size int) bool {
 	for i := 0; i < len(l.items) && size > 0; i++ {
 		size -= l.items[i].entry.Size
 	}
 	return size <= 0
 }
 
-// small reports whether the list is made in memory before any of it is sent, so that whatever goes wrong can be said.
-func (l *listing) small() bool {
+// buffered reports whether the list is small enough to be encoded in memory before any of it is sent, so that an error
+// can still be the answer.
+func (l *listing) buffered() bool {
 	if l.render.form == whole {
-		return !l.reaches(gzipFrom)
+		return !l.atLeast(gzipFrom)
 	}
-	return len(l.items) <= together
+	return len(l.items) <= maxPieceItems
 }
 
 // answer sends a list.
 func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
-	nice := pretty(r) && !l.reaches(prettyUpTo)
-	if err := l.reserve(nice); err != nil {
+	indent := pretty(r) && !l.atLeast(prettyUpTo)
+	if err := l.reserve(indent); err != nil {
 		return err
 	}
-	if !nice && !l.small() {
+	if !indent && !l.buffered() {
 		l.streams = true
 		return l.stream(w, r, l.writeTo)
 	}
@@ -299,7 +298,7 @@ func (l *listing) answer(w http.ResponseWriter, r *http.Request) error {
 	if err := l.writeTo(&b); err != nil {
 		return err
 	}
-	if b.Len() < gzipFrom || nice {
+	if b.Len() < gzipFrom || indent {
 		l.work.leave()
 		return writeObject(w, r, b.Bytes())
 	}
@@ -318,11 +317,11 @@ func (l *listing) stream(w http.ResponseWriter, r *http.Request, write func(io.W
 	out := newDeadlineWriter(w)
 	if !acceptsGzip(r) {
 		if err := write(out); err != nil {
-			panic(http.ErrAbortHandler) // it has begun: only a broken connection can still say that it is not whole
+			panic(http.ErrAbortHandler) // the answer has begun: only a broken connection shows that it is incomplete
 		}
 		return nil
 	}
-	p := packer{w: out, work: l.work}
+	p := listCompressor{w: out, work: l.work}
 	err := write(&p)
 	if err == nil {
 		err = p.close()

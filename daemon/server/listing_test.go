@@ -35,7 +35,7 @@ func podsOf(sizes ...int) *listing {
 		panic(err) // nothing else is in the gate
 	}
 	l.memory = newQuota("bytes of memory", requestMemory).open("one")
-	if l.streams = !l.small(); l.streams {
+	if l.streams = !l.buffered(); l.streams {
 		l.work.leave()
 	}
 	return l

@@ -229,7 +229,7 @@ func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (
 	if bytes.Contains(obj[:from], []byte(`"spec"`)) || bytes.Contains(obj[:from], []byte(`"status"`)) {
 		return edits, false
 	}
-	before, doubtful := len(edits), false
+	before, unsure := len(edits), false
 	for i := after; ; {
 		j := bytes.Index(obj[i:], nodeNameEnd)
 		if j < 0 {
@@ -243,7 +243,7 @@ func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (
 		}
 		value := jsonscan.ValueBehind(obj, end)
 		if value >= len(obj) || obj[value] != '"' {
-			doubtful = true
+			unsure = true
 			continue
 		}
 		behind := jsonscan.Value(obj, value)
@@ -251,10 +251,10 @@ func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (
 		case isNode && bytes.HasPrefix(rest, []byte(`,"status":`)), string(bytes.TrimSpace(rest)) == "}":
 			edits = insert(edits, obj[value:behind], value, cluster+":")
 		default:
-			doubtful = true
+			unsure = true
 		}
 	}
-	if doubtful {
+	if unsure {
 		return edits[:before], false
 	}
 	return edits, true

@@ -15,20 +15,20 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// renderer writes objects of one resource in one form. It belongs to one goroutine.
+// renderer encodes objects of one resource in one form. It must be used by one goroutine at a time.
 type renderer struct {
 	form    form
-	fleet   *fleetShape // how the view of all clusters shows them; nil in that of one
+	fleet   *fleetShape // how /fleet shows the objects; nil for one cluster
 	printer table.Printer
-	own     bool // the printer was made for this renderer: another's rows may have other columns
+	own     bool // the printer was made for this renderer, so its rows must not be shared with others
 	include metav1.IncludeObjectPolicy
 	now     time.Time
 
 	raw, shown []byte
 }
 
-// renderer makes what writes the objects of a request. Those of all clusters are printed as the first cluster would
-// print them: a table has one head.
+// renderer returns a renderer for a request. A table has one header, so a table of the fleet has the columns of its
+// first cluster.
 func (s *Server) renderer(req *request, v *view) *renderer {
 	r := &renderer{form: req.form, fleet: v.shape, now: time.Now(), include: req.include}
 	if req.form == asTable {
@@ -37,14 +37,14 @@ func (s *Server) renderer(req *request, v *view) *renderer {
 	return r
 }
 
-// clone gives one for another goroutine.
+// clone returns a renderer for another goroutine.
 func (r *renderer) clone() *renderer {
 	c := *r
 	c.raw, c.shown = nil, nil
 	return &c
 }
 
-// show appends an object as it is shown.
+// show appends an object as the client sees it.
 func (r *renderer) show(dst []byte, cluster string, e *fleet.Entry, version string) []byte {
 	if r.fleet == nil {
 		return fleet.Bytes(e, dst)
@@ -53,7 +53,7 @@ func (r *renderer) show(dst []byte, cluster string, e *fleet.Entry, version stri
 	return appendForFleet(dst, r.raw, cluster, e.Key, version, r.fleet)
 }
 
-// item appends one object: as it stands alone, or as an item of a list.
+// item appends one object in the form of the request, alone or as an item of a list.
 func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version string, inList bool) ([]byte, error) {
 	if r.form == whole {
 		at := len(dst)
@@ -72,8 +72,8 @@ func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version stri
 
 const partialHead = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
 
-// appendPartial appends the metadata alone. That of a built-in object stands in its bytes as the
-// API server would write it; a custom one's members are in another order there.
+// appendPartial appends an object's metadata as PartialObjectMetadata. The metadata of a built-in object is copied: the
+// API server encodes it in the same way. That of a custom resource has another order of members and is encoded anew.
 func appendPartial(dst, obj []byte) ([]byte, error) {
 	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok {
@@ -81,7 +81,7 @@ func appendPartial(dst, obj []byte) ([]byte, error) {
 	}
 	meta := obj[from:to]
 	if !bytes.HasPrefix(obj, []byte(`{"kind":`)) {
-		// What no API server would send is served as it came: one odd object must not spoil a list of many clusters.
+		// Metadata that cannot be decoded is copied: one malformed object must not break a list of many clusters.
 		var typed metav1.ObjectMeta
 		if json.Unmarshal(meta, &typed) == nil {
 			if ordered, err := json.Marshal(typed); err == nil {
@@ -92,7 +92,7 @@ func appendPartial(dst, obj []byte) ([]byte, error) {
 	return append(append(append(dst, partialHead...), meta...), '}'), nil
 }
 
-// columns are those of a table of these objects.
+// columns returns the columns of a table of these objects.
 func (r *renderer) columns() []metav1.TableColumnDefinition {
 	columns := r.printer.Columns()
 	if r.fleet == nil {
@@ -103,14 +103,14 @@ func (r *renderer) columns() []metav1.TableColumnDefinition {
 	return append([]metav1.TableColumnDefinition{cluster}, columns...)
 }
 
-// plain reports whether the kind has no columns of its own.
+// plain reports whether the kind has only the default columns.
 func (r *renderer) plain() bool {
 	columns := r.printer.Columns()
 	return len(columns) == 2 && columns[1].Name == "Created At"
 }
 
-// row appends one row of a table. An object that cannot be printed has a row with its name: one cluster's odd object
-// must not hide those of the others.
+// row appends one row of a table. If an object cannot be printed, its row has only the name: a malformed object of one
+// cluster must not hide those of the others.
 func (r *renderer) row(dst []byte, cluster string, key object.Key, obj []byte) ([]byte, error) {
 	made, err := r.printer.Row(obj, r.now)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *renderer) row(dst []byte, cluster string, key object.Key, obj []byte) (
 	return append(dst, b...), err
 }
 
-// tableHead appends everything of a table up to its rows.
+// tableHead appends the beginning of a table, up to its rows.
 func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]byte, error) {
 	var defs []metav1.TableColumnDefinition
 	if columns {
@@ -153,9 +153,8 @@ func (r *renderer) tableHead(dst []byte, meta metav1.ListMeta, columns bool) ([]
 	return append(append(append(dst, `,"columnDefinitions":`...), d...), `,"rows":[`...), nil
 }
 
-// cutKind takes apiVersion and kind off the front of an object, in place, as the items of a built-in list
-// are served, and says how long it is then. Custom resources are served whole: theirs do not stand in front, in this
-// order.
+// cutKind removes kind and apiVersion from the beginning of an object, in place, as in the items of a built-in list,
+// and returns the new length. Items of custom resources keep them: they are not at the beginning in this order.
 func cutKind(obj []byte) int {
 	if !bytes.HasPrefix(obj, []byte(`{"kind":"`)) {
 		return len(obj)

@@ -56,7 +56,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	now := time.Now()
 	// Followers tick at different times; a little less than the period makes one of them look in each.
 	if now.Sub(f.made) >= reportEvery*9/10 {
-		if err := f.look(now); err != nil {
+		if err := f.refresh(now); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -79,7 +79,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 }
 
 // look makes the next line if there is something to be said. The lock is held.
-func (f *reportFeed) look(now time.Time) error {
+func (f *reportFeed) refresh(now time.Time) error {
 	report := f.report(now)
 	first := f.made.IsZero()
 	update, news := report.since(&f.last)
@@ -131,7 +131,7 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	st := &stream{w: w, ctl: http.NewResponseController(w)}
-	st.begin()
+	st.writeHeader()
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {

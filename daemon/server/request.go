@@ -19,18 +19,18 @@ import (
 // request is a GET, LIST or WATCH of objects. parseRequest reads it once from an HTTP request, and everything
 // downstream works with it.
 type request struct {
-	target // the resource and the scope; names of the view of all clusters are resolved to the cluster's own
+	target // the resource and the scope; names of /fleet are resolved to the cluster's own
 	params
 	http      *http.Request
 	verb      string // get, list or watch
 	form      form
-	askedName string // the name as it was asked for: eu:node-1 in the view of all clusters
-	// invalid is what is wrong with the query, the Accept header or a name. The answer is this error only if the request
-	// is allowed and its path leads to something that is mirrored.
+	askedName string // the name in the path, such as eu:node-1 at /fleet
+	// invalid is the error of a bad query, Accept header or name. It is returned only if the request is allowed and its
+	// resource is mirrored.
 	invalid error
 }
 
-// parseRequest reads a request for objects at a path that is already parsed.
+// parseRequest parses a request for objects, given its parsed path.
 func parseRequest(r *http.Request, t target) *request {
 	req := &request{target: t, http: r, verb: "list", askedName: t.name}
 	switch {
@@ -50,13 +50,13 @@ func parseRequest(r *http.Request, t target) *request {
 
 func (req *request) context() context.Context { return req.http.Context() }
 
-// target is what a request asks for, read from its path.
+// target is the parsed path of a request.
 type target struct {
-	fleet   bool   // all clusters at once
-	cluster string // one of them
-	rest    string // the path below the prefix, as the cluster itself would see it
+	fleet   bool   // the path begins with /fleet
+	cluster string // the name in /clusters/NAME, or the cluster that a name of /fleet belongs to
+	rest    string // the path without that prefix, as the cluster's own server would see it
 
-	// Of a request for objects.
+	// Only in requests for objects:
 	group, version, resource string
 	namespace, name          string
 	subresource              string
@@ -73,7 +73,7 @@ func (t *target) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: t.group, Version: t.version, Resource: t.resource}
 }
 
-// parseTarget reads a path. ok is false where it is no path of the Kubernetes API.
+// parseTarget parses a path. ok is false if it begins with neither /fleet nor /clusters/NAME.
 func parseTarget(path string) (t target, ok bool) {
 	switch first, rest := cut(path); first {
 	case "fleet":
@@ -91,13 +91,13 @@ func parseTarget(path string) (t target, ok bool) {
 	return t, true
 }
 
-// cut takes the first segment off a path.
+// cut returns the first segment of a path and the rest.
 func cut(path string) (first, rest string) {
 	first, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return first, rest
 }
 
-// readObjects reads what follows /api/v1 or /apis/{group}/{version}.
+// readObjects parses what follows /api/v1 or /apis/{group}/{version}.
 func (t *target) readObjects(parts []string) {
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -120,27 +120,27 @@ func (t *target) readObjects(parts []string) {
 	}
 }
 
-// isNamespaceSubresource tells /namespaces/web/status from /namespaces/web/pods.
+// isNamespaceSubresource distinguishes /namespaces/web/status from /namespaces/web/pods.
 func isNamespaceSubresource(s string) bool { return s == "status" || s == "finalize" }
 
-// isWatch reports whether a list is asked to go on as a watch. As for an API server, every value but "false" and "0"
-// means so, also an empty one.
+// isWatch reports whether a request is a watch. As for an API server, every value of watch= except "false" and "0"
+// means yes, also the empty one.
 func isWatch(r *http.Request) bool {
 	values, watch := r.URL.Query()["watch"], false
 	return runtime.Convert_Slice_string_To_bool(&values, &watch, nil) == nil && watch
 }
 
-// params are what a list or a watch was asked for, checked as an API server checks it.
+// params are the query parameters of a list or watch, validated as an API server does.
 type params struct {
 	internalversion.ListOptions
-	labels, fields string // as they were given
+	labels, fields string // as in the query
 	where, order   string
 	clusters       string
-	complete       bool // rather no answer than one without some clusters
+	complete       bool // fail instead of leaving clusters out
 	include        metav1.IncludeObjectPolicy
 }
 
-// parseParams reads and checks the query of a request.
+// parseParams parses and validates the query of a request.
 func parseParams(r *http.Request) (p params, err error) {
 	q := r.URL.Query()
 	p = params{labels: q.Get("labelSelector"), fields: q.Get("fieldSelector"), where: q.Get("where"),
@@ -170,8 +170,8 @@ func parseParams(r *http.Request) (p params, err error) {
 	return p, nil
 }
 
-// initialEvents reports whether a watch begins with what there is: where that is asked for, or nothing is said of it
-// and no version from which to go on. end is true where a bookmark says that this was all.
+// initialEvents reports whether a watch begins with the current objects: if sendInitialEvents says so, or if it is not
+// set and neither is a version to continue from. end reports whether a bookmark marks the end of these objects.
 func (p *params) initialEvents() (begin, end bool) {
 	if p.SendInitialEvents != nil {
 		return *p.SendInitialEvents, *p.SendInitialEvents
@@ -179,10 +179,10 @@ func (p *params) initialEvents() (begin, end bool) {
 	return p.fromNow(), false
 }
 
-// fromNow reports whether no version is named from which a watch goes on.
+// fromNow reports whether the request names no version that the answer must have reached.
 func (p *params) fromNow() bool { return p.ResourceVersion == "" || p.ResourceVersion == "0" }
 
-// timeout is how long a watch may last.
+// timeout returns how long a watch lasts: timeoutSeconds=, or otherwise if that is not set.
 func (p *params) timeout(otherwise time.Duration) time.Duration {
 	if p.TimeoutSeconds != nil && *p.TimeoutSeconds > 0 {
 		return time.Duration(*p.TimeoutSeconds) * time.Second
@@ -190,7 +190,7 @@ func (p *params) timeout(otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// onlyClusters are those that the answer is limited to; none means all.
+// onlyClusters returns the clusters that clusters= limits the answer to; nil means all.
 func (p *params) onlyClusters() []string {
 	if p.clusters == "" {
 		return nil

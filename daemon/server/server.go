@@ -17,48 +17,48 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// Options say how a fleet is served. The zero Options are valid: for this machine alone.
+// Options configure a Server. The zero value is valid and serves only this machine.
 type Options struct {
 	Access Access
-	// Authorizer is asked before anything is read. nil allows all.
+	// Authorizer decides about each request before anything is read. nil allows every request.
 	Authorizer query.Authorizer
-	// Limits bound the work of one request.
+	// Limits bound the work that one request may cause.
 	Limits query.Limits
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Page serves /; nil serves none.
 	Page http.Handler
-	// StartGrace is how long /fleet waits when Run begins for clusters that cannot be reached; 0 is 30 seconds, and
-	// a negative one waits for none. A cluster that answers, but does not come to an end, is waited for ten times as
-	// long.
+	// StartGrace is how long after the start of Run /fleet waits for clusters that cannot be reached. 0 means 30
+	// seconds; a negative value does not wait. A cluster that answers but does not finish its first lists is waited
+	// for ten times as long.
 	StartGrace time.Duration
 }
 
 // Server serves a fleet. It is an http.Handler.
 type Server struct {
-	fleet    *fleet.Fleet
-	opts     Options
-	guard    *guard
-	start    *startup
-	served   catalogs
-	reports  reportFeed
-	hubs     clusterHubs
-	all      fleetHubs
-	engine   *query.Engine[*fleet.Object]
-	watches  *quota // that are open
-	stopping chan struct{}
-	work     *workGate // for whatever reads many objects
-	memory   *quota    // of requests that are being answered
-	stop     sync.Once
-	started  time.Time
+	fleet       *fleet.Fleet
+	opts        Options
+	guard       *guard
+	start       *startup
+	served      catalogs
+	reports     reportFeed
+	clusterHubs clusterWatchHubs
+	fleetHubs   fleetWatchHubs
+	engine      *query.Engine[*fleet.Object]
+	watches     *quota // open watches
+	stopping    chan struct{}
+	work        *workGate // for work that reads many objects
+	memory      *quota    // of requests in progress
+	stop        sync.Once
+	started     time.Time
 }
 
 var noResource = schema.GroupResource{}
 
-// New makes a server of a fleet.
+// New returns a server for a fleet.
 func New(f *fleet.Fleet, o Options) (*Server, error) {
 	if f == nil {
-		return nil, errors.New("server: the fleet is nil; make one with fleet.New")
+		return nil, errors.New("server: the fleet is nil; create one with fleet.New")
 	}
 	if o.Authorizer == nil {
 		o.Authorizer = query.AllowAll{}
@@ -77,7 +77,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.all.seq.Store(uint64(s.started.UnixMicro())) // later than any version of a daemon before this one
+	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
 	s.guard = newGuard(o.Access, s.clientOf, http.HandlerFunc(s.route))
 	return s, nil
 }
@@ -85,13 +85,13 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }
 
-// startEvery is how often it is looked whether the start is over.
+// startEvery is how often Run checks whether the start is over.
 const startEvery = time.Second
 
-// Run follows clusters that join and leave until ctx ends, and then ends all watches. Before it runs, and until the
-// members of then are synced or have been unreachable for a while, /fleet is 503.
+// Run follows clusters that join and leave until ctx ends, and then ends all watches. Until Run begins, and then until
+// the clusters that it found are synced or have been unreachable for Options.StartGrace, /fleet is 503.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.all.close()
+	defer s.fleetHubs.close()
 	defer s.Stop()
 	s.start.begin(time.Now())
 	tick, starting := time.NewTicker(time.Minute), time.NewTicker(startEvery)
@@ -99,11 +99,11 @@ func (s *Server) Run(ctx context.Context) error {
 	defer starting.Stop()
 	for {
 		changed := s.fleet.Changed()
-		s.all.follow(s.fleet.Clusters(), time.Now())
+		s.fleetHubs.follow(s.fleet.Clusters(), time.Now())
 		select {
 		case <-changed:
 		case now := <-starting.C:
-			if !s.start.look(now) {
+			if !s.start.update(now) {
 				starting.Stop()
 			}
 		case <-tick.C:
@@ -113,11 +113,11 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Stop ends all watches, so that an http.Server's Shutdown need not wait for them: give it to RegisterOnShutdown. Lists
-// that are being answered need the fleet, so end it, and Run, when Shutdown has returned.
+// Stop ends all watches, so that an http.Server's Shutdown need not wait for them: pass it to RegisterOnShutdown. Lists
+// in progress need the fleet, so stop the fleet and Run only after Shutdown has returned.
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
-// route finds who answers.
+// route calls the handler of a path.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if t, ok := parseTarget(r.URL.Path); ok && (t.fleet || !isClusterItself(&t)) {
 		s.kubernetes(w, r, &t)
@@ -139,10 +139,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isClusterItself tells /clusters/eu, which is about a cluster, from what lies in it.
+// isClusterItself reports whether a path is /clusters/NAME, the report about a cluster, and not a path of its API.
 func isClusterItself(t *target) bool { return t.rest == "/" }
 
-// kubernetes answers as an API server would.
+// kubernetes answers a request for a path of the Kubernetes API.
 func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	if t.fleet && s.fleet.Sent(r) {
 		fail(w, r, errLoop(), t)
@@ -162,7 +162,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		}
 	}
 	if t.resource == "" {
-		s.about(w, r, t, cluster)
+		s.serveNonResource(w, r, t, cluster)
 		return
 	}
 	if review != nil {
@@ -177,8 +177,8 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	}
 }
 
-// about answers what is no object: discovery, the version, OpenAPI, health.
-func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+// serveNonResource answers requests that are not for objects: discovery, the version, OpenAPI, health.
+func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
 	if isHealthPath(t.rest) {
 		if t.fleet {
 			s.daemonHealth(w, r, t.rest)
@@ -216,17 +216,17 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request, t *target, cluste
 		}
 		writeBody(w, http.StatusOK, jsonType, clusters[i].Version())
 	case strings.HasPrefix(t.rest, "/openapi/"):
-		describe(w, r, t, clusters)
+		serveOpenAPI(w, r, t, clusters)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// describe answers with an OpenAPI document, of the first cluster that has it.
-func describe(w http.ResponseWriter, r *http.Request, t *target, clusters []*fleet.Cluster) {
+// serveOpenAPI answers with an OpenAPI document of the first cluster that has it.
+func serveOpenAPI(w http.ResponseWriter, r *http.Request, t *target, clusters []*fleet.Cluster) {
 	var awaited *fleet.Cluster
 	for _, c := range clusters {
-		described := c.Described() // before it is asked: what comes in between is there
+		described := c.Described() // read first: a document that arrives now is found by OpenAPI
 		if body, contentType, ok := c.OpenAPI(t.rest); ok {
 			writeBody(w, http.StatusOK, contentType, body)
 			return
@@ -239,10 +239,10 @@ func describe(w http.ResponseWriter, r *http.Request, t *target, clusters []*fle
 		http.NotFound(w, r)
 		return
 	}
-	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q are not here yet", awaited.Name())), t)
+	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q have not been read yet", awaited.Name())), t)
 }
 
-// objects answers a GET, a LIST or a WATCH. cluster is nil for all clusters at once.
+// objects answers a GET, a LIST or a WATCH. cluster is nil at /fleet.
 func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Cluster) error {
 	if cluster != nil {
 		if err := s.authorize(req.http, &req.target, req.verb); err != nil {
@@ -274,13 +274,13 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 	return s.list(w, req, v)
 }
 
-// authorize asks whether a request may be answered for its cluster.
+// authorize returns an error if the user of a request may not see the answer for its cluster.
 func (s *Server) authorize(r *http.Request, t *target, verb string) error {
 	return s.opts.Authorizer.Authorize(r.Context(), s.user(r), query.Attributes{Verb: verb, Cluster: t.cluster,
 		Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace, Name: t.name})
 }
 
-// user is who asks. A token is one user; without one nobody is told from another.
+// user returns the user of a request. All requests with the token have the same user, as have all without one.
 func (s *Server) user(*http.Request) query.User {
 	if s.opts.Access.Token == "" {
 		return query.User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}

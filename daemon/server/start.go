@@ -55,18 +55,18 @@ func (s *startup) begin(now time.Time) {
 	for _, c := range s.fleet.Clusters() {
 		s.awaited[c] = &awaitedMember{missed: map[*fleet.Resource]bool{}}
 	}
-	s.lookLocked(now)
+	s.updateLocked(now)
 }
 
 // look drops members and resources that need not be waited for any more. It reports whether any are left.
-func (s *startup) look(now time.Time) (waiting bool) {
+func (s *startup) update(now time.Time) (waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lookLocked(now)
+	s.updateLocked(now)
 	return s.began.IsZero() || len(s.awaited) > 0
 }
 
-func (s *startup) lookLocked(now time.Time) {
+func (s *startup) updateLocked(now time.Time) {
 	if s.began.IsZero() {
 		return
 	}
@@ -164,18 +164,18 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) b
 type absent struct {
 	cluster string
 	why     string
-	// passing says that it is being read, and nothing has gone wrong: it is worth trying again soon.
-	passing bool
+	// temporary says that it is being read, and nothing has gone wrong: it is worth trying again soon.
+	temporary bool
 }
 
 func (a *absent) String() string { return fmt.Sprintf("cluster %s: %s", a.cluster, a.why) }
 
-// unknownMember tells of a member that has not said yet what it serves.
-func unknownMember(c *fleet.Cluster, err error) absent {
+// undiscoveredMember tells of a member that has not said yet what it serves.
+func undiscoveredMember(c *fleet.Cluster, err error) absent {
 	if err != nil {
-		return absent{cluster: c.Name(), why: "it was never reached: " + short(err.Error())}
+		return absent{cluster: c.Name(), why: "it was never reached: " + clipReason(err.Error())}
 	}
-	return absent{cluster: c.Name(), why: "it has not said yet what it serves", passing: true}
+	return absent{cluster: c.Name(), why: "it has not said yet what it serves", temporary: true}
 }
 
 // unsynced tells of a member that has a resource which was never read to its end.
@@ -186,9 +186,9 @@ func unsynced(c *fleet.Cluster, res *fleet.Resource) absent {
 		return absent{cluster: c.Name(), why: fmt.Sprintf("it does not let the mirror list %s", what)}
 	}
 	if h.Err != nil {
-		return absent{cluster: c.Name(), why: fmt.Sprintf("%s were never read: %s", what, short(h.Err.Error()))}
+		return absent{cluster: c.Name(), why: fmt.Sprintf("%s were never read: %s", what, clipReason(h.Err.Error()))}
 	}
-	return absent{cluster: c.Name(), why: fmt.Sprintf("%s are still being read", what), passing: true}
+	return absent{cluster: c.Name(), why: fmt.Sprintf("%s are still being read", what), temporary: true}
 }
 
 // starting is the answer to who asks before the start is over.
@@ -204,10 +204,10 @@ func starting(missing []absent) error {
 // incomplete is the answer to who asked for members that are not there.
 func incomplete(missing []absent) error {
 	err := fmt.Errorf("not every cluster that was asked for can be answered for: %s", listed(missing))
-	if slices.ContainsFunc(missing, func(a absent) bool { return a.passing }) {
+	if slices.ContainsFunc(missing, func(a absent) bool { return a.temporary }) {
 		return unavailable(err)
 	}
-	return unavailableNow(err)
+	return unavailableWithoutRetry(err)
 }
 
 // mostListed is how many members an error names.

@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// statusOf turns whatever went wrong into what a Kubernetes client understands.
+// statusOf converts an error to a Status.
 func statusOf(err error, t *target) metav1.Status {
 	var api apierrors.APIStatus
 	switch {
@@ -28,8 +28,7 @@ func statusOf(err error, t *target) metav1.Status {
 		return apierrors.NewResourceExpired(err.Error()).ErrStatus
 	case errors.Is(err, query.ErrExpired):
 		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
-			"result. " +
-			"Start the list again without it.").ErrStatus
+			"result. Start the list again without it.").ErrStatus
 	case errors.Is(err, query.ErrForbidden):
 		return apierrors.NewForbidden(t.groupResource(), t.name, err).ErrStatus
 	case errors.Is(err, query.ErrInvalid):
@@ -40,8 +39,8 @@ func statusOf(err error, t *target) metav1.Status {
 	return apierrors.NewInternalError(err).ErrStatus
 }
 
-// fail answers with a Status. Like an API server it prints one for people where they ask for that,
-// and also where a form of objects was asked for that a Status does not have.
+// fail answers with a Status. Like an API server, it indents the Status if the request asks for that, or if the request
+// asks for a form, such as a Table, that a Status does not have.
 func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	st := statusOf(err, t)
 	st.Kind, st.APIVersion = "Status", "v1"
@@ -71,20 +70,20 @@ func failAbout(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	fail(w, r, err, t)
 }
 
-// badRequest says what is wrong with a request.
+// badRequest returns an error with status 400.
 func badRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
 }
 
-// errNoCluster says that there is no cluster of a name.
+// errNoCluster is the error for an unknown cluster.
 func errNoCluster(name string) error {
 	st := apierrors.NewNotFound(clusterResource, clip(name)).ErrStatus
-	st.Message += "; /clusters has the names of those that there are"
+	st.Message += "; /clusters has the names of all clusters"
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// errNoView says where the API is, to a client that looks for it at the root: its server's URL lacks the path, or it
-// is "kubectl get --raw" of an old version, which drops that path.
+// errNoView is the error for API paths at the root. It says where the API is: the client's server URL lacks the path,
+// or the client is an old "kubectl get --raw", which drops it.
 func errNoView(r *http.Request) error {
 	scheme := "http"
 	if r.TLS != nil {
@@ -93,20 +92,20 @@ func errNoView(r *http.Request) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: fmt.Sprintf("the Kubernetes API is not at the root of this server: all clusters are at "+
-			"%[1]s://%[2]s/fleet, "+
-			"one of them is at %[1]s://%[2]s/clusters/NAME, and /clusters has their names", scheme, clip(r.Host)),
+			"%[1]s://%[2]s/fleet, one of them is at %[1]s://%[2]s/clusters/NAME, and /clusters has their names",
+			scheme, clip(r.Host)),
 	}}
 }
 
-// isAPIPath reports whether a client of the Kubernetes API has asked for a path.
+// isAPIPath reports whether only a client of the Kubernetes API would request a path.
 func isAPIPath(path string) bool {
 	return !strings.HasPrefix(path, "/assets/") && slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool {
 		return part == "api" || part == "apis" || part == "openapi" || part == "version"
 	})
 }
 
-// errLoop refuses the fleet's own request for all of its clusters. Each answer would have the objects of the last one
-// once more.
+// errLoop is the error for a request that the fleet itself sent to /fleet. Each answer would repeat the objects of the
+// previous one.
 func errLoop() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusLoopDetected, Reason: metav1.StatusReasonBadRequest,
@@ -114,7 +113,7 @@ func errLoop() error {
 	}}
 }
 
-// errNoResource is the server's own word for a path that leads nowhere.
+// errNoResource is an API server's error for an unknown resource.
 func errNoResource() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
@@ -124,7 +123,7 @@ func errNoResource() error {
 
 func errNotFound(gr schema.GroupResource, name string) error { return apierrors.NewNotFound(gr, name) }
 
-// tooLarge is an API server's word for a version that it has not reached.
+// tooLarge is an API server's error for a version that it has not reached.
 func tooLarge(v, now object.Version) error {
 	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %s, current: %s", v, now), 1).ErrStatus
 	st.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge,
@@ -132,32 +131,26 @@ func tooLarge(v, now object.Version) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// unavailable is an answer to try again in a moment.
+// unavailable returns an error with status 503 that tells the client to retry after a second.
 func unavailable(err error) error {
 	st := apierrors.NewServiceUnavailable(err.Error()).ErrStatus
 	st.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// unavailableNow is an answer that will be the same in a moment. Clients such as kubectl try again by themselves
-// where they are told when, and show nothing until they have given up.
-func unavailableNow(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
+// unavailableWithoutRetry returns an error with status 503 and no Retry-After, for a state that will not change soon.
+// Clients such as kubectl retry by themselves if there is a Retry-After, and show nothing until they give up.
+func unavailableWithoutRetry(err error) error { return apierrors.NewServiceUnavailable(err.Error()) }
 
-// clip keeps what a stranger sent short.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
+// clip shortens a part of a request for an error message.
+func clip(s string) string { return clipTo(64, s) }
+
+// clipReason shortens the error of a cluster for a warning, or for an answer about several clusters.
+func clipReason(s string) string { return clipTo(200, s) }
+
+func clipTo(limit int, s string) string {
+	if len(s) > limit {
+		return strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
-}
-
-// maxReason is how much of an error a warning or an answer about several clusters shows.
-const maxReason = 200
-
-// short cuts a text that others have written.
-func short(text string) string {
-	if len(text) > maxReason {
-		return strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	return text
 }

@@ -18,32 +18,32 @@ import (
 
 // stream is one watch that is served.
 type stream struct {
-	w        http.ResponseWriter
-	socket   *websocket.Conn // nil where the answer is plain HTTP
-	ctl      *http.ResponseController
-	render   *renderer
-	filter   *filter
-	hub      watchHub
-	feed     *feed
-	blank    func(version string, initialEnd bool) ([]byte, error) // a bookmark's line
-	start    object.Version                                        // the feed's changes up to here were told before it
-	told     object.Version                                        // how far it is
-	columned bool                                                  // a table's columns were sent
-	work     *work                                                 // the turns in which objects are read
-	working  bool                                                  // it has one
+	w           http.ResponseWriter
+	socket      *websocket.Conn // nil where the answer is plain HTTP
+	ctl         *http.ResponseController
+	render      *renderer
+	filter      *filter
+	hub         watchHub
+	feed        *feed
+	bookmark    func(version string, initialEnd bool) ([]byte, error) // a bookmark's line
+	start       object.Version                                        // the feed's changes up to here were told before it
+	sent        object.Version                                        // how far it is
+	sentColumns bool                                                  // a table's columns were sent
+	work        *work                                                 // the turns in which objects are read
+	working     bool                                                  // it has one
 }
 
 func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.GroupVersionKind) *stream {
 	st := &stream{w: w, ctl: http.NewResponseController(w), render: render, filter: flt}
-	st.blank = func(version string, initialEnd bool) ([]byte, error) {
-		columns := !st.columned
-		st.columned = true
+	st.bookmark = func(version string, initialEnd bool) ([]byte, error) {
+		columns := !st.sentColumns
+		st.sentColumns = true
 		return bookmark(render, gvk, version, initialEnd, columns)
 	}
 	return st
 }
 
-func (st *stream) begin() {
+func (st *stream) writeHeader() {
 	h := st.w.Header()
 	h.Set("Content-Type", jsonType)
 	h.Set("Cache-Control", "no-cache, private")
@@ -92,11 +92,11 @@ func (st *stream) flush() error {
 }
 
 // state sends everything there is.
-func (st *stream) state(ctx context.Context, req *request, v *view, ended bool) error {
-	if err := st.startWork(); err != nil {
+func (st *stream) sendInitial(ctx context.Context, req *request, v *view, ended bool) error {
+	if err := st.takeTurn(); err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	defer st.endWork()
+	defer st.endTurn()
 	var lines []byte
 	var version string
 	for _, p := range v.places {
@@ -107,47 +107,47 @@ func (st *stream) state(ctx context.Context, req *request, v *view, ended bool) 
 			if err := st.work.pace(); err != nil {
 				return ignoreEnd(ctx, err)
 			}
-			if ok, err := flt.takes(p.cluster, e); err != nil || !ok {
+			if ok, err := flt.matches(p.cluster, e); err != nil || !ok {
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, v.versionOf(p.cluster, e), !st.columned)
+			line, err := encodeFrame(st.render, kwatch.Added, p.cluster, e, v.versionOf(p.cluster, e), !st.sentColumns)
 			if err != nil {
 				return err
 			}
-			st.columned = true
-			if err := st.gather(&lines, line); err != nil {
+			st.sentColumns = true
+			if err := st.buffer(&lines, line); err != nil {
 				return err
 			}
 		}
 	}
 	st.beginAt(version)
 	if ended {
-		line, err := st.blank(version, true)
+		line, err := st.bookmark(version, true)
 		if err != nil {
 			return err
 		}
-		if err := st.gather(&lines, line); err != nil {
+		if err := st.buffer(&lines, line); err != nil {
 			return err
 		}
 	}
-	st.endWork()
+	st.endTurn()
 	return st.write(lines)
 }
 
 // beginAt says that the client knows everything up to a version.
 func (st *stream) beginAt(version string) {
-	st.start, st.told = object.Version(version), object.Version(version)
+	st.start, st.sent = object.Version(version), object.Version(version)
 }
 
 // missed sends what happened after the version from which the watch goes on.
-func (st *stream) missed(changes iter.Seq[*change]) error {
-	if err := st.startWork(); err != nil {
+func (st *stream) sendMissed(changes iter.Seq[*change]) error {
+	if err := st.takeTurn(); err != nil {
 		return err
 	}
-	defer st.endWork()
+	defer st.endTurn()
 	var lines []byte
 	for c := range changes {
 		if err := st.work.pace(); err != nil {
@@ -161,22 +161,22 @@ func (st *stream) missed(changes iter.Seq[*change]) error {
 		if err != nil {
 			return err
 		}
-		if err := st.gather(&lines, line); err != nil {
+		if err := st.buffer(&lines, line); err != nil {
 			return err
 		}
 	}
-	st.endWork()
+	st.endTurn()
 	return st.write(lines)
 }
 
 // line gives what a watch is told of a change; nothing if it does not concern it.
 func (st *stream) line(c *change) ([]byte, error) {
-	what, err := st.filter.sees(c)
+	what, err := st.filter.eventType(c)
 	if err != nil || what == "" {
 		return nil, err
 	}
-	line, err := c.frame(st.render, what, st.render.form == asTable && !st.columned)
-	st.columned = true
+	line, err := c.frame(st.render, what, st.render.form == asTable && !st.sentColumns)
+	st.sentColumns = true
 	return line, err
 }
 
@@ -196,14 +196,14 @@ func (st *stream) follow(ctx context.Context, stopping <-chan struct{}, marks bo
 			if batch, err = st.feed.take(batch[:0]); err != nil {
 				return err
 			}
-			if err := st.tell(batch); err != nil {
+			if err := st.send(batch); err != nil {
 				return err
 			}
 			clear(batch)
 		case <-tick:
-			if v, ok := st.hub.reached(st.feed, st.told); ok {
-				st.told = object.Version(v)
-				line, err := st.blank(v, false)
+			if v, ok := st.hub.reached(st.feed, st.sent); ok {
+				st.sent = object.Version(v)
+				line, err := st.bookmark(v, false)
 				if err == nil {
 					err = st.write(line)
 				}
@@ -221,21 +221,21 @@ func (st *stream) follow(ctx context.Context, stopping <-chan struct{}, marks bo
 	}
 }
 
-func (st *stream) tell(batch []*change) error {
+func (st *stream) send(batch []*change) error {
 	lines := lineBuffers.Get().(*[]byte)
 	defer lineBuffers.Put(lines)
 	*lines = (*lines)[:0]
 	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
-	costly := st.filter.costly()
-	if costly {
-		st.work.again()
-		if err := st.startWork(); err != nil {
+	readsObjects := st.filter.readsObjects()
+	if readsObjects {
+		st.work.asNewRequest()
+		if err := st.takeTurn(); err != nil {
 			return err
 		}
-		defer st.endWork()
+		defer st.endTurn()
 	}
 	for _, c := range batch {
-		if costly {
+		if readsObjects {
 			if err := st.work.pace(); err != nil {
 				return err
 			}
@@ -247,12 +247,12 @@ func (st *stream) tell(batch []*change) error {
 		if err != nil {
 			return err
 		}
-		st.told = c.order
-		if err := st.gather(lines, line); err != nil {
+		st.sent = c.order
+		if err := st.buffer(lines, line); err != nil {
 			return err
 		}
 	}
-	st.endWork()
+	st.endTurn()
 	return st.write(*lines)
 }
 
@@ -264,18 +264,18 @@ const linesTogether = 64 << 10
 var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // gather adds a line to those that wait to be sent, and sends them where they are many.
-func (st *stream) gather(lines *[]byte, line []byte) error {
+func (st *stream) buffer(lines *[]byte, line []byte) error {
 	if st.socket != nil {
-		return st.writeBetween(line)
+		return st.writeWithoutTurn(line)
 	}
 	if len(*lines) > 0 && len(*lines)+len(line) > linesTogether {
-		if err := st.writeBetween(*lines); err != nil {
+		if err := st.writeWithoutTurn(*lines); err != nil {
 			return err
 		}
 		*lines = (*lines)[:0]
 	}
 	if len(line) > linesTogether {
-		return st.writeBetween(line)
+		return st.writeWithoutTurn(line)
 	}
 	*lines = append(*lines, line...)
 	return nil
@@ -294,32 +294,32 @@ func (st *stream) finish(err error, t *target) {
 	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // it ends anyway
 }
 
-// startWork waits for a turn in which objects are read.
-func (st *stream) startWork() error {
+// takeTurn waits for a turn in which objects are read.
+func (st *stream) takeTurn() error {
 	st.work.answering()
 	err := st.work.resume()
 	st.working = err == nil
 	return err
 }
 
-// endWork ends it.
-func (st *stream) endWork() {
+// endTurn ends it.
+func (st *stream) endTurn() {
 	if st.working {
 		st.work.leave()
 		st.working = false
 	}
 }
 
-// writeBetween writes lines, without a turn if the stream has one.
-func (st *stream) writeBetween(b []byte) error {
+// writeWithoutTurn writes lines, without a turn if the stream has one.
+func (st *stream) writeWithoutTurn(b []byte) error {
 	if !st.working || len(b) == 0 {
 		return st.write(b)
 	}
-	st.endWork()
+	st.endTurn()
 	if err := st.write(b); err != nil {
 		return err
 	}
-	return st.startWork()
+	return st.takeTurn()
 }
 
 // ignoreEnd returns nil for an error that is the end of the watch itself.

@@ -43,7 +43,7 @@ func checkVersion(v, own object.Version) error {
 func (s *Server) waitFresh(req *request, v *view) error {
 	version := object.Version(req.ResourceVersion)
 	if req.fleet {
-		return s.all.fresh(version, req.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
+		return s.fleetHubs.checkFresh(version, req.ResourceVersionMatch == metav1.ResourceVersionMatchExact)
 	}
 	return waitVersion(req.context(), v.places[0].res, version)
 }
@@ -72,7 +72,7 @@ func splitToken(token string) (inner string, version uint64, err error) {
 // ready and before any snapshot: what happened up to then is in all that is read afterwards, and what comes later is
 // sent to watches.
 type fleetMoment struct {
-	hub     *fleetHub
+	hub     *fleetWatchHub
 	version uint64
 }
 

@@ -14,7 +14,7 @@ import (
 // A version of the fleet is none of a cluster, also when there is one cluster only: a client that lists again
 // from where it was must not be told to wait until that cluster has reached it.
 func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
-	var hs fleetHubs
+	var hs fleetWatchHubs
 	hs.seq.Store(1000)
 	for _, c := range []struct {
 		version object.Version
@@ -26,7 +26,7 @@ func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
 		{"1000", true, http.StatusGone}, {"7", true, http.StatusGone},
 		{"x", false, http.StatusBadRequest}, {"-1", true, http.StatusBadRequest},
 	} {
-		err, got := hs.fresh(c.version, c.exact), 0
+		err, got := hs.checkFresh(c.version, c.exact), 0
 		var status apierrors.APIStatus
 		if errors.As(err, &status) {
 			got = int(status.Status().Code)
@@ -35,7 +35,7 @@ func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	h := newFleetHub(&hs.seq)
+	h := newFleetWatchHub(&hs.seq)
 	if _, _, err := h.join(watchScope{}, "1002"); !errors.Is(err, store.ErrGone) {
 		t.Errorf("a watch from a version that was never given out: %v", err)
 	}

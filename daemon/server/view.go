@@ -15,16 +15,16 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// place is a resource in a cluster.
+// place is a mirrored resource of one cluster.
 type place struct {
 	cluster string
 	res     *fleet.Resource
 }
 
-// view is what a request is answered from: the places of its resource, and how objects are named and given versions.
-// One cluster is one place, and its objects are shown as they are. All clusters together have a shape and a moment.
+// view is what a request is answered from: the places of its resource, and the rules for names and versions. The view
+// of one cluster has one place and shows objects unchanged. The view of the fleet has a shape and a moment.
 type view struct {
-	places []place // one at least
+	places []place // at least one
 	shape  *fleetShape
 	moment fleetMoment
 }
@@ -37,7 +37,7 @@ func (v *view) versionOf(cluster string, e *fleet.Entry) string {
 	return v.moment.of(cluster, e.Key)
 }
 
-// version returns the version of everything in the view, given a snapshot of its only place.
+// version returns the version of a list of the view. snap is a snapshot of the only place of a cluster's view.
 func (v *view) version(snap *fleet.Snapshot) string {
 	if v.shape == nil {
 		return string(snap.Version())
@@ -45,7 +45,7 @@ func (v *view) version(snap *fleet.Snapshot) string {
 	return strconv.FormatUint(v.moment.version, 10)
 }
 
-// view finds where the resource of a request is mirrored. cluster is nil in the view of all clusters.
+// view finds where the resource of a request is mirrored. cluster is nil at /fleet.
 func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluster) (*view, error) {
 	if cluster == nil {
 		return s.fleetView(w, req)
@@ -77,7 +77,7 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 			return nil, err
 		}
 	}
-	moment := fleetMoment{hub: s.all.get(req.gvr(), s.fleet)}
+	moment := fleetMoment{hub: s.fleetHubs.get(req.gvr(), s.fleet)}
 	moment.version = moment.hub.now()
 	places, err := s.places(w, &req.target, members, named || req.complete)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	return &view{places, s.fleetShape(places[0].res), moment}, nil
 }
 
-// mirrored finds a resource that can be answered for.
+// mirrored returns a synced resource of a cluster, or the error to answer with.
 func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) {
 	res, ok := c.Resource(t.gvr())
 	if !ok {
@@ -104,8 +104,7 @@ func (s *Server) mirrored(c *fleet.Cluster, t *target) (*fleet.Resource, error) 
 	return res, nil
 }
 
-// members are the clusters that a request to the view of all clusters is about. named is true if the request names
-// them.
+// members returns the clusters that a request to /fleet is about. named reports whether the request names them.
 func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err error) {
 	only := req.onlyClusters()
 	if req.cluster != "" {
@@ -126,7 +125,7 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 	for _, name := range slices.Compact(only) {
 		c, ok := s.fleet.Cluster(name)
 		if !ok {
-			return nil, true, badRequest("clusters= names %q, and there is no such cluster; /clusters tells which there are",
+			return nil, true, badRequest("clusters= names %q, and there is no such cluster; /clusters lists the clusters",
 				clip(name))
 		}
 		out = append(out, c)
@@ -134,19 +133,19 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 	return out, true, nil
 }
 
-// places finds where a resource is mirrored. A member that was never read is left out, and a warning names it, unless
-// the request names members or wants a complete answer. At start all members of then are waited for. A member that
-// was read and cannot be reached now is shown as it was.
+// places finds where a resource is mirrored. A member that was never read is left out with a warning; if all is true,
+// because the request names members or wants a complete answer, it is an error instead. So is a member that the start
+// still waits for. A member that was read and cannot be reached now is included in its last known state.
 func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Cluster, all bool) ([]place, error) {
 	now := time.Now()
 	var (
 		out              []place
 		awaited, missing []absent
-		others           []absent // have the resource in another version
-		denied           error    // by the only members that have the resource, unless one of the others does
-		undenied         bool
-		message          string // of the deprecation of the kind, and since when it is
-		since            release
+		others           []absent // members that have the resource in another version
+		denied           error    // of a member that does not let the mirror list the resource
+		undenied         bool     // another member may have the resource
+		message          string   // of the kind's deprecation
+		since            release  // of the kind's deprecation
 	)
 	for _, c := range members {
 		res, ok := c.Resource(t.gvr())
@@ -166,7 +165,7 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 		case ok:
 			undenied, why = true, unsynced(c, res)
 		case first.IsZero():
-			undenied, why = true, unknownMember(c, err)
+			undenied, why = true, undiscoveredMember(c, err)
 		default:
 			if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
 				why := fmt.Sprintf("it has %s in version %s", t.groupResource(), version)
@@ -200,7 +199,8 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 	return out, nil
 }
 
-// discoverable says whether it can be told what all clusters serve, and warns of those whose part is not known.
+// discoverable returns an error if discovery cannot be answered for the members, and warns of those whose resources
+// are unknown.
 func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) error {
 	now := time.Now()
 	var awaited, missing []absent
@@ -209,7 +209,7 @@ func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) e
 		if !first.IsZero() {
 			continue
 		}
-		why := unknownMember(c, err)
+		why := undiscoveredMember(c, err)
 		if s.start.awaits(c, nil, now) {
 			awaited = append(awaited, why)
 		} else {
@@ -230,30 +230,30 @@ func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) e
 	return nil
 }
 
-// undiscovered is the answer about a cluster that has not said what it serves.
+// undiscovered returns the error to answer with while the resources of a cluster are unknown, nil if they are known.
 func undiscovered(c *fleet.Cluster) error {
 	first, err := c.Discovered()
 	if !first.IsZero() {
 		return nil
 	}
-	why := unknownMember(c, err)
-	text := fmt.Errorf("what cluster %q serves is not known: %s", c.Name(), strings.TrimSuffix(why.why, "."))
-	if why.passing {
+	why := undiscoveredMember(c, err)
+	text := fmt.Errorf("the resources of cluster %q are not known: %s", c.Name(), strings.TrimSuffix(why.why, "."))
+	if why.temporary {
 		return unavailable(text)
 	}
-	return unavailableNow(text)
+	return unavailableWithoutRetry(text)
 }
 
-// errNoVersion says that a resource is not there, and in which version it is if there is another: a mirror holds one
-// version of each and converts none, because most conversions lose something.
+// errNoVersion is the error for a resource that is not mirrored. It names the mirrored version if there is another: a
+// mirror holds one version of each resource and does not convert, because most conversions lose data.
 func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 	for _, c := range clusters {
 		if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 				Message: fmt.Sprintf("%s of cluster %q are mirrored in version %s, and not in %s: ask for %s, or ask the "+
-					"cluster itself",
-					t.groupResource(), c.Name(), version, clip(t.version), schema.GroupVersion{Group: t.group, Version: version}),
+					"cluster itself", t.groupResource(), c.Name(), version, clip(t.version),
+					schema.GroupVersion{Group: t.group, Version: version}),
 				Details: &metav1.StatusDetails{Group: t.group, Kind: t.resource},
 			}}
 		}
@@ -266,8 +266,8 @@ func (s *Server) errNoVersion(t *target, clusters ...*fleet.Cluster) error {
 	return errNoResource()
 }
 
-// errUnsynced says why a resource cannot be answered for. One that the cluster does not let the mirror list does not
-// come by waiting for it.
+// errUnsynced is the error for a resource that was never read completely. If the cluster does not let the mirror list
+// it, the answer is 403, because waiting does not help.
 func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
 	if err := res.Health().Reflector.Err; apierrors.IsForbidden(err) {
 		return apierrors.NewForbidden(t.groupResource(), t.name,
@@ -278,7 +278,7 @@ func errUnsynced(c *fleet.Cluster, res *fleet.Resource, t *target) error {
 		c.Name(), state(res)))
 }
 
-// state says in a few words what a resource is doing.
+// state describes the state of a resource's reflector in a few words.
 func state(res *fleet.Resource) string {
 	h := res.Health()
 	if err := h.Reflector.Err; err != nil {

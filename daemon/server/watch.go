@@ -58,7 +58,7 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 	st.serve(ctx, req, func(ctx context.Context) error {
 		switch begin, end := req.initialEvents(); {
 		case begin:
-			if err := st.state(ctx, req, v, end); err != nil {
+			if err := st.sendInitial(ctx, req, v, end); err != nil {
 				return err
 			}
 		case req.fromNow():
@@ -67,11 +67,11 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 			st.beginAt(req.ResourceVersion)
 		}
 		if missed != nil {
-			if err := st.missed(missed); err != nil {
+			if err := st.sendMissed(missed); err != nil {
 				return err
 			}
 		}
-		admitted.settle()
+		admitted.endStart()
 		return st.follow(ctx, s.stopping, req.AllowWatchBookmarks)
 	})
 	return nil
@@ -84,7 +84,7 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 	begin, _ := req.initialEvents()
 	begin = begin || req.fromNow()
 	if !req.fleet {
-		hub, feed, err := s.hubs.join(v.places[0], of)
+		hub, feed, err := s.clusterHubs.join(v.places[0], of)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
 
 // settle ends what only the beginning of a watch needs. The watch no longer counts as a request in the work gate, and
 // may still have turns there.
-func (a *watchAdmission) settle() {
+func (a *watchAdmission) endStart() {
 	a.work.end()
 	a.work.answering()
 }

@@ -83,20 +83,20 @@ func newInside(t *testing.T) *inside {
 	return nil
 }
 
-func (s *inside) fleetHub() *fleetHub { return s.all.get(s.res.GVR(), s.fleet) }
+func (s *inside) fleetWatchHub() *fleetWatchHub { return s.fleetHubs.get(s.res.GVR(), s.fleet) }
 
 // endFeeds ends every watch of a view.
 func (s *inside) endFeeds(view string, err error) {
 	if view == "/fleet" {
-		h := s.fleetHub()
+		h := s.fleetWatchHub()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.feeds.end(err)
 		return
 	}
-	s.hubs.mu.Lock()
-	h := s.hubs.all[s.res]
-	s.hubs.mu.Unlock()
+	s.clusterHubs.mu.Lock()
+	h := s.clusterHubs.all[s.res]
+	s.clusterHubs.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.feeds.end(err)
@@ -137,9 +137,9 @@ func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
 			t.Errorf("a version that is too old on %s: %+v", view, lines)
 		}
 	}
-	s.hubs.mu.Lock()
-	left := len(s.hubs.all)
-	s.hubs.mu.Unlock()
+	s.clusterHubs.mu.Lock()
+	left := len(s.clusterHubs.all)
+	s.clusterHubs.mu.Unlock()
 	if left != 0 {
 		t.Errorf("%d hubs are left", left)
 	}
@@ -163,10 +163,10 @@ func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 			t.Errorf("%s: status %d, want 404", path, resp.StatusCode)
 		}
 	}
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	if len(s.all.all) != 0 {
-		t.Errorf("%d hubs are kept for resources that no cluster has", len(s.all.all))
+	s.fleetHubs.mu.Lock()
+	defer s.fleetHubs.mu.Unlock()
+	if len(s.fleetHubs.all) != 0 {
+		t.Errorf("%d hubs are kept for resources that no cluster has", len(s.fleetHubs.all))
 	}
 }
 
@@ -281,9 +281,9 @@ func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
 	}
 	defer func() { retry.Stop(); <-retry.Done() }()
 	<-opened
-	s.hubs.mu.Lock()
-	hub := s.hubs.all[s.res]
-	s.hubs.mu.Unlock()
+	s.clusterHubs.mu.Lock()
+	hub := s.clusterHubs.all[s.res]
+	s.clusterHubs.mu.Unlock()
 	tell := func(key object.Key, version int) {
 		e := event(key, version)
 		e.Epoch = s.res.Health().Epoch

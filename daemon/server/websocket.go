@@ -32,10 +32,10 @@ func isWebSocket(r *http.Request) bool {
 }
 
 // serve begins the answer of a watch, has tell write its events, and ends it as tell's error says.
-func (st *stream) serve(ctx context.Context, req *request, tell func(context.Context) error) {
+func (st *stream) serve(ctx context.Context, req *request, send func(context.Context) error) {
 	if _, ok := st.w.(http.Hijacker); !ok || !isWebSocket(req.http) {
-		st.begin()
-		st.finish(tell(ctx), &req.target)
+		st.writeHeader()
+		st.finish(send(ctx), &req.target)
 		return
 	}
 	websocket.Server{Handshake: chooseSubprotocol, Handler: func(ws *websocket.Conn) {
@@ -47,7 +47,7 @@ func (st *stream) serve(ctx context.Context, req *request, tell func(context.Con
 			io.CopyN(io.Discard, ws, maxReceived) // however it ends, the watch does too
 		})
 		st.socket = ws
-		st.finish(tell(ctx), &req.target)
+		st.finish(send(ctx), &req.target)
 		ws.SetDeadline(time.Now().Add(closeTimeout)) // it frees a pong that nobody reads, too
 		ws.Close()
 		reading.Wait()

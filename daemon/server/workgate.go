@@ -27,7 +27,7 @@ const (
 var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millisecond}
 
 // workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short
-// requests. A request that is alone in the gate is lent that processor too, until another request comes: one large
+// requests. A request that is alone in the gate is slotsAlone that processor too, until another request comes: one large
 // list uses the whole machine, and short requests beside it wait no longer than its slices. Work runs in slices of
 // time. After each slice the client that has used the least time gets the next one; within a client the request that
 // has used little goes before one that has used much, and of those alike the older one. So a small list is answered
@@ -36,9 +36,9 @@ var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millise
 //
 // Whatever waits for a client's socket must not hold a turn.
 type workGate struct {
-	slots    int    // how much work runs at a time
-	lent     int    // how much does of a request that is alone
-	requests *quota // requests in the gate
+	slots      int    // how much work runs at a time
+	slotsAlone int    // how much does of a request that is alone
+	requests   *quota // requests in the gate
 
 	mu      sync.Mutex
 	arrived uint64 // requests so far
@@ -71,26 +71,26 @@ type workRequest struct {
 
 // work is a request in the gate, or a part of one with a goroutine of its own. It belongs to one goroutine.
 type work struct {
-	gate     *workGate
-	ctx      context.Context
-	request  *workRequest
-	grant    *grant        // of a request's first part
-	turn     chan struct{} // receives when a turn begins
-	begun    time.Time     // when it did
-	patience time.Duration // how long it may still wait
-	holds    bool          // it has a turn, or will receive it; the gate's lock guards it
+	gate      *workGate
+	ctx       context.Context
+	request   *workRequest
+	grant     *grant        // of a request's first part
+	turn      chan struct{} // receives when a turn begins
+	begun     time.Time     // when it did
+	waitLimit time.Duration // how long it may still wait
+	holds     bool          // it has a turn, or will receive it; the gate's lock guards it
 }
 
 // newWorkGate leaves one processor to everything else where there are several requests and several processors.
 func newWorkGate(processors int) *workGate {
-	return &workGate{slots: max(1, processors-1), lent: max(1, processors),
+	return &workGate{slots: max(1, processors-1), slotsAlone: max(1, processors),
 		requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
 }
 
 // begin waits for the first turn of a request. The caller must call end.
 func (g *workGate) begin(ctx context.Context, client clientKey) (*work, error) {
 	w := &work{gate: g, ctx: ctx, request: &workRequest{client: client}, grant: g.requests.open(client),
-		turn: make(chan struct{}, 1), patience: maxWorkWait}
+		turn: make(chan struct{}, 1), waitLimit: maxWorkWait}
 	if err := w.grant.set(1); err != nil {
 		return nil, err
 	}
@@ -109,15 +109,15 @@ func (w *work) end() {
 
 // part returns another part of the request, for a goroutine of its own. It has no turn yet.
 func (w *work) part(ctx context.Context) *work {
-	return &work{gate: w.gate, ctx: ctx, request: w.request, turn: make(chan struct{}, 1), patience: w.patience}
+	return &work{gate: w.gate, ctx: ctx, request: w.request, turn: make(chan struct{}, 1), waitLimit: w.waitLimit}
 }
 
 // answering says that the answer has begun: from now on the work waits as long as its client does.
-func (w *work) answering() { w.patience = 0 }
+func (w *work) answering() { w.waitLimit = 0 }
 
 // again makes what follows count as a new request of the same client: what was used before is forgotten. The work has
 // no turn.
-func (w *work) again() { w.request = &workRequest{client: w.request.client} }
+func (w *work) asNewRequest() { w.request = &workRequest{client: w.request.client} }
 
 // resume waits for a turn.
 func (w *work) resume() error {
@@ -162,9 +162,9 @@ func (w *work) pace() error {
 	g.release(w)
 	g.enqueue(w)
 	g.giveTurns()
-	again := w.holds
+	more := w.holds
 	g.mu.Unlock()
-	if again {
+	if more {
 		runtime.Gosched() // where there is one processor, short requests wait for it
 	}
 	return w.await()
@@ -186,16 +186,16 @@ func (w *work) await() error {
 	}
 	var late <-chan time.Time
 	from := time.Now()
-	if w.patience > 0 {
-		timer := time.NewTimer(w.patience)
+	if w.waitLimit > 0 {
+		timer := time.NewTimer(w.waitLimit)
 		defer timer.Stop()
 		late = timer.C
 	}
 	select {
 	case <-w.turn:
 		w.begun = time.Now()
-		if w.patience > 0 {
-			w.patience = max(1, w.patience-w.begun.Sub(from))
+		if w.waitLimit > 0 {
+			w.waitLimit = max(1, w.waitLimit-w.begun.Sub(from))
 		}
 		return nil
 	case <-w.ctx.Done():
@@ -261,7 +261,7 @@ func (g *workGate) removePart(r *workRequest) {
 // limit is how much work may run now. The lock is held.
 func (g *workGate) limit() int {
 	if g.busy <= 1 {
-		return g.lent
+		return g.slotsAlone
 	}
 	return g.slots
 }

@@ -8,14 +8,14 @@ import (
 
 // watchHub sends watches what happens to a resource, and does so with one handler however many watches there are.
 //
-// There are two, which share the feeds and differ in what a version is. A clusterHub follows one resource of one
-// cluster: versions are the cluster's, and what a watch has missed is in the log of the mirror's store. A fleetHub
+// There are two, which share the feeds and differ in what a version is. A clusterWatchHub follows one resource of one
+// cluster: versions are the cluster's, and what a watch has missed is in the log of the mirror's store. A fleetWatchHub
 // follows the resource in all clusters: it puts their changes into one order, the daemon's own, and has to remember
 // them itself.
 type watchHub interface {
 	// reached returns the version up to which a watch has been sent everything, given how far it was sent changes; ok
 	// is false if something is on its way.
-	reached(f *feed, told object.Version) (version string, ok bool)
+	reached(f *feed, sent object.Version) (version string, ok bool)
 	// leave removes a watch.
 	leave(f *feed)
 	// done is closed when there is nothing to follow any more.

@@ -8,14 +8,14 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// clusterHub is the watchHub of one resource of one cluster. It exists while it has a watch.
+// clusterWatchHub is the watchHub of one resource of one cluster. It exists while it has a watch.
 //
 // Another design was to let every watch follow the store's log by itself. It needs no queue, but
 // a thousand watches of a hundred namespaces would all wake for each change to find that 990
 // of them have nothing to do.
-type clusterHub struct {
+type clusterWatchHub struct {
 	at   place
-	hubs *clusterHubs
+	hubs *clusterWatchHubs
 	sub  fleet.Subscription
 
 	mu    sync.Mutex
@@ -25,15 +25,15 @@ type clusterHub struct {
 	ended bool
 }
 
-func newClusterHub(at place, hubs *clusterHubs) (*clusterHub, error) {
-	h := &clusterHub{at: at, hubs: hubs, epoch: at.res.Health().Epoch, feeds: feeds{}}
+func newClusterWatchHub(at place, hubs *clusterWatchHubs) (*clusterWatchHub, error) {
+	h := &clusterWatchHub{at: at, hubs: hubs, epoch: at.res.Health().Epoch, feeds: feeds{}}
 	var err error
 	h.sub, err = at.res.Subscribe(func(e *fleet.Event) { h.handle(at.cluster, e) }, &fleet.HandlerOptions{FromNow: true})
 	return h, err
 }
 
 // handle is the handler of the resource.
-func (h *clusterHub) handle(cluster string, e *fleet.Event) {
+func (h *clusterWatchHub) handle(cluster string, e *fleet.Event) {
 	if e.Type == object.Resynced || e.Unchanged {
 		return
 	}
@@ -60,7 +60,7 @@ func clusterChange(cluster string, key object.Key, old, now *fleet.Entry, at obj
 }
 
 // join adds a watch. From then on it misses nothing.
-func (h *clusterHub) join(of watchScope) *feed {
+func (h *clusterWatchHub) join(of watchScope) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds.add(of)
@@ -71,7 +71,7 @@ func (h *clusterHub) join(of watchScope) *feed {
 }
 
 // since returns what happened in the cluster after a version, from the log of the store.
-func (h *clusterHub) since(from object.Version) (iter.Seq[*change], error) {
+func (h *clusterWatchHub) since(from object.Version) (iter.Seq[*change], error) {
 	log, err := h.at.res.Since(from)
 	if err != nil {
 		return nil, err
@@ -86,41 +86,41 @@ func (h *clusterHub) since(from object.Version) (iter.Seq[*change], error) {
 }
 
 // reached implements watchHub.
-func (h *clusterHub) reached(f *feed, told object.Version) (string, bool) {
+func (h *clusterWatchHub) reached(f *feed, sent object.Version) (string, bool) {
 	h.mu.Lock()
 	f.mu.Lock()
-	if len(f.waiting) == 0 && f.err == nil && told.Before(h.last) {
-		told = h.last
+	if len(f.waiting) == 0 && f.err == nil && sent.Before(h.last) {
+		sent = h.last
 	}
 	f.mu.Unlock()
 	h.mu.Unlock()
-	return reached(h.at.res, told)
+	return reached(h.at.res, sent)
 }
 
 // reached says up to where a watch has been told everything that the mirror knows, given a version up to which it has.
-func reached(res *fleet.Resource, told object.Version) (string, bool) {
+func reached(res *fleet.Resource, sent object.Version) (string, bool) {
 	v := res.Snapshot().Version()
-	if told == "" || v == "" {
+	if sent == "" || v == "" {
 		return "", false
 	}
-	if !told.Before(v) {
+	if !sent.Before(v) {
 		return string(v), true // of versions that were merged the mirror's own counts
 	}
-	waiting, err := res.Since(told)
+	waiting, err := res.Since(sent)
 	if err != nil {
 		return "", false
 	}
 	for range waiting {
-		return string(told), true // something is on its way
+		return string(sent), true // something is on its way
 	}
 	return string(v), true
 }
 
 // done implements watchHub.
-func (h *clusterHub) done() <-chan struct{} { return h.at.res.Done() }
+func (h *clusterWatchHub) done() <-chan struct{} { return h.at.res.Done() }
 
 // leave implements watchHub. The hub ends with its last watch.
-func (h *clusterHub) leave(f *feed) {
+func (h *clusterWatchHub) leave(f *feed) {
 	h.hubs.mu.Lock()
 	defer h.hubs.mu.Unlock()
 	if h.drop(f) {
@@ -130,7 +130,7 @@ func (h *clusterHub) leave(f *feed) {
 }
 
 // drop removes a watch and reports whether it was the last one.
-func (h *clusterHub) drop(f *feed) (last bool) {
+func (h *clusterWatchHub) drop(f *feed) (last bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.feeds.remove(f)
@@ -138,7 +138,7 @@ func (h *clusterHub) drop(f *feed) (last bool) {
 }
 
 // close ends the hub and all that follow it.
-func (h *clusterHub) close(err error) {
+func (h *clusterWatchHub) close(err error) {
 	h.sub.Remove()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,24 +146,24 @@ func (h *clusterHub) close(err error) {
 	h.feeds.end(err)
 }
 
-// clusterHubs are those in use.
-type clusterHubs struct {
+// clusterWatchHubs are those in use.
+type clusterWatchHubs struct {
 	mu  sync.Mutex
-	all map[*fleet.Resource]*clusterHub
+	all map[*fleet.Resource]*clusterWatchHub
 }
 
 // join adds a watch to the hub of a resource, which is made if there is none.
-func (hs *clusterHubs) join(at place, of watchScope) (*clusterHub, *feed, error) {
+func (hs *clusterWatchHubs) join(at place, of watchScope) (*clusterWatchHub, *feed, error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.all[at.res]
 	if h == nil {
 		var err error
-		if h, err = newClusterHub(at, hs); err != nil {
+		if h, err = newClusterWatchHub(at, hs); err != nil {
 			return nil, nil, err
 		}
 		if hs.all == nil {
-			hs.all = map[*fleet.Resource]*clusterHub{}
+			hs.all = map[*fleet.Resource]*clusterWatchHub{}
 		}
 		hs.all[at.res] = h
 	}

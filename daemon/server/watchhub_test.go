@@ -41,7 +41,7 @@ func taken(t *testing.T, f *feed) (versions []string) {
 }
 
 func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
-	h := &clusterHub{feeds: feeds{}}
+	h := &clusterWatchHub{feeds: feeds{}}
 	all, web, db := h.join(watchScope{}), h.join(watchScope{"eu", "web"}), h.join(watchScope{"eu", "db"})
 	h.handle("eu", event("web/a", 2))
 	h.handle("eu", event("db/b", 3))
@@ -65,7 +65,7 @@ func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
 }
 
 func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
-	h := &clusterHub{feeds: feeds{}}
+	h := &clusterWatchHub{feeds: feeds{}}
 	slow, quick := h.join(watchScope{}), h.join(watchScope{})
 	for i := range maxWaiting + 1 {
 		h.handle("eu", event("web/a", i+2))
@@ -82,7 +82,7 @@ func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
 }
 
 func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
-	h := &clusterHub{feeds: feeds{}}
+	h := &clusterWatchHub{feeds: feeds{}}
 	f := h.join(watchScope{})
 	h.handle("eu", event("web/a", 9))
 	e := event("web/a", 3)
@@ -134,7 +134,7 @@ func TestNothingWaitsForRoomInAFeedThatWasTooSlow(t *testing.T) {
 func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
-	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
 	const now = math.MaxUint64
 	if got := h.version("eu", "web/a", now); got != "1001" {
@@ -183,7 +183,7 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 
 func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
 	var seq atomic.Uint64
-	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
 	h.handle("eu", res, event("web/a", 7))
 	moment := fleetMoment{h, h.now()}
@@ -217,7 +217,7 @@ func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
 
 func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T) {
 	var seq atomic.Uint64
-	h, eu, us := newFleetHub(&seq), new(fleet.Resource), new(fleet.Resource)
+	h, eu, us := newFleetWatchHub(&seq), new(fleet.Resource), new(fleet.Resource)
 	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
 	h.handle("eu", eu, event("web/a", 7))
 	h.handle("us", us, event("web/a", 7))
@@ -227,7 +227,7 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 	}
 	before := fleetMoment{h, h.now()}
 	changed, quiet := before.of("us", "web/a"), before.of("us", "web/b")
-	h.part(eu)
+	h.removeMember(eu)
 	h.handle("eu", eu, event("web/a", 8)) // which was under way
 	after := fleetMoment{h, h.now()}
 	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
@@ -245,16 +245,16 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 // While nobody followed, things happened that nobody can tell of.
 func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
 	var seq atomic.Uint64
-	first := newFleetHub(&seq)
+	first := newFleetWatchHub(&seq)
 	was := object.Version(fmt.Sprint(first.now()))
-	if _, _, err := newFleetHub(&seq).join(watchScope{}, was); !errors.Is(err, store.ErrGone) {
+	if _, _, err := newFleetWatchHub(&seq).join(watchScope{}, was); !errors.Is(err, store.ErrGone) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
 	var seq atomic.Uint64
-	h, res := newFleetHub(&seq), new(fleet.Resource)
+	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
 	large := func(version int) *fleet.Event {
 		e := event("web/a", version)
@@ -284,7 +284,7 @@ func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
 func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seq atomic.Uint64
-		h, res := newFleetHub(&seq), new(fleet.Resource)
+		h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 		h.members[res] = member{cluster: "eu"}
 		read, _, _ := h.join(watchScope{}, "")
 		left, _, _ := h.join(watchScope{}, "")
@@ -324,7 +324,7 @@ func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
 
 // Merged changes come in another order than that of their versions: whoever went on from the newest would miss some.
 func TestChangesOutOfOrderEndWatches(t *testing.T) {
-	h := &clusterHub{feeds: feeds{}}
+	h := &clusterWatchHub{feeds: feeds{}}
 	f := h.join(watchScope{})
 	h.handle("eu", event("web/a", 900))
 	h.handle("eu", event("web/b", 850))
@@ -344,7 +344,7 @@ func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
 	}
 	for version, want := range map[int]string{2: "ADDED", 3: "MODIFIED", 4: "DELETED", 5: ""} {
 		e := event("web/a", version)
-		got, err := f.sees(&change{cluster: "eu", key: e.Key, old: e.Old, now: e.New})
+		got, err := f.eventType(&change{cluster: "eu", key: e.Key, old: e.Old, now: e.New})
 		if err != nil || string(got) != want {
 			t.Errorf("version %d: %q, %v", version, got, err)
 		}

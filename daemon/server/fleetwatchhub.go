@@ -24,21 +24,21 @@ const (
 	ringBytes = 32 << 20
 )
 
-// restAfter is how long a fleetHub stays when nobody has listed or watched.
-const restAfter = 10 * time.Minute
+// hubIdleAfter is how long a fleetWatchHub stays when nobody has listed or watched.
+const hubIdleAfter = 10 * time.Minute
 
-// fleetHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's
+// fleetWatchHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's
 // own.
-type fleetHub struct {
+type fleetWatchHub struct {
 	seq  *atomic.Uint64 // of all resources, so that a version means one moment
 	base uint64         // versions from before this hub say nothing
 
 	mu      sync.Mutex
-	last    uint64           // of what was told here
-	ring    []past           // the newest ones, oldest first
-	bytes   int              // of the objects in ring
-	dropped uint64           // the newest version that is no longer in ring
-	changed map[where]uint64 // when an object last changed, by where it is; what is not here has not, since base
+	last    uint64              // of what was told here
+	ring    []pastChange        // the newest ones, oldest first
+	bytes   int                 // of the objects in ring
+	dropped uint64              // the newest version that is no longer in ring
+	changed map[fleetKey]uint64 // when an object last changed, by where it is; what is not here has not, since base
 	feeds   feeds
 	members map[*fleet.Resource]member
 	ended   bool
@@ -57,38 +57,38 @@ func (m member) remove() {
 	}
 }
 
-// past is a change that is remembered: without what was encoded of it for those who were there.
-type past struct {
+// pastChange is a change that is remembered: without what was encoded of it for those who were there.
+type pastChange struct {
 	cluster  string
 	key      object.Key
 	old, now *fleet.Entry
 	seq      uint64
 }
 
-func (p *past) size() int { return sizeOf(p.old) + sizeOf(p.now) }
+func (p *pastChange) size() int { return sizeOf(p.old) + sizeOf(p.now) }
 
-func (p *past) change() *change {
+func (p *pastChange) change() *change {
 	v := strconv.FormatUint(p.seq, 10)
 	return &change{cluster: p.cluster, key: p.key, old: p.old, now: p.now, version: v, order: object.Version(v)}
 }
 
 // where is an object among all clusters.
-type where struct {
+type fleetKey struct {
 	cluster string
 	key     object.Key
 }
 
-// newFleetHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not
+// newFleetWatchHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not
 // known.
-func newFleetHub(seq *atomic.Uint64) *fleetHub {
+func newFleetWatchHub(seq *atomic.Uint64) *fleetWatchHub {
 	now := seq.Add(1)
-	return &fleetHub{seq: seq, base: now, last: now, dropped: now, changed: map[where]uint64{}, feeds: feeds{},
+	return &fleetWatchHub{seq: seq, base: now, last: now, dropped: now, changed: map[fleetKey]uint64{}, feeds: feeds{},
 		members: map[*fleet.Resource]member{}, used: time.Now()}
 }
 
 // admit follows a resource of a cluster. What it holds already is told only if news is true: to
 // those who were there before it.
-func (h *fleetHub) admit(cluster string, res *fleet.Resource, news bool) error {
+func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, news bool) error {
 	h.mu.Lock()
 	_, have := h.members[res]
 	if !have && !h.ended {
@@ -123,7 +123,7 @@ const roomEvery = 64
 
 // handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no
 // faster than the watches are read, so that it cuts none of them. Nobody else waits for that.
-func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
+func (h *fleetWatchHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
 	initial := 0
 	return func(e *fleet.Event) {
 		if e.Initial {
@@ -137,7 +137,7 @@ func (h *fleetHub) handler(cluster string, res *fleet.Resource, gone <-chan stru
 
 // waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a
 // write.
-func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
+func (h *fleetWatchHub) waitForRoom(gone <-chan struct{}) {
 	timeout := time.NewTimer(writeTimeout)
 	defer timeout.Stop()
 	h.mu.Lock()
@@ -163,7 +163,7 @@ func (h *fleetHub) waitForRoom(gone <-chan struct{}) {
 	}
 }
 
-func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
+func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 	if e.Type == object.Resynced || e.Unchanged {
 		return
 	}
@@ -172,12 +172,12 @@ func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 	if _, member := h.members[res]; !member {
 		return // it has left meanwhile
 	}
-	p := past{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
+	p := pastChange{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
 	h.last = p.seq
 	if e.New == nil {
-		delete(h.changed, where{cluster, e.Key})
+		delete(h.changed, fleetKey{cluster, e.Key})
 	} else {
-		h.changed[where{cluster, e.Key}] = p.seq
+		h.changed[fleetKey{cluster, e.Key}] = p.seq
 	}
 	c := p.change()
 	h.remember(p)
@@ -185,7 +185,7 @@ func (h *fleetHub) handle(cluster string, res *fleet.Resource, e *fleet.Event) {
 }
 
 // remember keeps a change, and of those before as many as may be kept.
-func (h *fleetHub) remember(p past) {
+func (h *fleetWatchHub) remember(p pastChange) {
 	h.ring = append(h.ring, p)
 	h.bytes += p.size()
 	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
@@ -204,10 +204,10 @@ func (h *fleetHub) remember(p past) {
 
 // version gives the version under which an object is shown to somebody who was told of everything up to a version.
 // What happened to it later may be in its content or not; it will be told, and must be news then.
-func (h *fleetHub) version(cluster string, key object.Key, upTo uint64) string {
+func (h *fleetWatchHub) version(cluster string, key object.Key, upTo uint64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	seq, ok := h.changed[where{cluster, key}]
+	seq, ok := h.changed[fleetKey{cluster, key}]
 	if !ok {
 		seq = h.base
 	}
@@ -216,7 +216,7 @@ func (h *fleetHub) version(cluster string, key object.Key, upTo uint64) string {
 
 // now gives the version of a list that is read after this call: whatever happened up to it is in the
 // stores by then.
-func (h *fleetHub) now() uint64 {
+func (h *fleetWatchHub) now() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = time.Now()
@@ -225,7 +225,7 @@ func (h *fleetHub) now() uint64 {
 
 // join adds a watch, and gives what happened since a version; ErrGone where that is not known.
 // An empty version begins now.
-func (h *fleetHub) join(of watchScope, from object.Version) (*feed, []*change, error) {
+func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = time.Now()
@@ -249,10 +249,10 @@ func (h *fleetHub) join(of watchScope, from object.Version) (*feed, []*change, e
 }
 
 // done implements watchHub. The view of all clusters does not end with one of them.
-func (h *fleetHub) done() <-chan struct{} { return nil }
+func (h *fleetWatchHub) done() <-chan struct{} { return nil }
 
 // leave implements watchHub.
-func (h *fleetHub) leave(f *feed) {
+func (h *fleetWatchHub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.feeds.remove(f)
@@ -261,7 +261,7 @@ func (h *fleetHub) leave(f *feed) {
 }
 
 // reached implements watchHub.
-func (h *fleetHub) reached(f *feed, _ object.Version) (string, bool) {
+func (h *fleetWatchHub) reached(f *feed, _ object.Version) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.mu.Lock()
@@ -271,7 +271,7 @@ func (h *fleetHub) reached(f *feed, _ object.Version) (string, bool) {
 
 // part ends the membership of a resource that is mirrored no longer. Its objects are gone without
 // a word from anybody, so whoever watches has to list again; those of other clusters keep their versions.
-func (h *fleetHub) part(res *fleet.Resource) {
+func (h *fleetWatchHub) removeMember(res *fleet.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, ok := h.members[res]
@@ -280,14 +280,14 @@ func (h *fleetHub) part(res *fleet.Resource) {
 	}
 	delete(h.members, res)
 	m.remove()
-	maps.DeleteFunc(h.changed, func(at where, _ uint64) bool { return at.cluster == m.cluster })
+	maps.DeleteFunc(h.changed, func(at fleetKey, _ uint64) bool { return at.cluster == m.cluster })
 	h.ring, h.bytes = nil, 0
 	h.last = h.seq.Add(1)
 	h.dropped = h.last
 	h.feeds.end(errSetBack)
 }
 
-func (h *fleetHub) close() {
+func (h *fleetWatchHub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = true
@@ -299,22 +299,22 @@ func (h *fleetHub) close() {
 }
 
 // idle reports whether nobody has asked for a while.
-func (h *fleetHub) idle(now time.Time) bool {
+func (h *fleetWatchHub) idle(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.feeds) == 0 && now.Sub(h.used) > restAfter
+	return len(h.feeds) == 0 && now.Sub(h.used) > hubIdleAfter
 }
 
-// fleetHubs are those in use, by resource.
-type fleetHubs struct {
+// fleetWatchHubs are those in use, by resource.
+type fleetWatchHubs struct {
 	seq atomic.Uint64
 	mu  sync.Mutex
-	all map[schema.GroupVersionResource]*fleetHub
+	all map[schema.GroupVersionResource]*fleetWatchHub
 }
 
 // fresh says whether a list that is read now is as new as a version of the fleet. The daemon gives out none that it
 // has not reached, so there is nothing to wait for. What the clusters were at one version cannot be had again.
-func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
+func (hs *fleetWatchHubs) checkFresh(v object.Version, exact bool) error {
 	n, err := strconv.ParseUint(string(v), 10, 64)
 	switch now := hs.seq.Load(); {
 	case err != nil:
@@ -331,20 +331,20 @@ func (hs *fleetHubs) fresh(v object.Version, exact bool) error {
 // get returns the hub of a resource, or makes one that follows the resource in every cluster. If no cluster has the
 // resource, the hub has ended and is not kept: clients may ask for any number of resources that do not exist, and a
 // watch that joins such a hub, because a cluster has served the resource since, ends at once and is opened again.
-func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *fleetHub {
+func (hs *fleetWatchHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *fleetWatchHub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.all[gvr]
 	if h != nil {
 		return h
 	}
-	h = newFleetHub(&hs.seq)
+	h = newFleetWatchHub(&hs.seq)
 	known := false
 	for _, c := range fl.Clusters() {
 		if res, ok := c.Resource(gvr); ok {
 			known = true
 			// No client has seen an object of a member that is not synced, so its objects are sent as additions.
-			h.admit(c.Name(), res, !res.Synced()) // fails only for a resource that is stopping
+			h.addMember(c.Name(), res, !res.Synced()) // fails only for a resource that is stopping
 		}
 	}
 	if !known {
@@ -352,14 +352,14 @@ func (hs *fleetHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) *flee
 		return h
 	}
 	if hs.all == nil {
-		hs.all = map[schema.GroupVersionResource]*fleetHub{}
+		hs.all = map[schema.GroupVersionResource]*fleetWatchHub{}
 	}
 	hs.all[gvr] = h
 	return h
 }
 
 // follow takes in what joined, lets go of what left, and ends what nobody uses.
-func (hs *fleetHubs) follow(clusters []*fleet.Cluster, now time.Time) {
+func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for gvr, h := range hs.all {
@@ -372,16 +372,16 @@ func (hs *fleetHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 		for _, c := range clusters {
 			if res, ok := c.Resource(gvr); ok {
 				present[res] = true
-				h.admit(c.Name(), res, true) // see get
+				h.addMember(c.Name(), res, true) // see get
 			}
 		}
-		for _, res := range h.strangers(present) {
-			h.part(res)
+		for _, res := range h.departed(present) {
+			h.removeMember(res)
 		}
 	}
 }
 
-func (h *fleetHub) strangers(present map[*fleet.Resource]bool) (out []*fleet.Resource) {
+func (h *fleetWatchHub) departed(present map[*fleet.Resource]bool) (out []*fleet.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for res := range h.members {
@@ -392,7 +392,7 @@ func (h *fleetHub) strangers(present map[*fleet.Resource]bool) (out []*fleet.Res
 	return out
 }
 
-func (hs *fleetHubs) close() {
+func (hs *fleetWatchHubs) close() {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, h := range hs.all {
