@@ -10,13 +10,12 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// change is what happened to one object, as watches are told of it. All watches share it, and what
-// was encoded for one is there for the others.
+// change is a change of one object, as it is sent to watches. All watches share it and its encodings.
 type change struct {
 	cluster  string
 	key      object.Key
-	old, now *fleet.Entry // before and after; nil where it was not, or is not, there
-	version  string       // at which it happened; of the daemon's own order in the view of all clusters
+	old, now *fleet.Entry // before and after; nil if the object did not or does not exist
+	version  string       // of the object after the change; the daemon's own at /fleet
 	order    object.Version
 
 	mu                           sync.Mutex
@@ -24,7 +23,7 @@ type change struct {
 	oldSelectable, nowSelectable selectable
 }
 
-// size is about what the change keeps in memory once it was told.
+// size is roughly how much memory the change takes once it is encoded.
 func (c *change) size() int { return sizeOf(c.old) + sizeOf(c.now) }
 
 func sizeOf(e *fleet.Entry) int {
@@ -34,15 +33,14 @@ func sizeOf(e *fleet.Entry) int {
 	return e.Size
 }
 
-// selectable is an object made ready to be selected. What one watch with a selector has read of a change is there
-// for the others.
+// selectable is an object decoded as far as selectors have needed it so far. All watches of a change share it.
 type selectable struct {
 	raw    []byte
-	served []byte     // as the view of all clusters shows it; nil where no selector needed that
-	labels labels.Set // nil where nobody looked for them
+	served []byte     // as /fleet shows it; nil until a selector needs it
+	labels labels.Set // nil until a selector needs them
 }
 
-// show makes one of the change's objects ready, in the form of the view of all clusters where there is a shape.
+// selectable decodes one of the change's objects for selectors, as /fleet shows it if there is a shape.
 func (c *change) selectable(s *selectable, e *fleet.Entry, shape *fleetShape) *selectable {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// clientKey identifies the client that a request is charged to: limits are per client, so that no client pays for
-// what another one does.
+// clientKey identifies the client that a request is charged to. Limits are per client, so that one client cannot use up
+// the share of another.
 type clientKey string
 
 // clientOf returns the client of a request: its user and the address that it comes from.

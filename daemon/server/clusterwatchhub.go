@@ -10,9 +10,8 @@ import (
 
 // clusterWatchHub is the watchHub of one resource of one cluster. It exists while it has a watch.
 //
-// Another design was to let every watch follow the store's log by itself. It needs no queue, but
-// a thousand watches of a hundred namespaces would all wake for each change to find that 990
-// of them have nothing to do.
+// Every watch could also follow the store's log by itself, without a queue. But then each change would wake every
+// watch, also those of other namespaces.
 type clusterWatchHub struct {
 	at   place
 	hubs *clusterWatchHubs
@@ -20,7 +19,7 @@ type clusterWatchHub struct {
 
 	mu    sync.Mutex
 	epoch uint64
-	last  object.Version // of the newest change that was told
+	last  object.Version // of the newest change
 	feeds feeds
 	ended bool
 }
@@ -32,7 +31,7 @@ func newClusterWatchHub(at place, hubs *clusterWatchHubs) (*clusterWatchHub, err
 	return h, err
 }
 
-// handle is the handler of the resource.
+// handle receives the events of the resource.
 func (h *clusterWatchHub) handle(cluster string, e *fleet.Event) {
 	if e.Type == object.Resynced || e.Unchanged {
 		return
@@ -43,14 +42,14 @@ func (h *clusterWatchHub) handle(cluster string, e *fleet.Event) {
 	case h.epoch != e.Epoch:
 		h.feeds.end(errSetBack)
 	case h.last != "" && e.Version.Before(h.last):
-		// Whoever went on from the newer version would miss this one.
+		// A watch that continues from the newer version would miss this change.
 		h.feeds.end(errMerged)
 	}
 	h.epoch, h.last = e.Epoch, e.Version
 	h.feeds.push(clusterChange(cluster, e.Key, e.Old, e.New, e.Version))
 }
 
-// clusterChange makes the change of an object under the versions of its cluster.
+// clusterChange returns a change with the versions of its cluster.
 func clusterChange(cluster string, key object.Key, old, now *fleet.Entry, at object.Version) *change {
 	c := &change{cluster: cluster, key: key, old: old, now: now, version: string(at), order: at}
 	if now != nil {
@@ -59,7 +58,7 @@ func clusterChange(cluster string, key object.Key, old, now *fleet.Entry, at obj
 	return c
 }
 
-// join adds a watch. From then on it misses nothing.
+// join adds a watch, which receives every later change.
 func (h *clusterWatchHub) join(of watchScope) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +69,7 @@ func (h *clusterWatchHub) join(of watchScope) *feed {
 	return f
 }
 
-// since returns what happened in the cluster after a version, from the log of the store.
+// since returns the changes after a version, from the log of the store.
 func (h *clusterWatchHub) since(from object.Version) (iter.Seq[*change], error) {
 	log, err := h.at.res.Since(from)
 	if err != nil {
@@ -97,21 +96,22 @@ func (h *clusterWatchHub) reached(f *feed, sent object.Version) (string, bool) {
 	return reached(h.at.res, sent)
 }
 
-// reached says up to where a watch has been told everything that the mirror knows, given a version up to which it has.
+// reached returns the version up to which a watch has everything that the mirror has, given a version up to which it
+// was sent changes.
 func reached(res *fleet.Resource, sent object.Version) (string, bool) {
 	v := res.Snapshot().Version()
 	if sent == "" || v == "" {
 		return "", false
 	}
 	if !sent.Before(v) {
-		return string(v), true // of versions that were merged the mirror's own counts
+		return string(v), true // after coalesced changes, the mirror's version counts
 	}
 	waiting, err := res.Since(sent)
 	if err != nil {
 		return "", false
 	}
 	for range waiting {
-		return string(sent), true // something is on its way
+		return string(sent), true // a change is on its way
 	}
 	return string(v), true
 }
@@ -137,7 +137,7 @@ func (h *clusterWatchHub) drop(f *feed) (last bool) {
 	return len(h.feeds) == 0
 }
 
-// close ends the hub and all that follow it.
+// close ends the hub and its watches.
 func (h *clusterWatchHub) close(err error) {
 	h.sub.Remove()
 	h.mu.Lock()
@@ -146,13 +146,13 @@ func (h *clusterWatchHub) close(err error) {
 	h.feeds.end(err)
 }
 
-// clusterWatchHubs are those in use.
+// clusterWatchHubs has the hubs of resources that are watched.
 type clusterWatchHubs struct {
 	mu  sync.Mutex
 	all map[*fleet.Resource]*clusterWatchHub
 }
 
-// join adds a watch to the hub of a resource, which is made if there is none.
+// join adds a watch to the hub of a resource, and makes the hub if there is none.
 func (hs *clusterWatchHubs) join(at place, of watchScope) (*clusterWatchHub, *feed, error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -17,35 +17,35 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// ringLen is how many changes of a resource the view of all clusters remembers, for watches that
-// go on from a version, and ringBytes how large their objects may be together.
+// ringLen is how many changes of a resource are kept for watches that continue from a version of the fleet, and
+// ringBytes how large their objects may be together.
 const (
 	ringLen   = 4096
 	ringBytes = 32 << 20
 )
 
-// hubIdleAfter is how long a fleetWatchHub stays when nobody has listed or watched.
+// hubIdleAfter is how long a fleetWatchHub is kept without a list or a watch.
 const hubIdleAfter = 10 * time.Minute
 
-// fleetWatchHub is the watchHub of one resource in all clusters. It puts what happens there into one order, the daemon's
-// own.
+// fleetWatchHub is the watchHub of one resource in all clusters. It puts the changes of all clusters into one order, the
+// daemon's own.
 type fleetWatchHub struct {
-	seq  *atomic.Uint64 // of all resources, so that a version means one moment
-	base uint64         // versions from before this hub say nothing
+	seq  *atomic.Uint64 // shared by all resources, so that a version means one moment
+	base uint64         // the version at which this hub was made
 
 	mu      sync.Mutex
-	last    uint64              // of what was told here
-	ring    []pastChange        // the newest ones, oldest first
+	last    uint64              // version of the newest change
+	ring    []pastChange        // the newest changes, oldest first
 	bytes   int                 // of the objects in ring
 	dropped uint64              // the newest version that is no longer in ring
-	changed map[fleetKey]uint64 // when an object last changed, by where it is; what is not here has not, since base
+	changed map[fleetKey]uint64 // the version of each object that has changed since base
 	feeds   feeds
 	members map[*fleet.Resource]member
 	ended   bool
 	used    time.Time
 }
 
-// member is a resource of a cluster that is followed. It has no subscription while that is being made.
+// member is a resource of a cluster that the hub follows. sub is nil until the subscription is made.
 type member struct {
 	cluster string
 	sub     fleet.Subscription
@@ -57,7 +57,7 @@ func (m member) remove() {
 	}
 }
 
-// pastChange is a change that is remembered: without what was encoded of it for those who were there.
+// pastChange is a change in the ring, without its encodings.
 type pastChange struct {
 	cluster  string
 	key      object.Key
@@ -72,13 +72,13 @@ func (p *pastChange) change() *change {
 	return &change{cluster: p.cluster, key: p.key, old: p.old, now: p.now, version: v, order: object.Version(v)}
 }
 
-// where is an object among all clusters.
+// fleetKey identifies an object among all clusters.
 type fleetKey struct {
 	cluster string
 	key     object.Key
 }
 
-// newFleetWatchHub begins with a version of its own: what happened before it, since an earlier one was let go of, is not
+// newFleetWatchHub returns a hub that begins with a new version: changes between an earlier hub and this one are not
 // known.
 func newFleetWatchHub(seq *atomic.Uint64) *fleetWatchHub {
 	now := seq.Add(1)
@@ -86,13 +86,13 @@ func newFleetWatchHub(seq *atomic.Uint64) *fleetWatchHub {
 		members: map[*fleet.Resource]member{}, used: time.Now()}
 }
 
-// admit follows a resource of a cluster. What it holds already is told only if news is true: to
-// those who were there before it.
-func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, news bool) error {
+// addMember follows a resource of a cluster. Its current objects are sent to watches as additions only if initial is
+// true.
+func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, initial bool) error {
 	h.mu.Lock()
 	_, have := h.members[res]
 	if !have && !h.ended {
-		h.members[res] = member{cluster: cluster} // before the first event comes
+		h.members[res] = member{cluster: cluster} // before the first event, which needs it
 	}
 	ended := h.ended
 	h.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, news bool
 		return errUnserved
 	}
 	handle := h.handler(cluster, res, res.Done())
-	sub, err := res.Subscribe(handle, &fleet.HandlerOptions{FromNow: !news})
+	sub, err := res.Subscribe(handle, &fleet.HandlerOptions{FromNow: !initial})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
@@ -118,11 +118,11 @@ func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, news bool
 	return nil
 }
 
-// roomEvery is after how many objects of a cluster that joins its handler looks whether the watches keep up.
+// roomEvery is after how many initial objects the handler of a joining cluster checks whether the watches keep up.
 const roomEvery = 64
 
-// handler makes the handler of a resource. A cluster that joins brings thousands of objects at once; they are told no
-// faster than the watches are read, so that it cuts none of them. Nobody else waits for that.
+// handler returns the handler of a resource. A joining cluster brings thousands of objects at once. The handler sends
+// them no faster than the watches are read, so that it ends none of them; no other handler waits for this one.
 func (h *fleetWatchHub) handler(cluster string, res *fleet.Resource, gone <-chan struct{}) func(*fleet.Event) {
 	initial := 0
 	return func(e *fleet.Event) {
@@ -135,8 +135,8 @@ func (h *fleetWatchHub) handler(cluster string, res *fleet.Resource, gone <-chan
 	}
 }
 
-// waitForRoom waits until no watch has too much to read. One that reads nothing at all is waited for as long as for a
-// write.
+// waitForRoom waits until the queues of all watches have room. It waits at most writeTimeout for a watch that is not
+// read at all.
 func (h *fleetWatchHub) waitForRoom(gone <-chan struct{}) {
 	timeout := time.NewTimer(writeTimeout)
 	defer timeout.Stop()
@@ -170,7 +170,7 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, member := h.members[res]; !member {
-		return // it has left meanwhile
+		return // the cluster has left
 	}
 	p := pastChange{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
 	h.last = p.seq
@@ -184,14 +184,14 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 	h.feeds.push(c)
 }
 
-// remember keeps a change, and of those before as many as may be kept.
+// remember adds a change to the ring and drops old ones.
 func (h *fleetWatchHub) remember(p pastChange) {
 	h.ring = append(h.ring, p)
 	h.bytes += p.size()
 	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
 		return
 	}
-	drop := 0 // some more than has to be, so that it is not done each time
+	drop := 0 // more than necessary, so that this does not happen at each change
 	for ; drop < len(h.ring)-1 && (len(h.ring)-drop > ringLen/2 || h.bytes > ringBytes/2); drop++ {
 		p := &h.ring[drop]
 		h.bytes -= p.size()
@@ -202,8 +202,8 @@ func (h *fleetWatchHub) remember(p pastChange) {
 	h.ring = h.ring[:kept]
 }
 
-// version gives the version under which an object is shown to somebody who was told of everything up to a version.
-// What happened to it later may be in its content or not; it will be told, and must be news then.
+// version returns the version to show for an object in an answer of version upTo. A later change of the object may
+// already be in its content, but is still sent to watches, so it must be newer than this version.
 func (h *fleetWatchHub) version(cluster string, key object.Key, upTo uint64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,8 +214,7 @@ func (h *fleetWatchHub) version(cluster string, key object.Key, upTo uint64) str
 	return strconv.FormatUint(min(seq, upTo), 10)
 }
 
-// now gives the version of a list that is read after this call: whatever happened up to it is in the
-// stores by then.
+// now returns the version for a list that is read after this call: the stores contain every change up to it.
 func (h *fleetWatchHub) now() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,8 +222,8 @@ func (h *fleetWatchHub) now() uint64 {
 	return max(h.last, h.base)
 }
 
-// join adds a watch, and gives what happened since a version; ErrGone where that is not known.
-// An empty version begins now.
+// join adds a watch and returns the changes since a version, or ErrGone if they are not known. An empty version means
+// now.
 func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +231,7 @@ func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*chan
 	var missed []*change
 	if from != "" {
 		n, err := strconv.ParseUint(string(from), 10, 64)
-		if err != nil || n < h.dropped || n > h.seq.Load() { // later than all: of a daemon whose clock was ahead
+		if err != nil || n < h.dropped || n > h.seq.Load() { // a version above all is of a daemon whose clock was ahead
 			return nil, nil, fmt.Errorf("too old resource version: %s (%d): %w", from, h.last, store.ErrGone)
 		}
 		for i := range h.ring {
@@ -248,7 +247,7 @@ func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*chan
 	return f, missed, nil
 }
 
-// done implements watchHub. The view of all clusters does not end with one of them.
+// done implements watchHub. Watches of the fleet do not end when a cluster leaves the fleet.
 func (h *fleetWatchHub) done() <-chan struct{} { return nil }
 
 // leave implements watchHub.
@@ -256,7 +255,7 @@ func (h *fleetWatchHub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.feeds.remove(f)
-	f.end(errUnserved) // nobody need wait for it to read
+	f.end(errUnserved) // no handler needs to wait for room any more
 	h.used = time.Now()
 }
 
@@ -269,8 +268,8 @@ func (h *fleetWatchHub) reached(f *feed, _ object.Version) (string, bool) {
 	return strconv.FormatUint(max(h.last, h.base), 10), len(f.waiting) == 0 && f.err == nil
 }
 
-// part ends the membership of a resource that is mirrored no longer. Its objects are gone without
-// a word from anybody, so whoever watches has to list again; those of other clusters keep their versions.
+// removeMember stops following a resource that is no longer mirrored. Its objects disappear without events, so clients
+// have to relist. Objects of other clusters keep their versions.
 func (h *fleetWatchHub) removeMember(res *fleet.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -298,30 +297,31 @@ func (h *fleetWatchHub) close() {
 	h.feeds.end(errUnserved)
 }
 
-// idle reports whether nobody has asked for a while.
+// idle reports whether the hub has had no list or watch for hubIdleAfter.
 func (h *fleetWatchHub) idle(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.feeds) == 0 && now.Sub(h.used) > hubIdleAfter
 }
 
-// fleetWatchHubs are those in use, by resource.
+// fleetWatchHubs has the hubs in use, by resource.
 type fleetWatchHubs struct {
 	seq atomic.Uint64
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]*fleetWatchHub
 }
 
-// fresh says whether a list that is read now is as new as a version of the fleet. The daemon gives out none that it
-// has not reached, so there is nothing to wait for. What the clusters were at one version cannot be had again.
+// checkFresh returns an error if an answer that is made now is older than a version of the fleet. The daemon has reached
+// every version that it has sent to clients, so there is nothing to wait for. An older state cannot be restored, so an
+// exact version is always expired.
 func (hs *fleetWatchHubs) checkFresh(v object.Version, exact bool) error {
 	n, err := strconv.ParseUint(string(v), 10, 64)
 	switch now := hs.seq.Load(); {
 	case err != nil:
-		return badRequest("the resource version %q is no number", clip(string(v)))
+		return badRequest("the resource version %q is not a number", clip(string(v)))
 	case exact:
 		return apierrors.NewResourceExpired(fmt.Sprintf("The provided resource version is not available: %d: lists of "+
-			"all clusters are of now", n))
+			"all clusters are always current", n))
 	case n > now:
 		return tooLarge(v, object.Version(strconv.FormatUint(now, 10)))
 	}
@@ -358,7 +358,7 @@ func (hs *fleetWatchHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) 
 	return h
 }
 
-// follow takes in what joined, lets go of what left, and ends what nobody uses.
+// follow adds resources of clusters that joined, removes those of clusters that left, and closes idle hubs.
 func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -381,6 +381,7 @@ func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 	}
 }
 
+// departed returns the members that are not present any more.
 func (h *fleetWatchHub) departed(present map[*fleet.Resource]bool) (out []*fleet.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

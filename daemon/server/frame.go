@@ -12,18 +12,18 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// frameKind is one way of telling a change.
+// frameKind identifies one encoding of a change.
 type frameKind struct {
 	what    kwatch.EventType
 	form    form
 	include metav1.IncludeObjectPolicy
 }
 
-// frame gives the line of a watch that tells of the change.
+// frame returns the line of a watch for the change. Watches of the same kind share it.
 func (c *change) frame(r *renderer, what kwatch.EventType, columns bool) ([]byte, error) {
 	kind := frameKind{what, r.form, r.include}
 	if columns || r.own {
-		return c.encode(r, what, columns) // once in the life of a watch; or as no other prints it
+		return c.encode(r, what, columns) // only the first line of a watch has columns; own rows are not shared
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,12 +44,12 @@ func (c *change) frame(r *renderer, what kwatch.EventType, columns bool) ([]byte
 func (c *change) encode(r *renderer, what kwatch.EventType, columns bool) ([]byte, error) {
 	e := c.now
 	if what == kwatch.Deleted && c.old != nil {
-		e = c.old // an object that leaves a selection is shown as it was within it
+		e = c.old // an object that no longer matches a selector is shown as it was when it matched
 	}
 	return encodeFrame(r, what, c.cluster, e, c.version, columns)
 }
 
-// encodeFrame makes one line of a watch. A version other than the object's own is that of its end.
+// encodeFrame encodes one line of a watch. For a deleted object, version is that of the deletion.
 func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.Entry, version string,
 	columns bool) (_ []byte, err error) {
 	dst := append(append([]byte(`{"type":"`), what...), `","object":`...)
@@ -73,7 +73,7 @@ func encodeFrame(r *renderer, what kwatch.EventType, cluster string, e *fleet.En
 	return append(dst, "}\n"...), err
 }
 
-// withVersion appends an object under another version.
+// withVersion appends an object with another version.
 func withVersion(dst, obj []byte, version string) []byte {
 	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok {
@@ -87,8 +87,7 @@ func withVersion(dst, obj []byte, version string) []byte {
 	return append(append(append(dst, version...), '"'), obj[from+b:]...)
 }
 
-// bookmark makes the line that tells how far a watch is: an object of its kind with nothing
-// but a version, as the API server makes it.
+// bookmark encodes a bookmark: an object of the watched kind with nothing but a version, as an API server sends it.
 func bookmark(r *renderer, gvk schema.GroupVersionKind, version string, initialEnd, columns bool) ([]byte, error) {
 	meta := metav1.ObjectMeta{ResourceVersion: version}
 	if initialEnd {
@@ -113,7 +112,7 @@ func bookmark(r *renderer, gvk schema.GroupVersionKind, version string, initialE
 	return append(dst, "}\n"...), err
 }
 
-// blank gives an object of a kind that has metadata and nothing else.
+// emptyObject encodes an object of a kind that has metadata and nothing else.
 func emptyObject(gvk schema.GroupVersionKind, meta metav1.ObjectMeta) ([]byte, error) {
 	obj, err := scheme.Scheme.New(gvk)
 	if m, ok := obj.(metav1.Object); err == nil && ok {

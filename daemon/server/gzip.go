@@ -8,10 +8,10 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// gzipFrom is how large an answer must be to be worth packing, as for an API server.
+// gzipFrom is the size from which answers are compressed, as at an API server.
 const gzipFrom = 128 << 10
 
-// gzipWriters are kept for the next answer: each has tables of more than a megabyte.
+// gzipWriters recycles compressors: each has tables of more than a megabyte.
 var gzipWriters = sync.Pool{New: func() any {
 	zip, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -20,16 +20,16 @@ var gzipWriters = sync.Pool{New: func() any {
 	return zip
 }}
 
-// listCompressor packs what turns out to be large enough.
+// listCompressor writes an answer and compresses it if it is large enough.
 type listCompressor struct {
 	w     *deadlineWriter
-	work  *work        // packing takes turns; writing to the client does not
-	start []byte       // what was written while that is not known
-	zip   *gzip.Writer // nil until it is
-	out   bytes.Buffer // what is packed and not yet written
+	work  *work        // compressing takes turns; writing to the client does not
+	start []byte       // the beginning of the answer, until it reaches gzipFrom
+	zip   *gzip.Writer // nil until then
+	out   bytes.Buffer // compressed bytes that are not yet written
 }
 
-// Write takes a part of the answer.
+// Write adds a part of the answer.
 func (p *listCompressor) Write(b []byte) (int, error) {
 	if p.zip != nil {
 		return len(b), p.compress(func() error { _, err := p.zip.Write(b); return err })
@@ -47,7 +47,7 @@ func (p *listCompressor) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// pack does some packing in a turn of its own and writes what comes out.
+// compress calls do in a turn of its own and writes the compressed bytes.
 func (p *listCompressor) compress(do func() error) error {
 	if err := p.work.resume(); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (p *listCompressor) compress(do func() error) error {
 	return err
 }
 
-// close ends the answer.
+// close finishes the answer.
 func (p *listCompressor) close() error {
 	if p.zip != nil {
 		err := p.compress(p.zip.Close)

@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// quota divides a total among clients. A client may hold as much as is left for all others: one alone gets half of the
-// total, two get a third each, and so on. However many clients there are, a new one finds something left. A client
-// that holds nothing yet may take whatever is left.
+// quota divides a total among clients. A client may hold as much as is left for all others: a single client gets half
+// of the total, two get a third each, and so on. However many clients there are, something is left for a new one. A
+// client that holds nothing yet may take all that is left.
 type quota struct {
 	what  string // what is divided, for error messages: "bytes of memory"
 	total int64
@@ -25,7 +25,7 @@ func newQuota(what string, total int64) *quota {
 	return &quota{what: what, total: total, shares: map[clientKey]int64{}}
 }
 
-// grant is what one request holds of a quota. It belongs to one goroutine.
+// grant is what one request holds of a quota. It must be used by one goroutine at a time.
 type grant struct {
 	quota  *quota
 	client clientKey
@@ -35,13 +35,12 @@ type grant struct {
 // open returns an empty grant for a client.
 func (q *quota) open(client clientKey) *grant { return &grant{quota: q, client: client} }
 
-// set changes what the grant holds. It fails only when the grant grows: with 429 where the client's share is used up,
-// and with query.ErrTooMuch where n is more than any client may hold.
+// set changes what the grant holds. It fails only when the grant grows: with 429 if the client's share is used up, and
+// with query.ErrTooMuch if n is more than any client may hold.
 func (g *grant) set(n int64) error {
 	if n > g.held && n > max(1, g.quota.total/2) {
 		return fmt.Errorf("the request needs %d %s, more than one client may use: %w; narrow it, or ask for pages with a "+
-			"limit",
-			n, g.quota.what, query.ErrTooMuch)
+			"limit", n, g.quota.what, query.ErrTooMuch)
 	}
 	if !g.change(n-g.held, 1) {
 		return apierrors.NewTooManyRequests(fmt.Sprintf("the requests of this client use their share of %d %s",
@@ -50,8 +49,8 @@ func (g *grant) set(n int64) error {
 	return nil
 }
 
-// tryAdd takes n more if that leaves four times as much for others as the client then holds. It is for what makes a
-// request faster and is not needed to finish it.
+// tryAdd takes n more if that leaves four times as much for others as the client then holds. It is for memory that
+// makes a request faster but is not needed to finish it.
 func (g *grant) tryAdd(n int64) bool { return g.change(n, 4) }
 
 // giveBack returns n of what the grant holds.
@@ -81,9 +80,9 @@ func (g *grant) change(n, reserve int64) bool {
 }
 
 const (
-	// requestMemory is how many bytes all requests may hold together while they are answered: what scans have found, what
-	// lists are sorted by, and what waits for clients to read it.
+	// requestMemory is how many bytes all requests in progress may hold together: the results of scans, the values that
+	// lists are sorted by, and encoded answers that wait for slow clients.
 	requestMemory = 256 << 20
-	// scanStep is in what steps a scan takes memory.
+	// scanStep is how many bytes a scan takes at a time.
 	scanStep = 256 << 10
 )

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// maxRates is how many clients a rateTable remembers. With one more, the client that asked longest ago is forgotten.
+// maxRates is how many clients a rateTable holds. Beyond that, the client with the oldest last request is evicted.
 const maxRates = 4096
 
-// rateTable limits how many requests a second each client may send, and as many at once after a quiet second.
+// rateTable is a token bucket for each client: it limits the requests per second, with a burst of one second's worth.
 type rateTable struct {
 	perSecond float64
 
 	mu     sync.Mutex
 	byKey  map[clientKey]*list.Element
-	recent *list.List // of *rate, the client that asked last in front
+	recent *list.List // of *rate, the most recent client first
 }
 
-// rate is how much a client has left.
+// rate is the token bucket of one client.
 type rate struct {
 	key  clientKey
 	left float64

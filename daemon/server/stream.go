@@ -16,21 +16,21 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// stream is one watch that is served.
+// stream is an open watch.
 type stream struct {
 	w           http.ResponseWriter
-	socket      *websocket.Conn // nil where the answer is plain HTTP
+	socket      *websocket.Conn // nil for plain HTTP
 	ctl         *http.ResponseController
 	render      *renderer
 	filter      *filter
 	hub         watchHub
 	feed        *feed
-	bookmark    func(version string, initialEnd bool) ([]byte, error) // a bookmark's line
-	start       object.Version                                        // the feed's changes up to here were told before it
-	sent        object.Version                                        // how far it is
+	bookmark    func(version string, initialEnd bool) ([]byte, error) // encodes a bookmark
+	start       object.Version                                        // changes of the feed up to here were already sent
+	sent        object.Version                                        // version of the last change
 	sentColumns bool                                                  // a table's columns were sent
-	work        *work                                                 // the turns in which objects are read
-	working     bool                                                  // it has one
+	work        *work                                                 // reading objects takes turns
+	working     bool                                                  // the stream has a turn
 }
 
 func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.GroupVersionKind) *stream {
@@ -48,10 +48,10 @@ func (st *stream) writeHeader() {
 	h.Set("Content-Type", jsonType)
 	h.Set("Cache-Control", "no-cache, private")
 	st.w.WriteHeader(http.StatusOK)
-	st.flush() // the next write meets the same error
+	st.flush() // the next write returns the same error
 }
 
-// write sends lines that belong together; to a WebSocket, which has a frame for each event, it is one line.
+// write sends lines and flushes them. A WebSocket has one frame per event, so there b is one line.
 func (st *stream) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (st *stream) write(b []byte) error {
 	if err := st.flush(); err != nil {
 		return err
 	}
-	return st.deadline(time.Time{}) // HTTP/2 would end a stream that has nothing to say
+	return st.deadline(time.Time{}) // HTTP/2 ends an idle stream at its deadline
 }
 
 func (st *stream) deadline(at time.Time) error {
@@ -91,7 +91,7 @@ func (st *stream) flush() error {
 	return nil
 }
 
-// state sends everything there is.
+// sendInitial sends the current objects, followed by a bookmark if ended is true.
 func (st *stream) sendInitial(ctx context.Context, req *request, v *view, ended bool) error {
 	if err := st.takeTurn(); err != nil {
 		return ignoreEnd(ctx, err)
@@ -137,12 +137,12 @@ func (st *stream) sendInitial(ctx context.Context, req *request, v *view, ended 
 	return st.write(lines)
 }
 
-// beginAt says that the client knows everything up to a version.
+// beginAt records that the client has everything up to a version.
 func (st *stream) beginAt(version string) {
 	st.start, st.sent = object.Version(version), object.Version(version)
 }
 
-// missed sends what happened after the version from which the watch goes on.
+// sendMissed sends the changes between the version that the watch continues from and the moment it joined its hub.
 func (st *stream) sendMissed(changes iter.Seq[*change]) error {
 	if err := st.takeTurn(); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (st *stream) sendMissed(changes iter.Seq[*change]) error {
 	return st.write(lines)
 }
 
-// line gives what a watch is told of a change; nothing if it does not concern it.
+// line encodes a change for this watch. It returns nothing if the change does not concern the watch.
 func (st *stream) line(c *change) ([]byte, error) {
 	what, err := st.filter.eventType(c)
 	if err != nil || what == "" {
@@ -180,7 +180,7 @@ func (st *stream) line(c *change) ([]byte, error) {
 	return line, err
 }
 
-// follow tells what happens until the watch ends. nil is an end in peace.
+// follow sends changes until the watch ends. nil means an end that the client need not be told about.
 func (st *stream) follow(ctx context.Context, stopping <-chan struct{}, marks bool) error {
 	var tick <-chan time.Time
 	if marks {
@@ -225,7 +225,7 @@ func (st *stream) send(batch []*change) error {
 	lines := lineBuffers.Get().(*[]byte)
 	defer lineBuffers.Put(lines)
 	*lines = (*lines)[:0]
-	st.render.now = time.Now() // ages in a table are of the moment in which a line is sent
+	st.render.now = time.Now() // ages in a table are as of sending
 	readsObjects := st.filter.readsObjects()
 	if readsObjects {
 		st.work.asNewRequest()
@@ -241,7 +241,7 @@ func (st *stream) send(batch []*change) error {
 			}
 		}
 		if st.start != "" && !st.start.Before(c.order) {
-			continue // it was in the snapshot or the log
+			continue // it was in the snapshot or the log that was already sent
 		}
 		line, err := st.line(c)
 		if err != nil {
@@ -256,14 +256,14 @@ func (st *stream) send(batch []*change) error {
 	return st.write(*lines)
 }
 
-// linesTogether is up to how many bytes lines are put together to be sent at once.
+// linesTogether is how many bytes of lines are sent in one write.
 const linesTogether = 64 << 10
 
-// lineBuffers are where lines are put together. A thousand watches that had one each, as large as what ever waited
-// for them, held 1.4 GB after a burst of changes.
+// lineBuffers shares the buffers for lines among all watches: one for each watch would stay as large as the largest
+// burst of changes.
 var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// gather adds a line to those that wait to be sent, and sends them where they are many.
+// buffer adds a line to those that wait to be sent, and sends them first if they are many.
 func (st *stream) buffer(lines *[]byte, line []byte) error {
 	if st.socket != nil {
 		return st.writeWithoutTurn(line)
@@ -281,7 +281,7 @@ func (st *stream) buffer(lines *[]byte, line []byte) error {
 	return nil
 }
 
-// finish says why a watch ends, where a client can do something about it.
+// finish sends the reason for the end of a watch, if the client has to act on it.
 func (st *stream) finish(err error, t *target) {
 	status := endStatus(err, t)
 	if status == nil {
@@ -291,10 +291,10 @@ func (st *stream) finish(err error, t *target) {
 	if merr != nil {
 		return
 	}
-	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // it ends anyway
+	st.write(append(append([]byte(`{"type":"ERROR","object":`), b...), "}\n"...)) // the watch ends also if this fails
 }
 
-// takeTurn waits for a turn in which objects are read.
+// takeTurn waits for a turn to read objects.
 func (st *stream) takeTurn() error {
 	st.work.answering()
 	err := st.work.resume()
@@ -302,7 +302,7 @@ func (st *stream) takeTurn() error {
 	return err
 }
 
-// endTurn ends it.
+// endTurn ends the turn, if there is one.
 func (st *stream) endTurn() {
 	if st.working {
 		st.work.leave()
@@ -310,7 +310,7 @@ func (st *stream) endTurn() {
 	}
 }
 
-// writeWithoutTurn writes lines, without a turn if the stream has one.
+// writeWithoutTurn writes lines. If the stream has a turn, it ends the turn first and takes another one afterwards.
 func (st *stream) writeWithoutTurn(b []byte) error {
 	if !st.working || len(b) == 0 {
 		return st.write(b)
@@ -322,7 +322,7 @@ func (st *stream) writeWithoutTurn(b []byte) error {
 	return st.takeTurn()
 }
 
-// ignoreEnd returns nil for an error that is the end of the watch itself.
+// ignoreEnd returns nil if the watch has ended, and err otherwise.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// bookmarkEvery is how often a quiet watch is told how far it is.
+	// bookmarkEvery is how often a watch gets a bookmark.
 	bookmarkEvery = time.Minute
-	// writeTimeout is how long a client may take to read what is written to it at once.
+	// writeTimeout is how long a client may take to read one write.
 	writeTimeout = 30 * time.Second
-	// watchAtLeast is how long a watch lasts that names no time, and up to twice as long.
+	// watchAtLeast is how long a watch without timeoutSeconds= lasts at least; it lasts up to twice as long.
 	watchAtLeast = 30 * time.Minute
 )
 
-// watch answers with what happens to a resource, until the client leaves or a time is over.
+// watch sends the changes of a resource until the client leaves or the watch times out.
 func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 	admitted, err := s.admitWatch(req)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 	return nil
 }
 
-// joinHub has a stream follow the hub of its resource from now on, and returns what it has missed since its version,
-// nil if that is nothing. The error is store.ErrGone where that is not known.
+// joinHub registers a stream with the hub of its resource, and returns the changes between its version and now, nil if
+// there are none. The error is store.ErrGone if these changes are not known.
 func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*change], err error) {
 	of, from := watchScope{req.cluster, req.namespace}, object.Version(req.ResourceVersion)
 	begin, _ := req.initialEvents()
@@ -90,7 +90,7 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 		}
 		st.hub, st.feed = hub, feed
 		if begin {
-			return nil, nil // the snapshot that is read next has everything up to now
+			return nil, nil // the snapshot that is taken next contains every change up to now
 		}
 		if missed, err = hub.since(from); err != nil {
 			hub.leave(feed)
@@ -108,16 +108,16 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 	return missed, err
 }
 
-// selectorBytes is about what a byte of a selector or an expression takes in memory once it is compiled.
+// selectorBytes is roughly how many bytes of memory one byte of a selector or expression takes once compiled.
 const selectorBytes = 100
 
-// watchAdmission is what a watch holds of the limits of its client.
+// watchAdmission is what a watch holds of its client's share.
 type watchAdmission struct {
 	work   *work
 	memory *grant
 }
 
-// admitWatch waits for the first turn of a watch and reserves the memory of its selectors. The work has a turn.
+// admitWatch waits for the first turn of a watch and reserves the memory of its selectors. It returns with the turn.
 func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
 	client := s.clientOf(req.http)
 	memory := s.memory.open(client)
@@ -132,20 +132,20 @@ func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
 	return &watchAdmission{work, memory}, nil
 }
 
-// settle ends what only the beginning of a watch needs. The watch no longer counts as a request in the work gate, and
-// may still have turns there.
+// endStart ends the start of a watch. The watch no longer counts as a request in the work gate, but may still take
+// turns there.
 func (a *watchAdmission) endStart() {
 	a.work.end()
 	a.work.answering()
 }
 
-// close returns everything.
+// close releases everything.
 func (a *watchAdmission) close() {
 	a.work.end()
 	a.memory.close()
 }
 
-// takeWatch counts a watch that is opened. The caller closes the grant when it ends.
+// takeWatch counts an open watch. The caller closes the grant when the watch ends.
 func (s *Server) takeWatch(r *http.Request) (*grant, error) {
 	g := s.watches.open(s.clientOf(r))
 	if g.set(1) != nil {

@@ -9,28 +9,28 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// watchEnd is a reason for which the server ends a watch. Each says how the client is told, so that none can be
-// forgotten: a client that takes an end for a fault of the moment goes on from the newest version that it knows, and
-// if it was not sent everything up to there, it never gets the rest.
+// watchEnd is a reason for which the server ends a watch. Each one says whether the client has to relist: a client that
+// is not told so continues from the newest version that it knows, and if it was not sent everything up to there, it
+// never gets the rest.
 type watchEnd struct {
 	message string
-	// expired ends the watch with 410: the client has to list again. Without it the watch just ends, as at its timeout:
-	// the client has everything up to its version, and whatever is wrong, its next request is told.
+	// expired ends the watch with 410: the client has to relist. Otherwise the watch just ends, as at its timeout: the
+	// client has everything up to its version, and an error, if there is one, is the answer to its next request.
 	expired bool
 }
 
 func (e *watchEnd) Error() string { return e.message }
 
-// The reasons for which the server ends a watch, besides its timeout and a shutdown, which need no word.
+// The reasons for which the server ends a watch, besides its timeout and a shutdown.
 var (
 	errTooSlow = &watchEnd{"the watch was read too slowly and has been ended; list again", true}
-	errSetBack = &watchEnd{"the history of the cluster was set back; list again", true}
-	errMerged  = &watchEnd{"changes came so fast that some were merged, which no version can tell; list again", true}
-	// errUnserved needs no list: the next request is told that the resource is not there.
+	errSetBack = &watchEnd{"the history of the cluster was reset; list again", true}
+	errMerged  = &watchEnd{"changes came so fast that some were coalesced out of order; list again", true}
+	// errUnserved needs no relist: the answer to the next request is that the resource is not mirrored.
 	errUnserved = &watchEnd{"the resource is no longer mirrored", false}
 )
 
-// endStatus returns what the last event of a watch says, nil if there is none.
+// endStatus returns the status in the last event of a watch, nil if there is none.
 func endStatus(err error, t *target) *metav1.Status {
 	var status metav1.Status
 	if end := (*watchEnd)(nil); err == nil || errors.As(err, &end) && !end.expired {

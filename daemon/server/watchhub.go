@@ -6,26 +6,26 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// watchHub sends watches what happens to a resource, and does so with one handler however many watches there are.
+// watchHub sends the changes of a resource to any number of watches, with one handler.
 //
-// There are two, which share the feeds and differ in what a version is. A clusterWatchHub follows one resource of one
-// cluster: versions are the cluster's, and what a watch has missed is in the log of the mirror's store. A fleetWatchHub
-// follows the resource in all clusters: it puts their changes into one order, the daemon's own, and has to remember
-// them itself.
+// The two implementations share the feeds and differ in what a version is. A clusterWatchHub follows a resource of one
+// cluster: versions are the cluster's, and the changes that a watch has missed are in the log of the mirror's store. A
+// fleetWatchHub follows the resource in all clusters: it puts their changes into one order, the daemon's own, and keeps
+// the recent ones itself.
 type watchHub interface {
 	// reached returns the version up to which a watch has been sent everything, given how far it was sent changes; ok
 	// is false if something is on its way.
 	reached(f *feed, sent object.Version) (version string, ok bool)
 	// leave removes a watch.
 	leave(f *feed)
-	// done is closed when there is nothing to follow any more.
+	// done is closed when the resource is no longer mirrored.
 	done() <-chan struct{}
 }
 
-// watchScope is what a watch of all clusters asks for: everything, or one namespace of one cluster.
+// watchScope is the scope of a watch: everything, one cluster, or one namespace of one cluster.
 type watchScope struct{ cluster, namespace string }
 
-// concerns reports whether a watch asks for an object.
+// concerns reports whether an object is in the scope.
 func (of watchScope) concerns(cluster string, key object.Key) bool {
 	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
 		return of.cluster == "" || of.cluster == cluster
@@ -34,8 +34,8 @@ func (of watchScope) concerns(cluster string, key object.Key) bool {
 	return namespace == of.namespace
 }
 
-// feeds are the watches of a hub by what they ask for, so that a change wakes only those that it concerns. The hub's
-// lock guards them.
+// feeds are the watches of a hub by scope, so that a change wakes only those that it concerns. The hub's lock guards
+// them.
 type feeds map[watchScope]map[*feed]struct{}
 
 func (fs feeds) add(of watchScope) *feed {
@@ -77,23 +77,23 @@ func (fs feeds) end(err error) {
 	}
 }
 
-// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together.
-// Whoever reads slower than that is told that his version is gone, as an API server does, and lists again.
+// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together. A
+// watch beyond that ends with 410, as at an API server, and its client relists.
 const (
 	maxWaiting      = 1000
 	maxWaitingBytes = 64 << 20
 )
 
-// feed is what waits for one watch.
+// feed is the queue of one watch.
 type feed struct {
 	of   watchScope
-	wake chan struct{} // has room for one
+	wake chan struct{} // has a buffer of one
 
 	mu      sync.Mutex
 	waiting []*change
-	bytes   int           // of the objects of what waits
-	err     error         // why nothing more will come
-	room    chan struct{} // closed when there is room again; nil while nobody waits for that
+	bytes   int           // of the objects of the waiting changes
+	err     error         // why the feed has ended
+	room    chan struct{} // closed when there is room again; nil while no handler waits for that
 }
 
 func (f *feed) push(c *change) {
@@ -112,7 +112,7 @@ func (f *feed) push(c *change) {
 	f.signal()
 }
 
-// full reports whether half of what may wait does, and gives what is closed when that has changed.
+// full reports whether the queue is at least half full, and returns a channel that is closed when that has changed.
 func (f *feed) full() (room <-chan struct{}, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// maxReceived is how much a client may send over a WebSocket, where it has nothing to say, before it is cut off.
+	// maxReceived is how many bytes a client may send over a WebSocket before it is cut off. It has no reason to send
+	// any.
 	maxReceived = 64 << 10
-	// closeTimeout is how long a client may take to read the end of a WebSocket.
+	// closeTimeout is how long a client may take to read the last frame of a WebSocket.
 	closeTimeout = 5 * time.Second
 )
 
-// isWebSocket reports whether a request wants its connection to become a WebSocket. A watch can; others ignore it, as
-// an API server does.
+// isWebSocket reports whether a request asks for a WebSocket. Only watches can be one; other requests ignore it, as an
+// API server does.
 func isWebSocket(r *http.Request) bool {
 	if r.Method != http.MethodGet || r.ProtoMajor != 1 || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
@@ -31,7 +32,7 @@ func isWebSocket(r *http.Request) bool {
 	})
 }
 
-// serve begins the answer of a watch, has tell write its events, and ends it as tell's error says.
+// serve begins the answer of a watch, calls send to write its events, and ends the watch with the error of send.
 func (st *stream) serve(ctx context.Context, req *request, send func(context.Context) error) {
 	if _, ok := st.w.(http.Hijacker); !ok || !isWebSocket(req.http) {
 		st.writeHeader()
@@ -44,22 +45,22 @@ func (st *stream) serve(ctx context.Context, req *request, send func(context.Con
 		var reading sync.WaitGroup
 		reading.Go(func() { // answers pings, and notices when the client is gone
 			defer cancel()
-			io.CopyN(io.Discard, ws, maxReceived) // however it ends, the watch does too
+			io.CopyN(io.Discard, ws, maxReceived) // the watch ends when this returns, with or without an error
 		})
 		st.socket = ws
 		st.finish(send(ctx), &req.target)
-		ws.SetDeadline(time.Now().Add(closeTimeout)) // it frees a pong that nobody reads, too
+		ws.SetDeadline(time.Now().Add(closeTimeout)) // also ends a pong that the client does not read
 		ws.Close()
 		reading.Wait()
 	}}.ServeHTTP(st.w, req.http)
 }
 
-// bearerSubprotocol is what the name of a subprotocol begins with that is a token: the way of a browser's
-// WebSocket, which cannot set a header, to authenticate to an API server.
+// bearerSubprotocol is the prefix of a subprotocol that contains a token. A browser's WebSocket cannot set a header and
+// authenticates to an API server in this way.
 const bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 
-// chooseSubprotocol answers with the first subprotocol that the client offers, whatever it is called, as an API
-// server does for a watch, and never with one that is a token.
+// chooseSubprotocol selects the first subprotocol that the client offers, whatever its name, as an API server does for
+// a watch, but never one that contains a token.
 func chooseSubprotocol(c *websocket.Config, _ *http.Request) error {
 	c.Protocol = slices.DeleteFunc(c.Protocol,
 		func(name string) bool { return strings.HasPrefix(name, bearerSubprotocol) })
@@ -67,8 +68,8 @@ func chooseSubprotocol(c *websocket.Config, _ *http.Request) error {
 	return nil
 }
 
-// subprotocolToken returns the token among the subprotocols of a WebSocket. There must be exactly one, and another
-// subprotocol beside it to answer with.
+// subprotocolToken returns the token among the subprotocols of a WebSocket. There must be exactly one token, and
+// another subprotocol for the answer.
 func subprotocolToken(r *http.Request) (token string, ok bool) {
 	if !isWebSocket(r) {
 		return "", false
