@@ -59,7 +59,7 @@ func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
 			`context "eu" names the cluster "eu", which the kubeconfig does not have`},
 		{"--folder none", "--folder none: there is no such folder; make it, and put a kubeconfig into it for each cluster"},
 		{"--folder key", "--folder key: it is a file, not a folder; name the folder it is in, or give it with --kubeconfig"},
-		{"--folder clusters --listen 8090", `listen on "8090": it is no address; write host:port, such as 127.0.0.1:8090`},
+		{"--folder clusters --listen 8090", `listen on "8090": it is not an address; write host:port, such as 127.0.0.1:8090`},
 		{"--folder clusters --listen 0.0.0.0:0",
 			`which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1`},
 		{"--folder clusters --listen " + taken.Addr().String(),

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// catalogs has what each cluster serves and what all of them serve. Each catalog is made when it is first asked for
-// after a change of what any cluster serves, and shared by all requests until the next one.
+// catalogs has the catalog of each cluster and that of the fleet. A catalog is made by the first request after the
+// resources of any cluster have changed, and shared by all requests until the next change.
 type catalogs struct {
 	fleet *fleet.Fleet
 
@@ -31,11 +31,11 @@ func (c *catalogs) forget() {
 			return
 		}
 	}
-	c.changed = c.fleet.Changed() // before the clusters are read: a change in between makes new catalogs
+	c.changed = c.fleet.Changed() // before the clusters are read, so that a change in between is noticed
 	c.all, c.each = nil, map[*fleet.Cluster]*catalog{}
 }
 
-// ofFleet returns what all clusters serve. The caller must not change it.
+// ofFleet returns the catalog of the fleet. The caller must not change it.
 func (c *catalogs) ofFleet() *catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *catalogs) ofFleet() *catalog {
 	return c.all
 }
 
-// of returns what one cluster serves. The caller must not change it.
+// of returns the catalog of one cluster. The caller must not change it.
 func (c *catalogs) of(cluster *fleet.Cluster) *catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,14 +55,13 @@ func (c *catalogs) of(cluster *fleet.Cluster) *catalog {
 	if out == nil {
 		out = clusterCatalog(cluster)
 		if now, ok := c.fleet.Cluster(cluster.Name()); ok && now == cluster {
-			c.each[cluster] = out // one that has left is not kept in memory
+			c.each[cluster] = out // the catalog of a cluster that has left is not kept
 		}
 	}
 	return out
 }
 
-// otherVersion finds in which version a cluster has a resource that it does not have in the one asked for; "" where it
-// has none.
+// otherVersion returns a version other than gvr's in which the resource is mirrored, "" if there is none.
 func (c *catalog) otherVersion(gvr schema.GroupVersionResource) string {
 	for _, version := range c.versions[gvr.GroupResource()] {
 		if version != gvr.Version {
@@ -72,12 +71,12 @@ func (c *catalog) otherVersion(gvr schema.GroupVersionResource) string {
 	return ""
 }
 
-// catalog is what is served: the resources of one cluster, or those that any cluster has.
+// catalog lists the resources of one cluster, or of all clusters.
 type catalog struct {
 	groups    []metav1.APIGroup
 	resources map[schema.GroupVersion][]metav1.APIResource
 
-	// Of mirrored resources: the versions of each, and whether objects of a kind have a namespace.
+	// The versions of each mirrored resource, and whether objects of a kind have a namespace.
 	versions   map[schema.GroupResource][]string
 	namespaced map[schema.GroupKind]bool
 }
@@ -98,8 +97,8 @@ func clusterCatalog(c *fleet.Cluster) *catalog {
 	return out
 }
 
-// fleetCatalog has each group and resource once. Where clusters prefer different versions of a
-// group, the first cluster's stands in front.
+// fleetCatalog returns a catalog with each group and resource of all clusters once. If clusters prefer different
+// versions of a group, that of the first cluster comes first.
 func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 	out := newCatalog()
 	for _, c := range clusters {
@@ -139,7 +138,7 @@ func (c *catalog) add(r *fleet.Resource) {
 	if gk := r.GVK().GroupKind(); !c.namespaced[gk] {
 		c.namespaced[gk] = info.Namespaced
 	}
-	info.Group, info.Version = "", "" // said by the list that it is in
+	info.Group, info.Version = "", "" // they are in the list that contains it
 	c.resources[gv] = append(c.resources[gv], info)
 	if scalable[r.GVR().GroupResource()] {
 		c.resources[gv] = append(c.resources[gv], metav1.APIResource{Name: info.Name + "/scale", Namespaced: true,
@@ -147,7 +146,7 @@ func (c *catalog) add(r *fleet.Resource) {
 	}
 }
 
-// addSelfReviews adds what the server itself answers, to a catalog of clusters that have said what they serve.
+// addSelfReviews adds the reviews that the server itself answers, unless no cluster is discovered yet.
 func (c *catalog) addSelfReviews() {
 	if len(c.groups) == 0 {
 		return
@@ -168,8 +167,7 @@ func (c *catalog) addSelfReviews() {
 	}
 }
 
-// mayServe reports whether a cluster's mirror has a resource, or may turn out to have it: what the cluster serves may
-// not be known yet.
+// mayServe reports whether the catalog has a resource, or is empty because the cluster is not discovered yet.
 func (c *catalog) mayServe(group, resource string) bool {
 	if len(c.versions) == 0 {
 		return true

@@ -17,17 +17,17 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// Report is what /clusters tells: how every cluster and resource is doing.
+// Report is the answer of /clusters: the health of every cluster and resource.
 type Report struct {
 	Now      time.Time       `json:"now"`
 	Memory   Memory          `json:"memory"`
 	Clusters []ClusterReport `json:"clusters"`
 }
 
-// Memory is the daemon's own.
+// Memory is how much memory the daemon uses.
 type Memory struct {
 	HeapBytes uint64 `json:"heapBytes"`
-	// RSSBytes is what the system holds in memory of it; 0 where that cannot be read.
+	// RSSBytes is the resident set size; 0 where that cannot be read.
 	RSSBytes uint64 `json:"rssBytes"`
 }
 
@@ -44,7 +44,7 @@ func memory() (m Memory) {
 	return m
 }
 
-// ClusterReport tells of one cluster.
+// ClusterReport is the health of one cluster.
 type ClusterReport struct {
 	Name             string           `json:"name"`
 	State            string           `json:"state"`
@@ -56,7 +56,7 @@ type ClusterReport struct {
 	Resources        []ResourceReport `json:"resources"`
 }
 
-// ResourceReport tells of one resource's pipeline.
+// ResourceReport is the health of one mirrored resource.
 type ResourceReport struct {
 	Group            string  `json:"group"`
 	Version          string  `json:"version"`
@@ -157,7 +157,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 		return apierrors.NewBadRequest(`the body must be {"name": …, "kubeconfig": …, "context": …}`)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return apierrors.NewBadRequest("something follows the JSON of the body")
+		return apierrors.NewBadRequest("the body has something after the JSON object")
 	}
 	switch err := s.fleet.JoinKubeconfig(ask.Name, []byte(ask.Kubeconfig), ask.Context); {
 	case errors.Is(err, fleet.ErrExists):
@@ -167,7 +167,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	}
 	c, ok := s.fleet.Cluster(ask.Name)
 	if !ok {
-		return apierrors.NewConflict(clusterResource, ask.Name, errors.New("it left again at once"))
+		return apierrors.NewConflict(clusterResource, ask.Name, errors.New("it left the fleet at once"))
 	}
 	writeJSON(w, http.StatusCreated, clusterReport(c, time.Now()))
 	return nil

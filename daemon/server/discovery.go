@@ -18,7 +18,7 @@ func isDiscovery(path string) bool {
 	return first == "api" || first == "apis"
 }
 
-// discover answers /api, /apis and what is directly below. ok is false for what is further below.
+// discover answers /api, /apis and the discovery paths below them. ok is false for other paths.
 func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	w.Header().Add("Vary", "Accept")
@@ -56,7 +56,7 @@ func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) 
 		}
 		kind := metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
 		if gv.Group == "" {
-			kind.APIVersion = "" // as an API server leaves it out
+			kind.APIVersion = "" // an API server leaves it out, too
 		}
 		writeJSON(w, http.StatusOK, metav1.APIResourceList{TypeMeta: kind, GroupVersion: gv.String(), APIResources: list})
 	default:
@@ -77,7 +77,7 @@ func (c *catalog) coreVersions() []string {
 	return out
 }
 
-// named are the groups but for the core one, which has a place of its own.
+// named returns the groups except the core group, which is at /api.
 func (c *catalog) named() []metav1.APIGroup {
 	out := []metav1.APIGroup{}
 	for _, g := range c.groups {
@@ -126,7 +126,7 @@ func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIRe
 	}
 }
 
-// addSubresource adds a subresource to the resource that it is of.
+// addSubresource adds a subresource to its resource.
 func addSubresource(resources []apidiscovery.APIResourceDiscovery, of, name string, r *metav1.APIResource) {
 	for i := range resources {
 		if resources[i].Resource == of {

@@ -17,26 +17,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Access says who may ask. The zero Access is for a server on this machine alone: anybody who can
-// reach it may read.
+// Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
+// can reach it may read.
 type Access struct {
-	// Token is asked of every request as "Authorization: Bearer …", except for /healthz, /livez and /readyz and the
-	// files of the page. "" asks for none.
+	// Token is required of every request as "Authorization: Bearer …", except for /healthz, /livez and /readyz and the
+	// files of the page. "" requires none.
 	Token string
-	// Hosts are the names under which the server may be asked besides those of this machine.
-	// A page elsewhere that has its own name lead here is refused by this.
+	// Hosts are the accepted host names besides those of this machine. Other host names are refused, so that a web page
+	// cannot reach the server through a DNS name of its own.
 	Hosts []string
-	// Rate is how many requests a second each client may send, and Watches how many watches may be open, of which one
-	// client gets half at most. 0 means 20,000 and 10,000. Requests without a valid token have a limit of their own for
-	// each address, so that they take nothing from clients.
+	// Rate is how many requests per second each client may send, and Watches how many watches may be open in total, of
+	// which one client gets at most half. 0 means 20,000 and 10,000. Requests without a valid token are limited
+	// separately for each address, so that they do not use up the rate of clients.
 	Rate, Watches int
 }
 
-// CheckAddress refuses to serve other machines without TLS and a token.
+// CheckAddress returns an error if the server would listen for other machines without TLS and a token.
 func (a Access) CheckAddress(address string, tls bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("listen on %q: it is no address; write host:port, such as 127.0.0.1:8090", address)
+		return fmt.Errorf("listen on %q: it is not an address; write host:port, such as 127.0.0.1:8090", address)
 	}
 	if isLoopback(host) {
 		return nil
@@ -60,20 +60,20 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// bodyTimeout is how long the body of a request may take to arrive. Those that are read are 1 MiB at most.
+// bodyTimeout is how long the body of a request may take to arrive. Bodies are limited to 1 MiB.
 const bodyTimeout = 30 * time.Second
 
 // maxTarget is how long a request's path and query may be.
 const maxTarget = 16 << 10
 
-// guard checks every request before anything else looks at it.
+// guard checks every request before it is routed.
 type guard struct {
 	access Access
-	// its hash, of one length, so that the time of a compare tells nothing; nil asks for none
+	// The hash of the token, so that comparing takes the same time for every token; nil if none is required.
 	token           atomic.Pointer[[sha256.Size]byte]
 	client          func(*http.Request) clientKey
-	clients         *rateTable // requests with the token, or any where none is asked for
-	unauthenticated *rateTable // all others, by address
+	clients         *rateTable // requests with the token, or all if none is required
+	unauthenticated *rateTable // all other requests, by address
 	next            http.Handler
 }
 
@@ -97,24 +97,24 @@ func (g *guard) setToken(token string) {
 	g.token.Store(&sum)
 }
 
-// SetToken replaces the token that clients are asked for. Requests that have begun, such as watches, go on. A server
-// that was made without a token cannot be given one, nor can one be taken away.
+// SetToken replaces the token. Requests in progress, such as watches, continue. A server that was made without a token
+// cannot be given one, and the token cannot be removed.
 func (s *Server) SetToken(token string) error {
 	if token == "" || s.opts.Access.Token == "" {
-		return errors.New("set the token: a server has a token from its start to its end, or none")
+		return errors.New("set the token: a server has a token either always or never")
 	}
 	s.guard.setToken(token)
 	return nil
 }
 
-// ServeHTTP refuses what it must and hands on the rest.
+// ServeHTTP answers requests that fail the check, and passes on all others.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
-	// The request before on this connection may have left one.
-	control.SetWriteDeadline(time.Time{}) // where there are none, none is left
+	// The previous request on this connection may have left a deadline.
+	control.SetWriteDeadline(time.Time{}) // fails only for a writer without deadlines
 	if r.ContentLength != 0 {
-		// net/http reads the body to its end before it sends an answer, also where no handler does.
-		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without deadlines has no slow client
+		// net/http reads the rest of the body before it sends an answer, even if the handler does not read it.
+		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only for a writer without deadlines
 	}
 	if err := g.check(r); err != nil {
 		fail(w, r, err, nil)
@@ -123,11 +123,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// check refuses a request that may not be answered. What has no valid token costs little and counts for its address
-// alone.
+// check returns an error if a request must not be answered. A request without a valid token is cheap and counts only
+// against the rate of its address.
 func (g *guard) check(r *http.Request) error {
 	if isProbe(r) {
-		return nil // and no flood of others makes a probe fail
+		return nil // a flood of requests must not make a probe fail
 	}
 	trusted := g.hasToken(r)
 	if trusted && !g.clients.take(g.client(r), time.Now()) {
@@ -142,19 +142,19 @@ func (g *guard) check(r *http.Request) error {
 	}
 	if !g.allowsHost(r.Host) {
 		return apierrors.NewForbidden(noResource, "",
-			fmt.Errorf("the server is not known as %q here; name it by --allow-host if it should be", clip(r.Host)))
+			fmt.Errorf("the host name %q is not allowed; allow it with --allow-host", clip(r.Host)))
 	}
 	if !trusted && !needsNoToken(r) {
 		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
 	}
-	// A browser lets no page read an answer of another origin, unless it comes over a WebSocket.
+	// A browser does not let a page read answers of another origin, except those of a WebSocket.
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
 		return g.checkOrigin(r)
 	}
 	return nil
 }
 
-// knows reports whether the server may be asked under a name.
+// allowsHost reports whether requests for a host name are accepted.
 func (g *guard) allowsHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -172,8 +172,8 @@ func (g *guard) allowsHost(hostport string) bool {
 	return false
 }
 
-// needsNoToken reports whether a request needs no token. The files of the page are open because a browser sends no
-// token when it loads a page; there is no secret in them, and all that they show is asked for with a token.
+// needsNoToken reports whether a request needs no token. A browser sends no token when it loads the page, so its files
+// need none. They contain no secrets, and the page reads everything that it shows with a token.
 func needsNoToken(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -182,7 +182,7 @@ func needsNoToken(r *http.Request) bool {
 	return path == "/" || strings.HasPrefix(path, "/assets/")
 }
 
-// authentic reports whether a request has the token, or none is asked for.
+// hasToken reports whether a request has the token, or none is required.
 func (g *guard) hasToken(r *http.Request) bool {
 	want := g.token.Load()
 	if want == nil {
@@ -196,7 +196,7 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// checkOrigin refuses what a page of another origin has a browser send.
+// checkOrigin returns an error for a request that a browser sends for a page of another origin.
 func (g *guard) checkOrigin(r *http.Request) error {
 	refuse := func(why string) error { return apierrors.NewForbidden(noResource, "", errors.New(why)) }
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
@@ -218,6 +218,6 @@ func (g *guard) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// joins reports whether a POST to a path has an effect. Every other is answered with where to send it, in whatever
-// form it comes.
+// isJoinPath reports whether a POST to a path can change something. The content type of other POSTs does not matter:
+// they are refused.
 func isJoinPath(path string) bool { return strings.Trim(path, "/") == "clusters" }

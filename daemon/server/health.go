@@ -10,9 +10,9 @@ import (
 
 const plainText = "text/plain; charset=utf-8"
 
-// isProbe reports whether a request asks for nothing but the daemon's health, as kubelets and load balancers do. They
-// ask by an address that nobody can name in advance and without a token, so neither is checked; the answer is "ok" or
-// a reason that names no cluster. With ?verbose the answer names clusters, and the request is checked like any other.
+// isProbe reports whether a request is a probe of the daemon's health, as kubelets and load balancers send it. They use
+// an address that is not known in advance and have no token, so neither is checked. The answer is "ok" or a reason
+// that names no cluster. With ?verbose the answer names clusters, and the request is checked like any other.
 func isProbe(r *http.Request) bool {
 	return isHealthPath(r.URL.Path) && (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isVerbose(r)
 }
@@ -26,11 +26,11 @@ func isVerbose(r *http.Request) bool { return r.URL.Query().Has("verbose") }
 // healthCheck is one line of an answer about health.
 type healthCheck struct {
 	name   string
-	reason string // why it fails; "" if it does not
+	reason string // why it fails; "" if it passes
 }
 
-// writeHealth answers in the form of an API server: "ok", or a line for each check if one of those that count has
-// failed or the request is verbose.
+// writeHealth answers in the format of an API server: "ok", or a line for each check if healthy is false or the request
+// is verbose.
 func writeHealth(w http.ResponseWriter, r *http.Request, path string, healthy bool, checks []healthCheck) {
 	if healthy && !isVerbose(r) {
 		writeBody(w, http.StatusOK, plainText, []byte("ok"))
@@ -53,9 +53,9 @@ func writeHealth(w http.ResponseWriter, r *http.Request, path string, healthy bo
 	writeBody(w, code, plainText, []byte(b.String()))
 }
 
-// daemonHealth answers for the daemon itself. It is alive while it answers, and ready from the moment when /fleet does
-// not wait for the clusters of the start any more until it is stopped. A cluster that fails later is a detail of the
-// verbose answer: restarting the daemon or sending clients elsewhere would not mend it.
+// daemonHealth reports the health of the daemon itself. It is alive while it answers. It is ready from the moment when
+// /fleet no longer waits for the clusters of the start until it stops. A cluster that fails later appears only in the
+// verbose answer: restarting the daemon or sending clients elsewhere would not repair it.
 func (s *Server) daemonHealth(w http.ResponseWriter, r *http.Request, path string) {
 	checks := []healthCheck{{name: "serving"}}
 	healthy := true
@@ -81,8 +81,8 @@ func (s *Server) daemonHealth(w http.ResponseWriter, r *http.Request, path strin
 	writeHealth(w, r, path, healthy, checks)
 }
 
-// clusterHealth answers for one cluster, as its own API server would: it is alive while it can be followed, and ready
-// when everything in it has been read once as well.
+// clusterHealth reports the health of one cluster: it is alive while it can be reached, and ready once all of its
+// resources have been read.
 func clusterHealth(w http.ResponseWriter, r *http.Request, path string, c *fleet.Cluster) {
 	check := clusterCheck(c, path)
 	writeHealth(w, r, path, check.reason == "", []healthCheck{check})
@@ -93,7 +93,7 @@ func clusterCheck(c *fleet.Cluster, path string) healthCheck {
 	check := healthCheck{name: "cluster-" + c.Name()}
 	switch {
 	case h.State == fleet.Joining:
-		check.reason = "it has not said yet what it serves"
+		check.reason = "its resources have not been discovered yet"
 	case h.State == fleet.Unreachable, h.State == fleet.Left:
 		check.reason = strings.TrimSuffix(fmt.Sprintf("%s: %s", h.State, h.Err), ": ")
 	case path == "/readyz" && !h.Complete:

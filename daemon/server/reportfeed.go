@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// reportEvery is how often it is looked what has changed, for all who follow the report together.
+	// reportEvery is how often the report is made, once for all followers.
 	reportEvery = time.Second
-	// reportHeartbeat is after how long a line is sent though nothing has changed.
+	// reportHeartbeat is after how long a line is sent even if nothing has changed.
 	reportHeartbeat = 10 * time.Second
-	// reportLines is how many lines a follower may be behind. One that is further behind gets the whole report again.
+	// reportLines is how many lines a follower may be behind. A follower that is further behind gets the whole report.
 	reportLines = 16
 )
 
-// reportFeed has the lines that all who follow the report are sent. A line is made once, by the follower that first
-// asks after a second has passed. While nobody follows, nothing is made and nothing is kept.
+// reportFeed has the lines of /clusters?watch=true for all followers. Each line is made once, by the first follower
+// that asks after a second has passed. Without followers, nothing is made or kept.
 type reportFeed struct {
 	report func(now time.Time) Report
 
 	mu        sync.Mutex
 	followers int
 	last      Report
-	made      time.Time           // when last was
-	beat      time.Time           // of the last line that had the ages of the last words
+	made      time.Time           // when last was made
+	beat      time.Time           // time of the last heartbeat line
 	number    uint64              // of the newest line
-	lines     [reportLines][]byte // the newest ones, by their number modulo reportLines
-	whole     []byte              // last as a line, once somebody has needed it
+	lines     [reportLines][]byte // the newest lines, by their number modulo reportLines
+	whole     []byte              // last as a line; nil until a follower needs it
 }
 
-// join adds a follower. It has to call leave.
+// join adds a follower. The caller must call leave.
 func (f *reportFeed) join() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,17 +44,17 @@ func (f *reportFeed) leave() {
 	defer f.mu.Unlock()
 	if f.followers--; f.followers == 0 {
 		f.last, f.made, f.lines, f.whole = Report{}, time.Time{}, [reportLines][]byte{}, nil
-		f.number += reportLines // what was is of no use to the next follower
+		f.number += reportLines // older lines are gone
 	}
 }
 
-// next returns what a follower is sent that has all lines up to a number, 0 for none, and the number it has them up to
-// then. The lines are shared and must not be changed. There are none if nothing is to be said.
+// next returns the lines after number seen, which is 0 for a new follower, and the number of the newest line. The lines
+// are shared and must not be changed. They are empty if nothing has changed.
 func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	// Followers tick at different times; a little less than the period makes one of them look in each.
+	// Followers tick at different times. With a little less than the period, one of them makes a report in each.
 	if now.Sub(f.made) >= reportEvery*9/10 {
 		if err := f.refresh(now); err != nil {
 			return nil, 0, err
@@ -78,14 +78,14 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	return lines, f.number, nil
 }
 
-// look makes the next line if there is something to be said. The lock is held.
+// refresh makes a report, and the next line if something has changed. The lock is held.
 func (f *reportFeed) refresh(now time.Time) error {
 	report := f.report(now)
 	first := f.made.IsZero()
 	update, news := report.since(&f.last)
 	f.last, f.made, f.whole = report, now, nil
 	if first {
-		f.number++ // nobody has anything yet that a line could be added to
+		f.number++ // every follower gets the whole report first
 		f.beat = now
 		return nil
 	}
@@ -112,7 +112,7 @@ func encodeLine(u *ReportUpdate) ([]byte, error) {
 	return slices.Clip(append(b, '\n')), nil
 }
 
-// followReport sends the report, and then what changes of it, a line each.
+// followReport sends the report, and then a line for each change.
 func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 	open, err := s.takeWatch(r)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		lines = nil
-		held.set(0) // less is always granted
+		held.set(0) // cannot fail: the grant shrinks
 		select {
 		case <-tick.C:
 		case <-r.Context().Done():
@@ -148,7 +148,7 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		if lines, seen, err = s.reports.next(seen); err != nil || held.set(int64(len(lines))) != nil {
-			return nil // it has begun: the end is all that can still be said, and the follower comes again
+			return nil // the answer has begun, so it can only end; the follower reconnects
 		}
 	}
 }

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// ReportUpdate is a line of /clusters?watch=true. The first line is whole; each line after it has what is no longer as
-// the lines before said, and there is none while nothing changes. Update puts them together.
+// ReportUpdate is a line of /clusters?watch=true. The first line has the whole report; each later line has what has
+// changed since. Report.Update applies a line to a report.
 type ReportUpdate struct {
 	Now    time.Time `json:"now"`
 	Memory Memory    `json:"memory"`
-	// Whole says that Clusters are all there are, and that nothing which lines before said counts any more.
+	// Whole says that Clusters has all clusters, and replaces everything in earlier lines.
 	Whole bool `json:"whole,omitempty"`
-	// Clusters are those that are new, or that have other resources than before, with everything about them.
+	// Clusters are new clusters, and those that have other resources than before, with everything about them.
 	Clusters []ClusterReport `json:"clusters,omitzero"`
-	// Changed are clusters of which something else has changed. Their Resources are only those that have changed.
+	// Changed are clusters with other changes. Their Resources are only those that have changed.
 	Changed []ClusterReport `json:"changed,omitempty"`
 	// Left are the names of clusters that are no longer members.
 	Left []string `json:"left,omitempty"`
-	// LastHeard has the LastHeardSeconds of all clusters by name. They are told every 10 seconds, whatever else happens.
+	// LastHeard has the LastHeardSeconds of all clusters by name. It is in one line every 10 seconds.
 	LastHeard map[string]float64 `json:"lastHeard,omitempty"`
 }
 
-// quiet is the age from which on the last word about a resource is news. An idle watch hears a word each minute, so
-// a smaller age says that all is well, and to tell it to every page whenever it changes is most of the report.
+// quiet is the last-event age from which it counts as a change. An idle watch gets a bookmark every minute, so a smaller
+// age only says that all is well, and sending it to every page each second would be most of the report.
 const quiet = 2 * time.Minute
 
-// silent reports whether the resource has heard nothing for longer than an idle watch does.
+// silent reports whether the last-event age of the resource is higher than that of an idle watch.
 func (r *ResourceReport) silent() bool { return r.LastHeardSeconds >= quiet.Seconds() }
 
-// differs reports whether a resource is worth telling of.
+// differs reports whether a resource has changed in a way that followers are sent.
 func (r *ResourceReport) differs(old *ResourceReport) bool {
 	a, b := *r, *old
 	a.LastHeardSeconds, b.LastHeardSeconds = 0, 0
@@ -43,8 +43,8 @@ func (r *ResourceReport) sameResource(other *ResourceReport) bool {
 	return r.Resource == other.Resource && r.Version == other.Version && r.Group == other.Group
 }
 
-// Update brings a report up to date with the next line of a watch. Ages of the last word about a resource are as of
-// the line that told of it last; those above two minutes grow until another line tells of it.
+// Update applies the next line of a watch to the report. The last-event age of a resource is as of the last line that
+// had the resource; if it is above two minutes, it grows until another line has it.
 func (r *Report) Update(u *ReportUpdate) {
 	if u.Whole {
 		r.Clusters = nil
@@ -79,7 +79,7 @@ func (r *Report) Update(u *ReportUpdate) {
 	}
 }
 
-// withChanged puts resources in the place of what they were.
+// withChanged replaces the changed resources in all.
 func withChanged(all, changed []ResourceReport) []ResourceReport {
 	for i := range changed {
 		if at := slices.IndexFunc(all, func(r ResourceReport) bool { return r.sameResource(&changed[i]) }); at >= 0 {
@@ -94,7 +94,7 @@ func (r *Report) find(cluster string) (at int, ok bool) {
 		func(c ClusterReport, name string) int { return cmp.Compare(c.Name, name) })
 }
 
-// since returns what has changed since an older report. ok is false if nothing has that is worth telling of.
+// since returns what has changed since an older report. ok is false if nothing has changed that followers are sent.
 func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 	u = ReportUpdate{Now: r.Now, Memory: r.Memory}
 	for i := range r.Clusters {
@@ -125,13 +125,13 @@ func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 	return u, len(u.Clusters)+len(u.Changed)+len(u.Left) > 0
 }
 
-// headDiffers reports whether something is to be told of the cluster itself.
+// headDiffers reports whether the cluster itself has changed, apart from its resources and its last-event age.
 func (c *ClusterReport) headDiffers(old *ClusterReport) bool {
 	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version ||
 		c.Origin != old.Origin
 }
 
-// lastHeard has the ages of the last word of all clusters, as exact as people read them.
+// lastHeard returns the last-event ages of all clusters, rounded for display.
 func (r *Report) lastHeard() map[string]float64 {
 	out := make(map[string]float64, len(r.Clusters))
 	for i := range r.Clusters {

@@ -24,8 +24,8 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// selfReviews are the reviews in which a user asks about itself. They are the only objects that can be created here,
-// and nothing is kept of them. Clients such as k9s ask before every list whether they may.
+// selfReviews are the reviews in which users ask about themselves. They are the only objects that clients can create
+// here, and they are not stored. Clients such as k9s ask before every list whether they may.
 var selfReviews = []metav1.APIResource{
 	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
 		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
@@ -37,7 +37,7 @@ var selfReviews = []metav1.APIResource{
 		Kind:         "SelfSubjectRulesReview", Verbs: metav1.Verbs{"create"}},
 }
 
-// selfReviewAt returns the review that a path leads to, nil if it leads elsewhere.
+// selfReviewAt returns the review of a path, nil if the path is not that of a review.
 func selfReviewAt(t *target) *metav1.APIResource {
 	for i := range selfReviews {
 		r := &selfReviews[i]
@@ -48,7 +48,7 @@ func selfReviewAt(t *target) *metav1.APIResource {
 	return nil
 }
 
-// selfReview answers a review from what the user of the request may do.
+// selfReview answers a review with what the user of the request may do.
 func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, kind *metav1.APIResource) error {
 	if r.Method != http.MethodPost {
 		return apierrors.NewMethodNotSupported(t.groupResource(), r.Method)
@@ -76,7 +76,7 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 		}
 	case *authorizationv1.SelfSubjectRulesReview:
 		if review.Spec.Namespace == "" {
-			return apierrors.NewBadRequest("a SelfSubjectRulesReview needs spec.namespace, the namespace that it asks about")
+			return apierrors.NewBadRequest("a SelfSubjectRulesReview needs spec.namespace")
 		}
 		review.Status = s.rules(r, t, review.Spec.Namespace)
 	}
@@ -88,7 +88,7 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 	return nil
 }
 
-// checkAccessReview refuses a review that asks nothing, or two things.
+// checkAccessReview refuses a review that has no question, or two.
 func checkAccessReview(review *authorizationv1.SelfSubjectAccessReview) error {
 	var why string
 	switch spec := &review.Spec; {
@@ -103,7 +103,7 @@ func checkAccessReview(review *authorizationv1.SelfSubjectAccessReview) error {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), review.Spec.ResourceAttributes, why)})
 }
 
-// access returns nil if a request is answered, or the reason why it is refused.
+// access returns nil if the request that a review asks about would be answered, or the reason why it would be refused.
 func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSubjectAccessReviewSpec) error {
 	if path := spec.NonResourceAttributes; path != nil {
 		return pathAccess(t, path)
@@ -140,9 +140,9 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 	return nil
 }
 
-// reviewed finds out which cluster a review in the view of all clusters is about. A namespace or a name that no
-// cluster can have, such as the "default" of a kubeconfig, is about all of them: a right does not depend on what
-// there is. k9s shows nothing any more, not even the namespaces to choose from, once the current one is refused.
+// reviewed resolves the names in a review at /fleet. A namespace or a name that no cluster can have, such as the
+// "default" of a kubeconfig, means all clusters: permissions do not depend on what exists. Otherwise k9s, whose current
+// namespace is refused, would show nothing, not even the namespaces to choose from.
 func (s *Server) reviewed(at target) target {
 	own := at
 	if own.resolvePath() == nil {
@@ -168,7 +168,8 @@ func isSelfReview(group, resource string) bool {
 		func(r metav1.APIResource) bool { return r.Group == group && r.Name == resource })
 }
 
-// pathAccess decides about a path that leads to no resource. One that ends in "*" stands for all paths that begin so.
+// pathAccess returns nil if a path that is not of a resource is answered. A "*" at the end means all paths with the
+// prefix.
 func pathAccess(t *target, want *authorizationv1.NonResourceAttributes) error {
 	if want.Verb != "get" {
 		return readOnly(t)
@@ -182,7 +183,7 @@ func pathAccess(t *target, want *authorizationv1.NonResourceAttributes) error {
 	return fmt.Errorf("a mirror does not serve %s: ask the cluster itself", clip(want.Path))
 }
 
-// servedPaths are those that are answered besides resources.
+// servedPaths are the paths that are answered besides those of resources.
 var servedPaths = []string{"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*",
 	"/readyz", "/version", "/version/"}
 
@@ -197,7 +198,7 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 	return nil
 }
 
-// rules lists what the user may do in a namespace: of every mirrored resource, the verbs that are allowed in all
+// rules returns what the user may do in a namespace: for every mirrored resource, the verbs that are allowed in all
 // clusters that have it.
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
@@ -230,7 +231,7 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 	}
 }
 
-// groupedRules makes one rule of the resources of a group that have the same verbs.
+// groupedRules returns one rule for the resources of a group that have the same verbs.
 func groupedRules(allowed map[schema.GroupResource][]string) []authorizationv1.ResourceRule {
 	rules := []authorizationv1.ResourceRule{}
 	for _, gr := range slices.SortedFunc(maps.Keys(allowed), compareGroupResources) {
@@ -260,12 +261,12 @@ func compareGroupResources(a, b schema.GroupResource) int {
 // maxReview is how large the body of a review may be.
 const maxReview = 64 << 10
 
-// reviewTypes are the encodings of a review. Typed clients prefer protobuf.
+// reviewTypes are the supported encodings of a review. Typed clients prefer protobuf.
 var reviewTypes = slices.DeleteFunc(scheme.Codecs.SupportedMediaTypes(), func(info runtime.SerializerInfo) bool {
 	return info.MediaType != runtime.ContentTypeJSON && info.MediaType != runtime.ContentTypeProtobuf
 })
 
-// readReview reads the body of a request, which must be of a kind.
+// readReview decodes the body of a request, which must be of the given kind.
 func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersionKind) (runtime.Object, error) {
 	media := runtime.ContentTypeJSON
 	if given := r.Header.Get("Content-Type"); given != "" {
@@ -288,18 +289,18 @@ func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersion
 	}
 	review, got, err := info.Serializer.Decode(body, &kind, nil)
 	if err != nil {
-		return nil, badRequest("the body of the request is no %s of %s: %s",
+		return nil, badRequest("the body of the request is not a %s of %s: %s",
 			kind.Kind, kind.GroupVersion(), clip(err.Error()))
 	}
 	if *got != kind {
 		return nil, badRequest("the body of the request is a %s of %s, and must be a %s of %s",
 			clip(got.Kind), clip(got.GroupVersion().String()), kind.Kind, kind.GroupVersion())
 	}
-	review.GetObjectKind().SetGroupVersionKind(kind) // what was decoded from protobuf has none
+	review.GetObjectKind().SetGroupVersionKind(kind) // an object decoded from protobuf has none
 	return review, nil
 }
 
-// reviewAnswer returns the encoding in which a request wants its answer.
+// reviewAnswer returns the encoding that the Accept header asks for.
 func reviewAnswer(r *http.Request) (runtime.SerializerInfo, error) {
 	accept := r.Header.Get("Accept")
 	if accept == "" {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// defaultGrace is how long the view of all clusters waits at start for a member that cannot be reached.
+	// defaultGrace is how long /fleet waits after the start for a member that cannot be reached.
 	defaultGrace = 30 * time.Second
-	// mostGraces bounds in grace times how long it waits for a member that answers and does not come to an end.
-	mostGraces = 10
+	// maxGraces is for how many grace periods /fleet waits for a member that answers but does not finish its lists.
+	maxGraces = 10
 )
 
-// startup knows which members the view of all clusters still waits for after the start. A client that lists after a
-// restart would take the members that happen to be synced for all there are, and everything else for deleted.
+// startup tracks which members /fleet still waits for after the start. Otherwise a client that lists after a restart
+// would see only the members that happen to be synced, and take the objects of all others for deleted.
 type startup struct {
 	fleet *fleet.Fleet
 	grace time.Duration
@@ -31,9 +31,9 @@ type startup struct {
 	ready   bool
 }
 
-// awaitedMember is a member of the start that is not synced.
+// awaitedMember is a cluster that was a member at the start and is not synced.
 type awaitedMember struct {
-	// missed are its resources that have been waited for long enough.
+	// missed are its resources that are not waited for any more.
 	missed map[*fleet.Resource]bool
 }
 
@@ -47,7 +47,7 @@ func newStartup(f *fleet.Fleet, grace time.Duration) *startup {
 	return &startup{fleet: f, grace: grace, awaited: map[*fleet.Cluster]*awaitedMember{}}
 }
 
-// begin has the start wait for the members that are known now.
+// begin starts to wait for the current members.
 func (s *startup) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *startup) begin(now time.Time) {
 	s.updateLocked(now)
 }
 
-// look drops members and resources that need not be waited for any more. It reports whether any are left.
+// update drops members and resources that need not be waited for any more. It reports whether any are left.
 func (s *startup) update(now time.Time) (waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,11 +81,11 @@ func (s *startup) updateLocked(now time.Time) {
 	s.ready = s.ready || !holding
 }
 
-// memberLocked says whether something of a member is awaited, and whether the daemon counts as not ready because of
-// it: what a cluster denies may never come.
+// memberLocked reports whether a resource of a member is awaited, and whether the daemon counts as not ready because of
+// it. A resource that the cluster denies is awaited, but may never come, so it does not keep the daemon from ready.
 func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time) (awaited, holds bool) {
 	if now, ok := s.fleet.Cluster(c.Name()); !ok || now != c {
-		return false, false // it has left
+		return false, false // the cluster has left
 	}
 	since := s.discovered(c)
 	if since.IsZero() {
@@ -101,16 +101,16 @@ func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time
 	return awaited, holds
 }
 
-// isOver reports whether the daemon counts as ready: no member of the start is waited for any more, but for what its
-// server denies.
+// isOver reports whether the daemon counts as ready: it waits for nothing, except for resources that their cluster
+// denies.
 func (s *startup) isOver() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready
 }
 
-// discovered says when a member first told what it serves, or when the start began if that is later. It is zero for a
-// member that has not.
+// discovered returns when the resources of a member were first discovered, or when the start began if that is later. It
+// is zero if they were not.
 func (s *startup) discovered(c *fleet.Cluster) time.Time {
 	since, _ := c.Discovered()
 	if !since.IsZero() && since.Before(s.began) {
@@ -119,7 +119,7 @@ func (s *startup) discovered(c *fleet.Cluster) time.Time {
 	return since
 }
 
-// resourceLocked says whether a resource is awaited, of a member that said at some time what it serves.
+// resourceLocked reports whether a resource of a discovered member is awaited.
 func (s *startup) resourceLocked(m *awaitedMember, res *fleet.Resource, since, now time.Time) bool {
 	if res.Synced() || m.missed[res] {
 		return false
@@ -128,7 +128,7 @@ func (s *startup) resourceLocked(m *awaitedMember, res *fleet.Resource, since, n
 	if last := res.Health().Reflector.LastWord; last.After(progress) {
 		progress = last
 	}
-	if now.Sub(progress) >= s.grace || now.Sub(since) >= mostGraces*s.grace {
+	if now.Sub(progress) >= s.grace || now.Sub(since) >= maxGraces*s.grace {
 		m.missed[res] = true
 	}
 	return !m.missed[res]
@@ -141,8 +141,8 @@ func (s *startup) hasBegun() bool {
 	return !s.began.IsZero()
 }
 
-// awaits reports whether a request for a resource of a member has to wait. res is nil where the member has not said
-// what it serves. Nothing but that resource is looked at: a request costs the same however many others there are.
+// awaits reports whether a request for a resource of a member has to wait. res is nil if the member is not discovered.
+// Only that resource is checked, so the cost does not depend on how many others there are.
 func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,25 +160,25 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) b
 	return s.resourceLocked(m, res, since, now)
 }
 
-// absent is a member that a request for all clusters cannot be answered for.
+// absent is a member that a request to /fleet cannot be answered for.
 type absent struct {
 	cluster string
 	why     string
-	// temporary says that it is being read, and nothing has gone wrong: it is worth trying again soon.
+	// temporary says that the member is being read without an error, so a client should retry soon.
 	temporary bool
 }
 
 func (a *absent) String() string { return fmt.Sprintf("cluster %s: %s", a.cluster, a.why) }
 
-// undiscoveredMember tells of a member that has not said yet what it serves.
+// undiscoveredMember describes a member whose resources are not discovered.
 func undiscoveredMember(c *fleet.Cluster, err error) absent {
 	if err != nil {
 		return absent{cluster: c.Name(), why: "it was never reached: " + clipReason(err.Error())}
 	}
-	return absent{cluster: c.Name(), why: "it has not said yet what it serves", temporary: true}
+	return absent{cluster: c.Name(), why: "its resources have not been discovered yet", temporary: true}
 }
 
-// unsynced tells of a member that has a resource which was never read to its end.
+// unsynced describes a member with a resource that was never read completely.
 func unsynced(c *fleet.Cluster, res *fleet.Resource) absent {
 	h := res.Health().Reflector
 	what := res.GVR().GroupResource()
@@ -191,31 +191,31 @@ func unsynced(c *fleet.Cluster, res *fleet.Resource) absent {
 	return absent{cluster: c.Name(), why: fmt.Sprintf("%s are still being read", what), temporary: true}
 }
 
-// starting is the answer to who asks before the start is over.
+// starting is the error for requests to /fleet before the start is over.
 func starting(missing []absent) error {
-	text := "the daemon has not begun to read its clusters"
+	text := "the daemon has not started to read its clusters"
 	if len(missing) > 0 {
 		text = "the daemon is starting and still reads " + listed(missing)
 	}
-	return unavailable(fmt.Errorf("%s; all clusters are answered for when each of them is synced, or has been "+
-		"unreachable for a while", text))
+	return unavailable(fmt.Errorf("%s; /fleet is answered when each cluster is synced, or has been unreachable for a "+
+		"while", text))
 }
 
-// incomplete is the answer to who asked for members that are not there.
+// incomplete is the error for a request that needs members which are absent.
 func incomplete(missing []absent) error {
-	err := fmt.Errorf("not every cluster that was asked for can be answered for: %s", listed(missing))
+	err := fmt.Errorf("some of the requested clusters cannot be read: %s", listed(missing))
 	if slices.ContainsFunc(missing, func(a absent) bool { return a.temporary }) {
 		return unavailable(err)
 	}
 	return unavailableWithoutRetry(err)
 }
 
-// mostListed is how many members an error names.
-const mostListed = 5
+// maxListed is how many members an error names.
+const maxListed = 5
 
 func listed(missing []absent) string {
 	var parts []string
-	for i := range missing[:min(len(missing), mostListed)] {
+	for i := range missing[:min(len(missing), maxListed)] {
 		parts = append(parts, missing[i].String())
 	}
 	if more := len(missing) - len(parts); more > 0 {

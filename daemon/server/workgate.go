@@ -12,82 +12,82 @@ import (
 )
 
 const (
-	// workSlice is how long work runs before other work gets its turn.
+	// workSlice is how long a turn lasts before other work gets one.
 	workSlice = 2 * time.Millisecond
-	// maxWork is how many requests may be in the gate, running or waiting. One client gets half of them at most.
+	// maxWork is how many requests may be in the gate, running or waiting. One client gets at most half of them.
 	maxWork = 1024
 	// maxWorkWait is how long a request may wait in the gate before its answer has begun.
 	maxWorkWait = 15 * time.Second
-	// workTurns is how many turns shorter work has before longer work of the same client has one.
+	// workTurns is how many turns shorter work gets before longer work of the same client gets one.
 	workTurns = 3
 )
 
-// workLevels are the times up to which work is preferred to work that has used more: a list of some dozen objects to a
-// list of thousands, and that to a scan of everything.
+// workLevels are the limits of used time that separate short from long work. Work of a lower level is preferred: a list
+// of some dozen objects to a list of thousands, and that to a scan of everything.
 var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millisecond}
 
-// workGate bounds how much work that reads many objects runs at a time, so that a processor is left for short
-// requests. A request that is alone in the gate is slotsAlone that processor too, until another request comes: one large
-// list uses the whole machine, and short requests beside it wait no longer than its slices. Work runs in slices of
-// time. After each slice the client that has used the least time gets the next one; within a client the request that
-// has used little goes before one that has used much, and of those alike the older one. So a small list is answered
-// at once beside any number of scans, many long scans are finished one after the other instead of all of them late,
-// and no client waits for the work of another beyond its share.
+// workGate bounds how much work that reads many objects runs at a time, so that one processor is left for short
+// requests. While only one request is in the gate, it may use that processor too: one large list uses the whole
+// machine, and a short request beside it waits no longer than a slice. Work runs in turns of one slice. After each
+// slice, the client that has used the least time gets the next turn. Within a client, a request that has used little
+// time goes before one that has used much, and among equals the older one goes first. So a small list is answered at
+// once beside any number of scans, many long scans finish one after the other instead of all late, and no client waits
+// for the work of another beyond its share.
 //
-// Whatever waits for a client's socket must not hold a turn.
+// A goroutine that waits for a client's socket must not hold a turn.
 type workGate struct {
 	slots      int    // how much work runs at a time
-	slotsAlone int    // how much does of a request that is alone
+	slotsAlone int    // the same, while only one request is in the gate
 	requests   *quota // requests in the gate
 
 	mu      sync.Mutex
 	arrived uint64 // requests so far
 	running int
-	busy    int                       // requests that have work which runs or waits
-	clients map[clientKey]*workClient // those that have work which runs or waits
-	clock   time.Duration             // how much the client had used that got the last turn
+	busy    int                       // requests with running or waiting work
+	clients map[clientKey]*workClient // clients with running or waiting work
+	clock   time.Duration             // used time of the client that got the last turn
 }
 
-// workClient is the work of one client.
+// workClient has the work of one client.
 type workClient struct {
-	used    time.Duration // by all of its work since it was idle; it begins with the gate's clock
+	used    time.Duration // by all of its work since it was last idle; starts at the gate's clock
 	running int
 	waiting [len(workLevels) + 1]workQueue
 }
 
-// workQueue has the work of one level, the oldest request first.
+// workQueue is the waiting work of one level, the oldest request first.
 type workQueue struct {
 	work  []*work
-	turns int // turns since a longer level had one
+	turns int // since a longer level got one
 }
 
-// workRequest is what all parts of a request have in common. The gate's lock guards it.
+// workRequest is the state that all parts of a request share. The gate's lock guards it.
 type workRequest struct {
 	client clientKey
-	number uint64 // in the order of arrival
+	number uint64 // order of arrival
 	used   time.Duration
-	parts  int // that run or wait
+	parts  int // parts that run or wait
 }
 
-// work is a request in the gate, or a part of one with a goroutine of its own. It belongs to one goroutine.
+// work is a request in the gate, or a part of one with its own goroutine. It must be used by one goroutine at a time.
 type work struct {
 	gate      *workGate
 	ctx       context.Context
 	request   *workRequest
-	grant     *grant        // of a request's first part
+	grant     *grant        // of the request; only its first part has one
 	turn      chan struct{} // receives when a turn begins
-	begun     time.Time     // when it did
-	waitLimit time.Duration // how long it may still wait
-	holds     bool          // it has a turn, or will receive it; the gate's lock guards it
+	begun     time.Time     // when the turn began
+	waitLimit time.Duration // how long it may still wait; 0 means forever
+	holds     bool          // it has a turn, or turn will receive; guarded by the gate's lock
 }
 
-// newWorkGate leaves one processor to everything else where there are several requests and several processors.
+// newWorkGate returns a gate that leaves one of several processors to everything else while it has several requests.
 func newWorkGate(processors int) *workGate {
 	return &workGate{slots: max(1, processors-1), slotsAlone: max(1, processors),
 		requests: newQuota("requests at a time", maxWork), clients: map[clientKey]*workClient{}}
 }
 
-// begin waits for the first turn of a request. The caller must call end.
+// begin waits for the first turn of a request. If there is no error, the caller must call end.
 func (g *workGate) begin(ctx context.Context, client clientKey) (*work, error) {
 	w := &work{gate: g, ctx: ctx, request: &workRequest{client: client}, grant: g.requests.open(client),
 		turn: make(chan struct{}, 1), waitLimit: maxWorkWait}
@@ -101,22 +101,22 @@ func (g *workGate) begin(ctx context.Context, client clientKey) (*work, error) {
 	return w, nil
 }
 
-// end leaves the gate for good.
+// end removes the request from the gate.
 func (w *work) end() {
 	w.leave()
 	w.grant.close()
 }
 
-// part returns another part of the request, for a goroutine of its own. It has no turn yet.
+// part returns another part of the request, for another goroutine. It has no turn yet.
 func (w *work) part(ctx context.Context) *work {
 	return &work{gate: w.gate, ctx: ctx, request: w.request, turn: make(chan struct{}, 1), waitLimit: w.waitLimit}
 }
 
-// answering says that the answer has begun: from now on the work waits as long as its client does.
+// answering records that the answer has begun: from now on the work waits for turns as long as its client does.
 func (w *work) answering() { w.waitLimit = 0 }
 
-// again makes what follows count as a new request of the same client: what was used before is forgotten. The work has
-// no turn.
+// asNewRequest makes the next turns count as a new request of the same client, which has used no time yet. The work must
+// not have a turn.
 func (w *work) asNewRequest() { w.request = &workRequest{client: w.request.client} }
 
 // resume waits for a turn.
@@ -136,7 +136,7 @@ func (w *work) resume() error {
 	return w.await()
 }
 
-// leave ends a turn, before anything that may take long without a processor, such as a write to a socket.
+// leave ends the turn, if there is one. Call it before an operation that may block, such as a write to a socket.
 func (w *work) leave() {
 	g := w.gate
 	g.mu.Lock()
@@ -148,8 +148,7 @@ func (w *work) leave() {
 	}
 }
 
-// pace is called often while work runs. At the end of a slice it lets other work have its turn and waits for the next
-// one.
+// pace is to be called often while work runs. At the end of a slice it ends the turn and waits for the next one.
 func (w *work) pace() error {
 	if time.Since(w.begun) < workSlice {
 		return nil
@@ -165,14 +164,14 @@ func (w *work) pace() error {
 	more := w.holds
 	g.mu.Unlock()
 	if more {
-		runtime.Gosched() // where there is one processor, short requests wait for it
+		runtime.Gosched() // with one processor, short requests wait for it
 	}
 	return w.await()
 }
 
-// errNoTurn ends a request that has waited too long.
+// errNoTurn is the error for a request that has waited too long.
 func errNoTurn() error {
-	return apierrors.NewTooManyRequests(fmt.Sprintf("the server is busy: the request has waited for %v in all",
+	return apierrors.NewTooManyRequests(fmt.Sprintf("the server is busy: the request has waited for %v in total",
 		maxWorkWait), 1)
 }
 
@@ -213,7 +212,7 @@ func (w *work) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.holds {
-		<-w.turn // it was given at the same moment
+		<-w.turn // the gate gave it at the same moment
 		w.begun = time.Now()
 		g.release(w)
 	} else {
@@ -227,7 +226,7 @@ func (w *work) giveUp() {
 	g.giveTurns()
 }
 
-// enqueue has work wait for a turn. The lock is held.
+// enqueue adds work to the queue of its level. The lock is held.
 func (g *workGate) enqueue(w *work) {
 	c := g.clients[w.request.client]
 	if c == nil {
@@ -251,14 +250,14 @@ func (g *workGate) enqueue(w *work) {
 	}
 }
 
-// removePart notes that a part of a request neither runs nor waits any more. The lock is held.
+// removePart records that a part of a request neither runs nor waits any more. The lock is held.
 func (g *workGate) removePart(r *workRequest) {
 	if r.parts--; r.parts == 0 {
 		g.busy--
 	}
 }
 
-// limit is how much work may run now. The lock is held.
+// limit returns how much work may run now. The lock is held.
 func (g *workGate) limit() int {
 	if g.busy <= 1 {
 		return g.slotsAlone
@@ -266,7 +265,8 @@ func (g *workGate) limit() int {
 	return g.slots
 }
 
-// release ends a turn and charges what it took in place of the whole slice that was charged for it. The lock is held.
+// release ends a turn and charges the time that it took instead of the whole slice that giveTurns charged. The lock is
+// held.
 func (g *workGate) release(w *work) {
 	took := time.Since(w.begun)
 	w.holds = false
@@ -278,14 +278,14 @@ func (g *workGate) release(w *work) {
 	g.removePart(w.request)
 }
 
-// forgetIdle drops a client that has no work. What it used before does not count when it comes back. The lock is held.
+// forgetIdle drops a client that has no work, with the time that it has used. The lock is held.
 func (g *workGate) forgetIdle(key clientKey) {
 	if c := g.clients[key]; c != nil && c.running == 0 && !c.waits() {
 		delete(g.clients, key)
 	}
 }
 
-// giveTurns gives turns while there are slots and work that waits. A whole slice is charged beforehand, so that a
+// giveTurns gives turns to waiting work while there are free slots. It charges a whole slice in advance, so that a
 // client does not get all slots before its use is known. The lock is held.
 func (g *workGate) giveTurns() {
 	for g.running < g.limit() {
@@ -312,8 +312,8 @@ func (c *workClient) waits() bool {
 	return slices.ContainsFunc(c.waiting[:], func(q workQueue) bool { return len(q.work) > 0 })
 }
 
-// next takes the work whose turn it is: of the shortest level, unless that has had some turns more than a longer one
-// that waits. There is some. The lock is held.
+// next removes the work that gets the next turn from its queue: work of the lowest level, unless that level has had
+// workTurns turns while a longer one waited. There must be waiting work. The lock is held.
 func (c *workClient) next() *work {
 	var from *workQueue
 	for i := range c.waiting {
