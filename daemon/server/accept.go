@@ -17,7 +17,7 @@ type form uint8
 const (
 	whole    form = iota
 	metadata      // PartialObjectMetadata
-	asTable       // rows, as kubectl prints them
+	asTable       // Table
 )
 
 const (
@@ -25,10 +25,9 @@ const (
 	metaV1   = "meta.k8s.io/v1"
 )
 
-// formOf reads what a client accepts. Of what it offers, in its order, the first that can be
-// given counts.
+// formOf returns the form that an Accept header asks for: the first supported one in the order of preference.
 func formOf(accept string) (form, error) {
-	for _, kind := range jsonOffers(accept) {
+	for _, kind := range acceptedKinds(accept) {
 		switch {
 		case kind.Empty():
 			return whole, nil
@@ -43,28 +42,27 @@ func formOf(accept string) (form, error) {
 	return whole, errNotAcceptable("application/json, and of it Table and PartialObjectMetadata of meta.k8s.io/v1")
 }
 
-// jsonOffers returns what an Accept header asks of JSON, the most preferred first: the kind that each matching clause
-// wants the answer converted to, or the zero kind where it wants the answer as it is. Clauses for other media types,
-// and those that want something that no endpoint has, are left out. Order, weights and wildcards are read as an API
-// server reads them.
-func jsonOffers(accept string) []schema.GroupVersionKind {
+// acceptedKinds returns the kinds in the clauses of an Accept header that accept JSON, the most preferred first. A
+// clause that does not ask for a conversion has the zero kind. Clauses for other media types and unsupported streams
+// are left out. Order, weights and wildcards have the same meaning as for an API server.
+func acceptedKinds(accept string) []schema.GroupVersionKind {
 	if accept == "" {
 		return []schema.GroupVersionKind{{}}
 	}
-	var offers []schema.GroupVersionKind
+	var kinds []schema.GroupVersionKind
 	for _, c := range goautoneg.ParseAccept(accept) {
 		isJSON := c.Type == "application" && (c.SubType == "json" || c.SubType == "*") || c.Type == "*" && c.SubType == "*"
 		if stream := c.Params["stream"]; !isJSON || stream != "" && stream != "watch" {
 			continue
 		}
-		offers = append(offers, schema.GroupVersionKind{Group: c.Params["g"], Version: c.Params["v"], Kind: c.Params["as"]})
+		kinds = append(kinds, schema.GroupVersionKind{Group: c.Params["g"], Version: c.Params["v"], Kind: c.Params["as"]})
 	}
-	return offers
+	return kinds
 }
 
 // acceptsPlain reports whether a request accepts JSON that is not converted to another kind.
 func acceptsPlain(r *http.Request) bool {
-	for _, kind := range jsonOffers(r.Header.Get("Accept")) {
+	for _, kind := range acceptedKinds(r.Header.Get("Accept")) {
 		if kind.Empty() {
 			return true
 		}
@@ -75,10 +73,10 @@ func acceptsPlain(r *http.Request) bool {
 var aggregatedKind = schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2",
 	Kind: "APIGroupDiscoveryList"}
 
-// acceptsAggregated reports whether a request accepts aggregated discovery. Like an API server since 1.33, this one
-// has only v2 of it: a client that knows v2beta1 alone, as those of 1.26 to 1.29, gets the plain documents.
+// acceptsAggregated reports whether a request accepts aggregated discovery. Like API servers since 1.33, this one has
+// only v2 of it: clients that know only v2beta1, those of 1.26 to 1.29, get the plain documents.
 func acceptsAggregated(r *http.Request) bool {
-	for _, kind := range jsonOffers(r.Header.Get("Accept")) {
+	for _, kind := range acceptedKinds(r.Header.Get("Accept")) {
 		if kind == aggregatedKind {
 			return true
 		}

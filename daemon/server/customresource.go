@@ -13,8 +13,7 @@ import (
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// definition finds the definition of a custom resource, which is mirrored like everything else; nil
-// where the resource is none.
+// definition returns the CustomResourceDefinition of a resource from its mirror, nil if there is none.
 func (s *Server) definition(p place) *fleet.Entry {
 	c, ok := s.fleet.Cluster(p.cluster)
 	if !ok {
@@ -29,7 +28,7 @@ func (s *Server) definition(p place) *fleet.Entry {
 	return e
 }
 
-// customVersion is what is read of one version of a custom resource definition.
+// customVersion has the fields that are used of one version of a CustomResourceDefinition.
 type customVersion struct {
 	Name                     string          `json:"name"`
 	AdditionalPrinterColumns json.RawMessage `json:"additionalPrinterColumns"`
@@ -41,8 +40,8 @@ type customVersion struct {
 	} `json:"schema"`
 }
 
-// customVersion reads the definition of a custom resource; nil where the resource is none. It has no name if the
-// definition cannot be read.
+// customVersion decodes the definition of a custom resource. It is nil for other resources, and has no name if the
+// definition cannot be decoded.
 func (s *Server) customVersion(p place) *customVersion {
 	e := s.definition(p)
 	if e == nil {
@@ -63,7 +62,8 @@ func (s *Server) customVersion(p place) *customVersion {
 	return &customVersion{}
 }
 
-// printer finds the columns of a resource: its own, which its definition names, or the built-in ones.
+// printer returns the printer of a resource, with the columns of its definition or the built-in ones. own is true for
+// the former.
 func (s *Server) printer(p place) (_ table.Printer, own bool) {
 	if custom := s.customVersion(p); custom != nil && custom.Name != "" {
 		if p := custom.printer(); p != nil {
@@ -73,7 +73,7 @@ func (s *Server) printer(p place) (_ table.Printer, own bool) {
 	return table.For(p.res.GVK()), false
 }
 
-// printer reads the columns off the definition; nil where they cannot be read.
+// printer returns a printer with the columns of the definition, nil if they cannot be decoded.
 func (c *customVersion) printer() table.Printer {
 	var columns []table.Column
 	if len(c.AdditionalPrinterColumns) > 0 && json.Unmarshal(c.AdditionalPrinterColumns, &columns) != nil {
@@ -81,7 +81,7 @@ func (c *customVersion) printer() table.Printer {
 	}
 	p, err := table.ForCRD(columns)
 	if err != nil {
-		p, err = table.ForCRD(nil) // as the server prints what it cannot make sense of
+		p, err = table.ForCRD(nil) // an API server falls back to the default columns, too
 	}
 	if err != nil {
 		return nil

@@ -13,14 +13,13 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// warnDeprecated adds the warning with which an API server of the cluster's version answers for a kind that is
-// deprecated.
+// warnDeprecated adds the warning that an API server of the cluster's version adds for a deprecated kind.
 func warnDeprecated(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	message, since := deprecation(res.GVK())
 	warnDeprecatedSince(w, c, message, since)
 }
 
-// warnDeprecatedSince is warnDeprecated for callers that already know what deprecation says of the kind.
+// warnDeprecatedSince is like warnDeprecated, for callers that already have the result of deprecation.
 func warnDeprecatedSince(w http.ResponseWriter, c *fleet.Cluster, message string, since release) {
 	if message == "" {
 		return
@@ -33,7 +32,7 @@ func warnDeprecatedSince(w http.ResponseWriter, c *fleet.Cluster, message string
 	}
 }
 
-// release is one of Kubernetes.
+// release is a minor release of Kubernetes.
 type release struct{ major, minor int }
 
 func (r release) before(other release) bool {
@@ -42,7 +41,8 @@ func (r release) before(other release) bool {
 
 func (r release) String() string { return fmt.Sprintf("v%d.%d", r.major, r.minor) }
 
-// deprecation says since which release a kind is deprecated, in the words of an API server; "" if it is not.
+// deprecation returns an API server's deprecation message for a kind, and the release since which it is deprecated. The
+// message is "" if the kind is not deprecated.
 func deprecation(gvk schema.GroupVersionKind) (message string, since release) {
 	obj, err := scheme.Scheme.New(gvk)
 	if err != nil {
@@ -70,7 +70,7 @@ func deprecation(gvk schema.GroupVersionKind) (message string, since release) {
 	return message, since
 }
 
-// parseRelease reads the release of an API server from its /version; ok is false where it is not known.
+// parseRelease parses the release in the /version document of an API server.
 func parseRelease(version []byte) (r release, ok bool) {
 	var info struct{ Major, Minor string }
 	if json.Unmarshal(version, &info) != nil {
@@ -78,7 +78,7 @@ func parseRelease(version []byte) (r release, ok bool) {
 	}
 	digits := 0
 	for digits < len(info.Minor) && info.Minor[digits] >= '0' && info.Minor[digits] <= '9' {
-		digits++ // some say "30+"
+		digits++ // some servers say "30+"
 	}
 	major, err := strconv.Atoi(info.Major)
 	if err != nil {

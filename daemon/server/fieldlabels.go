@@ -10,14 +10,14 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// A field selector has the meaning that an API server gives it. For each kind the server knows a few labels, some of
-// which are computed or defaulted, and refuses all others. Here a label that the server refuses is accepted if it is
-// the path of a field in the kind's schema, so that a misspelled one is still refused, in the server's own words.
+// A field selector has the same meaning as at an API server. For each kind an API server knows a few labels, some of
+// which are computed or defaulted, and refuses all others. Here a label that it refuses is accepted if it is the path
+// of a field in the kind's schema. A misspelled label is still refused, with the API server's message.
 
 // kindLabels are the field labels that an API server knows for one kind.
 type kindLabels struct {
 	known map[string]query.Field
-	// refusal is what the server says about any other label; it takes the label.
+	// refusal is the format of the message for any other label.
 	refusal string
 }
 
@@ -29,14 +29,14 @@ const (
 	refusedDefault = "%q is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
 )
 
-// labelField is a label and the field of the object that has its value.
+// labelField is a label and the paths of the fields that may have its value.
 type labelField struct {
 	label    string
 	paths    []string
 	defaults string
 }
 
-// fieldsNamed are labels that are the paths of fields.
+// fieldsNamed returns labels that are the paths of their fields.
 func fieldsNamed(labels ...string) (out []labelField) {
 	for _, l := range labels {
 		out = append(out, labelField{label: l, paths: []string{l}})
@@ -51,7 +51,7 @@ func labelsOf(refusal string, fields ...labelField) kindLabels {
 		for _, text := range f.paths {
 			path, err := query.ParsePath(text)
 			if err != nil {
-				panic(fmt.Sprintf("the table of field labels, which is part of this program, is broken: %v", err))
+				panic(fmt.Sprintf("the built-in table of field labels is invalid: %v", err))
 			}
 			field.Paths = append(field.Paths, path)
 		}
@@ -65,8 +65,8 @@ const (
 	byNamespace = "metadata.namespace"
 )
 
-// builtinLabels has the kinds with labels of their own, as of Kubernetes 1.36. A label without a path is known to the
-// server and has no value in any object.
+// builtinLabels has the kinds with labels of their own, as of Kubernetes 1.36. A label without a path is accepted by an
+// API server but has no value in any object.
 var builtinLabels = sync.OnceValue(func() map[schema.GroupKind]kindLabels {
 	return map[schema.GroupKind]kindLabels{
 		{Kind: "Pod"}: labelsOf(refusedUsually, append(
@@ -105,11 +105,10 @@ var builtinLabels = sync.OnceValue(func() map[schema.GroupKind]kindLabels {
 
 // defaultLabels are those of all other built-in kinds.
 var defaultLabels = sync.OnceValue(func() kindLabels {
-	return labelsOf(refusedDefault,
-		fieldsNamed(byName, byNamespace)...)
+	return labelsOf(refusedDefault, fieldsNamed(byName, byNamespace)...)
 })
 
-// referenceLabels are the labels of an event for the object that it is about.
+// referenceLabels returns the labels of an event for the object that it is about.
 func referenceLabels(member string) []string {
 	var out []string
 	for _, f := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
@@ -118,7 +117,7 @@ func referenceLabels(member string) []string {
 	return out
 }
 
-// refuse makes the error for a label that is not known.
+// refuse returns the error for an unknown label.
 func (k *kindLabels) refuse(gvk schema.GroupVersionKind, label string) error {
 	if k.refusal == refusedSlices {
 		return badRequest(k.refusal, gvk.Version, label)
@@ -126,8 +125,8 @@ func (k *kindLabels) refuse(gvk schema.GroupVersionKind, label string) error {
 	return badRequest(k.refusal, label)
 }
 
-// fieldMeaning says what the labels of field selectors mean for a resource in some clusters. Where their custom
-// resource definitions differ, a label is accepted that one of them has.
+// fieldMeaning returns a function that finds the field of a label. If the CustomResourceDefinitions of the clusters
+// differ, it accepts a label that any of them has.
 func (s *Server) fieldMeaning(places []place) func(label string) (query.Field, error) {
 	return func(label string) (query.Field, error) {
 		var refused error
@@ -170,7 +169,7 @@ func (s *Server) selectableField(p place, label string) (query.Field, error) {
 		return query.Field{}, labels.refuse(gvk, label)
 	}
 	if f, ok := labels.known[path.String()]; ok {
-		return f, nil // written in another way, as in {.spec.nodeName}
+		return f, nil // another notation, such as {.spec.nodeName}
 	}
 	if path.String() == byNamespace && !namespaced || !hasField(gvk, custom, path) {
 		return query.Field{}, labels.refuse(gvk, label)
@@ -178,7 +177,7 @@ func (s *Server) selectableField(p place, label string) (query.Field, error) {
 	return query.FieldAt(path), nil
 }
 
-// labels are those that a server knows for the custom resource.
+// labels returns the labels that an API server knows for the custom resource.
 func (c *customVersion) labels(namespaced bool) kindLabels {
 	fields := fieldsNamed(byName)
 	if namespaced {

@@ -21,8 +21,8 @@ type step struct {
 	element bool
 }
 
-// hasField reports whether objects of a kind can have a string, number or bool at a path. Of a kind whose schema is
-// not known, such as that of an aggregated API, only the metadata is.
+// hasField reports whether objects of a kind can have a string, number or bool at a path. If the schema of the kind is
+// not known, as for an aggregated API, only paths in the metadata are accepted.
 func hasField(gvk schema.GroupVersionKind, custom *customVersion, path query.Path) bool {
 	var steps []step
 	for name, element := range path.Steps() {
@@ -38,7 +38,7 @@ func hasField(gvk schema.GroupVersionKind, custom *customVersion, path query.Pat
 	return typeHas(t, steps)
 }
 
-// scalarTypes are structs that are encoded as a string or a number.
+// scalarTypes are struct types that are encoded as a string or a number.
 var scalarTypes = []reflect.Type{
 	reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](),
 	reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](),
@@ -46,7 +46,7 @@ var scalarTypes = []reflect.Type{
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// typeHas follows steps through a Go type by the names that its fields have in JSON.
+// typeHas reports whether steps lead through a Go type, by JSON names, to a string, number or bool.
 func typeHas(t reflect.Type, steps []step) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -55,7 +55,7 @@ func typeHas(t reflect.Type, steps []step) bool {
 	case slices.Contains(scalarTypes, t):
 		return len(steps) == 0
 	case t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler):
-		return true // it encodes itself, as anything
+		return true // its encoding is unknown
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return len(steps) == 0 // bytes are a string
 	case len(steps) == 0:
@@ -71,7 +71,7 @@ func typeHas(t reflect.Type, steps []step) bool {
 	return false
 }
 
-// memberType finds the type of the member that a struct has under a name in JSON.
+// memberType returns the type of the field of a struct that has a name in JSON.
 func memberType(t reflect.Type, name string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -88,7 +88,7 @@ func memberType(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// schemaNode is what is read of one level of an OpenAPI schema.
+// schemaNode has the fields that are used of one level of an OpenAPI schema.
 type schemaNode struct {
 	Type        string                     `json:"type"`
 	Properties  map[string]json.RawMessage `json:"properties"`
@@ -98,7 +98,7 @@ type schemaNode struct {
 	IntOrString bool                       `json:"x-kubernetes-int-or-string"`
 }
 
-// schemaHas follows steps through an OpenAPI schema.
+// schemaHas reports whether steps lead through an OpenAPI schema to a string, number or bool.
 func schemaHas(raw json.RawMessage, steps []step) bool {
 	var n schemaNode
 	if len(raw) == 0 || json.Unmarshal(raw, &n) != nil {

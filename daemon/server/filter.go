@@ -12,11 +12,11 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// filter tells which objects a watch is about. It belongs to one goroutine.
+// filter decides which objects a watch is about. It must be used by one goroutine at a time.
 type filter struct {
 	sel      query.Selection
 	clusters []string // none means all
-	// what the selection sees is what the view of all clusters shows; nil where that makes no difference
+	// shape is set if the selection has to see objects as /fleet shows them
 	shape *fleetShape
 	doc   query.Doc
 	own   selectable
@@ -34,7 +34,7 @@ func (s *Server) newFilter(req *request, v *view) (*filter, error) {
 	return f, nil
 }
 
-// selection reads the selectors of a request for a resource.
+// selection parses the selectors of a request.
 func (s *Server) selection(req *request, places []place) (query.Selection, error) {
 	sel, err := query.ParseSelection(req.labels, "", req.where)
 	if err == nil {
@@ -47,13 +47,13 @@ func (s *Server) selection(req *request, places []place) (query.Selection, error
 	return sel, err
 }
 
-// candidates gives the objects of a snapshot that may be selected, by key, and a filter for them.
+// candidates returns the objects of a snapshot that may match, by key, and a filter for them.
 func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.Entry, *filter) {
 	entries, rest := query.Candidates(snap, namespace, f.sel)
 	return entries, &filter{sel: rest, clusters: f.clusters, shape: f.shape}
 }
 
-// takes reports whether an object is selected.
+// matches reports whether an object is selected.
 func (f *filter) matches(cluster string, e *fleet.Entry) (bool, error) {
 	return f.matchesFunc(cluster, e, func() *selectable {
 		f.own = selectable{raw: fleet.Bytes(e, f.own.raw[:0]), served: f.own.served[:0]}
@@ -64,7 +64,8 @@ func (f *filter) matches(cluster string, e *fleet.Entry) (bool, error) {
 	})
 }
 
-// decide is takes for one who can show the object, which is asked for only if it matters.
+// matchesFunc is like matches, for callers that can share the decoded object. It calls show only if the selection needs
+// the object.
 func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *selectable) (bool, error) {
 	switch {
 	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
@@ -86,14 +87,16 @@ func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *select
 	return f.sel.Matches(context.Background(), cluster, e.Key, &f.doc)
 }
 
-// sees says what a change is to a watch: an object that begins to be selected is added, one that
-// ceases to be is deleted. "" is nothing at all.
+// eventType returns the type of the event that a change is for this watch: Added if the object begins to match, Deleted
+// if it no longer matches, and "" if the change does not concern the watch.
 func (f *filter) eventType(c *change) (kwatch.EventType, error) {
-	before, err := f.matchesFunc(c.cluster, c.old, func() *selectable { return c.selectable(&c.oldSelectable, c.old, f.shape) })
+	before, err := f.matchesFunc(c.cluster, c.old,
+		func() *selectable { return c.selectable(&c.oldSelectable, c.old, f.shape) })
 	if err != nil {
 		return "", err
 	}
-	after, err := f.matchesFunc(c.cluster, c.now, func() *selectable { return c.selectable(&c.nowSelectable, c.now, f.shape) })
+	after, err := f.matchesFunc(c.cluster, c.now,
+		func() *selectable { return c.selectable(&c.nowSelectable, c.now, f.shape) })
 	switch {
 	case err != nil:
 		return "", err
@@ -107,6 +110,6 @@ func (f *filter) eventType(c *change) (kwatch.EventType, error) {
 	return "", nil
 }
 
-// costly reports whether objects have to be read to tell what a change is to this watch, and no other watch can share
-// that.
+// readsObjects reports whether the filter has to read the objects of a change, other than their labels, which all
+// watches share.
 func (f *filter) readsObjects() bool { return !f.sel.Empty() && !f.sel.OnlyLabels() }

@@ -11,12 +11,12 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// In the view of all clusters an object must differ from its namesake in another cluster, for
-// any client. So its namespace is that of its cluster, "eu.web", and where it has none its name is,
-// "eu:node-1". A Namespace object has the name that paths and kubectl -n take, "eu.web". Neither a cluster's name
-// nor a namespace has a dot or a colon in it.
+// At /fleet, objects with the same name in different clusters must have different names for every client. So the
+// cluster is part of the namespace, "eu.web", and, for objects without a namespace, part of the name, "eu:node-1". A
+// Namespace object has the name that paths and kubectl -n take, "eu.web". Names of clusters and namespaces contain
+// neither a dot nor a colon.
 
-// inFleet gives the namespace and name under which all clusters' view shows an object.
+// inFleet returns the namespace and name of an object at /fleet.
 func inFleet(cluster string, key object.Key, shape *fleetShape) (namespace, name string) {
 	namespace, name = key.Split()
 	if namespace == "" {
@@ -25,20 +25,19 @@ func inFleet(cluster string, key object.Key, shape *fleetShape) (namespace, name
 	return cluster + "." + namespace, name
 }
 
-// ofFleetNamespace is the way back. ok is false for a name that no cluster's namespace has.
+// ofFleetNamespace splits a namespace of /fleet. ok is false for a name that no namespace can have there.
 func ofFleetNamespace(shown string) (cluster, namespace string, ok bool) {
 	cluster, namespace, ok = strings.Cut(shown, ".")
 	return cluster, namespace, ok && cluster != "" && namespace != ""
 }
 
-// ofFleetName is the way back for an object without a namespace.
+// ofFleetName splits the name of an object without a namespace at /fleet.
 func ofFleetName(shown string) (cluster, name string, ok bool) {
 	cluster, name, ok = strings.Cut(shown, ":")
 	return cluster, name, ok && cluster != "" && name != ""
 }
 
-// resolvePath turns the names in the path of a request for all clusters into those of the one cluster that it is
-// about.
+// resolvePath replaces the names in a path of /fleet by the cluster and its own names.
 func (t *target) resolvePath() error {
 	switch {
 	case t.namespace != "":
@@ -47,9 +46,9 @@ func (t *target) resolvePath() error {
 			t.cluster, t.namespace = cluster, namespace
 			return nil
 		}
-		// Some clients know a namespace by heart: kubectl describe node reads the lease eu:node-1 in kube-node-lease.
+		// Some clients have fixed namespaces: kubectl describe node reads the lease eu:node-1 in kube-node-lease.
 		if t.cluster, t.name, ok = cutFleetName(t.name); !ok {
-			return badRequest("namespaces are cluster.namespace here, such as eu.web, and %q is none", clip(t.namespace))
+			return badRequest("namespaces at /fleet are cluster.namespace, such as eu.web, not %q", clip(t.namespace))
 		}
 	case t.name != "":
 		cluster, name, ok := t.ownValue(byName, t.name)
@@ -61,8 +60,8 @@ func (t *target) resolvePath() error {
 	return nil
 }
 
-// resolve turns names of the fleet into a cluster's own. Whoever asks for one name or one namespace
-// asks for one cluster.
+// resolve replaces the names of /fleet in the path and the field selector by the cluster and its own names. A request
+// for one name or one namespace is a request to one cluster.
 func (req *request) resolve() error {
 	if err := req.resolvePath(); err != nil {
 		return err
@@ -72,13 +71,13 @@ func (req *request) resolve() error {
 	}
 	var own []fields.Selector
 	for _, q := range req.FieldSelector.Requirements() {
-		// Others are those of objects in any cluster.
+		// Other values are a cluster's own names, and match objects of every cluster.
 		named := q.Field == byNamespace && strings.Contains(q.Value, ".") ||
 			q.Field == byName && strings.Contains(q.Value, req.nameSeparator())
 		switch cluster, value, ok := req.ownValue(q.Field, q.Value); {
 		case !named:
 		case q.Operator == selection.NotEquals || !ok || req.cluster != "" && req.cluster != cluster:
-			return badRequest("%s must equal one of the fleet's own names here, such as eu.web or eu:node-1", q.Field)
+			return badRequest("%s must equal one name of /fleet, such as eu.web or eu:node-1", q.Field)
 		default:
 			req.cluster, q.Value = cluster, value
 		}
@@ -92,7 +91,7 @@ func (req *request) resolve() error {
 	return nil
 }
 
-// cutFleetName is ofFleetName for a name that may be none, which stays as it is.
+// cutFleetName is like ofFleetName, but returns other names unchanged.
 func cutFleetName(shown string) (cluster, name string, ok bool) {
 	if cluster, name, ok = ofFleetName(shown); !ok {
 		return "", shown, false
@@ -100,21 +99,21 @@ func cutFleetName(shown string) (cluster, name string, ok bool) {
 	return cluster, name, true
 }
 
-// errNoFleetName is for a name that no object has in the view of all clusters.
+// errNoFleetName is the error for a name that no object can have at /fleet.
 func errNoFleetName(t *target) error {
 	st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
 	form := "cluster:name, such as eu:node-1"
 	if t.isNamespaces() {
 		form = "cluster.namespace, such as eu.web"
 	}
-	st.Message = fmt.Sprintf("%s: here, in the view of all clusters, names are %s", st.Message, form)
+	st.Message = fmt.Sprintf("%s: names at /fleet are %s", st.Message, form)
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
 // isNamespaces reports whether the request is for Namespace objects.
 func (t *target) isNamespaces() bool { return t.group == "" && t.resource == "namespaces" }
 
-// nameSeparator stands between the cluster and the name of an object without a namespace.
+// nameSeparator returns the separator between the cluster and the name of an object without a namespace.
 func (t *target) nameSeparator() string {
 	if t.isNamespaces() {
 		return "."
@@ -122,7 +121,7 @@ func (t *target) nameSeparator() string {
 	return ":"
 }
 
-// ownValue turns a name or a namespace of the view of all clusters into the cluster's own.
+// ownValue splits a name or namespace of /fleet into the cluster and its own name.
 func (t *target) ownValue(field, value string) (cluster, own string, ok bool) {
 	if field == byNamespace || t.isNamespaces() {
 		return ofFleetNamespace(value)

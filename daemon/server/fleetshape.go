@@ -12,11 +12,10 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// fleetShape says how objects of one resource are shown in the view of all clusters. Any number of goroutines may use
-// it.
+// fleetShape defines how objects of one resource are shown at /fleet. It is safe for concurrent use.
 type fleetShape struct {
 	kind       schema.GroupKind
-	references *refNode // nil where the objects have no references but to their owners
+	references *refNode // nil if the objects have no references except those to owners
 	// clusterScoped reports whether objects of a kind have no namespace in a cluster.
 	clusterScoped func(cluster, apiVersion, kind string) bool
 }
@@ -26,7 +25,7 @@ func (s *Server) fleetShape(res *fleet.Resource) *fleetShape {
 	return &fleetShape{kind: gk, references: builtinReferences()[gk], clusterScoped: s.clusterScoped}
 }
 
-// prefixKind is the kind by which fleetPrefix tells namespaces from other objects.
+// prefixKind returns the kind argument for fleetPrefix.
 func (f *fleetShape) prefixKind() string {
 	if f.kind == namespaceKind {
 		return namespaceKind.Kind
@@ -36,7 +35,7 @@ func (f *fleetShape) prefixKind() string {
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// clusterScoped asks what a cluster serves. A kind that it does not serve is taken for one with namespaces.
+// clusterScoped reports whether objects of a kind have no namespace in a cluster. Unknown kinds count as namespaced.
 func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
 	case "":
 		return kind == "Node" || kind == "Namespace" || kind == "PersistentVolume"
 	case "apps", "batch", "autoscaling", "policy":
-		return false // the owners of nearly all objects that have one
+		return false // most owners are of these groups
 	}
 	c, ok := s.fleet.Cluster(cluster)
 	if !ok {
@@ -56,7 +55,7 @@ func (s *Server) clusterScoped(cluster, apiVersion, kind string) bool {
 	return served && !namespaced
 }
 
-// fleetPrefix is what stands before the name of an object without a namespace.
+// fleetPrefix returns the prefix of the name of an object without a namespace.
 func fleetPrefix(cluster, kind string) string {
 	if kind == namespaceKind.Kind {
 		return cluster + "."
@@ -64,19 +63,19 @@ func fleetPrefix(cluster, kind string) string {
 	return cluster + ":"
 }
 
-// The annotations that say of which cluster an object is, and which version it has there.
+// The annotations with the cluster of an object and its version there.
 const (
 	clusterAnnotation = "mirador.dev/cluster"
 	versionAnnotation = "mirador.dev/resource-version"
 )
 
-// edit replaces a part of some bytes.
+// edit replaces the bytes between two offsets.
 type edit struct {
 	from, to int
 	with     string
 }
 
-// appendForFleet appends an object as the view of all clusters shows it.
+// appendForFleet appends an object as /fleet shows it.
 func appendForFleet(dst, obj []byte, cluster string, key object.Key, version string, shape *fleetShape) []byte {
 	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok || obj[from] != '{' {
@@ -94,9 +93,9 @@ func appendForFleet(dst, obj []byte, cluster string, key object.Key, version str
 	return append(dst, obj[at:]...)
 }
 
-// appendFleetEdits appends what is changed in an object's metadata, which begins at an offset. One way through it
-// finds all: with one for each field, this took longer than to unpack the object. A field that is there twice, which
-// no API server sends, is changed twice, so that whatever counts for a reader says which cluster it is of.
+// appendFleetEdits appends the edits of an object's metadata, which begins at offset at. It reads the metadata once for
+// all fields. A field that appears twice, which no API server sends, is changed twice, so that clients see the name of
+// the cluster whichever of them they use.
 func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key object.Key, version string,
 	shape *fleetShape) []edit {
 	namespace, name := inFleet(cluster, key, shape)
@@ -135,8 +134,8 @@ func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key obj
 	return edits
 }
 
-// annotate puts marks behind an object's annotations, in the place of any of their names that are there already: those
-// of a mirror that this cluster is, or of an object that says that it is from elsewhere.
+// annotate adds marks at the end of an object's annotations and removes annotations of the same names, which objects
+// have if the cluster is a mirror itself, or if they claim to be from another cluster.
 func annotate(meta []byte, m jsonscan.Named, marks string) edit {
 	if meta[m.From] != '{' {
 		return edit{m.From, m.To, "{" + marks + "}"}
@@ -151,14 +150,14 @@ func annotate(meta []byte, m jsonscan.Named, marks string) edit {
 	return edit{m.To - 1, m.To - 1, marks}
 }
 
-// mayBeMarked reports whether annotations can have one of the marks' names, which may be written with escapes. To
-// search for them takes a fraction of the time that to walk over the annotations does, and hardly any object has them.
+// mayBeMarked reports whether annotations may contain one of the marks' names, possibly with escapes. A search is much
+// cheaper than parsing the annotations, and hardly any object has the names.
 func mayBeMarked(annotations []byte) bool {
 	return bytes.Contains(annotations, []byte("mirador.dev/")) || bytes.Contains(annotations, []byte(`\u`)) ||
 		bytes.Contains(annotations, []byte(`\/`))
 }
 
-// unmarked returns the members of annotations but for the marks, each with a comma behind it.
+// unmarked returns the members of annotations except the marks, each followed by a comma.
 func unmarked(annotations []byte) (kept []byte) {
 	for i := 1; ; {
 		m, next, more := jsonscan.Next(annotations, i)
@@ -172,11 +171,11 @@ func unmarked(annotations []byte) (kept []byte) {
 	}
 }
 
-// shownBuffers are where objects are unpacked before they are changed into what is shown.
+// shownBuffers recycles the buffers of decoded objects.
 var shownBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// bytes gives objects of a cluster as selectors see them: as they are shown, but for their versions. It is nil
-// without a shape.
+// bytes returns a function that appends objects of a cluster as selectors see them: as they are shown, except for their
+// versions. It returns nil if f is nil.
 func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []byte {
 	if f == nil {
 		return nil
@@ -192,5 +191,5 @@ func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []by
 	}
 }
 
-// maxShownBuffer is the largest buffer that is kept for other objects.
+// maxShownBuffer is the size of the largest buffer that is recycled.
 const maxShownBuffer = 1 << 20

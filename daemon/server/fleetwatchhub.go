@@ -27,8 +27,8 @@ const (
 // hubIdleAfter is how long a fleetWatchHub is kept without a list or a watch.
 const hubIdleAfter = 10 * time.Minute
 
-// fleetWatchHub is the watchHub of one resource in all clusters. It puts the changes of all clusters into one order, the
-// daemon's own.
+// fleetWatchHub is the watchHub of one resource in all clusters. It puts the changes of all clusters into one order,
+// the daemon's own.
 type fleetWatchHub struct {
 	seq  *atomic.Uint64 // shared by all resources, so that a version means one moment
 	base uint64         // the version at which this hub was made
@@ -311,9 +311,9 @@ type fleetWatchHubs struct {
 	all map[schema.GroupVersionResource]*fleetWatchHub
 }
 
-// checkFresh returns an error if an answer that is made now is older than a version of the fleet. The daemon has reached
-// every version that it has sent to clients, so there is nothing to wait for. An older state cannot be restored, so an
-// exact version is always expired.
+// checkFresh returns an error if an answer that is made now is older than a version of the fleet. The daemon has
+// reached every version that it has sent to clients, so there is nothing to wait for. An older state cannot be
+// restored, so an exact version is always expired.
 func (hs *fleetWatchHubs) checkFresh(v object.Version, exact bool) error {
 	n, err := strconv.ParseUint(string(v), 10, 64)
 	switch now := hs.seq.Load(); {

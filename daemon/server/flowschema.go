@@ -9,8 +9,8 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// sortByPrecedence puts the rows of a table of FlowSchemas into the order in which an API server tries them, as its
-// tables have it, cluster by cluster. Lists of objects stay in the order of names.
+// sortByPrecedence sorts the rows of a table of FlowSchemas, cluster by cluster, by the order in which an API server
+// tries them, as the API server's tables are sorted. Other lists stay in the order of names.
 func (l *listing) sortByPrecedence() {
 	if l.render.form != asTable || l.gvk.Group != "flowcontrol.apiserver.k8s.io" || l.gvk.Kind != "FlowSchema" {
 		return

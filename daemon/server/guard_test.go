@@ -244,7 +244,8 @@ func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
 		if got := askFrom(h, "10.0.0.3:1", "secret", 10); got[http.StatusTeapot] != 10 {
 			t.Errorf("beside a client above its rate, another is answered %v", got)
 		}
-		if got := askFrom(h, "[2001:db8::1]:1", "wrong", unauthenticatedRate); got[http.StatusUnauthorized] != unauthenticatedRate {
+		got := askFrom(h, "[2001:db8::1]:1", "wrong", unauthenticatedRate)
+		if got[http.StatusUnauthorized] != unauthenticatedRate {
 			t.Errorf("a stranger elsewhere is answered %v", got)
 		}
 		if got := askFrom(h, "[2001:db8::ffff]:1", "wrong", 10); got[http.StatusTooManyRequests] != 10 {

@@ -40,7 +40,8 @@ func TestTheDaemonIsReadyWhenItsStartIsOverAndStaysSo(t *testing.T) {
 		}
 		s.probe("/readyz", failed, "[-]start failed", "readyz check failed")
 		s.probe("/fleet/readyz", failed, "[-]start failed")
-		s.probe("/readyz?verbose", failed, "[+]cluster-eu ok", "[-]cluster-us failed: its resources have not been discovered yet")
+		s.probe("/readyz?verbose", failed, "[+]cluster-eu ok",
+			"[-]cluster-us failed: its resources have not been discovered yet")
 		s.probe("/clusters/us/livez", failed, "it has not said yet")
 		s.probe("/clusters/us/readyz", failed, "it has not said yet")
 		s.probe("/clusters/mars/livez", http.StatusNotFound)

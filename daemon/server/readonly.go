@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// errReadOnly says where a request has to go that only the cluster's own API server can answer: a write, or a
-// subresource that is no part of the object, such as a pod's log.
+// errReadOnly is the error for a request that only the cluster's own API server can answer: a write, or a subresource
+// that is not part of the object, such as a pod's log. It names that server.
 func (s *Server) errReadOnly(t *target, method string) error {
 	st := apierrors.NewMethodNotSupported(t.groupResource(), method).ErrStatus
-	what := "which answers no " + clip(method)
+	what := "which does not answer " + clip(method)
 	switch {
 	case t.subresource != "" && (method == http.MethodGet || method == http.MethodHead || !isObjectItself(t.subresource)):
 		what = fmt.Sprintf("which has no %s of %s", clip(t.subresource), clip(t.resource))
@@ -23,12 +23,12 @@ func (s *Server) errReadOnly(t *target, method string) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// isObjectItself reports whether a subresource is the object in another form.
+// isObjectItself reports whether a subresource is part of the object.
 func isObjectItself(subresource string) bool {
 	return subresource == "status" || subresource == "scale"
 }
 
-// ownServer names the API server of the cluster that a request is about.
+// ownServer describes the API server of the cluster that a request is about.
 func (s *Server) ownServer(t *target) string {
 	at := *t
 	if t.fleet && t.cluster == "" && at.resolvePath() != nil {
@@ -40,13 +40,13 @@ func (s *Server) ownServer(t *target) string {
 	return "the API server of the cluster itself"
 }
 
-// isMetrics reports whether a group has the measurements that kubectl top reads. They can be read but not watched, so
-// no mirror has them.
+// isMetrics reports whether a group is one of the metrics APIs, which kubectl top reads. They cannot be watched, so
+// they are not mirrored.
 func isMetrics(group string) bool {
 	return group == "metrics.k8s.io" || strings.HasSuffix(group, ".metrics.k8s.io")
 }
 
-// errMetrics says where measurements are.
+// errMetrics is the error for requests to a metrics API.
 func (s *Server) errMetrics(t *target) error {
 	st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
 	st.Message = fmt.Sprintf("this is a mirror, which has no metrics: ask %s", s.ownServer(t))

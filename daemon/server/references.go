@@ -12,11 +12,11 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// In the view of all clusters a reference leads to the object that it means there: a pod's node is eu:node-1, and
-// what an event is about is in namespace eu.web. Names of classes (StorageClass, PriorityClass, IngressClass and the
-// like) stay as they are: they are one word for all clusters, and nothing is looked up by them.
+// At /fleet, references use the names of /fleet: a pod's node is eu:node-1, and the object of an event is in namespace
+// eu.web. Names of classes (StorageClass, PriorityClass, IngressClass and the like) are not changed: they usually mean
+// the same in all clusters, and clients do not look objects up by them.
 
-// refRule says what a value refers to.
+// refRule is what a value refers to.
 type refRule uint8
 
 const (
@@ -24,10 +24,10 @@ const (
 	clusterObject         // the name of an object without a namespace
 	inNamespace           // the name of a namespace
 	anyObject             // an object with kind, namespace and name
-	roleReference         // an object with kind and name, which is a ClusterRole or a Role of the same namespace
+	roleReference         // an object with kind and name: a ClusterRole, or a Role of the same namespace
 )
 
-// refNode is one step on the way from an object to its references.
+// refNode is one level of the tree of an object's references.
 type refNode struct {
 	rule    refRule
 	members []refMember
@@ -48,7 +48,7 @@ func (n *refNode) member(name string) *refNode {
 	return nil
 }
 
-// add puts a path into the tree: names with dots between them, and [] behind the name of an array.
+// add adds a path to the tree: names separated by dots, and [] after the name of an array.
 func (n *refNode) add(path string, rule refRule) {
 	for name := range strings.SplitSeq(path, ".") {
 		name, array := strings.CutSuffix(name, "[]")
@@ -67,7 +67,7 @@ func (n *refNode) add(path string, rule refRule) {
 	n.rule = rule
 }
 
-// builtinReferences has the kinds whose objects refer to others by more than their owners.
+// builtinReferences has the kinds whose objects have references besides those to owners.
 var builtinReferences = sync.OnceValue(func() map[schema.GroupKind]*refNode {
 	all := map[schema.GroupKind]*refNode{}
 	refer := func(group, kind string, rule refRule, paths ...string) {
@@ -105,7 +105,7 @@ var builtinReferences = sync.OnceValue(func() map[schema.GroupKind]*refNode {
 	return all
 })
 
-// appendReferences appends the edits for an object's references. metadata ends at after.
+// appendReferences appends the edits of an object's references. Its metadata is between from and after.
 func (f *fleetShape) appendReferences(edits []edit, obj []byte, from, after int, cluster string) []edit {
 	switch {
 	case f.references == nil:
@@ -118,7 +118,7 @@ func (f *fleetShape) appendReferences(edits []edit, obj []byte, from, after int,
 	return appendBelow(edits, obj, 0, f.references, cluster)
 }
 
-// appendBelow appends the edits for the references in a value, which is at an offset of the object.
+// appendBelow appends the edits of the references in a value, which is at offset at of the object.
 func appendBelow(edits []edit, value []byte, at int, n *refNode, cluster string) []edit {
 	if n.rule != noReference {
 		return appendReference(edits, value, at, n.rule, cluster)
@@ -151,7 +151,7 @@ func appendBelow(edits []edit, value []byte, at int, n *refNode, cluster string)
 	return edits
 }
 
-// insert puts a prefix into a string that is not empty.
+// insert appends an edit that adds a prefix to a string that is not empty.
 func insert(edits []edit, value []byte, at int, prefix string) []edit {
 	if len(value) <= len(`""`) || value[0] != '"' {
 		return edits
@@ -182,7 +182,7 @@ func appendReference(edits []edit, value []byte, at int, rule refRule, cluster s
 	prefix := fleetPrefix(cluster, kind)
 	edits = insertMember(edits, value, at, "name", prefix)
 	if kind == "Node" && jsonscan.Text(value, "uid") == jsonscan.Text(value, "name") {
-		// A kubelet takes the name of its node for the UID, and kubectl looks for its events by that.
+		// A kubelet uses the name of its node as the UID in events, and kubectl searches events by it.
 		edits = insertMember(edits, value, at, "uid", prefix)
 	}
 	return edits
@@ -195,7 +195,8 @@ func insertMember(edits []edit, object []byte, at int, name, prefix string) []ed
 	return edits
 }
 
-// appendOwners appends the edits for owners that have no namespace. An object in a namespace may have both kinds.
+// appendOwners appends the edits of owners that have no namespace. An object in a namespace may have owners of both
+// kinds.
 func (f *fleetShape) appendOwners(edits []edit, owners []byte, at int, cluster string, namespaced bool) []edit {
 	if owners[0] != '[' {
 		return edits
@@ -222,9 +223,9 @@ var (
 	nominated     = []byte(`"nominatedN`)
 )
 
-// appendPodNodes is appendBelow for pods. To walk over a pod of 10 KB takes longer than to unpack it, and its node is
-// behind its containers; so the name is searched for, and only what follows it is walked over to see that it is a
-// member of the spec. ok is false where that does not tell.
+// appendPodNodes is a faster appendBelow for pods. Parsing a whole pod takes longer than decompressing it, and the name
+// of its node comes after the containers. So this searches for the name and parses only what follows, to make sure that
+// it is a member of the spec. ok is false if that is not certain.
 func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (_ []edit, ok bool) {
 	if bytes.Contains(obj[:from], []byte(`"spec"`)) || bytes.Contains(obj[:from], []byte(`"status"`)) {
 		return edits, false
@@ -239,7 +240,7 @@ func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (
 		i = end
 		isNode, isNominated := bytes.HasSuffix(obj[:start], nodeNameStart), bytes.HasSuffix(obj[:start], nominated)
 		if !isNode && !isNominated {
-			continue // the end of a text, such as the path spec.nodeName of a variable
+			continue // the end of a string, such as the fieldPath spec.nodeName of a variable
 		}
 		value := jsonscan.ValueBehind(obj, end)
 		if value >= len(obj) || obj[value] != '"' {
@@ -260,7 +261,7 @@ func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (
 	return edits, true
 }
 
-// afterObject gives what follows the object in which a value ends at i.
+// afterObject returns what follows the object that contains a value which ends at i.
 func afterObject(obj []byte, i int) []byte {
 	for i = jsonscan.Behind(obj, i); ; {
 		_, next, ok := jsonscan.Next(obj, i)
@@ -271,7 +272,7 @@ func afterObject(obj []byte, i int) []byte {
 	}
 }
 
-// clusterOf finds the one cluster whose objects a field selector of the fleet can match by a reference, such as
+// clusterOf returns the only cluster whose objects can match a field selector by a reference, such as
 // spec.nodeName=eu:node-1.
 func (f *fleetShape) clusterOf(label, value string) (cluster string, ok bool) {
 	n := f.references
@@ -295,7 +296,7 @@ func (f *fleetShape) clusterOf(label, value string) (cluster string, ok bool) {
 	return cluster, ok
 }
 
-// narrow leaves out the clusters that have no object with a reference that a field selector asks for.
+// narrow leaves out clusters whose objects cannot match a field selector by a reference.
 func (f *fleetShape) narrow(places []place, sel fields.Selector) []place {
 	if f == nil || sel == nil {
 		return places

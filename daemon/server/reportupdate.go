@@ -24,8 +24,8 @@ type ReportUpdate struct {
 	LastHeard map[string]float64 `json:"lastHeard,omitempty"`
 }
 
-// quiet is the last-event age from which it counts as a change. An idle watch gets a bookmark every minute, so a smaller
-// age only says that all is well, and sending it to every page each second would be most of the report.
+// quiet is the last-event age from which it counts as a change. An idle watch gets a bookmark every minute, so a
+// smaller age only says that all is well, and sending it to every page each second would be most of the report.
 const quiet = 2 * time.Minute
 
 // silent reports whether the last-event age of the resource is higher than that of an idle watch.

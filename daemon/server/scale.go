@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server/table"
 )
 
-// scalable are the resources with a scale, which is a part of the object and so can be read from the mirror.
+// scalable are the resources with a scale subresource, which is made from the object.
 var scalable = map[schema.GroupResource]bool{
 	{Group: "apps", Resource: "deployments"}:  true,
 	{Group: "apps", Resource: "replicasets"}:  true,
@@ -28,7 +28,7 @@ func hasSubresource(gr schema.GroupResource, subresource string) bool {
 	return subresource == "" || subresource == "status" || subresource == "scale" && scalable[gr]
 }
 
-// scale makes the whole answer for the scale of one object.
+// scale renders the complete answer for the scale of one object.
 func (r *renderer) scale(cluster string, e *fleet.Entry, version string) (body []byte, err error) {
 	raw, err := scaleOf(r.show(nil, cluster, e, version))
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *renderer) scale(cluster string, e *fleet.Entry, version string) (body [
 	return append(body, '\n'), err
 }
 
-// scaleOf makes the scale of an object that is shown.
+// scaleOf encodes the scale of an object.
 func scaleOf(obj []byte) ([]byte, error) {
 	var scaled struct {
 		Metadata metav1.ObjectMeta
@@ -77,8 +77,7 @@ func scaleOf(obj []byte) ([]byte, error) {
 	return json.Marshal(scale)
 }
 
-// selectorText writes a selector as in a query. A ReplicationController has a map of labels where the others have a
-// selector.
+// selectorText formats a selector as in a query. A ReplicationController has a map of labels instead of a selector.
 func selectorText(raw json.RawMessage) string {
 	var plain map[string]string
 	if json.Unmarshal(raw, &plain) == nil {
@@ -95,7 +94,7 @@ func selectorText(raw json.RawMessage) string {
 	return sel.String()
 }
 
-// scalePrinter prints scales as the API server does.
+// scalePrinter prints scales as an API server does.
 type scalePrinter struct{}
 
 // Columns implements table.Printer.

@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// waitVersion waits until the mirror has everything up to a version.
+// waitVersion waits a few seconds until the mirror has reached a version.
 func waitVersion(ctx context.Context, res *fleet.Resource, v object.Version) error {
 	if err := checkVersion(v, res.Snapshot().Version()); err != nil {
 		return err
@@ -27,8 +27,8 @@ func waitVersion(ctx context.Context, res *fleet.Resource, v object.Version) err
 	return nil
 }
 
-// checkVersion refuses a version that is not a number where the mirror's own are numbers. It will never be reached,
-// so the client must not be told to ask again.
+// checkVersion refuses a version that is not a number if the mirror's versions are numbers. It will never be reached,
+// so the client must not retry.
 func checkVersion(v, own object.Version) error {
 	if _, err := strconv.ParseUint(string(own), 10, 64); err != nil {
 		return nil
@@ -39,7 +39,7 @@ func checkVersion(v, own object.Version) error {
 	return nil
 }
 
-// waitFresh waits until the mirror is as new as was asked for.
+// waitFresh waits until the view has reached the version of the request.
 func (s *Server) waitFresh(req *request, v *view) error {
 	version := object.Version(req.ResourceVersion)
 	if req.fleet {
@@ -48,35 +48,33 @@ func (s *Server) waitFresh(req *request, v *view) error {
 	return waitVersion(req.context(), v.places[0].res, version)
 }
 
-// checkExact refuses a list of one cluster at exactly a version that is not the mirror's. waitFresh has refused one of
-// all clusters.
+// checkExact refuses a list of one cluster at an exact version that is not the mirror's. For /fleet, waitFresh does.
 func checkExact(req *request, have object.Version) error {
 	want := object.Version(req.ResourceVersion)
 	if req.fleet || req.ResourceVersionMatch != metav1.ResourceVersionMatchExact || req.Continue != "" || have == want {
 		return nil
 	}
 	return apierrors.NewResourceExpired(
-		fmt.Sprintf("The provided resource version is not available: %s, and the mirror is at %s", want, have))
+		fmt.Sprintf("The provided resource version is not available: %s; the mirror has reached %s", want, have))
 }
 
-// splitToken takes the fleet's version, that of the first page, off a token.
+// splitToken splits a continue token of /fleet into the engine's token and the version of the first page.
 func splitToken(token string) (inner string, version uint64, err error) {
 	inner, text, _ := strings.Cut(token, ".")
 	if version, err = strconv.ParseUint(text, 10, 64); err != nil {
-		return "", 0, apierrors.NewBadRequest("continue key is not valid: it is none of a list of all clusters")
+		return "", 0, apierrors.NewBadRequest("continue key is not valid: it is not from a list of all clusters")
 	}
 	return inner, version, nil
 }
 
-// fleetMoment is the version of the view of all clusters when a request began, before it was seen which clusters are
-// ready and before any snapshot: what happened up to then is in all that is read afterwards, and what comes later is
-// sent to watches.
+// fleetMoment is the version of the fleet when a request began, taken before checking which clusters are ready and
+// before any snapshot: all changes up to it are in the snapshots, and all later changes are sent to watches.
 type fleetMoment struct {
 	hub     *fleetWatchHub
 	version uint64
 }
 
-// of gives the version under which an object is shown.
+// of returns the version to show for an object.
 func (m *fleetMoment) of(cluster string, key object.Key) string {
 	return m.hub.version(cluster, key, m.version)
 }

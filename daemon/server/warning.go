@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// warn adds a warning to an answer, which kubectl and client-go show to their users.
+// warn adds a Warning header, which kubectl and client-go show to their users.
 func warn(w http.ResponseWriter, text string) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -25,21 +25,21 @@ func warn(w http.ResponseWriter, text string) {
 	}
 }
 
-// How long a source may say nothing before its readers are warned: while it is followed, longer than a
-// watch lasts, since not every resource has bookmarks; else not long.
+// The last-event age from which answers have a warning. While a watch is open, it is longer than a watch lasts, since
+// not every resource has bookmarks.
 const (
 	staleFollowed = 12 * time.Minute
 	staleLost     = time.Minute
 )
 
-// warnStale warns a client that the answer may be out of date.
+// warnStale adds a warning if the answer may be out of date.
 func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	h, after := res.Health(), staleLost
 	if h.Reflector.State.String() == "streaming" {
 		after = staleFollowed
 	}
 	if age := h.Age(time.Now()); age > after {
-		warn(w, fmt.Sprintf("cluster %s has said nothing about %s for %s: this may be out of date",
+		warn(w, fmt.Sprintf("cluster %s has sent nothing about %s for %s: this may be out of date",
 			c.Name(), res.GVR().Resource, age.Round(time.Second)))
 	}
 }

@@ -115,8 +115,8 @@ func (w *work) part(ctx context.Context) *work {
 // answering records that the answer has begun: from now on the work waits for turns as long as its client does.
 func (w *work) answering() { w.waitLimit = 0 }
 
-// asNewRequest makes the next turns count as a new request of the same client, which has used no time yet. The work must
-// not have a turn.
+// asNewRequest makes the next turns count as a new request of the same client, which has used no time yet. The work
+// must not have a turn.
 func (w *work) asNewRequest() { w.request = &workRequest{client: w.request.client} }
 
 // resume waits for a turn.
