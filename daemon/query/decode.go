@@ -7,14 +7,13 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// decode turns a valid value into what an unstructured object has for it.
+// decode decodes a valid JSON value to the Go type that unstructured objects use for it.
 func decode(v []byte) (any, error) {
 	decoded, _, err := decodeAt(v, 0)
 	return decoded, err
 }
 
-// decodeAt decodes the value at i and says where it ends. It goes over each byte once, however deep they are
-// nested.
+// decodeAt decodes the value at i and returns where it ends. It reads each byte once, however deep values are nested.
 func decodeAt(b []byte, i int) (v any, end int, err error) {
 	switch b[i] {
 	case '"':
@@ -51,7 +50,7 @@ func decodeString(v []byte) string {
 
 var errRange = errors.New("a number of the object is out of range")
 
-// decodeNumber gives an int64 where the number is written as one and fits, and a float64 otherwise.
+// decodeNumber returns an int64 if the number is written as an integer and fits, and a float64 otherwise.
 func decodeNumber(v []byte) (any, error) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, nil

@@ -7,41 +7,38 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// Doc is one JSON object that is looked at without being decoded. The first look goes over the
-// bytes once, makes sure that they are valid, and notes where the members of the two upper levels
-// are; a Lookup then goes to its value directly.
+// Doc is a JSON object that is read without decoding it. The first access scans the bytes once, checks that they are
+// valid, and records the offsets of the members of the two upper levels, so that a Lookup finds its value directly.
 //
-// A Doc does not own its bytes: they must stay as they are until Reset. It is for one goroutine.
+// A Doc does not own its bytes: they must not change until Reset. It must be used by one goroutine at a time.
 type Doc struct {
-	raw    []byte
-	read   bool
-	err    error
-	outer  []member // of the object itself
-	inner  []member // of the objects in it
-	object map[string]any
-	labels []byte // of the object's labels, once they were asked for
-	sought bool
+	raw        []byte
+	read       bool
+	err        error
+	outer      []member // of the object itself
+	inner      []member // of the objects in it
+	object     map[string]any
+	labels     []byte // of the object's labels, once they were asked for
+	labelsRead bool
 }
 
-// extent is a piece of a document.
+// extent is a range of bytes in a document.
 type extent struct{ from, to int }
 
-// member is a member of an object. Its key stands without its quotes. first and last say which
-// inner members are its own.
+// member is a member of an object. key is without quotes. Its own members are inner[first:last].
 type member struct {
 	key, value  extent
 	escaped     bool
 	first, last int
 }
 
-// maxKept is how many noted members a Doc keeps room for. Objects with more, such as a large
-// ConfigMap, are seldom.
+// maxKept is the capacity for members that a Doc keeps on Reset. Few objects have more, such as a large ConfigMap.
 const maxKept = 4096
 
-// NewDoc makes a Doc of an object's bytes.
+// NewDoc returns a Doc of an object's bytes.
 func NewDoc(raw []byte) *Doc { return &Doc{raw: raw} }
 
-// Reset turns the Doc to another object, so that a scan over many needs one Doc.
+// Reset makes the Doc read another object, so that a scan over many objects needs one Doc.
 func (d *Doc) Reset(raw []byte) {
 	outer, inner := d.outer[:0], d.inner[:0]
 	if cap(outer) > maxKept {
@@ -53,7 +50,7 @@ func (d *Doc) Reset(raw []byte) {
 	*d = Doc{raw: raw, outer: outer, inner: inner}
 }
 
-// Err says what is wrong with the bytes, or nil. It does not show them.
+// Err returns an error if the bytes are not a valid JSON object. The error does not contain the bytes.
 func (d *Doc) Err() error {
 	if !d.read {
 		d.read = true
@@ -80,10 +77,9 @@ func (d *Doc) index() error {
 	return nil
 }
 
-// Lookup gives the value at a path: a string, bool, int64, float64, map[string]any, []any, or nil
-// for null. Of members of one name the last counts, as in encoding/json. It is false where there
-// is nothing, where the bytes are invalid, which Err tells apart, and for a number that fits no
-// float64.
+// Lookup returns the value at a path: a string, bool, int64, float64, map[string]any, []any, or nil for null. If a
+// member appears several times, the last one counts, as in encoding/json. It returns false if there is no value, if the
+// bytes are invalid (see Err), and for a number that does not fit a float64.
 func (d *Doc) Lookup(p Path) (any, bool) {
 	raw, ok := d.find(p)
 	if !ok {
@@ -93,7 +89,7 @@ func (d *Doc) Lookup(p Path) (any, bool) {
 	return v, err == nil
 }
 
-// find gives the bytes of the value at a path.
+// find returns the bytes of the value at a path.
 func (d *Doc) find(p Path) ([]byte, bool) {
 	if d.Err() != nil || len(p.steps) == 0 {
 		return nil, false
@@ -119,7 +115,7 @@ func (d *Doc) find(p Path) ([]byte, bool) {
 
 func (d *Doc) cut(e extent) []byte { return d.raw[e.from:e.to] }
 
-// last gives the last of the members that a step names.
+// last returns the last member with the name of a step.
 func (d *Doc) last(members []member, s *step) (*member, bool) {
 	if s.isIndex {
 		return nil, false
@@ -132,7 +128,7 @@ func (d *Doc) last(members []member, s *step) (*member, bool) {
 	return nil, false
 }
 
-// within gives what a step leads to from a valid value.
+// within returns the member or element of a valid value that a step leads to.
 func within(v []byte, s *step) (found []byte, ok bool) {
 	switch {
 	case v[0] == '{' && !s.isIndex:
@@ -158,16 +154,16 @@ func within(v []byte, s *step) (found []byte, ok bool) {
 	return nil, false
 }
 
-// names reports whether a key, as it is written, is the step's name.
+// names reports whether a key, as written in the document, is the step's name.
 func (s *step) names(key []byte, escaped bool) bool {
-	if !escaped && !s.odd {
+	if !escaped && !s.mayBeInvalid {
 		return string(key) == s.name
 	}
 	return jsonscan.Unquote(key, escaped) == s.name
 }
 
-// Map gives the whole object decoded: integers as int64, other numbers as float64. It is decoded
-// once; whoever gets it leaves it as it is.
+// Map returns the decoded object, with integers as int64 and other numbers as float64. It is decoded once and shared;
+// callers must not change it.
 func (d *Doc) Map() (map[string]any, error) {
 	if err := d.Err(); err != nil {
 		return nil, err

@@ -223,7 +223,7 @@ func sameEverywhere(t *testing.T, d *Doc, at []step, want any) {
 	switch v := want.(type) {
 	case map[string]any:
 		for k := range v {
-			sameEverywhere(t, d, next(step{name: k, odd: strings.Contains(k, "\ufffd")}), v[k])
+			sameEverywhere(t, d, next(step{name: k, mayBeInvalid: strings.Contains(k, "\ufffd")}), v[k])
 		}
 		if _, there := v["no such name"]; !there {
 			if got, ok := d.Lookup(Path{next(step{name: "no such name"})}); ok {

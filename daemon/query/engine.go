@@ -12,14 +12,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Options say how an Engine answers.
+// Options configure an Engine.
 type Options struct {
-	// Authorizer is asked first. It must be set; AllowAll is one.
+	// Authorizer decides about each request. It must be set; AllowAll allows everything.
 	Authorizer Authorizer
 	// Limits bound the work of each request.
 	Limits Limits
-	// MaxLists is how many unfinished lists are held; by default 1000. With one more, the oldest
-	// expires.
+	// MaxLists is how many unfinished lists are held; by default 1000. Beyond that, the oldest expires.
 	MaxLists int
 	// MaxAge is how long an unfinished list is held from its first page on; by default 5 minutes.
 	MaxAge time.Duration
@@ -30,31 +29,31 @@ const (
 	defaultMaxAge   = 5 * time.Minute
 )
 
-// Engine answers requests over snapshots. Any number of goroutines may use it.
+// Engine answers requests over snapshots. It is safe for concurrent use.
 type Engine[T any] struct {
-	auth   Authorizer
-	limits Limits
-	bytes  func(e *store.Entry[T], dst []byte) []byte
-	pages  *pages[T]
-	tools  sync.Pool // of *tool
+	auth    Authorizer
+	limits  Limits
+	bytes   func(e *store.Entry[T], dst []byte) []byte
+	pages   *pages[T]
+	scratch sync.Pool // of *scratch
 }
 
-// tool is what reading objects needs and the next request can use again.
-type tool struct {
+// scratch is what a request needs to read objects. It is recycled.
+type scratch struct {
 	doc Doc
 	buf []byte
 }
 
-// maxTool is the largest buffer that is kept for the next request.
-const maxTool = 1 << 20
+// maxScratch is the size of the largest buffer that is recycled.
+const maxScratch = 1 << 20
 
-// NewEngine makes an Engine. bytes appends the JSON of an entry to dst.
+// NewEngine returns an Engine. bytes appends the JSON of an entry to dst.
 func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Options) (*Engine[T], error) {
 	switch {
 	case bytes == nil:
 		return nil, errors.New("make a query engine: there is no function for the bytes of an entry")
 	case o.Authorizer == nil:
-		return nil, errors.New("make a query engine: there is no authorizer; set AllowAll if everybody may see everything")
+		return nil, errors.New("make a query engine: there is no authorizer; set AllowAll to allow every request")
 	}
 	if o.MaxLists <= 0 {
 		o.MaxLists = defaultMaxLists
@@ -64,16 +63,15 @@ func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Option
 	}
 	e := &Engine[T]{auth: o.Authorizer, limits: o.Limits.withDefaults(), bytes: bytes,
 		pages: newPages[T](o.MaxLists, o.MaxAge)}
-	e.tools.New = func() any { return new(tool) }
+	e.scratch.New = func() any { return new(scratch) }
 	return e, nil
 }
 
-// Held is how many unfinished lists are held.
+// Held returns how many unfinished lists are held.
 func (e *Engine[T]) Held() int { return e.pages.len() }
 
-// List answers a request. The views are those of the clusters that were asked for. A later page is read
-// from those of the first; the views given with it are authorized too, and one of them must be of a
-// cluster that the list has.
+// List answers a request over the views of the requested clusters. A later page is read from the views of the first
+// one; the views given with it are authorized too, and one of them must be of a cluster of the list.
 func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Result[T], error) {
 	if err := e.authorize(ctx, &req, views); err != nil {
 		return nil, err
@@ -88,14 +86,14 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	}
 	ctx, cancel := e.limits.within(ctx, req.Resource)
 	defer cancel()
-	t := e.tools.Get().(*tool)
+	t := e.scratch.Get().(*scratch)
 	defer e.giveBack(t)
-	r := &run[T]{engine: e, req: &req, ctx: ctx, tool: t,
+	r := &run[T]{engine: e, req: &req, ctx: ctx, scratch: t,
 		budget: budget{Limits: e.limits, ctx: ctx, resource: req.Resource, pacing: req.Pace}}
 	if req.Continue != "" {
 		return e.resume(ctx, r, views)
 	}
-	l := &heldList[T]{print: req.print(), views: byCluster(views)}
+	l := &heldList[T]{fingerprint: req.fingerprint(), views: byCluster(views)}
 	switch {
 	case req.CountOnly:
 		return r.count(l)
@@ -107,18 +105,18 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	return r.page(l, position{}, nil)
 }
 
-// resume goes on with a list. Who may see its clusters no longer gets no further page.
+// resume continues a list. It authorizes the request again for all clusters of the list.
 func (e *Engine[T]) resume(ctx context.Context, r *run[T], views []View[T]) (*Result[T], error) {
 	h, at, err := e.pages.find(r.req.Continue)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.req.Resource, err)
 	}
-	if h.list.print != r.req.print() {
+	if h.list.fingerprint != r.req.fingerprint() {
 		return nil, fmt.Errorf("list %s: the continue token belongs to another request; send the same user, selectors, "+
 			"order and namespace as for the first page: %w", r.req.Resource, ErrInvalid)
 	}
 	if !overlap(h.list.views, views) {
-		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; begin the list anew, "+
+		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; start the list again, "+
 			"without a token: %w", r.req.Resource, ErrInvalid)
 	}
 	if err := e.authorize(ctx, r.req, h.list.views); err != nil {
@@ -127,8 +125,8 @@ func (e *Engine[T]) resume(ctx context.Context, r *run[T], views []View[T]) (*Re
 	return r.page(h.list, at, h)
 }
 
-// overlap reports whether a later page may be one of the same list: clusters join and leave between two
-// pages, but not all of them.
+// overlap reports whether a later page can belong to the same list: clusters may join and leave between two pages, but
+// not all of them.
 func overlap[T any](first, later []View[T]) bool {
 	return len(later) == 0 || slices.ContainsFunc(first, func(a View[T]) bool {
 		return slices.ContainsFunc(later, func(b View[T]) bool { return a.Cluster == b.Cluster })
@@ -144,15 +142,15 @@ func (e *Engine[T]) authorize(ctx context.Context, req *Request, views []View[T]
 	return nil
 }
 
-func (e *Engine[T]) giveBack(t *tool) {
-	if cap(t.buf) > maxTool {
+func (e *Engine[T]) giveBack(t *scratch) {
+	if cap(t.buf) > maxScratch {
 		t.buf = nil
 	}
 	t.doc.Reset(nil)
-	e.tools.Put(t)
+	e.scratch.Put(t)
 }
 
-// byCluster leaves the caller's slice as it is.
+// byCluster returns a copy of views sorted by cluster.
 func byCluster[T any](views []View[T]) []View[T] {
 	views = slices.Clone(views)
 	slices.SortStableFunc(views, func(a, b View[T]) int { return strings.Compare(a.Cluster, b.Cluster) })

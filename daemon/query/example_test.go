@@ -121,7 +121,7 @@ func ExampleCompileWhere() {
 	// true <nil>
 	// false <nil>
 	// false <nil>
-	// the expression "spec.nodeName = 'n1'" is wrong at column 15: a single = is no operator; compare with ==
+	// the expression "spec.nodeName = 'n1'" is wrong at column 15: a single = is not an operator; compare with ==
 }
 
 func ExampleRules() {
@@ -152,5 +152,5 @@ func ExampleRules() {
 	// pods in web: 3
 	// true
 	// list pods: user "ann" may not list pods in all namespaces of cluster "eu": forbidden
-	// ask for less, or for the right to it
+	// narrow the request, or ask for permission
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Fields is a field selector on any path of an object. The zero Fields match everything.
+// Fields is a field selector on any path of an object. The zero value matches everything.
 type Fields struct {
 	terms []fieldTerm
 	text  string
 }
 
 type fieldTerm struct {
-	label string // as the request has it, for errors
+	label string // as written in the request, for errors
 	field Field
 	value string
 	not   bool
 	part  keyPart
 }
 
-// Field says how an object's value for a label of a field selector is found.
+// Field defines the value of an object for a label of a field selector.
 type Field struct {
-	// Paths are tried in order; the first that leads to anything but "" and null counts. Without a path every
-	// object has the Default.
+	// Paths are tried in order; the first value other than "" and null counts. Without a path, every object has the
+	// Default.
 	Paths []Path
-	// Default is the value of an object where no path leads to one.
+	// Default is the value if no path has one.
 	Default string
 }
 
-// FieldAt gives the Field that is the value at a path.
+// FieldAt returns the Field whose value is at a path.
 func FieldAt(p Path) Field { return Field{Paths: []Path{p}} }
 
-// keyPart says which part of an object's key has the value of a path.
+// keyPart is the part of an object's key that has the value of a path.
 type keyPart uint8
 
 const (
@@ -46,12 +46,12 @@ const (
 	nameInKey
 )
 
-// maxSelector bounds the text of a selector. A longer one would not fit into a request either.
+// maxSelector is the maximal length of a selector. A longer one would not fit into a request either.
 const maxSelector = 16 << 10
 
-// ParseFields reads a field selector in the syntax of Kubernetes: path=value, path==value and
-// path!=value with commas between them, and a backslash before a comma, an equals sign or a
-// backslash in a value. Every path that ParsePath reads is accepted.
+// ParseFields parses a field selector in the syntax of Kubernetes: path=value, path==value and path!=value, separated
+// by commas, and a backslash before a comma, an equals sign or a backslash in a value. It accepts every path that
+// ParsePath accepts.
 func ParseFields(text string) (Fields, error) {
 	return ParseFieldsWith(text, func(label string) (Field, error) {
 		path, err := ParsePath(label)
@@ -62,8 +62,8 @@ func ParseFields(text string) (Fields, error) {
 	})
 }
 
-// ParseFieldsWith is ParseFields for labels that have a meaning of their own. An error of meaning is
-// returned as it is.
+// ParseFieldsWith is like ParseFields, but calls meaning for the Field of each label. It returns errors of meaning
+// unchanged.
 func ParseFieldsWith(text string, meaning func(label string) (Field, error)) (Fields, error) {
 	if len(text) > maxSelector {
 		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text),
@@ -98,10 +98,10 @@ func partOf(f Field) keyPart {
 	return notInKey
 }
 
-// String gives the selector in the syntax that ParseFields reads.
+// String returns the selector in the syntax of ParseFields.
 func (f Fields) String() string { return f.text }
 
-// exact gives the value that a part of the key must have.
+// exact returns the value that a part of the key must have.
 func (f Fields) exact(part keyPart) (value string, ok bool) {
 	for i := range f.terms {
 		if t := &f.terms[i]; t.part == part && !t.not {
@@ -111,7 +111,7 @@ func (f Fields) exact(part keyPart) (value string, ok bool) {
 	return "", false
 }
 
-// matchKey answers what the key alone can answer.
+// matchKey evaluates the terms that need only the key.
 func (f Fields) matchKey(key object.Key) bool {
 	for i := range f.terms {
 		t := &f.terms[i]
@@ -129,7 +129,7 @@ func (f Fields) matchKey(key object.Key) bool {
 	return true
 }
 
-// needObject reports whether there is a term that the key does not answer.
+// needObject reports whether there is a term that needs the object.
 func (f Fields) needObject() bool {
 	for i := range f.terms {
 		if f.terms[i].part == notInKey {
@@ -139,7 +139,7 @@ func (f Fields) needObject() bool {
 	return false
 }
 
-// matchObject answers what only the object can answer.
+// matchObject evaluates the terms that need the object.
 func (f Fields) matchObject(d *Doc) (bool, error) {
 	for i := range f.terms {
 		t := &f.terms[i]
@@ -154,7 +154,7 @@ func (f Fields) matchObject(d *Doc) (bool, error) {
 	return true, nil
 }
 
-// equals compares without making a string of what is there.
+// equals compares the value in the document without allocating.
 func (t *fieldTerm) equals(d *Doc) (bool, error) {
 	for i := range t.field.Paths {
 		v, ok := d.find(t.field.Paths[i])
@@ -190,7 +190,7 @@ func (t *fieldTerm) fail(what string) error {
 	return fmt.Errorf("select by field %s: it is %s: %w", t.label, what, ErrInvalid)
 }
 
-// isPlain reports whether a string means what is written.
+// isPlain reports whether a string has neither escapes nor invalid UTF-8.
 func isPlain(inside []byte) bool {
 	return jsonscan.Plain(inside, 0) == len(inside) && utf8.Valid(inside)
 }

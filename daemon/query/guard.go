@@ -17,16 +17,16 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// CEL charges a call after it was made. For most that is soon enough, but one replace can make gigabytes of some
-// kilobytes, and a list whose elements are each twice the same list is compared for as long as it would be if
-// it were written out. Such calls are looked at before they are made.
+// CEL charges for a call after it has returned. That is too late for some calls: one replace can turn kilobytes into
+// gigabytes, and comparing a list whose elements are twice the same list, and so on, takes exponential time. The costs
+// of such calls are checked before they are made.
 
-// maxValue is how large the values of one such call may be, written out, and how large what it makes.
+// maxValue is how many bytes the arguments of one such call may have when written out, and how many its result.
 const maxValue = 4 << 20
 
 var errTooLarge = errors.New("it reads or makes too much on one object")
 
-// sizeOf is about how many bytes a value has, written out. It stops counting above maxValue.
+// sizeOf returns about how many bytes a value has when written out. It stops counting above maxValue.
 func sizeOf(v ref.Val) int {
 	n := 0
 	addSize(v, &n)
@@ -62,13 +62,13 @@ func addSize(v ref.Val, n *int) {
 	}
 }
 
-// comparison takes the place of ==, != and in.
+// comparison replaces ==, != and in.
 type comparison struct {
 	interpreter.InterpretableCall
 	compare func(left, right ref.Val) ref.Val
 }
 
-// Exec compares what is not too large.
+// Exec compares the arguments, or returns an error if they are too large.
 func (c *comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	args := c.Args()
 	left := args[0].Exec(frame)
@@ -90,7 +90,7 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// guardComparisons puts comparisons where the program compares.
+// guardComparisons replaces the comparisons of a program.
 func guardComparisons(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || len(call.Args()) != 2 {
@@ -114,7 +114,7 @@ func isIn(element, in ref.Val) ref.Val {
 	return types.MaybeNoSuchOverloadErr(in)
 }
 
-// compareCosts charge a comparison by the size of what it compares: one for each 64 bytes.
+// compareCosts charges a comparison by the size of its arguments: one for each 64 bytes.
 func compareCosts() (options []interpreter.CostTrackerOption) {
 	charge := func(args []ref.Val, _ ref.Val) *uint64 {
 		cost := uint64(1)
@@ -129,7 +129,8 @@ func compareCosts() (options []interpreter.CostTrackerOption) {
 	return options
 }
 
-// guardedStrings are the string functions of cel-go, and those that can make much out of little refuse to.
+// guardedStrings returns the string functions of cel-go. Those whose result can be much larger than their arguments
+// check its size first.
 func guardedStrings() ([]cel.EnvOption, error) {
 	base, err := cel.NewCustomEnv(ext.Strings())
 	if err != nil {
@@ -188,7 +189,7 @@ func guardedOverload(o *decls.OverloadDecl, b *functions.Overload, size func([]r
 	return cel.MemberOverload(o.ID(), o.ArgTypes(), o.ResultType(), binding)
 }
 
-// replaceSize is how large s.replace(old, new) can become.
+// replaceSize returns how large the result of s.replace(old, new) can be.
 func replaceSize(args []ref.Val) int {
 	s, _ := args[0].(types.String)
 	old, _ := args[1].(types.String)
@@ -200,7 +201,7 @@ func replaceSize(args []ref.Val) int {
 	return len(s) + times*len(with)
 }
 
-// joinSize is how large list.join(separator) becomes.
+// joinSize returns how large the result of list.join(separator) is.
 func joinSize(args []ref.Val) int {
 	n := sizeOf(args[0])
 	if len(args) < 2 {
@@ -218,10 +219,10 @@ func joinSize(args []ref.Val) int {
 	return n + int(elements)*len(sep)
 }
 
-// formatSize is about how large text.format(list) becomes.
+// formatSize returns about how large the result of text.format(list) is.
 func formatSize(args []ref.Val) int { return sizeOf(args[0]) + sizeOf(args[1]) }
 
-// environmentOptions are all of an environment but its variables.
+// environmentOptions returns the options of the CEL environment, except its variables.
 func environmentOptions() ([]cel.EnvOption, error) {
 	options, err := guardedStrings()
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// Labels gives the object's labels. Who only asks whether a selector matches need not call it:
-// that is done on the bytes.
+// Labels returns the object's labels. Selectors do not need it: they read the bytes.
 func (d *Doc) Labels() map[string]string {
 	raw := d.labelBytes()
 	if raw == nil {
@@ -20,7 +19,7 @@ func (d *Doc) Labels() map[string]string {
 			return set
 		}
 		key := jsonscan.Unquote(m.Name, m.Escaped)
-		delete(set, key) // the last counts, also if it is no string
+		delete(set, key) // the last one counts, even if it is not a string
 		if value := raw[m.From:m.To]; value[0] == '"' {
 			set[key] = decodeString(value)
 		}
@@ -30,10 +29,10 @@ func (d *Doc) Labels() map[string]string {
 
 var labelsPath = Path{steps: []step{{name: "metadata"}, {name: "labels"}}}
 
-// labelBytes gives the object of the labels, or nil.
+// labelBytes returns the bytes of the labels, or nil.
 func (d *Doc) labelBytes() []byte {
-	if !d.sought {
-		d.sought = true
+	if !d.labelsRead {
+		d.labelsRead = true
 		if raw, ok := d.find(labelsPath); ok && raw[0] == '{' {
 			d.labels = raw
 		}
@@ -41,13 +40,12 @@ func (d *Doc) labelBytes() []byte {
 	return d.labels
 }
 
-// scannedLabels is a Doc as a label selector wants to see it: a label is searched in the bytes when
-// it is asked for, and no map is built.
+// scannedLabels implements labels.Labels for a Doc. It searches a label in the bytes, without building a map.
 type scannedLabels Doc
 
 var _ labels.Labels = (*scannedLabels)(nil)
 
-// Lookup returns the value of a label. What is no string is no label.
+// Lookup returns the value of a label. Values that are not strings are ignored.
 func (l *scannedLabels) Lookup(label string) (value string, exists bool) {
 	raw := (*Doc)(l).labelBytes()
 	if raw == nil {
@@ -60,7 +58,7 @@ func (l *scannedLabels) Lookup(label string) (value string, exists bool) {
 	return decodeString(v), true
 }
 
-// Has reports whether there is a label.
+// Has reports whether the object has a label.
 func (l *scannedLabels) Has(label string) bool {
 	_, ok := l.Lookup(label)
 	return ok

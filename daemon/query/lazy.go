@@ -13,22 +13,22 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// variables are what an expression sees of one object.
+// variables are the variables of an expression for one object.
 type variables struct {
 	doc     *Doc
 	cluster string
 	meter   meter
 }
 
-// maxRead is how many bytes of an object one evaluation may go over, counting each time. CEL charges one for a
-// field, whatever its length.
+// maxRead is how many bytes of an object one evaluation may read, counting repeated reads. CEL charges one for a field,
+// whatever its length.
 const maxRead = 16 << 20
 
-// meter counts what an evaluation has read. What it refuses may be an error that the expression does not depend
-// on, so Matches looks at the meter at the end.
+// meter counts the bytes that an evaluation has read. An expression may ignore the error of a refused read, so Matches
+// checks the meter at the end.
 type meter struct{ read int }
 
-// take reports whether some more may be read.
+// take counts n bytes and reports whether they may be read.
 func (m *meter) take(n int) bool {
 	m.read += n
 	return !m.over()
@@ -36,7 +36,7 @@ func (m *meter) take(n int) bool {
 
 func (m *meter) over() bool { return m.read > maxRead }
 
-// ResolveName gives the value of a variable.
+// ResolveName returns the value of a variable.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "object":
@@ -49,8 +49,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// member gives a member of the object. One that is not there is an empty map, so that
-// !has(status.phase) holds for an object without status.
+// member returns a member of the object, or an empty map if there is none, so that !has(status.phase) is true for an
+// object without status.
 func (v *variables) member(name string) ref.Val {
 	m, ok := v.doc.last(v.doc.outer, &step{name: name})
 	if !ok {
@@ -64,12 +64,12 @@ var emptyObject = []byte("{}")
 // Parent is nil: there are no other variables.
 func (v *variables) Parent() cel.Activation { return nil }
 
-// lazyMap is a JSON object as an expression sees it. A field is searched in the bytes when the
-// expression asks for it; whatever needs all of the object decodes it first.
+// lazyMap is a JSON object in an expression. It searches fields in the bytes when the expression uses them; operations
+// that need the whole object decode it first.
 type lazyMap struct {
 	raw   []byte
-	doc   *Doc    // where the members are noted, or nil
-	of    *member // whose inner members are noted; nil for the whole document
+	doc   *Doc    // has the offsets of the members; may be nil
+	of    *member // the member of doc that this map is; nil for the whole document
 	meter *meter
 	whole traits.Mapper
 }
@@ -84,10 +84,10 @@ func (d *Doc) memberVal(m *member, count *meter) ref.Val {
 	return lazyVal(raw, count)
 }
 
-// lazyVal gives a valid value to an expression.
+// lazyVal converts a valid JSON value for an expression.
 func lazyVal(v []byte, count *meter) ref.Val {
 	if v[0] == '{' {
-		return &lazyMap{raw: v, meter: count} // its end is known: nothing is read
+		return &lazyMap{raw: v, meter: count} // nothing has to be read yet
 	}
 	if !count.take(len(v)) {
 		return types.WrapErr(errTooLarge)
@@ -96,7 +96,7 @@ func lazyVal(v []byte, count *meter) ref.Val {
 	return val
 }
 
-// lazyAt gives the value at i and says where it ends. Objects are lazy; arrays know their elements.
+// lazyAt converts the value at i and returns where it ends. Objects are lazy; arrays are split into their elements.
 func lazyAt(b []byte, i int, count *meter) (v ref.Val, end int) {
 	switch b[i] {
 	case '[':
@@ -132,7 +132,7 @@ func listAt(b []byte, i int, count *meter) (ref.Val, int) {
 	return types.NewRefValList(types.DefaultTypeAdapter, elements), i + 1
 }
 
-// Find gives the field of a name.
+// Find returns a field.
 func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 	if types.IsUnknownOrError(key) {
 		return key, false
@@ -142,9 +142,9 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 	}
 	name, ok := key.(types.String)
 	if !ok {
-		return nil, false // JSON has no other keys
+		return nil, false // JSON has only string keys
 	}
-	s := step{name: string(name), odd: strings.ContainsRune(string(name), utf8.RuneError)}
+	s := step{name: string(name), mayBeInvalid: strings.ContainsRune(string(name), utf8.RuneError)}
 	if m.doc == nil {
 		if !m.meter.take(len(m.raw)) {
 			return types.WrapErr(errTooLarge), false
@@ -169,7 +169,7 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 	return lazyVal(m.doc.cut(found.value), m.meter), true
 }
 
-// Contains reports whether there is a field.
+// Contains reports whether the object has a field.
 func (m *lazyMap) Contains(key ref.Val) ref.Val {
 	v, found := m.Find(key)
 	if v != nil && types.IsUnknownOrError(v) && !found {
@@ -178,7 +178,7 @@ func (m *lazyMap) Contains(key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
-// Get gives a field or an error.
+// Get returns a field or an error.
 func (m *lazyMap) Get(key ref.Val) ref.Val {
 	v, found := m.Find(key)
 	if !found {
@@ -189,10 +189,10 @@ func (m *lazyMap) Get(key ref.Val) ref.Val {
 
 var noFields = types.NewStringInterfaceMap(types.DefaultTypeAdapter, nil)
 
-// fields gives the object with all of its fields, which are lazy.
+// fields returns a map of all fields, which are lazy.
 func (m *lazyMap) fields() traits.Mapper {
 	if !m.meter.take(len(m.raw)) {
-		return noFields // and the evaluation fails, whatever it makes of that
+		return noFields // the evaluation fails in any case
 	}
 	if m.whole == nil {
 		fields := make(map[string]any)
@@ -209,8 +209,7 @@ func (m *lazyMap) fields() traits.Mapper {
 	return m.whole
 }
 
-// decoded gives the object with all that is in it. Who needs all of it gets it in one go: a deep object would
-// be gone over once for each level otherwise.
+// decoded decodes the whole object at once. Decoding it level by level would read a deep object once for each level.
 func (m *lazyMap) decoded() ref.Val {
 	if !m.meter.take(len(m.raw)) {
 		return types.WrapErr(errTooLarge)
@@ -222,10 +221,10 @@ func (m *lazyMap) decoded() ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// Size is the number of fields.
+// Size returns the number of fields.
 func (m *lazyMap) Size() ref.Val { return m.fields().Size() }
 
-// Iterator goes over the names of the fields.
+// Iterator iterates over the names of the fields.
 func (m *lazyMap) Iterator() traits.Iterator { return m.fields().Iterator() }
 
 // Equal compares with another value.
@@ -239,16 +238,16 @@ func (m *lazyMap) Equal(other ref.Val) ref.Val {
 	return m.decoded().Equal(other)
 }
 
-// ConvertToNative makes a Go value of it.
+// ConvertToNative converts the object to a Go value.
 func (m *lazyMap) ConvertToNative(t reflect.Type) (any, error) {
 	return m.decoded().ConvertToNative(t)
 }
 
-// ConvertToType makes another kind of value of it.
+// ConvertToType converts the object to another CEL type.
 func (m *lazyMap) ConvertToType(t ref.Type) ref.Val { return m.fields().ConvertToType(t) }
 
-// Type is that of maps.
+// Type returns the type of maps.
 func (m *lazyMap) Type() ref.Type { return types.MapType }
 
-// Value is the object decoded.
+// Value returns the decoded object.
 func (m *lazyMap) Value() any { return m.decoded().Value() }

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Limits bound the work of one request. 0 means the default, a negative number no bound.
+// Limits bound the work of one request. 0 means the default, a negative number no limit.
 type Limits struct {
 	// MaxTime is how long a request may take; by default 30 seconds.
 	MaxTime time.Duration
-	// MaxScanned is how many objects a request may look at; by default 2,000,000.
+	// MaxScanned is how many objects a request may examine; by default 2,000,000.
 	MaxScanned int
-	// MaxResults is how many objects an answer, or a list that has to be sorted, may have; by default
-	// 500,000.
+	// MaxResults is how many objects an answer, or a list that has to be sorted, may have; by default 500,000.
 	MaxResults int
-	// MaxBytes is how large the objects of an answer may be together; by default 4 GiB. The values
-	// that a list is sorted by may take a sixteenth of that.
+	// MaxBytes is the total size that the objects of an answer may have; by default 4 GiB. The values that a list is
+	// sorted by may take a sixteenth of that.
 	MaxBytes int64
 }
 
@@ -43,14 +42,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// How often the context is looked at and Request.Pace is called: after so many objects, or comparisons of two of them.
+// How often the context is checked and Request.Pace is called: after so many objects, or comparisons while sorting.
 const (
-	lookEvery    = 256
+	contextEvery = 256
 	paceEvery    = 16
 	pacedCompare = 1024
 )
 
-// What a result holds beside the snapshot: its place in a slice that grows, and each value that it is sorted by.
+// The memory that a result takes besides the snapshot: its place in a growing slice, and each value it is sorted by.
 const (
 	resultBytes = 64
 	rankBytes   = 64
@@ -69,7 +68,7 @@ type budget struct {
 	pacing   func(held int64) error
 }
 
-// pace lets others have the processor.
+// pace calls Request.Pace.
 func (b *budget) pace() error {
 	if b.pacing == nil {
 		return nil
@@ -77,7 +76,7 @@ func (b *budget) pace() error {
 	return b.pacing(int64(b.results)*resultBytes + b.ranks*rankBytes + b.ranking)
 }
 
-// within gives a context that ends when the request's time is over.
+// within returns a context that ends after MaxTime.
 func (l Limits) within(ctx context.Context, resource string) (context.Context, context.CancelFunc) {
 	if l.MaxTime < 0 {
 		return ctx, func() {}
@@ -87,9 +86,9 @@ func (l Limits) within(ctx context.Context, resource string) (context.Context, c
 	return context.WithTimeoutCause(ctx, l.MaxTime, cause)
 }
 
-// scan counts an object that is looked at.
+// scan counts an object that is examined.
 func (b *budget) scan() error {
-	if b.scanned%lookEvery == 0 && b.ctx.Err() != nil {
+	if b.scanned%contextEvery == 0 && b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
 	if b.scanned%paceEvery == paceEvery-1 {
@@ -98,13 +97,13 @@ func (b *budget) scan() error {
 		}
 	}
 	if b.scanned++; b.MaxScanned >= 0 && b.scanned > b.MaxScanned {
-		return fmt.Errorf("list %s: more than %d objects would have to be looked at: %w; narrow it by namespace or cluster",
+		return fmt.Errorf("list %s: more than %d objects would have to be read: %w; narrow it by namespace or cluster",
 			b.resource, b.MaxScanned, ErrTooMuch)
 	}
 	return nil
 }
 
-// result counts an object that is part of the answer, or of what is sorted for it.
+// result counts an object of the answer, or of the list that is sorted for it.
 func (b *budget) result() error {
 	if b.results++; b.MaxResults >= 0 && b.results > b.MaxResults {
 		return fmt.Errorf("list %s: there are more than %d results: %w; narrow it, or ask for pages in the order of "+
@@ -122,14 +121,14 @@ func (b *budget) answer(size int) error {
 	return nil
 }
 
-// rank counts what an object is sorted by.
+// rank counts the values that an object is sorted by.
 func (b *budget) rank(values []orderValue) error {
 	b.ranks += int64(len(values))
 	for i := range values {
 		b.ranking += int64(len(values[i].text))
 	}
 	if b.MaxBytes >= 0 && b.ranking > b.MaxBytes/16 {
-		return fmt.Errorf("list %s: what it is ordered by has more than %d bytes: %w; order by shorter values, or narrow it",
+		return fmt.Errorf("list %s: the values to sort by have more than %d bytes: %w; order by shorter values, or narrow it",
 			b.resource, b.MaxBytes/16, ErrTooMuch)
 	}
 	return nil

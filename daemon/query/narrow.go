@@ -12,20 +12,20 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// labelIndex is the index by labels, each as name=value, where a snapshot has one.
+// labelIndex is the name of the index by labels, whose values are name=value. Not every snapshot has it.
 const labelIndex = "label"
 
-// To read an object of the packed layout takes about as long as to find this many by an index.
+// readCost is about how many objects an index finds in the time it takes to read one object of the packed layout.
 const readCost = 64
 
-// narrowed is what the index of labels says about a view.
+// narrowed is the result of the label index for a view.
 type narrowed[T any] struct {
-	entries []*store.Entry[T] // all that may match, in no order
-	rest    Selection         // what is still to be asked of each
+	entries []*store.Entry[T] // all that may match, unordered
+	rest    Selection         // still to be evaluated on each
 }
 
-// Candidates gives by key the objects of a snapshot that a selection may want, in one namespace or in all, found by
-// indexes where that helps, and what is still to be asked of each.
+// Candidates returns the objects of a snapshot that may match a selection, in one namespace or all, sorted by key, and
+// the selection that is still to be evaluated on each. It uses indexes where that helps.
 func Candidates[T any](snap *store.Snapshot[T], namespace string, sel Selection) ([]*store.Entry[T], Selection) {
 	if n, ok := narrow(snap, namespace, sel, 0); ok {
 		return order(n.entries, ""), n.rest
@@ -36,8 +36,8 @@ func Candidates[T any](snap *store.Snapshot[T], namespace string, sel Selection)
 	return slices.Collect(byKey(snap, namespace, "")), sel
 }
 
-// narrow finds what may match by the index of labels, where that is less work than to read all objects of a
-// namespace, or as many of the whole as fill a page.
+// narrow finds the objects that may match by the label index, if that is less work than reading all objects of a
+// namespace, or enough objects to fill a page.
 func (r *run[T]) narrow(v *View[T], s scope, limit int) (narrowed[T], bool) {
 	if s.none || s.name != "" {
 		return narrowed[T]{}, false
@@ -62,7 +62,7 @@ func narrow[T any](snap *store.Snapshot[T], namespace string, sel Selection, lim
 	if len(sets) == 0 || !worthwhile(snap, namespace, sets[0].size, limit) {
 		return n, false
 	}
-	n.entries = gather(x, &sets[0], namespace)
+	n.entries = collect(x, &sets[0], namespace)
 	for _, set := range sets[1:] {
 		if set.size > readCost*len(n.entries) {
 			others = append(others, set.requirement)
@@ -77,27 +77,28 @@ func narrow[T any](snap *store.Snapshot[T], namespace string, sel Selection, lim
 	return n, true
 }
 
-// worthwhile compares the work of gathering and ordering some objects by the index with that of reading others.
+// worthwhile reports whether collecting and sorting objects by the index is less work than reading objects.
 func worthwhile[T any](snap *store.Snapshot[T], namespace string, found, limit int) bool {
 	read := snap.Len()
 	if x, err := snap.Index(namespaceIndex); namespace != "" && err == nil {
 		read = x.Len(namespace)
 	}
 	if limit > 0 && found > 0 {
-		// A page is full when so many were read, if what is sought is spread evenly.
+		// The number of objects to read until a page is full, if matching objects are spread evenly.
 		read = min(read, int(min(float64(limit)*float64(snap.Len())/float64(found), math.MaxInt32)))
 	}
 	return found <= readCost*read
 }
 
-// labelSet is what the index knows of one requirement.
+// labelSet is a requirement that the index can answer.
 type labelSet struct {
 	requirement labels.Requirement
 	values      []string
 	size        int
 }
 
-// splitRequirements tells the requirements that the index answers, the narrowest first, from the others.
+// splitRequirements returns the requirements that the index can answer, those with the fewest objects first, and the
+// others.
 func splitRequirements[T any](x store.Index[T],
 	requirements labels.Requirements) (sets []labelSet, others []labels.Requirement) {
 	for _, q := range requirements {
@@ -119,8 +120,8 @@ func splitRequirements[T any](x store.Index[T],
 	return sets, others
 }
 
-// gather gives the objects of a set that are in a namespace, or in any if it is "".
-func gather[T any](x store.Index[T], set *labelSet, namespace string) []*store.Entry[T] {
+// collect returns the objects of a set that are in a namespace, or in any if it is "".
+func collect[T any](x store.Index[T], set *labelSet, namespace string) []*store.Entry[T] {
 	var found []*store.Entry[T]
 	if namespace == "" {
 		found = make([]*store.Entry[T], 0, set.size)
@@ -135,12 +136,12 @@ func gather[T any](x store.Index[T], set *labelSet, namespace string) []*store.E
 		}
 	}
 	if len(set.values) > 1 {
-		return order(found, "") // an object with two values of one label was found twice
+		return order(found, "") // removes duplicates
 	}
 	return found
 }
 
-// intersect keeps those of some objects that are in a set too.
+// intersect returns the objects of some that are also in a set.
 func intersect[T any](x store.Index[T], set *labelSet, some []*store.Entry[T]) []*store.Entry[T] {
 	in := make(map[*store.Entry[T]]struct{}, set.size)
 	for _, v := range set.values {
@@ -154,7 +155,7 @@ func intersect[T any](x store.Index[T], set *labelSet, some []*store.Entry[T]) [
 	})
 }
 
-// order sorts entries by key and leaves out those up to one, and what is there twice.
+// order sorts entries by key and removes duplicates and those up to the key after.
 func order[T any](entries []*store.Entry[T], after object.Key) []*store.Entry[T] {
 	if after != "" {
 		entries = slices.DeleteFunc(entries, func(e *store.Entry[T]) bool { return e.Key <= after })

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Order says in which order objects are wanted. The zero Order is by cluster, then by key, and that
-// decides between equal ones in any order.
+// Order is an order of objects. The zero value is by cluster, then by key. Objects with equal values are always in that
+// order.
 //
-// Values of one path compare by what they are: false before true, then numbers and quantities
-// ("500Mi" before "1Gi"), then times, then other strings, then objects and arrays by their text. A
-// string counts as a quantity or a time by itself, whatever the others are, so that the order is the same for
-// every set of objects. What is missing or null comes last, ascending and descending.
+// Values of a path are ordered by type: false before true, then numbers and quantities ("500Mi" before "1Gi"), then
+// times, then other strings, then objects and arrays by their text. Whether a string is a quantity or a time does not
+// depend on other values, so that the order is the same for every set of objects. Missing and null values come last,
+// ascending and descending.
 type Order struct{ terms []orderTerm }
 
 type orderTerm struct {
@@ -22,7 +22,7 @@ type orderTerm struct {
 // maxOrderTerms is how many paths an order may have.
 const maxOrderTerms = 8
 
-// ParseOrder reads paths with commas between them, each with a minus in front for descending.
+// ParseOrder parses paths separated by commas; a minus before a path means descending.
 func ParseOrder(text string) (Order, error) {
 	var o Order
 	if text == "" {
@@ -68,7 +68,7 @@ func splitPaths(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// String gives the order in the form that ParseOrder reads.
+// String returns the order in the syntax of ParseOrder.
 func (o Order) String() string {
 	parts := make([]string, len(o.terms))
 	for i, t := range o.terms {
@@ -80,10 +80,10 @@ func (o Order) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Empty reports whether objects are wanted by cluster and key alone.
+// Empty reports whether the order is only by cluster and key.
 func (o Order) Empty() bool { return len(o.terms) == 0 }
 
-// appendValues appends what a document is ordered by to dst, one value for each path.
+// appendValues appends the values that a document is ordered by to dst, one for each path.
 func (o Order) appendValues(dst []orderValue, d *Doc) []orderValue {
 	for i := range o.terms {
 		var v orderValue
@@ -95,7 +95,7 @@ func (o Order) appendValues(dst []orderValue, d *Doc) []orderValue {
 	return dst
 }
 
-// compare compares what two documents are ordered by.
+// compare compares the values of two documents.
 func (o Order) compare(a, b []orderValue) int {
 	for i := range o.terms {
 		if c := a[i].compare(&b[i], o.terms[i].desc); c != 0 {

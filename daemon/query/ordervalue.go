@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// orderValue is a value in the form in which it is compared.
+// orderValue is a value in a form that can be compared quickly.
 type orderValue struct {
 	class orderClass
-	// whole and frac are: of a bool, 0 or 1; of a time, its seconds and nanoseconds; of a number, the
-	// integer that it is, where it is one so large that a float64 blurs it, and its float64.
+	// A bool has 0 or 1 in whole. A time has its seconds in whole and its nanoseconds in frac. A number is in frac; if
+	// it is an integer too large to be exact there, it is also in whole.
 	whole int64
 	frac  float64
 	text  string
@@ -22,7 +22,7 @@ type orderValue struct {
 
 type orderClass uint8
 
-// The classes, in their order; what is missing is put last whatever the direction.
+// The classes, in their order, except that missing values come last in both directions.
 const (
 	isMissingValue orderClass = iota
 	isBool
@@ -32,10 +32,10 @@ const (
 	isOther
 )
 
-// compare puts what is missing last in both directions.
+// compare compares two values. Missing values come last in both directions.
 func (v *orderValue) compare(w *orderValue, desc bool) int {
 	if v.class == isMissingValue || w.class == isMissingValue {
-		return cmp.Compare(lateness(v.class), lateness(w.class))
+		return cmp.Compare(missingRank(v.class), missingRank(w.class))
 	}
 	c := v.ascending(w)
 	if desc {
@@ -44,7 +44,7 @@ func (v *orderValue) compare(w *orderValue, desc bool) int {
 	return c
 }
 
-func lateness(c orderClass) int {
+func missingRank(c orderClass) int {
 	if c == isMissingValue {
 		return 1
 	}
@@ -91,7 +91,7 @@ func orderValueOf(raw []byte) orderValue {
 	return float(math.Inf(1))
 }
 
-// exactFloats is up to where a float64 has every integer.
+// exactFloats is the number up to which a float64 represents every integer.
 const exactFloats = 1 << 53
 
 func integer(n int64) orderValue {
@@ -125,8 +125,8 @@ func orderValueOfString(s string) orderValue {
 	return orderValue{class: isString, text: s}
 }
 
-// maxQuantity is the longest text that is taken for a quantity. Beyond it and beyond two digits of an exponent
-// nobody means an amount, and large exponents would make large numbers.
+// maxQuantity is the maximal length of a string that is read as a quantity. Real quantities are shorter and have at
+// most two digits in the exponent, and large exponents would make parsing expensive.
 const maxQuantity = 32
 
 func quantityValue(s string) (orderValue, bool) {
@@ -150,7 +150,8 @@ func quantityValue(s string) (orderValue, bool) {
 	return float(f), true
 }
 
-// beginsAsNumber is false for words, and for a sign or a dot alone, which would be read as zero.
+// beginsAsNumber reports whether a string begins like a number. It is false for words, and for a single sign or dot,
+// which would be parsed as zero.
 func beginsAsNumber(s string) bool {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		s = s[1:]
@@ -159,7 +160,7 @@ func beginsAsNumber(s string) bool {
 	return s != "" && '0' <= s[0] && s[0] <= '9'
 }
 
-// timeValue takes what the API writes for a time.
+// timeValue parses a time in the format of the API.
 func timeValue(s string) (orderValue, bool) {
 	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' || s[10] != 'T' {
 		return orderValue{}, false

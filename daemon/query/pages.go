@@ -13,13 +13,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// heldList is a list that was begun. It is written before it is held, and only read then.
+// heldList is an unfinished list. It does not change once it is held.
 type heldList[T any] struct {
-	print   [sha256.Size]byte
-	views   []View[T]
-	sorted  []place[T] // of a list with an order: all of it
-	total   *int       // how many items there are, if that is known
-	counted bool
+	fingerprint [sha256.Size]byte
+	views       []View[T]
+	sorted      []place[T] // all items, if the list has an order
+	total       *int       // how many items there are, if that is known
+	counted     bool
 }
 
 // place is one item of a sorted list.
@@ -31,14 +31,14 @@ type place[T any] struct {
 
 // Bounds of what is held besides the number and age of the lists.
 const (
-	// maxPositions is how many places of sorted lists are held in all, 24 bytes each.
+	// maxPositions is how many places of sorted lists are held in total, 24 bytes each.
 	maxPositions = 2 << 20
-	// keptMarks is for how many of its last pages a list can be asked again. A client that lost an
-	// answer sends the same token once more.
-	keptMarks = 16
+	// keptPages is how many of its last pages a list can repeat, for clients that lost an answer and send the same token
+	// again.
+	keptPages = 16
 )
 
-// listID names a held list. Nobody can guess it.
+// listID is the random ID of a held list.
 type listID [16]byte
 
 // held is a list and where its pages begin.
@@ -46,7 +46,7 @@ type held[T any] struct {
 	id    listID
 	born  time.Time
 	list  *heldList[T]
-	marks [keptMarks]position // of page n at n modulo their number
+	marks [keptPages]position // the beginning of page n is at n % keptPages
 	pages uint32
 	at    *list.Element
 }
@@ -60,7 +60,7 @@ type pages[T any] struct {
 	byID   map[listID]*held[T]
 	oldest *list.List // of *held[T]
 	places int
-	timer  *time.Timer // runs while a list is held, so that none outlives its age unasked
+	timer  *time.Timer // runs while a list is held, so that lists expire without another request
 }
 
 func newPages[T any](limit int, age time.Duration) *pages[T] {
@@ -73,8 +73,8 @@ func (p *pages[T]) len() int {
 	return len(p.byID)
 }
 
-// keep notes where the next page of a list begins, holds the list if it is not yet held, and gives
-// the token of that page.
+// keep records where the next page of a list begins, holds the list if it is not held yet, and returns the token of
+// that page.
 func (p *pages[T]) keep(h *held[T], l *heldList[T], next position) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,22 +84,21 @@ func (p *pages[T]) keep(h *held[T], l *heldList[T], next position) string {
 	return token(h.id, h.mark(next))
 }
 
-// mark gives the number of the page that begins at a position. A page that was asked for again leads
-// to the same one.
+// mark returns the number of the page that begins at a position. A repeated page gets the same number.
 func (h *held[T]) mark(next position) uint32 {
-	for n := h.pages; n > 0 && h.pages-n < keptMarks; n-- {
-		if h.marks[(n-1)%keptMarks] == next {
+	for n := h.pages; n > 0 && h.pages-n < keptPages; n-- {
+		if h.marks[(n-1)%keptPages] == next {
 			return n - 1
 		}
 	}
-	h.marks[h.pages%keptMarks] = next
+	h.marks[h.pages%keptPages] = next
 	h.pages++
 	return h.pages - 1
 }
 
 func (p *pages[T]) hold(l *heldList[T]) *held[T] {
 	h := &held[T]{born: time.Now(), list: l}
-	rand.Read(h.id[:]) // which cannot fail
+	rand.Read(h.id[:]) // never fails
 	p.expire()
 	for len(p.byID) > 0 && (len(p.byID) >= p.max || p.places+len(l.sorted) > maxPositions) {
 		p.remove(p.oldest.Front().Value.(*held[T]))
@@ -111,7 +110,7 @@ func (p *pages[T]) hold(l *heldList[T]) *held[T] {
 	return h
 }
 
-// find gives the list of a token and where its page begins.
+// find returns the list of a token and where its page begins.
 func (p *pages[T]) find(tok string) (*held[T], position, error) {
 	id, n, ok := readToken(tok)
 	if !ok {
@@ -121,13 +120,13 @@ func (p *pages[T]) find(tok string) (*held[T], position, error) {
 	defer p.mu.Unlock()
 	p.expire()
 	h := p.byID[id]
-	if h == nil || n >= h.pages || h.pages-n > keptMarks {
-		return nil, position{}, fmt.Errorf("%w; begin the list anew, without a token", ErrExpired)
+	if h == nil || n >= h.pages || h.pages-n > keptPages {
+		return nil, position{}, fmt.Errorf("%w; start the list again, without a token", ErrExpired)
 	}
-	return h, h.marks[n%keptMarks], nil
+	return h, h.marks[n%keptPages], nil
 }
 
-// drop lets go of a list that was read to its end; h may be nil.
+// drop removes a list that was read to its end; h may be nil.
 func (p *pages[T]) drop(h *held[T]) {
 	if h == nil {
 		return
@@ -150,7 +149,7 @@ func (p *pages[T]) remove(h *held[T]) {
 	}
 }
 
-// expire lets go of lists that are too old.
+// expire removes lists that are too old.
 func (p *pages[T]) expire() {
 	now := time.Now()
 	for el := p.oldest.Front(); el != nil; el = p.oldest.Front() {
@@ -162,7 +161,7 @@ func (p *pages[T]) expire() {
 	}
 }
 
-// arm lets the timer run until the oldest list is too old.
+// arm starts the timer for the oldest list, unless it is running.
 func (p *pages[T]) arm() {
 	if p.timer != nil || len(p.byID) == 0 {
 		return
@@ -173,7 +172,7 @@ func (p *pages[T]) arm() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.timer != t {
-			return // stopped, or another runs already
+			return // it was stopped or replaced
 		}
 		p.timer = nil
 		p.expire()
@@ -184,7 +183,7 @@ func (p *pages[T]) arm() {
 
 const tokenBytes = len(listID{}) + 4
 
-// token is of one length for all lists and pages.
+// token encodes a list and a page. All tokens have the same length.
 func token(id listID, page uint32) string {
 	b := binary.BigEndian.AppendUint32(append(make([]byte, 0, tokenBytes), id[:]...), page)
 	return base64.RawURLEncoding.EncodeToString(b)

@@ -102,7 +102,7 @@ func TestOldPagesOfALongListExpire(t *testing.T) {
 	}
 	for i, tok := range tokens {
 		req.Continue = tok
-		if i < 30-keptMarks {
+		if i < 30-keptPages {
 			wantError(t, e, ErrExpired, req, view)
 		} else if res := mustList(t, e, req, view); i < 29 && res.Continue != tokens[i+1] {
 			t.Errorf("page %d asked again leads to another page", i)

@@ -9,25 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// Path leads from an object to a value in it. The zero Path leads nowhere.
+// Path is the path of a value in an object. The zero Path has no value.
 type Path struct{ steps []step }
 
 type step struct {
-	name    string
-	index   int
-	isIndex bool
-	odd     bool // the name may also be written with bytes that are no UTF-8
+	name         string
+	index        int
+	isIndex      bool
+	mayBeInvalid bool // the name may also be written with bytes that are no UTF-8
 }
 
-// The bounds of a path. No field of a Kubernetes object needs a tenth of it.
+// The limits of a path. Fields of Kubernetes objects need less than a tenth of them.
 const (
 	maxPathLen = 1024
 	maxSteps   = 64
 )
 
-// ParsePath reads a path: names with dots between them, [n] for an element, ['a.b/c'] or ["a.b/c"]
-// for a name with other characters in it. A dot in front and braces around it are accepted, and so
-// is a\.b for the name "a.b", as kubectl has it.
+// ParsePath parses a path: names separated by dots, [n] for an element, ['a.b/c'] or ["a.b/c"] for a name with other
+// characters. As in kubectl, it accepts a leading dot, braces around the path, and a\.b for the name "a.b".
 func ParsePath(text string) (Path, error) {
 	p := pathParser{text: text, end: len(text)}
 	switch {
@@ -35,7 +34,7 @@ func ParsePath(text string) (Path, error) {
 		return Path{}, fmt.Errorf("parse a path of %d characters: at most %d are allowed: %w", len(text),
 			maxPathLen, ErrInvalid)
 	case !utf8.ValidString(text):
-		return Path{}, fmt.Errorf("parse path %q: it is no UTF-8: %w", text, ErrInvalid)
+		return Path{}, fmt.Errorf("parse path %q: it is not valid UTF-8: %w", text, ErrInvalid)
 	case strings.HasPrefix(text, "{"):
 		if !strings.HasSuffix(text, "}") {
 			return Path{}, p.fail(len(text), "the brace at the start is not closed")
@@ -45,7 +44,7 @@ func ParsePath(text string) (Path, error) {
 	return p.parse()
 }
 
-// String gives the path in a form that ParsePath reads as the same, also where it stands in an order.
+// String returns the path in the syntax of ParsePath, quoted so that it can be part of an order.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p.steps {
@@ -66,7 +65,7 @@ func (p Path) String() string {
 
 var quoter = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 
-// isBare reports whether a name is written without quotes.
+// isBare reports whether a name needs no quotes.
 func isBare(name string) bool {
 	if name == "" || name == "*" || name[0] == '-' || strings.Contains(name, ",") {
 		return false
@@ -79,7 +78,7 @@ func isBare(name string) bool {
 	return true
 }
 
-// isBareRune reports whether a character may stand in a name without quotes and escapes.
+// isBareRune reports whether a character is allowed in a name without quotes and escapes.
 func isBareRune(r rune) bool {
 	return !strings.ContainsRune(`.[]{}\'"`, r) && !unicode.IsSpace(r) && unicode.IsPrint(r)
 }
@@ -120,13 +119,13 @@ func (p *pathParser) parse() (Path, error) {
 		if err != nil {
 			return Path{}, err
 		}
-		s.odd = strings.ContainsRune(s.name, utf8.RuneError)
+		s.mayBeInvalid = strings.ContainsRune(s.name, utf8.RuneError)
 		p.steps = append(p.steps, s)
 	}
 	return Path{p.steps}, nil
 }
 
-// name reads a name without quotes.
+// name parses a name without quotes.
 func (p *pathParser) name() (step, error) {
 	var b strings.Builder
 	from := p.at
@@ -138,11 +137,11 @@ func (p *pathParser) name() (step, error) {
 		if r == '\\' {
 			p.at += n
 			if p.at == p.end {
-				return step{}, p.fail(p.at, "a backslash needs a character behind it")
+				return step{}, p.fail(p.at, "a character is missing after the backslash")
 			}
 			r, n = utf8.DecodeRuneInString(p.text[p.at:p.end])
 		} else if !isBareRune(r) {
-			return step{}, p.fail(p.at, "%q cannot stand in a name; write the name in quotes and brackets, as in ['a b']", r)
+			return step{}, p.fail(p.at, "%q is not allowed in a name; write the name in quotes and brackets, as in ['a b']", r)
 		}
 		b.WriteRune(r)
 		p.at += n
@@ -156,7 +155,7 @@ func (p *pathParser) name() (step, error) {
 	return step{name: b.String()}, nil
 }
 
-// bracket reads [n], ['name'] or ["name"].
+// bracket parses [n], ['name'] or ["name"].
 func (p *pathParser) bracket() (step, error) {
 	open := p.at
 	p.at++
@@ -206,8 +205,8 @@ func (p *pathParser) quoted(open int) (step, error) {
 	return step{}, p.fail(open, "the quote is not closed")
 }
 
-// Steps gives the steps of the path in their order: the name of a member, or, where element is true, one
-// element of an array, whose name is "".
+// Steps iterates over the steps of the path: the name of a member, or, if element is true, an element of an array, with
+// the name "".
 func (p Path) Steps() iter.Seq2[string, bool] {
 	return func(yield func(name string, element bool) bool) {
 		for _, s := range p.steps {

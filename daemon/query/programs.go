@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// maxPrograms is how many compiled expressions are kept. A page or a script asks the same few again
-// and again.
+// maxPrograms is how many compiled expressions are kept. A page or a script uses the same few over and over.
 const maxPrograms = 256
 
 var programs = newProgramCache(maxPrograms)
 
-// programCache keeps the expressions that were used last.
+// programCache keeps the most recently used expressions.
 type programCache struct {
 	mu     sync.Mutex
 	max    int
 	byText map[string]*list.Element
-	recent *list.List // of *Where, the last used first
+	recent *list.List // of *Where, the most recently used first
 }
 
 func newProgramCache(limit int) *programCache {

@@ -8,12 +8,12 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// View is what a request sees of one cluster: a resource at one moment.
+// View is a snapshot of a resource in one cluster.
 type View[T any] struct {
 	Cluster  string
 	Snapshot *store.Snapshot[T]
-	// Bytes appends the JSON of an entry to dst as selectors, expressions and orders see it; nil is the Engine's
-	// own function. It may change anything but the object's labels.
+	// Bytes appends the JSON of an entry to dst, as selectors, expressions and orders see it; nil means the Engine's
+	// function. It may change everything except the object's labels.
 	Bytes func(e *store.Entry[T], dst []byte) []byte
 }
 
@@ -22,30 +22,29 @@ type Request struct {
 	User User
 	// Verb is "list" if it is empty.
 	Verb string
-	// Group, Version and Resource are for the authorizer; the views say what is read.
+	// Group, Version and Resource are for the authorizer; what is read depends on the views.
 	Group, Version, Resource string
 	// Namespace is the namespace to list, or "" for all.
 	Namespace string
-	// Scope is how the caller was asked for its clusters, in whatever form tells such questions apart:
-	// the one cluster "eu", all, or all of "eu,us". A continue token is bound to it, not to the
-	// views, so that a cluster that joins between two pages changes nothing.
+	// Scope identifies the set of clusters that the client asked for, in any unambiguous form: one cluster, all, or a
+	// list of names. A continue token is bound to the scope, not to the views, so that clusters may join between two
+	// pages.
 	Scope     string
 	Selection Selection
 	Order     Order
-	// Limit is how many items a page has at most; 0 means all.
+	// Limit is the maximal number of items in a page; 0 means all.
 	Limit int
-	// Continue is the token of the page before. The rest of the request must be the same, but for
-	// the limit.
+	// Continue is the token from the previous page. Except for the limit, the rest of the request must be the same.
 	Continue string
 	// CountOnly asks for the number of objects instead of the objects.
 	CountOnly bool
-	// Pace is called every few objects with the number of bytes that the request holds, the snapshots and the objects
-	// in them not counted. It may wait, to leave the processor to others; an error ends the request. It may be nil.
+	// Pace is called every few objects with the number of bytes that the request holds, without the snapshots and their
+	// objects. It may wait, to leave the processor to others; an error ends the request. It may be nil.
 	Pace func(held int64) error
 }
 
-// print is the same for requests that a token may go on with.
-func (r *Request) print() [sha256.Size]byte {
+// fingerprint is the same for all pages of a list.
+func (r *Request) fingerprint() [sha256.Size]byte {
 	groups := slices.Sorted(slices.Values(r.User.Groups))
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %s %q",
 		r.User.Name, groups, r.verb(), r.Group, r.Version, r.Resource, r.Namespace, r.Scope, r.Selection, r.Order))
@@ -58,14 +57,14 @@ func (r *Request) verb() string {
 	return r.Verb
 }
 
-// attributes are what the authorizer is asked, for one cluster.
+// attributes returns the arguments for the authorizer, for one cluster.
 func (r *Request) attributes(cluster string) Attributes {
 	name, _ := r.Selection.Name()
 	return Attributes{Verb: r.verb(), Cluster: cluster, Group: r.Group, Version: r.Version, Resource: r.Resource,
 		Namespace: r.Namespace, Name: name}
 }
 
-// check finds what no request may have.
+// check returns an error if the request is invalid.
 func (r *Request) check() error {
 	switch {
 	case r.Limit < 0:
@@ -82,20 +81,19 @@ type Item[T any] struct {
 	Entry   *store.Entry[T]
 }
 
-// Unknown is a number of remaining items that is not known: finding out would take looking at all
-// objects.
+// Unknown is the number of remaining items if counting them would mean reading all objects.
 const Unknown = -1
 
 // Result is the answer to a Request.
 type Result[T any] struct {
-	// Items are the objects in their order.
+	// Items are the objects in the requested order.
 	Items []Item[T]
-	// Count is how many objects match, where only that was asked for.
+	// Count is how many objects match, if Request.CountOnly is set.
 	Count int
 	// Remaining is how many items come after this page, or Unknown.
 	Remaining int
 	// Continue is the token for the next page; "" after the last.
 	Continue string
-	// Views are what the answer was read from, by cluster. On a later page they are those of the first.
+	// Views are what the answer was read from, sorted by cluster. For a later page they are those of the first one.
 	Views []View[T]
 }

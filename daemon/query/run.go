@@ -14,21 +14,21 @@ import (
 
 // run is the work of one request.
 type run[T any] struct {
-	engine *Engine[T]
-	req    *Request
-	ctx    context.Context
-	tool   *tool
-	budget budget
+	engine  *Engine[T]
+	req     *Request
+	ctx     context.Context
+	scratch *scratch
+	budget  budget
 }
 
-// position is where a page begins: behind a key of a view or, in a sorted list, at served.
+// position is where a page begins: after a key of a view or, in a sorted list, at index served.
 type position struct {
 	view   int
 	after  object.Key
 	served int
 }
 
-// page gives the items from a position on. h is how the list is held, or nil if it is not yet.
+// page returns the page that begins at a position. h is nil if the list is not held yet.
 func (r *run[T]) page(l *heldList[T], at position, h *held[T]) (*Result[T], error) {
 	res := &Result[T]{Views: l.views}
 	next, more, err := r.fill(l, at, res)
@@ -68,8 +68,8 @@ func (r *run[T]) fill(l *heldList[T], at position, res *Result[T]) (next positio
 	return position{}, false, nil
 }
 
-// fillFrom adds the items of a view. When the page is full it goes on to the next item that there would be,
-// so that the next page begins there and nothing is looked at twice.
+// fillFrom adds items of a view. When the page is full, it continues until the next matching object, so that the next
+// page begins there and no object is read twice.
 func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T]) (position, bool, error) {
 	view := &l.views[v]
 	entries, sel := r.inOrder(view, after)
@@ -113,7 +113,7 @@ func (r *run[T]) fillSorted(l *heldList[T], at position, res *Result[T]) (positi
 	return position{served: end}, end < len(l.sorted), nil
 }
 
-// total counts the whole list where that needs no object, once.
+// total counts the whole list once, if that is possible without reading objects.
 func (r *run[T]) total(l *heldList[T]) {
 	if l.counted || !r.req.Selection.Empty() {
 		return
@@ -125,7 +125,7 @@ func (r *run[T]) total(l *heldList[T]) {
 	l.total, l.counted = &n, true
 }
 
-// count counts without keeping anything.
+// count returns the number of matching objects.
 func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 	res := &Result[T]{Views: l.views}
 	for i := range l.views {
@@ -148,9 +148,9 @@ func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 	return res, nil
 }
 
-// sort finds all items and puts them in order.
+// sort finds all items and sorts them.
 func (r *run[T]) sort(l *heldList[T]) error {
-	var values []orderValue // of all items, one behind the other
+	var values []orderValue // of all items, one item after the other
 	l.sorted = []place[T]{}
 	for i := range l.views {
 		entries, sel := r.anyOrder(&l.views[i])
@@ -180,7 +180,7 @@ func (r *run[T]) sort(l *heldList[T]) error {
 			paced = cmp.Or(r.budget.pace(), context.Cause(r.ctx))
 		}
 		if paced != nil {
-			return 0 // the order does not matter any more
+			return 0 // the request has failed, so the order does not matter
 		}
 		return cmp.Or(
 			r.req.Order.compare(values[a.rank:a.rank+n], values[b.rank:b.rank+n]),
@@ -199,15 +199,15 @@ func (r *run[T]) rank(values []orderValue, sel *Selection, view *View[T], e *sto
 	if !sel.NeedsObject() {
 		r.read(view, e)
 	}
-	if err := r.tool.doc.Err(); err != nil {
+	if err := r.scratch.doc.Err(); err != nil {
 		return nil, r.failed(view.Cluster, e, err)
 	}
 	from := len(values)
-	values = r.req.Order.appendValues(values, &r.tool.doc)
+	values = r.req.Order.appendValues(values, &r.scratch.doc)
 	return values, r.budget.rank(values[from:])
 }
 
-// matches asks a selection, and reads the object only where the key does not answer.
+// matches reports whether a selection matches an object. It reads the object only if the key is not enough.
 func (r *run[T]) matches(sel *Selection, view *View[T], e *store.Entry[T]) (bool, error) {
 	if err := r.budget.scan(); err != nil {
 		return false, err
@@ -219,7 +219,7 @@ func (r *run[T]) matches(sel *Selection, view *View[T], e *store.Entry[T]) (bool
 		return true, nil
 	}
 	r.read(view, e)
-	ok, err := sel.matchObject(r.ctx, view.Cluster, &r.tool.doc)
+	ok, err := sel.matchObject(r.ctx, view.Cluster, &r.scratch.doc)
 	if err != nil {
 		return false, r.failed(view.Cluster, e, err)
 	}
@@ -231,15 +231,16 @@ func (r *run[T]) read(view *View[T], e *store.Entry[T]) {
 	if view.Bytes != nil {
 		bytes = view.Bytes
 	}
-	r.tool.buf = bytes(e, r.tool.buf[:0])
-	r.tool.doc.Reset(r.tool.buf)
+	r.scratch.buf = bytes(e, r.scratch.buf[:0])
+	r.scratch.doc.Reset(r.scratch.buf)
 }
 
 func (r *run[T]) failed(cluster string, e *store.Entry[T], err error) error {
-	return fmt.Errorf("look at %s %s of cluster %s: %w", r.req.Resource, e.Key, cluster, err)
+	return fmt.Errorf("read %s %s of cluster %s: %w", r.req.Resource, e.Key, cluster, err)
 }
 
-// anyOrder gives what may match in a view, in the order that is fastest, and what is to be asked of each.
+// anyOrder returns the objects of a view that may match, in the fastest order, and the selection that is still to be
+// evaluated on each.
 func (r *run[T]) anyOrder(v *View[T]) (iter.Seq[*store.Entry[T]], *Selection) {
 	s := r.scope()
 	if n, ok := r.narrow(v, s, 0); ok {

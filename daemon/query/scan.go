@@ -6,17 +6,16 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// maxDepth is how deep objects and arrays may be nested, as in encoding/json. A deeper one would
-// only serve to use up a stack.
+// maxDepth is how deep objects and arrays may be nested, as in encoding/json. It bounds the stack.
 const maxDepth = 10000
 
-// scan reads JSON and makes sure that it is valid. After a failure, at is where it was seen.
+// scan reads JSON and checks that it is valid. After a failure, at is its position.
 type scan struct {
 	b  []byte
 	at int
 }
 
-// value reads one value. Members of objects are noted in d, if there is one.
+// value reads one value. It records members of objects in d, if d is not nil.
 func (s *scan) value(depth int, d *Doc) bool {
 	if s.at >= len(s.b) {
 		return false
@@ -74,11 +73,11 @@ func (s *scan) object(depth int, d *Doc) bool {
 	}
 }
 
-// member reads a member's value and notes it where it is one of the two levels that a Doc knows.
+// member reads a member's value, and records the member if it is in one of the two levels that a Doc indexes.
 func (s *scan) member(depth int, d *Doc, m *member) bool {
 	below := d
 	if depth > 1 {
-		below = nil // the third level and all below are scanned when they are asked for
+		below = nil // deeper levels are searched when they are needed
 	}
 	if d != nil {
 		m.first = len(d.inner)
@@ -120,7 +119,7 @@ func (s *scan) array(depth int) bool {
 	}
 }
 
-// str reads a string and says whether it has escapes.
+// str reads a string and reports whether it has escapes.
 func (s *scan) str() (escaped, ok bool) {
 	if !s.eat('"') {
 		return false, false

@@ -9,33 +9,33 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// namespaceIndex is the index by namespace, where a snapshot has one.
+// namespaceIndex is the name of the index by namespace. Not every snapshot has it.
 const namespaceIndex = "namespace"
 
-// scope is what the keys of a request's objects must be.
+// scope limits the keys of the objects that a request may match.
 type scope struct {
 	namespace string // "" for any
 	name      string // "" for any; only together with a namespace
-	none      bool   // the request asks for two namespaces at once
+	none      bool   // no key is possible, such as with two different namespaces
 }
 
 func (s scope) all() bool { return s.namespace == "" && !s.none }
 
-// scope narrows the request by what its selection requires exactly.
+// scope returns the scope of the request, narrowed by exact field selectors.
 func (r *run[T]) scope() scope {
 	s := scope{namespace: r.req.Namespace}
 	if ns, ok := r.req.Selection.Namespace(); ok && ns != "" {
 		s.none = s.namespace != "" && s.namespace != ns
 		s.namespace = ns
 	}
-	// A name without a namespace may be that of many objects.
+	// Without a namespace, many objects may have the same name.
 	if name, ok := r.req.Selection.Name(); ok && s.namespace != "" {
 		s.name, s.none = name, s.none || name == ""
 	}
 	return s
 }
 
-// size is the number of objects in the scope of a request without a selection.
+// size returns the number of objects in the namespace of a request.
 func (r *run[T]) size(v *View[T]) int {
 	if r.req.Namespace == "" {
 		return v.Snapshot.Len()
@@ -50,11 +50,12 @@ func (r *run[T]) size(v *View[T]) int {
 	return n
 }
 
-// indexShare is the part of a snapshot up to which a namespace is put in order by itself. Above it, the order
-// of the whole snapshot is used, which is made once and then kept with it.
+// A namespace with at most 1/indexShare of the objects of a snapshot is sorted by itself. For a larger one, the order
+// of the whole snapshot is used, which is made once and kept with the snapshot.
 const indexShare = 8
 
-// inOrder gives what may match in a view by key, beginning behind a key, and what is to be asked of each.
+// inOrder returns the objects of a view that may match and come after a key, sorted by key, and the selection that is
+// still to be evaluated on each.
 func (r *run[T]) inOrder(v *View[T], after object.Key) (iter.Seq[*store.Entry[T]], *Selection) {
 	s := r.scope()
 	if n, ok := r.narrow(v, s, r.req.Limit); ok {
@@ -63,7 +64,7 @@ func (r *run[T]) inOrder(v *View[T], after object.Key) (iter.Seq[*store.Entry[T]
 	return r.walk(v, s, after), &r.req.Selection
 }
 
-// walk gives what is in a scope by key, beginning behind a key.
+// walk returns the objects of a scope that come after a key, sorted by key.
 func (r *run[T]) walk(v *View[T], s scope, after object.Key) iter.Seq[*store.Entry[T]] {
 	switch {
 	case s.none:
@@ -101,7 +102,8 @@ func byIndex[T any](x store.Index[T], namespace string, after object.Key) iter.S
 // chunk is how many entries are taken from a snapshot at a time.
 const chunk = 512
 
-// byKey walks along the order of the snapshot's keys. Those of a namespace stand together.
+// byKey returns the objects of a namespace, or all, that come after a key, in the order of the snapshot's keys, where
+// those of a namespace are adjacent.
 func byKey[T any](snap *store.Snapshot[T], namespace string, after object.Key) iter.Seq[*store.Entry[T]] {
 	return func(yield func(*store.Entry[T]) bool) {
 		after, prefix := after, ""

@@ -9,8 +9,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Selection says which objects are wanted: those that every part matches. The zero Selection wants
-// all. It may be used by any number of goroutines.
+// Selection selects the objects that all of its parts match. The zero value selects all objects. It is safe for
+// concurrent use.
 type Selection struct {
 	// Labels is a label selector; nil matches everything.
 	Labels labels.Selector
@@ -20,8 +20,7 @@ type Selection struct {
 	Where *Where
 }
 
-// ParseSelection reads a label selector, a field selector and an expression. Any of them may be
-// empty.
+// ParseSelection parses a label selector, a field selector and an expression. Any of them may be empty.
 func ParseSelection(labelSelector, fieldSelector, where string) (Selection, error) {
 	var s Selection
 	if len(labelSelector) > maxSelector {
@@ -45,7 +44,7 @@ func ParseSelection(labelSelector, fieldSelector, where string) (Selection, erro
 	return s, nil
 }
 
-// String gives the whole selection as one text, the same for selections that are written the same.
+// String returns the selection as one string, which is the same for selections with the same texts.
 func (s Selection) String() string {
 	l, w := "", ""
 	if s.Labels != nil {
@@ -57,25 +56,23 @@ func (s Selection) String() string {
 	return fmt.Sprintf("labels %q fields %q where %q", l, s.Fields.String(), w)
 }
 
-// Empty reports whether the selection wants every object.
+// Empty reports whether the selection selects every object.
 func (s Selection) Empty() bool {
 	return (s.Labels == nil || s.Labels.Empty()) && len(s.Fields.terms) == 0 && s.Where == nil
 }
 
-// Namespace gives the namespace that an object must have, where the selection requires one.
+// Namespace returns the namespace that an object must have, if the selection requires one.
 func (s Selection) Namespace() (string, bool) { return s.Fields.exact(namespaceInKey) }
 
-// Name gives the name that an object must have, where the selection requires one. With a
-// namespace, the object can be read by its key.
+// Name returns the name that an object must have, if the selection requires one.
 func (s Selection) Name() (string, bool) { return s.Fields.exact(nameInKey) }
 
-// NeedsObject reports whether an object's key is not enough to tell.
+// NeedsObject reports whether the selection needs more than an object's key.
 func (s Selection) NeedsObject() bool {
 	return s.Labels != nil && !s.Labels.Empty() || s.Fields.needObject() || s.Where != nil
 }
 
-// Matches reports whether the selection wants an object. Where NeedsObject is false, the document is
-// not looked at and may be nil.
+// Matches reports whether the selection selects an object. If NeedsObject is false, d is not used and may be nil.
 func (s Selection) Matches(ctx context.Context, cluster string, key object.Key, d *Doc) (bool, error) {
 	if !s.Fields.matchKey(key) {
 		return false, nil
@@ -86,15 +83,15 @@ func (s Selection) Matches(ctx context.Context, cluster string, key object.Key, 
 	return s.matchObject(ctx, cluster, d)
 }
 
-// OnlyLabels reports whether an object's key and labels are enough to tell.
+// OnlyLabels reports whether the selection needs nothing but an object's key and labels.
 func (s Selection) OnlyLabels() bool { return !s.Fields.needObject() && s.Where == nil }
 
-// MatchesLabels is Matches for a selection of which OnlyLabels holds.
+// MatchesLabels is like Matches, for a selection with OnlyLabels.
 func (s Selection) MatchesLabels(key object.Key, set labels.Labels) bool {
 	return s.Fields.matchKey(key) && (s.Labels == nil || s.Labels.Matches(set))
 }
 
-// matchObject asks the cheap parts first.
+// matchObject evaluates the cheap parts first.
 func (s Selection) matchObject(ctx context.Context, cluster string, d *Doc) (bool, error) {
 	if err := d.Err(); err != nil {
 		return false, err

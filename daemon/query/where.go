@@ -13,26 +13,26 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// The bounds of an expression: its length, its nodes after macros were expanded, how deep it is nested,
-// what one regular expression may compile to, and what it may cost on one object, in the units of CEL: about one
-// for each field, call and round of a loop, and more for long strings.
+// The limits of an expression: its length, its nodes after macro expansion, its depth, the size of one compiled regular
+// expression, and its cost on one object, in the units of CEL: about one for each field, call and iteration, and more
+// for long strings.
 const (
 	maxWhere      = 4 << 10
 	maxWhereNodes = 10000
 	maxWhereDepth = 100
 	maxRegexSize  = 1000
 	maxWhereCost  = 100_000
-	// checkEvery is after how many rounds of a loop inside an expression the context is looked at.
+	// checkEvery is after how many iterations of a loop in an expression the context is checked.
 	checkEvery = 100
 )
 
-// Where is a compiled expression. Any number of goroutines may use it.
+// Where is a compiled expression. It is safe for concurrent use.
 type Where struct {
 	text    string
 	program cel.Program
 }
 
-// environment is made once, and every expression shares it.
+// environment is shared by all expressions.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	options, err := environmentOptions()
 	if err != nil {
@@ -46,10 +46,9 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("cluster", cel.StringType))...)
 })
 
-// CompileWhere compiles an expression in CEL. It can use object, its members metadata, spec and
-// status (an empty map where the object has none), and cluster, the name of the cluster; the
-// standard functions and macros, optional values, and the string functions of cel-go. It must give
-// a bool. Expressions that were compiled lately are found again by their text.
+// CompileWhere compiles an expression in CEL. The expression can use object, its members metadata, spec and status (an
+// empty map if the object has none), and cluster, the name of the cluster; the standard functions and macros, optional
+// values, and the string functions of cel-go. Its result must be a bool. Recently compiled expressions are cached.
 func CompileWhere(text string) (*Where, error) {
 	if len(text) > maxWhere {
 		return nil, fmt.Errorf("compile an expression of %d bytes: at most %d are allowed: %w", len(text),
@@ -67,8 +66,7 @@ func CompileWhere(text string) (*Where, error) {
 }
 
 func compile(text string) (w *Where, err error) {
-	// The text comes from anybody, and the compiler is large: whatever it stumbles over costs this
-	// request and no other.
+	// The text is untrusted and the compiler is large: a panic in it must fail only this request.
 	defer func() {
 		if p := recover(); p != nil {
 			w, err = nil, fmt.Errorf("compile the expression %q: the compiler failed: %v: %w", text, p, ErrInvalid)
@@ -80,7 +78,7 @@ func compile(text string) (w *Where, err error) {
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, mistake(text, issues)
+		return nil, newCompileError(text, issues)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("compile the expression %q: it gives %s, not bool; compare it with something: %w", text,
@@ -98,12 +96,11 @@ func compile(text string) (w *Where, err error) {
 	return &Where{text: text, program: program}, nil
 }
 
-// String gives the expression as it was written.
+// String returns the text of the expression.
 func (w *Where) String() string { return w.text }
 
-// Matches evaluates the expression on an object. A field that is not there, where the expression
-// depends on it, means that the object does not match. Any other failure, such as a comparison of
-// a string with a number, is an error.
+// Matches evaluates the expression on an object. If the expression depends on a field that the object does not have,
+// the object does not match. Any other failure, such as comparing a string with a number, is an error.
 func (w *Where) Matches(ctx context.Context, cluster string, d *Doc) (matches bool, err error) {
 	if err := d.Err(); err != nil {
 		return false, err
@@ -134,7 +131,7 @@ func typeName(v ref.Val) string {
 	return v.Type().TypeName()
 }
 
-// failed decides what a failed evaluation means.
+// failed returns the error for a failed evaluation, nil if it only means that the object does not match.
 func (w *Where) failed(ctx context.Context, err error) error {
 	var cancelled interpreter.EvalCancelledError
 	switch {
@@ -151,8 +148,8 @@ func (w *Where) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("evaluate %q: %s: %w", w.text, reason(err), ErrInvalid)
 }
 
-// reasons are failures whose names say nothing about the object. Other texts may quote a value of it,
-// such as one that is no number, and values have no place in an error that somebody logs.
+// reasons are error texts of cel-go that contain nothing of the object. Others may quote a value, and values must not
+// be in errors, which may be logged.
 var reasons = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow",
 	"unsigned integer overflow", "range error", "internal error", errRange.Error()}
 
@@ -162,11 +159,11 @@ func reason(err error) string {
 			return r
 		}
 	}
-	return "a function does not take what the object has"
+	return "a function does not accept a value of the object"
 }
 
-// missing are the beginnings of what cel-go says of a field, an element or a variable that is not
-// there. Its error types are its own, so the text is all there is; a test holds it to that.
+// missing are the beginnings of cel-go's errors for a missing field, element or variable. cel-go does not export the
+// error types, so the text has to be compared; a test fails if it changes.
 var missing = []string{"no such key", "no such attribute", "index out of bounds", "index out of range", "index '"}
 
 func isMissing(err error) bool {

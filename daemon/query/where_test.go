@@ -92,10 +92,10 @@ func TestExpressionsThatFailOnAnObject(t *testing.T) {
 		{"spec.replicas < 'a'", ErrInvalid, "no such overload"},
 		{"1 / (spec.replicas - 3) == 1", ErrInvalid, "division by zero"},
 		{"spec.replicas", ErrInvalid, "it gives int, not bool"},
-		{"timestamp(metadata.name) == timestamp(metadata.name)", ErrInvalid, "a function does not take"},
+		{"timestamp(metadata.name) == timestamp(metadata.name)", ErrInvalid, "a function does not accept"},
 		{"object.huge > 1", ErrInvalid, "out of range"}, {nested("0 < 1"), ErrTooMuch, "more than 100000 on one object"},
-		{"metadata.name.matches(metadata.name + '(')", ErrInvalid, "a function does not take"},
-		{"int(metadata.name) > 1", ErrInvalid, "a function does not take"},
+		{"metadata.name.matches(metadata.name + '(')", ErrInvalid, "a function does not accept"},
+		{"int(metadata.name) > 1", ErrInvalid, "a function does not accept"},
 	} {
 		w, err := CompileWhere(c.text)
 		if err != nil {

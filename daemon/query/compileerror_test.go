@@ -12,7 +12,7 @@ func TestAMistakeInAnExpressionIsSaidOnceWithTheVariables(t *testing.T) {
 		`phase == "Running"`: `the expression "phase == \"Running\"" is wrong at column 1: ` +
 			`undeclared reference to 'phase'` + variables,
 		`status.phase == Running`:   "is wrong at column 17: undeclared reference to 'Running'" + variables,
-		`status.phase = "Running"`:  "is wrong at column 14: a single = is no operator; compare with ==",
+		`status.phase = "Running"`:  "is wrong at column 14: a single = is not an operator; compare with ==",
 		`status.phase ==`:           "is wrong at column 16: something is missing at its end" + variables,
 		`(status.phase == "x"`:      "something is missing at its end" + variables,
 		`size("a") == "b"`:          "is wrong at column 11: == does not take (int, string)" + variables,
