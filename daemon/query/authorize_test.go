@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRulesAllowWhatTheySay(t *testing.T) {
+func TestRulesAllowOnlyWhatTheyList(t *testing.T) {
 	rules := Rules{
 		{Users: []string{"ann"}, Verbs: []string{"get", "list"}, Clusters: []string{"eu"},
 			Resources: []string{"pods", "deployments.apps"}, Namespaces: []string{"web"}},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAMistakeInAnExpressionIsSaidOnceWithTheVariables(t *testing.T) {
+func TestCompileErrorHasThePositionAndTheVariables(t *testing.T) {
 	const variables = "; an expression can use object, metadata, spec, status and cluster, as in "
 	for text, want := range map[string]string{
 		`phase == "Running"`: `the expression "phase == \"Running\"" is wrong at column 1: ` +

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLookupFindsWhatIsThere(t *testing.T) {
+func TestLookupFindsValues(t *testing.T) {
 	const raw = ` {"a":1, "b":{"c":[{"d":"x"},{"d":"y\n\u00e4"}],"e":null,"f":-2.5e3,"g":9223372036854775808},
 		"b2":"text","t":true,"n":{"x":{"y":{"z":7}}},"m\u0065":{"ke\u0079":"esc"},"a":2,
 		"dup":{"x":1},"dup":{"y":{"q":1,"q":2}}} `
@@ -97,7 +97,7 @@ func TestDeepObjectsAreReadOnce(t *testing.T) {
 	}
 }
 
-func TestADocumentIsUsedAgain(t *testing.T) {
+func TestDocumentCanBeReset(t *testing.T) {
 	d := NewDoc([]byte(`{"metadata":{"labels":{"a":"1"}},"x":1}`))
 	if _, err := d.Map(); err != nil || d.Labels()["a"] != "1" {
 		t.Fatal(err, d.Labels())

@@ -32,7 +32,7 @@ func (r *refuser) Authorize(_ context.Context, u User, a Attributes) error {
 	return nil
 }
 
-func TestTheAuthorizerIsAskedBeforeAnything(t *testing.T) {
+func TestAuthorizerDecidesBeforeAnythingIsRead(t *testing.T) {
 	pods := podStore(t, 20, store.Live).snapshot()
 	views := []View[*blob]{{Cluster: "eu", Snapshot: pods}, {Cluster: "us", Snapshot: pods}}
 	for _, req := range []Request{
@@ -58,7 +58,7 @@ func TestTheAuthorizerIsAskedBeforeAnything(t *testing.T) {
 	}
 }
 
-func TestTheAuthorizerIsToldWhatIsWanted(t *testing.T) {
+func TestAuthorizerGetsTheAttributesOfTheRequest(t *testing.T) {
 	auth := &refuser{allow: 100}
 	e := newEngine(t, Options{Authorizer: auth})
 	pods := podStore(t, 20, store.Live).snapshot()
@@ -91,7 +91,7 @@ func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestManyReadTheirListsWhileTheStoreChanges(t *testing.T) {
+func TestListsAreConsistentWhileTheStoreChanges(t *testing.T) {
 	e, s := newEngine(t, Options{MaxLists: 100}), podStore(t, 200, store.Packed)
 	reader := s.Reader()
 	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{},
@@ -196,7 +196,7 @@ func TestTimeIsBounded(t *testing.T) {
 	})
 }
 
-func TestABrokenObjectIsNamed(t *testing.T) {
+func TestErrorNamesTheBrokenObject(t *testing.T) {
 	s := newStore(t, store.Live, false)
 	s.Begin()
 	s.put("ns/broken", []byte(`{"metadata":`))
@@ -215,7 +215,7 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNeededIsRead(t *testing.T) {
+func TestOnlyNeededObjectsAreRead(t *testing.T) {
 	reads := 0
 	e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
 		reads++
@@ -251,7 +251,7 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 }
 
 // No page looks at what the pages before it looked at.
-func TestPagesDoNotBeginAnew(t *testing.T) {
+func TestPagesDoNotReadObjectsTwice(t *testing.T) {
 	for _, order := range []string{"", "metadata.name"} {
 		reads := 0
 		e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
@@ -302,7 +302,7 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 	}
 }
 
-func TestAnEngineNeedsAnAuthorizer(t *testing.T) {
+func TestEngineNeedsAnAuthorizer(t *testing.T) {
 	if _, err := NewEngine(blobBytes, Options{}); err == nil {
 		t.Error("an engine without an authorizer is made")
 	}

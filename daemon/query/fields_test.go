@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestFieldSelectorsTakeAnyPath(t *testing.T) {
+func TestFieldSelectorsAcceptAnyPath(t *testing.T) {
 	const raw = `{"metadata":{"name":"in-the-object","labels":{"a.b/c":"v"}},
 		"spec":{"nodeName":"n1","replicas":3,"ratio":1.50,"paused":true,
 		"empty":"","null":null,"esc":"a\u0062","c":[{"image":"x,y=z\\"}],"uni":"ä"}}`
@@ -46,7 +46,7 @@ func TestFieldSelectorsTakeAnyPath(t *testing.T) {
 	}
 }
 
-func TestFieldSelectorsSayWhatIsWrong(t *testing.T) {
+func TestErrorsOfFieldSelectorsNameTheMistake(t *testing.T) {
 	doc := NewDoc([]byte(`{"spec":{"a":{},"b":[]}}`))
 	for text, want := range map[string]string{
 		"spec.a=x": "select by field spec.a: it is an object", "spec.b!=": "select by field spec.b: it is an array",
@@ -75,7 +75,7 @@ func TestFieldSelectorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestASelectionSaysWhatItRequires(t *testing.T) {
+func TestSelectionReturnsRequiredNamespaceAndName(t *testing.T) {
 	for _, c := range []struct {
 		text, namespace, name string
 		needs                 bool
@@ -163,7 +163,7 @@ func checkFields(t *testing.T, text string, rng *rand.Rand) {
 	}
 }
 
-func TestALabelMayHaveSeveralPathsAndADefault(t *testing.T) {
+func TestLabelMayHaveSeveralPathsAndADefault(t *testing.T) {
 	meaning := func(label string) (Field, error) {
 		switch label {
 		case "source":

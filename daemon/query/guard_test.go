@@ -9,7 +9,7 @@ import (
 )
 
 // Each of these would take gigabytes or years if it were only charged after it was done.
-func TestExpressionsCannotMakeMuchOfLittle(t *testing.T) {
+func TestExpressionsCannotMakeLargeValues(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	doc := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{"long":%q}}}`, long)
 	const a = "metadata.annotations.long"

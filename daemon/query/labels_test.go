@@ -54,7 +54,7 @@ func TestLabelSelectorsMatchAsOnMaps(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoStringIsNoLabel(t *testing.T) {
+func TestLabelsThatAreNotStringsAreIgnored(t *testing.T) {
 	for raw, want := range map[string]map[string]string{
 		`{"metadata":{"labels":{"a":1,"b":"2","c":null,"b\u0062":"e"}}}`: {"b": "2", "bb": "e"},
 		`{"metadata":{"labels":{"a":"1","a":2}}}`:                        {},

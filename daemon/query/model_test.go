@@ -189,7 +189,7 @@ func (w *world) want(keep func(thing) bool, compare func(a, b thing) int) (ids [
 	return ids
 }
 
-func TestListsEqualAModelWhateverThePages(t *testing.T) {
+func TestListsEqualAModelForAnyPageSize(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

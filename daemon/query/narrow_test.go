@@ -22,7 +22,7 @@ func countingEngine(t *testing.T, reads *int) *Engine[*blob] {
 }
 
 // Of 1,000 pods each app has a seventh, each tier a half, each version a fifth, each namespace a tenth.
-func TestWhatTheIndexOfLabelsDecidesIsNotRead(t *testing.T) {
+func TestObjectsThatTheLabelIndexDecidesAreNotRead(t *testing.T) {
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 1000, store.Packed).snapshot()}
 	for _, c := range []struct {
 		labels    string
@@ -61,7 +61,7 @@ func TestWhatTheIndexOfLabelsDecidesIsNotRead(t *testing.T) {
 }
 
 // A label that nearly all objects have does not help to find the few of a page.
-func TestAPageOfALabelThatAllHaveIsReadAndNotGathered(t *testing.T) {
+func TestPageOfACommonLabelDoesNotUseTheIndex(t *testing.T) {
 	snap := podStore(t, 5000, store.Live).snapshot()
 	all := mustSelect(t, "app.kubernetes.io/name=web", "", "")
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestAPageOfALabelThatAllHaveIsReadAndNotGathered(t *testing.T) {
 
 // An index that lists an object under two values of one label, which no label can have, is no reason
 // to give the object twice.
-func TestAnObjectThatTheIndexHasTwiceIsThereOnce(t *testing.T) {
+func TestObjectThatTheIndexHasTwiceIsListedOnce(t *testing.T) {
 	w, err := store.New(store.Options[*blob]{Indexes: map[string]store.IndexFunc[*blob]{
 		labelIndex: func(*blob) ([]string, error) { return []string{"app=a", "app=b"}, nil },
 	}})

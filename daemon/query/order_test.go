@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestValuesCompareByWhatTheyAre(t *testing.T) {
+func TestValuesAreOrderedByType(t *testing.T) {
 	// Each is smaller than the next.
 	ascending := []string{
 		"false", "true", "-1e400", "-9223372036854775808", "-1.5", `"-1"`, "0", `"1m"`, "0.5", "1", "2", `"10"`, `"1k"`,
@@ -40,7 +40,7 @@ func TestValuesCompareByWhatTheyAre(t *testing.T) {
 
 func sign(n int) int { return min(1, max(-1, n)) }
 
-func TestWhatIsMissingComesLastBothWays(t *testing.T) {
+func TestMissingValuesComeLastInBothDirections(t *testing.T) {
 	docs := []string{`{}`, `{"a":null}`, `{"a":1}`, `{"a":"x"}`}
 	for _, text := range []string{"a", "-a"} {
 		o, err := ParseOrder(text)
@@ -60,7 +60,7 @@ func TestWhatIsMissingComesLastBothWays(t *testing.T) {
 	}
 }
 
-func TestOrdersAreReadAndWritten(t *testing.T) {
+func TestOrdersAreParsedAndFormatted(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "-metadata.creationTimestamp,metadata.name": "-metadata.creationTimestamp,metadata.name", ".a,{.b}": "a,b",
 		"-metadata.labels['a,b'],c": "-metadata.labels['a,b'],c", `a\,b,-c`: "",

@@ -7,7 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-func TestARequestIsPacedAndSaysWhatItHolds(t *testing.T) {
+func TestPaceIsCalledWithTheHeldBytes(t *testing.T) {
 	e := newEngine(t, Options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 2000, store.Packed).snapshot()}
 	full := errors.New("no memory is left")

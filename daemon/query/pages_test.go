@@ -40,7 +40,7 @@ func TestTokensAreBoundToTheirRequest(t *testing.T) {
 	}
 }
 
-func TestATokenDoesNotLeadToOtherClusters(t *testing.T) {
+func TestTokenIsInvalidForOtherClusters(t *testing.T) {
 	e, pods := newEngine(t, Options{}), podStore(t, 50, store.Live).snapshot()
 	req := Request{Resource: "pods", Limit: 5}
 	req.Continue = mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}).Continue
@@ -51,7 +51,7 @@ func TestATokenDoesNotLeadToOtherClusters(t *testing.T) {
 	}
 }
 
-func TestTokensThatNobodyGaveOut(t *testing.T) {
+func TestForgedTokensAreRefused(t *testing.T) {
 	e := newEngine(t, Options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Live).snapshot()}
 	req := Request{Resource: "pods", Limit: 5}
@@ -74,7 +74,7 @@ func TestTokensThatNobodyGaveOut(t *testing.T) {
 	wantError(t, e, ErrInvalid, req, view)
 }
 
-func TestAListIsOverAfterItsLastPage(t *testing.T) {
+func TestListIsDroppedAfterItsLastPage(t *testing.T) {
 	for _, order := range []string{"", "-metadata.name"} {
 		e := newEngine(t, Options{})
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 10, store.Live).snapshot()}

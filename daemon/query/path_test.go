@@ -16,7 +16,7 @@ func mustPath(t testing.TB, text string) Path {
 	return p
 }
 
-func TestPathsAreReadAsKubectlWritesThem(t *testing.T) {
+func TestPathsOfKubectlAreParsed(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"spec.nodeName", "spec.nodeName"},
 		{".spec.nodeName", "spec.nodeName"},
@@ -41,7 +41,7 @@ func TestPathsAreReadAsKubectlWritesThem(t *testing.T) {
 	}
 }
 
-func TestWrongPathsSayWhere(t *testing.T) {
+func TestPathErrorsHaveThePosition(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "at character 1: the path is empty"},
 		{".", "at character 1: the path is empty"},

@@ -66,7 +66,7 @@ func TestExpressionsSeeTheObject(t *testing.T) {
 	}
 }
 
-func TestWrongExpressionsSayWhere(t *testing.T) {
+func TestExpressionErrorsHaveThePosition(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"spec.replicas >", "column 16"}, {"spec.replicas == 'a' ||", "column 24"},
 		{"nothing == 1", "undeclared reference to 'nothing'"}, {"cluster == 1", "== does not take (string, int)"},
@@ -118,7 +118,7 @@ func nested(inner string) string {
 	return fmt.Sprintf("%s.all(a, %s.all(b, %s.all(c, %s)))", list, list, list, inner)
 }
 
-func TestAnExpressionEndsWithItsContext(t *testing.T) {
+func TestExpressionEndsWithItsContext(t *testing.T) {
 	w, err := CompileWhere(nested("true"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAnExpressionEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAnExpressionOnABrokenDocumentIsAnError(t *testing.T) {
+func TestExpressionOnABrokenDocumentIsAnError(t *testing.T) {
 	w, err := CompileWhere("true")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestAnExpressionOnABrokenDocumentIsAnError(t *testing.T) {
 	}
 }
 
-func TestExpressionsAreFoundAgain(t *testing.T) {
+func TestCompiledExpressionsAreCached(t *testing.T) {
 	a, err := CompileWhere("metadata.name == 'again'")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestExpressionsAreFoundAgain(t *testing.T) {
 	}
 }
 
-func TestOneExpressionServesManyGoroutines(t *testing.T) {
+func TestExpressionIsSafeForConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {

@@ -26,7 +26,7 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-func TestKubectlCannotTellTheMirrorFromTheCluster(t *testing.T) {
+func TestKubectlPrintsTheSameFromMirrorAndCluster(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t)
 	p.caughtUp(t)
@@ -79,7 +79,7 @@ func ages(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestInformersOfOthersLiveOnTheMirror(t *testing.T) {
+func TestClientGoInformersWorkOnTheMirror(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -166,7 +166,7 @@ func (p *pair) events(t *testing.T, ctx context.Context, url string) func() meta
 	}
 }
 
-func TestAClusterThatJoinsCutsNoWatchAndOneThatLeavesSaysSo(t *testing.T) {
+func TestFleetWatchSurvivesAJoiningClusterAndEndsForALeavingOne(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t)
 	p.caughtUp(t)

@@ -25,7 +25,7 @@ func (c *slowClient) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAClientThatReadsTooLittleIsCutOff(t *testing.T) {
+func TestClientThatReadsTooSlowlyIsCutOff(t *testing.T) {
 	for rate, want := range map[time.Duration]int{ // bytes a second, and how many pieces of 64 KiB it gets of 100
 		1 << 20:   100,
 		100 << 10: 100,

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestDeprecatedKindsAreThoseOfTheClustersRelease(t *testing.T) {
+func TestDeprecationWarningsDependOnTheClustersRelease(t *testing.T) {
 	message, since := deprecation(schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"})
 	if want := "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"; message != want ||
 		since != (release{1, 33}) {

@@ -92,7 +92,7 @@ var added = map[string][]string{
 	"oceans": fieldLabels, "sails": fieldLabels,
 }
 
-func TestFieldSelectorsHaveTheRealServersMeaning(t *testing.T) {
+func TestFieldSelectorsMeanTheSameAsAtTheRealServer(t *testing.T) {
 	p := selectable(t)
 	c, _ := p.fleet.Cluster(mirrored)
 	var compared, known atomic.Int64
@@ -164,7 +164,7 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 }
 
 // A watch reads its field selector as a list does.
-func TestAWatchRefusesTheFieldLabelsThatAListRefuses(t *testing.T) {
+func TestWatchRefusesTheFieldLabelsThatListRefuses(t *testing.T) {
 	eu := informertest.NewServer()
 	create(t, eu, pod("web", "a", map[string]any{"spec": map[string]any{"nodeName": "n1"}}), pod("web", "b", nil))
 	s := newSmall(t, map[string]http.Handler{"eu": eu})

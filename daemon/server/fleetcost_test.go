@@ -93,7 +93,7 @@ func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.S
 }
 
 // What a request costs must not depend on resources that it does not name, whatever state these are in.
-func TestARequestCostsNothingForResourcesThatItDoesNotName(t *testing.T) {
+func TestCostOfARequestDoesNotDependOnOtherResources(t *testing.T) {
 	few, _ := manyResources(t, 1, 3, true)
 	many, _ := manyResources(t, 1, 53, true)
 	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?limit=1",
@@ -110,7 +110,7 @@ func TestARequestCostsNothingForResourcesThatItDoesNotName(t *testing.T) {
 	}
 }
 
-func TestTheCatalogIsMadeWhenWhatClustersServeHasChanged(t *testing.T) {
+func TestCatalogIsMadeOnlyWhenResourcesChange(t *testing.T) {
 	srv, fl := manyResources(t, 2, 2, false)
 	ask := func(path string) {
 		t.Helper()

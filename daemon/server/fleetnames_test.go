@@ -30,7 +30,7 @@ func (s *small) names(t *testing.T, path string) string {
 	return strings.Join(found, " ")
 }
 
-func TestSelectionsOfTheFleetSeeWhatItShows(t *testing.T) {
+func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	on := func(node string) map[string]any { return map[string]any{"spec": map[string]any{"nodeName": node}} }
 	create(t, eu, pod("web", "a", on("n1")), pod("web", "b", on("n2")), pod("web", "c", nil))
@@ -76,7 +76,7 @@ func TestSelectionsOfTheFleetSeeWhatItShows(t *testing.T) {
 	}
 }
 
-func TestKubectlFollowsTheFleetsNames(t *testing.T) {
+func TestKubectlFollowsReferencesAtFleet(t *testing.T) {
 	cluster := filled(t)
 	cluster.Kubectl(t, "apply", "-f", "testdata/fleetnames.yaml")
 	p := mirror(t)

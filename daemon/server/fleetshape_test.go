@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
+func TestObjectsAtFleetHaveAnnotationsOfTheirCluster(t *testing.T) {
 	for _, c := range []struct {
 		key       object.Key
 		obj, want string
@@ -72,7 +72,7 @@ func TestAnObjectOfTheFleetSaysWhereItIsFrom(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheFleetLeadBack(t *testing.T) {
+func TestFleetNamesAreSplitIntoClusterAndName(t *testing.T) {
 	if c, ns, ok := ofFleetNamespace("eu.web"); c != "eu" || ns != "web" || !ok {
 		t.Error(c, ns, ok)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-func TestOtherMachinesAreServedWithTLSAndATokenOnly(t *testing.T) {
+func TestOtherMachinesNeedTLSAndToken(t *testing.T) {
 	for _, c := range []struct {
 		address, token string
 		tls, ok        bool
@@ -50,7 +50,7 @@ func ask(h http.Handler, method, host, path string, header map[string]string) *h
 	return w
 }
 
-func TestAStrangeHostIsRefused(t *testing.T) {
+func TestUnknownHostNameIsRefused(t *testing.T) {
 	h := guarded(Access{Hosts: []string{"mirror.example.com"}})
 	for host, want := range map[string]int{
 		"127.0.0.1:8080": http.StatusTeapot, "localhost": http.StatusTeapot, "[::1]:80": http.StatusTeapot,
@@ -71,7 +71,7 @@ func TestAStrangeHostIsRefused(t *testing.T) {
 	}
 }
 
-func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
+func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 	h := guarded(Access{Token: "secret"})
 	for _, c := range []struct {
 		method, path, auth string
@@ -124,7 +124,7 @@ func TestATokenIsAskedOfEverythingButHealthAndTheFilesOfThePage(t *testing.T) {
 }
 
 // What looks like a file of the page and leads out of it again must not reach anything else.
-func TestNoWayLeadsFromTheFilesOfThePageToTheFleet(t *testing.T) {
+func TestPathsOfPageFilesDoNotReachTheFleet(t *testing.T) {
 	fl, err := fleet.New(fleet.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestNoWayLeadsFromTheFilesOfThePageToTheFleet(t *testing.T) {
 	}
 }
 
-func TestAPageElsewhereCannotJoinOrLeave(t *testing.T) {
+func TestPageOfAnotherOriginCannotJoinOrLeave(t *testing.T) {
 	h := guarded(Access{})
 	json := "application/json"
 	for name, c := range map[string]struct {
@@ -225,7 +225,7 @@ func askFrom(h http.Handler, address, token string, n int) map[int]int {
 	return codes
 }
 
-func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
+func TestRateLimitsArePerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Token: "secret", Rate: 500})
 		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != unauthenticatedRate ||
@@ -254,7 +254,7 @@ func TestNoClientPaysForTheRequestsOfAnother(t *testing.T) {
 	})
 }
 
-func TestRatesOfManyAddressesAreBoundedInMemory(t *testing.T) {
+func TestRateTableHasABoundedSize(t *testing.T) {
 	table := newRateTable(1)
 	now := time.Now()
 	for i := range 3 * maxRates {
@@ -270,7 +270,7 @@ func TestRatesOfManyAddressesAreBoundedInMemory(t *testing.T) {
 	}
 }
 
-func TestATokenIsReplacedAndNeverTakenAway(t *testing.T) {
+func TestTokenCanBeReplacedButNotRemoved(t *testing.T) {
 	fl, err := fleet.New(fleet.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func unpacked(t *testing.T, b []byte) []byte {
 	return out
 }
 
-func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
+func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
 	p := mirror(t)
@@ -128,7 +128,7 @@ func TestLargeAnswersArePackedForWhoAsksAndSmallOnesAreNot(t *testing.T) {
 
 // A watch that is not flushed would keep its header, or its last event, until the next one comes, and
 // this test would never end: every event is read before the next is made.
-func TestAWatchTellsEachEventAtOnceWhateverEncodingIsAccepted(t *testing.T) {
+func TestWatchSendsEachEventAtOnceWithAnyAcceptEncoding(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
 	p := mirror(t)

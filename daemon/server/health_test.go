@@ -27,7 +27,7 @@ func (s *slowed) probe(path string, code int, words ...string) {
 	}
 }
 
-func TestTheDaemonIsReadyWhenItsStartIsOverAndStaysSo(t *testing.T) {
+func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 	const ok, failed = http.StatusOK, http.StatusServiceUnavailable
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
 		s.doors["us"].hold(anyPath)

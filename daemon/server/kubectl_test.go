@@ -100,7 +100,7 @@ func shown(out string) string {
 	return strings.Join(kept, "\n")
 }
 
-func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
+func TestKubectlWatchPrintsTheSameFromMirrorAndCluster(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
 	p := mirror(t)
@@ -174,7 +174,7 @@ func TestKubectlWatchesTheMirrorAsItWatchesTheCluster(t *testing.T) {
 	}
 }
 
-func TestKubectlWaitsOnTheMirrorAsOnTheCluster(t *testing.T) {
+func TestKubectlWaitWorksOnTheMirror(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
 	p := mirror(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestKubectlIsToldWhatItMayDo(t *testing.T) {
+func TestKubectlAuthWorksOnTheMirror(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t)
 	p.caughtUp(t)

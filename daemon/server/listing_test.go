@@ -48,9 +48,9 @@ func repeated(n, size int) (sizes []int) {
 	return sizes
 }
 
-// TestListsOfAnySizeAreWhole writes lists that are one piece, many, and pieces of one object that is larger than a
+// TestListsOfAnySizeAreComplete writes lists that are one piece, many, and pieces of one object that is larger than a
 // piece.
-func TestListsOfAnySizeAreWhole(t *testing.T) {
+func TestListsOfAnySizeAreComplete(t *testing.T) {
 	for name, sizes := range map[string][]int{
 		"none":            nil,
 		"one":             {200},
@@ -98,10 +98,10 @@ func TestListsOfAnySizeAreWhole(t *testing.T) {
 	}
 }
 
-// TestBudget_AListLeavesLittleBehind holds what a list allocates: what it is made in is used again by the next. That
+// TestBudget_ListAllocatesLittle holds what a list allocates: what it is made in is used again by the next. That
 // is 2 KB, and 600 under the race detector, which loses a quarter of the buffers on purpose. With buffers of its own
 // a list took 4,900.
-func TestBudget_AListLeavesLittleBehind(t *testing.T) {
+func TestBudget_ListAllocatesLittle(t *testing.T) {
 	l := podsOf(repeated(100, 10<<10)...)
 	const lists = 50
 	var before, after runtime.MemStats

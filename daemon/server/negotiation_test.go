@@ -63,7 +63,7 @@ func kindIn(t *testing.T, body string) metav1.TypeMeta {
 }
 
 // What kubectl 1.27 to 1.29 does to find out what "pods" is.
-func TestAClientThatKnowsOnlyTheBetaOfAggregatedDiscoveryFindsPods(t *testing.T) {
+func TestClientWithOnlyBetaAggregatedDiscoveryFindsPods(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
 	for _, server := range []string{p.ours, p.all} {

@@ -77,7 +77,7 @@ func (s *small) quickly(t *testing.T, path string) {
 	}
 }
 
-func TestSlowAndVanishingClientsHurtOnlyThemselves(t *testing.T) {
+func TestSlowAndDisconnectingClientsDoNotDelayOthers(t *testing.T) {
 	s := manyPods(t, 100)
 	t.Run("slow readers keep nobody from an answer", s.besideSlowReaders)
 	t.Run("slow readers of one client are bounded", s.boundedSlowReaders)

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-func TestAQuotaLeavesSomethingForEachNewClient(t *testing.T) {
+func TestQuotaLeavesSomethingForEachNewClient(t *testing.T) {
 	q := newQuota("bytes", 1000)
 	takeAll := func(client clientKey) (n int64) {
 		for g := q.open(client); g.set(n+1) == nil; n++ {
@@ -30,7 +30,7 @@ func TestAQuotaLeavesSomethingForEachNewClient(t *testing.T) {
 	}
 }
 
-func TestAQuotaIsAsBeforeWhenAllIsGivenBack(t *testing.T) {
+func TestQuotaIsUnusedAfterEverythingIsReturned(t *testing.T) {
 	q := newQuota("bytes", 1000)
 	g := q.open("a")
 	if g.set(400) != nil || g.tryAdd(10) || g.set(100) != nil || !g.tryAdd(60) {

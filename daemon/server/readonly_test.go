@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-func TestKubectlIsToldWhichServerDoesWhatAMirrorCannot(t *testing.T) {
+func TestUnsupportedRequestsNameTheClustersOwnServer(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t)
 	p.caughtUp(t)
@@ -48,7 +48,7 @@ func TestKubectlIsToldWhichServerDoesWhatAMirrorCannot(t *testing.T) {
 	}
 }
 
-func TestTheAddressOfAClusterHasNoCredentials(t *testing.T) {
+func TestServerURLInErrorsHasNoCredentials(t *testing.T) {
 	fl, err := fleet.New(fleet.Options{})
 	if err != nil {
 		t.Fatal(err)

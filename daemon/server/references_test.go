@@ -20,7 +20,7 @@ func shapeOf(gk schema.GroupKind) *fleetShape {
 		}}
 }
 
-func TestReferencesOfTheFleetLeadToTheFleetsNames(t *testing.T) {
+func TestReferencesAtFleetHaveFleetNames(t *testing.T) {
 	const meta = `"metadata":{"name":"x","resourceVersion":"7"}`
 	for _, c := range []struct {
 		group, kind string
@@ -88,7 +88,7 @@ func TestReferencesOfTheFleetLeadToTheFleetsNames(t *testing.T) {
 	}
 }
 
-func TestOwnersAndNamespacesHaveTheFleetsNames(t *testing.T) {
+func TestOwnersAndNamespacesAtFleetHaveFleetNames(t *testing.T) {
 	const marks = `"annotations":{"mirador.dev/cluster":"eu","mirador.dev/resource-version":"7"}`
 	for _, c := range []struct {
 		kind      schema.GroupKind
@@ -149,7 +149,7 @@ func FuzzPodNodes(f *testing.F) {
 	})
 }
 
-func BenchmarkAPodAsTheFleetShowsIt(b *testing.B) {
+func BenchmarkPodForFleet(b *testing.B) {
 	var containers []string
 	for i := range 4 {
 		containers = append(containers,

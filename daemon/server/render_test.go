@@ -2,7 +2,7 @@ package server
 
 import "testing"
 
-func TestItemsOfBuiltInListsAreServedWithoutTheirKind(t *testing.T) {
+func TestItemsOfBuiltInListsHaveNoKind(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{}}`: `{"metadata":{}}`,
 		`{"apiVersion":"a/v1","kind":"X","metadata":{}}`: `{"apiVersion":"a/v1","kind":"X","metadata":{}}`,

@@ -104,7 +104,7 @@ func shape(report *server.Report) string {
 	return b.String()
 }
 
-func TestPagesOfAnIdleFleetAreSentNextToNothing(t *testing.T) {
+func TestFollowersOfAnIdleFleetAreSentOnlyHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := manyResources(t, 3, 20, false)
 		time.Sleep(time.Minute) // whatever followed the start is over
@@ -128,7 +128,7 @@ func TestPagesOfAnIdleFleetAreSentNextToNothing(t *testing.T) {
 	})
 }
 
-func TestEveryPageSeesTheSameReport(t *testing.T) {
+func TestFollowersReconstructTheSameReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, fl := manyResources(t, 3, 4, false)
 		c, _ := fl.Cluster("c01")

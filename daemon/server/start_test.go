@@ -216,7 +216,7 @@ func pass(d time.Duration) {
 }
 
 // An informer that lists after a restart would take a part of the fleet for all of it.
-func TestAtStartTheFleetIsUnavailableUntilEveryMemberIsSynced(t *testing.T) {
+func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		s.unavailable(fleetPods, true)
 		s.doors["us"].hold(anyPath)
@@ -246,7 +246,7 @@ func TestAtStartTheFleetIsUnavailableUntilEveryMemberIsSynced(t *testing.T) {
 	})
 }
 
-func TestAMemberThatCannotBeReachedIsLeftOutByNameAfterTheGraceTime(t *testing.T) {
+func TestUnreachableMemberIsLeftOutWithAWarningAfterTheGracePeriod(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"asia", "eu", "us"}, func(s *slowed) {
 		s.doors["asia"].hold(anyPath) // it accepts requests and never answers
 		s.doors["us"].kill()
@@ -311,7 +311,7 @@ func TestAMemberThatCannotBeReachedIsLeftOutByNameAfterTheGraceTime(t *testing.T
 }
 
 // A watch that is the first to ask for a resource is told of members that come later, however many objects they bring.
-func TestALargeMemberThatSyncsLaterIsToldAsAdditions(t *testing.T) {
+func TestMemberThatSyncsLaterIsSentAsAdditions(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: time.Second}, []string{"eu", "us"}, func(s *slowed) {
 		const more = 1500
 		for i := range more {
@@ -334,7 +334,7 @@ func TestALargeMemberThatSyncsLaterIsToldAsAdditions(t *testing.T) {
 }
 
 // Rights are often for some resources alone. Those that are denied do not hold up the others.
-func TestAResourceThatIsDeniedHoldsUpNoOther(t *testing.T) {
+func TestDeniedResourceDoesNotDelayOthers(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 		for _, d := range s.doors {
@@ -352,7 +352,7 @@ func TestAResourceThatIsDeniedHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAClusterThatPrefersAnotherVersionIsNotLeftOutSilently(t *testing.T) {
+func TestClusterWithAnotherVersionIsLeftOutWithAWarning(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		for name, version := range map[string]string{"eu": "v1", "us": "v1beta1"} {
 			if err := s.doors[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version,
@@ -374,7 +374,7 @@ func TestAClusterThatPrefersAnotherVersionIsNotLeftOutSilently(t *testing.T) {
 }
 
 // A list that never ends would otherwise hold up all clusters for ever.
-func TestAMemberThatMakesNoEndIsNotWaitedForWithoutEnd(t *testing.T) {
+func TestMemberThatNeverFinishesItsListsIsNotAwaitedForever(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
 		for i := range 3000 {
 			create(t, s.doors["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))

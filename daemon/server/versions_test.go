@@ -13,7 +13,7 @@ import (
 
 // A version of the fleet is none of a cluster, also when there is one cluster only: a client that lists again
 // from where it was must not be told to wait until that cluster has reached it.
-func TestAListOfTheFleetIsAsNewAsAnyVersionThatItGaveOut(t *testing.T) {
+func TestFleetHasReachedEveryVersionThatItHasSent(t *testing.T) {
 	var hs fleetWatchHubs
 	hs.seq.Store(1000)
 	for _, c := range []struct {

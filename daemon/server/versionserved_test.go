@@ -8,7 +8,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-func TestWhoAsksForAnotherVersionIsToldWhichThereIs(t *testing.T) {
+func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newSmall(t, map[string]http.Handler{"eu": cluster})

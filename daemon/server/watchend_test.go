@@ -116,7 +116,7 @@ var watchEnds = map[string]struct {
 		http.StatusInternalServerError},
 }
 
-func TestEveryEndOfAWatchIsToldOnBothViews(t *testing.T) {
+func TestClientLearnsOfEveryEndOfAWatchOnBothViews(t *testing.T) {
 	s := newInside(t)
 	for name, c := range watchEnds {
 		for _, view := range []string{"/clusters/eu", "/fleet"} {
@@ -260,7 +260,7 @@ func (s *inside) version(t *testing.T, view string) string {
 
 // client-go's RetryWatcher goes on by itself from the newest version that it saw, unless it is told that this will
 // not do.
-func TestARetryWatcherDoesNotSkipWhatWasMerged(t *testing.T) {
+func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
 	s := newInside(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.url + "/clusters/eu"})
 	if err != nil {

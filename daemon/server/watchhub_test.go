@@ -40,7 +40,7 @@ func taken(t *testing.T, f *feed) (versions []string) {
 	return versions
 }
 
-func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
+func TestWatchReceivesOnlyItsNamespace(t *testing.T) {
 	h := &clusterWatchHub{feeds: feeds{}}
 	all, web, db := h.join(watchScope{}), h.join(watchScope{"eu", "web"}), h.join(watchScope{"eu", "db"})
 	h.handle("eu", event("web/a", 2))
@@ -64,7 +64,7 @@ func TestAWatchIsToldOfItsNamespaceAlone(t *testing.T) {
 	}
 }
 
-func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
+func TestSlowWatchEndsAndItsQueueIsDropped(t *testing.T) {
 	h := &clusterWatchHub{feeds: feeds{}}
 	slow, quick := h.join(watchScope{}), h.join(watchScope{})
 	for i := range maxWaiting + 1 {
@@ -81,7 +81,7 @@ func TestWhoReadsTooSlowlyIsEndedAndNothingIsKept(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatWasSetBackEndsWatches(t *testing.T) {
+func TestNewEpochEndsWatches(t *testing.T) {
 	h := &clusterWatchHub{feeds: feeds{}}
 	f := h.join(watchScope{})
 	h.handle("eu", event("web/a", 9))
@@ -131,7 +131,7 @@ func TestNothingWaitsForRoomInAFeedThatWasTooSlow(t *testing.T) {
 	}
 }
 
-func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
+func TestFleetHubHasOneOrderAndKeepsRecentChanges(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
@@ -181,7 +181,7 @@ func TestTheFleetHasOneOrderAndRemembersIt(t *testing.T) {
 	}
 }
 
-func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
+func TestObjectsAreShownWithNoVersionAfterThatOfTheList(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
@@ -197,7 +197,7 @@ func TestWhoWasToldUpToAVersionIsShownNoLaterOne(t *testing.T) {
 	}
 }
 
-func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
+func TestWatchScopeConcernsItsObjects(t *testing.T) {
 	for _, c := range []struct {
 		of      watchScope
 		cluster string
@@ -215,7 +215,7 @@ func TestAWatchOfOneClusterIsToldOfAllItsNamespaces(t *testing.T) {
 	}
 }
 
-func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T) {
+func TestLeavingClusterEndsWatchesAndKeepsVersionsOfOthers(t *testing.T) {
 	var seq atomic.Uint64
 	h, eu, us := newFleetWatchHub(&seq), new(fleet.Resource), new(fleet.Resource)
 	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
@@ -243,7 +243,7 @@ func TestAClusterThatLeavesEndsWatchesAndLeavesTheOthersAsTheyWere(t *testing.T)
 }
 
 // While nobody followed, things happened that nobody can tell of.
-func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
+func TestNewHubDoesNotContinueFromVersionsOfAnEarlierOne(t *testing.T) {
 	var seq atomic.Uint64
 	first := newFleetWatchHub(&seq)
 	was := object.Version(fmt.Sprint(first.now()))
@@ -252,7 +252,7 @@ func TestAHubThatIsMadeAnewKnowsNothingOfBefore(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
+func TestRingAndFeedsAreBoundedInBytes(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
@@ -281,7 +281,7 @@ func TestWhatIsRememberedIsBoundedInBytesToo(t *testing.T) {
 }
 
 // A cluster that joins has more objects than may wait for a watch. It is told of no faster than the watch is read.
-func TestAClusterThatJoinsCutsNoWatchThatIsRead(t *testing.T) {
+func TestJoiningClusterEndsNoWatchThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seq atomic.Uint64
 		h, res := newFleetWatchHub(&seq), new(fleet.Resource)
@@ -336,7 +336,7 @@ func TestChangesOutOfOrderEndWatches(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatLeavesASelectionIsDeleted(t *testing.T) {
+func TestObjectThatNoLongerMatchesIsDeleted(t *testing.T) {
 	req := &request{params: params{labels: "v in (2,3)"}}
 	f, err := new(Server).newFilter(req, &view{})
 	if err != nil {

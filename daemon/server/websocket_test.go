@@ -58,7 +58,7 @@ func (s *inside) unwatched(t *testing.T, after string) {
 	}
 }
 
-func TestAWatchCanBeAWebSocket(t *testing.T) {
+func TestWatchCanBeAWebSocket(t *testing.T) {
 	s := newInside(t)
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
 		const initial = "/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
@@ -132,7 +132,7 @@ func upgradeWith(header map[string]string) map[string]string {
 	return out
 }
 
-func TestAWebSocketOfAPageElsewhereIsRefused(t *testing.T) {
+func TestWebSocketOfAnotherOriginIsRefused(t *testing.T) {
 	h := guarded(Access{})
 	for name, c := range map[string]struct {
 		header map[string]string
@@ -152,7 +152,7 @@ func TestAWebSocketOfAPageElsewhereIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWebSocketMayBringItsTokenAsASubprotocol(t *testing.T) {
+func TestWebSocketMaySendItsTokenAsASubprotocol(t *testing.T) {
 	h := guarded(Access{Token: "secret"})
 	encoded := func(token string) string {
 		return bearerSubprotocol + base64.RawURLEncoding.EncodeToString([]byte(token))

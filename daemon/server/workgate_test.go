@@ -14,7 +14,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// scanFor is work that needs so much time of a processor.
+// testWorkGate runs a test on a new gate in fake time. Then it waits for the goroutines of the test and checks that
+// the gate is empty.
+func testWorkGate(t *testing.T, processors int, test func(t *testing.T, g *workGate, wg *sync.WaitGroup)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := newWorkGate(processors)
+		var wg sync.WaitGroup
+		test(t, g, &wg)
+		wg.Wait()
+		if !g.empty() {
+			t.Errorf("the gate is not empty: %+v", g)
+		}
+	})
+}
+
+// scanFor uses a processor for a time, in turns of the gate.
 func scanFor(w *work, d time.Duration) error {
 	const step = 500 * time.Microsecond
 	for ; d > 0; d -= step {
@@ -26,7 +41,7 @@ func scanFor(w *work, d time.Duration) error {
 	return nil
 }
 
-// scans begins n requests of a client that need d each, and counts those that run.
+// scans starts n requests of a client that need time d each, and calls each with their errors.
 func scans(t *testing.T, g *workGate, wg *sync.WaitGroup, client clientKey, n int, d time.Duration, each func(error)) {
 	t.Helper()
 	for range n {
@@ -42,20 +57,18 @@ func scans(t *testing.T, g *workGate, wg *sync.WaitGroup, client clientKey, n in
 	synctest.Wait()
 }
 
-// empty reports whether the gate is as new.
+// empty reports whether no request is in the gate.
 func (g *workGate) empty() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.running == 0 && g.busy == 0 && len(g.clients) == 0 && g.requests.empty()
 }
 
-func TestShortWorkIsDoneAtOnceBesideManyScans(t *testing.T) {
+func TestShortWorkFinishesAtOnceBesideManyScans(t *testing.T) {
 	for _, client := range []clientKey{"scanner", "another"} {
-		synctest.Test(t, func(t *testing.T) {
-			g := newWorkGate(2)
-			var wg sync.WaitGroup
+		testWorkGate(t, 2, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 			var failed atomic.Int64
-			scans(t, g, &wg, "scanner", 50, 40*time.Millisecond, func(err error) {
+			scans(t, g, wg, "scanner", 50, 40*time.Millisecond, func(err error) {
 				if err != nil {
 					failed.Add(1)
 				}
@@ -74,17 +87,15 @@ func TestShortWorkIsDoneAtOnceBesideManyScans(t *testing.T) {
 				t.Errorf("1 ms of work of %q took %v beside 50 scans", client, took)
 			}
 			wg.Wait()
-			if failed.Load() > 0 || !g.empty() {
-				t.Errorf("%d scans failed; the gate: %+v", failed.Load(), g)
+			if failed.Load() > 0 {
+				t.Errorf("%d scans failed", failed.Load())
 			}
 		})
 	}
 }
 
 func TestClientsGetEqualSharesHoweverManyScansEachHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(2)
-		var wg sync.WaitGroup
+	testWorkGate(t, 2, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var used [2]atomic.Int64
 		for client, n := range []int{40, 1} {
@@ -105,18 +116,13 @@ func TestClientsGetEqualSharesHoweverManyScansEachHas(t *testing.T) {
 		cancel()
 		wg.Wait()
 		if many, one := used[0].Load(), used[1].Load(); many < 1800 || one < 1800 {
-			t.Errorf("in 4 s the client with 40 scans used %d ms and that with one %d", many, one)
-		}
-		if !g.empty() {
-			t.Errorf("the gate: %+v", g)
+			t.Errorf("in 4 s the client with 40 scans used %d ms and the client with one %d ms", many, one)
 		}
 	})
 }
 
 func TestNoMoreWorkRunsThanThereAreSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(4)
-		var wg sync.WaitGroup
+	testWorkGate(t, 4, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 		var running, most atomic.Int64
 		for range 30 {
 			wg.Go(func() {
@@ -142,22 +148,20 @@ func TestNoMoreWorkRunsThanThereAreSlots(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := most.Load(); n != 3 || !g.empty() {
-			t.Errorf("%d ran at a time, with 4 processors; the gate: %+v", n, g)
+		if n := most.Load(); n != 3 {
+			t.Errorf("%d requests ran at a time with 4 processors, want 3", n)
 		}
 	})
 }
 
-func TestARequestThatIsAloneUsesAllProcessorsUntilAnotherComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(2)
+func TestOnlyRequestUsesAllProcessorsUntilAnotherArrives(t *testing.T) {
+	testWorkGate(t, 2, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 		list, err := g.begin(t.Context(), "one")
 		if err != nil {
 			t.Fatal(err)
 		}
 		list.leave()
 		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
 		var running, most atomic.Int64
 		for range 4 {
 			part := list.part(ctx)
@@ -170,49 +174,44 @@ func TestARequestThatIsAloneUsesAllProcessorsUntilAnotherComes(t *testing.T) {
 				}
 			})
 		}
-		// mostIn is how many parts of the list run at a time from now on.
+		// mostIn returns how many parts of the list run at a time during d.
 		mostIn := func(d time.Duration) int64 {
-			time.Sleep(workSlice) // turns that were given before end
+			time.Sleep(workSlice) // until earlier turns have ended
 			most.Store(0)
 			time.Sleep(d)
 			return most.Load()
 		}
 		if n := mostIn(time.Second); n != 2 {
-			t.Errorf("%d parts of a list that is alone run at a time on 2 processors", n)
+			t.Errorf("%d parts of the only request run at a time on 2 processors, want 2", n)
 		}
 		scan, err := g.begin(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
 		}
 		go func() {
-			scanFor(scan, time.Second) // it cannot fail while the test runs
+			scanFor(scan, time.Second) // fails only after the test
 			scan.end()
 		}()
 		if n := mostIn(time.Second); n != 1 {
-			t.Errorf("%d parts of a list run at a time beside a scan: no processor is left for short requests", n)
+			t.Errorf("%d parts of a list run at a time beside a scan, want 1", n)
 		}
 		time.Sleep(2 * time.Second)
 		if n := mostIn(time.Second); n != 2 {
-			t.Errorf("%d parts of a list run at a time after the scan", n)
+			t.Errorf("%d parts of a list run at a time after the scan, want 2", n)
 		}
 		cancel()
 		wg.Wait()
 		list.end()
-		if !g.empty() {
-			t.Errorf("the gate: %+v", g)
-		}
 	})
 }
 
-// Long scans are finished one after the other: if all went on side by side, all would be late.
-func TestEqualScansAreFinishedInTheOrderOfTheirArrival(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(2)
-		var wg sync.WaitGroup
+// If long scans ran side by side, all of them would be late.
+func TestEqualScansFinishInOrderOfArrival(t *testing.T) {
+	testWorkGate(t, 2, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 		begun := time.Now()
 		var mu sync.Mutex
 		var done []time.Duration
-		scans(t, g, &wg, "one", 10, time.Second, func(err error) {
+		scans(t, g, wg, "one", 10, time.Second, func(err error) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -227,9 +226,8 @@ func TestEqualScansAreFinishedInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsTooLongIsToldToComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(1)
+func TestRequestThatWaitsTooLongIs429WithRetryAfter(t *testing.T) {
+	testWorkGate(t, 1, func(t *testing.T, g *workGate, _ *sync.WaitGroup) {
 		holder, err := g.begin(t.Context(), "one")
 		if err != nil {
 			t.Fatal(err)
@@ -239,27 +237,22 @@ func TestWhoWaitsTooLongIsToldToComeBack(t *testing.T) {
 		var status apierrors.APIStatus
 		if !errors.As(err, &status) || status.Status().Code != http.StatusTooManyRequests ||
 			status.Status().Details.RetryAfterSeconds == 0 || time.Since(begun) != maxWorkWait {
-			t.Errorf("after %v: %v", time.Since(begun), err)
+			t.Errorf("after %v: %v, want 429 with Retry-After after %v", time.Since(begun), err, maxWorkWait)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		begun = time.Now()
 		if _, err = g.begin(ctx, "gone"); !errors.Is(err, context.Canceled) || time.Since(begun) != time.Second {
-			t.Errorf("a client that went away after a second waited for %v: %v", time.Since(begun), err)
+			t.Errorf("a request that was cancelled after a second waited for %v: %v", time.Since(begun), err)
 		}
 		holder.end()
-		if !g.empty() {
-			t.Errorf("the gate: %+v", g)
-		}
 	})
 }
 
-func TestRequestsThatWaitAreBoundedPerClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWorkGate(1)
-		var wg sync.WaitGroup
+func TestWaitingRequestsAreBoundedPerClient(t *testing.T) {
+	testWorkGate(t, 1, func(t *testing.T, g *workGate, wg *sync.WaitGroup) {
 		var ok, refused atomic.Int64
-		scans(t, g, &wg, "many", 2*maxWork, time.Millisecond, func(err error) {
+		scans(t, g, wg, "many", 2*maxWork, time.Millisecond, func(err error) {
 			if apierrors.IsTooManyRequests(err) {
 				refused.Add(1)
 			} else if err == nil {
@@ -267,7 +260,7 @@ func TestRequestsThatWaitAreBoundedPerClient(t *testing.T) {
 			}
 		})
 		if n := refused.Load(); n != 2*maxWork-maxWork/2 {
-			t.Errorf("%d of %d requests at once were refused", n, 2*maxWork)
+			t.Errorf("%d of %d concurrent requests were refused", n, 2*maxWork)
 		}
 		w, err := g.begin(t.Context(), "another")
 		if err != nil {
@@ -275,8 +268,8 @@ func TestRequestsThatWaitAreBoundedPerClient(t *testing.T) {
 		}
 		w.end()
 		wg.Wait()
-		if ok.Load() != maxWork/2 || !g.empty() {
-			t.Errorf("%d were answered; the gate: %+v", ok.Load(), g)
+		if ok.Load() != maxWork/2 {
+			t.Errorf("%d requests were answered, want %d", ok.Load(), maxWork/2)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // kubectl shows nothing of a failed discovery but its warnings.
-func TestKubectlIsToldWhatIsWrongWithTheURLOfTheServer(t *testing.T) {
+func TestKubectlShowsWhatIsWrongWithTheServerURL(t *testing.T) {
 	cluster := filled(t)
 	p := mirror(t)
 	p.caughtUp(t)
@@ -33,7 +33,7 @@ func TestKubectlIsToldWhatIsWrongWithTheURLOfTheServer(t *testing.T) {
 	}
 }
 
-func TestADeadClusterSaysWhyInAWarning(t *testing.T) {
+func TestDiscoveryOfADeadClusterHasAWarning(t *testing.T) {
 	s := newSmall(t, map[string]http.Handler{"eu": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 	})})

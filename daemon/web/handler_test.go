@@ -25,7 +25,7 @@ func get(t *testing.T, h http.Handler, method, target string, header ...string) 
 
 var reference = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 
-func TestThePageNamesOnlyAssetsThatAreServed(t *testing.T) {
+func TestPageRefersOnlyToServedAssets(t *testing.T) {
 	h := Handler()
 	w := get(t, h, "GET", "/")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" {
@@ -49,7 +49,7 @@ func TestThePageNamesOnlyAssetsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestEveryModuleThatIsImportedIsServed(t *testing.T) {
+func TestEveryImportedModuleIsServed(t *testing.T) {
 	h := Handler()
 	s := h.(site)
 	imported := regexp.MustCompile(`from '\./([a-z]+\.js)'`)
@@ -121,7 +121,7 @@ func TestHeadHasNoBodyAndTheSameHeaders(t *testing.T) {
 	}
 }
 
-func TestTheSamePageIsNotSentTwice(t *testing.T) {
+func TestUnchangedPageIsNotModified(t *testing.T) {
 	h := Handler()
 	etag := get(t, h, "GET", "/").Header().Get("ETag")
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestTheSamePageIsNotSentTwice(t *testing.T) {
 	}
 }
 
-func TestAnyChangeGivesEveryAssetAnotherAddress(t *testing.T) {
+func TestAnyChangeGivesEveryAssetAnotherURL(t *testing.T) {
 	files := func(css string) fstest.MapFS {
 		return fstest.MapFS{
 			"index.html": {Data: []byte(`<link href="{{assets}}/a.css">`)},
@@ -177,7 +177,7 @@ func mustSite(t *testing.T, files fs.FS) site {
 
 // What a cluster says must never be parsed as markup, and nothing is asked of other hosts.
 // The browser enforces both; this says it before one is started.
-func TestThePageHasNoInlineCodeAndNoOtherHost(t *testing.T) {
+func TestPageHasNoInlineCodeAndNoOtherHost(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|` +
 		`new Function|DOMParser|setAttribute\('style'`)
 	elsewhere := regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)

@@ -48,7 +48,7 @@ func TestColumnsAreReadFromADefinition(t *testing.T) {
 }
 
 // The value of a column, by what is at its path.
-func TestValuesAreOfTheColumnsTypeOrNothing(t *testing.T) {
+func TestCellsHaveTheTypeOfTheirColumnOrAreEmpty(t *testing.T) {
 	values := []string{`1`, `1.5`, `"x"`, `true`, `"2026-05-01T11:00:00Z"`, `null`, `{"a":1}`, `[1,2]`}
 	for kind, want := range map[string][]any{
 		"integer": {int64(1), int64(1), nil, nil, nil, nil, nil, nil},
@@ -69,7 +69,7 @@ func TestValuesAreOfTheColumnsTypeOrNothing(t *testing.T) {
 	}
 }
 
-func TestColumnsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidColumnsAreRefused(t *testing.T) {
 	for name, c := range map[string]Column{
 		"type":        {Name: "C", Type: "object", JSONPath: ".a"},
 		"no type":     {Name: "C", JSONPath: ".a"},
@@ -94,7 +94,7 @@ func TestColumnsThatCannotBeAreRefused(t *testing.T) {
 }
 
 // A search at all depths takes the square of the depth: an object that is nested against us is not searched.
-func TestObjectsAreSearchedUpToADepth(t *testing.T) {
+func TestSearchInObjectsHasADepthLimit(t *testing.T) {
 	p, err := ForCRD([]Column{{Name: "All", Type: "integer", JSONPath: "..x"},
 		{Name: "One", Type: "integer", JSONPath: ".y"}})
 	if err != nil {

@@ -122,7 +122,7 @@ func TestVersionsBeforeV1PrintTheSame(t *testing.T) {
 }
 
 // What a real server printed is printed again, without a server.
-func TestRecordedRowsAreMadeAgain(t *testing.T) {
+func TestRowsEqualTheRecordedOnes(t *testing.T) {
 	recorded := map[schema.GroupVersionKind]bool{}
 	for _, r := range recordings(t) {
 		recorded[r.GVK] = true

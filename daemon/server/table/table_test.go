@@ -26,7 +26,7 @@ func cellsOf(t *testing.T, p Printer, raw string) []any {
 	return row.Cells
 }
 
-func TestUnknownKindHasNameAndTimeOfCreation(t *testing.T) {
+func TestUnknownKindHasNameAndCreationTime(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
 		core1("LimitRange"),
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
@@ -45,7 +45,7 @@ func TestUnknownKindHasNameAndTimeOfCreation(t *testing.T) {
 	}
 }
 
-func TestEveryKindHasAsManyCellsAsColumnsEvenOfAnEmptyObject(t *testing.T) {
+func TestEveryKindHasAsManyCellsAsColumnsEvenForAnEmptyObject(t *testing.T) {
 	all := builtin()
 	if len(all) < 60 {
 		t.Errorf("there are only %d kinds", len(all))
@@ -88,7 +88,7 @@ func TestColumnsBelongToTheCaller(t *testing.T) {
 	}
 }
 
-func TestAgesAreCountedToTheMomentThatIsGiven(t *testing.T) {
+func TestAgesAreRelativeToTheGivenTime(t *testing.T) {
 	for since, want := range map[string]string{
 		`"2026-05-01T11:59:57Z"`: "3s", `"2026-05-01T11:57:00Z"`: "3m", `"2026-04-28T08:00:00Z"`: "3d4h",
 		`"2024-05-01T12:00:00Z"`:   "2y",
@@ -102,7 +102,7 @@ func TestAgesAreCountedToTheMomentThatIsGiven(t *testing.T) {
 	}
 }
 
-func TestComponentsSayHowTheyAre(t *testing.T) {
+func TestComponentStatusesShowTheirConditions(t *testing.T) {
 	for conditions, want := range map[string][]any{
 		`[{"type":"Healthy","status":"True","message":"ok","error":""}]`:   {"c", "Healthy", "ok", ""},
 		`[{"type":"Healthy","status":"False","message":"m","error":"no"}]`: {"c", "Unhealthy", "m", "no"},
@@ -115,7 +115,7 @@ func TestComponentsSayHowTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSuchObjectIsAnErrorThatQuotesNothing(t *testing.T) {
+func TestErrorsForInvalidObjectsDoNotQuoteThem(t *testing.T) {
 	custom, err := ForCRD(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestWhatIsNoSuchObjectIsAnErrorThatQuotesNothing(t *testing.T) {
 	}
 }
 
-func TestPrintersServeManyAtOnce(t *testing.T) {
+func TestPrintersAreSafeForConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, r := range recordings(t) {
 		p := r.printer(t)

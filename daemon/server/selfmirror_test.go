@@ -13,7 +13,7 @@ import (
 )
 
 // Objects of the fleet would be mirrored, be of the fleet again, and so on.
-func TestADaemonDoesNotMirrorItsOwnViewOfAllClusters(t *testing.T) {
+func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newSmall(t, map[string]http.Handler{"eu": cluster})

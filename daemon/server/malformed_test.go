@@ -154,7 +154,7 @@ func (s *spoiled) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 func (s *spoiled) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
 
 // What one cluster has and no API server would send hides nothing of the others.
-func TestOneOddObjectDoesNotSpoilWhatIsSaidOfAllClusters(t *testing.T) {
+func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 	good, odd := informertest.NewServer(), informertest.NewServer()
 	create(t, good, pod("web", "good", nil))
 	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
@@ -182,7 +182,7 @@ func TestOneOddObjectDoesNotSpoilWhatIsSaidOfAllClusters(t *testing.T) {
 }
 
 // A namespace without a cluster is that of every cluster; one with a cluster is followed like the path of that name.
-func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
+func TestFieldSelectorAtFleetAcceptsNamespacesWithAndWithoutCluster(t *testing.T) {
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
 	create(t, us, pod("web", "c", nil))
@@ -218,7 +218,7 @@ func TestAFieldSelectorOfTheFleetTakesNamespacesOfBothKinds(t *testing.T) {
 }
 
 // An empty list would make informers believe that everything was deleted.
-func TestWhatIsNotMirroredYetIsUnavailableAndNotEmpty(t *testing.T) {
+func TestResourceThatIsNotSyncedIsUnavailableAndNotEmpty(t *testing.T) {
 	s := newSmall(t, map[string]http.Handler{"eu": informertest.NewServer()})
 	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods",
 		"/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPathsAreReadAsTheAPIServerReadsThem(t *testing.T) {
+func TestPathsAreParsedLikeByTheAPIServer(t *testing.T) {
 	for path, want := range map[string]target{
 		"/clusters/eu/api/v1/pods": {cluster: "eu", version: "v1", resource: "pods"},
 		"/clusters/eu/api/v1/namespaces/web/pods/nginx": {cluster: "eu", version: "v1", resource: "pods",
@@ -34,7 +34,7 @@ func TestPathsAreReadAsTheAPIServerReadsThem(t *testing.T) {
 	}
 }
 
-func TestAWatchIsAskedForAsOfAnAPIServer(t *testing.T) {
+func TestWatchParameterIsParsedLikeByTheAPIServer(t *testing.T) {
 	for query, want := range map[string]bool{
 		"": false, "watch=false": false, "watch=False": false, "watch=0": false, "watch=0&watch=1": false, "limit=1": false,
 		"watch": true, "watch=": true, "watch=true": true, "watch=1": true, "watch=yes": true,

@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-func TestAWatchThatWantsNoInitialEventsGetsNone(t *testing.T) {
+func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
 	s := newSmall(t, map[string]http.Handler{"eu": cluster})
@@ -38,7 +38,7 @@ func TestAWatchThatWantsNoInitialEventsGetsNone(t *testing.T) {
 	}
 }
 
-func TestAResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
+func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, us, pod("web", "a", nil))
 	eu.Inject(informertest.Fault{Resource: "pods", Code: http.StatusForbidden})

@@ -28,7 +28,7 @@ func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // The daemon ends a connection whose request never comes to an end, whether the handler reads the body or not.
-func TestARequestWhoseBodyNeverArrivesEnds(t *testing.T) {
+func TestRequestWithoutItsBodyTimesOut(t *testing.T) {
 	for _, request := range []string{
 		"POST /clusters HTTP/1.1\r\nContent-Type: application/json\r\n",
 		"POST /clusters/eu/api/v1/pods HTTP/1.1\r\n",

@@ -9,7 +9,7 @@ import (
 )
 
 // 504 has a client ask again, and the version never comes.
-func TestAVersionThatIsNotANumberIsRefused(t *testing.T) {
+func TestVersionThatIsNotANumberIsRefused(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newSmall(t, map[string]http.Handler{"eu": cluster})
