@@ -16,8 +16,8 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page load its own files, talk to its own server, and nothing else. Trusted
-// types make the browser refuse a string wherever it would be parsed as markup.
+// policy lets the page load its own files and send requests to its own server, and nothing else. Trusted types make the
+// browser refuse a string wherever it would be parsed as markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'; trusted-types " +
 	"'none'"
@@ -29,8 +29,8 @@ const (
 	askAgain  = "no-cache"
 )
 
-// types are the files that a page can have. One with another ending is not served, so
-// nothing is left to a guess from its content or to a table of the machine.
+// types are the content types of the page's files. Files with another extension are not served, so that a content type
+// never depends on the content or on the machine.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -38,7 +38,7 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// file is one answer, ready to be sent.
+// file is a complete answer.
 type file struct {
 	body  []byte
 	kind  string
@@ -46,11 +46,11 @@ type file struct {
 	cache string
 }
 
-// site is the page as paths and answers. It is made once and never changes.
+// site has the answers of the page by path. It never changes.
 type site map[string]*file
 
-// Handler serves the page at "/" and what it needs below "/assets/". Everything else is 404,
-// so it can be the last choice of a mux.
+// Handler serves the page at "/" and its assets below "/assets/". Everything else is 404, so it can be the fallback of
+// a mux.
 func Handler() http.Handler {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
@@ -63,8 +63,8 @@ func Handler() http.Handler {
 	return s
 }
 
-// newSite reads all files. The hash in the address of the assets covers all of them,
-// because modules import each other by names without a hash.
+// newSite reads all files. The hash in the URLs of the assets covers all of them, because modules import each other by
+// names without a hash.
 func newSite(files fs.FS) (site, error) {
 	bodies := map[string][]byte{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -105,7 +105,7 @@ func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(h)
 	f := s[r.URL.Path]
 	if f == nil {
-		http.Error(w, "there is no such page; the page is at /, the API at /clusters and /fleet", http.StatusNotFound)
+		http.Error(w, "there is no such page; the page is at /, the API is at /clusters and /fleet", http.StatusNotFound)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -122,11 +122,11 @@ func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(f.body)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(f.body) // a reader that went away needs no answer
+		_, _ = w.Write(f.body) // an error means that the client is gone
 	}
 }
 
-// protect sets what every answer carries, errors included.
+// protect sets the security headers, which every answer has, also an error.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -136,7 +136,7 @@ func protect(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// matches compares as If-None-Match does: any of a list, weak ones too.
+// matches reports whether an If-None-Match header has an ETag. It uses weak comparison.
 func matches(header, etag string) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")

@@ -1,41 +1,40 @@
-// The daemon's API: its own /clusters and the Kubernetes API under /fleet and
-// /clusters/{name}. The page knows no other address. Every request carries the token, if
-// there is one; one that is refused for its token waits until somebody gives another.
+// The daemon's API: its own /clusters and the Kubernetes API under /fleet and /clusters/{name}. Every request carries
+// the token, if there is one. A request whose token is refused waits until the user enters another one.
 
 import { Report } from './report.js';
 import { another, current } from './token.js';
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
-// A line of a stream that is longer than this is no object of Kubernetes.
+// The maximal length of a line in a stream. No Kubernetes object is longer.
 const MAX_LINE = 64 << 20;
 
-// The daemon looks once a second for changes of the fleet's state: no line for longer means that there are none.
+// The daemon checks the fleet's state for changes once a second. No line for this many milliseconds means no change.
 const CALM = 1500;
 
-// A line comes every ten seconds in any case. After this many milliseconds without one the connection is dead.
+// The daemon sends a line at least every ten seconds. After this many milliseconds without one the connection is dead.
 const DEAD = 30000;
 
-// A stream hands the page back after this many milliseconds of parsing.
+// A stream lets the browser handle other events after this many milliseconds of parsing.
 const SLICE = 8;
 
-// ApiError is an answer that is not a success, with the words of the server.
+// ApiError is the error of a request, with the server's message.
 export class ApiError extends Error {
   constructor(message, status, reason, retryAfter = 0) {
     super(message);
     this.name = 'ApiError';
     this.status = status;
     this.reason = reason;
-    this.retryAfter = retryAfter; // seconds after which the server wants to be asked again, 0 if it does not say
+    this.retryAfter = retryAfter; // seconds after which to retry, 0 if the server does not say
   }
 
-  // gone: what was asked for was there once, and the server has forgotten it.
+  // gone: the version or the continue token is too old.
   get gone() {
     return this.status === 410;
   }
 }
 
-// fromStatus makes an error of a Kubernetes Status object.
+// fromStatus converts a Kubernetes Status object to an error.
 export function fromStatus(status) {
   return new ApiError(status?.message || 'the server gave no reason', status?.code ?? 0, status?.reason ?? '');
 }
@@ -63,7 +62,7 @@ async function send(path, token, { method = 'GET', accept = 'application/json', 
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: 'no-store',
       credentials: 'same-origin',
-      redirect: 'error', // the token is for this server and no other
+      redirect: 'error', // the token must not be sent to another server
     });
   } catch (err) {
     if (err.name === 'AbortError') throw err;
@@ -71,7 +70,7 @@ async function send(path, token, { method = 'GET', accept = 'application/json', 
   }
 }
 
-// accepts asks the daemon whether a token is right.
+// accepts asks the daemon whether a token is valid.
 export async function accepts(token) {
   const response = await send('/clusters', token, {});
   response.body?.cancel().catch(() => {});
@@ -94,13 +93,13 @@ async function refusal(response) {
   return new ApiError(message, response.status, reason, Number(response.headers.get('Retry-After')) || 0);
 }
 
-// warningsOf reads what the server warns of: which clusters are left out of an answer, or may be out of date.
+// warningsOf returns the texts of a Warning header: which clusters are left out, or may be out of date.
 export function warningsOf(header) {
   return [...(header ?? '').matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, '$1'));
 }
 
-// documents yields one JSON document per line for as long as the server sends.
-// Parsing pauses now and then, so that a burst never holds up a click.
+// documents yields one JSON document per line until the server ends the stream. It pauses regularly, so that a burst of
+// lines does not delay user input.
 async function* documents(path, options) {
   const response = await request(path, options);
   options.onopen?.();
@@ -113,7 +112,7 @@ async function* documents(path, options) {
       if (done) return;
       const lines = (rest + value).split('\n');
       rest = lines.pop();
-      if (rest.length > MAX_LINE) throw new ApiError('the daemon sent a line without end', 0, 'TooLong');
+      if (rest.length > MAX_LINE) throw new ApiError('the daemon sent a line that is too long', 0, 'TooLong');
       for (const line of lines) {
         if (line.trim() !== '') yield JSON.parse(line);
         if (performance.now() - began > SLICE) {
@@ -130,11 +129,11 @@ async function* documents(path, options) {
 // watchFleet yields the state of all clusters whenever it changes, and about once a second while it does not.
 export async function* watchFleet(signal) {
   const report = new Report();
-  const end = new AbortController(); // a read that waits ends by this alone
+  const end = new AbortController(); // the only way to end a waiting read
   const lines = documents('/clusters?watch=true', { signal: AbortSignal.any([signal, end.signal]) });
   const read = () => {
     const line = lines.next();
-    line.catch(() => {}); // whoever awaits it hears of a failure
+    line.catch(() => {}); // the code that awaits it handles the error
     return line;
   };
   try {
@@ -147,7 +146,9 @@ export async function* watchFleet(signal) {
       const passed = performance.now() - heard;
       if (got === LATE) {
         wait = 1000;
-        if (passed > DEAD) throw new ApiError(`the daemon has said nothing for ${Math.round(passed / 1000)} seconds`, 0, 'Silent');
+        if (passed > DEAD) {
+          throw new ApiError(`the daemon has sent nothing for ${Math.round(passed / 1000)} seconds`, 0, 'Silent');
+        }
         yield report.later(new Date(Date.parse(doc.now) + passed).toISOString());
         continue;
       }
@@ -165,7 +166,7 @@ export async function* watchFleet(signal) {
 
 const LATE = Symbol('late');
 
-// within waits for a promise, but no longer than some milliseconds.
+// within waits for a promise, but at most for some milliseconds.
 async function within(promise, milliseconds) {
   let timer = 0;
   const late = new Promise((resolve) => {
@@ -178,23 +179,22 @@ async function within(promise, milliseconds) {
   }
 }
 
-// join gives the daemon a cluster.
+// join makes the daemon mirror a cluster.
 export async function join(name, kubeconfig, context) {
   await request('/clusters', { method: 'POST', body: { name, kubeconfig, context } });
 }
 
-// leave takes a cluster from the daemon.
+// leave makes the daemon stop mirroring a cluster.
 export async function leave(name) {
   await request(`/clusters/${encodeURIComponent(name)}`, { method: 'DELETE' });
 }
 
-// resourceId names a resource as kubectl does in full: pods.v1, deployments.v1.apps.
+// resourceId is the full name of a resource, as in kubectl: pods.v1, deployments.v1.apps.
 export function resourceId(r) {
   return [r.resource, r.version, r.group].filter(Boolean).join('.');
 }
 
-// address is the path of a resource, or of one object of it. Without a cluster it is
-// the fleet's.
+// address is the path of a resource or of one of its objects. Without a cluster it is below /fleet.
 export function address(cluster, r, namespace, name) {
   const part = encodeURIComponent;
   let path = cluster ? `/clusters/${part(cluster)}` : '/fleet';
@@ -213,21 +213,21 @@ function withQuery(path, params) {
   return text ? `${path}?${text}` : path;
 }
 
-// listTable reads one page of a resource as a Table, with what the server warns of.
+// listTable reads one page of a resource as a Table, with the server's warnings.
 export async function listTable(path, params, signal) {
   const response = await request(withQuery(path, params), { accept: TABLE, signal });
   const table = await response.json();
   return { ...table, warnings: warningsOf(response.headers.get('Warning')) };
 }
 
-// watchTable yields watch events whose objects are Tables. onopen is called when the server
-// has agreed, which may be long before the first event.
+// watchTable yields watch events whose objects are Tables. onopen is called when the watch is open, which may be long
+// before the first event.
 export function watchTable(path, params, signal, onopen) {
-  return documents(withQuery(path, { ...params, watch: 'true', allowWatchBookmarks: 'true' }), { accept: TABLE, signal, onopen });
+  const query = { ...params, watch: 'true', allowWatchBookmarks: 'true' };
+  return documents(withQuery(path, query), { accept: TABLE, signal, onopen });
 }
 
-// readText reads one object as the JSON text that the server sent: numbers that do not
-// fit into JavaScript's are still whole in it.
+// readText reads one object as JSON text, in which numbers that JavaScript cannot represent are still exact.
 export async function readText(path, signal) {
   const response = await request(path, { signal });
   return response.text();

@@ -1,9 +1,9 @@
-// A page that nobody looks at holds no connection. Browsers allow six to one host, over all
-// tabs, and three forgotten tabs would leave the fourth with none.
+// A hidden page holds no connection. Browsers allow six connections to one host for all tabs, so three forgotten tabs
+// would leave none for the fourth.
 
-const GRACE = 5000; // milliseconds: a glance at another tab interrupts nothing
+const GRACE = 5000; // milliseconds that a page may be hidden without losing its connection
 
-// visible is done as soon as somebody looks.
+// visible returns a promise that resolves as soon as the page is visible.
 export function visible() {
   if (!document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
@@ -16,9 +16,8 @@ export function visible() {
   });
 }
 
-// whileVisible runs something with a signal that is aborted when the page has been hidden
-// for a while, or with the outer signal. It gives back whether it was ended because nobody
-// looked; other ends are the caller's to judge.
+// whileVisible calls run with a signal that is aborted when the page has been hidden for a while, or with the outer
+// signal. It returns whether the page was hidden; errors for other reasons are thrown.
 export async function whileVisible(run, outer) {
   const nap = new AbortController();
   let timer = 0;

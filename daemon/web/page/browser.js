@@ -1,5 +1,5 @@
-// The browser of objects: which cluster, namespace and resource, which filter; the list, its
-// changes, and one object in detail. All of it is in the address.
+// The object browser: the choice of cluster, namespace, resource and filter, the list, its changes, and one object in
+// detail. The whole choice is in the URL.
 
 import { byId, el, say, mark } from './dom.js';
 import { address, resourceId } from './api.js';
@@ -17,7 +17,7 @@ const HINTS = {
   fields: 'spec.nodeName=node-1, status.phase!=Running',
 };
 
-// Browser is the view of objects.
+// Browser is the objects view.
 export class Browser {
   #listing = null;
   #params = {};
@@ -45,7 +45,11 @@ export class Browser {
     this.list = byId('list');
     this.detail = new Detail({ onclose: () => this.#closed() });
     this.feed = new Feed(byId('feed'), { onopen: (row) => this.#open(row) });
-    this.grid = new Grid({ onopen: (row) => this.#open(row), onneed: () => this.#listing?.more(), now: () => Date.now() + this.#skew });
+    this.grid = new Grid({
+      onopen: (row) => this.#open(row),
+      onneed: () => this.#listing?.more(),
+      now: () => Date.now() + this.#skew,
+    });
     byId('grid-place').replaceWith(this.grid.node);
     this.#wire();
   }
@@ -98,14 +102,14 @@ export class Browser {
 
   #closed() {
     const { view, params } = read();
-    if (view !== 'objects' || !params.name) return; // it was closed because the address changed
+    if (view !== 'objects' || !params.name) return; // closed because the URL changed
     delete params.name;
     delete params.namespace;
     go('objects', params);
     this.grid.node.focus({ preventScroll: true });
   }
 
-  // choices follows the fleet: which clusters and resources can be picked.
+  // choices updates the clusters and resources to choose from.
   choices(doc) {
     this.#doc = doc;
     this.#skew = Date.parse(doc.now) - Date.now();
@@ -120,7 +124,7 @@ export class Browser {
     this.#pickNamespace();
     if (this.#listing) {
       this.namespaces.follow(doc).then((others) => others && this.#pickNamespace());
-      this.#hope(doc);
+      this.#retryOnChange(doc);
     }
     const signature = JSON.stringify([chosen, this.#params.resource, clusters, [...resources.keys()]]);
     if (signature === this.#choices) return;
@@ -129,8 +133,8 @@ export class Browser {
     this.#fillResources(resources);
   }
 
-  // hope tries a list that failed again as soon as its mirrors are others than they were.
-  #hope(doc) {
+  // retryOnChange retries a failed list as soon as the state of its mirrors has changed.
+  #retryOnChange(doc) {
     const { cluster, resource } = this.#params;
     const mirrors = JSON.stringify(doc.clusters.filter((c) => !cluster || c.name === cluster).map((c) =>
       [c.name, c.resources?.find((r) => resourceId(r) === (resource ?? 'pods.v1'))?.synced]));
@@ -146,7 +150,8 @@ export class Browser {
 
   #fillClusters(clusters, chosen) {
     const names = chosen && !clusters.includes(chosen) ? [...clusters, chosen] : clusters;
-    this.cluster.replaceChildren(el('option', { value: '', text: 'All clusters' }), ...names.map((name) => el('option', { value: name, text: name })));
+    this.cluster.replaceChildren(el('option', { value: '', text: 'All clusters' }),
+      ...names.map((name) => el('option', { value: name, text: name })));
     this.cluster.value = chosen;
   }
 
@@ -169,7 +174,7 @@ export class Browser {
     this.resource.value = wanted;
   }
 
-  // show goes where the address points.
+  // show shows what the URL selects.
   show(params) {
     this.#params = params;
     if (this.#doc) this.choices(this.#doc);
@@ -192,7 +197,7 @@ export class Browser {
     else this.detail.close();
   }
 
-  // leave ends what the view has running.
+  // leave ends the requests of the view.
   leave() {
     this.#listing?.stop();
     this.#listing = null;
@@ -231,17 +236,18 @@ export class Browser {
     const list = this.#listing;
     if (!list) return;
     const total = list.remaining === null ? null : list.rows.length + list.remaining;
-    this.grid.show(list.rows, columnsOf(list.columns, { namespaced: list.namespaced && !this.#params.ns, wide: this.wide.checked }), total);
+    const namespaced = list.namespaced && !this.#params.ns;
+    this.grid.show(list.rows, columnsOf(list.columns, { namespaced, wide: this.wide.checked }), total);
     this.grid.busy = list.loading && list.rows.length === 0;
     this.feed.flush();
-    this.#tell(list, total);
-    this.#complain(list);
+    this.#showStatus(list, total);
+    this.#showError(list);
     mark(this.pause, 'aria-pressed', list.paused);
     say(this.pause, list.paused ? `Resume${list.waiting ? ` (${count(list.waiting)})` : ''}` : 'Pause');
     byId('feed-empty').hidden = byId('feed').childElementCount > 0;
   }
 
-  #tell(list, total) {
+  #showStatus(list, total) {
     const parts = [];
     if (list.loading && list.rows.length === 0) parts.push('reading…');
     else if (!list.error || list.rows.length > 0) {
@@ -258,21 +264,21 @@ export class Browser {
     say(this.more, list.error ? 'Try again' : list.loading ? 'Reading…' : 'More');
   }
 
-  // nothing says why there is no row.
-  #nothing() {
+  // emptyText explains why there are no rows.
+  #emptyText() {
     const { resource, namespace, text } = JSON.parse(this.#query);
     const where = namespace ? ` in ${namespace}` : '';
     return text ? `No ${resource.resource}${where} match the filter.` : `There are no ${resource.resource}${where}.`;
   }
 
-  // A refused filter is said beside the filter, everything else where the rows would be.
-  #complain(list) {
+  // showError shows the error of a filter beside the filter, and any other error in place of the rows.
+  #showError(list) {
     const { error } = list;
     const ofFilter = error && error.status >= 400 && error.status < 500 && JSON.parse(this.#query).text !== '';
     say(this.error, ofFilter ? error.message : '');
     this.error.hidden = !ofFilter;
     mark(this.text, 'aria-invalid', ofFilter ? 'true' : null);
-    const empty = !error && list.complete && list.rows.length === 0 ? this.#nothing() : '';
+    const empty = !error && list.complete && list.rows.length === 0 ? this.#emptyText() : '';
     say(this.trouble, error && !ofFilter ? error.message : empty);
     this.trouble.hidden = this.trouble.textContent === '';
     mark(this.trouble, 'data-kind', error ? 'error' : 'empty');

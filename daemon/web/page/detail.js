@@ -1,12 +1,11 @@
-// One object as YAML. It is read again when the watch says that it changed, and the lines
-// that are new are marked.
+// One object as YAML. It is read again when the watch reports a change, and new lines are marked.
 
 import { byId, el, say } from './dom.js';
 import { readText } from './api.js';
 import { parse, stringify } from './yaml.js';
 
 const MAX_COLOURED = 4000; // lines; longer texts are shown without colours
-const AGAIN = 300; // milliseconds from a change to the next reading, for those that follow on it
+const AGAIN = 300; // milliseconds from a change to the next read, which then includes later changes
 
 // Detail is the dialog.
 export class Detail {
@@ -31,7 +30,7 @@ export class Detail {
       onclose();
     });
     this.dialog.addEventListener('click', (e) => {
-      if (e.target === this.dialog) this.dialog.close(); // beside the panel
+      if (e.target === this.dialog) this.dialog.close(); // a click outside of the panel
     });
   }
 
@@ -55,11 +54,11 @@ export class Detail {
     if (this.dialog.open) this.dialog.close();
   }
 
-  // changed is told of every change; it is about the open object now and then.
+  // changed is called for every change, and ignores those of other objects.
   changed(key, type) {
     if (key !== this.#target?.key) return;
     if (type === 'DELETED') {
-      this.#leaveOff(); // a reading under way, or due after a change just before, would find nothing
+      this.#cancel(); // a read would find nothing
       this.error.hidden = true;
       say(byId('detail-state'), 'deleted');
       return;
@@ -70,8 +69,8 @@ export class Detail {
     }, AGAIN);
   }
 
-  // leaveOff ends the reading that is under way and the one that is due.
-  #leaveOff() {
+  // cancel cancels the current read and the scheduled one.
+  #cancel() {
     this.#stop.abort();
     this.#stop = new AbortController();
     clearTimeout(this.#timer);
@@ -79,7 +78,7 @@ export class Detail {
   }
 
   #forget() {
-    this.#leaveOff();
+    this.#cancel();
     this.#target = null;
     this.#object = null;
     this.#lines = new Set();
@@ -132,8 +131,7 @@ export class Detail {
   }
 }
 
-// coloured tells keys from values. It is for the eye only: inside a block of text a line
-// may look like a key.
+// coloured marks keys and values in a line. It may be wrong inside a block of text, where a line can look like a key.
 function coloured(line, fresh) {
   const node = el('span', { class: fresh ? 'line fresh' : 'line' });
   const parts = /^(\s*(?:- )*)((?:"(?:[^"\\]|\\.)*"|[^\s"'#][^:]*?):)(\s.*)?$/.exec(line);

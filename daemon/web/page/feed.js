@@ -1,4 +1,4 @@
-// What just happened, newest first, in words: which cells of an object's row are others now.
+// The recent changes, newest first, with the cells of an object's row that have changed.
 
 import { el } from './dom.js';
 import { clock } from './format.js';
@@ -6,7 +6,7 @@ import { clock } from './format.js';
 const KEPT = 60;
 const WORDS = { ADDED: 'added', MODIFIED: 'changed', DELETED: 'deleted' };
 
-// Feed is a list of the last changes. Many at once are drawn as one piece.
+// Feed is a list of recent changes. All changes of a frame are drawn together.
 export class Feed {
   #fresh = [];
 
@@ -15,13 +15,13 @@ export class Feed {
     this.onopen = onopen;
   }
 
-  // note remembers a change until flush.
+  // note adds a change, which flush draws.
   note(event) {
     this.#fresh.push(event);
     if (this.#fresh.length > KEPT) this.#fresh.shift();
   }
 
-  // flush draws what was noted since the last time.
+  // flush draws the changes since the last flush.
   flush() {
     if (this.#fresh.length === 0) return;
     const items = this.#fresh.reverse().map((event) => this.#item(event));
@@ -51,7 +51,7 @@ function differences(before, after, columns) {
   const changed = [];
   columns.forEach((column, i) => {
     if (column.name === 'Age' || column.name === 'Last Seen') return;
-    const [was, is] = [before.cells[i], after.cells[i]].map((v) => (v === null || v === undefined || v === '' ? 'nothing' : String(v)));
+    const [was, is] = [before.cells[i], after.cells[i]].map((v) => String(v ?? '') || 'nothing');
     if (was !== is) changed.push(`${column.name} ${was} → ${is}`);
   });
   return changed.slice(0, 4).join(', ');

@@ -27,14 +27,14 @@ export function bytes(n) {
   return `${u === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[u]}`;
 }
 
-// perSecond writes a rate without the unit.
+// perSecond formats a rate without its unit.
 export function perSecond(r) {
   if (r === 0) return '0';
   if (r < 10) return r.toFixed(1);
   return brief(Math.round(r));
 }
 
-// heard writes the age of the last word from a server.
+// heard formats a last-event age.
 export function heard(seconds) {
   const s = seconds ?? 0;
   if (s < 0.95) return `${Math.round(s * 1000)} ms`;
@@ -42,7 +42,7 @@ export function heard(seconds) {
   return age(s);
 }
 
-// age writes a span of time in at most two units, as kubectl does: 45s, 5m30s, 3h12m, 5d.
+// age formats a duration in at most two units, as kubectl does: 45s, 5m30s, 3h12m, 5d.
 export function age(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 120) return `${s}s`;

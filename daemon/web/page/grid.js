@@ -1,16 +1,16 @@
-// A table that has as many elements as fit on the screen, however many rows it has.
+// A table that has elements only for the rows on the screen.
 
 import { el, say, mark, soon } from './dom.js';
 import { age } from './format.js';
 
-const OVERSCAN = 6; // rows drawn above and below what shows
-const NEAR = 40; // rows before the end at which more are asked for
-const CHAR = 7; // pixels, about, that a character is wide
+const OVERSCAN = 6; // rows drawn above and below the visible ones
+const NEAR = 40; // rows before the end at which more are requested
+const CHAR = 7; // approximate width of a character in pixels
 const FLASH = 1200; // milliseconds that a changed row stays marked
 const narrow = matchMedia('(max-width: 640px)');
 
-// Grid shows rows in a viewport that it makes. The keyboard moves one active row, which is
-// named by aria-activedescendant, because most rows have no element.
+// Grid shows rows in a viewport that it creates. The keyboard moves one active row, which aria-activedescendant refers
+// to, because most rows have no element.
 export class Grid {
   #rows = [];
   #columns = [];
@@ -27,7 +27,8 @@ export class Grid {
     this.draw = soon(() => this.#draw());
     this.head = el('div', { class: 'grid-head', role: 'row' });
     this.body = el('div', { class: 'grid-body', role: 'rowgroup' });
-    this.node = el('div', { class: 'grid', role: 'grid', tabindex: '0', 'aria-label': 'Objects', onkeydown: (e) => this.#key(e) },
+    this.node = el('div',
+      { class: 'grid', role: 'grid', tabindex: '0', 'aria-label': 'Objects', onkeydown: (e) => this.#key(e) },
       el('div', { class: 'grid-top', role: 'rowgroup' }, this.head), this.body);
     this.node.addEventListener('scroll', this.draw, { passive: true });
     this.body.addEventListener('click', (e) => {
@@ -42,7 +43,7 @@ export class Grid {
     setInterval(this.draw, 10000); // ages grow
   }
 
-  // show sets what there is; it is drawn with the next frame.
+  // show sets the rows and columns, which are drawn with the next frame.
   show(rows, columns, total) {
     this.#rows = rows;
     this.#columns = columns;
@@ -50,12 +51,12 @@ export class Grid {
     this.draw();
   }
 
-  // busy: rows are on their way, and there is none yet.
+  // busy: the first rows are being read.
   set busy(yes) {
     mark(this.node, 'aria-busy', yes);
   }
 
-  // reset goes back to the top, for another list.
+  // reset scrolls to the top, for another list.
   reset() {
     this.#active = 0;
     this.#shape = '';
@@ -115,7 +116,9 @@ export class Grid {
   }
 
   #long(node, row) {
-    while (node.childElementCount > this.#columns.length || node.firstElementChild?.className === 'short-name') node.lastElementChild.remove();
+    while (node.childElementCount > this.#columns.length || node.firstElementChild?.className === 'short-name') {
+      node.lastElementChild.remove();
+    }
     while (node.childElementCount < this.#columns.length) node.append(el('span', { class: 'cell', role: 'gridcell' }));
     this.#columns.forEach((column, i) => {
       const cell = node.children[i];
@@ -125,21 +128,23 @@ export class Grid {
     });
   }
 
-  // On a phone a row is two lines: its name, and the rest in a breath.
+  // On a narrow screen a row has two lines: the name, and all other cells.
   #short(node, row) {
     if (node.firstElementChild?.className !== 'short-name') {
-      node.replaceChildren(el('span', { class: 'short-name', role: 'gridcell' }), el('span', { class: 'short-rest', role: 'gridcell' }));
+      node.replaceChildren(el('span', { class: 'short-name', role: 'gridcell' }),
+        el('span', { class: 'short-rest', role: 'gridcell' }));
     }
     const texts = this.#columns.map((c) => [c, cellText(c, row, this.now())]);
     const name = texts.find(([c]) => c.name === 'Name');
     const status = texts.find(([c]) => c.toned);
     say(node.children[0], name ? name[1] : row.name);
     mark(node.children[0], 'data-tone', status ? tone(status[1]) : null);
-    say(node.children[1], texts.filter(([c, text]) => c.name !== 'Name' && text !== '' && text !== '<none>').map(([, text]) => text).join(' · '));
+    const others = texts.filter(([c, text]) => c.name !== 'Name' && text !== '' && text !== '<none>');
+    say(node.children[1], others.map(([, text]) => text).join(' · '));
   }
 
-  // fit gives each column its share of the width, by what the first rows have in it. It
-  // stays as it is while the same list goes on, so that nothing moves under the eye.
+  // fit sets the widths of the columns by the contents of the first rows. They stay the same for a list, so that columns
+  // do not move.
   #fit() {
     const shape = `${narrow.matches}|${this.#columns.map((c) => c.name).join('|')}|${this.#rows.length > 0}`;
     if (shape === this.#shape) return;
@@ -148,18 +153,21 @@ export class Grid {
     this.#drawn.clear();
     const sample = this.#rows.slice(0, 100);
     const widths = this.#columns.map((column) => {
-      const longest = Math.max(column.name.length + 1, ...sample.map((row) => cellText(column, row, this.now()).length));
+      const lengths = sample.map((row) => cellText(column, row, this.now()).length);
+      const longest = Math.max(column.name.length + 1, ...lengths);
       return Math.max(6, Math.min(longest + 3, 44));
     });
     const least = widths.map((chars) => Math.min(chars, 22) * CHAR);
     this.node.style.setProperty('--columns', widths.map((chars, i) => `minmax(${least[i]}px, ${chars}fr)`).join(' '));
     this.node.style.setProperty('--sheet', `${least.reduce((sum, w) => sum + w, 28)}px`);
-    this.head.replaceChildren(...this.#columns.map((c) => el('span', { class: 'cell', role: 'columnheader', title: c.description ?? '', text: c.name })));
+    this.head.replaceChildren(...this.#columns.map((c) =>
+      el('span', { class: 'cell', role: 'columnheader', title: c.description ?? '', text: c.name })));
   }
 
   #key(event) {
     const page = Math.max(1, Math.floor(this.node.clientHeight / this.#height) - 2);
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
     if (step === undefined) {
       if ((event.key === 'Enter' || event.key === ' ') && this.#rows.length > 0) {
         event.preventDefault();
@@ -183,11 +191,18 @@ export class Grid {
   }
 }
 
-// columnsOf chooses what is shown: what the server shows by default, or all of it, and
-// the namespace, which is no column of the server's.
+// columnsOf returns the columns to show: the server's default ones or all, and the namespace, which is not a column of
+// the server.
 export function columnsOf(definitions, { namespaced, wide }) {
   const columns = definitions
-    .map((d, index) => ({ name: d.name, description: d.description, index, priority: d.priority ?? 0, live: d.name === 'Age', toned: /^(status|phase)$/i.test(d.name) }))
+    .map((d, index) => ({
+      name: d.name,
+      description: d.description,
+      index,
+      priority: d.priority ?? 0,
+      live: d.name === 'Age',
+      toned: /^(status|phase)$/i.test(d.name),
+    }))
     .filter((c) => wide || c.priority === 0);
   if (!namespaced || columns.some((c) => c.name === 'Namespace')) return columns;
   const at = columns[0]?.name.toLowerCase() === 'cluster' ? 1 : 0;
@@ -195,8 +210,7 @@ export function columnsOf(definitions, { namespaced, wide }) {
   return columns;
 }
 
-// cellText is what a cell says. Ages are counted here, because a cell of the server is as
-// old as the answer it came with.
+// cellText returns the text of a cell. Ages are computed here, because those of the server are as of its answer.
 export function cellText(column, row, now) {
   if (column.index < 0) return row.namespace;
   if (column.live && row.created) return age((now - row.created) / 1000);

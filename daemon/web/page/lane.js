@@ -1,6 +1,5 @@
-// The picture of one pipeline: server, reflector, queue, store, handlers on one line. It
-// is drawn in percent of its width and in fixed heights, so it fits a phone and a wall
-// without scaling its text.
+// The picture of one pipeline: server, reflector, queue, store and handlers on one line. Its width is in percent and its
+// heights are fixed, so it fits any screen without scaling its text.
 
 import { el, svg, say, mark } from './dom.js';
 import { brief, bytes, count, heard, perSecond, plural } from './format.js';
@@ -8,8 +7,7 @@ import { brief, bytes, count, heard, perSecond, plural } from './format.js';
 const STATIONS = [10, 30, 50, 70, 90]; // percent
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
-// Pipe draws a pipeline. A big one is the sum of a cluster and carries the names of
-// the stations.
+// Pipe draws a pipeline. A big one is the sum of a cluster and has the names of the stations.
 export class Pipe {
   constructor({ big = false } = {}) {
     this.scale = big ? 1.5 : 1;
@@ -53,7 +51,7 @@ export class Pipe {
     this.#beat(s.rate);
   }
 
-  // One branch per handler, up to five: the number says the rest.
+  // One branch per handler, up to five.
   #fanOut(handlers) {
     const n = Math.min(5, handlers);
     if (n === this.fanned) return;
@@ -61,19 +59,25 @@ export class Pipe {
     const branches = [];
     for (let i = 0; i < n; i++) {
       const y = n === 1 ? 0 : -9 + (18 * i) / (n - 1);
-      branches.push(svg('path', { d: `M-12 0 C-4 0 -6 ${y} 3 ${y}`, class: 'branch' }), svg('circle', { cx: 5, cy: y, r: 2, class: 'leaf' }));
+      branches.push(svg('path', { d: `M-12 0 C-4 0 -6 ${y} 3 ${y}`, class: 'branch' }),
+        svg('circle', { cx: 5, cy: y, r: 2, class: 'leaf' }));
     }
     if (n === 0) branches.push(svg('circle', { cx: 0, cy: 0, r: 3, class: 'leaf leaf-none' }));
     this.fan.replaceChildren(...branches);
   }
 
-  // What arrived in the last second runs down the line once. The browser moves it without
-  // the page, so many lanes cost no script.
+  // Shows the events of the last second as dots that move along the line once. The browser animates them, so many lanes
+  // need no script.
   #beat(rate) {
     if (!(rate > 0) || calm.matches || document.hidden) return;
     mark(this.pulse, 'data-dots', rate < 2 ? 1 : rate < 20 ? 2 : rate < 200 ? 3 : 4);
     this.pulse.animate(
-      [{ transform: 'translateX(0)', opacity: 0 }, { opacity: 1, offset: 0.1 }, { opacity: 1, offset: 0.85 }, { transform: 'translateX(97%)', opacity: 0 }],
+      [
+        { transform: 'translateX(0)', opacity: 0 },
+        { opacity: 1, offset: 0.1 },
+        { opacity: 1, offset: 0.85 },
+        { transform: 'translateX(97%)', opacity: 0 },
+      ],
       { duration: 1400, easing: 'cubic-bezier(.35,.1,.5,1)' });
   }
 }
@@ -92,7 +96,7 @@ function serverGlyph() {
     ]));
 }
 
-// A lens: full while it streams, half while it lists, crossed while it cannot see.
+// A lens: full while the reflector streams, half while it lists, crossed while it fails.
 function reflectorGlyph() {
   return {
     node: svg('g', { class: 'glyph sight' },
@@ -104,11 +108,12 @@ function reflectorGlyph() {
   };
 }
 
-// A vessel that fills by powers of ten: one waiting object shows, ten thousand fill it.
+// A tank with a logarithmic level: one waiting object is visible, ten thousand fill it.
 function queueGlyph() {
   const level = svg('rect', { x: -8.5, width: 17, y: 7, height: 0, rx: 1.5, class: 'level' });
   return {
-    node: svg('g', { class: 'glyph' }, svg('path', { d: 'M-10 -8 H10 V5 A3 3 0 0 1 7 8 H-7 A3 3 0 0 1 -10 5 Z', class: 'body' }), level),
+    node: svg('g', { class: 'glyph' },
+      svg('path', { d: 'M-10 -8 H10 V5 A3 3 0 0 1 7 8 H-7 A3 3 0 0 1 -10 5 Z', class: 'body' }), level),
     fill(n) {
       const height = n > 0 ? Math.min(14, 2 + 3 * Math.log10(n)) : 0;
       mark(level, 'height', height.toFixed(1));
@@ -129,7 +134,9 @@ export class Spark {
   constructor() {
     this.area = svg('path', { class: 'spark-area' });
     this.line = svg('path', { class: 'spark-line' });
-    this.node = svg('svg', { class: 'spark', viewBox: '0 0 120 28', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, this.area, this.line);
+    this.node = svg('svg',
+      { class: 'spark', viewBox: '0 0 120 28', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+      this.area, this.line);
   }
 
   show(history) {
@@ -166,8 +173,9 @@ export class Lane {
       stored: r.objects > 0 ? `${brief(r.objects)} · ${bytes(r.bytes)}` : '0',
       handlers: r.handlers,
       rate: track.rate,
-      summary: `${r.resource}: ${r.state}, last word ${heard(r.lastHeardSeconds)} ago, ${count(r.queue)} queued, ${plural(r.objects, 'object')} in ${bytes(r.bytes)}, ` +
-        `${plural(r.handlers, 'handler')}, ${perSecond(track.rate)} events per second${r.epoch > 1 ? `, epoch ${r.epoch}` : ''}`,
+      summary: `${r.resource}: ${r.state}, last event ${heard(r.lastHeardSeconds)} ago, ${count(r.queue)} queued, ` +
+        `${plural(r.objects, 'object')} in ${bytes(r.bytes)}, ${plural(r.handlers, 'handler')}, ` +
+        `${perSecond(track.rate)} events per second${r.epoch > 1 ? `, epoch ${r.epoch}` : ''}`,
     });
     this.spark.show(track.history);
     say(this.rate, `${perSecond(track.rate)}/s`);

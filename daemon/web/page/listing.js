@@ -1,9 +1,8 @@
 // A list that is read page by page and kept up to date by a watch.
 //
-// Pages stay on one snapshot of the server, and the watch begins at its version. So a
-// page may bring an object as it was before a change that the watch has told already, and
-// never brings one that was made since. What the watch says about objects that are not
-// loaded is therefore held back, and wins over the page when it comes.
+// All pages are from one snapshot of the server, and the watch begins at its version. So a page may have an object in a
+// state that is older than a change the watch has already sent, and never has an object that was created since. Changes
+// of objects that are not loaded yet are therefore held back, and replace the row of the page.
 
 import { ApiError, address, fromStatus, listTable, watchTable } from './api.js';
 import { visible, whileVisible } from './awake.js';
@@ -13,10 +12,9 @@ import { rowOf } from './row.js';
 const PAGE = 100;
 const PER_FRAME = 300; // changes applied before the page is drawn again
 const MAX_HELD = 20000; // changes to objects that are not loaded, before the list is read again
-const FADE = 1500; // milliseconds that a deleted row stays to be seen
+const FADE = 1500; // milliseconds that a deleted row stays visible
 
-// Listing is one query and its rows. onchange is called at most once a frame; onevent for
-// each change that a person may want to see.
+// Listing is one query and its rows. onchange is called at most once per frame; onevent for each change to show.
 export class Listing {
   rows = [];
   columns = [];
@@ -32,7 +30,7 @@ export class Listing {
   #hooks;
   #byKey = new Map();
   #held = new Map(); // key -> row, or null for deleted
-  #pending = new Map(); // key -> {type, row, times}: told and not yet applied
+  #pending = new Map(); // key -> {type, row, times}: received and not yet applied
   #fading = new Set();
   #next = '';
   #stop = new AbortController();
@@ -47,8 +45,8 @@ export class Listing {
     this.#flush = soon(() => this.#apply());
   }
 
-  // start reads the first page and then follows. A daemon that says when to ask again is asked again by then: after its
-  // start, for example, it waits for its clusters.
+  // start reads the first page and then watches. It retries if the answer has a Retry-After: after its start, for
+  // example, the daemon waits for its clusters.
   async start() {
     const signal = this.#stop.signal;
     let table = await this.#page('');
@@ -63,15 +61,15 @@ export class Listing {
     this.#follow(table.metadata?.resourceVersion ?? '', signal);
   }
 
-  // more reads the next page, if there is one and none is on its way.
+  // more reads the next page, if there is one and none is being read.
   async more() {
     if (this.loading || this.complete || this.error || !this.#next) return;
     await this.#page(this.#next);
   }
 
-  // retry goes on after an error where it happened.
+  // retry continues after an error.
   retry() {
-    if (!this.#next) return this.again();
+    if (!this.#next) return this.restart();
     this.error = null;
     return this.more();
   }
@@ -81,11 +79,12 @@ export class Listing {
     this.#stop.abort();
   }
 
-  // again reads everything anew.
-  again(notice = '') {
+  // restart reads everything again.
+  restart(notice = '') {
     this.#stop.abort();
     this.#stop = new AbortController();
-    Object.assign(this, { rows: [], complete: false, remaining: null, loading: false, error: null, notice, live: 'off' });
+    Object.assign(this,
+      { rows: [], complete: false, remaining: null, loading: false, error: null, notice, live: 'off' });
     for (const m of [this.#byKey, this.#held, this.#pending, this.#fading]) m.clear();
     this.#next = '';
     this.#draw();
@@ -109,7 +108,12 @@ export class Listing {
 
   #params() {
     const { filter, text, order } = this.#query;
-    return { labelSelector: filter === 'labels' ? text : '', fieldSelector: filter === 'fields' ? text : '', where: filter === 'where' ? text : '', orderBy: order };
+    return {
+      labelSelector: filter === 'labels' ? text : '',
+      fieldSelector: filter === 'fields' ? text : '',
+      where: filter === 'where' ? text : '',
+      orderBy: order,
+    };
   }
 
   get #path() {
@@ -128,7 +132,7 @@ export class Listing {
     } catch (err) {
       if (signal.aborted) return null;
       if (err.gone && token) {
-        this.again('The list was too old to go on, so it was read again.');
+        this.restart('The list was too old to continue, so it was read again.');
         return null;
       }
       this.error = err;
@@ -167,7 +171,7 @@ export class Listing {
     this.rows.push(row);
   }
 
-  // within: the row belongs to what is loaded.
+  // within: the row belongs to the loaded part of the list.
   #within(row) {
     if (this.complete) return true;
     const last = this.rows.at(-1);
@@ -178,7 +182,7 @@ export class Listing {
     this.namespaced ||= row.namespace !== '';
     this.#byKey.set(row.key, row);
     if (this.#query.order) {
-      this.rows.unshift(row); // where the order would put it, only the server knows
+      this.rows.unshift(row); // only the server knows its place in the order
       return;
     }
     let low = 0;
@@ -197,7 +201,7 @@ export class Listing {
       for await (const event of watchTable(this.#path, params, until, () => this.#alive('on'))) {
         if (event.type === 'ERROR') throw fromStatus(event.object);
         wait = 500;
-        version = this.#tell(event) || version;
+        version = this.#receive(event) || version;
       }
     };
     let wait = 500;
@@ -213,10 +217,10 @@ export class Listing {
     }
   }
 
-  // ended: after this error there is nothing to go on with.
+  // ended handles an error and returns whether the watch has ended for good.
   #ended(err) {
     if (err.gone) {
-      this.again('The server forgot what came after this list, so it was read again.');
+      this.restart('The server no longer has the changes after this list, so it was read again.');
       return true;
     }
     if (!(err instanceof ApiError) || err.status < 400 || err.status >= 500 || err.status === 429) return false;
@@ -231,8 +235,8 @@ export class Listing {
     this.#draw();
   }
 
-  // tell notes an event until the next frame and gives back its version.
-  #tell(event) {
+  // receive keeps an event until the next frame and returns its version.
+  #receive(event) {
     const rows = event.object?.rows ?? [];
     let version = event.object?.metadata?.resourceVersion;
     for (const raw of rows) {
@@ -244,7 +248,7 @@ export class Listing {
       this.#pending.set(row.key, { type: event.type, row, times: (before?.times ?? 0) + 1 });
     }
     if (this.#pending.size + this.#held.size > MAX_HELD) {
-      this.again('More changed than the page can hold, so the list was read again.');
+      this.restart('More changed than the page can hold, so the list was read again.');
       return version;
     }
     if (this.#pending.size > 0) (this.#paused ? this.#draw : this.#flush)();
@@ -290,7 +294,7 @@ export class Listing {
     }
   }
 
-  // sweep takes out rows that were deleted a moment ago.
+  // sweep removes rows whose time as deleted rows is over.
   #sweep(now) {
     let any = false;
     for (const key of this.#fading) {

@@ -1,5 +1,4 @@
-// Puts the page together: the stream of the fleet's state feeds both views, the address
-// says which one shows.
+// Connects the parts of the page. The stream of the fleet's state feeds both views; the URL selects the visible one.
 
 import { visible, whileVisible } from './awake.js';
 import { byId, say, mark } from './dom.js';
@@ -39,8 +38,8 @@ function route() {
 function connected(yes, text, trouble = '') {
   mark(byId('connection'), 'data-on', yes ? 'yes' : 'no');
   say(byId('connection'), text);
-  const known = latest ? ` What you see is from ${clock(new Date(latest.now))}.` : '';
-  say(byId('lost'), trouble ? `No word from the daemon: ${trouble}. Trying again.${known}` : '');
+  const known = latest ? ` This page shows the state of ${clock(new Date(latest.now))}.` : '';
+  say(byId('lost'), trouble ? `No connection to the daemon: ${trouble}. Retrying.${known}` : '');
   byId('lost').hidden = !trouble;
 }
 
@@ -52,7 +51,7 @@ function take(doc) {
   connected(true, clock(new Date(doc.now)));
 }
 
-// follow keeps the stream open for as long as somebody looks.
+// follow keeps the stream open while the page is visible.
 async function follow() {
   let wait = 500;
   const stream = async (until) => {
@@ -75,7 +74,7 @@ async function follow() {
 
 control(byId('theme'));
 byId('join-open').addEventListener('click', dialogs.join);
-// A skip link with a hash of its own would change the address that says where we are.
+// A skip link with its own hash would change the part of the URL that selects the view.
 byId('skip').addEventListener('click', (event) => {
   event.preventDefault();
   byId('main').focus();

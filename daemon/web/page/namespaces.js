@@ -1,5 +1,5 @@
-// Which namespaces there are to choose from. They are read when the stream of the fleet's
-// state says that some came or went, so the picker costs no stream of its own.
+// The namespaces to choose from. They are read when the stream of the fleet's state shows that they have changed, so the
+// picker needs no stream of its own.
 
 import { el, mark } from './dom.js';
 import { address, listTable } from './api.js';
@@ -7,10 +7,10 @@ import { rowOf } from './row.js';
 
 const RESOURCE = { group: '', version: 'v1', resource: 'namespaces' };
 const PAGE = 500;
-const MOST = 5000; // more than anybody scrolls through
-const PATIENCE = 10000; // milliseconds from a failure to the next try
+const MOST = 5000; // namespaces that the picker shows at most
+const RETRY = 10000; // milliseconds from a failure to the next try
 
-// Namespaces fills a select. In the view of all clusters a namespace is cluster.namespace.
+// Namespaces fills a select. At /fleet a namespace is cluster.namespace.
 export class Namespaces {
   #names = [];
   #of = null; // the cluster that the names are of
@@ -23,8 +23,8 @@ export class Namespaces {
     this.select = select;
   }
 
-  // show makes the select one for a cluster, '' for all, with a namespace chosen. A resource
-  // that is in no namespace leaves nothing to choose.
+  // show shows the namespaces of a cluster, '' for all, with one chosen. For a resource without namespaces there is no
+  // choice.
   show(cluster, chosen, namespaced) {
     if (cluster !== this.#of) {
       this.#of = cluster;
@@ -42,14 +42,13 @@ export class Namespaces {
     this.select.value = namespaced ? chosen : '';
   }
 
-  // follow reads the names again if a document of the fleet says that they are others. It
-  // gives back whether they were.
+  // follow reads the names again if a document of the fleet shows that they have changed. It returns whether it did.
   async follow(doc) {
     const cluster = this.#of;
     const places = placesOf(doc, cluster);
     const state = JSON.stringify(places);
     if (cluster === null || this.#reading || state === this.#seen || performance.now() < this.#notBefore) return false;
-    if (!places.some(({ synced }) => synced)) return false; // nothing is mirrored yet that could be asked for
+    if (!places.some(({ synced }) => synced)) return false; // no namespaces are mirrored yet
     this.#reading = true;
     try {
       const names = await read(cluster);
@@ -59,8 +58,8 @@ export class Namespaces {
       mark(this.select, 'title', null);
       return true;
     } catch (err) {
-      // What was read before still stands.
-      this.#notBefore = performance.now() + PATIENCE;
+      // The names that were read before stay.
+      this.#notBefore = performance.now() + RETRY;
       mark(this.select, 'title', `Reading the namespaces failed: ${err.message}`);
       return false;
     } finally {
@@ -69,10 +68,11 @@ export class Namespaces {
   }
 }
 
-// placesOf changes whenever a namespace came, changed or went.
+// placesOf returns a value that changes whenever a namespace was created, changed or deleted.
 function placesOf(doc, cluster) {
   return doc.clusters.filter((c) => !cluster || c.name === cluster).map(({ name, resources }) => {
-    const { epoch, events, objects, synced } = resources?.find((r) => r.group === '' && r.resource === 'namespaces') ?? {};
+    const mirror = resources?.find((r) => r.group === '' && r.resource === 'namespaces');
+    const { epoch, events, objects, synced } = mirror ?? {};
     return { name, epoch, events, objects, synced };
   });
 }
@@ -88,7 +88,7 @@ async function read(cluster) {
   return names;
 }
 
-// moved is a chosen namespace as the view of another cluster names it.
+// moved converts a chosen namespace to its name in the view of another cluster.
 export function moved(namespace, from, to) {
   if (!namespace || from === to) return namespace;
   const plain = from ? namespace : namespace.slice(namespace.indexOf('.') + 1);

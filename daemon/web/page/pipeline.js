@@ -1,5 +1,5 @@
-// The overview: every cluster with its pipelines. Documents come about once a second; what is
-// there is changed in place, so nothing flickers and the focus stays.
+// The overview: every cluster with its pipelines. Documents come about once a second. Elements are updated in place, so
+// that nothing flickers and the focus stays.
 
 import { el, say, mark, order } from './dom.js';
 import { age, brief, bytes, count, heard, perSecond, plural } from './format.js';
@@ -23,11 +23,11 @@ export class Overview {
       el('p', { text: 'Join one, and its pipelines show here.' }),
       el('button', { type: 'button', class: 'primary', text: 'Join a cluster', onclick: onjoin }));
     this.empty.hidden = true;
-    this.waiting = el('p', { class: 'waiting', text: 'Asking the daemon how its clusters are…' });
+    this.waiting = el('p', { class: 'waiting', text: 'Reading the state of the clusters…' });
     node.append(this.tiles.node, this.waiting, this.empty, this.list);
   }
 
-  // take counts a document, whether the overview shows or not.
+  // take counts a document, also while the overview is hidden.
   take(doc) {
     if (!this.#rates.take(doc)) return;
     let sum = 0;
@@ -36,7 +36,7 @@ export class Overview {
     if (this.#history.length > 60) this.#history.shift();
   }
 
-  // show draws the document that was taken last.
+  // show draws a document.
   show(doc) {
     this.waiting.hidden = true;
     this.tiles.show(doc, this.#history);
@@ -61,12 +61,14 @@ class Tiles {
     this.spark = new Spark();
     this.node = el('dl', { class: 'tiles', 'aria-label': 'The whole fleet' });
     this.values = {};
-    for (const [id, name] of [['clusters', 'Clusters'], ['resources', 'Resources streaming'], ['objects', 'Objects mirrored'],
-      ['rate', 'Events per second'], ['heard', 'Oldest last word'], ['memory', 'Memory, resident']]) {
+    for (const [id, name] of [['clusters', 'Clusters'], ['resources', 'Resources streaming'],
+      ['objects', 'Objects mirrored'], ['rate', 'Events per second'], ['heard', 'Highest last-event age'],
+      ['memory', 'Memory, resident']]) {
       const value = el('dd', { class: 'tile-value', text: '–' });
       const note = el('dd', { class: 'tile-note' });
       this.values[id] = { value, note };
-      this.node.append(el('div', { class: `tile tile-${id}` }, el('dt', { text: name }), value, note, ...(id === 'rate' ? [this.spark.node] : [])));
+      this.node.append(el('div', { class: `tile tile-${id}` }, el('dt', { text: name }), value, note,
+        ...(id === 'rate' ? [this.spark.node] : [])));
     }
   }
 
@@ -75,11 +77,13 @@ class Tiles {
     const ready = doc.clusters.filter((c) => c.state === 'ready').length;
     const sum = (field) => resources.reduce((n, r) => n + (r[field] ?? 0), 0);
     const streaming = resources.filter((r) => r.state === 'streaming').length;
-    this.#set('clusters', count(doc.clusters.length), doc.clusters.length === 0 ? 'none yet' : ready === doc.clusters.length ? 'all ready' : `${count(ready)} ready`);
+    const all = doc.clusters.length;
+    this.#set('clusters', count(all), all === 0 ? 'none yet' : ready === all ? 'all ready' : `${count(ready)} ready`);
     this.#set('resources', count(streaming), `of ${count(resources.length)}`);
     this.#set('objects', brief(sum('objects')), `${bytes(sum('bytes'))} packed`);
     this.#set('rate', perSecond(history.at(-1) ?? 0), '');
-    this.#set('heard', doc.clusters.length ? heard(Math.max(0, ...doc.clusters.map((c) => c.lastHeardSeconds ?? 0))) : '–', `${plural(sum('queue'), 'object')} queued`);
+    const oldest = Math.max(0, ...doc.clusters.map((c) => c.lastHeardSeconds ?? 0));
+    this.#set('heard', all ? heard(oldest) : '–', `${plural(sum('queue'), 'object')} queued`);
     this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap`);
     this.spark.show(history);
   }
@@ -111,8 +115,19 @@ class Section {
     this.node = el('section', { class: 'cluster', 'aria-labelledby': id },
       el('header', { class: 'cluster-head' },
         el('h2', { id, text: name }), this.state, this.about,
-        el('a', { class: 'button', href: link('objects', { cluster: name }), text: 'Browse', 'aria-label': `Browse objects of ${name}` }),
-        el('button', { type: 'button', class: 'quiet-button', text: 'Leave', 'aria-label': `Leave ${name}`, onclick: onleave })),
+        el('a', {
+          class: 'button',
+          href: link('objects', { cluster: name }),
+          text: 'Browse',
+          'aria-label': `Browse objects of ${name}`,
+        }),
+        el('button', {
+          type: 'button',
+          class: 'quiet-button',
+          text: 'Leave',
+          'aria-label': `Leave ${name}`,
+          onclick: onleave,
+        })),
       this.error, this.trunk.node, this.busy, this.calm, this.fold);
   }
 
@@ -124,11 +139,11 @@ class Section {
     const quiet = resources.filter((r) => rates.quiet(cluster.name, r));
     const hushed = new Set(quiet);
     const busy = resources.filter((r) => !hushed.has(r));
-    busy.sort((a, b) => troubled(b) - troubled(a)); // stable: the rest stays where it was
+    busy.sort((a, b) => troubled(b) - troubled(a)); // stable: all others keep their order
     this.#forget(resources);
     order(this.busy, busy.map((r) => this.#lane(r, rates)));
     this.calm.hidden = busy.length > 0;
-    say(this.calm, silence(cluster, resources));
+    say(this.calm, quietText(cluster, resources));
     this.#folded(quiet, rates);
   }
 
@@ -148,18 +163,22 @@ class Section {
     const states = new Map();
     for (const r of resources) states.set(r.state, (states.get(r.state) ?? 0) + 1);
     const streaming = states.get('streaming') ?? 0;
-    const other = [...states].filter(([state]) => state !== 'streaming').map(([state, n]) => `${n} ${state}`).join(', ');
+    states.delete('streaming');
+    const other = [...states].map(([state, n]) => `${n} ${state}`).join(', ');
+    const connected = cluster.state === 'ready' || cluster.state === 'degraded';
     this.trunk.show({
-      state: cluster.state === 'unreachable' ? 'retrying' : cluster.state === 'ready' || cluster.state === 'degraded' ? 'streaming' : 'listing',
+      state: cluster.state === 'unreachable' ? 'retrying' : connected ? 'streaming' : 'listing',
       from: cluster.version || '–',
       label: `${streaming} of ${resources.length}`,
       queue: sum('queue'),
       stored: brief(sum('objects')),
       handlers: sum('handlers'),
       rate: track.rate,
-      notes: [`${heard(cluster.lastHeardSeconds)} ago`, 'streaming', 'waiting', bytes(sum('bytes')), `${perSecond(track.rate)}/s`],
-      summary: `${cluster.name} in total: ${streaming} of ${plural(resources.length, 'resource')} streaming${other ? `, ${other}` : ''}, ${count(sum('queue'))} queued, ` +
-        `${plural(sum('objects'), 'object')} in ${bytes(sum('bytes'))}, ${plural(sum('handlers'), 'handler')}, ${perSecond(track.rate)} events per second`,
+      notes: [`${heard(cluster.lastHeardSeconds)} ago`, 'streaming', 'waiting', bytes(sum('bytes')),
+        `${perSecond(track.rate)}/s`],
+      summary: `${cluster.name} in total: ${streaming} of ${plural(resources.length, 'resource')} streaming` +
+        `${other ? `, ${other}` : ''}, ${count(sum('queue'))} queued, ${plural(sum('objects'), 'object')} in ` +
+        `${bytes(sum('bytes'))}, ${plural(sum('handlers'), 'handler')}, ${perSecond(track.rate)} events per second`,
     });
   }
 
@@ -179,10 +198,11 @@ class Section {
     return lane.node;
   }
 
-  // Quiet pipelines are one dot each; their lanes are drawn only while somebody looks.
+  // Quiet pipelines are one dot each; their lanes are drawn only while the fold is open.
   #folded(quiet, rates) {
     this.fold.hidden = quiet.length === 0;
-    say(this.quietCount, `${plural(quiet.length, 'quiet resource')}, ${plural(quiet.reduce((n, r) => n + r.objects, 0), 'object')}`);
+    const objects = quiet.reduce((n, r) => n + r.objects, 0);
+    say(this.quietCount, `${plural(quiet.length, 'quiet resource')}, ${plural(objects, 'object')}`);
     while (this.dots.childElementCount > quiet.length) this.dots.lastElementChild.remove();
     while (this.dots.childElementCount < quiet.length) this.dots.append(el('i'));
     quiet.forEach((r, i) => {
@@ -194,8 +214,9 @@ class Section {
   }
 }
 
-// silence says why a cluster has nothing to show.
-function silence(cluster, resources) {
+// quietText explains why a cluster shows no pipelines.
+function quietText(cluster, resources) {
   if (resources.length > 0) return 'Nothing happened in the last 30 seconds.';
-  return cluster.state === 'unreachable' ? 'Nothing is known of it yet: it has not answered.' : 'Asking which resources it has…';
+  if (cluster.state === 'unreachable') return 'Nothing is known about this cluster yet: it has not answered.';
+  return 'Discovering its resources…';
 }

@@ -1,18 +1,17 @@
-// Events per second out of totals, and who has been quiet.
+// Events per second, computed from totals, and which resources are quiet.
 
 const KEPT = 60; // samples, one a second
 const QUIET_AFTER = 30; // seconds without an event
-const LEAST = 0.5; // seconds between two documents that give a rate
+const LEAST = 0.5; // minimal seconds between two documents for a rate
 
-// Rates remembers the totals of the last document.
+// Rates compares each document with the previous one.
 export class Rates {
   #tracks = new Map();
   #time = 0;
   #arrived = 0;
 
-  // take reads a document of the fleet that arrived at a time of our own clock, in
-  // milliseconds, and says whether there are rates now: one document alone gives none. What came too soon after
-  // another counts with the next one.
+  // take adds a document that arrived at a time of the local clock, in milliseconds, and returns whether there are rates
+  // now, which needs two documents. A document that comes too soon after another is ignored.
   take(doc, arrived = performance.now()) {
     const time = Date.parse(doc.now) / 1000;
     const passed = this.#time ? between(time - this.#time, (arrived - this.#arrived) / 1000) : 0;
@@ -36,7 +35,7 @@ export class Rates {
 
   #step(id, total, passed, time, busy) {
     const before = this.#tracks.get(id)?.total;
-    // A total that shrank was counted anew.
+    // A smaller total means that the counter was reset.
     const rate = before === undefined || total < before || passed <= 0 ? 0 : (total - before) / passed;
     const track = this.#note(id, before === undefined ? null : rate, time, busy);
     track.total = total;
@@ -50,7 +49,7 @@ export class Rates {
       this.#tracks.set(id, track);
     }
     if (busy) track.active = time;
-    if (rate === null) return track; // one total says nothing yet
+    if (rate === null) return track; // a rate needs two totals
     track.rate = rate;
     track.history.push(rate);
     if (track.history.length > KEPT) track.history.shift();
@@ -58,26 +57,25 @@ export class Rates {
     return track;
   }
 
-  // of gives the rate and the last minute of a resource, or of a whole cluster.
+  // of returns the rate and the last minute of a resource, or of a whole cluster.
   of(cluster, r) {
     return this.#tracks.get(r ? key(cluster, r) : cluster) ?? { rate: 0, history: [], active: -Infinity };
   }
 
-  // quiet: nothing to see. What fails, what is being listed and what moved a moment ago
-  // is not.
+  // quiet: the resource has no error, is not being listed and has had no recent events.
   quiet(cluster, r) {
     if (troubled(r) || r.state === 'listing') return false;
     return r.queue === 0 && this.#time - this.of(cluster, r).active > QUIET_AFTER;
   }
 }
 
-// between is how much time passed between two documents. The server's clock is right
-// when documents pile up on the way; ours is finer when it tells whole seconds only.
+// between returns the time between two documents. The server's clock is right when documents were delayed on the way;
+// the local clock is more exact when the server's has only whole seconds.
 function between(theirs, ours) {
   return ours > 0.5 && Math.abs(theirs - ours) <= 1 ? ours : theirs;
 }
 
-// troubled: somebody should look at it.
+// troubled: the resource has an error.
 export function troubled(r) {
   return Boolean(r.error) || r.state === 'retrying';
 }

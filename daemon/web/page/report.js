@@ -1,17 +1,17 @@
-// The state of the fleet out of the lines of /clusters?watch=true: the first line has everything, each later one
-// what changed. Lines come only when something has changed, and every ten seconds.
+// The state of the fleet, from the lines of /clusters?watch=true: the first line has everything, each later one what
+// has changed. There is a line when something has changed, and every ten seconds.
 
-// A word about a resource that is older than this many seconds is news; it grows older until another line tells of it.
+// A last-event age from this many seconds on is sent as a change. It grows until another line has the resource.
 const QUIET = 120;
 
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const key = (r) => `${r.group}/${r.version}/${r.resource}`;
 
-// Report puts the lines together.
+// Report combines the lines.
 export class Report {
   #doc = null;
 
-  // take adds a line, and gives back the state of the fleet as a document.
+  // take adds a line and returns the state of the fleet as a document.
   take(line) {
     const clusters = new Map();
     if (!line.whole && this.#doc) for (const c of this.later(line.now).clusters) clusters.set(c.name, c);
@@ -30,10 +30,11 @@ export class Report {
     return this.#doc;
   }
 
-  // later gives the document as it is at another time at which no line told of a change.
+  // later returns the document for a later time until which nothing has changed.
   later(now) {
     const passed = (Date.parse(now) - Date.parse(this.#doc.now)) / 1000;
     const age = (r) => (r.lastHeardSeconds >= QUIET ? { ...r, lastHeardSeconds: r.lastHeardSeconds + passed } : r);
-    return { ...this.#doc, now, clusters: this.#doc.clusters.map((c) => ({ ...c, resources: (c.resources ?? []).map(age) })) };
+    const clusters = this.#doc.clusters.map((c) => ({ ...c, resources: (c.resources ?? []).map(age) }));
+    return { ...this.#doc, now, clusters };
   }
 }

@@ -1,13 +1,13 @@
-// Where the page is, kept in the part of the address after #: a link to a filtered list
-// or to one object can be sent to somebody else, and Back goes back.
+// The state of the page in the hash of the URL, so that links to a filtered list or to one object can be shared, and the
+// Back button works.
 
-// read takes the address apart.
+// read parses the hash.
 export function read() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   return { view: path === 'objects' ? 'objects' : 'overview', params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-// link is the address of a view.
+// link returns the hash of a view.
 export function link(view, params = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
@@ -17,7 +17,7 @@ export function link(view, params = {}) {
   return `#/${view === 'overview' ? '' : view}${text ? `?${text}` : ''}`;
 }
 
-// go changes the address. With replace, Back does not stop there.
+// go changes the hash. With replace, there is no new entry in the browser's history.
 export function go(view, params, { replace = false } = {}) {
   const to = link(view, params);
   if (to === location.hash) return;

@@ -1,10 +1,9 @@
-// A row of a Table, as small as the page needs it: fifty thousand of them are kept.
+// A row of a Table with only what the page needs, since there may be fifty thousand rows.
 
-// The annotation that says, in the fleet's view, which cluster an object is of.
+// The annotation with the cluster of an object at /fleet.
 const CLUSTER = 'mirador.dev/cluster';
 
-// rowOf keeps what the page needs of a Table's row. place is where the server's own order
-// has it: by cluster, then by namespace and name.
+// rowOf converts a row of a Table. place sorts rows in the server's order: by cluster, then by namespace and name.
 export function rowOf(raw) {
   const meta = raw.object?.metadata ?? {};
   const served = meta.namespace ?? '';

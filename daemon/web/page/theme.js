@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody says otherwise.
+// Light or dark colours: those of the system, unless the user has chosen.
 
 const KEY = 'mirador.theme';
 const system = matchMedia('(prefers-color-scheme: dark)');
@@ -21,7 +21,7 @@ function apply() {
   document.documentElement.dataset.theme = dark() ? 'dark' : 'light';
 }
 
-// control makes a button the switch.
+// control makes a button switch the colours.
 export function control(button) {
   const show = () => {
     apply();
@@ -31,7 +31,7 @@ export function control(button) {
   button.addEventListener('click', () => {
     choice = dark() ? 'light' : 'dark';
     try {
-      if ((choice === 'dark') === system.matches) localStorage.removeItem(KEY); // as the system again
+      if ((choice === 'dark') === system.matches) localStorage.removeItem(KEY); // follow the system again
       else localStorage.setItem(KEY, choice);
     } catch {
       // see chosen

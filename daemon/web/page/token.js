@@ -1,10 +1,10 @@
-// The token that the daemon asks for, if it asks for one. It is kept in memory, and for this
-// tab alone if somebody wants that: never in the address, never beyond the tab, never in a log.
+// The token that the daemon requires, if it requires one. It is kept in memory, and in this tab's session storage if the
+// user wants that, but never in a URL, another tab or a log.
 
 const KEY = 'mirador.token';
 
 let token = stored();
-let asking = null; // done when somebody has given another token
+let asking = null; // resolves when the user has entered another token
 let ask = () => new Promise(() => {});
 
 function stored() {
@@ -15,8 +15,8 @@ function stored() {
   }
 }
 
-// onAsk sets who asks for a token. It is told whether one was refused, and its promise is
-// done once use was called.
+// onAsk sets the function that asks the user for a token. Its argument says whether a token was refused, and its promise
+// resolves after it has called use.
 export function onAsk(run) {
   ask = run;
 }
@@ -37,13 +37,12 @@ export function use(given, keep) {
   }
 }
 
-// forget drops the token wherever it is.
+// forget removes the token from memory and storage.
 export function forget() {
   use('', false);
 }
 
-// another waits for a token in place of one that was refused. Many requests may be
-// refused at once; somebody is asked once.
+// another waits for a token that replaces a refused one. Many requests may be refused at once; the user is asked once.
 export function another(refused, signal) {
   if (refused !== token) return Promise.resolve(); // there is another already
   asking ??= ask(refused !== '').finally(() => {
