@@ -27,7 +27,7 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// The daemon ends a connection whose request never comes to an end, whether the handler reads the body or not.
+// The daemon closes a connection whose request body never ends, whether the handler reads the body or not.
 func TestRequestWithoutItsBodyTimesOut(t *testing.T) {
 	for _, request := range []string{
 		"POST /clusters HTTP/1.1\r\nContent-Type: application/json\r\n",

@@ -63,7 +63,7 @@ func TestKubectlPrintsTheSameFromMirrorAndCluster(t *testing.T) {
 	}
 }
 
-// ages hides what is of another moment in what kubectl prints: the last column, where it is an age.
+// ages replaces the last column of kubectl's output if it is an age, which depends on the time.
 func ages(out string) string {
 	lines := strings.Split(out, "\n")
 	for i, l := range lines {
@@ -140,7 +140,7 @@ func TestClientGoInformersWorkOnTheMirror(t *testing.T) {
 	cancel()
 }
 
-// events reads a watch line by line.
+// events returns a function that reads the next event of a watch.
 func (p *pair) events(t *testing.T, ctx context.Context, url string) func() metav1.WatchEvent {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -206,7 +206,7 @@ func TestFleetWatchSurvivesAJoiningClusterAndEndsForALeavingOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := next(); e.Type != "ERROR" || !strings.Contains(string(e.Object.Raw), `"code":410`) {
-		t.Errorf("after a cluster left: %s %s", e.Type, e.Object.Raw)
+		t.Errorf("the event after a cluster left is %s %s", e.Type, e.Object.Raw)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// slowClient takes a while for everything that is written to it.
+// slowClient reads with a fixed number of bytes per second.
 type slowClient struct {
 	*httptest.ResponseRecorder
 	perByte  time.Duration
@@ -29,7 +29,7 @@ func TestClientThatReadsTooSlowlyIsCutOff(t *testing.T) {
 	for rate, want := range map[time.Duration]int{ // bytes a second, and how many pieces of 64 KiB it gets of 100
 		1 << 20:   100,
 		100 << 10: 100,
-		60 << 10:  100, // some seconds late in all
+		60 << 10:  100, // a few seconds late in total
 		16 << 10:  10,
 		4 << 10:   2,
 		1:         0,
@@ -41,7 +41,7 @@ func TestClientThatReadsTooSlowlyIsCutOff(t *testing.T) {
 				if _, err := p.Write(make([]byte, 64<<10)); err != nil {
 					break
 				}
-				time.Sleep(time.Second) // while the next piece is made, which is not the client's fault
+				time.Sleep(time.Second) // encoding the next piece does not count
 				got++
 			}
 			if got != want {

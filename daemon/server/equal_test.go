@@ -23,12 +23,12 @@ import (
 
 // pair is a real API server and a mirror of it.
 type pair struct {
-	real, ours, all string // where to ask: the server, its mirror, and the mirror of all clusters
+	real, ours, all string // URLs of the server, its mirror, and the fleet
 	client          *http.Client
 	fleet           *fleet.Fleet
 }
 
-// caughtUp waits until the mirror has everything that the server has.
+// caughtUp waits until the mirror equals the server.
 func (p *pair) caughtUp(t *testing.T) []*fleet.Resource {
 	t.Helper()
 	resources := p.until(t, "catch up", func(c *fleet.Cluster) bool {
@@ -43,7 +43,7 @@ func (p *pair) caughtUp(t *testing.T) []*fleet.Resource {
 	return resources
 }
 
-// versions are the server's objects of a resource and their versions.
+// versions returns the server's objects of a resource and their versions.
 func (p *pair) versions(t *testing.T, r *fleet.Resource) string {
 	t.Helper()
 	_, body := p.ask(t, http.MethodGet, p.real+path(r, ""), lists)
@@ -59,7 +59,7 @@ func (p *pair) versions(t *testing.T, r *fleet.Resource) string {
 	return strings.Join(out, "\n")
 }
 
-// mirroredVersions are the same of the mirror.
+// mirroredVersions returns the mirror's objects of a resource and their versions.
 func mirroredVersions(r *fleet.Resource) string {
 	var out []string
 	for e := range r.Snapshot().Entries() {
@@ -69,8 +69,8 @@ func mirroredVersions(r *fleet.Resource) string {
 	return strings.Join(out, "\n")
 }
 
-// described waits for the cluster's OpenAPI documents, which come after everything else; that of the second version
-// is the last.
+// described waits for the cluster's OpenAPI documents, which are read last; the document of the second version is the
+// last of them.
 func (p *pair) described(t *testing.T) {
 	t.Helper()
 	p.until(t, "have the OpenAPI documents", func(c *fleet.Cluster) bool {
@@ -80,7 +80,7 @@ func (p *pair) described(t *testing.T) {
 	})
 }
 
-// until waits for something of the cluster.
+// until waits for a condition of the cluster.
 func (p *pair) until(t *testing.T, what string, is func(*fleet.Cluster) bool) *fleet.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -96,7 +96,7 @@ func (p *pair) until(t *testing.T, what string, is func(*fleet.Cluster) bool) *f
 		case <-changed:
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("it does not %s: %+v", what, c.Health())
+			t.Fatalf("the cluster does not %s: %+v", what, c.Health())
 		}
 		tick.Stop()
 	}
@@ -114,7 +114,7 @@ func path(r *fleet.Resource, namespace string) string {
 	return out + "/" + gvr.Resource
 }
 
-// ask sends one request, and gives the status line's code, the type, and the body.
+// ask sends a request and returns the status and content type, and the body.
 func (p *pair) ask(t *testing.T, method, url, accept string) (head, body string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -177,7 +177,7 @@ const (
 	lists  = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 )
 
-// question is one request, below the path of a resource.
+// question is a request below the path of a resource.
 type question struct {
 	name, under, query, accept string
 	sorted                     bool // lines may come in any order
@@ -242,14 +242,14 @@ func TestAnswersEqualThoseOfTheRealServer(t *testing.T) {
 	}
 	var compared atomic.Int64
 	var wg sync.WaitGroup
-	for _, r := range resources { // all at once: most of the time goes into waiting for watches to end
+	for _, r := range resources { // concurrently, because most of the time is spent waiting for watches to end
 		wg.Go(func() { compared.Add(int64(p.compare(t, r))) })
 	}
 	wg.Wait()
 	t.Logf("%d answers about %d resources were compared", compared.Load(), len(resources))
 }
 
-// compare asks both about one resource, and counts the answers.
+// compare sends the questions about a resource to both servers, and returns their number.
 func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 	name, namespace := "none", ""
 	for k := range r.Snapshot().Ordered() {
@@ -297,7 +297,7 @@ func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 
 var heads = regexp.MustCompile(`"columnDefinitions":\[.*?\],"rows"`)
 
-// headless takes the columns off the first line of a watch of tables, which must have them, so that
+// headless removes the columns from the first line of a watch of tables, which must have them, so that
 // lines can be compared in any order.
 func headless(t *testing.T, body string) string {
 	if !strings.HasPrefix(body, `{"type":`) || !strings.Contains(body, `"columnDefinitions"`) {

@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// fieldLabels are all that an API server knows for any kind, and some that it knows for none.
+// fieldLabels are all labels that an API server knows for any kind, and some that it does not know.
 var fieldLabels = []string{
 	"metadata.name", "metadata.namespace", "name", "spec.nodeName", "spec.host", "spec.restartPolicy",
 	"spec.schedulerName",
@@ -36,7 +36,7 @@ var fieldLabels = []string{
 	"spec.nodName", "status.fase", "metadata.nam", "spec", "spec.containers", "a b", "a..b", "[0]",
 }
 
-// fieldValues are those that objects of the tests have, and some that none has.
+// fieldValues are the values in the objects of the tests, and some others.
 var fieldValues = []string{
 	"", "true", "false", "0", "1", "2", "7", "a", "web", "default", "node-1", "node-2", "Running", "Pending",
 	"Active", "Never", "Always",
@@ -65,7 +65,7 @@ func (p *pair) patchStatus(t *testing.T, path, body string) {
 	p.send(t, http.MethodPatch, path+"/status", "application/merge-patch+json", body)
 }
 
-// send writes to the real server.
+// send sends a write to the real server.
 func (p *pair) send(t *testing.T, method, path, contentType, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, p.real+path, strings.NewReader(body))
@@ -83,7 +83,7 @@ func (p *pair) send(t *testing.T, method, path, contentType, body string) {
 	}
 }
 
-// added are labels above that the real server refuses and the mirror takes, because the kind has such a field. The
+// added are labels that the real server refuses and the mirror accepts, because the kind has such a field. The
 // definitions of oceans and sails allow any field.
 var added = map[string][]string{
 	"nodes": {"status.phase"}, "persistentvolumes": {"status.phase"}, "persistentvolumeclaims": {"status.phase"},
@@ -163,11 +163,11 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 	return strings.HasPrefix(wantHead, "200")
 }
 
-// A watch reads its field selector as a list does.
+// A watch parses its field selector as a list does.
 func TestWatchRefusesTheFieldLabelsThatListRefuses(t *testing.T) {
 	eu := informertest.NewServer()
 	create(t, eu, pod("web", "a", map[string]any{"spec": map[string]any{"nodeName": "n1"}}), pod("web", "b", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": eu})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu})
 	s.start()
 	s.ready(t, 2)
 	for _, c := range []struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// manyResources is a daemon over so many clusters in memory of so many resources each: one pod, and things of which
-// there are none. Where things are held, no list of them is ever answered and the start is not over; otherwise all
+// manyResources returns a daemon with clusters in memory that have many resources each: one pod, and resources without
+// objects. If held is true, no list of the latter is answered and the start is not over; otherwise all
 // resources are synced.
 func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.Server, *fleet.Fleet) {
 	tb.Helper()
@@ -30,7 +30,8 @@ func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.S
 		tb.Fatal(err)
 	}
 	for i := range clusters {
-		c := &door{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)), turned: make(chan struct{})}
+		c := &faultyTransport{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)),
+			turned: make(chan struct{})}
 		if held {
 			c.hold(func(path string) bool { return strings.Contains(path, "/things") })
 		}
@@ -92,7 +93,7 @@ func manyResources(tb testing.TB, clusters, resources int, held bool) (*server.S
 	}
 }
 
-// What a request costs must not depend on resources that it does not name, whatever state these are in.
+// The cost of a request must not depend on resources that it does not name, whatever their state.
 func TestCostOfARequestDoesNotDependOnOtherResources(t *testing.T) {
 	few, _ := manyResources(t, 1, 3, true)
 	many, _ := manyResources(t, 1, 53, true)
@@ -123,24 +124,24 @@ func TestCatalogIsMadeOnlyWhenResourcesChange(t *testing.T) {
 	ask("/fleet/version")
 	ask("/fleet/api/v1/pods")
 	if srv.FleetCatalog() != nil {
-		t.Error("the catalog was made although nobody asked for it")
+		t.Error("the catalog was made although no request needed it")
 	}
 	ask("/fleet/api")
 	first := srv.FleetCatalog()
 	ask("/fleet/apis/example.com/v1")
 	if first == nil || srv.FleetCatalog() != first {
-		t.Error("the catalog was made again although nothing has changed")
+		t.Error("the catalog was made again although nothing had changed")
 	}
 	if err := fl.Leave(t.Context(), "c01"); err != nil {
 		t.Fatal(err)
 	}
 	ask("/fleet/apis")
 	if srv.FleetCatalog() == first {
-		t.Error("the catalog is that of a cluster which has left")
+		t.Error("the catalog still has a cluster that has left")
 	}
 }
 
-// discarded is an answer that nobody reads.
+// discarded is a response writer that drops the body.
 type discarded struct {
 	header http.Header
 	code   int

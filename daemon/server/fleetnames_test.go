@@ -12,8 +12,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// names gives the names that a list or a watch answers with.
-func (s *small) names(t *testing.T, path string) string {
+// names returns the names in the answer to a list or watch.
+func (s *memoryDaemon) names(t *testing.T, path string) string {
 	t.Helper()
 	code, body := s.get(t, path, "application/json")
 	if code != http.StatusOK {
@@ -35,7 +35,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	on := func(node string) map[string]any { return map[string]any{"spec": map[string]any{"nodeName": node}} }
 	create(t, eu, pod("web", "a", on("n1")), pod("web", "b", on("n2")), pod("web", "c", nil))
 	create(t, us, pod("web", "d", on("n1")))
-	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.start()
 	s.ready(t, 4)
 	for _, c := range []struct{ param, selector, want string }{
@@ -62,7 +62,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 			}
 		}
 	}
-	// What changes is seen in the same way.
+	// A watch sees changes in the same way.
 	watch := s.open(t, "/fleet/api/v1/pods?watch=true&fieldSelector="+url.QueryEscape("spec.nodeName=us:n3"),
 		"application/json")
 	defer watch.Body.Close()
@@ -72,7 +72,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	n, err := watch.Body.Read(b)
 	if line := string(b[:n]); err != nil || !strings.Contains(line, `"name":"f"`) ||
 		!strings.Contains(line, `"nodeName":"us:n3"`) {
-		t.Errorf("the watch says %s, %v", line, err)
+		t.Errorf("the watch sent %s, %v", line, err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestKubectlFollowsReferencesAtFleet(t *testing.T) {
 		code, out := kubectl(t, ctx, cluster, p.all, c.args).ended(t)
 		cancel()
 		if (code != 0) != c.failed {
-			t.Errorf("kubectl %s ends with %d:\n%s", c.args, code, out)
+			t.Errorf("kubectl %s: exit code %d:\n%s", c.args, code, out)
 		}
 		for _, text := range c.shows {
 			if !strings.Contains(out, text) {

@@ -35,7 +35,7 @@ func TestObjectsAtFleetHaveAnnotationsOfTheirCluster(t *testing.T) {
 				`"mirador.dev/resource-version":"7" },"resourceVersion":"8"}}`,
 			`{"metadata":{"annotations":{"a":"b","mirador.dev/cluster":"eu","mirador.dev/resource-version":"8","x":"y"},` +
 				`"name":"a","namespace":"eu.eu.web","resourceVersion":"99"}}`},
-		// What a hostile cluster may try.
+		// Objects of a hostile cluster.
 		{"n1",
 			`{"metadata":{"name":"n1","annotations":{"mir\u0061dor.dev/cluster":"us","mirador.dev\/cluster":"us",` +
 				`"mirador.dev/cluster":"us","mirador.dev/cluster":"us"},"resourceVersion":"7"}}`,
@@ -81,12 +81,12 @@ func TestFleetNamesAreSplitIntoClusterAndName(t *testing.T) {
 	}
 	for _, bad := range []string{"", "web", ".web", "eu."} {
 		if _, _, ok := ofFleetNamespace(bad); ok {
-			t.Errorf("%q passes", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
 
-// repeatedAnnotation returns the name of an annotation that is there twice, "" if none is.
+// repeatedAnnotation returns the name of an annotation that appears twice, "" if there is none.
 func repeatedAnnotation(t *testing.T, obj []byte) string {
 	t.Helper()
 	from, to, ok := jsonscan.Member(obj, "metadata")

@@ -59,14 +59,14 @@ func TestUnknownHostNameIsRefused(t *testing.T) {
 		"": http.StatusForbidden,
 	} {
 		if got := ask(h, "GET", host, "/", nil).Code; got != want {
-			t.Errorf("%q is answered %d", host, got)
+			t.Errorf("%q : status %d", host, got)
 		}
 	}
 	for path, want := range map[string]int{"/readyz": http.StatusTeapot, "/livez": http.StatusTeapot,
 		"/healthz":        http.StatusTeapot,
 		"/readyz?verbose": http.StatusForbidden, "/readyz?a&verbose=0": http.StatusForbidden} {
-		if got := ask(h, "GET", "10.1.2.3:8443", path, nil).Code; got != want { // a kubelet asks by the pod's address
-			t.Errorf("%s by the pod's address is answered %d", path, got)
+		if got := ask(h, "GET", "10.1.2.3:8443", path, nil).Code; got != want { // kubelets use the pod's address
+			t.Errorf("%s with the pod's address as host: status %d", path, got)
 		}
 	}
 }
@@ -90,14 +90,14 @@ func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 		{"GET", "/healthz", "", http.StatusTeapot},
 		{"GET", "/livez", "", http.StatusTeapot},
 		{"HEAD", "/readyz", "", http.StatusTeapot},
-		{"GET", "/readyz?verbose", "", http.StatusUnauthorized}, // it names clusters
+		{"GET", "/readyz?verbose", "", http.StatusUnauthorized}, // the answer names clusters
 		{"POST", "/readyz", "", http.StatusUnauthorized},
 		{"GET", "/readyz/", "", http.StatusUnauthorized},
 		{"GET", "/fleet/readyz", "", http.StatusUnauthorized},
 		{"GET", "/clusters/eu/livez", "", http.StatusUnauthorized},
 		{"GET", "/", "", http.StatusTeapot},
 		{"HEAD", "/", "", http.StatusTeapot},
-		{"GET", "/?token=secret", "", http.StatusTeapot}, // the page, as without
+		{"GET", "/?token=secret", "", http.StatusTeapot}, // the page, which needs no token
 		{"GET", "/", "Bearer wrong", http.StatusTeapot},
 		{"GET", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
 		{"HEAD", "/assets/0123456789abcdef/main.js", "", http.StatusTeapot},
@@ -115,15 +115,15 @@ func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 	} {
 		w := ask(h, c.method, "localhost", "http://localhost"+c.path, map[string]string{"Authorization": c.auth})
 		if w.Code != c.want {
-			t.Errorf("%+v is answered %d", c, w.Code)
+			t.Errorf("%+v: status %d", c, w.Code)
 		}
 		if strings.Contains(w.Body.String(), "secre") {
-			t.Errorf("the answer tells the token: %s", w.Body)
+			t.Errorf("the answer contains the token: %s", w.Body)
 		}
 	}
 }
 
-// What looks like a file of the page and leads out of it again must not reach anything else.
+// Paths that begin like a file of the page and leave its folder must not reach anything else.
 func TestPathsOfPageFilesDoNotReachTheFleet(t *testing.T) {
 	fl, err := fleet.New(fleet.Options{})
 	if err != nil {
@@ -145,7 +145,7 @@ func TestPathsOfPageFilesDoNotReachTheFleet(t *testing.T) {
 		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters",
 			"/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
 			if w := ask(s, "GET", "localhost", "http://localhost"+path, nil); w.Code != want {
-				t.Errorf("%s: %s is answered %d, want %d: %s", name, path, w.Code, want, w.Body)
+				t.Errorf("%s: %s has status %d, want %d: %s", name, path, w.Code, want, w.Body)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 		h := guarded(Access{Rate: 10})
 		if got := ask(guarded(Access{}), "GET", "localhost", "/?where="+strings.Repeat("x", maxTarget),
 			nil).Code; got != http.StatusRequestEntityTooLarge {
-			t.Errorf("a long request is answered %d", got)
+			t.Errorf("a long request has status %d", got)
 		}
 		answered := func(n int) (ok int) {
 			for range n {
@@ -192,26 +192,26 @@ func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 				case w.Code == http.StatusTeapot:
 					ok++
 				case w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "":
-					t.Errorf("answered %d, retry after %q", w.Code, w.Header().Get("Retry-After"))
+					t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 				}
 			}
 			return ok
 		}
 		if ok := answered(30); ok != 10 {
-			t.Errorf("%d of 30 at once were answered", ok)
+			t.Errorf("%d of 30 concurrent requests were accepted", ok)
 		}
 		time.Sleep(500 * time.Millisecond)
 		if ok := answered(30); ok != 5 {
-			t.Errorf("%d of 30 half a second later", ok)
+			t.Errorf("%d of 30 requests were accepted half a second later", ok)
 		}
 		time.Sleep(time.Hour)
 		if ok := answered(30); ok != 10 {
-			t.Errorf("%d of 30 an hour later", ok)
+			t.Errorf("%d of 30 requests were accepted an hour later", ok)
 		}
 	})
 }
 
-// askFrom sends requests from an address and counts the answers by their code.
+// askFrom sends n requests from an address and counts the answers by status.
 func askFrom(h http.Handler, address, token string, n int) map[int]int {
 	codes := map[int]int{}
 	for range n {
@@ -230,26 +230,26 @@ func TestRateLimitsArePerClient(t *testing.T) {
 		h := guarded(Access{Token: "secret", Rate: 500})
 		if got := askFrom(h, "10.0.0.1:1000", "wrong", 1000); got[http.StatusUnauthorized] != unauthenticatedRate ||
 			got[http.StatusTooManyRequests] != 1000-unauthenticatedRate {
-			t.Errorf("a flood without the token is answered %v", got)
+			t.Errorf("statuses of a flood without the token: %v", got)
 		}
-		// the first may be behind the same gateway as the flood
+		// the first may share the gateway of the flood
 		for _, from := range []string{"10.0.0.1:1001", "10.0.0.2:1000"} {
 			if got := askFrom(h, from, "secret", 500); got[http.StatusTeapot] != 500 {
-				t.Errorf("beside a flood, a client at %s is answered %v", from, got)
+				t.Errorf("statuses of a client at %s during the flood: %v", from, got)
 			}
 		}
 		if got := askFrom(h, "10.0.0.2:1001", "secret", 10); got[http.StatusTooManyRequests] != 10 {
-			t.Errorf("a client above its rate is answered %v", got)
+			t.Errorf("statuses of a client above its rate: %v", got)
 		}
 		if got := askFrom(h, "10.0.0.3:1", "secret", 10); got[http.StatusTeapot] != 10 {
-			t.Errorf("beside a client above its rate, another is answered %v", got)
+			t.Errorf("statuses of another client: %v", got)
 		}
 		got := askFrom(h, "[2001:db8::1]:1", "wrong", unauthenticatedRate)
 		if got[http.StatusUnauthorized] != unauthenticatedRate {
-			t.Errorf("a stranger elsewhere is answered %v", got)
+			t.Errorf("statuses of another address without the token: %v", got)
 		}
 		if got := askFrom(h, "[2001:db8::ffff]:1", "wrong", 10); got[http.StatusTooManyRequests] != 10 {
-			t.Errorf("the next address of the same host is answered %v", got)
+			t.Errorf("statuses of another address of the same IPv6 prefix: %v", got)
 		}
 	})
 }
@@ -263,10 +263,10 @@ func TestRateTableHasABoundedSize(t *testing.T) {
 		}
 	}
 	if len(table.byKey) != maxRates || table.recent.Len() != maxRates {
-		t.Errorf("%d clients are remembered", len(table.byKey))
+		t.Errorf("the table has %d clients", len(table.byKey))
 	}
 	if table.take(clientKey(strconv.Itoa(3*maxRates-1)), now) {
-		t.Error("the rate of the last client was forgotten")
+		t.Error("the table does not have the last client")
 	}
 }
 
@@ -283,16 +283,16 @@ func TestTokenCanBeReplacedButNotRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.SetToken("") == nil {
-		t.Error("the token was taken away")
+		t.Error("the token was removed")
 	}
 	for token, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusNotFound,
 		"": http.StatusUnauthorized} {
 		if w := ask(s, "GET", "localhost", "http://localhost/nothing",
 			map[string]string{"Authorization": "Bearer " + token}); w.Code != want {
-			t.Errorf("%q is answered %d", token, w.Code)
+			t.Errorf("token %q: status %d", token, w.Code)
 		}
 	}
 	if s, err = New(fl, Options{}); err != nil || s.SetToken("new") == nil {
-		t.Errorf("an open server was given a token: %v", err)
+		t.Errorf("a server without a token accepted one: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// encoded asks with an Accept-Encoding of its own, so that nobody unpacks what is answered.
+// encoded sets an Accept-Encoding header, so that the HTTP client does not decompress the answer.
 func (p *pair) encoded(t *testing.T, url, accept, encoding string) (http.Header, []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -59,7 +59,7 @@ func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const many = 150 // more than are encoded as one piece
+	const many = 150 // more than one piece
 	last := ""
 	for i := range many {
 		cm, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(),
@@ -72,7 +72,7 @@ func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 		last = cm.ResourceVersion
 	}
 	at := "/api/v1/namespaces/" + ns + "/configmaps?resourceVersionMatch=NotOlderThan&resourceVersion=" + last
-	for late := time.Now().Add(time.Minute); ; { // each time waits for a while until the mirror has them
+	for late := time.Now().Add(time.Minute); ; { // each request waits until the mirror has reached the version
 		head, body := p.ask(t, http.MethodGet, p.ours+at, "")
 		if strings.HasPrefix(head, "200 ") {
 			break
@@ -99,7 +99,7 @@ func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 			_, flat := p.encoded(t, base+c.under, c.accept, "identity")
 			head, got := p.encoded(t, base+c.under, c.accept, "deflate, gzip;q=1.0")
 			if enc := head.Get("Content-Encoding"); (enc == "gzip") != c.packed || !c.packed && enc != "" {
-				t.Errorf("%s: %d bytes are answered as %q", c.name, len(flat), enc)
+				t.Errorf("%s: the answer of %d bytes has encoding %q", c.name, len(flat), enc)
 				continue
 			}
 			if c.packed {
@@ -109,25 +109,25 @@ func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 				got = unpacked(t, got)
 			}
 			if !bytes.Equal(got, flat) && normalised(string(got)) != normalised(string(flat)) {
-				t.Errorf("%s is another when packed: %d bytes, and %d\n%.300s\n%.300s", c.name, len(got), len(flat), got, flat)
+				t.Errorf("%s differs when compressed: %d bytes, want %d\n%.300s\n%.300s", c.name, len(got), len(flat), got, flat)
 			}
 			if strings.HasPrefix(base, p.ours) {
 				theirs, _ := p.encoded(t, strings.Replace(base, p.ours, p.real, 1)+c.under, c.accept, "gzip")
 				if ours := head.Get("Content-Encoding"); theirs.Get("Content-Encoding") != ours {
-					t.Errorf("%s: the server answers as %q, the mirror as %q", c.name, theirs.Get("Content-Encoding"), ours)
+					t.Errorf("%s: the server's encoding is %q, the mirror's %q", c.name, theirs.Get("Content-Encoding"), ours)
 				}
 			}
 		}
 	}
 	for _, encoding := range []string{"identity", "gzip;q=0", "br", ""} {
 		if head, _ := p.encoded(t, p.ours+at, "application/json", encoding); head.Get("Content-Encoding") != "" {
-			t.Errorf("who accepts %q gets %q", encoding, head.Get("Content-Encoding"))
+			t.Errorf("Accept-Encoding %q: the answer has encoding %q", encoding, head.Get("Content-Encoding"))
 		}
 	}
 }
 
-// A watch that is not flushed would keep its header, or its last event, until the next one comes, and
-// this test would never end: every event is read before the next is made.
+// Without a flush, the header or the last event would be delayed until the next event, and this test would not end:
+// it reads every event before it causes the next one.
 func TestWatchSendsEachEventAtOnceWithAnyAcceptEncoding(t *testing.T) {
 	cluster := filled(t)
 	ns := cluster.Namespace(t)
@@ -154,7 +154,7 @@ func TestWatchSendsEachEventAtOnceWithAnyAcceptEncoding(t *testing.T) {
 				t.Fatal(err)
 			}
 			if enc := resp.Header.Get("Content-Encoding"); enc != "" {
-				t.Errorf("a watch is answered as %q", enc)
+				t.Errorf("a watch has encoding %q", enc)
 			}
 			line := make([]byte, 64<<10)
 			read := func(want string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// probe asks for health and fails the test unless the answer has that code and all of those words.
+// probe fails the test unless the answer to a health request has a code and contains all words.
 func (s *slowed) probe(path string, code int, words ...string) {
 	s.Helper()
 	w := httptest.NewRecorder()
@@ -22,7 +22,7 @@ func (s *slowed) probe(path string, code int, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(w.Body.String(), word) {
-			s.Errorf("%s does not say %q:\n%s", path, word, w.Body)
+			s.Errorf("%s does not contain %q:\n%s", path, word, w.Body)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func (s *slowed) probe(path string, code int, words ...string) {
 func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 	const ok, failed = http.StatusOK, http.StatusServiceUnavailable
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
-		s.doors["us"].hold(anyPath)
+		s.transports["us"].hold(anyPath)
 		s.probe("/livez", ok)
 		s.probe("/readyz", failed, "[-]start failed")
 		s.start()
@@ -46,23 +46,23 @@ func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 		s.probe("/clusters/us/readyz", failed, "it has not said yet")
 		s.probe("/clusters/mars/livez", http.StatusNotFound)
 
-		// The grace time of the cluster that does not answer is over.
+		// The grace period of the unreachable cluster is over.
 		pass(7 * time.Second)
 		s.probe("/readyz", ok, "ok")
 		s.probe("/readyz?verbose", ok, "[-]cluster-us", "readyz check passed")
-		s.doors["us"].open()
+		s.transports["us"].open()
 		pass(2 * time.Minute)
 		s.probe("/clusters/us/readyz", ok)
 
-		// A cluster that joins, one that gets a new resource, and one that dies.
+		// A cluster joins, one gets a new resource, and one dies.
 		s.join("new").hold(anyPath)
 		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-		if err := s.doors["eu"].Register(gvr, "Widget", true); err != nil {
+		if err := s.transports["eu"].Register(gvr, "Widget", true); err != nil {
 			t.Fatal(err)
 		}
-		s.doors["eu"].hold(func(path string) bool { return strings.HasSuffix(path, "/widgets") })
-		s.doors["us"].kill()
-		s.doors["us"].CutWatches()
+		s.transports["eu"].hold(func(path string) bool { return strings.HasSuffix(path, "/widgets") })
+		s.transports["us"].kill()
+		s.transports["us"].CutWatches()
 		pass(10 * time.Minute)
 		s.probe("/readyz", ok)
 		s.probe("/clusters/eu/readyz", ok)

@@ -16,7 +16,7 @@ import (
 func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
 	s.start()
 	s.ready(t, 1)
 	names := strings.Split("abcd", "")
@@ -31,7 +31,7 @@ func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
 			create(t, cluster, pod("web", name, nil))
 			lines := bufio.NewScanner(watch.Body)
 			if !lines.Scan() || !strings.Contains(lines.Text(), `"name":"`+name+`"`) {
-				t.Errorf("%s from %q: first it says %s, %v", path, version, lines.Text(), lines.Err())
+				t.Errorf("%s from %q: the first event is %s, %v", path, version, lines.Text(), lines.Err())
 			}
 			watch.Body.Close()
 		}
@@ -42,7 +42,7 @@ func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, us, pod("web", "a", nil))
 	eu.Inject(informertest.Fault{Resource: "pods", Code: http.StatusForbidden})
-	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.start()
 	s.ready(t, 1)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -50,13 +50,13 @@ func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	for late := time.Now().Add(30 * time.Second); ; <-tick.C {
 		code, body := s.get(t, "/clusters/eu/api/v1/pods", "application/json")
 		if code == http.StatusServiceUnavailable && time.Now().Before(late) {
-			continue // it has not asked yet
+			continue // the mirror has not been refused yet
 		}
 		var status metav1.Status
 		if err := json.Unmarshal([]byte(body), &status); err != nil || code != http.StatusForbidden ||
 			status.Reason != metav1.StatusReasonForbidden ||
 			!strings.Contains(status.Message, `cluster "eu" does not let the mirror list them`) {
-			t.Fatalf("it is %d, %v: %s", code, err, body)
+			t.Fatalf("status %d, %v: %s", code, err, body)
 		}
 		break
 	}
@@ -75,6 +75,6 @@ func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	resp.Body.Close()
 	if warning := resp.Header.Get("Warning"); !strings.Contains(warning,
 		"cluster eu is left out: it does not let the mirror list pods") {
-		t.Errorf("the fleet leaves it out with the warning %q", warning)
+		t.Errorf("the warning of the fleet is %q", warning)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// screen is what a program has shown so far.
+// screen is the output of a program so far.
 type screen struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-// Write adds to the screen.
+// Write adds output.
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *screen) String() string {
 	return s.b.String()
 }
 
-// await waits until something is shown.
+// await waits until the output contains a text.
 func (s *screen) await(t *testing.T, who, text string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -47,14 +47,14 @@ func (s *screen) await(t *testing.T, who, text string) {
 	}
 }
 
-// running is a kubectl that goes on until it is told to end, or is done.
+// running is a kubectl process.
 type running struct {
 	args string
 	cmd  *exec.Cmd
 	out  screen
 }
 
-// kubectl starts one. server is "" for the cluster itself.
+// kubectl starts a kubectl process. server is "" for the cluster itself.
 func kubectl(t *testing.T, ctx context.Context, c *testcluster.Cluster, server, args string) *running {
 	t.Helper()
 	binary := os.Getenv("DEVCLUSTER")
@@ -76,7 +76,7 @@ func kubectl(t *testing.T, ctx context.Context, c *testcluster.Cluster, server, 
 	return r
 }
 
-// ended waits for its end, and gives its exit code and what it showed.
+// ended waits for the end of the process, and returns its exit code and output.
 func (r *running) ended(t *testing.T) (int, string) {
 	t.Helper()
 	err := r.cmd.Wait()
@@ -87,7 +87,7 @@ func (r *running) ended(t *testing.T) (int, string) {
 	return r.cmd.ProcessState.ExitCode(), r.out.String()
 }
 
-// warm is what is changed until every watch is seen to watch. How often differs.
+// warm is an object that is changed until every watch has shown a change. The number of changes varies.
 const warm = "warm"
 
 func shown(out string) string {
@@ -161,7 +161,7 @@ func TestKubectlWatchPrintsTheSameFromMirrorAndCluster(t *testing.T) {
 	do("delete pod -n " + ns + " new --grace-period=0 --force")
 	do("label pod -n " + ns + " there last=1")
 	create(pod("marker"))
-	for _, r := range all { // changes come in order, so by then it has shown all of them
+	for _, r := range all { // changes come in order, so all earlier ones are shown by then
 		r.out.await(t, "kubectl "+r.args, "marker")
 	}
 	interrupt()
@@ -204,7 +204,7 @@ func TestKubectlWaitWorksOnTheMirror(t *testing.T) {
 		all = append(all, kubectl(t, ctx, cluster, "", args), kubectl(t, ctx, cluster, p.ours, args))
 	}
 	for _, r := range all[8:] {
-		r.cmd.Wait() // these have nothing to wait for; the others are waiting by then
+		r.cmd.Wait() // these end at once; the others are waiting by then
 	}
 	for _, name := range []string{"a", "b"} {
 		cluster.Kubectl(t, "patch", "sail", "-n", ns, name, "--subresource=status", "--type=merge", "-p",
@@ -227,7 +227,7 @@ func TestKubectlWaitWorksOnTheMirror(t *testing.T) {
 	}
 }
 
-// pointer is what errors say about where the server is.
+// pointer matches the URL of the server in errors.
 var pointer = regexp.MustCompile(`https?://[0-9.:]+(/clusters/eu)?`)
 
 func TestKubectlFindsTheSameResourcesExplanationsAndErrors(t *testing.T) {

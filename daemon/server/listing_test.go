@@ -17,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// podsOf makes a list of pods, each of them so large.
+// podsOf returns a list of pods with the given sizes.
 func podsOf(sizes ...int) *listing {
 	l := &listing{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, render: &renderer{form: whole}}
 	for i, size := range sizes {
@@ -32,7 +32,7 @@ func podsOf(sizes ...int) *listing {
 	}
 	var err error
 	if l.work, err = newWorkGate(3).begin(context.Background(), "one"); err != nil {
-		panic(err) // nothing else is in the gate
+		panic(err) // cannot fail: the gate is empty
 	}
 	l.memory = newQuota("bytes of memory", requestMemory).open("one")
 	if l.streams = !l.buffered(); l.streams {
@@ -48,7 +48,7 @@ func repeated(n, size int) (sizes []int) {
 	return sizes
 }
 
-// TestListsOfAnySizeAreComplete writes lists that are one piece, many, and pieces of one object that is larger than a
+// TestListsOfAnySizeAreComplete writes lists of one piece, of many, and with objects that are larger than a
 // piece.
 func TestListsOfAnySizeAreComplete(t *testing.T) {
 	for name, sizes := range map[string][]int{
@@ -105,7 +105,7 @@ func TestBudget_ListAllocatesLittle(t *testing.T) {
 	l := podsOf(repeated(100, 10<<10)...)
 	const lists = 50
 	var before, after runtime.MemStats
-	for range 2 { // the first makes the buffers
+	for range 2 { // the first one allocates the buffers
 		runtime.ReadMemStats(&before)
 		for range lists {
 			if err := l.writeTo(io.Discard); err != nil {

@@ -21,15 +21,15 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// small is a daemon over clusters in memory, which can have what no real one would.
-type small struct {
+// memoryDaemon is a daemon with clusters in memory, whose objects may be malformed.
+type memoryDaemon struct {
 	url    string
 	client *http.Client
 	srv    *server.Server
-	start  func() // has the fleet run
+	start  func() // runs the fleet
 }
 
-func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
+func newMemoryDaemon(t *testing.T, clusters map[string]http.Handler) *memoryDaemon {
 	t.Helper()
 	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}})
 	if err != nil {
@@ -50,7 +50,7 @@ func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
 	web := httptest.NewUnstartedServer(srv)
 	web.Config.ConnContext = withSmallBuffer
 	web.Start()
-	s := &small{url: web.URL, client: web.Client(), srv: srv}
+	s := &memoryDaemon{url: web.URL, client: web.Client(), srv: srv}
 	ended := make(chan error, 2)
 	running := 0
 	s.start = func() {
@@ -71,7 +71,7 @@ func newSmall(t *testing.T, clusters map[string]http.Handler) *small {
 	return s
 }
 
-func (s *small) open(t *testing.T, path, accept string) *http.Response {
+func (s *memoryDaemon) open(t *testing.T, path, accept string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *small) open(t *testing.T, path, accept string) *http.Response {
 	return resp
 }
 
-func (s *small) get(t *testing.T, path, accept string) (int, string) {
+func (s *memoryDaemon) get(t *testing.T, path, accept string) (int, string) {
 	t.Helper()
 	resp := s.open(t, path, accept)
 	defer resp.Body.Close()
@@ -96,8 +96,8 @@ func (s *small) get(t *testing.T, path, accept string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// ready waits until so many pods are mirrored.
-func (s *small) ready(t *testing.T, pods int) {
+// ready waits until n pods are mirrored.
+func (s *memoryDaemon) ready(t *testing.T, pods int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *small) ready(t *testing.T, pods int) {
 	for in := json.NewDecoder(reports.Body); ; {
 		var update server.ReportUpdate
 		if err := in.Decode(&update); err != nil {
-			t.Fatalf("the pods did not come: %v", err)
+			t.Fatalf("the pods were not mirrored: %v", err)
 		}
 		report.Update(&update)
 		have := 0
@@ -142,7 +142,7 @@ func create(t *testing.T, c *informertest.Server, objs ...*unstructured.Unstruct
 	}
 }
 
-// spoiled puts a list where the name of a node belongs.
+// spoiled returns a pod whose node name is a list.
 type spoiled struct{ http.ResponseWriter }
 
 func (s *spoiled) Write(b []byte) (int, error) {
@@ -153,12 +153,12 @@ func (s *spoiled) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *spoiled) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
 
-// What one cluster has and no API server would send hides nothing of the others.
+// Objects that no API server would send must not hide those of other clusters.
 func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 	good, odd := informertest.NewServer(), informertest.NewServer()
 	create(t, good, pod("web", "good", nil))
 	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
-	s := newSmall(t, map[string]http.Handler{"eu": good,
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": good,
 		"us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			odd.ServeHTTP(&spoiled{w}, r)
 		})})
@@ -177,16 +177,16 @@ func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 		"application/json;as=Table;g=meta.k8s.io;v=v1"); json.Unmarshal([]byte(body), &table) != nil ||
 		len(table.Rows) != 2 ||
 		len(table.Rows[1].Cells) != len(table.ColumnDefinitions) || table.Rows[1].Cells[1] != "odd" {
-		t.Errorf("the odd one's row: %+v", table.Rows)
+		t.Errorf("the row of the malformed object: %+v", table.Rows)
 	}
 }
 
-// A namespace without a cluster is that of every cluster; one with a cluster is followed like the path of that name.
+// A namespace without a cluster matches every cluster; one with a cluster means the same as in a path.
 func TestFieldSelectorAtFleetAcceptsNamespacesWithAndWithoutCluster(t *testing.T) {
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
 	create(t, us, pod("web", "c", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.start()
 	s.ready(t, 3)
 	for selector, want := range map[string]int{"metadata.namespace=web": 2, "metadata.namespace=eu.web": 1,
@@ -208,24 +208,24 @@ func TestFieldSelectorAtFleetAcceptsNamespacesWithAndWithoutCluster(t *testing.T
 		return lines.Text()
 	}
 	if line := next(); !strings.HasPrefix(line, `{"type":"ADDED"`) || !strings.Contains(line, `"name":"a"`) {
-		t.Errorf("first it says %s", line)
+		t.Errorf("the first event is %s", line)
 	}
 	create(t, us, pod("web", "d", nil))
 	create(t, eu, pod("db", "e", nil), pod("web", "f", nil))
 	if line := next(); !strings.HasPrefix(line, `{"type":"ADDED"`) || !strings.Contains(line, `"name":"f"`) {
-		t.Errorf("then it says %s", line)
+		t.Errorf("the second event is %s", line)
 	}
 }
 
 // An empty list would make informers believe that everything was deleted.
 func TestResourceThatIsNotSyncedIsUnavailableAndNotEmpty(t *testing.T) {
-	s := newSmall(t, map[string]http.Handler{"eu": informertest.NewServer()})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": informertest.NewServer()})
 	for _, path := range []string{"/fleet/api/v1/pods", "/fleet/api/v1/pods?watch=true", "/clusters/eu/api/v1/pods",
 		"/clusters/eu/openapi/v3", "/clusters/eu/openapi/v2", "/fleet/openapi/v3"} {
 		resp := s.open(t, path, "application/json")
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: %s, to be tried again after %q", path, resp.Status, resp.Header.Get("Retry-After"))
+			t.Errorf("%s: %s, Retry-After %q", path, resp.Status, resp.Header.Get("Retry-After"))
 		}
 	}
 	s.start()

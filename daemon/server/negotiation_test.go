@@ -14,7 +14,7 @@ const (
 	newDiscovery  = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// discoveryHeaders are what clients of every age send, and what nobody should.
+// discoveryHeaders are the Accept headers of old and new clients, and invalid ones.
 var discoveryHeaders = map[string]string{
 	"client-go before 0.26":    "application/json, */*",
 	"client-go 0.26 to 0.29":   betaDiscovery + ",application/json",
@@ -62,7 +62,7 @@ func kindIn(t *testing.T, body string) metav1.TypeMeta {
 	return kind
 }
 
-// What kubectl 1.27 to 1.29 does to find out what "pods" is.
+// These are the requests of kubectl 1.27 to 1.29 to resolve "pods".
 func TestClientWithOnlyBetaAggregatedDiscoveryFindsPods(t *testing.T) {
 	p := mirror(t)
 	p.caughtUp(t)
@@ -80,7 +80,7 @@ func TestClientWithOnlyBetaAggregatedDiscoveryFindsPods(t *testing.T) {
 	}
 }
 
-// An answer that cannot have the form that was asked for is printed for people, as the real server does; every other
+// An error that cannot have the requested form is indented, as by the real server; every other error
 // is not.
 func TestErrorsAreNegotiatedAsTheRealServerDoes(t *testing.T) {
 	p := mirror(t)

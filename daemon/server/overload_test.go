@@ -16,14 +16,14 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// withSmallBuffer has the system keep little of what a client does not read, so that answers wait for it.
+// withSmallBuffer makes send buffers small, so that answers have to wait for slow clients.
 func withSmallBuffer(ctx context.Context, c net.Conn) context.Context {
-	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // then it keeps more
+	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // without effect, the buffer is larger
 	return ctx
 }
 
-// manyPods is a daemon over one cluster with so many pods of 8 KB.
-func manyPods(t *testing.T, n int) *small {
+// manyPods returns a daemon with one cluster of n pods of 8 KB.
+func manyPods(t *testing.T, n int) *memoryDaemon {
 	t.Helper()
 	cluster := informertest.NewServer()
 	for i := range n {
@@ -31,25 +31,25 @@ func manyPods(t *testing.T, n int) *small {
 			"spec": map[string]any{"nodeName": fmt.Sprintf("node-%d", i%7),
 				"hostname": strings.Repeat(fmt.Sprintf("%08d", i*7919), 1000)}}))
 	}
-	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
 	s.start()
 	s.ready(t, n)
 	return s
 }
 
-// slowReader sends a request and reads no more than the beginning of its answer.
-func (s *small) slowReader(t *testing.T, path string) (status string) {
+// slowReader sends a request and reads only the beginning of its answer.
+func (s *memoryDaemon) slowReader(t *testing.T, path string) (status string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.(*net.TCPConn).SetReadBuffer(4 << 10) // then it reads a little more
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10) // without effect, the buffer is larger
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
 		t.Fatal(err)
 	}
-	conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // the read below says so
+	conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // the read below returns the error
 	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func (s *small) slowReader(t *testing.T, path string) (status string) {
 	return strings.TrimSpace(line)
 }
 
-// quickly reads an answer that must not take long, whatever else goes on.
-func (s *small) quickly(t *testing.T, path string) {
+// quickly fails the test unless an answer comes soon.
+func (s *memoryDaemon) quickly(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func TestSlowAndDisconnectingClientsDoNotDelayOthers(t *testing.T) {
 	t.Run("clients that vanish leave nothing behind", s.vanishingClients)
 }
 
-func (s *small) besideSlowReaders(t *testing.T) {
+func (s *memoryDaemon) besideSlowReaders(t *testing.T) {
 	all := "/clusters/eu/api/v1/pods"
 	for i := range 74 {
 		path := []string{all, "/fleet/api/v1/pods"}[i%2]
@@ -92,7 +92,7 @@ func (s *small) besideSlowReaders(t *testing.T) {
 			path += "?watch=true"
 		}
 		if status := s.slowReader(t, path); status != "HTTP/1.1 200 OK" {
-			t.Fatalf("slow reader %d is answered %s", i, status)
+			t.Fatalf("slow reader %d: status %s", i, status)
 		}
 	}
 	for _, path := range []string{all, "/clusters/eu/api/v1/namespaces/web/pods/pod-0001", "/fleet/api/v1/pods",
@@ -101,8 +101,8 @@ func (s *small) besideSlowReaders(t *testing.T) {
 	}
 }
 
-// Each slow reader holds memory. A client that has used its share is told so, and another client is not.
-func (s *small) boundedSlowReaders(t *testing.T) {
+// Each slow reader holds memory. A client that has used up its share is refused; another client is not.
+func (s *memoryDaemon) boundedSlowReaders(t *testing.T) {
 	refused := 0
 	for range 300 {
 		switch status := s.slowReader(t, "/clusters/eu/api/v1/pods"); {
@@ -117,8 +117,8 @@ func (s *small) boundedSlowReaders(t *testing.T) {
 	}
 }
 
-// Clients that vanish while their requests wait or run leave nothing behind: the next one has all of the daemon.
-func (s *small) vanishingClients(t *testing.T) {
+// Requests of clients that disconnect hold nothing: the next client has the whole daemon.
+func (s *memoryDaemon) vanishingClients(t *testing.T) {
 	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname",
 		"/clusters/eu/api/v1/pods?watch=true",
 		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"),
@@ -134,7 +134,7 @@ func (s *small) vanishingClients(t *testing.T) {
 			defer conn.Close()
 			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", paths[i%len(paths)])
 			if i%2 == 0 {
-				conn.Read(make([]byte, 100)) // it goes away whatever comes
+				conn.Read(make([]byte, 100)) // the client disconnects in any case
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func (s *small) vanishingClients(t *testing.T) {
 	defer tick.Stop()
 	for late := time.Now().Add(30 * time.Second); !s.srv.Idle(); <-tick.C {
 		if time.Now().After(late) {
-			t.Fatal("requests of clients that have gone are still under way")
+			t.Fatal("requests of disconnected clients still hold turns, memory or watches")
 		}
 	}
 	s.quickly(t, paths[1])

@@ -23,10 +23,10 @@ func TestQuotaLeavesSomethingForEachNewClient(t *testing.T) {
 		}
 	}
 	if err := q.open("a").set(1); !apierrors.IsTooManyRequests(err) {
-		t.Errorf("a client that has its share gets more: %v", err)
+		t.Errorf("a client got more than its share: %v", err)
 	}
 	if err := q.open("e").set(501); !errors.Is(err, query.ErrTooMuch) {
-		t.Errorf("what no client may ever have: %v", err)
+		t.Errorf("more than any client may hold: %v", err)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestQuotaIsUnusedAfterEverythingIsReturned(t *testing.T) {
 	q := newQuota("bytes", 1000)
 	g := q.open("a")
 	if g.set(400) != nil || g.tryAdd(10) || g.set(100) != nil || !g.tryAdd(60) {
-		t.Errorf("it holds %d", g.held)
+		t.Errorf("the grant holds %d", g.held)
 	}
 	g.giveBack(60)
 	g.close()
@@ -43,6 +43,6 @@ func TestQuotaIsUnusedAfterEverythingIsReturned(t *testing.T) {
 		t.Errorf("%d are used, by %v", q.used, q.shares)
 	}
 	if err := newQuota("watches", 1).open("a").set(1); err != nil {
-		t.Errorf("the only one there is: %v", err)
+		t.Errorf("a quota of one: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// shapeOf is the shape of a kind in clusters where Widgets of example.com have no namespace.
+// shapeOf returns the shape of a kind in clusters where Widgets of example.com have no namespace.
 func shapeOf(gk schema.GroupKind) *fleetShape {
 	return &fleetShape{kind: gk, references: builtinReferences()[gk],
 		clusterScoped: func(_, apiVersion, kind string) bool {
@@ -25,7 +25,7 @@ func TestReferencesAtFleetHaveFleetNames(t *testing.T) {
 	for _, c := range []struct {
 		group, kind string
 		key         object.Key
-		obj, want   string // without what every object gets; the metadata's own where it is named
+		obj, want   string // M stands for the metadata
 	}{
 		{"", "Pod", "web/x", `{M,"spec":{"nodeName":"n1"}}`, `{M,"spec":{"nodeName":"eu:n1"}}`},
 		{"", "Pod", "web/x", `{M,"spec":{"nodeName":""}}`, `{M,"spec":{"nodeName":""}}`},
@@ -131,7 +131,7 @@ func sameJSON(t *testing.T, of, out, text string) {
 	}
 }
 
-// Whatever a cluster sends stays valid JSON.
+// Valid JSON from a cluster must stay valid.
 func FuzzPodNodes(f *testing.F) {
 	for _, seed := range []string{`{"metadata":{},"spec":{"nodeName":"n1"},"status":{"nominatedNodeName":"n2"}}`,
 		`{"metadata":{},"spec":{"a":{"nodeName":"n1"},"status":{}}}`,

@@ -19,12 +19,12 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// reader is a page that follows the report, in fake time.
+// reader is the response writer of a page that follows the report, in fake time.
 type reader struct {
 	header http.Header
 	mu     sync.Mutex
 	text   bytes.Buffer
-	stuck  chan struct{} // while it is not nil, nothing is read
+	stuck  chan struct{} // if not nil, writes wait until it is closed
 }
 
 func (p *reader) Header() http.Header  { return p.header }
@@ -50,7 +50,7 @@ func (p *reader) Write(b []byte) (int, error) {
 	return p.text.Write(b)
 }
 
-// follow has a page follow the report until the function that it returns is called.
+// follow starts a page that follows the report until stop is called.
 func follow(srv http.Handler) (p *reader, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p = &reader{header: http.Header{}}
@@ -63,7 +63,7 @@ func follow(srv http.Handler) (p *reader, stop func()) {
 	return p, func() { cancel(); <-done }
 }
 
-// updated puts lines together, and says how many of them were whole.
+// updated applies lines to a report, and returns how many of them were whole.
 func updated(t *testing.T, lines []string) (report server.Report, whole int) {
 	t.Helper()
 	for _, line := range lines {
@@ -79,7 +79,7 @@ func updated(t *testing.T, lines []string) (report server.Report, whole int) {
 	return report, whole
 }
 
-// current is the report as it is now.
+// current returns the current report.
 func current(t *testing.T, srv http.Handler) (report server.Report) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -90,7 +90,7 @@ func current(t *testing.T, srv http.Handler) (report server.Report) {
 	return report
 }
 
-// shape is what a report says, but for what passes with time.
+// shape formats a report without the values that change with time.
 func shape(report *server.Report) string {
 	var b strings.Builder
 	for _, c := range report.Clusters {
@@ -107,14 +107,14 @@ func shape(report *server.Report) string {
 func TestFollowersOfAnIdleFleetAreSentOnlyHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := manyResources(t, 3, 20, false)
-		time.Sleep(time.Minute) // whatever followed the start is over
+		time.Sleep(time.Minute) // until the changes of the start are over
 		p, stop := follow(srv)
 		defer stop()
 		first := p.read()
 		if len(first) != 1 {
-			t.Fatalf("%d lines came at once", len(first))
+			t.Fatalf("%d lines were sent at once", len(first))
 		}
-		time.Sleep(10 * time.Minute) // each resource hears ten bookmarks
+		time.Sleep(10 * time.Minute) // each resource gets ten bookmarks
 		lines := p.read()
 		sent := len(strings.Join(lines[1:], ""))
 		t.Logf("the first line has %d bytes; in ten idle minutes %d more lines of %d bytes followed",
@@ -139,9 +139,9 @@ func TestFollowersReconstructTheSameReport(t *testing.T) {
 		defer stopSlow()
 		goOn := make(chan struct{})
 		slow.halt(goOn)
-		time.Sleep(500 * time.Millisecond) // between two looks at what has changed
+		time.Sleep(500 * time.Millisecond) // between two reports
 		for range 40 {
-			if _, err := pods.Subscribe(func(*fleet.Event) {}, nil); err != nil { // one handler more is a change
+			if _, err := pods.Subscribe(func(*fleet.Event) {}, nil); err != nil { // another handler is a change
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -163,7 +163,7 @@ func TestFollowersReconstructTheSameReport(t *testing.T) {
 			lines := of.page.read()
 			report, whole := updated(t, lines)
 			if whole != of.whole {
-				t.Errorf("the %s page was sent the whole report %d times, not %d", name, whole, of.whole)
+				t.Errorf("the %s page was sent the whole report %d times, want %d", name, whole, of.whole)
 			}
 			if got := shape(&report); got != want {
 				t.Errorf("the %s page shows\n%s\nand the report is\n%s", name, got, want)

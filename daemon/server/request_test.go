@@ -29,7 +29,7 @@ func TestPathsAreParsedLikeByTheAPIServer(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/clusters", "/clusters/", "/api/v1/pods", "/metrics"} {
 		if _, ok := parseTarget(path); ok {
-			t.Errorf("%s passes for a path of the Kubernetes API", path)
+			t.Errorf("%s is parsed as a path of the Kubernetes API", path)
 		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// Objects of the fleet would be mirrored, be of the fleet again, and so on.
+// Otherwise objects of the fleet would be mirrored into the fleet again, and so on.
 func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
 	s.start()
 	s.ready(t, 1)
 	kubeconfig := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
@@ -43,7 +43,7 @@ func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
 	for in := json.NewDecoder(reports.Body); ; {
 		var update server.ReportUpdate
 		if err := in.Decode(&update); err != nil {
-			t.Fatalf("the daemon does not say what is wrong: %v", err)
+			t.Fatalf("the report has no error: %v", err)
 		}
 		report.Update(&update)
 		for _, c := range report.Clusters {
@@ -51,7 +51,7 @@ func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
 				continue
 			}
 			if len(c.Resources) > 0 {
-				t.Fatalf("it mirrors itself: %+v", c)
+				t.Fatalf("the daemon mirrors itself: %+v", c)
 			}
 			if strings.Contains(c.Error, "cannot mirror itself") && strings.Contains(c.Error, "have it leave") {
 				return

@@ -18,20 +18,20 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// reviewed is a daemon over two clusters, eu and us, that hold a pod each.
-func reviewed(t *testing.T) *small {
+// reviewed returns a daemon with two clusters, eu and us, that have a pod each.
+func reviewed(t *testing.T) *memoryDaemon {
 	t.Helper()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil))
 	create(t, us, pod("web", "b", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": eu, "us": us})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.start()
 	s.ready(t, 2)
 	return s
 }
 
-// The clients post what k9s posts, protobuf, and what kubectl posts, JSON.
-func (s *small) clients(t *testing.T, path string) map[string]kubernetes.Interface {
+// The clients send protobuf, as k9s does, and JSON, as kubectl does.
+func (s *memoryDaemon) clients(t *testing.T, path string) map[string]kubernetes.Interface {
 	t.Helper()
 	out := map[string]kubernetes.Interface{}
 	for _, content := range []string{"application/vnd.kubernetes.protobuf", "application/json"} {
@@ -54,11 +54,11 @@ func TestSelfReviewsAreAnswered(t *testing.T) {
 	t.Run("discovery names them", s.discoversReviews)
 }
 
-func (s *small) readsWhatIsMirrored(t *testing.T) {
+func (s *memoryDaemon) readsWhatIsMirrored(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		want authorizationv1.ResourceAttributes
-		no   string // a part of the reason; "" means yes
+		no   string // a part of the reason for a refusal; "" means allowed
 	}{
 		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods"}, ""},
 		{"/clusters/eu", authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "pods",
@@ -110,13 +110,13 @@ func (s *small) readsWhatIsMirrored(t *testing.T) {
 				t.Errorf("%s, %+v as %s: %+v", c.path, c.want, content, status)
 			}
 			if got.Spec.ResourceAttributes == nil || got.Spec.ResourceAttributes.Verb != c.want.Verb {
-				t.Errorf("the answer does not repeat the question: %+v", got.Spec)
+				t.Errorf("the answer does not contain the question: %+v", got.Spec)
 			}
 		}
 	}
 }
 
-func (s *small) readsServedPaths(t *testing.T) {
+func (s *memoryDaemon) readsServedPaths(t *testing.T) {
 	for path, want := range map[string]bool{"/api": true, "/apis/apps": true, "/version": true,
 		"/openapi/v3/api/v1": true, "/healthz": true, "/logs/": false, "/metrics": false, "/debug/pprof": false, "*": false} {
 		for _, verb := range []string{"get", "post"} {
@@ -132,7 +132,7 @@ func (s *small) readsServedPaths(t *testing.T) {
 	}
 }
 
-func (s *small) tellsWhoAndWhat(t *testing.T) {
+func (s *memoryDaemon) tellsWhoAndWhat(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for content, client := range s.clients(t, path) {
 			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
@@ -163,7 +163,7 @@ func (s *small) tellsWhoAndWhat(t *testing.T) {
 	}
 }
 
-func (s *small) refusesNonsense(t *testing.T) {
+func (s *memoryDaemon) refusesNonsense(t *testing.T) {
 	const (
 		access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 		rules  = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -229,11 +229,11 @@ func (s *small) refusesNonsense(t *testing.T) {
 		}
 	}
 	if code, _ := s.get(t, "/clusters/none"+access, ""); code != http.StatusNotFound {
-		t.Errorf("a cluster that is not there: %d", code)
+		t.Errorf("an unknown cluster: status %d", code)
 	}
 }
 
-func (s *small) discoversReviews(t *testing.T) {
+func (s *memoryDaemon) discoversReviews(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for _, client := range s.clients(t, path) {
 			lists, err := client.Discovery().ServerPreferredResources()

@@ -29,8 +29,8 @@ import (
 
 var errDead = errors.New("nobody answers")
 
-// door stands before a cluster in memory. It is open, or fails or holds requests.
-type door struct {
+// faultyTransport is a transport to a cluster in memory. It passes requests on, fails them or holds them.
+type faultyTransport struct {
 	*informertest.Server
 	mu     sync.Mutex
 	dead   bool
@@ -38,8 +38,8 @@ type door struct {
 	turned chan struct{}          // closed when that changes
 }
 
-// RoundTripper lets requests through the door.
-func (d *door) RoundTripper(next http.RoundTripper) http.RoundTripper {
+// RoundTripper returns the transport.
+func (d *faultyTransport) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		for {
 			d.mu.Lock()
@@ -61,11 +61,11 @@ func (d *door) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (d *door) hold(held func(path string) bool) { d.set(false, held) }
-func (d *door) kill()                            { d.set(true, nil) }
-func (d *door) open()                            { d.set(false, nil) }
+func (d *faultyTransport) hold(held func(path string) bool) { d.set(false, held) }
+func (d *faultyTransport) kill()                            { d.set(true, nil) }
+func (d *faultyTransport) open()                            { d.set(false, nil) }
 
-func (d *door) set(dead bool, held func(string) bool) {
+func (d *faultyTransport) set(dead bool, held func(string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dead, d.held = dead, held
@@ -77,21 +77,21 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// slowed is a daemon over clusters in memory, in fake time.
+// slowed is a daemon with clusters in memory, in fake time.
 type slowed struct {
 	*testing.T
-	fleet *fleet.Fleet
-	srv   *server.Server
-	doors map[string]*door
-	ends  []func()
-	start func()
+	fleet      *fleet.Fleet
+	srv        *server.Server
+	transports map[string]*faultyTransport
+	ends       []func()
+	start      func()
 }
 
-// inFakeTime runs a test of a daemon that has not begun to run.
+// inFakeTime runs a test with a daemon that is not running yet.
 func inFakeTime(t *testing.T, o server.Options, clusters []string, test func(s *slowed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowed{T: t, doors: map[string]*door{}}
+		s := &slowed{T: t, transports: map[string]*faultyTransport{}}
 		var err error
 		s.fleet, err = fleet.New(fleet.Options{Include: []string{"pods", "widgets"}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -127,10 +127,11 @@ func inFakeTime(t *testing.T, o server.Options, clusters []string, test func(s *
 	})
 }
 
-// join has a cluster with one pod join.
-func (s *slowed) join(name string) *door {
+// join adds a cluster with one pod.
+func (s *slowed) join(name string) *faultyTransport {
 	s.Helper()
-	d := &door{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)), turned: make(chan struct{})}
+	d := &faultyTransport{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)),
+		turned: make(chan struct{})}
 	create(s.T, d.Server, pod("web", "of-"+name, nil))
 	cfg, stop := informertest.Pipe(d.Server)
 	s.ends = append(s.ends, stop)
@@ -139,17 +140,17 @@ func (s *slowed) join(name string) *door {
 	if err := s.fleet.Join(name, cfg, fleet.Origin{Kind: fleet.FromFile}); err != nil {
 		s.Fatal(err)
 	}
-	s.doors[name] = d
+	s.transports[name] = d
 	return d
 }
 
-// answered is an answer of the daemon.
+// answered is a parsed answer of the daemon.
 type answered struct {
 	code     int
 	retry    string
 	warnings []string
 	message  string   // of a Status
-	pods     []string // the clusters whose pods are in a list, in their order
+	pods     []string // the clusters of the pods in a list, in its order
 }
 
 func (s *slowed) get(path string) answered {
@@ -180,21 +181,21 @@ func (s *slowed) get(path string) answered {
 
 const fleetPods = "/fleet/api/v1/pods"
 
-// unavailable fails the test unless a path is 503 for a reason that names all of that.
+// unavailable fails the test unless a path is 503 with a message that contains all names.
 func (s *slowed) unavailable(path string, retry bool, names ...string) {
 	s.Helper()
 	a := s.get(path)
 	if a.code != http.StatusServiceUnavailable || (a.retry != "") != retry {
-		s.Errorf("%s: %d, to be tried again after %q: %s", path, a.code, a.retry, a.message)
+		s.Errorf("%s: status %d, Retry-After %q: %s", path, a.code, a.retry, a.message)
 	}
 	for _, name := range names {
 		if !strings.Contains(a.message, name) {
-			s.Errorf("%s: the reason does not name %q: %s", path, name, a.message)
+			s.Errorf("%s: the message does not name %q: %s", path, name, a.message)
 		}
 	}
 }
 
-// lists fails the test unless a list has the pods of certain clusters, and warns of others in their order.
+// lists fails the test unless a list has the pods of certain clusters, and warnings about others.
 func (s *slowed) lists(path string, pods []string, warned ...string) {
 	s.Helper()
 	a := s.get(path)
@@ -215,11 +216,11 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// An informer that lists after a restart would take a part of the fleet for all of it.
+// An informer that lists after a restart would take a part of the fleet for the whole.
 func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		s.unavailable(fleetPods, true)
-		s.doors["us"].hold(anyPath)
+		s.transports["us"].hold(anyPath)
 		s.start()
 		pass(5 * time.Second)
 		for _, path := range []string{fleetPods, fleetPods + "?watch=true", "/fleet/api/v1/namespaces/us.web/pods/of-us",
@@ -227,19 +228,19 @@ func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 			s.unavailable(path, true, "us")
 		}
 		s.lists("/clusters/eu/api/v1/pods", []string{"eu"})
-		s.doors["us"].hold(func(path string) bool { return path == "/api/v1/pods" })
-		pass(25 * time.Second) // the cluster has answered within the grace time
+		s.transports["us"].hold(func(path string) bool { return path == "/api/v1/pods" })
+		pass(25 * time.Second) // the cluster has answered within the grace period
 		s.unavailable(fleetPods, true, "us")
 		if a := s.get("/fleet/api"); a.code != http.StatusOK {
-			t.Errorf("each cluster has said what it serves, and discovery is %d: %s", a.code, a.message)
+			t.Errorf("each cluster is discovered, and discovery has status %d: %s", a.code, a.message)
 		}
-		s.doors["us"].open()
+		s.transports["us"].open()
 		pass(5 * time.Second)
 		s.lists(fleetPods, []string{"eu", "us"})
 
-		// What was read once stays when its cluster dies.
-		s.doors["us"].kill()
-		s.doors["us"].CutWatches()
+		// The last state of a cluster stays when it dies.
+		s.transports["us"].kill()
+		s.transports["us"].CutWatches()
 		pass(time.Hour)
 		s.lists(fleetPods, []string{"eu", "us"}, "us")
 		s.lists(fleetPods+"?complete=true", []string{"eu", "us"}, "us")
@@ -248,15 +249,15 @@ func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 
 func TestUnreachableMemberIsLeftOutWithAWarningAfterTheGracePeriod(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"asia", "eu", "us"}, func(s *slowed) {
-		s.doors["asia"].hold(anyPath) // it accepts requests and never answers
-		s.doors["us"].kill()
+		s.transports["asia"].hold(anyPath) // accepts requests and never answers
+		s.transports["us"].kill()
 		s.start()
 		pass(9500 * time.Millisecond)
 		s.unavailable(fleetPods, true, "asia", "us")
 		pass(time.Second)
 		s.lists(fleetPods, []string{"eu"}, "asia", "us")
 		if a := s.get(fleetPods); !strings.Contains(a.warnings[1], errDead.Error()) {
-			t.Errorf("the warning does not say why: %q", a.warnings)
+			t.Errorf("the warning has no reason: %q", a.warnings)
 		}
 		if a := s.get("/fleet/api"); a.code != http.StatusOK || len(a.warnings) != 2 {
 			t.Errorf("discovery: %d, warnings %q", a.code, a.warnings)
@@ -283,66 +284,66 @@ func TestUnreachableMemberIsLeftOutWithAWarningAfterTheGracePeriod(t *testing.T)
 			}
 		}
 
-		// One that comes later is told as additions, and the fleet is not unavailable again.
+		// A cluster that comes later is sent as additions, and the fleet stays available.
 		next := s.watch(fleetPods + "?watch=true")
 		if got := next(); got != "ADDED eu.web/of-eu" {
-			t.Errorf("first the watch tells %q", got)
+			t.Errorf("the first event is %q", got)
 		}
-		s.doors["asia"].hold(func(path string) bool { return path == "/api/v1/pods" })
+		s.transports["asia"].hold(func(path string) bool { return path == "/api/v1/pods" })
 		pass(time.Minute)
 		s.lists(fleetPods, []string{"eu"}, "asia", "us")
-		s.doors["us"].open()
+		s.transports["us"].open()
 		pass(2 * time.Minute)
 		if got := next(); got != "ADDED us.web/of-us" {
-			t.Errorf("then the watch tells %q", got)
+			t.Errorf("the next event is %q", got)
 		}
 		s.lists(fleetPods, []string{"eu", "us"}, "asia")
 		s.join("new").hold(anyPath)
 		pass(time.Second)
 		s.lists(fleetPods, []string{"eu", "us"}, "asia", "new")
 		s.unavailable(fleetPods+"?clusters=new", true, "new")
-		s.doors["new"].open()
+		s.transports["new"].open()
 		pass(2 * time.Minute)
 		if got := next(); got != "ADDED new.web/of-new" {
-			t.Errorf("at last the watch tells %q", got)
+			t.Errorf("the third event is %q", got)
 		}
 		s.lists(fleetPods, []string{"eu", "new", "us"}, "asia")
 	})
 }
 
-// A watch that is the first to ask for a resource is told of members that come later, however many objects they bring.
+// A watch receives the objects of members that sync later, however many there are.
 func TestMemberThatSyncsLaterIsSentAsAdditions(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: time.Second}, []string{"eu", "us"}, func(s *slowed) {
 		const more = 1500
 		for i := range more {
-			create(t, s.doors["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
+			create(t, s.transports["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
 		}
-		s.doors["us"].hold(func(path string) bool { return path == "/api/v1/pods" })
+		s.transports["us"].hold(func(path string) bool { return path == "/api/v1/pods" })
 		s.start()
 		pass(2 * time.Second)
 		next := s.watch(fleetPods + "?watch=true")
 		if got := next(); got != "ADDED eu.web/of-eu" {
-			t.Errorf("first the watch tells %q", got)
+			t.Errorf("the first event is %q", got)
 		}
-		s.doors["us"].open()
+		s.transports["us"].open()
 		for range more + 1 {
 			if got := next(); !strings.HasPrefix(got, "ADDED us.web/of-us") {
-				t.Fatalf("then the watch tells %q", got)
+				t.Fatalf("the next event is %q", got)
 			}
 		}
 	})
 }
 
-// Rights are often for some resources alone. Those that are denied do not hold up the others.
+// Permissions are often for some resources only. Denied resources must not delay the others.
 func TestDeniedResourceDoesNotDelayOthers(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-		for _, d := range s.doors {
+		for _, d := range s.transports {
 			if err := d.Register(gvr, "Widget", true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.doors["us"].Inject(informertest.Fault{Resource: "widgets", Code: http.StatusForbidden})
+		s.transports["us"].Inject(informertest.Fault{Resource: "widgets", Code: http.StatusForbidden})
 		s.start()
 		pass(time.Second)
 		s.lists(fleetPods, []string{"eu", "us"})
@@ -355,7 +356,7 @@ func TestDeniedResourceDoesNotDelayOthers(t *testing.T) {
 func TestClusterWithAnotherVersionIsLeftOutWithAWarning(t *testing.T) {
 	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
 		for name, version := range map[string]string{"eu": "v1", "us": "v1beta1"} {
-			if err := s.doors[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version,
+			if err := s.transports[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version,
 				Resource: "widgets"}, "Widget", true); err != nil {
 				t.Fatal(err)
 			}
@@ -373,13 +374,13 @@ func TestClusterWithAnotherVersionIsLeftOutWithAWarning(t *testing.T) {
 	})
 }
 
-// A list that never ends would otherwise hold up all clusters for ever.
+// Otherwise a list that never ends would block all clusters forever.
 func TestMemberThatNeverFinishesItsListsIsNotAwaitedForever(t *testing.T) {
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
 		for i := range 3000 {
-			create(t, s.doors["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
+			create(t, s.transports["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
 		}
-		s.doors["us"].Inject(informertest.Fault{Resource: "pods", CutAfterBytes: 50_000})
+		s.transports["us"].Inject(informertest.Fault{Resource: "pods", CutAfterBytes: 50_000})
 		s.start()
 		pass(time.Second)
 		s.unavailable(fleetPods, true, "us")
@@ -388,7 +389,7 @@ func TestMemberThatNeverFinishesItsListsIsNotAwaitedForever(t *testing.T) {
 	})
 }
 
-// watch opens a watch and gives what reads its next line.
+// watch opens a watch and returns a function that reads its next line.
 func (s *slowed) watch(path string) func() string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -425,7 +426,7 @@ func (s *slowed) watch(path string) func() string {
 	}
 }
 
-// piped is the answer to a watch.
+// piped is a response writer whose body can be read while it is written.
 type piped struct {
 	io.Writer
 	header http.Header

@@ -8,11 +8,11 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// 504 has a client ask again, and the version never comes.
+// After 504 a client would retry, but the version is never reached.
 func TestVersionThatIsNotANumberIsRefused(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
 	s.start()
 	s.ready(t, 1)
 	for _, path := range []string{"/api/v1/pods?resourceVersion=", "/api/v1/pods?watch=true&resourceVersion=",

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// A version of the fleet is none of a cluster, also when there is one cluster only: a client that lists again
-// from where it was must not be told to wait until that cluster has reached it.
+// Versions of the fleet are not those of a cluster, even if there is only one cluster: a client that relists must not
+// wait until the cluster has reached the version.
 func TestFleetHasReachedEveryVersionThatItHasSent(t *testing.T) {
 	var hs fleetWatchHubs
 	hs.seq.Store(1000)
@@ -37,7 +37,7 @@ func TestFleetHasReachedEveryVersionThatItHasSent(t *testing.T) {
 	}
 	h := newFleetWatchHub(&hs.seq)
 	if _, _, err := h.join(watchScope{}, "1002"); !errors.Is(err, store.ErrGone) {
-		t.Errorf("a watch from a version that was never given out: %v", err)
+		t.Errorf("a watch from a version that was never sent: %v", err)
 	}
 	if _, _, err := h.join(watchScope{}, "1001"); err != nil {
 		t.Errorf("a watch from now: %v", err)

@@ -11,7 +11,7 @@ import (
 func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
-	s := newSmall(t, map[string]http.Handler{"eu": cluster})
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
 	s.start()
 	s.ready(t, 1)
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
@@ -28,12 +28,12 @@ func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 		}
 		if code, body := s.get(t, view+"/api/v1/chairs", "application/json"); code != http.StatusNotFound ||
 			!strings.Contains(body, "could not find the requested resource") {
-			t.Errorf("%s: what is nowhere: %d %s", view, code, body)
+			t.Errorf("%s: an unknown resource: %d %s", view, code, body)
 		}
 		if _, body := s.get(t, view+"/api", "application/json"); !strings.Contains(body,
 			`"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"`+strings.TrimPrefix(s.url,
 				"http://")+`"}]`) {
-			t.Errorf("%s says nowhere where it is: %s", view, body)
+			t.Errorf("%s does not name the other version: %s", view, body)
 		}
 	}
 }

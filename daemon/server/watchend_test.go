@@ -25,14 +25,14 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// inside is a server of one cluster, eu, with one pod, web/a, whose insides a test can reach.
-type inside struct {
+// testServer is a server with one cluster, eu, that has pods, for tests of this package.
+type testServer struct {
 	*Server
 	url string
 	res *fleet.Resource
 }
 
-func newInside(t *testing.T) *inside {
+func newTestServer(t *testing.T) *testServer {
 	t.Helper()
 	cluster := informertest.NewServer()
 	for _, name := range []string{"a", "b"} {
@@ -76,17 +76,17 @@ func newInside(t *testing.T) *inside {
 	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); <-tick.C {
 		c, _ := fl.Cluster("eu")
 		if all := c.Resources(); len(all) == 1 && all[0].Synced() {
-			return &inside{s, web.URL, all[0]}
+			return &testServer{s, web.URL, all[0]}
 		}
 	}
-	t.Fatal("the pods did not come")
+	t.Fatal("the pods were not mirrored")
 	return nil
 }
 
-func (s *inside) fleetWatchHub() *fleetWatchHub { return s.fleetHubs.get(s.res.GVR(), s.fleet) }
+func (s *testServer) fleetWatchHub() *fleetWatchHub { return s.fleetHubs.get(s.res.GVR(), s.fleet) }
 
 // endFeeds ends every watch of a view.
-func (s *inside) endFeeds(view string, err error) {
+func (s *testServer) endFeeds(view string, err error) {
 	if view == "/fleet" {
 		h := s.fleetWatchHub()
 		h.mu.Lock()
@@ -102,22 +102,21 @@ func (s *inside) endFeeds(view string, err error) {
 	h.feeds.end(err)
 }
 
-// watchEnds has every way in which a watch ends, and the code with which the client is told; 0 is an end without a
-// word.
+// watchEnds has every reason for which a watch ends, and the code of the ERROR event; 0 means that there is none.
 var watchEnds = map[string]struct {
-	end  func(s *inside, view string)
+	end  func(s *testServer, view string)
 	code int32
 }{
-	"read too slowly":    {func(s *inside, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
-	"history set back":   {func(s *inside, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
-	"changes merged":     {func(s *inside, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
-	"no longer mirrored": {func(s *inside, view string) { s.endFeeds(view, errUnserved) }, 0},
-	"a fault without names": {func(s *inside, view string) { s.endFeeds(view, errors.New("a fault")) },
+	"read too slowly":    {func(s *testServer, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
+	"history reset":      {func(s *testServer, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
+	"changes merged":     {func(s *testServer, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
+	"no longer mirrored": {func(s *testServer, view string) { s.endFeeds(view, errUnserved) }, 0},
+	"a fault without names": {func(s *testServer, view string) { s.endFeeds(view, errors.New("a fault")) },
 		http.StatusInternalServerError},
 }
 
 func TestClientLearnsOfEveryEndOfAWatchOnBothViews(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	for name, c := range watchEnds {
 		for _, view := range []string{"/clusters/eu", "/fleet"} {
 			lines := s.watched(t, view, s.version(t, view), func() { c.end(s, view) })
@@ -143,7 +142,7 @@ func TestClientLearnsOfEveryEndOfAWatchOnBothViews(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d hubs are left", left)
 	}
-	for _, view := range []string{"/clusters/eu", "/fleet"} { // last: nothing is watched after it
+	for _, view := range []string{"/clusters/eu", "/fleet"} { // must be last: it ends all later watches, too
 		if lines := s.watched(t, view, s.version(t, view), s.Stop); len(lines) != 0 {
 			t.Errorf("a shutdown on %s: %+v", view, lines)
 		}
@@ -151,7 +150,7 @@ func TestClientLearnsOfEveryEndOfAWatchOnBothViews(t *testing.T) {
 }
 
 func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	for _, path := range []string{"/api/v1/chairs", "/apis/example.com/v1/tables",
 		"/apis/example.com/v2/tables?watch=true"} {
 		resp, err := http.Get(s.url + "/fleet" + path)
@@ -171,7 +170,7 @@ func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 }
 
 func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/pods"} {
 		head, err := http.Head(s.url + path)
 		if err != nil {
@@ -191,7 +190,7 @@ func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
 }
 
 func TestGetWaitsForTheVersionItNamesOnBothViews(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/namespaces/eu.web/pods/a"} {
 		for version, want := range map[string]int{"0": http.StatusOK, "1": http.StatusOK, "x": http.StatusBadRequest,
 			"9999999999999999999": http.StatusGatewayTimeout} {
@@ -207,7 +206,7 @@ func TestGetWaitsForTheVersionItNamesOnBothViews(t *testing.T) {
 	}
 }
 
-// ending is an event as far as it matters here.
+// ending is the part of an event that these tests need.
 type ending struct {
 	Type   string
 	Object struct {
@@ -216,8 +215,8 @@ type ending struct {
 	}
 }
 
-// watched opens a watch, ends it, and returns what it said.
-func (s *inside) watched(t *testing.T, view, version string, end func()) (events []ending) {
+// watched opens a watch, ends it, and returns its events.
+func (s *testServer) watched(t *testing.T, view, version string, end func()) (events []ending) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -243,8 +242,8 @@ func (s *inside) watched(t *testing.T, view, version string, end func()) (events
 	}
 }
 
-// version is that of a list.
-func (s *inside) version(t *testing.T, view string) string {
+// version returns the version of a list.
+func (s *testServer) version(t *testing.T, view string) string {
 	t.Helper()
 	resp, err := http.Get(s.url + view + "/api/v1/pods")
 	if err != nil {
@@ -258,10 +257,10 @@ func (s *inside) version(t *testing.T, view string) string {
 	return list.ResourceVersion
 }
 
-// client-go's RetryWatcher goes on by itself from the newest version that it saw, unless it is told that this will
-// not do.
+// client-go's RetryWatcher continues by itself from the newest version that it has received, unless the watch ends with
+// 410.
 func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.url + "/clusters/eu"})
 	if err != nil {
 		t.Fatal(err)
@@ -291,12 +290,12 @@ func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
 	}
 	tell("web/a", 1_000_900)
 	if e := <-retry.ResultChan(); e.Type != kwatch.Modified {
-		t.Fatalf("first it says %+v", e)
+		t.Fatalf("the first event is %+v", e)
 	}
-	tell("web/b", 1_000_850) // what came before, and is told later
+	tell("web/b", 1_000_850) // an earlier change that arrives later
 	e := <-retry.ResultChan()
 	if status, ok := e.Object.(*metav1.Status); e.Type != kwatch.Error || !ok || status.Code != http.StatusGone ||
 		!strings.Contains(status.Message, "merged") {
-		t.Errorf("then it says %+v, and goes on", e)
+		t.Errorf("the second event is %+v, and the watch continues", e)
 	}
 }

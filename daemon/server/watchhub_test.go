@@ -53,14 +53,14 @@ func TestWatchReceivesOnlyItsNamespace(t *testing.T) {
 		t.Errorf("web: %q", got)
 	}
 	if h.drop(db) {
-		t.Error("the last has left, and two are there")
+		t.Error("drop reports the last watch although there are two")
 	}
 	h.handle("eu", event("db/b", 5))
 	if got := taken(t, db); !slices.Equal(got, []string{"db/b@3"}) {
 		t.Errorf("after it left: %q", got)
 	}
 	if h.drop(all) || !h.drop(web) {
-		t.Error("the last one was not noticed")
+		t.Error("drop does not report the last watch")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestSlowWatchEndsAndItsQueueIsDropped(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(slow.waiting) != 0 || len(taken(t, quick)) == 0 {
-		t.Error("something is kept for the slow one, or the quick one suffers")
+		t.Error("the queue of the slow watch was kept, or the quick watch got nothing")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestFleetHubHasOneOrderAndKeepsRecentChanges(t *testing.T) {
 	h.members[res] = member{cluster: "eu"}
 	const now = math.MaxUint64
 	if got := h.version("eu", "web/a", now); got != "1001" {
-		t.Errorf("what never changed is shown at %s", got)
+		t.Errorf("an object that never changed has version %s", got)
 	}
 	h.handle("eu", res, event("web/a", 7))
 	h.handle("us", res, event("web/a", 3))
@@ -166,18 +166,18 @@ func TestFleetHubHasOneOrderAndKeepsRecentChanges(t *testing.T) {
 		t.Errorf("reached %s, %v", v, ok)
 	}
 	if _, _, err := h.join(watchScope{}, "1000"); !errors.Is(err, store.ErrGone) {
-		t.Errorf("a version of a daemon before: %v", err)
+		t.Errorf("a version of an earlier daemon: %v", err)
 	}
 	for i := range ringLen {
 		h.handle("eu", res, event("web/a", 100+i))
 	}
 	if _, _, err := h.join(watchScope{}, "1003"); !errors.Is(err, store.ErrGone) {
-		t.Errorf("a version that was forgotten: %v", err)
+		t.Errorf("a version that was dropped from the ring: %v", err)
 	}
 	from := h.dropped
 	if _, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(from))); err != nil ||
 		len(missed) != len(h.ring) || missed[0].version != fmt.Sprint(from+1) {
-		t.Errorf("from the oldest that is known: %d of %d, %v", len(missed), len(h.ring), err)
+		t.Errorf("from the oldest version in the ring: %d of %d changes, %v", len(missed), len(h.ring), err)
 	}
 }
 
@@ -187,9 +187,9 @@ func TestObjectsAreShownWithNoVersionAfterThatOfTheList(t *testing.T) {
 	h.members[res] = member{cluster: "eu"}
 	h.handle("eu", res, event("web/a", 7))
 	moment := fleetMoment{h, h.now()}
-	h.handle("eu", res, event("web/a", 8)) // which a list that is read now has or has not
+	h.handle("eu", res, event("web/a", 8)) // a list that is read now may or may not have it
 	if got, want := moment.of("eu", "web/a"), fmt.Sprint(moment.version); got != want {
-		t.Errorf("it is shown at %s, and the list at %s: the change after it would be no news", got, want)
+		t.Errorf("the object has version %s and the list %s, so a watch would miss the next change", got, want)
 	}
 	_, missed, err := h.join(watchScope{}, object.Version(fmt.Sprint(moment.version)))
 	if err != nil || len(missed) != 1 || missed[0].version == moment.of("eu", "web/a") {
@@ -228,21 +228,21 @@ func TestLeavingClusterEndsWatchesAndKeepsVersionsOfOthers(t *testing.T) {
 	before := fleetMoment{h, h.now()}
 	changed, quiet := before.of("us", "web/a"), before.of("us", "web/b")
 	h.removeMember(eu)
-	h.handle("eu", eu, event("web/a", 8)) // which was under way
+	h.handle("eu", eu, event("web/a", 8)) // an event that was being delivered
 	after := fleetMoment{h, h.now()}
 	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
 		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version,
 			after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
 	}
 	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
-		t.Errorf("who watches is told %v", err)
+		t.Errorf("the watch ended with %v", err)
 	}
 	if _, _, err := h.join(watchScope{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {
-		t.Errorf("who comes back with a version from before is told %v", err)
+		t.Errorf("a watch from an earlier version gets %v", err)
 	}
 }
 
-// While nobody followed, things happened that nobody can tell of.
+// Changes between two hubs of a resource are not known.
 func TestNewHubDoesNotContinueFromVersionsOfAnEarlierOne(t *testing.T) {
 	var seq atomic.Uint64
 	first := newFleetWatchHub(&seq)
@@ -280,7 +280,7 @@ func TestRingAndFeedsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// A cluster that joins has more objects than may wait for a watch. It is told of no faster than the watch is read.
+// A joining cluster has more objects than may wait for a watch. They are sent no faster than the watch is read.
 func TestJoiningClusterEndsNoWatchThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seq atomic.Uint64
@@ -299,8 +299,8 @@ func TestJoiningClusterEndsNoWatchThatIsRead(t *testing.T) {
 				handle(e)
 			}
 		})
-		synctest.Wait() // it waits for the watches now
-		h.leave(left)   // this one it need not wait for
+		synctest.Wait() // until it waits for the watches
+		h.leave(left)   // does not have to be waited for any more
 		var reading sync.WaitGroup
 		got := 0
 		reading.Go(func() {
@@ -317,12 +317,12 @@ func TestJoiningClusterEndsNoWatchThatIsRead(t *testing.T) {
 		joining.Wait()
 		reading.Wait()
 		if _, err := stuck.take(nil); !errors.Is(err, errTooSlow) || got != objects {
-			t.Errorf("one that reads got %d of %d; one that does not is told %v", got, objects, err)
+			t.Errorf("the watch that is read got %d of %d changes; the other ended with %v", got, objects, err)
 		}
 	})
 }
 
-// Merged changes come in another order than that of their versions: whoever went on from the newest would miss some.
+// Coalesced changes can be out of the order of versions: a client that continues from the newest would miss some.
 func TestChangesOutOfOrderEndWatches(t *testing.T) {
 	h := &clusterWatchHub{feeds: feeds{}}
 	f := h.join(watchScope{})

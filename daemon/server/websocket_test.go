@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dial opens a watch as a WebSocket.
-func (s *inside) dial(t *testing.T, path string, protocols ...string) *websocket.Conn {
+// dial opens a watch over a WebSocket.
+func (s *testServer) dial(t *testing.T, path string, protocols ...string) *websocket.Conn {
 	t.Helper()
 	cfg, err := websocket.NewConfig("ws"+strings.TrimPrefix(s.url, "http")+path, s.url)
 	if err != nil {
@@ -41,25 +41,25 @@ func frame(t *testing.T, ws *websocket.Conn) (e ending, text string) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
-		t.Fatalf("a frame is no event: %v: %s", err, text)
+		t.Fatalf("a frame is not an event: %v: %s", err, text)
 	}
 	return e, text
 }
 
 // unwatched waits until no watch is open.
-func (s *inside) unwatched(t *testing.T, after string) {
+func (s *testServer) unwatched(t *testing.T, after string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for late := time.Now().Add(30 * time.Second); !s.watches.empty(); <-tick.C {
 		if time.Now().After(late) {
-			t.Fatalf("after %s the watch goes on", after)
+			t.Fatalf("after %s the watch is still open", after)
 		}
 	}
 }
 
 func TestWatchCanBeAWebSocket(t *testing.T) {
-	s := newInside(t)
+	s := newTestServer(t)
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
 		const initial = "/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
 			"&allowWatchBookmarks=true"
@@ -82,14 +82,14 @@ func TestWatchCanBeAWebSocket(t *testing.T) {
 			t.Fatalf("%s: a ping is answered by %v, %v", view, pong, err)
 		}
 		if b, err := io.ReadAll(pong); err != nil || string(b) != "there?" {
-			t.Errorf("%s: the pong says %q, %v", view, b, err)
+			t.Errorf("%s: the pong contains %q, %v", view, b, err)
 		}
 		s.endFeeds(view, errMerged)
 		if e, text := frame(t, ws); e.Type != "ERROR" || e.Object.Code != http.StatusGone {
-			t.Errorf("%s: it ends with %s", view, text)
+			t.Errorf("%s: the last event is %s", view, text)
 		}
 		if err := websocket.Message.Receive(ws, new(string)); err != io.EOF {
-			t.Errorf("%s: and then %v", view, err)
+			t.Errorf("%s: after the last event: %v", view, err)
 		}
 		ws.Close()
 		s.unwatched(t, "its end")
@@ -100,7 +100,7 @@ func TestWatchCanBeAWebSocket(t *testing.T) {
 		ws = s.dial(t, view+"/api/v1/pods?watch=true&resourceVersion="+s.version(t, view))
 		junk := make([]byte, 32<<10)
 		for range 4 {
-			ws.Write(junk) // it may be cut off by then
+			ws.Write(junk) // the connection may be closed by then
 		}
 		s.unwatched(t, "a client that talks without end")
 		ws.Close()
@@ -181,6 +181,6 @@ func TestWebSocketMaySendItsTokenAsASubprotocol(t *testing.T) {
 	}
 	cfg := websocket.Config{Protocol: []string{encoded("secret"), "a.example.com", "b.example.com"}}
 	if err := chooseSubprotocol(&cfg, nil); err != nil || len(cfg.Protocol) != 1 || cfg.Protocol[0] != "a.example.com" {
-		t.Errorf("it answers with %q, %v", cfg.Protocol, err)
+		t.Errorf("the answer has protocol %q, %v", cfg.Protocol, err)
 	}
 }

@@ -34,7 +34,7 @@ func TestKubectlShowsWhatIsWrongWithTheServerURL(t *testing.T) {
 }
 
 func TestDiscoveryOfADeadClusterHasAWarning(t *testing.T) {
-	s := newSmall(t, map[string]http.Handler{"eu": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 	})})
 	s.start()
