@@ -48,8 +48,8 @@ func paramKind(k *admissionv1.ParamKind) string {
 	return k.APIVersion + "/" + k.Kind
 }
 
-// paramRef names one parameter, or the selector of many, which the server writes as it writes its logs.
-// No namespace stands for the object's own.
+// paramRef returns the name of a parameter, or the selector of several in the server's log format. An empty namespace
+// means the object's own.
 func paramRef(r *admissionv1.ParamRef) string {
 	switch {
 	case r == nil:

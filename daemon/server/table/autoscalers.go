@@ -27,7 +27,7 @@ func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) Row {
 		int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), born(&h.ObjectMeta, now))
 }
 
-// shownMetrics is how many metrics a cell has.
+// shownMetrics is how many metrics a cell shows.
 const shownMetrics = 2
 
 func metrics(specs []autoscalingv2.MetricSpec, states []autoscalingv2.MetricStatus) string {
@@ -49,7 +49,7 @@ func metrics(specs []autoscalingv2.MetricSpec, states []autoscalingv2.MetricStat
 	return text
 }
 
-// metric says how far one metric is from its target.
+// metric formats the current value of a metric and its target.
 func metric(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	switch {
 	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
@@ -81,7 +81,7 @@ func metric(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	return "<unknown type>"
 }
 
-// ofTarget is for metrics that count as a whole or per pod.
+// ofTarget formats a metric that has a total or a value per pod.
 func ofTarget(target *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return quantity(now.AverageValue) + "/" + target.AverageValue.String() + " (avg)"
@@ -89,7 +89,7 @@ func ofTarget(target *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValue
 	return quantity(now.Value) + "/" + target.Value.String()
 }
 
-// ofResource is for metrics that count as an amount or in percent of what was requested.
+// ofResource formats a metric that is an amount or a percentage of the request.
 func ofResource(name corev1.ResourceName, target *autoscalingv2.MetricTarget,
 	now *autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
@@ -113,13 +113,13 @@ func percent(p *int32, instead string) string {
 	return fmt.Sprintf("%d%%", *p)
 }
 
-// Where v1 has the metrics that it has no fields for.
+// The annotations in which v1 has the metrics that it has no fields for.
 const (
 	metricSpecs    = "autoscaling.alpha.kubernetes.io/metrics"
 	metricStatuses = "autoscaling.alpha.kubernetes.io/current-metrics"
 )
 
-// autoscalerV1 prints the same from the older form.
+// autoscalerV1 converts an autoscaler of v1 and prints it.
 func autoscalerV1(h *autoscalingv1.HorizontalPodAutoscaler, now time.Time) Row {
 	v2 := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: h.ObjectMeta}
 	v2.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference(h.Spec.ScaleTargetRef)
@@ -129,7 +129,7 @@ func autoscalerV1(h *autoscalingv1.HorizontalPodAutoscaler, now time.Time) Row {
 		v2.Spec.Metrics = append(v2.Spec.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
 				Target: autoscalingv2.MetricTarget{AverageUtilization: p}}})
-		// The state of the CPU keeps its place, known or not.
+		// The CPU always comes first, even if its state is unknown.
 		v2.Status.CurrentMetrics = append(v2.Status.CurrentMetrics,
 			autoscalingv2.MetricStatus{Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU,
@@ -140,7 +140,7 @@ func autoscalerV1(h *autoscalingv1.HorizontalPodAutoscaler, now time.Time) Row {
 	return autoscaler(v2, now)
 }
 
-// annotatedSpecs reads the metrics of the annotation. What cannot be read is as if it were not there.
+// annotatedSpecs decodes the metrics of the annotation. It ignores an annotation that cannot be decoded.
 func annotatedSpecs(text string) (specs []autoscalingv2.MetricSpec) {
 	var old []autoscalingv1.MetricSpec
 	if json.Unmarshal([]byte(text), &old) != nil {

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "record the server's columns and rows again")
 
-// A real server prints every kind that it lists, over the objects of testdata/objects, and we print
-// the same. Nothing in the cluster changes meanwhile: it has no controllers.
+// Compares our tables with those of a real server, for every kind that it lists and the objects of testdata/objects.
+// The cluster has no controllers, so nothing changes meanwhile.
 func TestColumnsAndCellsAreThoseOfARealServer(t *testing.T) {
 	s := newServer(t)
 	for _, o := range s.objects(t) {
@@ -69,7 +69,7 @@ func TestColumnsAndCellsAreThoseOfARealServer(t *testing.T) {
 	}
 }
 
-// findNow returns a moment of the request at which our row is the server's, or how they differ.
+// findNow returns a time during the request for which our row equals the server's, or how they differ.
 func findNow(p Printer, want serverRow, before, after time.Time) (time.Time, string) {
 	var first string
 	for now := before; ; now = now.Add(5 * time.Millisecond) {
@@ -89,7 +89,7 @@ func findNow(p Printer, want serverRow, before, after time.Time) (time.Time, str
 	}
 }
 
-// diffRow compares what goes over the wire, and so 1 with int64(1), but not with "1".
+// diffRow compares rows as encoded in JSON: 1 equals int64(1), but not "1".
 func diffRow(p Printer, raw []byte, now time.Time, cells []any, conditions []metav1.TableRowCondition) string {
 	row, err := p.Row(raw, now)
 	if err != nil {
@@ -115,7 +115,7 @@ func throughJSON(cells []any) (out []any) {
 	return out
 }
 
-// serverTable is a Table with its cells as they are on the wire.
+// serverTable is a Table with undecoded cells.
 type serverTable struct {
 	Columns []metav1.TableColumnDefinition `json:"columnDefinitions"`
 	Rows    []serverRow                    `json:"rows"`
@@ -135,7 +135,7 @@ func nameOf(raw []byte) string {
 	return o.Name
 }
 
-// withoutNoise drops what no cell is made of and what differs from run to run.
+// withoutNoise removes fields that no cell uses and that differ from run to run.
 func withoutNoise(t *testing.T, raw []byte) json.RawMessage {
 	t.Helper()
 	var o map[string]any
@@ -152,7 +152,7 @@ func withoutNoise(t *testing.T, raw []byte) json.RawMessage {
 	return marshal(t, o)
 }
 
-// marshal writes JSON as a person would, with < and > as they are.
+// marshal encodes JSON without escaping < and >.
 func marshal(t testing.TB, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -164,7 +164,7 @@ func marshal(t testing.TB, v any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// recordColumns keeps the columns of kinds that have their own, and those of all others once.
+// recordColumns records the columns of each kind that has its own, and the default ones once.
 func recordColumns(all map[string][]metav1.TableColumnDefinition, gvk schema.GroupVersionKind,
 	columns []metav1.TableColumnDefinition) {
 	switch {
@@ -176,7 +176,7 @@ func recordColumns(all map[string][]metav1.TableColumnDefinition, gvk schema.Gro
 	}
 }
 
-// writeColumns writes columns.json, one column a line.
+// writeColumns writes columns.json, one column per line.
 func writeColumns(t *testing.T, all map[string][]metav1.TableColumnDefinition) {
 	t.Helper()
 	if reflect.DeepEqual(all, builtinColumns()) {

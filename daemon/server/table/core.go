@@ -43,7 +43,7 @@ func nodeWord(n *corev1.Node) string {
 	return word
 }
 
-// nodeRoles reads the two ways in which labels name the roles of a node.
+// nodeRoles returns the roles of a node, which two kinds of labels may name.
 func nodeRoles(n *corev1.Node) string {
 	roles := map[string]struct{}{}
 	for key, value := range n.Labels {
@@ -59,7 +59,7 @@ func nodeRoles(n *corev1.Node) string {
 	return or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
 }
 
-// nodeKernel has the architecture beside the version.
+// nodeKernel returns the version of the kernel and the architecture.
 func nodeKernel(info *corev1.NodeSystemInfo) string {
 	kernel := or(info.KernelVersion, unknown)
 	if info.Architecture == "" {
@@ -118,7 +118,7 @@ func componentStatus(c *corev1.ComponentStatus, _ time.Time) Row {
 			word = "Healthy"
 		}
 		message, fault = condition.Message, condition.Error
-		if fault == "nil" { // that is how "no error" is written there
+		if fault == "nil" { // some components write "nil" for no error
 			fault = ""
 		}
 		break

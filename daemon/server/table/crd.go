@@ -14,33 +14,31 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Column is one of the additionalPrinterColumns of a version of a CustomResourceDefinition. It has the
-// JSON of one.
+// Column is one of the additionalPrinterColumns of a version of a CustomResourceDefinition, with the same JSON.
 type Column struct {
-	// Name is the heading.
+	// Name is the header of the column.
 	Name string `json:"name"`
 	// Type is integer, number, string, boolean or date.
 	Type string `json:"type"`
 	// Format is a hint for clients, as in OpenAPI.
 	Format string `json:"format,omitempty"`
-	// Description is what the column means.
+	// Description explains the column.
 	Description string `json:"description,omitempty"`
 	// Priority is 0 for columns that are always shown, and higher for wide ones.
 	Priority int32 `json:"priority,omitempty"`
-	// JSONPath finds the value in the object, as ".spec.size".
+	// JSONPath is the path of the value in the object, such as ".spec.size".
 	JSONPath string `json:"jsonPath"`
 }
 
-// Definitions come from clusters, which need not mean well: these bound what one may ask for.
+// Definitions come from clusters, which are not trusted. These limits bound the work that one can cause.
 const (
 	maxColumns  = 128
 	maxPathSize = 2048
-	maxDepth    = 100 // of an object in which a path with .. searches
+	maxDepth    = 100 // of an object that a path with .. searches
 )
 
-// ForCRD returns the printer of a custom resource: its name, and these columns, or its age if there are none.
-// A column that cannot be is an error: a server refuses most such definitions. Whoever has one all the same can
-// print the resource with ForCRD(nil).
+// ForCRD returns the printer of a custom resource: its name and the given columns, or its age if there are none. An
+// invalid column is an error. API servers refuse most invalid definitions; the others can be printed with ForCRD(nil).
 func ForCRD(columns []Column) (Printer, error) {
 	if len(columns) > maxColumns {
 		return nil, fmt.Errorf("make the columns of a custom resource: there are %d, and at most %d are printed",
@@ -68,10 +66,10 @@ func ForCRD(columns []Column) (Printer, error) {
 	return p, nil
 }
 
-// builtinStandard has the columns that every object has: its name and when it was made.
+// builtinStandard has the columns of every object: its name and its creation time.
 var builtinStandard = sync.OnceValue(func() []metav1.TableColumnDefinition { return builtinColumns()[defaultColumns] })
 
-// checkColumn says whether the column's path searches at all depths, or that the column cannot be.
+// checkColumn returns whether the column's path searches at all depths, or an error if the column is invalid.
 func checkColumn(c Column) (deep bool, err error) {
 	if !slices.Contains([]string{"integer", "number", "string", "boolean", "date"}, c.Type) {
 		return false, fmt.Errorf("its type %.40q is none of integer, number, string, boolean and date", c.Type)
@@ -91,8 +89,8 @@ func checkColumn(c Column) (deep bool, err error) {
 	return n == 1, nil
 }
 
-// multipliers counts the steps that can yield a value more than once. With two of them, a short path
-// over a small object can take longer than anyone waits.
+// multipliers counts the steps that can yield a value more than once. With two of them, a short path over a small
+// object can take very long.
 func multipliers(n jsonpath.Node) (count int) {
 	switch n := n.(type) {
 	case *jsonpath.ListNode:
@@ -116,12 +114,12 @@ func multipliers(n jsonpath.Node) (count int) {
 type custom struct {
 	columns []metav1.TableColumnDefinition
 	specs   []Column
-	deep    []bool    // which of the paths may search at all depths
+	deep    []bool    // whether each path searches at all depths
 	idle    sync.Pool // of *search
 }
 
-// search has the paths of the columns, parsed. A path keeps notes while it is followed, so a search serves one
-// row at a time.
+// search has the parsed paths of the columns. A path has state while it is evaluated, so a search serves one row at a
+// time.
 type search struct{ paths []*jsonpath.JSONPath }
 
 // Columns implements Printer.
@@ -167,7 +165,7 @@ func (p *custom) search() (*search, error) {
 	return s, nil
 }
 
-// deeper says whether a value is nested deeper than the limit.
+// deeper reports whether a value is nested deeper than the limit.
 func deeper(v any, limit int) bool {
 	if limit < 0 {
 		return true
@@ -185,7 +183,7 @@ func deeper(v any, limit int) bool {
 	return false
 }
 
-// customCell is the first value that the path finds, or nil if there is none of the column's type.
+// customCell returns the first value that the path finds, or nil if it is not of the column's type.
 func customCell(kind string, path *jsonpath.JSONPath, obj map[string]any, now time.Time) any {
 	found, err := path.FindResults(obj)
 	if err != nil || len(found) == 0 || len(found[0]) == 0 || !found[0][0].IsValid() || !found[0][0].CanInterface() {
@@ -193,7 +191,7 @@ func customCell(kind string, path *jsonpath.JSONPath, obj map[string]any, now ti
 	}
 	value := found[0][0].Interface()
 	if kind == "string" {
-		// Here alone a value of another type is printed, in the way of JSONPath.
+		// Only string columns print values of other types, in the format of JSONPath.
 		var text bytes.Buffer
 		if path.PrintResults(&text, []reflect.Value{reflect.ValueOf(value)}) != nil {
 			return nil
@@ -215,7 +213,7 @@ func customCell(kind string, path *jsonpath.JSONPath, obj map[string]any, now ti
 		case kind == "integer" && v >= math.MinInt64 && v < math.MaxInt64:
 			return int64(v)
 		case kind == "integer":
-			return int64(math.MinInt64) // what a server on amd64 makes of a number that does not fit
+			return int64(math.MinInt64) // the result of a server on amd64 for a number that does not fit
 		}
 	case bool:
 		if kind == "boolean" {

@@ -47,7 +47,7 @@ func TestColumnsAreReadFromADefinition(t *testing.T) {
 	}
 }
 
-// The value of a column, by what is at its path.
+// Cells by the type of the column and the value at its path.
 func TestCellsHaveTheTypeOfTheirColumnOrAreEmpty(t *testing.T) {
 	values := []string{`1`, `1.5`, `"x"`, `true`, `"2026-05-01T11:00:00Z"`, `null`, `{"a":1}`, `[1,2]`}
 	for kind, want := range map[string][]any{
@@ -85,15 +85,15 @@ func TestInvalidColumnsAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := ForCRD(make([]Column, maxColumns+1)); err == nil {
-		t.Error("any number of columns is taken")
+		t.Error("too many columns are accepted")
 	}
 	if _, err := ForCRD([]Column{{Name: "C", Type: "string", JSONPath: "..a[0,1]"},
 		{Name: "C", Type: "string", JSONPath: ".a"}}); err == nil {
-		t.Error("two steps that multiply are taken")
+		t.Error("a path with two multiplying steps is accepted")
 	}
 }
 
-// A search at all depths takes the square of the depth: an object that is nested against us is not searched.
+// A search at all depths takes quadratic time, so objects that are nested too deep are not searched.
 func TestSearchInObjectsHasADepthLimit(t *testing.T) {
 	p, err := ForCRD([]Column{{Name: "All", Type: "integer", JSONPath: "..x"},
 		{Name: "One", Type: "integer", JSONPath: ".y"}})

@@ -1,20 +1,20 @@
-// Package table makes what an API server answers to a client that accepts
-// "application/json;as=Table;v=v1;g=meta.k8s.io": the columns of a kind, and the cells
-// of each of its objects, from the object's JSON alone.
+// Package table makes the Tables that an API server sends to clients that accept
+// "application/json;as=Table;v=v1;g=meta.k8s.io": the columns of a kind, and the cells of each of its objects, from the
+// object's JSON alone.
 //
 //	p := table.For(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 //	columns := p.Columns()
 //	row, err := p.Row(raw, time.Now())
 //
-// What it promises:
+// The package promises:
 //
-//   - The columns and cells are those of a Kubernetes 1.36 server, wide columns (priority 1),
-//     descriptions and row conditions included. A test asks a real server for the Table
-//     of every kind below, over objects in many states, and compares.
-//   - Ages are counted to the moment that the caller names. Nothing reads the clock.
-//   - No JSON makes Row panic. An object that is not what its kind says is an error, which
-//     names the kind and quotes nothing of the object: it may be a secret.
-//   - A Printer may be used by any number of goroutines.
+//   - The columns and cells are those of a Kubernetes 1.36 server, including wide columns (priority 1), descriptions
+//     and row conditions. A test compares them with the Tables of a real server for every kind below, with objects in
+//     many states.
+//   - Ages are relative to the time that the caller passes. Nothing reads the clock.
+//   - No JSON makes Row panic. An object that does not fit its kind is an error, which names the kind and quotes
+//     nothing of the object, which may be a secret.
+//   - A Printer is safe for concurrent use.
 //
 // # Kinds with columns of their own
 //
@@ -37,19 +37,17 @@
 //   - flowcontrol.apiserver.k8s.io, apiregistration.k8s.io: FlowSchema,
 //     PriorityLevelConfiguration; APIService
 //
-// Every other kind has Name and Created At. That is what the server itself prints for
-// Role, ClusterRole, LimitRange, CSIStorageCapacity and CustomResourceDefinition. It may print
-// more for the few kinds that are off by default (ClusterTrustBundle, LeaseCandidate,
-// PodCertificateRequest, StorageVersion and the like), which this package does not know.
+// Every other kind has Name and Created At, as at the server for Role, ClusterRole, LimitRange, CSIStorageCapacity and
+// CustomResourceDefinition. The server may print more for the few kinds that are off by default (ClusterTrustBundle,
+// LeaseCandidate, PodCertificateRequest, StorageVersion and the like), which this package does not know.
 //
-// A custom resource prints as its definition says: see [ForCRD]. What a definition may ask for is
-// bounded, because it comes from a cluster: the columns, the length of a path, and how much work a path can
-// make.
+// A custom resource has the columns of its definition: see [ForCRD]. A definition comes from a cluster, so there are
+// limits for the number of columns, the length of a path, and the work that a path can cause.
 //
-// Versions before v1 of some kinds print as v1 does. They are off by default, so no server was asked.
+// Versions before v1 of some kinds are printed like v1. They are off by default and not compared with a server.
 //
-// # What an object cannot tell
+// # Limitations
 //
-// A HorizontalPodAutoscaler read as v1 carries all metrics but that for the CPU in an
-// annotation, and no longer says which came first. It prints the CPU first.
+// A HorizontalPodAutoscaler of v1 has all metrics except that of the CPU in an annotation, without their order. The CPU
+// is printed first.
 package table

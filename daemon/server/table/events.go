@@ -14,7 +14,7 @@ var events = []entry{
 	of("events.k8s.io", "Event", eventNew),
 }
 
-// eventNew prints an event in its new form, which has the fields of the old one under other names.
+// eventNew prints an event of events.k8s.io, which has the same fields under other names.
 func eventNew(e *eventsv1.Event, now time.Time) Row {
 	old := &corev1.Event{
 		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Reason: e.Reason, Message: e.Note, Type: e.Type,
@@ -41,7 +41,7 @@ func event(e *corev1.Event, now time.Time) Row {
 	if e.Series != nil {
 		last, count = age(metav1.Time(e.Series.LastObservedTime), now), e.Series.Count
 	} else if count == 0 {
-		count = 1 // an event of the new form that was seen once has no count
+		count = 1 // an event of events.k8s.io that occurred once has no count
 	}
 	about := strings.ToLower(e.InvolvedObject.Kind)
 	if e.InvolvedObject.Name != "" {
@@ -51,7 +51,7 @@ func event(e *corev1.Event, now time.Time) Row {
 		strings.TrimSpace(e.Message), first, int64(count), e.Name)
 }
 
-// eventSource names who reported an event, and from where. Each old field counts before the new one.
+// eventSource returns the component that reported an event, and its host. The deprecated fields take precedence.
 func eventSource(e *corev1.Event) string {
 	who, where := or(e.Source.Component, e.ReportingController), or(e.Source.Host, e.ReportingInstance)
 	if where == "" {

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// What stands for a value that is not there. Which one is printed where is the server's habit.
+// The texts for missing values. They are used as the API server uses them.
 const (
 	none    = "<none>"
 	unset   = "<unset>"
 	unknown = "<unknown>"
 )
 
-// age is the time since t in a few letters, as "5m" or "3d4h".
+// age formats the time since t, as "5m" or "3d4h".
 func age(t metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return unknown
@@ -26,7 +26,7 @@ func age(t metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-// born is the age of an object.
+// born returns the age of an object.
 func born(o *metav1.ObjectMeta, now time.Time) string { return age(o.CreationTimestamp, now) }
 
 // or returns s, or instead if s is empty.
@@ -37,7 +37,7 @@ func or(s, instead string) string {
 	return s
 }
 
-// orPtr returns what p points at as a cell, or instead if it points at nothing.
+// orPtr returns *p as a cell, or instead if p is nil.
 func orPtr[T any](p *T, instead any) any {
 	if p == nil {
 		return instead
@@ -45,7 +45,7 @@ func orPtr[T any](p *T, instead any) any {
 	return *p
 }
 
-// val returns what p points at, or the zero value.
+// val returns *p, or the zero value if p is nil.
 func val[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -54,10 +54,10 @@ func val[T any](p *T) T {
 	return *p
 }
 
-// shown is how many values of a long list a cell has.
+// shown is how many values of a long list a cell shows.
 const shown = 3
 
-// few joins the first values and counts the others.
+// few joins the first values and appends the number of the others.
 func few(values []string) string {
 	if len(values) <= shown {
 		return strings.Join(values, ",")
@@ -74,7 +74,7 @@ func containers(list []corev1.Container) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
-// whether is how a yes or no is written that may be unsaid.
+// whether formats an optional bool.
 func whether(b *bool) string {
 	switch {
 	case b == nil:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzRow hands any bytes to the printer of any kind.
+// FuzzRow passes any bytes to the printer of any kind.
 func FuzzRow(f *testing.F) {
 	var kinds []schema.GroupVersionKind
 	for gvk := range builtin() {
@@ -40,7 +40,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// FuzzColumn hands any path to a custom resource, over any object.
+// FuzzColumn evaluates any path on any object.
 func FuzzColumn(f *testing.F) {
 	for _, r := range recordings(f) {
 		for _, c := range r.Columns {
@@ -60,7 +60,7 @@ func FuzzColumn(f *testing.F) {
 	})
 }
 
-// Whatever part of a real object is missing or of another form, there is a row or an error.
+// If a part of a real object is missing or has another type, the result is a row or an error.
 func TestNoMissingPartMakesRowPanic(t *testing.T) {
 	for _, r := range recordings(t) {
 		p := r.printer(t)
@@ -82,7 +82,7 @@ func TestNoMissingPartMakesRowPanic(t *testing.T) {
 // gone stands for a field that is left out.
 type gone struct{}
 
-// broken calls do with copies of an object, each with one part replaced.
+// broken calls do with copies of an object, each with one part replaced or removed.
 func broken(t *testing.T, raw []byte, instead any, do func([]byte)) {
 	t.Helper()
 	var root any

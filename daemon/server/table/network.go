@@ -44,7 +44,7 @@ func service(s *corev1.Service, now time.Time) Row {
 		born(&s.ObjectMeta, now), labels.FormatLabels(s.Spec.Selector))
 }
 
-// serviceExternal is where the service is reached from outside.
+// serviceExternal returns the external addresses of a service.
 func serviceExternal(s *corev1.Service) string {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort:
@@ -61,14 +61,14 @@ func serviceExternal(s *corev1.Service) string {
 	return unknown
 }
 
-// distinct sorts values, and drops the empty and the repeated.
+// distinct sorts values and removes empty and repeated ones.
 func distinct(values []string) []string {
 	slices.Sort(values)
 	values = slices.Compact(values)
 	return slices.DeleteFunc(values, func(s string) bool { return s == "" })
 }
 
-//lint:ignore SA1019 deprecated or not, every cluster serves them
+//lint:ignore SA1019 every cluster still serves them
 func endpoints(e *corev1.Endpoints, now time.Time) Row {
 	var all []string
 	for _, set := range e.Subsets {
@@ -96,7 +96,7 @@ func endpointSlice(e *discoveryv1.EndpointSlice, now time.Time) Row {
 		if p.Port != nil {
 			ports = append(ports, strconv.Itoa(int(*p.Port)))
 		} else {
-			ports = append(ports, val(p.Name)) // without a number it stands for all ports
+			ports = append(ports, val(p.Name)) // without a number it means all ports
 		}
 	}
 	for _, p := range e.Endpoints {
@@ -119,7 +119,7 @@ func ingress(i *networkingv1.Ingress, now time.Time) Row {
 		ports, born(&i.ObjectMeta, now))
 }
 
-// ingressHosts counts rules, with hosts or not, in what it leaves out: the server does.
+// ingressHosts joins the first hosts. Like the server, it counts all other rules, with and without hosts.
 func ingressHosts(i *networkingv1.Ingress) string {
 	var hosts []string
 	for _, r := range i.Spec.Rules {
@@ -149,7 +149,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy, now time.Time) Row {
 	return cells(p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), born(&p.ObjectMeta, now))
 }
 
-// ipAddress has a third cell, although the server names two columns only.
+// ipAddress has three cells and two columns, as at the server.
 func ipAddress(a *networkingv1.IPAddress, now time.Time) Row {
 	parent := none
 	if r := a.Spec.ParentRef; r != nil {

@@ -29,7 +29,7 @@ func pod(p *corev1.Pod, now time.Time) Row {
 	}
 }
 
-// ended is how a table marks pods that will not run again.
+// ended is the row condition of pods that will not run again.
 func ended(phase corev1.PodPhase) []metav1.TableRowCondition {
 	var words string
 	switch phase {
@@ -57,16 +57,16 @@ func readinessGates(p *corev1.Pod) string {
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
-// podCondition says whether a condition is there and true. The first of its type counts.
+// podCondition reports whether a condition is true. The first one of its type counts.
 func podCondition(p *corev1.Pod, t corev1.PodConditionType) bool {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t })
 	return i >= 0 && p.Status.Conditions[i].Status == corev1.ConditionTrue
 }
 
-// restarts counts how often containers were started again.
+// restarts counts restarts of containers.
 type restarts struct {
 	count int
-	last  metav1.Time // when the last of them had ended
+	last  metav1.Time // when the last restarted container had ended
 }
 
 func (r *restarts) add(c *corev1.ContainerStatus) {
@@ -83,16 +83,16 @@ func (r *restarts) text(now time.Time) string {
 	return fmt.Sprintf("%d (%s ago)", r.count, age(r.last, now))
 }
 
-// summary is a pod in one word and three numbers.
+// summary has the status and the counts of a pod.
 type summary struct {
 	word         string
 	ready, total int
 	restarts     restarts
-	sidecars     restarts // those of init containers that go on running
+	sidecars     restarts // of init containers that keep running
 }
 
-// summarize puts the pod's word together from the weakest source to the strongest: its phase, its
-// reason, the containers, and that it is being deleted.
+// summarize computes the pod's status. Later sources override earlier ones: its phase, its reason, its containers, and
+// its deletion.
 func summarize(p *corev1.Pod) summary {
 	s := summary{word: or(p.Status.Reason, string(p.Status.Phase)), total: len(p.Spec.Containers)}
 	for _, c := range p.Status.Conditions {
@@ -114,8 +114,7 @@ func summarize(p *corev1.Pod) summary {
 	return s
 }
 
-// initContainers goes through the init containers up to the first that has not done its
-// part, and says whether there is one.
+// initContainers examines the init containers up to the first unfinished one, and reports whether there is one.
 func (s *summary) initContainers(p *corev1.Pod) bool {
 	sidecars := map[string]bool{}
 	for i := range p.Spec.InitContainers {
@@ -151,7 +150,7 @@ func (s *summary) initContainers(p *corev1.Pod) bool {
 	return false
 }
 
-// containers goes through the containers. What the first of them says counts most.
+// containers examines the containers. The first one overrides the others.
 func (s *summary) containers(p *corev1.Pod) {
 	s.restarts = s.sidecars
 	running := false
@@ -168,7 +167,7 @@ func (s *summary) containers(p *corev1.Pod) {
 			s.ready++
 		}
 	}
-	// One container that is done does not make the pod so.
+	// A pod with running containers is not completed.
 	if s.word == "Completed" && running {
 		s.word = "NotReady"
 		if podCondition(p, corev1.PodReady) {
@@ -177,7 +176,7 @@ func (s *summary) containers(p *corev1.Pod) {
 	}
 }
 
-// endWord says how a container ended.
+// endWord returns how a container ended.
 func endWord(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason != "":

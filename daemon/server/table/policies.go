@@ -57,7 +57,8 @@ func signingRequest(r *certificatesv1.CertificateSigningRequest, now time.Time) 
 	return cells(r.Name, born(&r.ObjectMeta, now), r.Spec.SignerName, r.Spec.Username, asked, signingWord(r))
 }
 
-// signingWord says what was decided, and whether a certificate came of it. A denial counts more than an approval.
+// signingWord returns the decision about a request, and whether a certificate was issued. A denial overrides an
+// approval.
 func signingWord(r *certificatesv1.CertificateSigningRequest) string {
 	has := map[certificatesv1.RequestConditionType]bool{}
 	for _, c := range r.Status.Conditions {

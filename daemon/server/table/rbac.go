@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Roles themselves print as any object does.
+// Roles themselves have the default columns.
 var rbac = []entry{
 	of("rbac.authorization.k8s.io", "RoleBinding", roleBinding),
 	of("rbac.authorization.k8s.io", "ClusterRoleBinding", clusterRoleBinding),
@@ -23,7 +23,7 @@ func clusterRoleBinding(b *rbacv1.ClusterRoleBinding, now time.Time) Row {
 	return cells(b.Name, b.RoleRef.Kind+"/"+b.RoleRef.Name, born(&b.ObjectMeta, now), users, groups, accounts)
 }
 
-// subjects returns who is bound, by their sort, for three cells.
+// subjects returns the users, groups and service accounts of a binding, for three cells.
 func subjects(list []rbacv1.Subject) (users, groups, accounts string) {
 	var u, g, a []string
 	for _, s := range list {

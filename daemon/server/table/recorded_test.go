@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// recording is what a real server printed for one kind.
+// recording has the rows of a real server for one kind.
 type recording struct {
 	GVK     schema.GroupVersionKind `json:"kind"`
 	Columns []Column                `json:"additionalPrinterColumns,omitempty"`
@@ -36,7 +36,7 @@ func (r recording) path() string {
 	return filepath.Join("testdata", "recorded", strings.Join(parts, ".")+".json")
 }
 
-// write puts one row a line, so that a change of the server shows as a line.
+// write writes one row per line, so that diffs are readable.
 func (r recording) write(t *testing.T) {
 	t.Helper()
 	var b bytes.Buffer
@@ -93,8 +93,8 @@ func recordings(t testing.TB) (all []recording) {
 	return all
 }
 
-// A version before v1 has the printed fields in the same places, or else it would lose them here. That its
-// own server prints the same was not seen: none of them is served by default.
+// A version before v1 must have the printed fields at the same paths. These versions are not served by default, so they
+// are not compared with a server.
 func TestVersionsBeforeV1PrintTheSame(t *testing.T) {
 	tried := 0
 	for _, r := range recordings(t) {
@@ -121,7 +121,7 @@ func TestVersionsBeforeV1PrintTheSame(t *testing.T) {
 	}
 }
 
-// What a real server printed is printed again, without a server.
+// Compares our rows with the recorded ones, without a server.
 func TestRowsEqualTheRecordedOnes(t *testing.T) {
 	recorded := map[schema.GroupVersionKind]bool{}
 	for _, r := range recordings(t) {

@@ -9,7 +9,7 @@ import (
 
 const resourceGroup = "resource.k8s.io"
 
-// The kinds of dynamic resource allocation. Their betas keep the printed fields in the same places.
+// The kinds of dynamic resource allocation. Their beta versions have the printed fields at the same paths.
 var resources = []entry{
 	of(resourceGroup, "DeviceClass", deviceClass, "v1", "v1beta2", "v1beta1"),
 	of(resourceGroup, "ResourceClaim", resourceClaim, "v1", "v1beta2", "v1beta1"),

@@ -26,7 +26,7 @@ import (
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-// server speaks to the cluster without any client that knows of kinds.
+// server sends requests to the cluster without a typed client.
 type server struct {
 	host     string
 	client   *http.Client
@@ -44,7 +44,7 @@ func newServer(t *testing.T) *server {
 	return &server{host: config.Host, client: client, fixtures: map[string]bool{}}
 }
 
-// send returns the body of a good answer, or an error with the bad one.
+// send returns the body of a successful answer, or an error with the body of any other.
 func (s *server) send(t *testing.T, method, path, accept string, body any) ([]byte, error) {
 	t.Helper()
 	var content io.Reader
@@ -107,7 +107,7 @@ func (r endpoint) in(namespace string) string {
 	return strings.TrimSuffix(r.path(), r.name) + "namespaces/" + namespace + "/" + r.name
 }
 
-// discover returns what the server lists.
+// discover returns the resources that the server lists.
 func (s *server) discover(t *testing.T) map[schema.GroupVersionKind]endpoint {
 	t.Helper()
 	all := map[schema.GroupVersionKind]endpoint{}
@@ -127,7 +127,7 @@ func (s *server) discover(t *testing.T) map[schema.GroupVersionKind]endpoint {
 		var list metav1.APIResourceList
 		b, err := s.send(t, http.MethodGet, strings.TrimSuffix(endpoint{gv: gv}.path(), "/"), "application/json", nil)
 		if err != nil {
-			continue // the group of the APIService that leads nowhere
+			continue // the group of an APIService without a server
 		}
 		if err := json.Unmarshal(b, &list); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func (s *server) discover(t *testing.T) map[schema.GroupVersionKind]endpoint {
 	return all
 }
 
-// printer returns our printer of a kind, and for a custom resource the columns that it was made of.
+// printer returns our printer of a kind and, for a custom resource, its columns.
 func (s *server) printer(t *testing.T, gvk schema.GroupVersionKind) (Printer, []Column) {
 	t.Helper()
 	if gvk.Group != "table.test" {
@@ -171,7 +171,7 @@ func (s *server) printer(t *testing.T, gvk schema.GroupVersionKind) (Printer, []
 
 var ago = regexp.MustCompile(`(MICRO)?AGO_([0-9a-z]+)`)
 
-// objects reads testdata/objects, with AGO_5m and the like replaced by that moment.
+// objects reads testdata/objects and replaces AGO_5m and the like by that time.
 func (s *server) objects(t *testing.T) (all []*unstructured.Unstructured) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/objects/*.yaml")
@@ -214,7 +214,7 @@ func (s *server) fixture(gvk schema.GroupVersionKind, raw []byte) bool {
 	return s.fixtures[gvk.Kind+"/"+nameOf(raw)] || gvk.Kind == "APIService" && nameOf(raw) == "v1.apps"
 }
 
-// create makes an object, gives it its status, and deletes it if it asks for that: a finalizer keeps it.
+// create creates an object, sets its status, and deletes it if it is marked so: a finalizer keeps it.
 func (s *server) create(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	r := s.resource(t, o.GroupVersionKind())
@@ -251,7 +251,7 @@ func (s *server) create(t *testing.T, o *unstructured.Unstructured) {
 	}
 }
 
-// resource finds where a kind is served, and waits for one that is new.
+// resource finds where a kind is served, and waits for a new kind.
 func (s *server) resource(t *testing.T, gvk schema.GroupVersionKind) endpoint {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {

@@ -43,7 +43,7 @@ func claim(c *corev1.PersistentVolumeClaim, now time.Time) Row {
 	if c.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
-	// A claim without a volume has neither size nor modes, whatever it asks for.
+	// A claim without a volume shows neither size nor modes, whatever it requests.
 	var size, modes string
 	if c.Spec.VolumeName != "" {
 		size, modes = storageSize(c.Status.Capacity), accessModes(c.Status.AccessModes)
@@ -61,7 +61,7 @@ func storageSize(list corev1.ResourceList) string {
 	return size.String()
 }
 
-// accessModes writes the modes in short, each once, in one order.
+// accessModes returns the abbreviated modes, each once and in a fixed order.
 func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 	var short []string
 	for _, m := range []struct {

@@ -10,7 +10,7 @@ import (
 
 const flowGroup = "flowcontrol.apiserver.k8s.io"
 
-// What the server keeps about its own work.
+// Kinds that the API server keeps about itself.
 var system = []entry{
 	of(flowGroup, "FlowSchema", flowSchema, "v1", "v1beta3"),
 	of(flowGroup, "PriorityLevelConfiguration", priorityLevel, "v1", "v1beta3"),
@@ -48,8 +48,8 @@ func priorityLevel(p *flowv1.PriorityLevelConfiguration, now time.Time) Row {
 	return cells(p.Name, string(p.Spec.Type), shares, queues, hand, length, born(&p.ObjectMeta, now))
 }
 
-// apiService has the fields of an APIService that are printed. Its Go type is in a module that is
-// not worth having for them.
+// apiService has the fields of an APIService that are printed. Its Go type is in a module that is not worth another
+// dependency.
 type apiService struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {

@@ -14,23 +14,22 @@ import (
 
 // Printer makes the rows of one kind.
 type Printer interface {
-	// Columns returns the columns in their order. The slice is the caller's.
+	// Columns returns the columns. The caller may change the slice.
 	Columns() []metav1.TableColumnDefinition
-	// Row returns the cells of the object with this JSON, with ages counted to now.
+	// Row returns the cells of an object, given as JSON, with ages relative to now.
 	Row(raw []byte, now time.Time) (Row, error)
 }
 
-// Row is what a table says of one object.
+// Row is the row of one object.
 type Row struct {
-	// Cells has strings, int64, float64, bool and nil, as the columns ask. The server gives an IPAddress
-	// one cell more than it has columns, and so do we.
+	// Cells are strings, int64, float64, bool or nil, according to the columns. As at the server, an IPAddress has one
+	// cell more than columns.
 	Cells []any
-	// Conditions say that the object has run its course: pods that ended have one.
+	// Conditions are the row conditions: pods that have ended have one.
 	Conditions []metav1.TableRowCondition
 }
 
-// For returns the printer of a kind: with the columns of its own if it has some, else with its
-// name and the time of its creation.
+// For returns the printer of a kind, with its own columns if it has any, and otherwise with name and creation time.
 func For(gvk schema.GroupVersionKind) Printer {
 	all := builtin()
 	if p, ok := all[gvk]; ok {
@@ -39,8 +38,8 @@ func For(gvk schema.GroupVersionKind) Printer {
 	return all[schema.GroupVersionKind{}]
 }
 
-// builtin has every printer by its kind, and under no kind the one of all others.
-// It is made when it is first asked for, so that importing this package costs nothing.
+// builtin has the printers by kind, and that of all other kinds under the empty kind. It is made on first use, so that
+// importing this package costs nothing.
 var builtin = sync.OnceValue(func() map[schema.GroupVersionKind]Printer {
 	columns := builtinColumns()
 	all := map[schema.GroupVersionKind]Printer{
@@ -60,7 +59,7 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionKind]Printer {
 // An entry is a kind with columns of its own.
 type entry struct {
 	group, kind string
-	versions    []string // which have the fields that are printed in the same places
+	versions    []string // that have the printed fields at the same paths
 	make        func([]metav1.TableColumnDefinition) Printer
 }
 
@@ -68,7 +67,7 @@ func (e entry) groupKind() string {
 	return schema.GroupKind{Group: e.group, Kind: e.kind}.String()
 }
 
-// of says how the kind of the Go type T is printed. Without versions it is v1.
+// of returns the entry for the kind of the Go type T. Without versions it is v1.
 func of[T any](group, kind string, row func(*T, time.Time) Row, versions ...string) entry {
 	if len(versions) == 0 {
 		versions = []string{"v1"}
@@ -78,7 +77,7 @@ func of[T any](group, kind string, row func(*T, time.Time) Row, versions ...stri
 	}}
 }
 
-// printer decodes an object and has its row made.
+// printer decodes objects and makes their rows.
 type printer[T any] struct {
 	kind    string
 	columns []metav1.TableColumnDefinition
@@ -97,7 +96,7 @@ func (p printer[T]) Row(raw []byte, now time.Time) (Row, error) {
 	return p.row(&obj, now), nil
 }
 
-// unreadable keeps the decoder's words, which may quote the object, out of the text.
+// unreadable is an error without the decoder's text, which may quote the object.
 type unreadable struct {
 	kind string
 	err  error
@@ -109,7 +108,7 @@ func (e unreadable) Error() string {
 		"to see it", e.kind)
 }
 
-// Unwrap returns what the decoder said, for a caller who knows that it is no secret.
+// Unwrap returns the decoder's error.
 func (e unreadable) Unwrap() error { return e.err }
 
 // cells makes a row without conditions.
@@ -119,20 +118,20 @@ func anyObject(o *metav1.PartialObjectMetadata, _ time.Time) Row {
 	return cells(o.Name, o.CreationTimestamp.UTC().Format(time.RFC3339))
 }
 
-// columns.json was recorded from a server: its names, types and words are not ours to
-// choose. The test that compares them with a real server's can record them again.
+// columns.json was recorded from a real server. The test that compares the columns with a real server's can record it
+// again.
 //
 //go:embed columns.json
 var columnsJSON []byte
 
-// defaultColumns is the name, in columns.json, of the columns of all kinds that have none.
+// defaultColumns is the key in columns.json for kinds without columns of their own.
 const defaultColumns = "default"
 
-// builtinColumns has the columns by kind, written as "Kind.group".
+// builtinColumns has the columns by kind, in the form "Kind.group".
 func builtinColumns() map[string][]metav1.TableColumnDefinition {
 	var all map[string][]metav1.TableColumnDefinition
 	if err := json.Unmarshal(columnsJSON, &all); err != nil {
-		panic(fmt.Sprintf("columns.json, which is part of this program, is broken: %v", err))
+		panic(fmt.Sprintf("the embedded columns.json is invalid: %v", err))
 	}
 	return all
 }

@@ -56,7 +56,7 @@ func TestEveryKindHasAsManyCellsAsColumnsEvenForAnEmptyObject(t *testing.T) {
 			t.Errorf("%s has %d columns", gvk, columns)
 		}
 		if gvk.Kind == "IPAddress" {
-			columns++ // the server's own slip
+			columns++ // as at the server
 		}
 		for _, raw := range []string{`{}`, `null`, `{"metadata":null,"spec":null,"status":null}`} {
 			if got := cellsOf(t, p, raw); len(got) != columns {

@@ -80,7 +80,7 @@ func job(j *batchv1.Job, now time.Time) Row {
 		names, images, metav1.FormatLabelSelector(j.Spec.Selector))
 }
 
-// jobWord is the first of these that holds.
+// jobWord returns the status of a job.
 func jobWord(j *batchv1.Job) string {
 	switch {
 	case jobCondition(j, batchv1.JobComplete):
@@ -99,7 +99,7 @@ func jobWord(j *batchv1.Job) string {
 	return "Running"
 }
 
-// jobCondition says whether a condition is there and true.
+// jobCondition reports whether a condition is true.
 func jobCondition(j *batchv1.Job, t batchv1.JobConditionType) bool {
 	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Type == t && c.Status == corev1.ConditionTrue
@@ -116,8 +116,8 @@ func jobCompletions(j *batchv1.Job) string {
 	return fmt.Sprintf("%d/1", j.Status.Succeeded)
 }
 
-// jobDuration is how long the job took, or takes so far. For a failed one, which has no time of
-// completion, the server goes on counting.
+// jobDuration returns how long the job took, or has taken so far. A failed job has no completion time, so, as at the
+// server, its duration keeps growing.
 func jobDuration(j *batchv1.Job, now time.Time) string {
 	if j.Status.StartTime == nil {
 		return ""
