@@ -42,8 +42,8 @@ func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 		s.probe("/fleet/readyz", failed, "[-]start failed")
 		s.probe("/readyz?verbose", failed, "[+]cluster-eu ok",
 			"[-]cluster-us failed: its resources have not been discovered yet")
-		s.probe("/clusters/us/livez", failed, "it has not said yet")
-		s.probe("/clusters/us/readyz", failed, "it has not said yet")
+		s.probe("/clusters/us/livez", failed, "its resources have not been discovered yet")
+		s.probe("/clusters/us/readyz", failed, "its resources have not been discovered yet")
 		s.probe("/clusters/mars/livez", http.StatusNotFound)
 
 		// The grace period of the unreachable cluster is over.

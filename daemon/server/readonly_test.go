@@ -62,7 +62,7 @@ func TestServerURLInErrorsHasNoCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ method, path, code, says string }{
-		{"DELETE", "/clusters/eu/api/v1/namespaces/web/pods/a", "405", "answers no DELETE"},
+		{"DELETE", "/clusters/eu/api/v1/namespaces/web/pods/a", "405", "does not answer DELETE"},
 		{"GET", "/clusters/eu/api/v1/namespaces/web/pods/a/log", "405", "has no log of pods"},
 		{"GET", "/fleet/api/v1/namespaces/eu.web/pods/a/log", "405", "has no log of pods"},
 		{"GET", "/clusters/eu/apis/metrics.k8s.io/v1beta1/nodes", "404", "has no metrics"},

@@ -295,7 +295,7 @@ func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
 	tell("web/b", 1_000_850) // an earlier change that arrives later
 	e := <-retry.ResultChan()
 	if status, ok := e.Object.(*metav1.Status); e.Type != kwatch.Error || !ok || status.Code != http.StatusGone ||
-		!strings.Contains(status.Message, "merged") {
+		!strings.Contains(status.Message, "coalesced") {
 		t.Errorf("the second event is %+v, and the watch continues", e)
 	}
 }
