@@ -14,7 +14,6 @@ import (
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/object"
-	"github.com/mirador-k8s/mirador/store"
 )
 
 // podsOf returns a list of pods with the given sizes.
@@ -26,7 +25,7 @@ func podsOf(sizes ...int) *listing {
 			`","namespace":"a"},"status":{"message":"`)
 		b = append(b, strings.Repeat("x", max(0, size-len(b)-3))...)
 		b = append(b, `"}}`...)
-		e := store.NewEntry(object.Item[*fleet.Object]{Key: object.NewKey("a", name), Version: "1", Size: len(b),
+		e := storedEntry(object.Item[*fleet.Object]{Key: object.NewKey("a", name), Version: "1", Size: len(b),
 			Value: &fleet.Object{Bytes: b}})
 		l.items = append(l.items, item{"eu", e, "1"})
 	}

@@ -15,11 +15,20 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
+// storedEntry returns an entry for an item.
+func storedEntry(it object.Item[*fleet.Object]) *fleet.Entry {
+	w, err := store.New(store.Options[*fleet.Object]{})
+	if err != nil {
+		panic(err) // the options are valid
+	}
+	return w.Last(it)
+}
+
 func entry(key object.Key, version int) *fleet.Entry {
 	ns, name := key.Split()
 	raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d",`+
 		`"labels":{"v":"%d"}}}`, name, ns, version, version)
-	return store.NewEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)),
+	return storedEntry(object.Item[*fleet.Object]{Key: key, Version: object.Version(fmt.Sprint(version)),
 		UID: string(key), Value: &fleet.Object{Bytes: []byte(raw)}})
 }
 
