@@ -39,9 +39,10 @@ test: check unit chaos-test web-test e2e-test integration conformance bench-test
 	@printf '\nAll checks passed.\n'
 
 .PHONY: quick
-quick: fmt ## every test that needs no cluster, without the race detector: for the inner loop, at most 90 seconds
+quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
 	$(call say,tests that need no cluster)
-	MIRADOR_QUICK=1 $(GO) test $$($(GO) list ./... | grep -v -e /dev/testcluster -e /dev/oncluster) # these only test on a cluster
+	MIRADOR_QUICK=1 $(GO) test -skip '$(NO_RACE)' \
+		$$($(GO) list ./... | grep -v -e /dev/testcluster -e /dev/oncluster) # these only test on a cluster
 
 # Every part runs, whatever became of those before it. What measures comes last.
 .PHONY: nightly
@@ -53,7 +54,9 @@ nightly: bin/devcluster bin/mirador needed ## what is too long for every change:
 .PHONY: full-numbers
 full-numbers: bin/devcluster needed ## tests that make test runs with small numbers, with the full ones: MIRADOR_NIGHTLY=1
 	$(call say,100$(comma)000 reads$(comma) 20$(comma)000 pods under churn and the like)
-	MIRADOR_NIGHTLY=1 $(GO) test -race -count=1 -timeout 2h $$(grep -rl --include='*_test.go' MIRADOR_NIGHTLY . | xargs -n1 dirname | sort -u)
+	MIRADOR_NIGHTLY=1 $(GO) test -count=1 ./store/internal/pack # the race detector makes packing twenty times slower
+	MIRADOR_NIGHTLY=1 $(GO) test -race -count=1 -timeout 2h $$(grep -rl --include='*_test.go' MIRADOR_NIGHTLY . | xargs -n1 dirname | \
+		grep -v /pack | sort -u)
 
 .PHONY: check
 check: fmt vet staticcheck ## gofmt, vet, staticcheck
@@ -74,19 +77,22 @@ staticcheck: bin/staticcheck bin/devcluster
 	$(call say,staticcheck: reads all of Kubernetes the first time for minutes)
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
-# These measure memory or take one step at a time: the race detector would find nothing and take most of the time.
+# Tests that run without the race detector, which would find nothing and take most of the time: they measure memory,
+# take one step at a time or read the symbols of a program. The conformance kit's own tests are about client-go's
+# informer; the tests of informer and compat run the kit under the race detector.
 NO_RACE := ^TestSimulation|^TestBudget_.*InEachLayout$$|^TestConformance$$/^(live|shared|packed)$$/^P16_
-NO_RACE := $(NO_RACE)|^(TestConformanceOfClientGo|TestThePromisesThatHoldForClientGosAPI)$$/^P16_
-NO_RACE := $(NO_RACE)|^TestKitNoticesWhatIsSpoilt$$/./^P16_
+NO_RACE := $(NO_RACE)|^TestThePromisesThatHoldForClientGosAPI$$/^P16_|^TestAProgramOnCompat
 NO_RACE := $(NO_RACE)|^(TestThroughNeverClaimsMore|TestWhateverIsCoalesced|TestAStalledConsumerCosts)
+PLAIN   := /dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
-	$(GO) test ./store/internal/pack ./internal/share # budgets that the race detector would blur
-	$(GO) test -run '$(NO_RACE)' ./informer ./informertest/kit ./compat/informers # all that has such tests
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -v -e /dev/chaos -e /dev/docs) # chaos has a target of its own
+	$(GO) test ./store/internal/pack ./internal/share $$($(GO) list ./... | grep -E '$(PLAIN)') # budgets that it would blur
+	$(GO) test -run '$(NO_RACE)' ./informer ./compat/informers # all that has such tests
+	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' \
+		$$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos

@@ -1,0 +1,5 @@
+//go:build !race
+
+package pack
+
+const poolMisses = 0 // allocations that a pool may cause
