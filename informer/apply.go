@@ -298,13 +298,13 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 	switch {
 	case old == nil:
 		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Added, Key: now.Key, Version: at, Epoch: epoch,
-			New: now.Once(), NewUID: now.UID, Initial: initial})
+			New: now.DecodeOnce(), NewUID: now.UID, Initial: initial})
 	case now == nil:
 		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Deleted, Key: old.Key, Version: at, Epoch: epoch,
-			Old: old.Once(), OldUID: old.UID, Missed: true})
+			Old: old.DecodeOnce(), OldUID: old.UID, Missed: true})
 	case i.opts.Verbatim || object.SameObject(old.UID, now.UID):
 		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
-			Old: old.Once(), OldUID: old.UID, New: now.Once(), NewUID: now.UID, Unchanged: old.Version == now.Version})
+			Old: old.DecodeOnce(), OldUID: old.UID, New: now.DecodeOnce(), NewUID: now.UID, Unchanged: old.Version == now.Version})
 	default:
 		i.changed(old, nil, at, false)
 		i.changed(nil, now, at, false)

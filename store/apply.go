@@ -7,12 +7,12 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Together is how many keys one call of Fetch is best given: about as many as a processor waits for at the same time.
+// Together is the best number of keys for one call of Fetch: about as many cache misses as a processor handles at the
+// same time.
 const Together = 16
 
-// Fetch reads what the store has of some keys, so that Puts and Deletes of them right after it find it in the
-// processor's caches. One by one, each of them waits for memory four or five times; here all wait at the same time.
-// It changes nothing but the time that they take.
+// Fetch loads the records of some keys into the processor's caches for the Puts and Deletes that follow. Each of those
+// would wait for memory four or five times; Fetch waits for all keys at the same time. It has no other effect.
 func (w *Writer[T]) Fetch(keys []object.Key) {
 	t := w.sh.table.Load()
 	var hashes [Together]uint64
@@ -37,15 +37,15 @@ func (w *Writer[T]) Fetch(keys []object.Key) {
 	}
 }
 
-// locate finds the cell of a key, or the free cell where it would be stored.
+// locate returns the cell of a key, or the free cell in which it would be stored.
 func (w *Writer[T]) locate(t *table[T], key object.Key) (hash uint64, at int, found bool) {
 	hash = hashKey(w.sh.cfg.seed, key)
 	at, found = t.find(hash, key)
 	return hash, at, found
 }
 
-// apply stores a record where locate has found its key, or room for it, under the index values in w.values. It
-// returns the record that it replaced.
+// apply stores a record in the cell that locate returned, under the index values in w.values. It returns the record
+// that it replaced.
 func (w *Writer[T]) apply(hash uint64, at int, found bool, rec *record[T]) (old *record[T]) {
 	t := w.sh.table.Load()
 	if found {
@@ -59,7 +59,7 @@ func (w *Writer[T]) apply(hash uint64, at int, found bool, rec *record[T]) (old 
 		at, _ = t.find(hash, rec.Key)
 	}
 	rec.slot = uint32(w.objects.n)
-	w.objects.push(w.epoch, seatOf(rec))
+	w.objects.push(w.epoch, slotValueOf(rec))
 	if w.sh.cfg.keysStay() {
 		w.keys.push(w.epoch, unsafe.StringData(string(rec.Key)))
 	}
@@ -69,19 +69,18 @@ func (w *Writer[T]) apply(hash uint64, at int, found bool, rec *record[T]) (old 
 	return nil
 }
 
-// update puts a record where an older one of the same object is.
+// update replaces the record of an object.
 func (w *Writer[T]) update(t *table[T], at int, rec, old *record[T]) {
 	rec.slot, rec.mark = old.slot, old.mark
 	if w.sh.cfg.keysStay() {
-		rec.Key = old.Key // one string for all states of an object: w.keys relies on it
+		rec.Key = old.Key // w.keys relies on one string for all states of an object
 	}
-	w.objects.set(w.epoch, int(rec.slot), seatOf(rec))
+	w.objects.set(w.epoch, int(rec.slot), slotValueOf(rec))
 	w.reindex(rec, old)
 	t.put(at, rec)
 }
 
-// remove takes an object out of everything. The last object moves into its slot, so
-// that slots have no holes.
+// remove removes an object. The last object moves to its slot, so that slots have no gaps.
 func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 	t := w.sh.table.Load()
 	_, at, found := w.locate(t, key)
@@ -109,10 +108,10 @@ func (w *Writer[T]) remove(key object.Key) (old *record[T]) {
 	return old
 }
 
-// move gives an object another slot, wherever its slot is written down.
+// move moves an object to another slot and updates everything that refers to its slot.
 func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
 	rec.slot = slot
-	w.objects.set(w.epoch, int(slot), seatOf(rec))
+	w.objects.set(w.epoch, int(slot), slotValueOf(rec))
 	if w.sh.cfg.keysStay() {
 		w.keys.set(w.epoch, int(slot), unsafe.StringData(string(rec.Key)))
 	}
@@ -125,8 +124,8 @@ func (w *Writer[T]) move(rec *record[T], slot uint32, t *table[T]) {
 	w.words.set(w.epoch, at, word(slot, hash))
 }
 
-// rebuild makes a table without traces of deletion, for the objects there are and
-// up to n in all. Readers go on in the old one until the new one is complete.
+// rebuild makes a table for the existing objects and up to n in all, without cells of deleted objects. Readers use the
+// old one until the new one is complete.
 func (w *Writer[T]) rebuild(n int) {
 	t := newTable[T](n)
 	words := make([]uint64, len(t.cells))
@@ -144,7 +143,7 @@ func (w *Writer[T]) rebuild(n int) {
 	w.sh.table.Store(t)
 }
 
-// useIndexes makes a set the store's, with a trie for each index.
+// useIndexes sets the store's indexes and makes an empty trie for each new one.
 func (w *Writer[T]) useIndexes(set *indexSet[T]) {
 	w.set = set
 	roots := make([]*trieNode, len(set.funcs))
@@ -153,9 +152,8 @@ func (w *Writer[T]) useIndexes(set *indexSet[T]) {
 	w.values = make([][]string, len(set.funcs))
 }
 
-// AddIndexes adds indexes at any time, also inside a batch or a replace, and
-// indexes the objects that are there. It adds all of them or, if one has no name or
-// function or exists already, none.
+// AddIndexes adds indexes and indexes the stored objects. It may be called at any time, also during a batch or a list.
+// It adds all of them or none: none if one has no name, has no function or exists already.
 func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	set, err := w.set.with(add)
 	if err != nil {
@@ -167,7 +165,7 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 			w.misused("AddIndexes")
 		}
 		w.enter("AddIndexes", phase, applying)
-		w.hold()
+		w.keepLatest()
 		defer func() {
 			w.publish()
 			w.leave(phase)
@@ -176,8 +174,8 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	from := len(w.set.funcs)
 	w.useIndexes(set)
 	for base := 0; base < w.objects.n; base += width {
-		for _, seat := range w.objects.chunk(base) {
-			rec := seat.rec
+		for _, v := range w.objects.chunk(base) {
+			rec := v.rec
 			w.evaluateStored(rec, from)
 			w.enterBuckets(rec, from)
 		}
@@ -185,7 +183,7 @@ func (w *Writer[T]) AddIndexes(add map[string]IndexFunc[T]) error {
 	return nil
 }
 
-// evaluateStored is evaluate for an object that may have to be decoded first.
+// evaluateStored is evaluate for a stored object, which it decodes if an index function needs it.
 func (w *Writer[T]) evaluateStored(rec *record[T], from int) {
 	var obj T
 	if w.set.needsObjects(from) {
@@ -194,7 +192,8 @@ func (w *Writer[T]) evaluateStored(rec *record[T], from int) {
 	w.evaluate(rec.Key, obj, from)
 }
 
-// evaluate runs the index functions, from a number on, into w.values. That of an index by namespace stays empty: see valuesOf.
+// evaluate runs the index functions from number from on and stores their results in w.values. The values of an index
+// by namespace stay empty: see valuesOf.
 func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 	for i := from; i < len(w.set.funcs); i++ {
 		if w.set.funcs[i] == nil {
@@ -209,8 +208,8 @@ func (w *Writer[T]) evaluate(key object.Key, obj T, from int) {
 	}
 }
 
-// valuesOf gives the values of an index. A namespace is cut from the key, and only here: an update, which changes no key,
-// does not need it.
+// valuesOf returns the values of an index. Only here is a namespace taken from the key: an update does not change the
+// key, and so does not need the namespace.
 func (w *Writer[T]) valuesOf(index int, key object.Key) []string {
 	if w.set.funcs[index] == nil {
 		w.namespace[0], _ = key.Split()
@@ -219,8 +218,8 @@ func (w *Writer[T]) valuesOf(index int, key object.Key) []string {
 	return w.values[index]
 }
 
-// reindex brings the buckets from an object's old values to w.values. An update
-// that changes no value, which is nearly every one, touches no bucket.
+// reindex moves an object from the buckets of its old values to those of w.values. Nearly every update changes no
+// value and touches no bucket.
 func (w *Writer[T]) reindex(rec, old *record[T]) {
 	if old == nil {
 		w.enterBuckets(rec, 0)
@@ -233,8 +232,7 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 		clear(w.values)
 		return
 	}
-	// Mark the handles of the old values, so that enterMarked knows them, and
-	// leave those that it did not want.
+	// Mark the handles of the old values for enterMarked, then leave the buckets that are still marked.
 	w.visits += 2
 	for i := range was.len() {
 		r := was.at(i)
@@ -248,11 +246,11 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 	}
 }
 
-// sameValues reports whether an object that was in some buckets has the same values now.
+// sameValues reports whether w.values are the values of the buckets that an object was in.
 func (w *Writer[T]) sameValues(was *refs) bool {
 	i, n := 0, was.len()
 	for x, vs := range w.values {
-		if w.set.funcs[x] == nil { // the key is the same, and so is what is cut from it
+		if w.set.funcs[x] == nil { // the key is the same, and so is its namespace
 			if i == n || was.at(i).index != uint32(x) {
 				return false
 			}
@@ -269,16 +267,15 @@ func (w *Writer[T]) sameValues(was *refs) bool {
 	return i == n
 }
 
-// enterBuckets puts an object that is in none of them into the buckets of w.values,
-// from an index on, and notes where it stands.
+// enterBuckets adds an object to the buckets of w.values, from index number from on, and records its positions. The
+// object is in none of them.
 func (w *Writer[T]) enterBuckets(rec *record[T], from int) {
 	w.visits += 2
 	w.enterMarked(rec, nil, from)
 }
 
-// enterMarked is enterBuckets for an object that may be in some: a handle with
-// visit w.visits is one that it was in, at its place in was; w.visits+1 means that
-// the value was met already.
+// enterMarked is enterBuckets for an object that may be in some of the buckets. A handle whose visit is w.visits is of
+// a bucket that the object was in, at position h.at of was; w.visits+1 means that the value has been handled.
 func (w *Writer[T]) enterMarked(rec *record[T], was *refs, from int) {
 	for x := from; x < len(w.values); x++ {
 		for _, v := range w.valuesOf(x, rec.Key) {
@@ -299,8 +296,8 @@ func (w *Writer[T]) enterMarked(rec *record[T], was *refs, from int) {
 	clear(w.values)
 }
 
-// handleOf finds the bucket of a value or makes one. It keeps a copy of the value,
-// which may be a piece of a large object.
+// handleOf returns the bucket of a value, which it makes if necessary. It copies the value, which may be a part of a
+// large object.
 func (w *Writer[T]) handleOf(index int, value string) *handle {
 	hash := hashValue(w.sh.cfg.seed, value)
 	if b := w.roots[index].find(hash, value); b != nil {
@@ -321,7 +318,7 @@ func (w *Writer[T]) own(index uint32, h *handle) *bucket {
 	return h.cur
 }
 
-// leaveBucket takes an object out of a bucket; the bucket's last moves to its place.
+// leaveBucket removes an object from a bucket. The bucket's last object moves to its position.
 func (w *Writer[T]) leaveBucket(r *ref) {
 	b := w.own(r.index, r.h)
 	if last := b.slots.n - 1; int(r.pos) != last {

@@ -1,74 +1,60 @@
-// Package store keeps objects of any type by key, with indexes, and hands out
-// snapshots of them. It is the mirror's memory and knows nothing of Kubernetes.
+// Package store keeps objects of any type by key, with indexes, and returns snapshots of them. It does not depend on
+// Kubernetes.
 //
-// A Writer, used by one goroutine, changes it in batches or replaces all of it by a
-// list. A Reader, used by any number of goroutines, reads it. A Snapshot is the store
-// at one moment.
+// A Writer, used by one goroutine, changes the store in batches or replaces its contents by a list. A Reader, used by
+// any number of goroutines, reads it. A Snapshot is the store at one commit.
 //
 // What it promises:
 //
-//   - One moment (P8). The objects, every index, the version and the sequence number
-//     of a snapshot belong to one batch and never change. A batch shows in
-//     snapshots as a whole, when Commit or CommitReplace has returned, and from then
-//     on in every snapshot that is asked for (P4).
+//   - A snapshot is consistent (P8). Its objects, indexes, version and sequence number belong to one batch and never
+//     change. Snapshots show a batch as a whole, from the moment at which Commit or CommitReplace returns (P4).
 //
-//   - Readers never make the writer wait, whatever they do and for however long they
-//     hold a snapshot. A reader waits in one case only: it asks for a snapshot
-//     inside a batch while nobody has the state before that batch, and then until
-//     that batch's Commit. Nobody waits for a CommitReplace or an AddIndexes outside a batch.
-//     Beside a batch that is open, asking for a snapshot yields the processor once, so that readers
-//     who never pause do not leave the writer the smallest share of it.
+//   - Readers never make the writer wait, whatever they do and however long they hold a snapshot. A reader waits in
+//     one case only: it asks for a snapshot during a batch, and no reader took a snapshot of the state before that batch.
+//     Then it waits for Commit. No reader waits for CommitReplace, or for AddIndexes outside a batch. While a batch is
+//     open, Snapshot yields the processor once, so that readers in a loop leave the writer its share.
 //
-//   - Get of a Reader takes no lock and allocates nothing. It shows each write at
-//     once: it may be ahead of the newest snapshot, never behind it.
+//   - Reader.Get takes no lock and allocates nothing. It shows each write at once: its result may be newer than the
+//     newest snapshot, but never older.
 //
-//   - A snapshot costs the same whatever the size of the store, and nothing if nobody asks
-//     for it. After one was taken, the writer copies each small node that it edits
-//     once.
+//   - A snapshot costs the same whatever the size of the store, and nothing if no reader asks for it. After a snapshot
+//     was taken, the writer copies each small node once before it edits it.
 //
-//   - Nothing is kept longer than asked: a deleted object is released when the last
-//     snapshot and the log let go of it, an index value with its last object,
-//     and everything by Reset.
+//   - Nothing is kept longer than necessary. A deleted object is released with the last snapshot and log entry that
+//     has it, an index value with its last object, and everything by Reset.
 //
-//   - A list is one transaction. Objects whose version did not change keep their place
-//     and cost no memory; what the list did not have is deleted; the peak is the
-//     final state and what changed.
+//   - A list is one transaction. Objects whose version did not change stay in place and cost no memory; objects that
+//     are not in the list are deleted; the peak of memory is the final state plus what changed.
 //
-//   - A failing index function costs the object its place in that index, and nothing
-//     else, and is reported (P12). An update never computes the values of the old object again.
+//   - If an index function fails, the object is stored, is left out of that index, and the failure is reported (P12).
+//     An update never computes the index values of the old object.
 //
-//   - The log of changes is bounded by bytes and by age. Since replays it completely
-//     or says ErrGone; it never leaves out a change in between.
+//   - The log of changes is bounded by bytes and by age. Since returns all changes after a version, or ErrGone.
 //
-//   - Every layout gives back exactly what was put in (P15). What cannot come back from its
-//     encoding as it was is kept live, counted and reported.
+//   - Every layout returns exactly what was stored (P15). An object that its codec cannot restore exactly is kept
+//     live, counted and reported.
 //
-// Objects belong to the store once they were given to it, and are read-only for all.
-// Options.OnWritten, in tests, names whoever writes to one.
+// Objects belong to the store once they were passed to it, and are read-only for all code. In tests, Options.OnWritten
+// reports code that writes to one.
 //
 // # Layouts
 //
-// Live keeps objects as they are. Shared lets equal parts of different objects be one
-// (internal/share): a read costs nothing more, a write about as much as decoding
-// the object did. Packed keeps each object encoded, as its difference to one like it
-// (store/internal/pack), in one allocation with its key, uid and version, and decodes it
-// when it is read, unless it was read or written a moment ago. Index values are kept beside it
-// in any layout, so that finding objects decodes none. An index by namespace is made of the
-// keys (ByNamespace), so that adding one decodes none either.
+// Live keeps objects as they are. Shared stores equal parts of different objects once (internal/share): reads cost
+// nothing more, and a write costs about as much as decoding the object did. Packed keeps each object encoded, as its
+// difference to a similar one (store/internal/pack), in one allocation with its key, UID and version. It decodes an
+// object when it is read, unless the object was read or written recently. Index values are stored separately in every
+// layout, so that finding objects decodes none. ByNamespace takes its values from the keys, so that adding that index
+// decodes none either.
 //
-// Versions order the log. Objects without a version, or with one that is older than
-// the store's, are stored all the same, but such a change counts to the version
-// that the store was at, so Since of that version does not show it.
+// Versions order the log. An object without a version, or with one that is older than the store's, is stored all the
+// same; its change counts as part of the version that the store has, so Since of that version does not return it.
 //
 // # How it works
 //
-// Objects lie in slots without holes. The slots, and the set of slots under each value
-// of an index, are persistent vectors; the values of an index are a persistent
-// hash trie. Every node is known to be of the epoch in which it was made, and the writer edits
-// nodes of the current epoch in place. At the end of a batch the writer offers a
-// snapshot, which is little more than the roots. If a reader takes it, one atomic swap,
-// the next batch begins a new epoch; if none does, the writer withdraws the offer and
-// goes on in place. Beside that, a hash table answers point reads: its cells have the
-// objects in them where T is a pointer or any, and each belongs to one key for as long as
-// the table lives.
+// Objects are in slots without gaps. The slots, and the set of slots under each value of an index, are persistent
+// vectors; the values of an index are a persistent hash trie. Every node carries the epoch in which it was made, and
+// the writer edits nodes of the current epoch in place. At the end of a batch the writer publishes a snapshot, which
+// is little more than the roots. If a reader takes it, by one atomic swap, the next batch begins a new epoch; if none
+// does, the writer reclaims the snapshot and continues in place. Point reads use a hash table: where T is a pointer
+// type its cells hold the objects, and each cell belongs to one key for the lifetime of the table.
 package store

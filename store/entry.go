@@ -9,32 +9,32 @@ import (
 	"github.com/mirador-k8s/mirador/store/internal/pack"
 )
 
-// Entry is one stored object and what is known of it. It never changes once it is
-// stored, and may be held by anybody for as long as they like.
+// Entry is one stored object with its key and version. It never changes once it is stored, and may be kept by any code
+// for any time.
 type Entry[T any] struct {
 	Key object.Key
 
-	// What is read of an entry lies beside the key: one line of the processor's cache.
+	// The fields that reads need are next to the key, in the same cache line.
 	obj   T         // unless it is packed
-	extra *extra[T] // where it is packed or under guard
+	extra *extra[T] // if it is packed or guarded
 
 	Version object.Version
-	// UID tells the object from a later one of the same key; "" means unknown.
+	// UID distinguishes the object from a later one with the same key; "" means unknown.
 	UID string
 	// Size is the object's encoded length or an estimate. The log is bounded by it.
 	Size int
 }
 
-// extra is what an entry has that is packed or under guard.
+// extra is the part of an entry that only packed and guarded entries have.
 type extra[T any] struct {
-	home   *home[T]                  // reads it
+	reader *entryReader[T]
 	ref    pack.Ref                  // of the packed data
-	line   string                    // key, UID and version, which are parts of it, and the packed data
-	recent atomic.Pointer[recent[T]] // what was decoded a moment ago, as long as the read cache knows it
+	line   string                    // key, UID, version and packed data; the entry's own strings are parts of it
+	recent atomic.Pointer[recent[T]] // the decoded object while it is in the read cache
 }
 
-// packed reports whether the object is.
-func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.home.codec != nil }
+// packed reports whether the object is packed.
+func (e *Entry[T]) packed() bool { return e.extra != nil && e.extra.reader.codec != nil }
 
 // newEntry makes an entry that is in no store.
 func newEntry[T any](it object.Item[T]) *Entry[T] {
@@ -47,22 +47,21 @@ func (e *Entry[T]) fill(it *object.Item[T]) {
 	e.Key, e.Version, e.UID, e.Size, e.obj = it.Key, it.Version, it.UID, it.Size, it.Value
 }
 
-// Object gives the object. In the packed layout it is decoded first, unless it was
-// read, or written, a moment ago.
+// Object returns the object. In the packed layout it is decoded first, unless it was read or written recently.
 func (e *Entry[T]) Object() T {
 	if e.extra == nil {
 		return e.obj
 	}
-	return e.extra.home.object(e, "")
+	return e.extra.reader.object(e, "")
 }
 
-// AppendEncoded appends the object's encoded bytes to dst where the store has them,
-// as the packed layout does; ok is false where it has not.
+// AppendEncoded appends the object's encoded bytes to dst. ok is false if the store does not have them: only the
+// packed layout does.
 func (e *Entry[T]) AppendEncoded(dst []byte) (encoded []byte, ok bool) {
 	if e.extra == nil {
 		return dst, false
 	}
-	return e.extra.home.encoded(e, dst)
+	return e.extra.reader.encoded(e, dst)
 }
 
 // item returns the item of an entry.
@@ -70,23 +69,22 @@ func (e *Entry[T]) item() object.Item[T] {
 	return object.Item[T]{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Value: e.Object()}
 }
 
-// record is an Entry in the store. The other fields belong to the writer and are
-// read by nobody else.
+// record is an Entry in the store. Only the writer reads and writes the other fields.
 type record[T any] struct {
 	Entry[T]
-	slot uint32 // its place in the vector of objects; while staged, in the list
-	mark uint32 // the last replace that saw it
-	refs refs   // its index values, in the order of the indexes; moved on by an update
+	slot uint32 // position in the vector of objects; while staged, in the list
+	mark uint32 // the last list that had the object
+	refs refs   // positions in index buckets, in the order of the indexes; an update moves them to the new record
 }
 
-// packedRecord is a record with what a packed one needs besides, in one allocation.
+// packedRecord is the record of a packed object, in one allocation with its extra.
 type packedRecord[T any] struct {
 	record[T]
 	inside extra[T]
 }
 
-// sharedRecord is a record of the shared layout, with what its object has in common with
-// others. The object is not asked for that again: handlers have it by then.
+// sharedRecord is a record of the shared layout, with the parts that its object shares with others. The object itself
+// is not read for that, since handlers may have written to it by mistake.
 type sharedRecord[T any] struct {
 	record[T]
 	uses share.Uses
@@ -100,32 +98,31 @@ func (r *record[T]) sharedUses() share.Uses {
 // sharedUses counts the offset from the record.
 const _ = -unsafe.Offsetof(sharedRecord[int]{}.record)
 
-// seat is a record's place in the vector of objects. The object is there too, if it can
-// be read from the entry as it is: to walk over all objects of a store without it meant to
-// fetch each record, 7 ns an object instead of 1.
-type seat[T any] struct {
+// slotValue is the value of a slot in the vector of objects. The object is there too if it can be read from the entry
+// as it is, so that a walk over all objects does not load each record.
+type slotValue[T any] struct {
 	rec *record[T]
 	obj T
 }
 
-func seatOf[T any](rec *record[T]) seat[T] {
+func slotValueOf[T any](rec *record[T]) slotValue[T] {
 	if rec.extra != nil {
-		return seat[T]{rec: rec}
+		return slotValue[T]{rec: rec}
 	}
-	return seat[T]{rec, rec.obj}
+	return slotValue[T]{rec, rec.obj}
 }
 
-// ref says that an object stands at a place in a bucket.
+// ref is the position of an object in a bucket.
 type ref struct {
 	h     *handle
 	pos   uint32
 	index uint32
 }
 
-// refs are the places of one object. Most objects have two at most, a namespace and a node: these lie in the record,
-// and an update finds them without fetching anything else.
+// refs are the positions of one object. Most objects have at most two, for a namespace and a node: these are in the
+// record, so that an update needs no other memory.
 type refs struct {
-	few  [2]ref // without a handle: not used
+	few  [2]ref // unused if the handle is nil
 	more *[]ref
 }
 
@@ -160,12 +157,11 @@ func (r *refs) add(x ref) {
 	r.few[n] = x
 }
 
-// handle is a bucket's identity, which stays while snapshots make the writer copy
-// the bucket itself.
+// handle identifies a bucket. It stays the same while the writer copies the bucket because snapshots share it.
 type handle struct {
 	value string
 	hash  uint64
-	cur   *bucket // the writer's state of it
+	cur   *bucket // the writer's copy
 	visit uint64  // scratch of reindex
 	at    int     // scratch of reindex
 }
@@ -177,14 +173,14 @@ type bucket struct {
 	slots vec[uint32]
 }
 
-// untouched gives the entry of a record that is there. The compiler makes sure that whatever a field is taken from is
-// not nil, by reading it; here that would fetch every record that a walk passes: 7 ns an object instead of 1.
-func (r *record[T]) untouched() *Entry[T] { return (*Entry[T])(unsafe.Pointer(r)) }
+// entryWithoutLoad returns the entry of a record that is not nil. For &r.Entry the compiler loads the record to check
+// that r is not nil, and a walk over all entries would load every record.
+func (r *record[T]) entryWithoutLoad() *Entry[T] { return (*Entry[T])(unsafe.Pointer(r)) }
 
-// The entry must be where its record is.
+// The entry must be at the beginning of its record.
 const _ = -unsafe.Offsetof(record[int]{}.Entry)
 
-// entry gives the record's entry, or nil for no record.
+// entry returns the record's entry, or nil if r is nil.
 func (r *record[T]) entry() *Entry[T] {
 	if r == nil {
 		return nil

@@ -9,14 +9,14 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// The hash of a cell says whether it is in use. A real hash is never one of these.
+// Hashes of cells that are not in use. The hash of a key is never one of these.
 const (
 	emptyCell = 0
 	goneCell  = 1
 )
 
-// A hash is 48 bits of the key and, below them, its length. Equal hashes mean equal lengths, unless both are longer
-// than can be said.
+// The hash of a key has 48 hashed bits and, below them, the length of the key. Equal hashes mean equal lengths, unless
+// both are at least longKey.
 const (
 	lengthBits = 16
 	longKey    = 1<<lengthBits - 1
@@ -27,12 +27,12 @@ func hashKey(seed maphash.Seed, key object.Key) uint64 {
 	return own<<lengthBits | uint64(min(len(key), longKey))
 }
 
-// table finds the newest record of a key: open addressing with linear probing,
-// one writer, any number of readers that take no lock.
+// table finds the current record of a key: a hash table with linear probing for one writer and any number of readers
+// without locks.
 //
-// In the life of a table a cell is empty, then one key's, then gone: no other key ever moves in. So a
-// reader that has seen whose cell it is takes the object from it in one step, whatever the writer does
-// meanwhile. What is gone is swept out by making a new table.
+// A cell is empty, then belongs to one key, then is gone: no other key ever uses it. So a reader that has found the
+// cell of a key loads the object in one step, whatever the writer does at the same time. A new table drops the cells
+// that are gone.
 type table[T any] struct {
 	cells    []cell[T]
 	pointers bool // T is a pointer type
@@ -40,8 +40,8 @@ type table[T any] struct {
 	used     int  // cells that are not empty: a quarter is always empty, so probing ends
 }
 
-// cell is half a line of the processor's cache. Key and object are in the record too; but from here a Get
-// of one in 50,000 fetches two lines, the cell and the key's bytes, and with the record three or four.
+// cell is half a cache line. Key and object are in the record too, but with them in the cell a Get loads two cache
+// lines, the cell and the key's bytes, instead of three or four.
 type cell[T any] struct {
 	hash atomic.Uint64
 	key  atomic.Pointer[byte]
@@ -51,7 +51,7 @@ type cell[T any] struct {
 
 // belongs reports whether a cell with the hash of a key is that key's.
 func (c *cell[T]) belongs(key object.Key) bool {
-	if unsaid(key) {
+	if comparesWholeKey(key) {
 		rec := c.rec.Load()
 		return rec != nil && rec.Key == key
 	}
@@ -59,11 +59,11 @@ func (c *cell[T]) belongs(key object.Key) bool {
 	return at != nil && unsafe.String(at, len(key)) == string(key)
 }
 
-// unsaid reports whether a key must be compared as a string, because its hash does not say its length or it has no
-// bytes.
-func unsaid(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
+// comparesWholeKey reports whether a key must be compared through the record, because its hash does not contain its
+// length or because it is empty.
+func comparesWholeKey(key object.Key) bool { return len(key) == 0 || len(key) >= longKey }
 
-// put gives a cell a new state of its key's object. The object goes first: get relies on it.
+// put stores a new record in the cell of its key. It stores the object first: get relies on that.
 func (t *table[T]) put(at int, rec *record[T]) {
 	c := &t.cells[at]
 	atomic.StorePointer(&c.obj, t.objectPointer(rec))
@@ -75,8 +75,8 @@ func (t *table[T]) put(at int, rec *record[T]) {
 
 const minCells = 4
 
-// newTable makes a table with room for n records and about n/2 more. One for none has no room, and a cell that says
-// so: many stores stay empty.
+// newTable makes a table with room for n records and about n/2 more. For n = 0 it has one cell, which stays empty,
+// because many stores stay empty.
 func newTable[T any](n int) *table[T] {
 	cells := 1
 	if n > 0 {
@@ -85,12 +85,12 @@ func newTable[T any](n int) *table[T] {
 	return &table[T]{cells: make([]cell[T], cells), pointers: isPointerType[T]()}
 }
 
-// start is where the search for a hash begins among so many cells.
+// start returns the cell at which the search for a hash begins.
 func start(hash uint64, cells int) int {
 	return int(hash >> 32 * uint64(cells) >> 32)
 }
 
-// next is the cell after one.
+// next returns the cell after cell i.
 func next(i, cells int) int {
 	if i++; i == cells {
 		return 0
@@ -98,7 +98,7 @@ func next(i, cells int) int {
 	return i
 }
 
-// seek finds the cell of a key, or nil.
+// seek returns the cell of a key, or nil.
 func (t *table[T]) seek(hash uint64, key object.Key) *cell[T] {
 	if at, found := t.find(hash, key); found {
 		return &t.cells[at]
@@ -106,7 +106,7 @@ func (t *table[T]) seek(hash uint64, key object.Key) *cell[T] {
 	return nil
 }
 
-// object gives the object of a key.
+// object returns the object of a key.
 func (t *table[T]) object(hash uint64, key object.Key) (obj T, ok bool) {
 	c := t.seek(hash, key)
 	if c == nil {
@@ -121,8 +121,8 @@ func (t *table[T]) object(hash uint64, key object.Key) (obj T, ok bool) {
 	return obj, false
 }
 
-// get gives the record of a key, or nil. Whoever was given an object is given no older record after it: in
-// the middle of a put, get waits for the other half.
+// get returns the record of a key, or nil. A reader that has loaded an object never gets an older record after it:
+// during a put, get waits until the record is stored too.
 func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
 	c := t.seek(hash, key)
 	if c == nil {
@@ -137,7 +137,7 @@ func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
 	}
 }
 
-// find gives the cell of a key or, where there is none, the cell to put it in.
+// find returns the cell of a key or, if there is none, the empty cell to put it in.
 func (t *table[T]) find(hash uint64, key object.Key) (at int, found bool) {
 	for i := start(hash, len(t.cells)); ; i = next(i, len(t.cells)) {
 		c := &t.cells[i]
@@ -152,13 +152,13 @@ func (t *table[T]) find(hash uint64, key object.Key) (at int, found bool) {
 	}
 }
 
-// full reports whether a further record would leave too few empty cells.
+// full reports whether another record would leave too few empty cells.
 func (t *table[T]) full() bool { return t.used+1 > len(t.cells)/4*3 }
 
-// sparse reports whether the table is far larger than its content.
+// sparse reports whether the table is far larger than its contents.
 func (t *table[T]) sparse() bool { return len(t.cells) > minCells && t.live < len(t.cells)/8 }
 
-// insert fills an empty cell that find gave. The hash goes in last: whoever sees it sees the rest.
+// insert fills an empty cell from find. It stores the hash last: a reader that sees the hash sees the rest.
 func (t *table[T]) insert(at int, hash uint64, rec *record[T]) {
 	t.put(at, rec)
 	t.cells[at].hash.Store(hash)
@@ -166,8 +166,8 @@ func (t *table[T]) insert(at int, hash uint64, rec *record[T]) {
 	t.live++
 }
 
-// adopt puts what is in a cell of an older table into this one, which does not have it, and says where. It looks at
-// nothing but the cell: to fetch each record and key took most of the time of making a large table anew.
+// adopt copies a cell of an older table into this one and returns its position. It reads only the cell, because
+// loading each record and key would take most of the time of a rebuild.
 func (t *table[T]) adopt(c *cell[T]) (at int) {
 	hash := c.hash.Load()
 	for at = start(hash, len(t.cells)); t.cells[at].hash.Load() != emptyCell; {
@@ -183,7 +183,7 @@ func (t *table[T]) adopt(c *cell[T]) (at int) {
 	return at
 }
 
-// remove takes the record out of a cell.
+// remove marks a cell as gone.
 func (t *table[T]) remove(at int) {
 	c := &t.cells[at]
 	atomic.StorePointer(&c.obj, nil)
@@ -193,30 +193,29 @@ func (t *table[T]) remove(at int) {
 	t.live--
 }
 
-// A snapshot cannot use the table, which moves on. It has the same cells as a
-// persistent vector of words: slot and half of the hash. An update keeps an object's
-// slot and so touches no word.
+// word returns what a snapshot has for a cell: the slot and half of the hash. A snapshot cannot use the table, which
+// changes, and has a persistent vector of words instead. An update keeps an object's slot and so changes no word.
 //
-// The half is the lower one: what start does not look at, and the length.
+// The half is the lower one: the bits that start does not use, and the length of the key.
 func word(slot uint32, hash uint64) uint64 { return (uint64(slot)+1)<<32 | uint64(uint32(hash)) }
 
-// find gives the seat of a key, or nil.
-func (s *Snapshot[T]) find(key object.Key) *seat[T] {
+// find returns the slot value of a key, or nil.
+func (s *Snapshot[T]) find(key object.Key) *slotValue[T] {
 	hash := hashKey(s.cfg.seed, key)
 	for i := start(hash, s.words.n); ; i = next(i, s.words.n) {
 		w := s.words.get(i)
 		if w == emptyCell {
 			return nil
 		}
-		if slot := int(w>>32) - 1; slot >= 0 && uint32(w) == uint32(hash) && s.seats(slot, key) {
+		if slot := int(w>>32) - 1; slot >= 0 && uint32(w) == uint32(hash) && s.slotHasKey(slot, key) {
 			return s.objects.at(slot)
 		}
 	}
 }
 
-// seats reports whether a slot, found by the hash of a key, is that key's.
-func (s *Snapshot[T]) seats(slot int, key object.Key) bool {
-	if s.keys.n == 0 || unsaid(key) {
+// slotHasKey reports whether a slot, found by the hash of a key, belongs to that key.
+func (s *Snapshot[T]) slotHasKey(slot int, key object.Key) bool {
+	if s.keys.n == 0 || comparesWholeKey(key) {
 		return s.objects.at(slot).rec.Key == key
 	}
 	return unsafe.String(s.keys.get(slot), len(key)) == string(key)

@@ -10,45 +10,43 @@ import (
 	"strings"
 )
 
-// IndexFunc computes the values under which an index finds an object. It runs in
-// the writer, inside a batch: it must neither block nor ask for a snapshot. It must not change the object, and may
-// return a value twice. If it fails or panics, the object is stored, stays out of this index, and the failure
-// goes to Options.OnError.
+// IndexFunc computes the values under which an index finds an object. The writer calls it during a batch: it must
+// neither block nor ask for a snapshot. It must not change the object, and may return a value twice. If it fails or
+// panics, the object is stored, is left out of this index, and the failure is reported to Options.OnError.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
 // errUnknownIndex is wrapped by the error for an index that does not exist.
 var errUnknownIndex = errors.New("no such index")
 
-// indexSet is the indexes that there are. It never changes: adding makes a new one.
+// indexSet is the store's indexes. It is immutable: adding an index makes a new set.
 type indexSet[T any] struct {
-	names []string       // by number; a store has few, and looks for one among them
+	names []string       // by number; a store has few, so they are searched
 	funcs []IndexFunc[T] // nil for ByNamespace
 }
 
-// ByNamespace gives the function of an index by namespace, which the store takes from the
-// key: what is before its first slash, or "". The objects are not looked at for it: none
-// is decoded when the index is added, and a change does not wait for another of the object's
-// cache lines. In the middle of a stream of updates that was a quarter of the time of each.
+// ByNamespace returns the function of an index by namespace. The store takes the namespace from the key, the part
+// before its first slash or "", and never calls the function: adding the index decodes no object, and a change does
+// not read the object for it.
 //
 //go:noinline
-func ByNamespace[T any]() IndexFunc[T] { // not inlined, so that there is one function to tell from others
+func ByNamespace[T any]() IndexFunc[T] { // not inlined, so that there is one function to compare with
 	return func(T) ([]string, error) {
-		return nil, errors.New("the index by namespace is made of keys; it has no function that could be called")
+		return nil, errors.New("an index by namespace is computed from keys; its function cannot be called")
 	}
 }
 
-// IsByNamespace reports whether an index function is that of ByNamespace: for who wraps functions, and
-// would have nothing to wrap.
+// IsByNamespace reports whether an index function is that of ByNamespace. Code that wraps index functions must not
+// wrap this one, because it is never called.
 func IsByNamespace[T any](f IndexFunc[T]) bool {
 	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(ByNamespace[T]()).Pointer()
 }
 
-// needsObjects reports whether an index, from a number on, looks at the objects.
+// needsObjects reports whether one of the indexes from number from on reads the objects.
 func (s *indexSet[T]) needsObjects(from int) bool {
 	return slices.ContainsFunc(s.funcs[from:], func(f IndexFunc[T]) bool { return f != nil })
 }
 
-// with returns the set grown by further indexes, in the order of their names.
+// with returns the set with further indexes, in the order of their names.
 func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 	grown := &indexSet[T]{
 		names: slices.Clone(s.names),
@@ -56,13 +54,13 @@ func (s *indexSet[T]) with(add map[string]IndexFunc[T]) (*indexSet[T], error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(add)) {
 		if name == "" {
-			return nil, errors.New("add an index: its name is empty; give it one")
+			return nil, errors.New("add an index: its name is empty; set one")
 		}
 		if add[name] == nil {
 			return nil, fmt.Errorf("add index %q: its function is nil", name)
 		}
 		if slices.Contains(s.names, name) {
-			return nil, fmt.Errorf("add index %q: an index of this name exists; choose another name", name)
+			return nil, fmt.Errorf("add index %q: an index with this name exists; choose another name", name)
 		}
 		grown.names = append(grown.names, name)
 		values := add[name]
@@ -93,7 +91,7 @@ func callIndex[T any](fn IndexFunc[T], obj T) (values []string, err error) {
 	return fn(obj)
 }
 
-// Index is one index of a snapshot. It stays valid as long as it is held.
+// Index is one index of a snapshot.
 type Index[T any] struct {
 	snap *Snapshot[T]
 	root *trieNode
@@ -105,10 +103,10 @@ func (x Index[T]) Get(value string) iter.Seq[T] {
 		b, plain := x.bucket(value), x.snap.cfg.plain()
 		for base := 0; base < b.slots.n; base += width {
 			for _, slot := range b.slots.chunk(base) {
-				seat := x.snap.objects.at(int(slot))
-				obj := seat.obj
+				v := x.snap.objects.at(int(slot))
+				obj := v.obj
 				if !plain {
-					obj = seat.rec.Object()
+					obj = v.rec.Object()
 				}
 				if !yield(obj) {
 					return
@@ -118,13 +116,13 @@ func (x Index[T]) Get(value string) iter.Seq[T] {
 	}
 }
 
-// Entries is Get with all that is known of the objects. The entries are read-only.
+// Entries yields the entries of the objects under a value, in no particular order. The entries are read-only.
 func (x Index[T]) Entries(value string) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		b := x.bucket(value)
 		for base := 0; base < b.slots.n; base += width {
 			for _, slot := range b.slots.chunk(base) {
-				if !yield(x.snap.objects.at(int(slot)).rec.untouched()) {
+				if !yield(x.snap.objects.at(int(slot)).rec.entryWithoutLoad()) {
 					return
 				}
 			}
@@ -132,10 +130,10 @@ func (x Index[T]) Entries(value string) iter.Seq[*Entry[T]] {
 	}
 }
 
-// Len is the number of objects under a value.
+// Len returns the number of objects under a value.
 func (x Index[T]) Len(value string) int { return x.bucket(value).slots.n }
 
-// Values yields every value that has an object, sorted.
+// Values yields the values that have objects, sorted.
 func (x Index[T]) Values() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var values []string
@@ -152,13 +150,13 @@ func (x Index[T]) Values() iter.Seq[string] {
 	}
 }
 
-// bucket is never nil.
+// bucket returns the bucket of a value. It is never nil.
 func (x Index[T]) bucket(value string) *bucket {
 	if b := x.root.find(hashValue(x.snap.cfg.seed, value), value); b != nil {
 		return b
 	}
-	return &nothing
+	return &emptyBucket
 }
 
-// nothing is the bucket of a value that no object has.
-var nothing bucket
+// emptyBucket is the bucket of a value that no object has.
+var emptyBucket bucket

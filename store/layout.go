@@ -12,21 +12,20 @@ import (
 // Layout is the form in which a store keeps its objects.
 type Layout uint8
 
-// The layouts. All read the same; they differ in memory and in what a read or a
-// write costs.
+// The layouts. Their contents are the same; they differ in memory and in the cost of reads and writes.
 const (
-	// Live keeps the objects as they are given.
+	// Live keeps the objects as they are.
 	Live Layout = iota
-	// Shared lets equal parts of different objects be one. Reading costs nothing more.
+	// Shared stores equal parts of different objects once. Reads cost nothing more.
 	Shared
-	// Packed keeps encoded bytes, each object as its difference to one like it, and
-	// decodes when an object is read.
+	// Packed keeps encoded bytes, each object as its difference to a similar one, and decodes objects when they are
+	// read.
 	Packed
 )
 
 var layoutNames = [...]string{Live: "live", Shared: "shared", Packed: "packed"}
 
-// String gives the layout's name.
+// String returns the layout's name.
 func (l Layout) String() string {
 	if int(l) < len(layoutNames) {
 		return layoutNames[l]
@@ -34,25 +33,25 @@ func (l Layout) String() string {
 	return fmt.Sprintf("Layout(%d)", uint8(l))
 }
 
-// LayoutStats say how a store's objects are kept.
+// LayoutStats describe how a store keeps its objects.
 type LayoutStats struct {
 	Layout Layout
-	// KeptLive counts the objects that were kept as they are since the store was made,
-	// because they have no codec or do not come back from their encoding as they were.
+	// KeptLive counts the objects since the store was made that were kept live because they have no codec or because
+	// their codec does not restore them exactly.
 	KeptLive uint64
-	// Bytes is what the packed objects take after the last batch, with all that it needs to
-	// read them. It is 0 in the other layouts, where nobody counts it.
+	// Bytes is the memory of the packed objects after the last batch, including what is needed to read them. It is 0
+	// in the other layouts.
 	Bytes int64
 }
 
-// keeper brings objects into the store's layout. It belongs to the writer.
+// keeper makes records in the store's layout. Only the writer uses it.
 type keeper[T any] struct {
 	cfg      *config[T]
 	table    *share.Table // shared
 	packer   *pack.Packer // packed
 	codec    *object.Codec[T]
-	homes    map[*object.Codec[T]]*home[T]
-	line     []byte // scratch: what a record's strings and bytes are cut from
+	readers  map[*object.Codec[T]]*entryReader[T]
+	line     []byte // scratch of pack
 	encoding []byte // scratch
 }
 
@@ -62,22 +61,22 @@ func newKeeper[T any](cfg *config[T], opts *Options[T]) *keeper[T] {
 	return k
 }
 
-// reset forgets what objects have in common.
+// reset drops what objects have in common.
 func (k *keeper[T]) reset() {
 	switch k.cfg.layout {
 	case Shared:
 		k.table = share.NewTable()
 	case Packed:
-		for _, h := range k.homes { // whoever keeps an entry keeps its home
+		for _, h := range k.readers { // entries that outlive the reset refer to them
 			h.cache.clear()
 		}
 		k.packer = pack.New()
-		k.homes = make(map[*object.Codec[T]]*home[T])
+		k.readers = make(map[*object.Codec[T]]*entryReader[T])
 	}
 }
 
-// count tells readers what is packed. The number is theirs, and not the packer: a snapshot that
-// outlives the store must not hold on to that.
+// count publishes the size of the packed objects. Readers have the number and not the packer, which a snapshot that
+// outlives the store must not keep.
 func (k *keeper[T]) count() {
 	if k.packer != nil {
 		k.cfg.bytes.Store(k.packer.Stats().Bytes())
@@ -100,7 +99,7 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 		s := new(sharedRecord[T])
 		rec = &s.record
 		rec.fill(it)
-		// An object that nobody owns but us is changed in place, any other is copied.
+		// An owned object is changed in place, any other is copied.
 		var obj any
 		obj, s.uses = k.table.Share(it.Value, it.Owned)
 		if obj, ok := obj.(T); ok {
@@ -113,14 +112,13 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 	if k.cfg.onWritten != nil {
 		k.watch(&rec.Entry, it)
 	}
-	if rec.packed() { // at last: from here on others know the record
-		rec.extra.home.cache.add(&rec.Entry, it.Value)
+	if rec.packed() { // last, because other goroutines can read the record from here on
+		rec.extra.reader.cache.add(&rec.Entry, it.Value)
 	}
 	return rec
 }
 
-// drop says that a record is stored no longer. Whoever still holds it can go on
-// reading it.
+// drop releases a record that is no longer stored. Readers that hold it can continue to read it.
 func (k *keeper[T]) drop(rec *record[T]) {
 	if rec == nil {
 		return
@@ -138,11 +136,11 @@ func (k *keeper[T]) drop(rec *record[T]) {
 
 var (
 	errNoKey    = errors.New("the object has no key")
-	errNoCodec  = errors.New("the source gives no codec; set one with Options.Codec, or choose another layout")
-	errNotExact = errors.New("the object does not come back from its encoding as it was")
+	errNoCodec  = errors.New("the source provides no codec; set one with Options.Codec, or choose another layout")
+	errNotExact = errors.New("decoding the encoded object does not restore it exactly")
 )
 
-// pack keeps an item packed: key, uid, version and bytes in one allocation.
+// pack fills a record with a packed item: key, UID, version and data in one allocation.
 func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	codec := it.Codec
 	if codec == nil {
@@ -170,14 +168,13 @@ func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	line := string(k.line)
 	nk, nu := len(it.Key), len(it.UID)
 	rec.Key, rec.UID, rec.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
-	rec.inside.home, rec.inside.ref, rec.inside.line = k.homeOf(codec), ref, line
+	rec.inside.reader, rec.inside.ref, rec.inside.line = k.readerOf(codec), ref, line
 	var zero T
 	rec.obj, rec.extra = zero, &rec.inside
 	return nil
 }
 
-// encode encodes an object that did not come with its bytes, and makes sure that it
-// comes back from them as it is.
+// encode encodes an object that came without its bytes, and verifies that decoding restores it exactly.
 func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
 	encoded, err := tryEncode(codec, k.encoding[:0], obj)
 	if err != nil {
@@ -190,7 +187,7 @@ func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
 	}
 	back, err := tryDecode(codec, trial)
 	if err != nil {
-		return nil, fmt.Errorf("decode what the object was encoded to: %w", err)
+		return nil, fmt.Errorf("decode the encoded object: %w", err)
 	}
 	if !share.Equal(back, obj) {
 		return nil, fmt.Errorf("%w: %s differs", errNotExact, share.Diff(back, obj))
@@ -198,8 +195,7 @@ func (k *keeper[T]) encode(codec *object.Codec[T], obj T) ([]byte, error) {
 	return encoded, nil
 }
 
-// tryEncode and tryDecode turn a panic of a codec into an error, as callIndex does for index
-// functions: the writer is in the middle of a batch.
+// tryEncode and tryDecode turn a panic of a codec into an error, because the writer may be in a batch.
 func tryEncode[T any](codec *object.Codec[T], dst []byte, obj T) (encoded []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -218,11 +214,11 @@ func tryDecode[T any](codec *object.Codec[T], encoded []byte) (obj T, err error)
 	return codec.Decode(encoded)
 }
 
-func (k *keeper[T]) homeOf(codec *object.Codec[T]) *home[T] {
-	h := k.homes[codec]
+func (k *keeper[T]) readerOf(codec *object.Codec[T]) *entryReader[T] {
+	h := k.readers[codec]
 	if h == nil {
-		h = &home[T]{codec: codec, cfg: k.cfg, cache: newReadCache[T](k.cfg.readCache)}
-		k.homes[codec] = h
+		h = &entryReader[T]{codec: codec, cfg: k.cfg, cache: newReadCache[T](k.cfg.readCache)}
+		k.readers[codec] = h
 	}
 	return h
 }

@@ -58,7 +58,7 @@ func TestOnceHoldsNoDecodedObject(t *testing.T) {
 		key := fmt.Sprintf("object-%d", i)
 		now, _ := w.Put(object.Item[*thing]{Key: object.Key(key), Version: "1", UID: key,
 			Value: &thing{Name: key, Color: "red"}})
-		waiting = append(waiting, now.Once())
+		waiting = append(waiting, now.DecodeOnce())
 	}
 	w.Commit()
 	for _, e := range waiting {

@@ -12,54 +12,52 @@ import (
 	"github.com/mirador-k8s/mirador/store/internal/pack"
 )
 
-// home reads entries that are packed or under guard. It is used by any goroutine.
-type home[T any] struct {
-	codec *object.Codec[T] // nil: the entry has its object
+// entryReader reads packed and guarded entries. Any goroutine may use it.
+type entryReader[T any] struct {
+	codec *object.Codec[T] // nil if the entry is not packed
 	cfg   *config[T]
 	guard *guard[T]
-	// once is, for an entry that Once made, the entry it is of, and once it is decoded
-	// the object.
-	once  *once[T]
-	cache *readCache[T] // nil: none
+	once  *once[T]      // for entries from DecodeOnce
+	cache *readCache[T] // nil if there is none
 }
 
+// once is the state of an entry from DecodeOnce: the original entry and the decoded object.
 type once[T any] struct {
 	of  *Entry[T]
 	obj atomic.Pointer[weak.Pointer[recent[T]]]
 }
 
-// remember notes the object without holding it: an entry that waits for a slow
-// reader must not keep what the others have decoded.
+// remember keeps a weak pointer to the object: an entry that waits for a slow reader must not keep objects in memory
+// that other readers have decoded.
 func (o *once[T]) remember(r *recent[T]) {
 	p := weak.Make(r)
 	o.obj.Store(&p)
 }
 
-// Once gives an entry that finds the object that was decoded for it as long as anybody, if
-// only the read cache, still has it: for those who read one entry many times and soon
-// let go of it.
-func (e *Entry[T]) Once() *Entry[T] {
+// DecodeOnce returns an entry that decodes its object once for all readers that use it at the same time. It finds the
+// decoded object as long as the read cache or a reader still refers to it.
+func (e *Entry[T]) DecodeOnce() *Entry[T] {
 	if e == nil || !e.packed() {
 		return e
 	}
 	c := &struct {
-		entry Entry[T]
-		extra extra[T]
-		home  home[T]
-		once  once[T]
-	}{*e, extra[T]{ref: e.extra.ref, line: e.extra.line}, *e.extra.home, once[T]{of: e}}
-	c.entry.extra, c.extra.home, c.home.once = &c.extra, &c.home, &c.once
+		entry  Entry[T]
+		extra  extra[T]
+		reader entryReader[T]
+		once   once[T]
+	}{*e, extra[T]{ref: e.extra.ref, line: e.extra.line}, *e.extra.reader, once[T]{of: e}}
+	c.entry.extra, c.extra.reader, c.reader.once = &c.extra, &c.reader, &c.once
 	return &c.entry
 }
 
-// readCache is what the entries have decoded that were read or written a moment ago. Each of them knows its own, so
-// looking costs nothing; the cache only knows them all, in turn, so that what they hold is bounded.
+// readCache bounds the number of decoded objects of recently read or written entries. Each entry refers to its own
+// object, so a lookup is one load; the cache evicts them in turn.
 type readCache[T any] struct {
 	places []atomic.Pointer[recent[T]]
 	turn   atomic.Uint32
 }
 
-// recent is what was decoded of an entry. It knows that by what all copies of the entry have in common.
+// recent is the decoded object of an entry. All copies of an entry share the same extra.
 type recent[T any] struct {
 	of  *extra[T]
 	obj T
@@ -72,11 +70,12 @@ func newReadCache[T any](size int) *readCache[T] {
 	return &readCache[T]{places: make([]atomic.Pointer[recent[T]], size)}
 }
 
-// maxRemembered is how large an object may be to be remembered: a cache of a few hundred objects must not hold
-// hundreds of megabytes because they are large.
+// maxRemembered is the largest size of an object in the read cache, so that a few hundred objects do not take hundreds
+// of megabytes.
 const maxRemembered = 64 << 10
 
-// add lets an entry have its object. If it has one by now, that stays, so that all readers have the same.
+// add sets the decoded object of an entry. If the entry has one by now, add returns that one, so that all readers have
+// the same.
 func (c *readCache[T]) add(e *Entry[T], obj T) *recent[T] {
 	r := &recent[T]{e.extra, obj}
 	if c == nil || e.Size > maxRemembered {
@@ -87,12 +86,12 @@ func (c *readCache[T]) add(e *Entry[T], obj T) *recent[T] {
 			return first
 		}
 	}
-	// The entry has it before the cache knows it: so whatever is taken out of the cache is taken from its entry too.
+	// The entry is set before the cache, so that an eviction always finds the object in its entry.
 	c.swap(int(c.turn.Add(1)%uint32(len(c.places))), r)
 	return r
 }
 
-// swap gives a place to another and takes from an entry what was there.
+// swap stores r at a place of the cache and clears the entry of the evicted object.
 func (c *readCache[T]) swap(place int, r *recent[T]) {
 	if was := c.places[place].Swap(r); was != nil {
 		was.of.recent.CompareAndSwap(was, nil)
@@ -108,11 +107,11 @@ func (c *readCache[T]) clear() {
 	}
 }
 
-// buffers are lent to codecs that do not hold on to what they decode.
+// buffers are for codecs that do not keep the bytes that they decode.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// object gives an entry's object to whoever is named, or to the caller.
-func (h *home[T]) object(e *Entry[T], to string) T {
+// object returns an entry's object. to is the name of the reader for the guard; "" means the caller.
+func (h *entryReader[T]) object(e *Entry[T], to string) T {
 	if r := e.extra.recent.Load(); r != nil && h.guard == nil {
 		return r.obj
 	}
@@ -121,13 +120,13 @@ func (h *home[T]) object(e *Entry[T], to string) T {
 		obj = h.unpack(e)
 	}
 	if h.guard != nil {
-		h.guard.lend(h.cfg, e, obj, to)
+		h.guard.noteReader(h.cfg, e, obj, to)
 	}
 	return obj
 }
 
-// held gives the object if it is there unpacked.
-func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
+// held returns the object if it need not be decoded.
+func (h *entryReader[T]) held(e *Entry[T]) (obj T, ok bool) {
 	if h.codec == nil {
 		return e.obj, true
 	}
@@ -149,7 +148,8 @@ func (h *home[T]) held(e *Entry[T]) (obj T, ok bool) {
 	return r.obj, true
 }
 
-func (h *home[T]) unpack(e *Entry[T]) T {
+// unpack decodes the object and adds it to the read cache.
+func (h *entryReader[T]) unpack(e *Entry[T]) T {
 	var obj T
 	var err error
 	if h.codec.Lends {
@@ -183,7 +183,8 @@ func (h *home[T]) unpack(e *Entry[T]) T {
 // maxBuffer is the largest buffer that is kept for the next read.
 const maxBuffer = 1 << 20
 
-func (h *home[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
+// encoded appends the encoded object to dst.
+func (h *entryReader[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	if h.codec == nil {
 		return dst, false
 	}

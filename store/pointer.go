@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// objectPointer returns the pointer of a record's object, which can be loaded and stored atomically. It returns nil if T
-// is not a pointer type or the record does not hold the object itself.
+// objectPointer returns the pointer of a record's object, which can be loaded and stored atomically. It returns nil if
+// T is not a pointer type or the record does not hold the object itself.
 func (t *table[T]) objectPointer(rec *record[T]) unsafe.Pointer {
 	if !t.pointers || rec.extra != nil {
 		return nil

@@ -1,28 +1,28 @@
 package store
 
-// withdraw takes back the snapshot of the last batch if no reader has it. If one
-// has, all nodes are shared from now on: the next epoch copies before it edits. Readers go on with that
-// state, and know by it that the writer is at work.
-func (w *Writer[T]) withdraw() {
-	if s := w.sh.offer.Load(); !s.state.CompareAndSwap(offered, withdrawn) {
-		s.state.Store(passing)
+// reclaim takes back the snapshot of the last batch if no reader has taken it. If a reader has, all nodes are shared
+// from now on, and the new epoch copies them before it edits them. Readers continue with that snapshot; its state
+// tells them that a batch is open.
+func (w *Writer[T]) reclaim() {
+	if s := w.sh.latest.Load(); !s.state.CompareAndSwap(available, reclaimed) {
+		s.state.Store(outdated)
 		w.epoch++
 	}
 }
 
-// hold makes the state of the last batch readable throughout a long change: no
-// reader waits, at the price of copying each node that is edited.
-func (w *Writer[T]) hold() {
-	w.sh.offer.Load().state.CompareAndSwap(offered, taken)
+// keepLatest keeps the state of the last batch readable during a long change: no reader waits, and each node that is
+// edited is copied.
+func (w *Writer[T]) keepLatest() {
+	w.sh.latest.Load().state.CompareAndSwap(available, taken)
 	w.epoch++
 }
 
-// publish offers the state as it is now.
+// publish makes the current state the latest snapshot.
 func (w *Writer[T]) publish() {
 	w.sh.length.Store(int64(w.objects.n))
 	w.sh.set.Store(w.set)
-	s := w.sh.offer.Load()
-	if s.state.Load() != withdrawn {
+	s := w.sh.latest.Load()
+	if s.state.Load() != reclaimed {
 		s = &Snapshot[T]{}
 	}
 	s.cfg, s.seq, s.version, s.set = w.sh.cfg, w.seq, w.version, w.set
@@ -31,10 +31,10 @@ func (w *Writer[T]) publish() {
 	if w.sh.waiting.Load() > 0 {
 		s.state.Store(taken)
 	} else {
-		s.state.Store(offered)
+		s.state.Store(available)
 	}
-	if w.sh.offer.Load() != s {
-		w.sh.offer.Store(s)
+	if w.sh.latest.Load() != s {
+		w.sh.latest.Store(s)
 	}
-	w.sh.ring()
+	w.sh.wakeAll()
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// config is what never changes. Snapshots hold it and not the shared state, or a
-// snapshot would keep the objects of today alive.
+// config is what never changes. Snapshots refer to it and not to the shared state, so that an old snapshot does not
+// keep newer objects in memory.
 type config[T any] struct {
 	seed     maphash.Seed
 	onError  func(key object.Key, index string, err error)
 	logBytes int
 	logAge   time.Duration
-	born     time.Time // the log counts its time from here
+	born     time.Time // the log's times are relative to it
 
 	layout    Layout
 	readCache int
 	keptLive  atomic.Uint64
-	bytes     atomic.Int64 // of what is packed
+	bytes     atomic.Int64 // of packed objects
 
-	saidNoCodec atomic.Bool
+	saidNoCodec atomic.Bool // errNoCodec was reported
 	onWritten   func(Written)
 }
 
@@ -35,16 +35,15 @@ func (c *config[T]) report(key object.Key, index string, err error) {
 	}
 }
 
-// plain reports whether every object can be read from its seat: none is packed and
-// none under guard.
+// plain reports whether every object can be read from its slot: none is packed or guarded.
 func (c *config[T]) plain() bool { return c.layout != Packed && c.onWritten == nil }
 
-// keysStay reports whether all states of an object have one string for its key. Where it is packed, its bytes lie
-// with those of the object.
+// keysStay reports whether all states of an object share the string of its key. In the packed layout the key is in the
+// same allocation as the object.
 func (c *config[T]) keysStay() bool { return c.layout != Packed }
 
-// complain reports an object that could not be kept or read in the store's layout.
-// That there is no codec is said once: it holds for all objects.
+// complain reports an object that could not be kept or read in the store's layout. It reports errNoCodec once, because
+// that applies to all objects.
 func (c *config[T]) complain(key object.Key, err error) {
 	if errors.Is(err, errNoCodec) && c.saidNoCodec.Swap(true) {
 		return
@@ -54,7 +53,7 @@ func (c *config[T]) complain(key object.Key, err error) {
 
 func hashValue(seed maphash.Seed, value string) uint64 { return maphash.String(seed, value) }
 
-// shared is what the writer publishes and readers load.
+// shared is the state that the writer publishes and readers load.
 type shared[T any] struct {
 	cfg     *config[T]
 	table   atomic.Pointer[table[T]]
@@ -62,56 +61,52 @@ type shared[T any] struct {
 	history atomic.Pointer[history[T]]
 	version atomic.Pointer[object.Version]
 	length  atomic.Int64
-	offer   atomic.Pointer[Snapshot[T]]
+	latest  atomic.Pointer[Snapshot[T]]
 
-	waiting atomic.Int32 // readers that want the end of the open batch
-	wake    atomic.Pointer[chan struct{}]
+	waiting atomic.Int32                  // number of readers that wait for the end of the open batch
+	wake    atomic.Pointer[chan struct{}] // closed at the end of a batch
 }
 
-// Reader reads a store. Any number of goroutines may use it; none of them makes
-// the writer wait.
+// Reader reads a store. Any number of goroutines may use it, and none of them makes the writer wait.
 type Reader[T any] struct{ sh *shared[T] }
 
-// Get returns the object of a key as it is at this moment, without a lock and
-// without allocating. Unlike a snapshot it shows each write at once, not first at
-// the end of its batch.
+// Get returns the current object of a key, without a lock and without allocating. Unlike a snapshot it shows each
+// write at once, not only after its batch.
 func (r *Reader[T]) Get(key object.Key) (T, bool) {
 	return r.sh.table.Load().object(hashKey(r.sh.cfg.seed, key), key)
 }
 
-// Entry is Get with all that is known of the object. In the middle of a write of this
-// very key it waits for the end of that, which is a few instructions away.
+// Entry returns the current entry of a key, like Get. During a write to this key it waits for the few instructions
+// until the write is complete.
 func (r *Reader[T]) Entry(key object.Key) (*Entry[T], bool) {
 	rec := r.sh.table.Load().get(hashKey(r.sh.cfg.seed, key), key)
 	return rec.entry(), rec != nil
 }
 
-// Len is the number of objects after the last batch.
+// Len returns the number of objects after the last batch.
 func (r *Reader[T]) Len() int { return int(r.sh.length.Load()) }
 
-// Version is the source's version after the last batch; "" before the first.
+// Version returns the source's version after the last batch; "" before the first.
 func (r *Reader[T]) Version() object.Version { return *r.sh.version.Load() }
 
-// Layout says how the objects are kept.
+// Layout describes how the store keeps its objects.
 func (r *Reader[T]) Layout() LayoutStats {
 	return LayoutStats{Layout: r.sh.cfg.layout, KeptLive: r.sh.cfg.keptLive.Load(), Bytes: r.sh.cfg.bytes.Load()}
 }
 
-// Snapshot returns the newest committed state: of the last batch whose Commit
-// returned, or of a later one. Usually this costs a few atomic operations. While a
-// batch is open it gives way to the writer once, as runtime.Gosched does, and if nobody took the state before
-// that batch, it waits for its Commit; so it must not be called by the writer's goroutine inside a batch.
+// Snapshot returns the state of the last batch whose Commit returned, or of a later one. Usually this costs a few
+// atomic operations. While a batch is open it calls runtime.Gosched once, and if no reader took a snapshot of the
+// state before that batch, it waits for Commit. So the writer's goroutine must not call it during a batch.
 func (r *Reader[T]) Snapshot() *Snapshot[T] {
 	s := r.sh.take()
-	if s != nil && s.state.Load() == passing {
-		// Where processors are scarce, the writer may be waiting for this very one. Beside eight readers on two of them it
-		// got through 89,000 updates a second as one of nine; if they give way, through 280,000.
+	if s != nil && s.state.Load() == outdated {
+		// The writer may be waiting for this processor. Readers that do not yield would slow it down several times.
 		runtime.Gosched()
 		if newer := r.sh.take(); newer != nil {
 			s = newer
 		}
 	}
-	// A batch is mostly over sooner than a goroutine is parked and woken.
+	// Most batches end sooner than a goroutine can be parked and woken.
 	for try := 0; s == nil && try < 4; try++ {
 		runtime.Gosched()
 		s = r.sh.take()
@@ -122,34 +117,33 @@ func (r *Reader[T]) Snapshot() *Snapshot[T] {
 	return r.sh.await()
 }
 
-// take returns the snapshot on offer, or nil while it is withdrawn.
+// take returns the latest snapshot, or nil while the writer has reclaimed it.
 func (sh *shared[T]) take() *Snapshot[T] {
-	s := sh.offer.Load()
-	// The swap fails if another reader took it, which is as good, or if the writer
-	// withdrew it. It may succeed on a later state than the one loaded, because
-	// the writer fills a withdrawn snapshot again.
-	if s.state.Load() >= taken || s.state.CompareAndSwap(offered, taken) || s.state.Load() >= taken {
+	s := sh.latest.Load()
+	// The swap fails if another reader took the snapshot, or if the writer reclaimed it. It may succeed on a later
+	// state than the one loaded, because the writer fills a reclaimed snapshot again.
+	if s.state.Load() >= taken || s.state.CompareAndSwap(available, taken) || s.state.Load() >= taken {
 		return s
 	}
 	return nil
 }
 
-// await parks until a batch ends. While a reader is counted as waiting, every batch
-// ends with a snapshot that cannot be withdrawn: so it waits for one Commit only.
+// await parks until a batch ends. While a reader is counted as waiting, every batch ends with a snapshot that the
+// writer does not reclaim, so await waits for one Commit only.
 func (sh *shared[T]) await() *Snapshot[T] {
 	sh.waiting.Add(1)
 	defer sh.waiting.Add(-1)
 	for {
-		bell := sh.bell()
-		// The bell hangs before the look: a Commit that this look misses rings it.
+		woken := sh.wakeChannel() // before take, so that a Commit after take closes it
 		if s := sh.take(); s != nil {
 			return s
 		}
-		<-bell
+		<-woken
 	}
 }
 
-func (sh *shared[T]) bell() chan struct{} {
+// wakeChannel returns the channel that the end of the next batch closes.
+func (sh *shared[T]) wakeChannel() chan struct{} {
 	for {
 		if b := sh.wake.Load(); b != nil {
 			return *b
@@ -161,8 +155,8 @@ func (sh *shared[T]) bell() chan struct{} {
 	}
 }
 
-// ring wakes all that await. It never blocks.
-func (sh *shared[T]) ring() {
+// wakeAll wakes all readers in await. It never blocks.
+func (sh *shared[T]) wakeAll() {
 	if sh.wake.Load() == nil {
 		return
 	}

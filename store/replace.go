@@ -7,44 +7,41 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// replacement is a list on its way in. The objects that the store has already are
-// marked in their records; only what is new or changed is held here, as it will be
-// stored: so the peak is the final state and what changed.
+// replacement is an open list. Objects that the store already has are marked in their records; only new and changed
+// objects are held here, as they will be stored, so that the peak of memory is the final state plus what changed.
 type replacement[T any] struct {
 	mark  uint32
-	order []staged[T]       // no record where a later item of the list took it back
+	order []staged[T]       // without a record if the object was unstaged
 	table *table[T]         // the records of order by key
 	added int               // how many of them the store does not have
-	known map[string]string // the index values that staged records wait with
+	known map[string]string // index values of staged records, one string for each
 }
 
-// staged is a record of a list. A packed one waits with its index values, so that it
-// is not decoded for them again.
+// staged is a record of a list. A packed one has its index values, so that it is not decoded for them at the end.
 type staged[T any] struct {
 	rec    *record[T]
 	values []staging
-	ready  int // of how many indexes values are known
+	ready  int // number of indexes whose values are known
 
-	again *record[T] // in place of rec: a stored record that Repeat was called for
+	repeated *record[T] // instead of rec: a stored record for which Repeat was called
 }
 
-// staging is one value of one index.
+// staging is one value of one index of a staged record.
 type staging struct {
 	index int
 	value string
 }
 
-// BeginReplace opens a whole list: everything that is neither Seen, kept nor staged
-// before CommitReplace will be deleted. Readers notice nothing until then.
+// BeginReplace opens a list of all objects. CommitReplace deletes every object that was neither passed to Seen with
+// success, nor to Keep or Stage. Readers see no effect until then.
 func (w *Writer[T]) BeginReplace() {
 	w.enter("BeginReplace", idle, replacing)
 	w.replaces++
 	w.replace = &replacement[T]{mark: w.replaces, table: newTable[T](0), known: map[string]string{}}
 }
 
-// Seen says that the list has an object in this version. It returns true if that
-// is what the store has, and then there is nothing more to do; otherwise the
-// object has to be staged, or kept.
+// Seen states that the list has an object in this version. If it returns true, the store has that version and the
+// object needs no further call; otherwise the caller has to Stage or Keep it.
 func (w *Writer[T]) Seen(key object.Key, version object.Version, uid string) bool {
 	w.must("Seen", replacing)
 	rec := w.stored(key)
@@ -56,26 +53,24 @@ func (w *Writer[T]) Seen(key object.Key, version object.Version, uid string) boo
 	return true
 }
 
-// Repeat says of an object for which Seen has just returned true that it is to be told in its place in the list: CommitReplace yields
-// it with old and now the same, unless the rest of the list changes it.
+// Repeat makes CommitReplace yield an object for which Seen has just returned true, in its position in the list, with
+// old and now the same, unless a later item of the list changes it.
 func (w *Writer[T]) Repeat(key object.Key) {
 	w.must("Repeat", replacing)
 	if rec := w.stored(key); rec != nil {
-		w.replace.order = append(w.replace.order, staged[T]{again: rec})
+		w.replace.order = append(w.replace.order, staged[T]{repeated: rec})
 	}
 }
 
-// Staged reports whether the list has had an object in this version already, and it
-// was staged: there is nothing more to do then.
+// Staged reports whether an object was already staged in this version. It needs no further call then.
 func (w *Writer[T]) Staged(key object.Key, version object.Version, uid string) bool {
 	w.must("Staged", replacing)
 	rec := w.replace.table.get(hashKey(w.sh.cfg.seed, key), key)
 	return rec != nil && version != "" && rec.Version == version && object.SameObject(rec.UID, uid)
 }
 
-// Keep says that the list has an object of which no more is known, such as one
-// that could not be decoded: what is stored of it stays, unless the list has staged the
-// object. It returns whether a stored state stays.
+// Keep states that the list has an object in an unknown state, such as one that could not be decoded: its stored state
+// stays unless the object was staged. It returns whether a stored state stays.
 func (w *Writer[T]) Keep(key object.Key) bool {
 	w.must("Keep", replacing)
 	rec := w.stored(key)
@@ -86,9 +81,8 @@ func (w *Writer[T]) Keep(key object.Key) bool {
 	return !w.staged(key)
 }
 
-// Stage gives an object of the list that is new or changed. Staging a key again
-// replaces what was staged first, in its place.
-// It takes the item as Put does.
+// Stage adds a new or changed object of the list. It takes the item as Put does. Staging a key again replaces the
+// first item, in its position.
 func (w *Writer[T]) Stage(it object.Item[T]) {
 	w.must("Stage", replacing)
 	w.stage(it)
@@ -115,9 +109,9 @@ func (w *Writer[T]) stage(it object.Item[T]) {
 // ListOpen reports whether a list is open.
 func (w *Writer[T]) ListOpen() bool { return w.replace != nil }
 
-// secure lets the open list keep what it has of an object that a batch beside it is about to change: an object that the
-// list has as it was stored is staged, as any other is that the list has to bring back.
-func (w *Writer[T]) secure(key object.Key) {
+// stageStored stages the stored state of an object that a batch during the open list is about to change, if the list
+// has that state, so that CommitReplace restores it.
+func (w *Writer[T]) stageStored(key object.Key) {
 	rec := w.stored(key)
 	if rec == nil || rec.mark != w.replace.mark || w.staged(key) {
 		return
@@ -127,13 +121,12 @@ func (w *Writer[T]) secure(key object.Key) {
 	w.stage(it)
 }
 
-// staged reports whether the open list has a state of its own of an object.
+// staged reports whether an object is staged.
 func (w *Writer[T]) staged(key object.Key) bool {
 	return w.replace.table.get(hashKey(w.sh.cfg.seed, key), key) != nil
 }
 
-// hold copies index values that wait for the end of the list; equal ones are one
-// string.
+// hold copies index values for the end of the list, with one string for equal values.
 func (p *replacement[T]) hold(values [][]string) (held []staging) {
 	n := 0
 	for _, vs := range values {
@@ -153,7 +146,7 @@ func (p *replacement[T]) hold(values [][]string) (held []staging) {
 	return held
 }
 
-// ready puts the index values of a staged record into w.values.
+// ready stores the index values of a staged record in w.values.
 func (w *Writer[T]) ready(s *staged[T]) {
 	for _, v := range s.values {
 		w.values[v.index] = append(w.values[v.index], v.value)
@@ -164,8 +157,7 @@ func (w *Writer[T]) ready(s *staged[T]) {
 	s.values = nil
 }
 
-// Unstage takes back an object of the list that is under way: it was deleted
-// while the list was still being read.
+// Unstage removes an object from the open list: it was deleted while the list was being read.
 func (w *Writer[T]) Unstage(key object.Key) {
 	w.must("Unstage", replacing)
 	known, before := w.stored(key), w.replace.unstage(hashKey(w.sh.cfg.seed, key), key)
@@ -178,7 +170,7 @@ func (w *Writer[T]) Unstage(key object.Key) {
 	w.keeper.drop(before)
 }
 
-// AbortReplace drops the open list, as if nothing of it had been seen.
+// AbortReplace drops the open list. The store stays as it was.
 func (w *Writer[T]) AbortReplace() {
 	w.enter("AbortReplace", replacing, idle)
 	for _, s := range w.replace.order {
@@ -187,20 +179,18 @@ func (w *Writer[T]) AbortReplace() {
 	w.replace = nil
 }
 
-// CommitReplace makes the list the store's state at version v, as one batch, and
-// returns its sequence number. The state before it stays readable until the new one
-// is published. Then yield, unless it is nil, is given every change: the deletes,
-// with now nil, and then the rest in the order of the list, with old nil where the
-// object is new and old and now the same where Repeat asked for it. The entries are read-only.
+// CommitReplace makes the list the store's state at version v, as one batch, and returns its sequence number. The
+// previous state stays readable until the new one is published. Then yield, unless it is nil, is called for every
+// change: first for deletes, with now nil, then for the others in the order of the list, with old nil for an add, and
+// with old and now the same after Repeat. The entries are read-only.
 //
-// A list after the first means that the changes between were not seen: it ends the
-// log, which starts again at v.
+// Changes between two lists are unknown, so every list after the first drops the log, which starts again at v.
 func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T])) (seq uint64) {
 	w.enter("CommitReplace", replacing, applying)
-	w.hold()
+	w.keepLatest()
 	list := w.replace
 	w.replace = nil
-	list.table, list.known = nil, nil // no longer needed, and the store's own may have to grow
+	list.table, list.known = nil, nil // free memory, since the store's table may have to grow
 
 	gone := w.unmarked(list.mark)
 	for _, rec := range gone {
@@ -234,8 +224,8 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 		switch {
 		case s.rec != nil:
 			yield(olds[i].entry(), &s.rec.Entry)
-		case s.again != nil && w.stored(s.again.Key) == s.again:
-			yield(&s.again.Entry, &s.again.Entry)
+		case s.repeated != nil && w.stored(s.repeated.Key) == s.repeated:
+			yield(&s.repeated.Entry, &s.repeated.Entry)
 		}
 	}
 	return seq
@@ -250,7 +240,7 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 			w.version = v
 		}
 	case w.version != "":
-		// Not the first state, but the first list: its changes follow what was put.
+		// The first list, after batches: its changes follow theirs in the log.
 		w.advance(v)
 		for _, rec := range gone {
 			w.note(rec, nil)
@@ -270,8 +260,8 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 
 func (w *Writer[T]) unmarked(mark uint32) (recs []*record[T]) {
 	for base := 0; base < w.objects.n; base += width {
-		for _, seat := range w.objects.chunk(base) {
-			rec := seat.rec
+		for _, v := range w.objects.chunk(base) {
+			rec := v.rec
 			if rec.mark != mark {
 				recs = append(recs, rec)
 			}
@@ -284,7 +274,7 @@ func (w *Writer[T]) stored(key object.Key) *record[T] {
 	return w.sh.table.Load().get(hashKey(w.sh.cfg.seed, key), key)
 }
 
-// stage adds a record, and returns the one that it takes the place of.
+// stage adds a record and returns the one that it replaces, or nil.
 func (p *replacement[T]) stage(hash uint64, s staged[T]) (old *record[T]) {
 	rec := s.rec
 	at, found := p.table.find(hash, rec.Key)
@@ -305,7 +295,7 @@ func (p *replacement[T]) stage(hash uint64, s staged[T]) (old *record[T]) {
 	return nil
 }
 
-// unstage takes a record back, and returns it.
+// unstage removes the record of a key and returns it, or nil.
 func (p *replacement[T]) unstage(hash uint64, key object.Key) (old *record[T]) {
 	if at, found := p.table.find(hash, key); found {
 		old = p.table.cells[at].rec.Load()

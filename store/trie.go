@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// trieNode maps the values of one index to their buckets: a hash trie with five
-// bits a level, whose nodes carry their epoch as a vector's do. A node below the
-// root never has a single bucket as its only item, so values that are gone
-// leave nothing behind.
+// trieNode maps the values of one index to their buckets: a hash trie with five bits per level, whose nodes carry
+// their epoch like those of a vector. A node below the root never has a single bucket as its only item, so removed
+// values leave no nodes.
 type trieNode struct {
 	owner  uint64
 	bitmap uint32
@@ -21,8 +20,7 @@ type trieItem struct {
 	leaf *bucket
 }
 
-// hashBits is where a hash is used up: nodes from there on are plain lists of
-// the values that share it.
+// hashBits is the number of bits in a hash. Nodes below that depth are lists of the values with the same hash.
 const hashBits = 64
 
 func (n *trieNode) find(hash uint64, value string) *bucket {
@@ -51,7 +49,7 @@ func (n *trieNode) find(hash uint64, value string) *bucket {
 	return nil
 }
 
-// put adds a bucket, or puts it where an older state of the same bucket was.
+// put adds a bucket, or replaces an older copy of the same bucket.
 func (n *trieNode) put(owner uint64, shift uint, b *bucket) *trieNode {
 	if n == nil {
 		n = &trieNode{owner: owner}
@@ -86,7 +84,7 @@ func (n *trieNode) put(owner uint64, shift uint, b *bucket) *trieNode {
 	return n
 }
 
-// remove takes out the bucket of a handle that is in the trie.
+// remove removes the bucket of a handle that is in the trie.
 func (n *trieNode) remove(owner uint64, shift uint, h *handle) *trieNode {
 	n = n.own(owner)
 	if shift >= hashBits {
@@ -111,7 +109,7 @@ func (n *trieNode) remove(owner uint64, shift uint, h *handle) *trieNode {
 	return n
 }
 
-// each yields every bucket, in no order.
+// each calls yield for every bucket, in no particular order, until it returns false.
 func (n *trieNode) each(yield func(*bucket) bool) bool {
 	if n == nil {
 		return true

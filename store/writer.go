@@ -9,37 +9,35 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Options say what a store keeps besides its objects. The zero Options are valid.
+// Options configure a store. The zero value is valid.
 type Options[T any] struct {
-	// Indexes are there from the start; AddIndexes adds others later.
+	// Indexes are the first indexes; AddIndexes adds others later.
 	Indexes map[string]IndexFunc[T]
-	// LogBytes bounds the log of changes: the sum of the sizes of the objects before
-	// and after each change, and 64 for each. 0 means no log.
+	// LogBytes bounds the log of changes: the sum of the sizes of the objects before and after each change, plus 64
+	// for each change. 0 means no log.
 	LogBytes int
-	// LogAge bounds the log by time; 0 does not.
+	// LogAge bounds the log by age. 0 means no bound.
 	LogAge time.Duration
 	// Layout is the form in which the objects are kept.
 	Layout Layout
-	// Codec encodes and decodes objects for the packed layout where an item brings no
-	// codec of its own. An object without any is kept live.
+	// Codec encodes and decodes objects for the packed layout if an item has no codec of its own. An object without
+	// any codec is kept live.
 	Codec *object.Codec[T]
-	// ReadCache is how many objects the packed layout keeps decoded because they were
-	// read or written a moment ago, unless they are larger than 64 KiB. 0 means 256, a negative number none.
+	// ReadCache is the number of recently read or written objects that the packed layout keeps decoded. Objects larger
+	// than 64 KiB are not kept. 0 means 256, a negative number none.
 	ReadCache int
-	// OnWritten, if it is set, is told of every stored object that somebody has written to,
-	// with the names of those who may have done it. It is for tests: each
-	// read then costs a hash of the object, and each object a copy of its encoding. It runs
-	// where that is found out, as OnError does, under the same restrictions.
+	// OnWritten, if set, is called for every stored object that was written to, with the names of the handlers and
+	// readers that had it. It is for tests: each read then costs a hash of the object, and each object a copy of its
+	// encoding. It runs in the goroutine that detects the write, under the same restrictions as OnError.
 	OnWritten func(Written)
-	// OnError is told of an index function that failed or panicked on an object, and,
-	// with an empty key, of a ByIndex on an index that does not exist; and, with an
-	// empty index, of an object that cannot be kept in the layout. It runs where
-	// that happened: in the writer, inside a batch, or in any reader. It must
-	// neither use the writer nor ask for a snapshot.
+	// OnError is called if an index function fails or panics, with an empty key if ByIndex reads an index that does
+	// not exist, and with an empty index if an object cannot be kept or read in the layout. It runs in the goroutine
+	// in which that happens: the writer's, during a batch, or any reader's. It must neither use the writer nor ask for
+	// a snapshot.
 	OnError func(key object.Key, index string, err error)
 }
 
-// What a writer is in the middle of.
+// The phases of a writer.
 const (
 	idle uint32 = iota
 	batching
@@ -47,41 +45,39 @@ const (
 	applying
 )
 
-// Writer changes a store. One goroutine may use it at a time. Calls out of their
-// order, such as a Begin while a batch is open or a Put outside of one, are mistakes
-// of the program and panic with a text that says so.
+// Writer changes a store. One goroutine may use it at a time. A call in the wrong phase, such as Begin while a batch
+// is open or Put outside a batch, is a programming error and panics.
 type Writer[T any] struct {
 	sh       *shared[T]
 	phase    atomic.Uint32
-	replaces uint32 // how many lists were begun
-	// epoch is the owner of the nodes that no snapshot shares.
-	epoch   uint64
-	seq     uint64
-	objects vec[seat[T]]
-	keys    vec[*byte]
-	words   vec[uint64]
-	set     *indexSet[T]
-	roots   []*trieNode
+	replaces uint32 // number of lists begun
+	epoch    uint64 // owner of the nodes that no snapshot shares
+	seq      uint64
+	objects  vec[slotValue[T]]
+	keys     vec[*byte]
+	words    vec[uint64]
+	set      *indexSet[T]
+	roots    []*trieNode
 
-	version  object.Version // the store's, with what the open batch moved it to
-	bearer   *record[T]     // the record that moved it there, if one did
-	explicit object.Version // what SetVersion asked for in the open batch
-	log      changeLog[T]
-	pending  []change[T] // for the log
+	version       object.Version // the store's version, including the open batch
+	versionRecord *record[T]     // the record that has this version, if one of the open batch does
+	explicit      object.Version // the argument of SetVersion in the open batch
+	log           changeLog[T]
+	pending       []change[T] // for the log
 
 	keeper *keeper[T]
-	values [][]string // scratch: what the index functions gave, by index
+	values [][]string // scratch: results of the index functions, by index
 	visits uint64     // scratch of reindex
 
 	namespace [1]string // scratch of valuesOf
-	fetched   uint32    // a sum over what Fetch has read, so that the compiler keeps the reads
+	fetched   uint32    // a sum over what Fetch reads, so that the compiler keeps the reads
 
-	replace *replacement[T] // the open list; also during a batch beside it
-	listed  bool            // one was committed
-	torn    bool            // EndHistory was called in the open batch
+	replace      *replacement[T] // the open list, also during a batch within it
+	listed       bool            // a list was committed
+	historyEnded bool            // EndHistory was called in the open batch
 }
 
-// change is a change of the open batch.
+// change is a change of the open batch, for the log.
 type change[T any] struct {
 	version  object.Version
 	key      object.Key
@@ -117,7 +113,7 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 	w.rebuild(0)
 	w.sh.history.Store(&history[T]{})
 	w.sh.version.Store(new(object.Version))
-	w.sh.offer.Store(&Snapshot[T]{})
+	w.sh.latest.Store(&Snapshot[T]{})
 	w.publish()
 	return w, nil
 }
@@ -125,7 +121,7 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 // Reader returns the reading side of the store.
 func (w *Writer[T]) Reader() *Reader[T] { return &Reader[T]{sh: w.sh} }
 
-// Get returns the entry of a key, as the open batch left it.
+// Get returns the entry of a key, including changes of the open batch.
 func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
 	t := w.sh.table.Load()
 	_, at, found := w.locate(t, key)
@@ -135,50 +131,47 @@ func (w *Writer[T]) Get(key object.Key) (*Entry[T], bool) {
 	return t.cells[at].rec.Load().entry(), true
 }
 
-// Begin opens a batch. No snapshot shows any of it before Commit. Readers that ask
-// for a snapshot meanwhile may have to wait for Commit, so a batch should not wait
-// for anything.
+// Begin opens a batch. No snapshot shows any of it before Commit. Readers that ask for a snapshot in the meantime may
+// have to wait for Commit, so a batch should not wait for anything.
 //
-// A batch may be opened while a list is open: its changes are visible with its Commit, and the list has the last word
-// on every object when it is committed.
+// A batch may be opened while a list is open. Its changes are visible after its Commit; CommitReplace then decides the
+// state of every object.
 func (w *Writer[T]) Begin() {
 	if !w.phase.CompareAndSwap(replacing, batching) {
 		w.enter("Begin", idle, batching)
 	}
-	w.withdraw()
+	w.reclaim()
 }
 
-// Put stores an item's Value, with its Encoded bytes where the layout wants them; Decode is
-// not called. It returns the entry that was made of it and the one that was there
-// before, nil if there was none. The object belongs to the store from then on and
-// must not be changed.
+// Put stores an item's Value, with its Encoded bytes if the layout uses them; Decode is not called. It returns the new
+// entry and the one that it replaced, or nil. The object belongs to the store from then on and must not be changed.
 func (w *Writer[T]) Put(it object.Item[T]) (now, old *Entry[T]) {
 	w.must("Put", batching)
 	if w.replace != nil {
-		w.secure(it.Key)
+		w.stageStored(it.Key)
 	}
-	// The search comes before the first look at the object: both wait for memory, and so they wait together.
+	// The search comes before the first access to the object, so that the processor waits for both at the same time.
 	hash, at, found := w.locate(w.sh.table.Load(), it.Key)
 	w.evaluate(it.Key, it.Value, 0)
 	rec := w.keeper.keep(&it)
 	was := w.apply(hash, at, found, rec)
 	w.keeper.drop(was)
 	if w.replace != nil && w.staged(it.Key) {
-		rec.mark = w.replace.mark // the list changes it; it is not deleted and added
+		rec.mark = w.replace.mark // the list updates it, and does not delete and add it
 	}
 	if w.advance(it.Version) {
-		w.bearer = rec
+		w.versionRecord = rec
 	}
 	w.note(was, rec)
 	return &rec.Entry, was.entry()
 }
 
-// Delete removes an object that was deleted at a version, and returns it, or nil if
-// it is not there. The version counts in any case.
+// Delete removes an object that was deleted at a version, and returns its entry, or nil if there is none. The store's
+// version advances in either case.
 func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 	w.must("Delete", batching)
 	if w.replace != nil {
-		w.secure(key)
+		w.stageStored(key)
 	}
 	was := w.remove(key)
 	w.keeper.drop(was)
@@ -189,8 +182,8 @@ func (w *Writer[T]) Delete(key object.Key, at object.Version) (old *Entry[T]) {
 	return was.entry()
 }
 
-// Last makes an entry of an object's last state, which is never stored but is handed out like what is: where
-// Options.OnWritten asks for it, it is under guard.
+// Last returns an entry for an object's last state, which is not stored. Options.OnWritten covers it like stored
+// entries.
 func (w *Writer[T]) Last(it object.Item[T]) *Entry[T] {
 	e := newEntry(it)
 	if w.keeper.cfg.onWritten != nil {
@@ -199,8 +192,7 @@ func (w *Writer[T]) Last(it object.Item[T]) *Entry[T] {
 	return e
 }
 
-// SetVersion says which version of the source the store is at when this batch ends,
-// whatever the versions of its objects. "" says nothing.
+// SetVersion sets the source's version at the end of this batch, whatever the versions of its objects. "" is ignored.
 func (w *Writer[T]) SetVersion(v object.Version) {
 	w.must("SetVersion", batching)
 	if v != "" {
@@ -208,15 +200,14 @@ func (w *Writer[T]) SetVersion(v object.Version) {
 	}
 }
 
-// EndHistory says of the open batch that changes were left out of it or are out of
-// their order: the log ends with it, and starts again at its version.
+// EndHistory states that the open batch lacks changes or has them out of order: the log is dropped and starts again at
+// the batch's version.
 func (w *Writer[T]) EndHistory() {
 	w.must("EndHistory", batching)
-	w.torn = true
+	w.historyEnded = true
 }
 
-// Commit ends the batch and returns its sequence number. Every snapshot asked for
-// from now on shows this batch.
+// Commit ends the batch and returns its sequence number. Snapshots taken from now on show the batch.
 func (w *Writer[T]) Commit() (seq uint64) {
 	w.must("Commit", batching)
 	w.settle(len(w.pending) > 0)
@@ -230,16 +221,15 @@ func (w *Writer[T]) Commit() (seq uint64) {
 	return w.seq
 }
 
-// Reset drops all objects, the version and the log, and releases their memory; the
-// indexes stay, empty. It counts as a batch. A replace that was open is aborted.
-// Snapshots that readers hold stay as they are.
+// Reset drops all objects, the version and the log, and releases their memory. The indexes stay, empty. It counts as a
+// batch, and aborts an open list. Snapshots that readers hold stay as they are.
 func (w *Writer[T]) Reset() {
 	if w.phase.Load() == replacing {
 		w.AbortReplace()
 	}
 	w.enter("Reset", idle, applying)
-	w.withdraw()
-	w.objects, w.keys = vec[seat[T]]{}, vec[*byte]{}
+	w.reclaim()
+	w.objects, w.keys = vec[slotValue[T]]{}, vec[*byte]{}
 	clear(w.roots)
 	w.rebuild(0)
 	w.keeper.reset()
@@ -251,7 +241,7 @@ func (w *Writer[T]) Reset() {
 	w.leave(idle)
 }
 
-// advance moves the store's version on, if v is newer, and reports that.
+// advance sets the store's version to v if v is newer, and reports whether it did.
 func (w *Writer[T]) advance(v object.Version) bool {
 	if v == "" || w.version != "" && !w.version.Before(v) {
 		return false
@@ -260,6 +250,7 @@ func (w *Writer[T]) advance(v object.Version) bool {
 	return true
 }
 
+// note records a change for the log.
 func (w *Writer[T]) note(old, now *record[T]) {
 	if w.sh.cfg.logBytes <= 0 {
 		return
@@ -275,14 +266,13 @@ func (r *record[T]) keyOr(other *record[T]) object.Key {
 	return other.Key
 }
 
-// settle fixes the store's version, moves the batch's changes to the log and
-// publishes both. Readers see them before they see the batch's snapshot, so a
-// version that they know is never missing in the log. changed says whether the batch has
-// changes.
+// settle sets the store's version, moves the batch's changes to the log and publishes both. Readers see them before
+// they see the batch's snapshot, so a version that a reader knows is never missing in the log. changed is whether the
+// batch has changes.
 func (w *Writer[T]) settle(changed bool) {
-	if w.sh.cfg.logBytes <= 0 && !changed && !w.torn && w.log.start != "" &&
+	if w.sh.cfg.logBytes <= 0 && !changed && !w.historyEnded && w.log.start != "" &&
 		(w.explicit == "" || w.explicit == w.version) {
-		w.explicit = "" // there is no log, and the version is where the changes have moved it: as of nearly every event
+		w.explicit = "" // no log, and the changes have already set the version: the case of nearly every event
 		w.publishVersion()
 		w.keeper.count()
 		return
@@ -290,16 +280,16 @@ func (w *Writer[T]) settle(changed bool) {
 	w.settleLog(changed)
 }
 
-// settleLog is settle without its short way: for a list, which may have ended the log already.
+// settleLog is the general case of settle.
 func (w *Writer[T]) settleLog(changed bool) {
 	before, now := *w.sh.version.Load(), time.Duration(0)
 	if w.sh.cfg.logBytes > 0 {
 		now = time.Since(w.sh.cfg.born)
 	}
 	if len(w.pending) > 0 && before != "" && !before.Before(w.pending[0].version) {
-		// A change that came late, to a version that was announced without it.
+		// A late change: its version was published before without it.
 		w.log.end(before)
-		w.log.vague = true
+		w.log.ambiguous = true
 	}
 	for _, c := range w.pending {
 		w.log.append(c.version, c.key, c.old, c.now, now)
@@ -311,19 +301,19 @@ func (w *Writer[T]) settleLog(changed bool) {
 	}
 	if v := w.explicit; v != "" {
 		if order, ok := v.Compare(w.version); w.version != "" && (!ok || order < 0) {
-			w.log.end(v) // set back: no order leads from the old versions to this one
+			w.log.end(v) // the version went back, so the old versions do not lead to this one
 		}
 		w.version, w.explicit = v, ""
 	}
-	if w.torn {
+	if w.historyEnded {
 		w.log.end(w.version)
-		w.torn = false
+		w.historyEnded = false
 	}
 	if changed && w.version == before {
-		// The same version for two states, as where coalescing left history behind: nobody
-		// can say from it what happened since.
+		// Two states have the same version, for example because changes were coalesced. The version does not say
+		// which of them a reader has.
 		w.log.end(w.version)
-		w.log.vague = true
+		w.log.ambiguous = true
 	}
 	if w.log.start == "" {
 		w.log.start = w.version
@@ -341,23 +331,23 @@ func (w *Writer[T]) publishHistory() {
 }
 
 func (w *Writer[T]) publishVersion() {
-	rec := w.bearer
-	w.bearer = nil
+	rec := w.versionRecord
+	w.versionRecord = nil
 	switch {
 	case w.version == *w.sh.version.Load():
 	case rec != nil && rec.Version == w.version:
-		// Where it stands already: to allocate it was a tenth of the update of one object. If the record is replaced
-		// or deleted and the version does not move, one object stays that is no longer stored.
+		// Use the record's copy of the version, to save an allocation. If the record is replaced or deleted and the
+		// version stays, one object is kept that is no longer stored.
 		w.sh.version.Store(&rec.Version)
 	default:
 		w.sh.version.Store(new(w.version))
 	}
 }
 
-// maxScratch is how large a buffer may be to be kept for the next batch.
+// maxScratch is the largest capacity of a buffer that is kept for the next batch.
 const maxScratch = 4096
 
-// enter moves the writer from one phase to another, or says what is wrong.
+// enter moves the writer from one phase to another, and panics if it is in a third.
 func (w *Writer[T]) enter(call string, from, to uint32) {
 	if !w.phase.CompareAndSwap(from, to) {
 		w.misused(call)
