@@ -77,22 +77,23 @@ staticcheck: bin/staticcheck bin/devcluster
 	$(call say,staticcheck: reads all of Kubernetes the first time for minutes)
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
-# Tests that run without the race detector, which would find nothing and take most of the time: they measure memory,
-# take one step at a time or read the symbols of a program. The conformance kit's own tests are about client-go's
-# informer; the tests of informer and compat run the kit under the race detector.
-NO_RACE := ^TestSimulation|^TestBudget_.*InEachLayout$$|^TestConformance$$/^(live|shared|packed)$$/^P16_
-NO_RACE := $(NO_RACE)|^TestThePromisesThatHoldForClientGosAPI$$/^P16_|^TestAProgramOnCompat
-NO_RACE := $(NO_RACE)|^(TestThroughNeverClaimsMore|TestWhateverIsCoalesced|TestAStalledConsumerCosts)
-PLAIN   := /dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
+# Tests that the race detector would find nothing in, and takes most of the time of: they measure memory, take one step
+# at a time or read the symbols of a program. Their packages are in BOTH, and run whole without it.
+NO_RACE := ^TestSimulation|^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
+NO_RACE := $(NO_RACE)|^TestProgramWithCompat|^TestThrough|^TestAStalledConsumer
+# The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
+PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
+BOTH    := /informer$$|/compat/informers$$|/store/internal/pack$$|/internal/share$$
+# Packages that wait for a cluster leave their processor to one more.
+ONE_MORE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
 	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
-	$(GO) test ./store/internal/pack ./internal/share $$($(GO) list ./... | grep -E '$(PLAIN)') # budgets that it would blur
-	$(GO) test -run '$(NO_RACE)' ./informer ./compat/informers # all that has such tests
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' \
-		$$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+	$(GO) test -timeout 30m $$($(GO) list ./... | grep -E '$(BOTH)|$(PLAIN)')
+	$(GO) test -race -timeout 30m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -E '$(BOTH)')
+	$(GO) test -race -timeout 60m -p $(ONE_MORE) $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos
