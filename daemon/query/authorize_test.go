@@ -47,7 +47,7 @@ func TestRulesAllowOnlyWhatTheyList(t *testing.T) {
 		Attributes{Verb: "list", Cluster: "us", Group: "apps", Resource: "deployments", Namespace: "web"})
 	for _, part := range []string{`"ann"`, "list", "deployments.apps", `"web"`, `"us"`} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %s", err, part)
+			t.Errorf("%v does not contain %s", err, part)
 		}
 	}
 	if (AllowAll{}).Authorize(context.Background(), nobody, Attributes{}) != nil {

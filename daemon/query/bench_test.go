@@ -35,7 +35,7 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// Each is one request over 10,000 pods of 3.7 KB.
+// Each iteration is one request over 10,000 pods of 3.7 KB.
 func BenchmarkScan10k(b *testing.B) {
 	for _, layout := range []store.Layout{store.Live, store.Packed} {
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(b, 10_000, layout).snapshot()}

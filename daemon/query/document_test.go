@@ -52,7 +52,7 @@ func TestInvalidDocumentsAreErrors(t *testing.T) {
 	} {
 		d := NewDoc([]byte(raw))
 		if v, ok := d.Lookup(mustPath(t, "a")); ok || d.Err() == nil {
-			t.Errorf("%.40q gives %v and the error %v", raw, v, d.Err())
+			t.Errorf("%.40q: value %v, error %v", raw, v, d.Err())
 		}
 		if _, err := d.Map(); err == nil {
 			t.Errorf("%.40q is decoded", raw)
@@ -67,7 +67,7 @@ func TestInvalidDocumentsAreErrors(t *testing.T) {
 	}
 }
 
-// Reading all of a deep object takes one pass. With one for each level this would be 8 GB to go over each time.
+// Decoding a deep object takes one pass. One pass for each level would read 8 GB.
 func TestDeepObjectsAreReadOnce(t *testing.T) {
 	const levels = maxDepth - 1
 	raw := []byte(`{"a":` + strings.Repeat(`{"pad":"`+strings.Repeat("x", 150)+`","a":`, levels) + "1" +
@@ -93,7 +93,7 @@ func TestDeepObjectsAreReadOnce(t *testing.T) {
 		t.Error(ok, err)
 	}
 	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("decoding took %v", took)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestDocumentCanBeReset(t *testing.T) {
 	}
 	d.Reset([]byte("broken"))
 	if d.Err() == nil {
-		t.Error("no error after Reset to something broken")
+		t.Error("no error after Reset to an invalid document")
 	}
 	d.Reset([]byte("{}"))
 	if d.Err() != nil {
@@ -135,10 +135,10 @@ func TestSkippingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A number that no float64 has is found nowhere; encoding/json fails on it.
+// A number that does not fit a float64 is not found; encoding/json fails on it.
 type outOfRange struct{}
 
-// plainDecode is what Lookup is held against.
+// plainDecode decodes a document with encoding/json, for comparison with Lookup.
 func plainDecode(t testing.TB, raw []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -191,8 +191,8 @@ func isOutOfRange(v any) bool {
 	return false
 }
 
-// fails reports whether encoding/json cannot decode a valid document: it has a number out of range, be it under a
-// name that comes again later.
+// fails reports whether encoding/json cannot decode a valid document, because it has a number out of range, even under
+// a name that appears again later.
 func fails(raw []byte) bool {
 	var v any
 	return json.Unmarshal(raw, &v) != nil
@@ -206,12 +206,12 @@ func isNest(v any) bool {
 	return false
 }
 
-// sameEverywhere compares Lookup with a decoded value at each of its paths, and asks for what is not there.
+// sameEverywhere compares Lookup with a decoded value at each of its paths, and at paths that do not exist.
 func sameEverywhere(t *testing.T, d *Doc, at []step, want any) {
 	if len(at) > 0 {
 		got, ok := d.Lookup(Path{at})
 		if !ok && isNest(want) && fails(d.raw) {
-			// a number inside is out of range, though it need not show
+			// a number inside is out of range
 		} else if bad := isOutOfRange(want); ok == bad || !bad && !cmp.Equal(got, want) {
 			t.Fatalf("%s is %#v, %v, want %#v", Path{at}, got, ok, want)
 		}
@@ -227,7 +227,7 @@ func sameEverywhere(t *testing.T, d *Doc, at []step, want any) {
 		}
 		if _, there := v["no such name"]; !there {
 			if got, ok := d.Lookup(Path{next(step{name: "no such name"})}); ok {
-				t.Fatalf("what is not there is %v", got)
+				t.Fatalf("a missing member is %v", got)
 			}
 		}
 	case []any:
@@ -235,7 +235,7 @@ func sameEverywhere(t *testing.T, d *Doc, at []step, want any) {
 			sameEverywhere(t, d, next(step{index: i, isIndex: true}), v[i])
 		}
 		if got, ok := d.Lookup(Path{next(step{index: len(v), isIndex: true})}); ok {
-			t.Fatalf("behind the last element is %v", got)
+			t.Fatalf("the element after the last one is %v", got)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func checkAgainstJSON(t *testing.T, d *Doc, raw []byte) {
 	trimmed := bytes.TrimLeft(raw, " \t\r\n")
 	if !json.Valid(raw) || trimmed[0] != '{' {
 		if d.Err() == nil {
-			t.Fatalf("%.200q is found valid", raw)
+			t.Fatalf("%.200q is accepted as valid", raw)
 		}
 		return
 	}
@@ -280,14 +280,14 @@ func TestLookupEqualsEncodingJSON(t *testing.T) {
 	var d Doc
 	for range 3000 {
 		raw := randomJSON(rng, nil, 0, true)
-		if rng.IntN(4) == 0 { // and what is almost right
+		if rng.IntN(4) == 0 { // almost valid documents
 			raw[rng.IntN(len(raw))] = `{}[]",:\ 1e`[rng.IntN(11)]
 		}
 		checkAgainstJSON(t, &d, raw)
 	}
 }
 
-// randomJSON writes values of all kinds, with few names, so that some come twice.
+// randomJSON writes values of all kinds, with few different names, so that some are repeated.
 func randomJSON(rng *rand.Rand, dst []byte, depth int, object bool) []byte {
 	space := func() {
 		if rng.IntN(4) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// refuser allows a number of questions and notes all.
+// refuser is an Authorizer that allows a number of requests and records all.
 type refuser struct {
 	allow int
 	asked []Attributes
@@ -41,7 +41,7 @@ func TestAuthorizerDecidesBeforeAnythingIsRead(t *testing.T) {
 		{Resource: "pods", Order: mustOrder(t, "metadata.name")},
 		{Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
 	} {
-		for allow := range 2 { // also if the first cluster is allowed
+		for allow := range 2 { // with and without permission for the first cluster
 			auth := &refuser{allow: allow}
 			e, err := NewEngine(func(*store.Entry[*blob], []byte) []byte {
 				t.Error("an object was read")
@@ -52,7 +52,7 @@ func TestAuthorizerDecidesBeforeAnythingIsRead(t *testing.T) {
 			}
 			wantError(t, e, ErrForbidden, req, views...)
 			if len(auth.asked) != allow+1 || e.Held() != 0 {
-				t.Errorf("%+v: asked %d times", req, len(auth.asked))
+				t.Errorf("%+v: the authorizer was called %d times", req, len(auth.asked))
 			}
 		}
 	}
@@ -69,15 +69,15 @@ func TestAuthorizerGetsTheAttributesOfTheRequest(t *testing.T) {
 	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods",
 		Namespace: "ns-1", Name: "web-1"}
 	if auth.asked[0] != want || auth.asked[1].Cluster != "eu" || auth.users[0].Name != "ann" || len(auth.asked) != 2 {
-		t.Errorf("it was asked %+v", auth.asked)
+		t.Errorf("the authorizer got %+v", auth.asked)
 	}
 	req.Verb = "watch"
 	if mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}); auth.asked[2].Verb != "watch" {
-		t.Errorf("it was asked %+v", auth.asked[2])
+		t.Errorf("the authorizer got %+v", auth.asked[2])
 	}
 }
 
-// Whoever loses a right, or another cluster of the list, gets no further page.
+// A user that has lost permission for a cluster of the list gets no further page.
 func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 	auth := &refuser{allow: 2}
 	e := newEngine(t, Options{Authorizer: auth})
@@ -87,7 +87,7 @@ func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 	req.Continue = res.Continue
 	wantError(t, e, ErrForbidden, req) // no views: the clusters of the held list count
 	if auth.asked[2].Cluster != "eu" {
-		t.Errorf("it was asked %+v", auth.asked[2:])
+		t.Errorf("the authorizer got %+v", auth.asked[2:])
 	}
 }
 
@@ -116,12 +116,12 @@ func TestListsAreConsistentWhileTheStoreChanges(t *testing.T) {
 					}
 				}
 				if len(seen) != 200 {
-					t.Errorf("a list of 200 has %d", len(seen))
+					t.Errorf("a list of 200 objects has %d", len(seen))
 				}
 			}
 		})
 	}
-	for i := range 200 { // each is deleted and comes back, so that there are 200 at any moment
+	for i := range 200 { // each is deleted and recreated in one commit, so that there are always 200
 		s.Begin()
 		key := object.NewKey(fmt.Sprintf("ns-%d", i%10), fmt.Sprintf("web-%d", i))
 		s.version++
@@ -168,7 +168,7 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
-// slowly reads each object in a second.
+// slowly takes a second to read an object.
 func slowly(e *store.Entry[*blob], dst []byte) []byte {
 	time.Sleep(time.Second)
 	return blobBytes(e, dst)
@@ -191,7 +191,7 @@ func TestTimeIsBounded(t *testing.T) {
 		defer cancel()
 		if _, err := e.List(ctx, req, []View[*blob]{view}); !errors.Is(err, context.DeadlineExceeded) ||
 			errors.Is(err, ErrTooMuch) {
-			t.Errorf("a context that ends gives %v", err)
+			t.Errorf("a context that ends: %v", err)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestErrorNamesTheBrokenObject(t *testing.T) {
 	}
 	if res := mustList(t, e, Request{Resource: "pods"},
 		View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}); len(res.Items) != 1 {
-		t.Error("a list that need not look at it fails")
+		t.Error("a list that need not read the object fails")
 	}
 }
 
@@ -239,7 +239,7 @@ func TestOnlyNeededObjectsAreRead(t *testing.T) {
 		{Request{Namespace: "ns-3", Selection: mustSelect(t, "tier=back", "", "")}, 100, 100},
 		{Request{Namespace: "ns-3", Order: mustOrder(t, "spec.priority")}, 100, 100},
 		{Request{Selection: mustSelect(t, "tier=back", "", ""), Order: mustOrder(t, "spec.priority")}, 500, 1000},
-		// ns-0 has none, and one more tells that there are more
+		// ns-0 has no match, and one more object is read to know that there are more
 		{Request{Limit: 10, Selection: mustSelect(t, "tier=back", "", "")}, 10, 111},
 	} {
 		reads = 0
@@ -250,7 +250,7 @@ func TestOnlyNeededObjectsAreRead(t *testing.T) {
 	}
 }
 
-// No page looks at what the pages before it looked at.
+// No page reads objects that earlier pages have read.
 func TestPagesDoNotReadObjectsTwice(t *testing.T) {
 	for _, order := range []string{"", "metadata.name"} {
 		reads := 0
@@ -272,7 +272,7 @@ func TestPagesDoNotReadObjectsTwice(t *testing.T) {
 			}
 		}
 		if items != 500 || pages != 72 || reads > 1000+pages {
-			t.Errorf("%d items on %d pages took %d reads", items, pages, reads)
+			t.Errorf("%d items on %d pages needed %d reads", items, pages, reads)
 		}
 	}
 }
@@ -304,14 +304,14 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 
 func TestEngineNeedsAnAuthorizer(t *testing.T) {
 	if _, err := NewEngine(blobBytes, Options{}); err == nil {
-		t.Error("an engine without an authorizer is made")
+		t.Error("NewEngine accepts a missing authorizer")
 	}
 	if _, err := NewEngine[*blob](nil, Options{Authorizer: AllowAll{}}); err == nil {
-		t.Error("an engine without bytes is made")
+		t.Error("NewEngine accepts a missing bytes function")
 	}
 	if _, err := newEngine(t, Options{}).List(context.Background(), Request{Resource: "pods"},
 		[]View[*blob]{{Cluster: "eu"}}); err == nil {
-		t.Error("a view without a snapshot is read")
+		t.Error("List accepts a view without a snapshot")
 	}
 	if err := wantError(t, newEngine(t, Options{}), ErrInvalid,
 		Request{Resource: "pods", Limit: -1}); !strings.Contains(err.Error(), "-1") {

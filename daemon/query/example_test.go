@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// pods makes a view of one cluster. Each pod is JSON.
+// pods returns a view of one cluster. Each pod is JSON.
 func pods(cluster string, objects map[object.Key]string) query.View[string] {
 	w, err := store.New(store.Options[string]{})
 	if err != nil {

@@ -68,10 +68,10 @@ func TestErrorsOfFieldSelectorsNameTheMistake(t *testing.T) {
 		}
 	}
 	if _, err := ParseSelection("a in", "", ""); !errors.Is(err, ErrInvalid) {
-		t.Errorf("half a label selector gives %v", err)
+		t.Errorf("an incomplete label selector gives %v", err)
 	}
 	if _, err := ParseSelection(strings.Repeat("a", maxSelector+1), "", ""); !errors.Is(err, ErrInvalid) {
-		t.Errorf("an endless label selector gives %v", err)
+		t.Errorf("a label selector that is too long gives %v", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSelectionReturnsRequiredNamespaceAndName(t *testing.T) {
 		}
 	}
 	if (Selection{}).NeedsObject() || !(Selection{}).Empty() {
-		t.Error("no selection needs the object")
+		t.Error("the empty selection needs the object")
 	}
 }
 
@@ -126,13 +126,13 @@ func randomFieldSelector(rng *rand.Rand) string {
 
 var fieldValues = []string{"", "1", "x", "x,y=z", `back\slash`, "ä\"<>&", "long enough to be more than one word"}
 
-// checkFields compares with the selector of Kubernetes on flat objects of strings.
+// checkFields compares the result with that of Kubernetes' selector on flat objects of strings.
 func checkFields(t *testing.T, text string, rng *rand.Rand) {
 	theirs, err := fields.ParseSelector(text)
 	ours, ourErr := ParseFields(text)
 	if err != nil {
 		if ourErr == nil {
-			t.Fatalf("%q is accepted, though Kubernetes says %v", text, err)
+			t.Fatalf("%q is accepted, but Kubernetes returns %v", text, err)
 		}
 		return
 	}
@@ -140,7 +140,7 @@ func checkFields(t *testing.T, text string, rng *rand.Rand) {
 		if !errors.Is(ourErr, ErrInvalid) {
 			t.Fatal(ourErr)
 		}
-		return // not every field name of theirs is a path
+		return // not every field name of Kubernetes is a path
 	}
 	set := fields.Set{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -154,7 +154,7 @@ func checkFields(t *testing.T, text string, rng *rand.Rand) {
 	}
 	for _, r := range theirs.Requirements() {
 		if p := mustPath(t, r.Field); len(p.steps) != 1 || p.steps[0].name != r.Field {
-			return // a path that means more than a flat object has
+			return // a path into nested objects
 		}
 	}
 	got, err := ours.matchObject(NewDoc(raw))

@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// blob is an object as the mirror keeps it: its bytes.
+// blob is an object as a mirror stores it: its bytes.
 type blob struct{ raw []byte }
 
 var blobCodec = &object.Codec[*blob]{
@@ -20,7 +20,7 @@ var blobCodec = &object.Codec[*blob]{
 	Lends:  true,
 }
 
-// blobBytes is how an engine gets an entry's bytes, in any layout.
+// blobBytes appends an entry's bytes to dst, in any layout.
 func blobBytes(e *store.Entry[*blob], dst []byte) []byte {
 	if out, ok := e.AppendEncoded(dst); ok {
 		return out
@@ -28,7 +28,7 @@ func blobBytes(e *store.Entry[*blob], dst []byte) []byte {
 	return append(dst, e.Object().raw...)
 }
 
-// testStore is one resource of one cluster.
+// testStore is a store with one resource of one cluster.
 type testStore struct {
 	*store.Writer[*blob]
 	version int
@@ -64,7 +64,7 @@ func (s *testStore) put(key object.Key, raw []byte) {
 
 func (s *testStore) snapshot() *store.Snapshot[*blob] { return s.Reader().Snapshot() }
 
-// podStore has n pods, as testPod makes them.
+// podStore returns a store with n pods of testPod.
 func podStore(t testing.TB, n int, layout store.Layout) *testStore {
 	t.Helper()
 	s := newStore(t, layout, true)
@@ -119,7 +119,7 @@ func wantError(t testing.TB, e *Engine[*blob], is error, req Request, views ...V
 	t.Helper()
 	res, err := e.List(context.Background(), req, views)
 	if !errors.Is(err, is) || res != nil {
-		t.Fatalf("it gives %v, %v, want %v", res, err, is)
+		t.Fatalf("List returned %v, %v, want %v", res, err, is)
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Each of these would take gigabytes or years if it were only charged after it was done.
+// Each of these would take gigabytes or years if it were charged only afterwards.
 func TestExpressionsCannotMakeLargeValues(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	doc := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{"long":%q}}}`, long)
@@ -26,7 +26,7 @@ func TestExpressionsCannotMakeLargeValues(t *testing.T) {
 		"optional.of([0]" + twice + ") == optional.of([0]" + twice + ")",
 		"{'a': [0]" + twice + "} == {'a': [0]" + twice + "}",
 		"'%s'.format([[0]" + twice + "]) == ''",
-		manyTimes("size(" + a + ") > 0"), // cheap in the units of CEL, and 100 KiB to read each time
+		manyTimes("size(" + a + ") > 0"), // cheap in the units of CEL, but reads 100 KiB each time
 		manyTimes("size(metadata) > 0"),
 		manyTimes("has(object.metadata.annotations.x.y) || true"),
 	} {
@@ -41,7 +41,7 @@ func TestExpressionsCannotMakeLargeValues(t *testing.T) {
 	}
 }
 
-// manyTimes takes 10,000 rounds.
+// manyTimes returns an expression that evaluates another one 10,000 times.
 func manyTimes(inner string) string {
 	list := "[" + strings.TrimSuffix(strings.Repeat("0,", 100), ",") + "]"
 	return fmt.Sprintf("%s.all(a, %s.all(b, %s))", list, list, inner)

@@ -50,7 +50,7 @@ func TestLabelSelectorsMatchAsOnMaps(t *testing.T) {
 		}
 	}
 	if matched == 0 || matched == 2000 {
-		t.Errorf("%d of 2000 matched: the test tells nothing apart", matched)
+		t.Errorf("%d of 2000 matched: the test needs both results", matched)
 	}
 }
 

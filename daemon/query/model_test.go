@@ -66,7 +66,7 @@ func randomThing(rng *rand.Rand, cluster string) thing {
 	}
 }
 
-// A choice is a text of a request and what it means to the model.
+// A choice is a text of a request and its meaning in the model.
 type choice struct {
 	text string
 	want func(thing) bool
@@ -128,7 +128,7 @@ func missingLast(a, b bool, c int) int {
 	return c
 }
 
-// world is three clusters and what the model knows of them.
+// world has three clusters and their objects in the model.
 type world struct {
 	stores map[string]*testStore
 	things map[string]thing // by id
@@ -168,7 +168,7 @@ func (w *world) views(rng *rand.Rand) (views []View[*blob]) {
 	return views
 }
 
-// want is the answer of the model.
+// want returns the answer of the model.
 func (w *world) want(keep func(thing) bool, compare func(a, b thing) int) (ids []string) {
 	var found []thing
 	for _, x := range w.things {
@@ -199,7 +199,7 @@ func TestListsEqualAModelForAnyPageSize(t *testing.T) {
 			checkOneList(t, rng, w, e)
 		}
 		if e.Held() != 0 {
-			t.Errorf("%d lists are held, and all were read to their end", e.Held())
+			t.Errorf("%d lists are held after all were read to their end", e.Held())
 		}
 	}
 }
@@ -223,7 +223,7 @@ func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 		req.Limit = []int{0, 1, 3, 7, 50}[rng.IntN(5)]
 		res := mustList(t, e, req, views...)
 		if again := mustAgain(t, rng, e, req, views, res); !slices.Equal(names(again), names(res)) {
-			t.Fatalf("%+v, the same page again, gives %v, and gave %v", req, names(again), names(res))
+			t.Fatalf("%+v: the repeated page has %v, want %v", req, names(again), names(res))
 		}
 		got = append(got, names(res)...)
 		if req.Limit > 0 && len(res.Items) > req.Limit || req.Limit > 0 && len(res.Items) < req.Limit && res.Continue != "" {
@@ -231,13 +231,13 @@ func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 		}
 		if left := len(want) - len(got); res.Remaining != left &&
 			(res.Remaining != Unknown || req.Selection.Empty() || order.text != "") {
-			t.Fatalf("%+v says that %d remain, and %d do", req, res.Remaining, left)
+			t.Fatalf("%+v: Remaining is %d, want %d", req, res.Remaining, left)
 		}
 		if res.Continue == "" {
 			break
 		}
 		req.Continue = res.Continue
-		w.change(rng, []string{"c1", "c2", "c10"}[rng.IntN(3)], rng.IntN(10)) // which the list must not see
+		w.change(rng, []string{"c1", "c2", "c10"}[rng.IntN(3)], rng.IntN(10)) // the list must not contain this change
 		views = w.views(rng)[:rng.IntN(4)]
 	}
 	if !slices.Equal(got, want) {
@@ -245,8 +245,8 @@ func checkOneList(t *testing.T, rng *rand.Rand, w *world, e *Engine[*blob]) {
 	}
 }
 
-// mustAgain asks for a page once more, as a client does that lost the answer. The last page ends the list,
-// so that one is not asked again.
+// mustAgain requests a page again, like a client that lost the answer. The last page cannot be repeated, because it
+// ends the list.
 func mustAgain(t *testing.T, rng *rand.Rand, e *Engine[*blob], req Request, views []View[*blob],
 	res *Result[*blob]) *Result[*blob] {
 	if req.Continue == "" || res.Continue == "" || rng.IntN(4) > 0 {
@@ -254,7 +254,7 @@ func mustAgain(t *testing.T, rng *rand.Rand, e *Engine[*blob], req Request, view
 	}
 	again := mustList(t, e, req, views...)
 	if again.Continue != res.Continue {
-		t.Fatalf("the same page leads to %q and to %q", res.Continue, again.Continue)
+		t.Fatalf("the same page has the tokens %q and %q", res.Continue, again.Continue)
 	}
 	return again
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// countingEngine makes an engine that counts how often it looks into an object.
+// countingEngine returns an engine that counts how many objects it reads.
 func countingEngine(t *testing.T, reads *int) *Engine[*blob] {
 	t.Helper()
 	e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
@@ -21,7 +21,7 @@ func countingEngine(t *testing.T, reads *int) *Engine[*blob] {
 	return e
 }
 
-// Of 1,000 pods each app has a seventh, each tier a half, each version a fifth, each namespace a tenth.
+// Of the 1,000 pods each app has a seventh, each tier a half, each version a fifth, each namespace a tenth.
 func TestObjectsThatTheLabelIndexDecidesAreNotRead(t *testing.T) {
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 1000, store.Packed).snapshot()}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestObjectsThatTheLabelIndexDecidesAreNotRead(t *testing.T) {
 	}
 }
 
-// A label that nearly all objects have does not help to find the few of a page.
+// The index is not useful for a label that nearly all objects have.
 func TestPageOfACommonLabelDoesNotUseTheIndex(t *testing.T) {
 	snap := podStore(t, 5000, store.Live).snapshot()
 	all := mustSelect(t, "app.kubernetes.io/name=web", "", "")
@@ -70,13 +70,12 @@ func TestPageOfACommonLabelDoesNotUseTheIndex(t *testing.T) {
 		want      bool
 	}{{"", 1, false}, {"", 0, true}, {"", 100, true}, {"ns-1", 1, false}, {"ns-1", 0, true}, {"none", 0, false}} {
 		if _, ok := narrow(snap, c.namespace, all, c.limit); ok != c.want {
-			t.Errorf("namespace %q, limit %d: gathered %v, want %v", c.namespace, c.limit, ok, c.want)
+			t.Errorf("namespace %q, limit %d: index used %v, want %v", c.namespace, c.limit, ok, c.want)
 		}
 	}
 }
 
-// An index that lists an object under two values of one label, which no label can have, is no reason
-// to give the object twice.
+// An index may list an object under two values of one label, although no object has two.
 func TestObjectThatTheIndexHasTwiceIsListedOnce(t *testing.T) {
 	w, err := store.New(store.Options[*blob]{Indexes: map[string]store.IndexFunc[*blob]{
 		labelIndex: func(*blob) ([]string, error) { return []string{"app=a", "app=b"}, nil },
@@ -94,7 +93,7 @@ func TestObjectThatTheIndexHasTwiceIsListedOnce(t *testing.T) {
 	req := Request{Selection: mustSelect(t, "app in (a, b)", "", "")}
 	if res := mustList(t, newEngine(t, Options{}), req,
 		View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); len(res.Items) != 10 {
-		t.Errorf("there are %d of 10", len(res.Items))
+		t.Errorf("the list has %d of 10 objects", len(res.Items))
 	}
 	req.CountOnly = true
 	if res := mustList(t, newEngine(t, Options{}), req,

@@ -8,7 +8,7 @@ import (
 )
 
 func TestValuesAreOrderedByType(t *testing.T) {
-	// Each is smaller than the next.
+	// In ascending order.
 	ascending := []string{
 		"false", "true", "-1e400", "-9223372036854775808", "-1.5", `"-1"`, "0", `"1m"`, "0.5", "1", "2", `"10"`, `"1k"`,
 		`"1Ki"`, `"500Mi"`, `"1Gi"`, "9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807",
@@ -33,7 +33,7 @@ func TestValuesAreOrderedByType(t *testing.T) {
 			"9007199254740992.0"}} {
 		v, w := orderValueOf([]byte(same[0])), orderValueOf([]byte(same[1]))
 		if v.compare(&w, false) != 0 || w.compare(&v, true) != 0 {
-			t.Errorf("%s and %s are not the same", same[0], same[1])
+			t.Errorf("%s and %s do not compare as equal", same[0], same[1])
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestOrdersAreParsedAndFormatted(t *testing.T) {
 	}
 }
 
-// Any three values must agree on their order, or sorting would give anything.
+// The order of values must be transitive, or the result of sorting would be undefined.
 func FuzzOrderIsTotal(f *testing.F) {
 	f.Add("1", "1Gi", "a")
 	f.Add("2026-01-01T00:00:00Z", "1e5", "9007199254740993")

@@ -13,7 +13,7 @@ func TestPaceIsCalledWithTheHeldBytes(t *testing.T) {
 	full := errors.New("no memory is left")
 	for name, c := range map[string]struct {
 		req   Request
-		holds int64 // in the end, at least
+		holds int64 // at least, at the end
 	}{
 		"a list": {Request{Resource: "pods"}, 2000 * 24},
 		"a scan": {Request{Resource: "pods", Selection: mustSelect(t, "", "", "metadata.name == 'web-1'")}, 0},
@@ -25,16 +25,16 @@ func TestPaceIsCalledWithTheHeldBytes(t *testing.T) {
 		calls, held := 0, int64(0)
 		c.req.Pace = func(n int64) error {
 			if n < held {
-				t.Errorf("%s: it held %d bytes and then %d", name, held, n)
+				t.Errorf("%s: Pace got %d bytes and then %d", name, held, n)
 			}
 			calls, held = calls+1, n
 			return nil
 		}
 		mustList(t, e, c.req, view)
 		if calls < 2000/paceEvery || held < c.holds-c.holds/10 {
-			t.Errorf("%s: paced %d times, the last time with %d bytes", name, calls, held)
+			t.Errorf("%s: Pace was called %d times, the last time with %d bytes", name, calls, held)
 		}
-		left := calls * 9 / 10 // with an order that is while it sorts
+		left := calls * 9 / 10 // with an order, this is during the sort
 		c.req.Pace = func(int64) error {
 			if left--; left < 0 {
 				return full
@@ -43,7 +43,7 @@ func TestPaceIsCalledWithTheHeldBytes(t *testing.T) {
 		}
 		wantError(t, e, full, c.req, view)
 		if left != -1 {
-			t.Errorf("%s: it was paced %d times more after an error", name, -left-1)
+			t.Errorf("%s: Pace was called %d more times after an error", name, -left-1)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	req.Continue = a
 	wantError(t, other, ErrExpired, req, view)
 	id, _, _ := readToken(a)
-	req.Continue = token(id, 1) // a page that was not reached yet
+	req.Continue = token(id, 1) // a page that has not been reached yet
 	wantError(t, e, ErrExpired, req, view)
 	req.Continue, req.CountOnly = a, true
 	wantError(t, e, ErrInvalid, req, view)
@@ -105,7 +105,7 @@ func TestOldPagesOfALongListExpire(t *testing.T) {
 		if i < 30-keptPages {
 			wantError(t, e, ErrExpired, req, view)
 		} else if res := mustList(t, e, req, view); i < 29 && res.Continue != tokens[i+1] {
-			t.Errorf("page %d asked again leads to another page", i)
+			t.Errorf("page %d, when repeated, is followed by another page", i)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestListsExpireByAge(t *testing.T) {
 		mustList(t, e, req, view) // its age counts from the first page, not from this one
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if e.Held() != 1 { // nobody asked for it: the timer let go of it
+		if e.Held() != 1 { // the timer has dropped the list without a request
 			t.Errorf("%d lists are held after 5 minutes", e.Held())
 		}
 		wantError(t, e, ErrExpired, req, view)

@@ -89,7 +89,7 @@ func FuzzPath(f *testing.F) {
 			return
 		}
 		if len(p.String()) > maxPathLen {
-			return // quotes made it longer than what is read
+			return // quotes made it longer than the limit
 		}
 		again, err := ParsePath(p.String())
 		if err != nil || !reflect.DeepEqual(p, again) {

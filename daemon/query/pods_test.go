@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// testPod is a pod of 3.7 KB, which is what small ones have.
+// testPod returns a pod of 3.7 KB, the size of small real pods.
 func testPod(i int) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -16,7 +16,7 @@ func testPod(i int) []byte {
 		`"labels":{"app":"web-%d","app.kubernetes.io/name":"web","pod-template-hash":"5d59d67564","tier":"%s",`+
 			`"version":"%d"},`, i%7, []string{"front", "back"}[i%2], i%5)
 	b.WriteString(`"annotations":{"kubernetes.io/config.source":"api","note":"` +
-		strings.Repeat("some text that nobody reads; ", 20) + `"},`)
+		strings.Repeat("some text without meaning; --", 20) + `"},`)
 	b.WriteString(`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-5d59d67564",` +
 		`"uid":"9a","controller":true,"blockOwnerDeletion":true}],"managedFields":[`)
 	for j := range 3 {

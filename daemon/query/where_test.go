@@ -46,7 +46,7 @@ func TestExpressionsSeeTheObject(t *testing.T) {
 		{"dyn(metadata.name) == 'web-1'", true},
 		{"'missing' in metadata.labels", false}, {"1 in metadata.labels", false}, {"spec == object.spec", true},
 		{"spec != object.metadata", true}, {"object.metadata in [metadata]", true},
-		// What is not there does not match.
+		// Missing fields do not match.
 		{"status.phase == 'Running'", false}, {"status.phase != 'Running'", false}, {"metadata.annotations.x == 'y'", false},
 		{"spec.containers[9].name == 'a'", false}, {"spec.containers[0].ports[7] > 1", false},
 		{"metadata.deletionTimestamp.x == 'y'", false}, {"metadata.labels['none'] == 'x'", false},
@@ -112,7 +112,7 @@ func TestExpressionsThatFailOnAnObject(t *testing.T) {
 	}
 }
 
-// nested is an expression that takes 100^3 rounds.
+// nested is an expression with 100^3 iterations.
 func nested(inner string) string {
 	list := "[" + strings.TrimSuffix(strings.Repeat("0,", 100), ",") + "]"
 	return fmt.Sprintf("%s.all(a, %s.all(b, %s.all(c, %s)))", list, list, list, inner)
@@ -146,7 +146,7 @@ func TestCompiledExpressionsAreCached(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := CompileWhere("metadata.name == 'again'"); err != nil || a != b {
-		t.Errorf("it was compiled again: %v", err)
+		t.Errorf("the expression was compiled again: %v", err)
 	}
 	c := newProgramCache(2)
 	one, two, three := &Where{text: "1"}, &Where{text: "2"}, &Where{text: "3"}
@@ -156,7 +156,7 @@ func TestCompiledExpressionsAreCached(t *testing.T) {
 	c.put(three)
 	c.put(&Where{text: "3"})
 	if c.get("1") != one || c.get("2") != nil || c.get("3") != three || c.recent.Len() != 2 || len(c.byText) != 2 {
-		t.Errorf("it has %d, among them %v %v %v", c.recent.Len(), c.get("1"), c.get("2"), c.get("3"))
+		t.Errorf("the cache has %d expressions, among them %v %v %v", c.recent.Len(), c.get("1"), c.get("2"), c.get("3"))
 	}
 }
 
@@ -205,7 +205,7 @@ func FuzzWhere(f *testing.F) {
 			t.Fatalf("%q gives %v, %v", text, got, err)
 		}
 		if err != nil && !strings.Contains(text, "internal error") && strings.Contains(err.Error(), "internal error") {
-			t.Fatalf("something inside panicked: %v", err)
+			t.Fatalf("a panic was recovered: %v", err)
 		}
 	})
 }

@@ -79,9 +79,9 @@ func (s *memoryDaemon) quickly(t *testing.T, path string) {
 
 func TestSlowAndDisconnectingClientsDoNotDelayOthers(t *testing.T) {
 	s := manyPods(t, 100)
-	t.Run("slow readers keep nobody from an answer", s.besideSlowReaders)
+	t.Run("slow readers do not delay other clients", s.besideSlowReaders)
 	t.Run("slow readers of one client are bounded", s.boundedSlowReaders)
-	t.Run("clients that vanish leave nothing behind", s.vanishingClients)
+	t.Run("requests of disconnected clients hold nothing", s.disconnectingClients)
 }
 
 func (s *memoryDaemon) besideSlowReaders(t *testing.T) {
@@ -118,7 +118,7 @@ func (s *memoryDaemon) boundedSlowReaders(t *testing.T) {
 }
 
 // Requests of clients that disconnect hold nothing: the next client has the whole daemon.
-func (s *memoryDaemon) vanishingClients(t *testing.T) {
+func (s *memoryDaemon) disconnectingClients(t *testing.T) {
 	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname",
 		"/clusters/eu/api/v1/pods?watch=true",
 		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"),

@@ -49,9 +49,9 @@ func TestSelfReviewsAreAnswered(t *testing.T) {
 	s := reviewed(t)
 	t.Run("a user may read what is mirrored and nothing else", s.readsWhatIsMirrored)
 	t.Run("a user may read the paths that are served", s.readsServedPaths)
-	t.Run("a user is told who it is and what it may", s.tellsWhoAndWhat)
-	t.Run("reviews that make no sense are refused", s.refusesNonsense)
-	t.Run("discovery names them", s.discoversReviews)
+	t.Run("user and rules are returned", s.returnsUserAndRules)
+	t.Run("invalid reviews are refused", s.refusesInvalidReviews)
+	t.Run("discovery has the reviews", s.discoversReviews)
 }
 
 func (s *memoryDaemon) readsWhatIsMirrored(t *testing.T) {
@@ -132,7 +132,7 @@ func (s *memoryDaemon) readsServedPaths(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) tellsWhoAndWhat(t *testing.T) {
+func (s *memoryDaemon) returnsUserAndRules(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for content, client := range s.clients(t, path) {
 			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
@@ -163,7 +163,7 @@ func (s *memoryDaemon) tellsWhoAndWhat(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) refusesNonsense(t *testing.T) {
+func (s *memoryDaemon) refusesInvalidReviews(t *testing.T) {
 	const (
 		access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 		rules  = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"

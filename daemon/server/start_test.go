@@ -27,7 +27,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-var errDead = errors.New("nobody answers")
+var errDead = errors.New("connection refused")
 
 // faultyTransport is a transport to a cluster in memory. It passes requests on, fails them or holds them.
 type faultyTransport struct {

@@ -180,7 +180,7 @@ func (st *stream) line(c *change) ([]byte, error) {
 	return line, err
 }
 
-// follow sends changes until the watch ends. nil means an end that the client need not be told about.
+// follow sends changes until the watch ends. nil means that the client needs no reason for the end.
 func (st *stream) follow(ctx context.Context, stopping <-chan struct{}, marks bool) error {
 	var tick <-chan time.Time
 	if marks {

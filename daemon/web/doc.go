@@ -1,5 +1,5 @@
-// Package web is the page of the daemon: plain HTML, CSS and JavaScript modules, embedded and served unchanged. There is
-// no build step, and nothing is loaded from other servers.
+// Package web is the page of the daemon: plain HTML, CSS and JavaScript modules, embedded and served unchanged. There
+// is no build step, and nothing is loaded from other servers.
 //
 // The package promises:
 //
@@ -22,10 +22,11 @@
 // # The modules
 //
 // main.js connects the parts of the page. api.js is the only one that sends requests. The overview is report.js (the
-// state of the fleet, from its changes), pipeline.js (clusters), lane.js (the drawing) and rates.js (events per second).
-// The object browser is browser.js, listing.js (pages and changes), grid.js (the table), feed.js (recent changes),
-// namespaces.js (the picker), detail.js and yaml.js. clusters.js has the dialogs to join and leave, signin.js the form
-// for the token, which token.js keeps. dom.js, format.js, route.js, theme.js and awake.js are used by all.
+// state of the fleet, from its changes), pipeline.js (clusters), lane.js (the drawing) and rates.js (events per
+// second). The object browser is browser.js, listing.js (pages and changes), grid.js (the table), feed.js (recent
+// changes), namespaces.js (the picker), detail.js and yaml.js. clusters.js has the dialogs to join and leave,
+// signin.js the form for the token, which token.js keeps. dom.js, format.js, route.js, theme.js and awake.js are used
+// by all.
 //
 // The tests in a real browser are a module of their own, dev/browsertest.
 package web

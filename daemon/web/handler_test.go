@@ -33,7 +33,7 @@ func TestPageRefersOnlyToServedAssets(t *testing.T) {
 	}
 	refs := reference.FindAllStringSubmatch(w.Body.String(), -1)
 	if len(refs) < 5 {
-		t.Fatalf("the page names %d assets; the test looks for the wrong thing", len(refs))
+		t.Fatalf("the page refers to %d assets, want more", len(refs))
 	}
 	for _, ref := range refs {
 		a := get(t, h, "GET", ref[1])
@@ -44,7 +44,7 @@ func TestPageRefersOnlyToServedAssets(t *testing.T) {
 			t.Errorf("%s is %q", ref[1], a.Header().Get("Content-Type"))
 		}
 		if !strings.Contains(a.Header().Get("Cache-Control"), "immutable") {
-			t.Errorf("%s may be kept: %q; its address has its hash, so for ever", ref[1], a.Header().Get("Cache-Control"))
+			t.Errorf("%s has Cache-Control %q, want forever", ref[1], a.Header().Get("Cache-Control"))
 		}
 	}
 }
@@ -62,12 +62,12 @@ func TestEveryImportedModuleIsServed(t *testing.T) {
 		for _, m := range imported.FindAllSubmatch(f.body, -1) {
 			imports++
 			if to := path.Join(path.Dir(address), string(m[1])); s[to] == nil {
-				t.Errorf("%s imports %s, which is not there", path.Base(address), m[1])
+				t.Errorf("%s imports %s, which does not exist", path.Base(address), m[1])
 			}
 		}
 	}
 	if modules < 8 || imports < 20 {
-		t.Errorf("%d modules with %d imports; the test looks at the wrong place", modules, imports)
+		t.Errorf("%d modules with %d imports, want more", modules, imports)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAnyChangeGivesEveryAssetAnotherURL(t *testing.T) {
 	one, two := mustSite(t, files("a{}")), mustSite(t, files("b{}"))
 	for address := range one {
 		if address != "/" && two[address] != nil {
-			t.Errorf("%s is there in both versions", address)
+			t.Errorf("%s exists in both versions", address)
 		}
 		if strings.HasSuffix(address, ".txt") {
 			t.Errorf("%s is served", address)
@@ -175,8 +175,8 @@ func mustSite(t *testing.T, files fs.FS) site {
 	return s
 }
 
-// What a cluster says must never be parsed as markup, and nothing is asked of other hosts.
-// The browser enforces both; this says it before one is started.
+// Data of a cluster must never be parsed as markup, and nothing is requested from other hosts. The browser enforces
+// both; this test needs no browser.
 func TestPageHasNoInlineCodeAndNoOtherHost(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|` +
 		`new Function|DOMParser|setAttribute\('style'`)
