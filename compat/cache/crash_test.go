@@ -202,3 +202,23 @@ func (s *panickingStore) Replace(list []any, rv string) error {
 	}
 	return s.Store.Replace(list, rv)
 }
+
+func TestP11_WatchFuncThatReturnsNilAfterTheStopDoesNotPanic(t *testing.T) {
+	crash := utilruntime.ReallyCrash
+	handlers := utilruntime.PanicHandlers
+	utilruntime.ReallyCrash = false
+	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
+	synctest.Test(t, func(t *testing.T) {
+		utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, p any) { t.Errorf("panic: %v", p) }}
+		f := newFake("10")
+		release := make(chan struct{})
+		f.watch = func(metav1.ListOptions) (watch.Interface, error) {
+			<-release
+			return nil, nil
+		}
+		stop := start(t, cache.NewSharedInformer(f, &corev1.Pod{}, 0))
+		stop()
+		close(release)
+		synctest.Wait()
+	})
+}

@@ -55,7 +55,12 @@ func (s *lwSource) Watch(ctx context.Context, opts source.WatchOptions) (_ sourc
 		o.SendInitialEvents, o.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
 	}
 	opened := time.Now() // before the request: a proxy may delay the headers until the first event
-	w, err := call(ctx, func() (watch.Interface, error) { return s.lw.WatchWithContext(ctx, o) }, watch.Interface.Stop)
+	w, err := call(ctx, func() (watch.Interface, error) { return s.lw.WatchWithContext(ctx, o) },
+		func(late watch.Interface) {
+			if late != nil {
+				late.Stop()
+			}
+		})
 	if err != nil {
 		if opts.InitialState {
 			return nil, s.initialError(err)
