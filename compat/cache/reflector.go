@@ -243,7 +243,7 @@ func (r *Reflector) pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (r *Reflector) storeFailed(doing string, err error) {
-	utilruntime.HandleErrorWithLogger(r.logger, err, "The store refused an object", "doing", doing, "type",
+	utilruntime.HandleErrorWithLogger(r.logger, err, "The reflector did not update its store", "doing", doing, "type",
 		r.typeDescription, "reflector", r.name)
 }
 
@@ -255,7 +255,8 @@ func (r *Reflector) resyncing(ctx context.Context, failed func(error)) {
 			continue
 		}
 		if err := r.store.Resync(); err != nil {
-			failed(fmt.Errorf("resync: %w", err))
+			r.storeFailed("resync", err)
+			failed(err)
 			return
 		}
 	}
