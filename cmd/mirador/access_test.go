@@ -31,7 +31,7 @@ import (
 
 var everything = labels.Everything()
 
-// pair is an authority and a certificate of it for this machine and one more name.
+// pair is a certificate for this machine and one more name, and its authority.
 type pair struct {
 	ca        []byte
 	cert, key string // files
@@ -76,7 +76,7 @@ func certificate(t *testing.T) *pair {
 
 const token = "a-token-that-nobody-should-ever-see-0123456789"
 
-func TestOtherMachinesAreServedWithACertificateAndATokenOrNotAtAll(t *testing.T) {
+func TestListeningForOtherMachinesNeedsACertificateAndAToken(t *testing.T) {
 	t.Parallel()
 	p, dir := certificate(t), t.TempDir()
 	tokens, short := filepath.Join(dir, "token"), filepath.Join(dir, "short")
@@ -102,7 +102,7 @@ func TestOtherMachinesAreServedWithACertificateAndATokenOrNotAtAll(t *testing.T)
 	}
 }
 
-// guarded is a daemon that other machines can reach. setToken writes the file of its token.
+// guarded starts a daemon with TLS and a token. setToken writes the file of its token.
 func guarded(t *testing.T, cluster *testcluster.Cluster) (d *daemon, cfg *rest.Config, setToken func(string)) {
 	t.Helper()
 	p, dir := certificate(t), t.TempDir()
@@ -122,14 +122,14 @@ func guarded(t *testing.T, cluster *testcluster.Cluster) (d *daemon, cfg *rest.C
 	return d, cfg, setToken
 }
 
-func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
+func TestOnlyClientsWithTheTokenAreServedOverTLS(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	d, cfg, setToken := guarded(t, cluster)
 	name := d.members(t)[0]
 	base := "/clusters/" + name
 
-	// kubectl, with all of it in its kubeconfig.
+	// kubectl, with the token and the authority in its kubeconfig.
 	file := filepath.Join(t.TempDir(), "config")
 	check(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"m": {Server: d.at + base, CertificateAuthorityData: cfg.CAData}},
@@ -142,7 +142,7 @@ func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
 	}
 
 	// A stock informer, over HTTP/2.
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	for _, at := range []string{base, "/fleet"} {
 		mine := rest.CopyConfig(cfg)
@@ -161,7 +161,7 @@ func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
 		}
 		defer f.Shutdown()
 	}
-	defer cancel() // before the informers are waited for
+	defer cancel() // runs before the wait for the informers
 
 	d.strangers(t, cfg, base)
 	bare := rest.CopyConfig(cfg)
@@ -175,11 +175,11 @@ func TestRealClientsComeThroughTLSAndTokenAndNobodyElseDoes(t *testing.T) {
 	}
 	secrets(t, "the daemon's log", said, kubeconfig(t, cluster, "guarded"))
 	if !strings.Contains(said, "TLS handshake error") {
-		t.Errorf("who speaks no TLS is not in the log:\n%s", said)
+		t.Errorf("the log does not have the client without TLS:\n%s", said)
 	}
 }
 
-// strangers tries to get in without the token, and looks for the token in whatever is answered.
+// strangers sends requests without the token, and checks that no answer contains it.
 func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 	t.Helper()
 	bare := rest.CopyConfig(cfg)
@@ -221,7 +221,7 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 			t.Errorf("%s with the token is answered %d: %.200s", path, code, body)
 		}
 	}
-	// Who trusts nobody, who speaks no TLS, and who calls it by another name.
+	// Clients that do not trust the authority, that do not use TLS, and that use another host name.
 	if _, err := http.Get(d.at + "/healthz"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a client that does not know the authority gets %v", err)
 	}
@@ -244,7 +244,7 @@ func (d *daemon) strangers(t *testing.T, cfg *rest.Config, base string) {
 		check(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("asked as %s it answers %d", host, resp.StatusCode)
+			t.Errorf("with the host %s it answers %d", host, resp.StatusCode)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// announced is how many clusters the start names; a fleet may have hundreds.
+// announced is how many clusters the start-up message names; a fleet may have hundreds.
 const announced = 5
 
-// announcement is what the start says about how to use the daemon.
+// announcement is the start-up message.
 type announcement struct {
 	address   net.Addr
 	hosts     []string
@@ -26,7 +26,7 @@ type announcement struct {
 	clusters  []string
 }
 
-// write prints where the page is, and commands that work as they stand.
+// write prints the URL of the page, and commands that work unchanged.
 func (a *announcement) write(w io.Writer) {
 	at := a.url()
 	fmt.Fprintf(w, "the page:       %s/\n", at)
@@ -47,7 +47,7 @@ func (a *announcement) write(w io.Writer) {
 	}
 }
 
-// command is one that lists pods and works as it stands.
+// command returns a command that lists pods and works unchanged.
 func (a *announcement) command(at string) string {
 	secret := fmt.Sprintf(`"$(cat %s)"`, quoted(a.tokenFile))
 	switch {
@@ -62,7 +62,7 @@ func (a *announcement) command(at string) string {
 	return fmt.Sprintf("kubectl --server %s get pods -A", at)
 }
 
-// quoted is a file name as a shell takes it.
+// quoted quotes a file name for a shell.
 func quoted(file string) string {
 	if strings.ContainsAny(file, " \t\"'$`\\*?&;|<>()") {
 		return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
@@ -70,7 +70,7 @@ func quoted(file string) string {
 	return file
 }
 
-// howToJoin says what to do about a daemon without clusters.
+// howToJoin describes how clusters join a daemon without any.
 func (a *announcement) howToJoin(at string) string {
 	join := "mirador clusters join NAME --kubeconfig FILE --server " + at
 	if a.tokenFile != "" {
@@ -85,7 +85,7 @@ func (a *announcement) howToJoin(at string) string {
 	return fmt.Sprintf("no clusters yet: put a kubeconfig into %s and it joins within seconds, or run %s", a.folder, join)
 }
 
-// url is under which name a client on this machine reaches the daemon: an address such as 0.0.0.0 is none.
+// url returns a URL of the daemon for clients on this machine. An address such as 0.0.0.0 is replaced.
 func (a *announcement) url() string {
 	scheme, address := "http", a.address.String()
 	if a.tlsCert != "" {
@@ -101,7 +101,7 @@ func (a *announcement) url() string {
 	return scheme + "://" + address
 }
 
-// hasFiles reports whether a folder has something that could be a kubeconfig.
+// hasFiles reports whether a folder has a file that may be a kubeconfig.
 func hasFiles(folder string) bool {
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
@@ -112,7 +112,7 @@ func hasFiles(folder string) bool {
 	return false
 }
 
-// listenError says why an address cannot be served on.
+// listenError describes why listening on an address failed.
 func listenError(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -127,7 +127,7 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
 }
 
-// checkFiles looks at the files that serve needs before it says that it serves.
+// checkFiles checks the files that serve needs.
 func (f *serveFlags) checkFiles() error {
 	if f.tlsCert != "" {
 		if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// credentialsEvery is how often the files of the token and the certificate are read again.
+// credentialsEvery is how often the files of the token and the certificate are read.
 const credentialsEvery = 5 * time.Second
 
 // credentials follows the files of the token and the certificate, so that they can be replaced while the daemon runs.
-// They are read by their names each time: a Kubernetes Secret is replaced by a symbolic link that points elsewhere.
-// What cannot be used is logged once, without its content, and the last good one stays.
+// They are opened by their names each time, because a Kubernetes Secret is replaced by changing a symbolic link. An
+// unusable file is logged once, without its content, and the last good credentials stay in use.
 type credentials struct {
 	tokenFile, certFile, keyFile string
 	setToken                     func(string) error
@@ -27,11 +27,11 @@ type credentials struct {
 	wake        chan struct{}
 	token       string
 	cert        atomic.Pointer[tls.Certificate]
-	pair        []byte            // the files that cert was made of
-	lastFailure map[string]string // by what failed
+	pair        []byte            // the contents of the files of cert
+	lastFailure map[string]string // by file
 }
 
-// readToken reads the token of a file.
+// readToken reads a token from a file.
 func readToken(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *credentials) readPair() error {
 	return nil
 }
 
-// certificate is what TLS asks for at each handshake.
+// certificate returns the current certificate, for each TLS handshake.
 func (c *credentials) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cert := c.cert.Load(); cert != nil {
 		return cert, nil
@@ -86,8 +86,8 @@ func (c *credentials) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 	return nil, errors.New("there is no certificate")
 }
 
-// look reads the files again.
-func (c *credentials) look() {
+// check reads the files.
+func (c *credentials) check() {
 	if c.tokenFile != "" {
 		token, err := readToken(c.tokenFile)
 		if err == nil && token != c.token {
@@ -103,7 +103,7 @@ func (c *credentials) look() {
 	}
 }
 
-// report logs a failure once, until it is another or none.
+// report logs an error unless it is the same as the last one.
 func (c *credentials) report(what string, err error) {
 	if err == nil {
 		delete(c.lastFailure, what)
@@ -119,24 +119,24 @@ func (c *credentials) report(what string, err error) {
 	c.log.Error("a file cannot be used; the last good "+what+" stays", "error", err)
 }
 
-// lookSoon has follow read the files again now.
-func (c *credentials) lookSoon() {
+// reload makes follow read the files now.
+func (c *credentials) reload() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is about to
+	default: // already requested
 	}
 }
 
-// follow reads the files again every few seconds until ctx ends.
+// follow reads the files periodically until ctx ends.
 func (c *credentials) follow(ctx context.Context) error {
 	tick := time.NewTicker(credentialsEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			c.look()
+			c.check()
 		case <-c.wake:
-			c.look()
+			c.check()
 		case <-ctx.Done():
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// secret writes files as a Kubernetes Secret is mounted: links to a folder of one version, which a link is pointed to.
+// secret writes files as a Kubernetes Secret is mounted: links into a folder that is itself replaced by a link.
 func secret(t *testing.T, dir, version string, files map[string]string) {
 	t.Helper()
 	check(t, os.MkdirAll(filepath.Join(dir, version), 0o700))
@@ -23,7 +23,7 @@ func secret(t *testing.T, dir, version string, files map[string]string) {
 	check(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
 }
 
-func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
+func TestCredentialsAreReloadedWhenTheirFilesAreReplaced(t *testing.T) {
 	read := func(path string) string {
 		b, err := os.ReadFile(path)
 		check(t, err)
@@ -42,14 +42,14 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 	check(t, c.load())
 	one, err := c.certificate(nil)
 	check(t, err)
-	c.look()
+	c.check()
 	if same, _ := c.certificate(nil); same != one || token != "" || log.Len() > 0 {
-		t.Errorf("files that did not change were taken for new ones; the log says %q", log.String())
+		t.Errorf("unchanged files were loaded again; the log has %q", log.String())
 	}
 
 	secret(t, dir, "..2", map[string]string{"token": "the-second-token-of-all", "tls.crt": read(second.cert),
 		"tls.key": read(second.key)})
-	c.look()
+	c.check()
 	two, _ := c.certificate(nil)
 	if two == one || token != "the-second-token-of-all" {
 		t.Errorf("after new files the certificate is the old one (%v) and the token %q", two == one, token)
@@ -58,25 +58,25 @@ func TestCredentialsAreReadAgainWhenTheirFilesAreReplaced(t *testing.T) {
 	log.Reset()
 	secret(t, dir, "..3", map[string]string{"token": "too-short", "tls.crt": read(first.cert),
 		"tls.key": read(second.key)})
-	c.look()
-	c.look()
+	c.check()
+	c.check()
 	if bad, _ := c.certificate(nil); bad != two || token != "the-second-token-of-all" {
-		t.Error("files that cannot be used have replaced good ones")
+		t.Error("unusable files replaced good ones")
 	}
 	said := log.String()
 	if strings.Count(said, "\n") != 2 || strings.Contains(said, "too-short") || strings.Contains(said, "BEGIN") {
-		t.Errorf("of two files that cannot be used the log says %q", said)
+		t.Errorf("for two unusable files the log has %q", said)
 	}
 	check(t, os.Remove(filepath.Join(dir, "..data")))
-	c.look()
+	c.check()
 	if gone, _ := c.certificate(nil); gone != two || token != "the-second-token-of-all" {
-		t.Error("files that are gone have taken the credentials away")
+		t.Error("removed files removed the credentials")
 	}
 
 	secret(t, dir, "..4", map[string]string{"token": "the-fourth-token-of-all", "tls.crt": read(first.cert),
 		"tls.key": read(first.key)})
-	c.look()
+	c.check()
 	if four, _ := c.certificate(nil); four == two || token != "the-fourth-token-of-all" {
-		t.Error("good files after bad ones are not taken")
+		t.Error("good files after unusable ones were not loaded")
 	}
 }

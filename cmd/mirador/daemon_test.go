@@ -31,12 +31,12 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// patience is how long a test waits for something that should take seconds. A stock informer whose server was away may
+// waitLimit is how long a test waits for something that should take seconds. A stock informer whose server was away may
 // wait for two minutes: up to one before its watch is opened again, and one more before it lists.
-const patience = 3 * time.Minute
+const waitLimit = 3 * time.Minute
 
-// built is the program as it is shipped: without the race detector, which would hide how it behaves
-// under load. TestMain gives and removes the folder.
+// built is the program without the race detector, which would change its behaviour under load. TestMain creates and
+// removes its folder.
 var built struct {
 	dir  string
 	once sync.Once
@@ -57,19 +57,19 @@ func program(t *testing.T) string {
 	return path
 }
 
-// daemon is the program, serving.
+// daemon is a running mirador serve.
 type daemon struct {
 	at     string // http://address
 	cmd    *exec.Cmd
 	out    *bufio.Reader
-	log    string // the file of what it says to standard error
+	log    string // the file of its standard error
 	client *http.Client
 	ended  bool
 }
 
 var pageAddress = regexp.MustCompile(`the page: +(https?://[^/]+)/`)
 
-// begin starts the program. It ends with the test, in peace if it was not killed before.
+// begin starts the program. Unless it is killed before, it is stopped gracefully at the end of the test.
 func begin(t *testing.T, client *http.Client, args ...string) *daemon {
 	t.Helper()
 	d := &daemon{client: client, log: filepath.Join(t.TempDir(), "log")}
@@ -100,17 +100,17 @@ func (d *daemon) said(t *testing.T) string {
 	return string(b)
 }
 
-// kill ends it without a word.
+// kill kills the daemon.
 func (d *daemon) kill(t *testing.T) {
 	t.Helper()
 	check(t, d.cmd.Process.Kill())
 	if err := d.cmd.Wait(); err == nil {
-		t.Error("a daemon that was killed ended in peace")
+		t.Error("a killed daemon ended without an error")
 	}
 	d.ended = true
 }
 
-// stop ends it as an operator does, and gives what it had printed besides its address.
+// stop stops the daemon gracefully, and returns its output after the address.
 func (d *daemon) stop(t *testing.T) string {
 	t.Helper()
 	if d.ended {
@@ -126,10 +126,10 @@ func (d *daemon) stop(t *testing.T) string {
 	return string(rest)
 }
 
-// refused runs the program where it should not start, and gives its exit code and what it said.
+// refused runs the program, which must not start, and returns its exit code and its output.
 func refused(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program(t), append([]string{"serve"}, args...)...).CombinedOutput()
 	var exit *exec.ExitError
@@ -146,7 +146,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// until waits for something; what is missing is said when time is over.
+// until waits until f returns "", and fails with its last result.
 func until(t *testing.T, missing func() string) {
 	t.Helper()
 	untilEvery(t, 20*time.Millisecond, missing)
@@ -156,7 +156,7 @@ func untilEvery(t *testing.T, pause time.Duration, missing func() string) {
 	t.Helper()
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for late := time.Now().Add(patience); ; {
+	for late := time.Now().Add(waitLimit); ; {
 		what := missing()
 		if what == "" {
 			return
@@ -168,7 +168,7 @@ func untilEvery(t *testing.T, pause time.Duration, missing func() string) {
 	}
 }
 
-// httpClient has connections of its own, which end with the test.
+// httpClient returns a client with its own connections, which are closed at the end of the test.
 func httpClient(t *testing.T, cfg *rest.Config) *http.Client {
 	t.Helper()
 	conns := connrotation.NewDialer((&net.Dialer{}).DialContext)
@@ -183,7 +183,7 @@ func httpClient(t *testing.T, cfg *rest.Config) *http.Client {
 	return client
 }
 
-// plain is a client of a daemon on this machine.
+// plain returns a client of a daemon on this machine.
 func plain(t *testing.T) *http.Client {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
@@ -191,7 +191,7 @@ func plain(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// clients gives a real cluster's client.
+// clients returns a client of a real cluster.
 func clients(t *testing.T, c *testcluster.Cluster) (*http.Client, *kubernetes.Clientset) {
 	t.Helper()
 	h := httpClient(t, c.Config())
@@ -200,8 +200,8 @@ func clients(t *testing.T, c *testcluster.Cluster) (*http.Client, *kubernetes.Cl
 	return h, k
 }
 
-// kubeconfig is one without files, in which the daemon is a user of its own: that is how the
-// audit log knows it. It has the contexts that are named, all of the same cluster.
+// kubeconfig returns a kubeconfig without files, with a user for the daemon, by which the audit log identifies it. It
+// has the named contexts, all of the same cluster.
 func kubeconfig(t *testing.T, c *testcluster.Cluster, user string, contexts ...string) []byte {
 	t.Helper()
 	cfg, err := clientcmd.LoadFromFile(c.Kubeconfig())
@@ -222,7 +222,7 @@ func kubeconfig(t *testing.T, c *testcluster.Cluster, user string, contexts ...s
 	return b
 }
 
-// get asks the daemon. Errors of the connection are returned: it may be about to die.
+// get sends a request. It returns connection errors, because the daemon may be killed meanwhile.
 func (d *daemon) get(path string) (int, []byte, error) { return fetch(d.client, d.at+path, "") }
 
 func fetch(client *http.Client, url, accept string) (int, []byte, error) {
@@ -244,7 +244,7 @@ func fetch(client *http.Client, url, accept string) (int, []byte, error) {
 	return resp.StatusCode, b, err
 }
 
-// join has a cluster join by the API, as the page and the CLI do.
+// join joins a cluster by the API, as the page and the CLI do.
 func (d *daemon) join(name string, kubeconfig []byte) (int, error) {
 	body, err := json.Marshal(map[string]string{"name": name, "kubeconfig": string(kubeconfig)})
 	if err != nil {
@@ -272,7 +272,7 @@ func (d *daemon) send(method, path string, body []byte) (int, error) {
 	return resp.StatusCode, err
 }
 
-// report is what it tells of its clusters.
+// report returns the daemon's report of its clusters.
 func (d *daemon) report(t *testing.T) (r server.Report) {
 	t.Helper()
 	code, b, err := d.get("/clusters")
@@ -283,7 +283,7 @@ func (d *daemon) report(t *testing.T) (r server.Report) {
 	return r
 }
 
-// members are its clusters' names.
+// members returns the names of the clusters.
 func (d *daemon) members(t *testing.T) (names []string) {
 	t.Helper()
 	for _, c := range d.report(t).Clusters {
@@ -310,7 +310,7 @@ func (d *daemon) ready(t *testing.T, names ...string) {
 	})
 }
 
-// objects are the items of a list, by namespace and name, as their bytes.
+// objects are the JSON of the items of a list, by namespace and name.
 type objects map[string]string
 
 // list reads a list. A status other than 200 is an error.
@@ -346,7 +346,7 @@ func keyOf(raw []byte) string {
 	return o.Metadata.Namespace + "/" + o.Metadata.Name
 }
 
-// differs says what two states differ in, and "" if in nothing.
+// differs describes the difference of two states, "" if they are equal.
 func differs(got, want objects) string {
 	var out []string
 	for k, w := range want {
@@ -365,10 +365,10 @@ func differs(got, want objects) string {
 	return strings.Join(out[:min(len(out), 3)], "; ")
 }
 
-// converging compares two states again and again while other tests write to the cluster: what is there at the first
-// look counts until the states have agreed on it once.
+// converging compares two states repeatedly while other tests write to the cluster: an object of the first comparison
+// counts until the states have agreed on it once.
 type converging struct {
-	open map[string]bool // nil before the first look
+	open map[string]bool // nil before the first comparison
 }
 
 func (c *converging) differs(got, want objects) string {
@@ -398,7 +398,7 @@ func (c *converging) differs(got, want objects) string {
 	return differs(gotOpen, wantOpen)
 }
 
-func TestWhatConvergesIsToldFromWhatDoesNot(t *testing.T) {
+func TestConvergingStatesAreDistinguishedFromOthers(t *testing.T) {
 	var c converging
 	for i, look := range []struct {
 		got, want objects
@@ -413,12 +413,12 @@ func TestWhatConvergesIsToldFromWhatDoesNot(t *testing.T) {
 		{objects{"stale": "3"}, objects{"stale": "3", "newer": "1"}, ""},
 	} {
 		if diff := c.differs(look.got, look.want); diff != look.diff {
-			t.Errorf("look %d finds %q, and should find %q", i, diff, look.diff)
+			t.Errorf("comparison %d found %q, want %q", i, diff, look.diff)
 		}
 	}
 }
 
-// equals waits until everything that the daemon mirrors of a cluster is as the cluster says, to the byte.
+// equals waits until all mirrored objects of a cluster equal those of the cluster, byte for byte.
 func (d *daemon) equals(t *testing.T, name string, real *http.Client, host string) {
 	t.Helper()
 	r := d.report(t)
@@ -446,7 +446,7 @@ func (d *daemon) equals(t *testing.T, name string, real *http.Client, host strin
 	}
 }
 
-// freePort finds an address that a daemon can have again after it died.
+// freePort returns an address that a daemon can use again after a restart.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -34,9 +34,9 @@ func manyReads() int64 {
 	return 5_000
 }
 
-// asked counts what a user asked of a cluster in a time, by verb, as the cluster's own audit log tells it.
-// A watch is in there when it starts and when it ends, and counts once. What concerns no object, such as discovery,
-// is left out: it is asked from time to time and not by readers.
+// asked counts the requests of a user in the cluster's audit log, by verb. A watch has two entries, for its start and
+// its end, and counts once. Requests that are not for objects, such as discovery, are omitted: the daemon sends them
+// periodically and not because of reads.
 func asked(t *testing.T, log, user string, from, to time.Time) map[string]int {
 	t.Helper()
 	f, err := os.Open(log)
@@ -66,20 +66,20 @@ func asked(t *testing.T, log, user string, from, to time.Time) map[string]int {
 	return out
 }
 
-// read is one question of the load. Nothing changes, so all answers are the same but for what varies.
+// read is one request of the load. The cluster does not change, so all answers are equal except for what varies.
 type read struct {
 	path, accept string
-	watch, pages bool // follow it to the end of the initial state, or of the list
+	watch, pages bool // read to the end of the initial state, or of the list
 
 	mu    sync.Mutex
-	first string              // what does not vary of the first answer
-	known map[string]struct{} // answers that were compared with it
+	first string              // the first answer, without what varies
+	known map[string]struct{} // answers that equal it
 }
 
-// varies is what differs between two answers about the same state.
+// varies matches the parts that differ between two answers about the same state.
 var varies = regexp.MustCompile(`"(\d+[ydhms])+"|"resourceVersion":"\d+"`)
 
-// same compares an answer with the first. Most are known to the byte, once their token is cut out.
+// same compares an answer with the first. Most are equal byte for byte, except for their continue token.
 func (q *read) same(body []byte) error {
 	if at := bytes.Index(body, []byte(`"continue":"`)); at >= 0 {
 		at += len(`"continue":"`)
@@ -106,7 +106,7 @@ const (
 	asMetas  = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 )
 
-// mixed are the questions: every way of reading, of one cluster and of all.
+// mixed returns requests of every kind, for one cluster and for the fleet.
 func mixed(ns string) []*read {
 	var out []*read
 	for base, namespace := range map[string]string{"/clusters/eu": ns, "/clusters/us": ns, "/fleet": "eu." + ns} {
@@ -138,7 +138,7 @@ func mixed(ns string) []*read {
 	return append(out, &read{path: "/readyz"}, &read{path: "/healthz"})
 }
 
-// once asks a question once, and gives how many reads that took.
+// once runs a request once, and returns the number of reads.
 func (q *read) once(d *daemon) (reads int64, err error) {
 	if !q.pages {
 		b, err := q.ask(d, q.path)
@@ -163,7 +163,7 @@ func (q *read) once(d *daemon) (reads int64, err error) {
 
 var next = regexp.MustCompile(`"continue":"([^"]+)"`)
 
-// ask sends one request and gives the whole answer.
+// ask sends one request and returns the whole answer.
 func (q *read) ask(d *daemon, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -182,7 +182,8 @@ func (q *read) ask(d *daemon, path string) ([]byte, error) {
 	var b []byte
 	if q.watch {
 		b, err = untilSynced(resp.Body)
-		b = bytes.Repeat([]byte{'\n'}, bytes.Count(b, []byte{'\n'})) // how many come is all that is compared: in any order
+		// Only the number is compared: events have no fixed order.
+		b = bytes.Repeat([]byte{'\n'}, bytes.Count(b, []byte{'\n'}))
 	} else {
 		b, err = io.ReadAll(resp.Body)
 	}
@@ -213,9 +214,9 @@ func untilSynced(body io.Reader) (all []byte, err error) {
 	}
 }
 
-// Other tests use the cluster at the same time; this daemon's user is its own, and so is the namespace it is asked
-// about.
-func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
+// Other tests use the cluster at the same time. This daemon has its own user, and the requests have their own
+// namespace.
+func TestReadsSendNoRequestToTheCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	_, k := clients(t, cluster)
@@ -239,13 +240,13 @@ func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
 		_, err := q.once(d)
 		check(t, err)
 	}
-	for _, q := range questions { // what it is about is in there, or all the rest would be of little worth
+	for _, q := range questions { // the answers must have the objects, or the test proves nothing
 		if strings.HasSuffix(q.path, "/configmaps") && q.accept == "" && strings.Count(q.first, `"data":{"n":`) != 10 {
 			t.Fatalf("%s is answered %.300s", q.path, q.first)
 		}
 	}
-	// Every watch of the daemon lasts for 5 minutes and more. All of them have begun, so the idle rate
-	// of what follows is none at all.
+	// Every watch of the daemon lasts at least 5 minutes, and all are open. So an idle daemon sends no request during
+	// the load.
 	from := time.Now()
 	many := manyReads()
 	var turn, reads, failed, watches atomic.Int64
@@ -276,12 +277,12 @@ func TestManyReadsOfEveryKindSendNothingToTheCluster(t *testing.T) {
 	t.Logf("%d reads, %d of them watches, of %d kinds took %v; the cluster was asked %v before them and %v during them",
 		reads.Load(), watches.Load(), len(questions), took.Round(time.Millisecond), before, during)
 	if before["list"]+before["watch"] < 80 {
-		t.Errorf("before the load the log has %v of ours: the test looks at the wrong place", before)
+		t.Errorf("before the load the audit log has %v requests of the daemon: the test reads the wrong log", before)
 	}
 	for verb, n := range during {
 		t.Errorf("%d reads of the mirror sent %d %s to the cluster", reads.Load(), n, verb)
 	}
 	if took > 4*time.Minute {
-		t.Errorf("the load took %v: watches of the daemon may have ended in the meantime, and the count means little", took)
+		t.Errorf("the load took %v: watches of the daemon may have ended meanwhile, so the count is unreliable", took)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
-// exitUsage is the exit code of a wrong call; cli.ExitCode has the others.
+// exitUsage is the exit code of wrong usage; cli.ExitCode has the others.
 const exitUsage = 2
 
-// usageError is a mistake in how the command was called.
+// usageError is an error in the usage of a command.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -31,7 +31,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// run runs one command and gives its exit code.
+// run runs one command and returns its exit code.
 func run(ctx context.Context, args []string) int {
 	return runRoot(ctx, newRoot(), args)
 }
@@ -42,7 +42,7 @@ func runRoot(ctx context.Context, root *cobra.Command, args []string) int {
 	if err == nil {
 		return 0
 	}
-	unknown := strings.HasPrefix(err.Error(), "unknown command ") // which cobra says in words only
+	unknown := strings.HasPrefix(err.Error(), "unknown command ") // cobra has no error type for it
 	if unknown {
 		err = fmt.Errorf("%w; see mirador --help", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// watchWithInitialState asks for a watch that begins with the state.
+// watchWithInitialState is the query of a watch with an initial state.
 const watchWithInitialState = "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
 	"&allowWatchBookmarks=true"
 

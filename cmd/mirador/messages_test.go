@@ -21,7 +21,7 @@ func saidBy(t *testing.T, args ...string) (code int, said string) {
 	return code, out.String()
 }
 
-func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
+func TestMessagesWhenServeCannotStart(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
@@ -45,11 +45,11 @@ func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
 		{"--kubeconfig none.yaml", "read the kubeconfig none.yaml: there is no such file" + kube},
 		{"--kubeconfig clusters", "read the kubeconfig clusters: it is a folder, not a file" + kube},
 		{"--kubeconfig wrong.yaml",
-			"read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type" + kube},
-		{"--kubeconfig malformed.yaml", "read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1" +
+			"read the kubeconfig wrong.yaml: it is not a kubeconfig: the field clusters is of the wrong type" + kube},
+		{"--kubeconfig malformed.yaml", "read the kubeconfig malformed.yaml: it is not a kubeconfig: malformed at line 1" +
 			kube},
 		{"--kubeconfig list.yaml",
-			"read the kubeconfig list.yaml: it is no kubeconfig: it must be YAML or JSON with the fields clusters, users " +
+			"read the kubeconfig list.yaml: it is not a kubeconfig: it must be YAML or JSON with the fields clusters, users " +
 				"and contexts" + kube},
 		{"--kubeconfig empty.yaml",
 			"the kubeconfig empty.yaml has no current context; name one with --context, or take all with --all-contexts"},
@@ -74,7 +74,7 @@ func TestWhatServeSaysWhenItCannotStart(t *testing.T) {
 		{"--folder clusters --token-file short", "the token in short is shorter than 16 characters; make one with: "},
 		{"--folder clusters --log-format xml", `--log-format is text or json, not "xml"`},
 		{"--folder clusters --include [",
-			`"[" is no pattern of resources; write it as pods, deployments.apps, *.example.com or *`},
+			`"[" is not a pattern of resources; write it as pods, deployments.apps, *.example.com or *`},
 		{"--folder clusters --state malformed.yaml", "read the state file malformed.yaml: "},
 		{"--max-objects abc",
 			`--max-objects is "abc"; a whole number such as 1000000 is expected; see mirador serve --help`},
@@ -101,7 +101,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-func TestTheStartPrintsCommandsThatWork(t *testing.T) {
+func TestStartUpMessageHasWorkingCommands(t *testing.T) {
 	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8090}
 	everywhere := &net.TCPAddr{IP: net.IPv6zero, Port: 8443}
 	empty := t.TempDir()
@@ -160,8 +160,8 @@ one of them:    kubectl --server http://127.0.0.1:8090/clusters/e get pods -A
 	}
 }
 
-// An empty folder is no failure: the daemon waits, and says for what.
-func TestServeWithAnEmptyFolderSaysWhatToDo(t *testing.T) {
+// An empty folder is not an error: the daemon starts and prints how a cluster joins.
+func TestServeWithAnEmptyFolderPrintsHowToJoin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	root := newRoot()
 	out := &firstWrite{when: "no clusters yet: put a kubeconfig into ", then: cancel}
@@ -173,7 +173,7 @@ func TestServeWithAnEmptyFolderSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// firstWrite does something when a text is written for the first time.
+// firstWrite calls a function at the first write.
 type firstWrite struct {
 	b    bytes.Buffer
 	when string

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/metrics"
 )
 
-// newMetrics serves what can be counted: every pipeline, and the process.
+// newMetrics returns the handler of the metrics of all informers and of the process.
 func newMetrics(fl *fleet.Fleet) (http.Handler, error) {
 	r := prometheus.NewRegistry()
 	pipelines, err := metrics.NewCollector(func() (all []informer.Health) {

@@ -15,14 +15,14 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// stateArgs are those of a daemon whose clusters all join at run time.
+// stateArgs returns the arguments of a daemon whose clusters all join at run time.
 func stateArgs(t *testing.T, listen string) (args []string, state string) {
 	t.Helper()
 	state = filepath.Join(t.TempDir(), "state.json")
 	return []string{"--listen", listen, "--folder", t.TempDir(), "--state", state}, state
 }
 
-// synced counts what a daemon has mirrored of its clusters.
+// synced returns how many resources of its clusters a daemon has mirrored.
 func synced(r server.Report) (n int) {
 	for _, c := range r.Clusters {
 		for _, res := range c.Resources {
@@ -34,7 +34,7 @@ func synced(r server.Report) (n int) {
 	return n
 }
 
-func TestADaemonThatIsKilledWhileItSyncsComesBackWhole(t *testing.T) {
+func TestDaemonKilledDuringTheSyncRestartsWithAllClusters(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	real, _ := clients(t, cluster)
@@ -48,7 +48,7 @@ func TestADaemonThatIsKilledWhileItSyncsComesBackWhole(t *testing.T) {
 			t.Fatalf("join %s: %d, %v", name, code, err)
 		}
 	}
-	d.kill(t) // what was promised a moment ago is on the disk
+	d.kill(t) // a join that was answered is on the disk
 	whole, err := os.ReadFile(state)
 	check(t, err)
 
@@ -76,7 +76,7 @@ func TestADaemonThatIsKilledWhileItSyncsComesBackWhole(t *testing.T) {
 	d.equals(t, "us", real, cluster.Config().Host)
 }
 
-func TestWhatAKillLeavesOfAStateFileBreaksNothing(t *testing.T) {
+func TestUnfinishedStateFileDoesNotPreventARestart(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	config := kubeconfig(t, cluster, "half-written")
@@ -90,8 +90,8 @@ func TestWhatAKillLeavesOfAStateFileBreaksNothing(t *testing.T) {
 	whole, err := os.ReadFile(state)
 	check(t, err)
 
-	// A kill in the middle of writing leaves half of the next file beside the whole one. It has
-	// credentials in it, perhaps of a cluster that has left since.
+	// A kill during a write leaves an unfinished file next to the state file. It contains credentials, perhaps of a
+	// cluster that has left since.
 	half := filepath.Join(filepath.Dir(state), "."+filepath.Base(state)+"-123456")
 	check(t, os.WriteFile(half, whole[:len(whole)/2], 0o600))
 	d = begin(t, client, args...)
@@ -101,10 +101,10 @@ func TestWhatAKillLeavesOfAStateFileBreaksNothing(t *testing.T) {
 	}
 	d.kill(t)
 	if _, err := os.Stat(half); !os.IsNotExist(err) {
-		t.Errorf("the half that a kill left is still there: %v", err)
+		t.Errorf("the unfinished file still exists: %v", err)
 	}
 
-	// Whatever else is in the place of the file is the operator's to look at.
+	// A state file that cannot be used is not changed.
 	whole, err = os.ReadFile(state)
 	check(t, err)
 	var content struct{ Clusters []struct{ Kubeconfig string } }
@@ -129,11 +129,11 @@ func TestWhatAKillLeavesOfAStateFileBreaksNothing(t *testing.T) {
 	check(t, os.WriteFile(state, whole, 0o600))
 	d = begin(t, client, args...)
 	if got := d.members(t); !slices.Equal(got, []string{"eu", "us"}) {
-		t.Errorf("the file that was mended gives %q", got)
+		t.Errorf("the repaired file has %q", got)
 	}
 }
 
-// secrets fails if a text shows a part of a kubeconfig's key or token.
+// secrets fails if a text contains a part of a kubeconfig's key or token.
 func secrets(t *testing.T, where, text string, kubeconfig []byte) {
 	t.Helper()
 	known := 0
@@ -148,6 +148,6 @@ func secrets(t *testing.T, where, text string, kubeconfig []byte) {
 		}
 	}
 	if known == 0 {
-		t.Error("the kubeconfig has no secret: the test looks for nothing")
+		t.Error("the kubeconfig has no secret, so the test proves nothing")
 	}
 }

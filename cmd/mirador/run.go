@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// filesEvery is how often kubeconfigs are looked at.
+	// filesEvery is how often kubeconfigs are checked.
 	filesEvery = 2 * time.Second
-	// drainTimeout is how long requests that are being answered may take at the end.
+	// drainTimeout bounds how long requests in progress may take during the shutdown.
 	drainTimeout = 10 * time.Second
 )
 
-// service is what runs while mirador serves.
+// service has the parts of a running daemon.
 type service struct {
 	fleet     *fleet.Fleet
 	server    *server.Server
@@ -36,11 +36,11 @@ type service struct {
 	log       *slog.Logger
 }
 
-// run serves until ctx ends or a part fails, and ends everything in the order in which nobody gets half an answer: no
-// more connections are accepted, watches end, requests that are being answered are finished, and the clusters that
-// their answers come from end last. SIGHUP has all files read again.
+// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first it stops
+// accepting connections, then watches end, requests in progress finish, and at last the clusters stop. On SIGHUP it
+// reads all files again.
 func (d *service) run(ctx context.Context, listener net.Listener) error {
-	// What takes requests and follows files ends with front, and what they need with back.
+	// front is the context of the listener and the followers of files, back that of the parts that they need.
 	front, stopFront := context.WithCancel(ctx)
 	defer stopFront()
 	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,7 +53,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	)
 	part := func(name string, run func() error) {
 		wg.Go(func() {
-			defer stopFront() // none goes on without the others
+			defer stopFront() // all parts end together
 			if err := run(); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -79,7 +79,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	if err := web.Shutdown(drain); err != nil {
 		d.log.Warn("not every request was finished before the end", "waited", drainTimeout)
-		web.Close() // it was asked to end in peace and did not
+		web.Close() // the graceful shutdown took too long
 	}
 	stopBack()
 	wg.Wait()
@@ -96,7 +96,7 @@ func (d *service) webServer() *http.Server {
 	if d.files.certFile != "" {
 		web.TLSConfig = &tls.Config{GetCertificate: d.files.certificate}
 	}
-	web.RegisterOnShutdown(d.server.Stop) // which is called when nothing more is accepted
+	web.RegisterOnShutdown(d.server.Stop) // called when the listener is closed
 	return web
 }
 
@@ -107,7 +107,7 @@ func listen(web *http.Server, listener net.Listener) error {
 	return web.Serve(listener)
 }
 
-// reloadOnHangup has every file read again when the process gets SIGHUP.
+// reloadOnHangup reads every file again on SIGHUP.
 func (d *service) reloadOnHangup(ctx context.Context) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -117,9 +117,9 @@ func (d *service) reloadOnHangup(ctx context.Context) error {
 		case <-hangups:
 			d.log.Info("SIGHUP: reading the kubeconfigs, the token and the certificate again")
 			for _, follower := range d.followers {
-				follower.Look()
+				follower.Check()
 			}
-			d.files.lookSoon()
+			d.files.reload()
 		case <-ctx.Done():
 			return nil
 		}

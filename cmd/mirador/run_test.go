@@ -23,7 +23,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// heldLists lets lists wait before anything is read for them.
+// heldLists blocks lists before anything is read for them.
 type heldLists struct {
 	arrived, free chan struct{}
 	once          sync.Once
@@ -37,7 +37,7 @@ func (h *heldLists) Authorize(_ context.Context, _ query.User, a query.Attribute
 	return nil
 }
 
-// inMemory is a fleet of clusters in memory, each with a pod of its name.
+// inMemory returns a fleet of clusters in memory, each with a pod of its name.
 func inMemory(t *testing.T, names ...string) *fleet.Fleet {
 	t.Helper()
 	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, Logger: slog.New(slog.DiscardHandler)})
@@ -55,7 +55,7 @@ func inMemory(t *testing.T, names ...string) *fleet.Fleet {
 	return fl
 }
 
-func TestAtTheEndListsAreFinishedBeforeTheClustersLeave(t *testing.T) {
+func TestShutdownFinishesListsBeforeTheClustersStop(t *testing.T) {
 	fl := inMemory(t, "eu", "us")
 	held := &heldLists{arrived: make(chan struct{}), free: make(chan struct{})}
 	srv, err := server.New(fl, server.Options{Authorizer: held})
@@ -79,7 +79,7 @@ func TestAtTheEndListsAreFinishedBeforeTheClustersLeave(t *testing.T) {
 	}
 	until(t, func() string {
 		resp := get("/readyz")
-		io.Copy(io.Discard, resp.Body) // the code says it
+		io.Copy(io.Discard, resp.Body) // only the status matters
 		if resp.StatusCode != http.StatusOK {
 			return "the daemon does not become ready"
 		}
@@ -97,7 +97,7 @@ func TestAtTheEndListsAreFinishedBeforeTheClustersLeave(t *testing.T) {
 
 	terminate()
 	if rest, err := io.ReadAll(events); err != nil {
-		t.Errorf("the watch does not end in peace: %v after %q", err, rest)
+		t.Errorf("the watch does not end with a complete answer: %v after %q", err, rest)
 	}
 	until(t, func() string {
 		conn, err := net.Dial("tcp", listener.Addr().String())
@@ -139,7 +139,7 @@ func (d *daemon) hangup(t *testing.T) {
 	check(t, d.cmd.Process.Signal(syscall.SIGHUP))
 }
 
-// reloads replaces the token and has the daemon read it by SIGHUP.
+// reloads replaces the token and makes the daemon read it with SIGHUP.
 func (d *daemon) reloads(t *testing.T, client *http.Client, write func(token string)) {
 	t.Helper()
 	const next = "another-token-that-nobody-should-see-9876543210"
@@ -154,7 +154,7 @@ func (d *daemon) reloads(t *testing.T, client *http.Client, write func(token str
 		})
 		if code, _, _ := d.request(t, client, http.MethodGet, "/clusters",
 			"Bearer "+step.before); code != http.StatusUnauthorized {
-			t.Errorf("the token that was replaced is answered %d", code)
+			t.Errorf("a request with the old token is answered %d", code)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/web"
 )
 
-// serveFlags are what serve is told.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	kubeconfig       string
 	contexts         []string
@@ -43,7 +43,7 @@ func newServe() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Mirror clusters and serve them, with a page to look at",
+		Short: "Mirror clusters and serve them, with a web page",
 		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
 /clusters/NAME, all of them at once below /fleet, and a page at /.
 
@@ -72,7 +72,7 @@ A flag counts before the environment, and that before the file.`,
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := settle(cmd.Flags(), os.LookupEnv, f.config); err != nil {
+			if err := applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
 				return usageError{err}
 			}
 			return serve(cmd.Context(), &f, cmd.OutOrStdout())
@@ -91,7 +91,7 @@ A flag counts before the environment, and that before the file.`,
 		"`address` to serve on; any but this machine's own needs a certificate and a token")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that is asked of clients")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that clients must send")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
 	flags.StringSliceVar(&f.include, "include", nil,
 		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
@@ -118,7 +118,7 @@ A flag counts before the environment, and that before the file.`,
 	return cmd
 }
 
-// logger makes the log that was asked for.
+// logger returns a logger for --log-format.
 func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	switch f.logFormat {
 	case "text":
@@ -129,7 +129,7 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
 }
 
-// access reads who may ask.
+// access returns the settings that restrict access.
 func (f *serveFlags) access() (server.Access, error) {
 	a := server.Access{Hosts: f.hosts}
 	if (f.tlsCert == "") != (f.tlsKey == "") {
@@ -199,7 +199,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	return d.run(ctx, listener)
 }
 
-// grace is what the server is told: there, 0 means the default.
+// grace converts --start-grace for the server, where 0 means the default.
 func (f *serveFlags) grace() time.Duration {
 	if f.startGrace == 0 {
 		return -1
@@ -207,7 +207,7 @@ func (f *serveFlags) grace() time.Duration {
 	return f.startGrace
 }
 
-// members has the clusters join that there are to begin with, and gives what follows their files.
+// members joins the initial clusters and returns the followers of their files.
 func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err error) {
 	if f.folder != "" {
 		follower, err := fl.FollowFolder(f.folder)
@@ -228,8 +228,8 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 	return followers, nil
 }
 
-// followContexts has contexts of the kubeconfig join. The current context is that of now: who switches to another one
-// means kubectl, and not the daemon.
+// followContexts joins contexts of the kubeconfig. The current context is determined once: a user that later switches
+// to another one does so for kubectl and not for the daemon.
 func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 	path := f.kubeconfig
 	if path == "" {
@@ -240,10 +240,10 @@ func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 		cfg, err := clientcmd.LoadFromFile(path)
 		switch {
 		case err != nil && len(fl.Clusters()) > 0:
-			return nil, nil // those that are remembered will do
+			return nil, nil // the clusters of the state file are enough
 		case err != nil:
 			if _, said := fleet.FromKubeconfig(path); said != nil {
-				err = said // in plain words, and without quoting the file
+				err = said // readable, and without quoting the file
 			}
 			return nil, fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
 		case cfg.CurrentContext == "":

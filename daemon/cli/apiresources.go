@@ -20,7 +20,7 @@ func newAPIResources() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "api-resources",
-		Short: "Show which resources can be asked for",
+		Short: "Show the resources that can be read",
 		Long: `Show which resources a daemon mirrors, in one cluster or in any; or, with --kubeconfig or --context, and
 where no daemon answers, which a cluster itself has.`,
 		Example: `  mirador api-resources
@@ -48,12 +48,12 @@ where no daemon answers, which a cluster itself has.`,
 	}
 	r.add(cmd)
 	o.add(cmd)
-	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "`cluster` to look in (default: all)")
+	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "`cluster` to read (default: all)")
 	complete(cmd, "cluster", r.completeClusters)
 	return cmd
 }
 
-// served asks the daemon, or the cluster itself, what there is.
+// served returns the discovery of the daemon or of the cluster itself.
 func served(ctx context.Context, s *session, f *selectFlags) ([]resourceLine, error) {
 	var (
 		cat *catalog
@@ -80,7 +80,7 @@ func served(ctx context.Context, s *session, f *selectFlags) ([]resourceLine, er
 	return cat.resources(), nil
 }
 
-// resourceLine is one resource as it is shown.
+// resourceLine is one line of the output.
 type resourceLine struct {
 	Name       string   `json:"name"`
 	ShortNames []string `json:"shortNames,omitempty"`
@@ -90,8 +90,8 @@ type resourceLine struct {
 	Verbs      []string `json:"verbs"`
 }
 
-// resources are those that can be listed, by group and name. Of a resource in several versions, the
-// one that the server prefers stands first, and is shown.
+// resources returns the resources that can be listed, sorted by group and name. Of several versions of a resource
+// only the first is shown, which is the server's preferred one.
 func (c *catalog) resources() (out []resourceLine) {
 	seen := map[string]bool{}
 	for _, list := range c.lists {
@@ -119,7 +119,7 @@ func lineOf(groupVersion string, r *metav1.APIResource) resourceLine {
 		Kind: r.Kind, Verbs: r.Verbs}
 }
 
-// groupOf is the group of an apiVersion; that of v1 is "".
+// groupOf returns the group of an apiVersion; that of v1 is "".
 func groupOf(apiVersion string) string {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {

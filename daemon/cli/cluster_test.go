@@ -17,8 +17,8 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// contexts makes a kubeconfig whose contexts all lead to the test's cluster, and sees to it that no daemon
-// of this machine is asked.
+// contexts returns a kubeconfig whose contexts all lead to the test's cluster, and makes sure that no daemon of this
+// machine is used.
 func contexts(t *testing.T, c *testcluster.Cluster, names ...string) string {
 	t.Helper()
 	t.Setenv("MIRADOR_SERVER", "")
@@ -53,7 +53,7 @@ func configMap(namespace, name, color string) string {
 
 var age = regexp.MustCompile(`( +)[0-9]+[smh][0-9smh]*\n`)
 
-// ageless hides how old objects are.
+// ageless replaces the ages of objects.
 func ageless(s string) string { return age.ReplaceAllString(s, "   AGE\n") }
 
 func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
@@ -96,12 +96,12 @@ func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
 	}
 	fails(t, exitNotFound, `"none"`, with("get", "cm", "none")...)
 	if s := fails(t, exitNotFound, `"none"`, with("get", "cm", "a", "none", "-o", "name")...); s.out != "configmap/a\n" {
-		t.Errorf("what is there was not shown: %q", s.out)
+		t.Errorf("the existing object was not shown: %q", s.out)
 	}
 	fails(t, exitFailed, "api-resources", with("get", "nonsense")...)
 	if s := fails(t, exitFailed, "expression", with("get", "cm", "--where", "1 +")...); !strings.Contains(s.err.Error(),
 		`"1 +" is wrong at column 4`) {
-		t.Errorf("it does not say what is wrong: %v", s.err)
+		t.Errorf("the error does not name the missing object: %v", s.err)
 	}
 	if s := run(t, "", with("get", "cm", "-l", "color=green")...); s.code != 0 || s.out != "" ||
 		!strings.Contains(s.errs, "no configmaps found in namespace "+ns) {
@@ -114,7 +114,7 @@ func TestWritesAndReadsOfAClusterWithoutADaemon(t *testing.T) {
 	changes(t, ns, with)
 }
 
-// changes is the second half of the test: what is there is changed.
+// changes is the second half of the test: it changes the objects.
 func changes(t *testing.T, ns string, with func(...string) []string) {
 	if got := ok(t, "", with("patch", "cm", "a", "-p", "data: {color: green}")...); got != "configmap/a patched\n" {
 		t.Errorf("patch said %q", got)
@@ -140,7 +140,7 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 		"--show-managed-fields")...); got != fieldManager {
 		t.Errorf("the field manager is %q", got)
 	}
-	// b was created, not applied: its color is another's.
+	// b was created, not applied, so another field manager owns its color.
 	s := run(t, configMap(ns, "b", "pink"), with("apply", "-f", "-")...)
 	if s.code != exitFailed || !strings.Contains(s.err.Error(), "--force-conflicts") {
 		t.Errorf("a conflict: %+v", s)
@@ -161,7 +161,7 @@ func changes(t *testing.T, ns string, with func(...string) []string) {
 	selected(t, ns, with)
 	ok(t, configMap(ns, "a", "x")+configMap(ns, "c", "x"), with("delete", "-f", "-", "--ignore-not-found")...)
 	if got := ok(t, "", with("get", "cm", "-o", "name")...); got != "configmap/d\n" {
-		t.Errorf("in the end there are %q", got)
+		t.Errorf("the remaining objects are %q", got)
 	}
 }
 
@@ -214,7 +214,7 @@ metadata: {name: w}
 spec: {size: 3, hue: red}
 `
 
-func TestADefinitionAndItsObjectsAreAppliedTogetherAndShownWithTheirColumns(t *testing.T) {
+func TestDefinitionAndItsObjectsAreAppliedTogether(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ns := c.Namespace(t)
 	at := []string{"--kubeconfig", contexts(t, c, "eu"), "-n", ns}
@@ -239,7 +239,7 @@ func TestADefinitionAndItsObjectsAreAppliedTogetherAndShownWithTheirColumns(t *t
 	ok(t, "", with("delete", "crd", "widgets.cli.example.com")...)
 }
 
-func TestSeveralContextsAreAFleetWithoutADaemon(t *testing.T) {
+func TestSeveralContextsAreReadWithoutADaemon(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ns := c.Namespace(t)
 	at := []string{"--kubeconfig", contexts(t, c, "eu", "us"), "-n", ns}
@@ -263,7 +263,7 @@ func TestSeveralContextsAreAFleetWithoutADaemon(t *testing.T) {
 	}
 }
 
-func TestASyncThatTakesLongerSaysHowFarItIs(t *testing.T) {
+func TestLongSyncReportsItsProgress(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	kube := contexts(t, c, "eu")
 	before := quietTime
@@ -277,7 +277,7 @@ func TestASyncThatTakesLongerSaysHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestACommandThatIsInterruptedWhileItSyncsEndsAtOnce(t *testing.T) {
+func TestInterruptDuringTheSyncEndsTheCommandAtOnce(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	kube := contexts(t, c, "eu")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -291,7 +291,7 @@ func TestACommandThatIsInterruptedWhileItSyncsEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAWatchShowsChangesAndEndsInPeace(t *testing.T) {
+func TestWatchShowsChangesAndEndsWithoutAnError(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ns := c.Namespace(t)
 	at := []string{"--kubeconfig", contexts(t, c, "eu"), "-n", ns}
@@ -307,7 +307,7 @@ func TestAWatchShowsChangesAndEndsInPeace(t *testing.T) {
 	ok(t, "", append([]string{"patch", "cm", "a", "-p", "data: {x: z}"}, at...)...)
 	out.await(t, "MODIFIED")
 	ok(t, "", append([]string{"patch", "cm", "a", "-p", "metadata: {labels: {color: blue}}"}, at...)...)
-	out.await(t, "DELETED") // it left the selection
+	out.await(t, "DELETED") // it does not match the selector any more
 	cancel()
 	select {
 	case err := <-ended:
@@ -319,7 +319,7 @@ func TestAWatchShowsChangesAndEndsInPeace(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReachedHasItsExitCode(t *testing.T) {
+func TestUnreachableServerHasItsExitCode(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func showClusters(ctx context.Context, s *session, o *outputFlags, w io.Writer) 
 	return writeClusters(w, o, &r)
 }
 
-// writeClusters shows a line for each cluster.
+// writeClusters writes a line for each cluster.
 func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
 	head := []string{"NAME", "STATE", "VERSION", "SYNCED", "OBJECTS", "HEARD"}
 	if o.form == asWide {
@@ -94,7 +94,7 @@ func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
 	return writeTable(w, o.noHeaders, head, rows)
 }
 
-// sum adds up the pipelines of a cluster.
+// sum adds up the resources of a cluster.
 type sum struct {
 	synced, objects, queue int
 	events, bytes          uint64
@@ -121,7 +121,7 @@ func orDash(s string) string {
 	return s
 }
 
-// seconds shows how long ago something was.
+// seconds formats an age.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	if d < time.Second {
@@ -168,7 +168,7 @@ runs a program to log in cannot be sent: the daemon would have to run that.`,
 	return cmd
 }
 
-// join sends a kubeconfig.
+// join sends a kubeconfig to a daemon.
 func join(ctx context.Context, s *session, name string, kubeconfig []byte, w io.Writer) error {
 	if !s.private() {
 		return usagef("the kubeconfig has credentials, which would be readable on their way to %s; use https", s.base.Host)
@@ -183,7 +183,7 @@ func join(ctx context.Context, s *session, name string, kubeconfig []byte, w io.
 		return fmt.Errorf("join cluster %q: %w; choose another name, or have it leave first with mirador clusters leave %s",
 			name, err, name)
 	case apierrors.IsBadRequest(err):
-		return &coded{exitUsage, err} // the daemon says what was attempted
+		return &coded{exitUsage, err} // the daemon's error says what was attempted
 	case err != nil:
 		return fmt.Errorf("join cluster %q: %w", name, err)
 	}

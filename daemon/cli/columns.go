@@ -8,13 +8,13 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// column is one of custom-columns: a head, and where its cells are found.
+// column is one column of custom-columns: a head, and the path of its cells.
 type column struct {
 	head string
 	path *jsonpath.JSONPath
 }
 
-// parseColumns reads HEAD:PATH,…; or, from a file, heads in one line and paths in the next.
+// parseColumns parses HEAD:PATH,… or the content of a file with heads in one line and paths in the next.
 func parseColumns(spec string) (out []column, err error) {
 	pairs := strings.Split(strings.TrimSpace(spec), ",")
 	if lines := strings.Split(strings.TrimSpace(spec), "\n"); len(lines) > 1 {
@@ -30,7 +30,7 @@ func parseColumns(spec string) (out []column, err error) {
 	for _, pair := range pairs {
 		head, path, ok := strings.Cut(pair, ":")
 		if !ok || head == "" || path == "" {
-			return nil, usagef("%q is no column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName", pair)
+			return nil, usagef("%q is not a column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName", pair)
 		}
 		c := column{head: head, path: jsonpath.New(head).AllowMissingKeys(true)}
 		if err := c.path.Parse(relaxed(path)); err != nil {
@@ -41,7 +41,7 @@ func parseColumns(spec string) (out []column, err error) {
 	return out, nil
 }
 
-// relaxed gives a path its braces and its first dot, where they were left out.
+// relaxed adds the braces and the first dot of a path if they are missing.
 func relaxed(path string) string {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
 	if !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "[") {
@@ -57,7 +57,7 @@ func heads(columns []column) (out []string) {
 	return out
 }
 
-// cellsOf are an object's cells.
+// cellsOf returns the cells of an object.
 func cellsOf(columns []column, obj *unstructured.Unstructured) (out []string) {
 	for _, c := range columns {
 		out = append(out, c.cell(obj.Object))

@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Commands are all commands of this package, to be added to a root.
+// Commands returns all commands of this package, to be added to a root command.
 func Commands() []*cobra.Command {
 	all := []*cobra.Command{
 		newGet(), newWatch(), newCount(), newClusters(), newAPIResources(), newStatus(),
@@ -14,7 +14,7 @@ func Commands() []*cobra.Command {
 	return all
 }
 
-// finish gives a command and those below it what all of them have.
+// finish sets what all commands have in common on a command and its subcommands.
 func finish(c *cobra.Command) {
 	c.Long += exitHelp
 	c.SetFlagErrorFunc(WrongFlag)

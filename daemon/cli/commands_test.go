@@ -13,7 +13,7 @@ func TestEveryCommandHasHelpWithExamplesAndExitCodes(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Short == "" || c.Example == "" || !strings.Contains(c.Long, "Exit codes: 0") {
-			t.Errorf("%s lacks a part of its help", c.CommandPath())
+			t.Errorf("the help of %s is incomplete", c.CommandPath())
 		}
 		for _, below := range c.Commands() {
 			look(below)

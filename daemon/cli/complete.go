@@ -16,19 +16,19 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// completer gives what may follow on a command line.
+// completer returns the completions of a command line.
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// complete has a flag completed. That it is registered once is all that can go wrong.
+// complete registers the completion of a flag. It fails only if a flag is registered twice.
 func complete(cmd *cobra.Command, flag string, f completer) {
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, f))
 }
 
-// completionTime is how long a shell waits for what may follow.
+// completionTime bounds how long a completion may take.
 const completionTime = time.Second
 
-// asking runs f with a daemon, if one answers. Completion never mirrors a cluster itself: that would take
-// too long between two keys.
+// asking calls f with a session if a daemon answers. Completion never mirrors a cluster itself, because that would
+// take too long.
 func (d *daemonFlags) asking(cmd *cobra.Command, f func(context.Context, *session) []string) ([]string,
 	cobra.ShellCompDirective) {
 	ctx := cmd.Context()
@@ -48,7 +48,7 @@ func (d *daemonFlags) asking(cmd *cobra.Command, f func(context.Context, *sessio
 	return f(ctx, s), cobra.ShellCompDirectiveNoFileComp
 }
 
-// starting keeps what begins as the user began, once each.
+// starting returns the values with the prefix that the user has typed, each once.
 func starting(all []string, prefix string) []string {
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
 	slices.Sort(all)
@@ -69,7 +69,7 @@ func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix stri
 	})
 }
 
-// completeContexts reads them off the kubeconfig.
+// completeContexts completes the contexts of the kubeconfig.
 func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	cfg, err := clientcmd.LoadFromFile(k.path())
@@ -90,7 +90,7 @@ func (r *readFlags) completeNamespaces(cmd *cobra.Command, _ []string, prefix st
 	})
 }
 
-// completeResources gives the names of resources.
+// completeResources completes the names of resources.
 func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	return d.asking(cmd, func(ctx context.Context, s *session) (all []string) {
@@ -105,7 +105,7 @@ func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix s
 		}
 		for _, l := range lines {
 			name := l.Name
-			if count[name] > 1 && groupOf(l.APIVersion) != "" { // another group has it too
+			if count[name] > 1 && groupOf(l.APIVersion) != "" { // another group has a resource of this name
 				name += "." + groupOf(l.APIVersion)
 			}
 			all = append(all, name)
@@ -114,19 +114,19 @@ func (d *daemonFlags) completeResources(cmd *cobra.Command, _ []string, prefix s
 	})
 }
 
-// completeObjects gives resources first and then names of objects.
+// completeObjects completes resources, and then names of objects.
 func (c *readCommand) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.completeResources(cmd, args, prefix)
 	}
 	return c.asking(cmd, func(ctx context.Context, s *session) []string {
-		return c.offer(ctx, s, args, prefix)
+		return c.otherNames(ctx, s, args, prefix)
 	})
 }
 
-// offer gives the names of objects that may follow, without those that stand there.
-func (c *readCommand) offer(ctx context.Context, s *session, args []string, prefix string) (all []string) {
+// otherNames returns the names of objects, without those that are already on the command line.
+func (c *readCommand) otherNames(ctx context.Context, s *session, args []string, prefix string) (all []string) {
 	asks, err := c.resolve(ctx, s, []wanted{{resource: args[0]}})
 	if err != nil || len(asks) != 1 {
 		return nil
@@ -135,19 +135,19 @@ func (c *readCommand) offer(ctx context.Context, s *session, args []string, pref
 	return starting(all, prefix)
 }
 
-// completeObjects is the same for commands that write. The daemon is asked, if it mirrors the cluster.
+// completeObjects is the same for commands that write. It uses the daemon if that mirrors the cluster.
 func (d *directFlags) completeObjects(cmd *cobra.Command, args []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	return d.reader().completeObjects(cmd, args, prefix)
 }
 
-// reader reads what these flags are about.
+// reader returns a command that reads the cluster of these flags.
 func (d *directFlags) reader() *readCommand {
 	c := &readCommand{}
 	c.namespace = d.namespace
 	cluster := d.cluster
 	if context, _, err := d.choose(); err == nil && cluster == "" {
-		cluster = context // which most fleets call it by
+		cluster = context // usually the cluster's name in a fleet
 	}
 	if cluster != "" {
 		c.clusters = []string{cluster}
@@ -155,10 +155,10 @@ func (d *directFlags) reader() *readCommand {
 	return c
 }
 
-// mostNames is how many names a shell is given.
+// mostNames is the maximum number of completions.
 const mostNames = 1000
 
-// names are those of the objects that are meant.
+// names returns the names of the selected objects.
 func (s *session) names(ctx context.Context, a *ask) (all []string) {
 	found, err := s.list(ctx, a, acceptMetadata, mostNames)
 	if err != nil {

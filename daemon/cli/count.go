@@ -44,7 +44,7 @@ clusters, the number of each and of all together, as they were at one moment.`,
 	return cmd
 }
 
-// counted is what count has found of a resource.
+// counted is the result for one resource.
 type counted struct {
 	Resource string        `json:"resource"`
 	Total    int64         `json:"total"`
@@ -90,9 +90,9 @@ func (c *readCommand) countOne(ctx context.Context, s *session, a *ask) (*counte
 	return out, nil
 }
 
-// countEach counts in each cluster, at one moment. The version of the fleet's lists moves with every change of the
-// resource: where it is the same for all of them, nothing happened in between. Where things happen all the
-// time, one list is read whole instead.
+// countEach counts in each cluster at one moment. The version of the fleet's lists changes with every change of the
+// resource: if it is the same for all counts, nothing changed in between. If the resource changes all the time, one
+// whole list is read instead.
 func (s *session) countEach(ctx context.Context, a *ask, clusters []string) (map[string]int64, error) {
 	for range restarts {
 		sizes, same, err := s.countApart(ctx, a, clusters)
@@ -115,13 +115,13 @@ func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (si
 	same bool, err error) {
 	sizes = map[string]int64{}
 	versions := map[string]bool{}
-	// the first once more: its version is that of the end
+	// the first again, for the version at the end
 	for _, name := range slices.Concat(clusters, clusters[:min(1, len(clusters))]) {
 		params := maps.Clone(a.params)
 		params.Set("clusters", name)
 		n, version, err := s.count(ctx, a, params)
 		if apierrors.IsNotFound(err) {
-			continue // this cluster has no such resource
+			continue // the cluster does not have this resource
 		} else if err != nil {
 			return nil, false, fmt.Errorf("of cluster %q: %w", name, err)
 		}
@@ -131,7 +131,7 @@ func (s *session) countApart(ctx context.Context, a *ask, clusters []string) (si
 	return sizes, len(versions) <= 1, nil
 }
 
-// clustersOf are those that are meant: the named ones, or all that the daemon has read. It warns of the others.
+// clustersOf returns the named clusters, or all that the daemon has read. It warns about the others.
 func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.GroupVersionResource) ([]string, error) {
 	_, _, named, err := f.prefix(s)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.Gro
 	switch {
 	case len(named) > 0:
 		return named, nil
-	case len(all) == 0: // the daemon says why it cannot answer
+	case len(all) == 0: // the daemon's answer to the request has the reason
 		for _, c := range missing {
 			all = append(all, c.Name)
 		}
@@ -173,7 +173,8 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.Gro
 	return all, nil
 }
 
-// isRead reports whether what a cluster has of a resource is known: it was read, or the cluster has none.
+// isRead reports whether the objects of a resource in a cluster are known: they were read, or there is no such
+// resource.
 func isRead(c *server.ClusterReport, gvr schema.GroupVersionResource) bool {
 	i := slices.IndexFunc(c.Resources, func(r server.ResourceReport) bool {
 		return r.Group == gvr.Group && r.Version == gvr.Version && r.Resource == gvr.Resource
@@ -184,8 +185,8 @@ func isRead(c *server.ClusterReport, gvr schema.GroupVersionResource) bool {
 	return len(c.Resources) > 0
 }
 
-// count asks for one object and how many there are besides. Where the server cannot say that without
-// looking at all of them, it pages through.
+// count requests one object and the number of remaining ones. If the server does not return the number, count reads
+// all pages.
 func (s *session) count(ctx context.Context, a *ask, params url.Values) (n int64, version string, err error) {
 	one := maps.Clone(params)
 	one.Set("limit", "1")
@@ -248,7 +249,7 @@ func countHead(all []*counted) []string {
 	switch {
 	case len(all) == 1:
 		return []string{"CLUSTER", "COUNT"}
-	case len(all[0].Clusters) == 0: // of one cluster, so none is named
+	case len(all[0].Clusters) == 0: // of one cluster, so its name is not shown
 		return []string{"RESOURCE", "COUNT"}
 	}
 	return []string{"RESOURCE", "CLUSTER", "COUNT"}

@@ -16,7 +16,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// build makes the program as it is shipped.
+// build builds the program.
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mirador")
@@ -29,7 +29,7 @@ func build(t *testing.T) string {
 
 var pageAddress = regexp.MustCompile(`the page: +(http://[^/]+)/`)
 
-// serve starts a daemon and gives its address. It ends with the test.
+// serve starts a daemon and returns its address. The daemon ends with the test.
 func serve(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program,
@@ -64,7 +64,7 @@ func serve(t *testing.T, program string, args ...string) string {
 	return m[1]
 }
 
-// exitOf runs the program itself.
+// exitOf runs the program and returns its exit code.
 func exitOf(t *testing.T, program string, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -89,7 +89,7 @@ func TestAllCommandsAgainstADaemon(t *testing.T) {
 	t.Setenv("MIRADOR_SERVER", at)
 	awaitReady(t, "eu", "us")
 
-	// Completion knows what the daemon has.
+	// Completion uses the daemon.
 	for want, args := range map[string][]string{
 		"configmaps": {"__complete", "get", "configm"},
 		ns:           {"__complete", "get", "configmaps", "-n", ns[:8]},
@@ -143,7 +143,7 @@ func TestAllCommandsAgainstADaemon(t *testing.T) {
 	fails(t, exitNotFound, `"asia"`, "status", "--cluster", "asia")
 }
 
-// interrupted runs the program until it has shown something of a cluster, and then does what Ctrl-C does.
+// interrupted runs the program until it has shown something of a cluster, and then sends SIGINT.
 func interrupted(t *testing.T, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -161,7 +161,7 @@ func interrupted(t *testing.T, program string, args ...string) {
 	}
 }
 
-// awaitReady waits until clusters are mirrored, as a user would: by looking at the status.
+// awaitReady waits with mirador status until clusters are mirrored.
 func awaitReady(t *testing.T, clusters ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

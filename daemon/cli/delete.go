@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// deleteCommand deletes what is named, selected or described.
+// deleteCommand deletes objects by name, by selector or by files.
 type deleteCommand struct {
 	fileFlags
 	ignore, all, everywhere bool
@@ -37,18 +37,18 @@ them, in the background; this command does not wait for that.` + directHelp,
 	}
 	c.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&c.ignore, "ignore-not-found", false, "an object that is not there is no failure")
+	flags.BoolVar(&c.ignore, "ignore-not-found", false, "do not fail if an object does not exist")
 	flags.StringVarP(&c.labels, "selector", "l", "", "delete what this label `selector` matches")
 	flags.StringVar(&c.fields, "field-selector", "",
 		"delete what this field `selector` matches; the cluster knows few fields")
 	flags.BoolVar(&c.all, "all", false, "delete all objects of the resource, in the namespace")
 	flags.BoolVarP(&c.everywhere, "all-namespaces", "A", false, "with -l, --field-selector or --all, in all namespaces")
-	flags.Int64Var(&c.grace, "grace-period", -1, "`seconds` that a pod has to end in peace (default: its own)")
+	flags.Int64Var(&c.grace, "grace-period", -1, "`seconds` that a pod has to terminate (default: its own)")
 	cmd.ValidArgsFunction = c.completeObjects
 	return cmd
 }
 
-// selects reports whether objects are selected, and not named.
+// selects reports whether objects are selected and not named.
 func (c *deleteCommand) selects() bool { return c.labels != "" || c.fields != "" || c.all }
 
 func (c *deleteCommand) run(cmd *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ func (c *deleteCommand) run(cmd *cobra.Command, args []string) error {
 	case c.everywhere && c.namespace != "":
 		return usagef("--namespace and --all-namespaces do not go together; give one of the two")
 	case len(args) == 0:
-		return c.fileFlags.run(cmd.Context(), cmd, c.one)
+		return c.fileFlags.run(cmd.Context(), cmd, c.deleteOne)
 	}
 	all, err := splitNames(args)
 	if err != nil {
@@ -80,8 +80,9 @@ func (c *deleteCommand) run(cmd *cobra.Command, args []string) error {
 	return c.objects(cmd.Context(), cmd, all)
 }
 
-// one deletes one object. One that was selected is deleted only if it is still the same.
-func (c *deleteCommand) one(ctx context.Context, d *direct, p *place, obj *unstructured.Unstructured) (string, error) {
+// deleteOne deletes one object. A selected object is deleted only if it is unchanged.
+func (c *deleteCommand) deleteOne(ctx context.Context, d *direct, p *place,
+	obj *unstructured.Unstructured) (string, error) {
 	if obj.GetName() == "" {
 		return "", errNoName
 	}
@@ -100,8 +101,8 @@ func (c *deleteCommand) one(ctx context.Context, d *direct, p *place, obj *unstr
 	return "deleted", err
 }
 
-// objects deletes what is named or selected. If all that went wrong is that a name is not there, the exit
-// code says so.
+// objects deletes named or selected objects. If the only errors are missing names, the exit code is that of a missing
+// name.
 func (c *deleteCommand) objects(ctx context.Context, cmd *cobra.Command, all []wanted) error {
 	d, err := c.open(ctx)
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *deleteCommand) objects(ctx context.Context, cmd *cobra.Command, all []w
 				if ctx.Err() != nil {
 					return fmt.Errorf("stopped before %s/%s: %w", p, objs[i].GetName(), context.Cause(ctx))
 				}
-				text, err := c.one(ctx, d, d.within(p, &objs[i]), &objs[i])
+				text, err := c.deleteOne(ctx, d, d.within(p, &objs[i]), &objs[i])
 				if apierrors.IsNotFound(err) {
 					absent++
 				}
@@ -146,7 +147,7 @@ func (c *deleteCommand) objects(ctx context.Context, cmd *cobra.Command, all []w
 	return err
 }
 
-// targets are the objects that are meant: those of the names, or those that the cluster selects.
+// targets returns the named objects, or those that the cluster selects.
 func (c *deleteCommand) targets(ctx context.Context, d *direct, p *place,
 	names []string) (out []unstructured.Unstructured, err error) {
 	for _, name := range names {

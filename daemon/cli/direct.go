@@ -19,15 +19,15 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// fieldManager is who writes, in the words of server-side apply.
+// fieldManager is the field manager of writes.
 const fieldManager = "mirador"
 
-// directFlags say which cluster is written to.
+// directFlags select the cluster to write to.
 type directFlags struct {
 	kubeconfig, context, cluster string
 	namespace                    string
 	dryRun                       bool
-	daemon                       readFlags // for completion alone
+	daemon                       readFlags // only for completion
 }
 
 const directHelp = `
@@ -41,9 +41,9 @@ func (d *directFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&d.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&d.context, "context", "", "`context` of the kubeconfig (default: the current one)")
 	flags.StringVar(&d.cluster, "cluster", "",
-		"`cluster` by the name that a fleet gives it: its context's, as a DNS label")
+		"`cluster` by its name in a fleet: the context's name as a DNS label")
 	flags.StringVarP(&d.namespace, "namespace", "n", "",
-		"`namespace` of objects that name none (default: the context's, or default)")
+		"`namespace` of objects without one (default: the context's, or default)")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "have the cluster check everything and keep nothing")
 	complete(cmd, "context", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return (&kubeFlags{kubeconfig: d.kubeconfig}).completeContexts(cmd, args, prefix)
@@ -52,7 +52,7 @@ func (d *directFlags) add(cmd *cobra.Command) {
 	complete(cmd, "cluster", d.daemon.completeClusters)
 }
 
-// choose finds the context that is meant, and its namespace.
+// choose returns the selected context and its namespace.
 func (d *directFlags) choose() (context, namespace string, err error) {
 	if d.context != "" && d.cluster != "" {
 		return "", "", usagef("--context and --cluster both name a cluster; give one of the two")
@@ -84,7 +84,7 @@ func (d *directFlags) choose() (context, namespace string, err error) {
 	return context, c.Namespace, nil
 }
 
-// contextNamed finds the context whose cluster a fleet calls by a name.
+// contextNamed returns the context of a cluster's name in a fleet.
 func contextNamed[T any](path string, contexts map[string]T, cluster string) (string, error) {
 	var found []string
 	for name := range contexts {
@@ -103,20 +103,20 @@ func contextNamed[T any](path string, contexts map[string]T, cluster string) (st
 		cluster)
 }
 
-// direct is the way to one cluster, for writes.
+// direct is a client of one cluster, for writes.
 type direct struct {
 	client    dynamic.Interface
 	discovery *discovery.DiscoveryClient
 	catalog   *catalog
 	context   string
-	namespace string // of objects that name none
-	forced    bool   // the user named it, so that an object with another is a mistake
+	namespace string // of objects without one
+	forced    bool   // the user set it, so an object with another namespace is an error
 	dryRun    []string
 	release   func()
-	defined   bool // a definition was written, so that new kinds may come
+	defined   bool // a definition was written, so new kinds may appear
 }
 
-// open reads the kubeconfig and asks the cluster what it serves.
+// open reads the kubeconfig and the cluster's discovery.
 func (d *directFlags) open(ctx context.Context) (*direct, error) {
 	name, namespace, err := d.choose()
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *directFlags) open(ctx context.Context) (*direct, error) {
 	}
 	var cfg *rest.Config
 	for _, c := range found {
-		cfg = c // there is one
+		cfg = c // the only one
 	}
 	out := &direct{context: name, namespace: namespace}
 	if d.namespace != "" {
@@ -162,13 +162,13 @@ func (d *direct) connect(ctx context.Context, cfg *rest.Config) error {
 }
 
 const (
-	// definedTime is how long a kind may take to be served after its definition was written.
+	// definedTime bounds how long it may take until a kind is served after its definition was written.
 	definedTime  = 15 * time.Second
 	definedEvery = 250 * time.Millisecond
 )
 
-// mappingOf finds the resource of an object. If a definition was written by this command, the kind may be
-// on its way.
+// mappingOf returns the resource of an object. After this command wrote a definition, it waits until the kind is
+// served.
 func (d *direct) mappingOf(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
 	m, err := d.catalog.forKind(ctx, gvk)
 	until := time.Now().Add(definedTime)
@@ -191,13 +191,13 @@ func (d *direct) mappingOf(ctx context.Context, gvk schema.GroupVersionKind) (*m
 	return m, err
 }
 
-// place is where an object is written to.
+// place is the resource and namespace that an object is written to.
 type place struct {
 	*mapping
 	dynamic.ResourceInterface
 }
 
-// of finds where an object is written to, and gives it its namespace.
+// of returns the place of an object, and sets its namespace.
 func (d *direct) of(ctx context.Context, obj *unstructured.Unstructured) (*place, error) {
 	m, err := d.mappingOf(ctx, obj.GroupVersionKind())
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *direct) of(ctx context.Context, obj *unstructured.Unstructured) (*place
 	return &place{m, d.client.Resource(m.gvr).Namespace(obj.GetNamespace())}, nil
 }
 
-// named finds where an object is that was named on the command line.
+// named returns the place of a resource that was named on the command line.
 func (d *direct) named(ctx context.Context, resource string) (*place, error) {
 	m, err := d.catalog.find(ctx, resource)
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *direct) named(ctx context.Context, resource string) (*place, error) {
 	return d.at(m, d.namespace), nil
 }
 
-// namedAll is named for a resource, or for a category such as all.
+// namedAll is named for a resource or a category such as all.
 func (d *direct) namedAll(ctx context.Context, resource string) (out []*place, err error) {
 	found, err := d.catalog.findAll(ctx, resource)
 	for _, m := range found {
@@ -236,7 +236,7 @@ func (d *direct) namedAll(ctx context.Context, resource string) (out []*place, e
 	return out, err
 }
 
-// within is the place of an object that the cluster gave.
+// within returns the place of an object that the cluster returned.
 func (d *direct) within(p *place, obj *unstructured.Unstructured) *place {
 	if ns := obj.GetNamespace(); ns != "" {
 		return d.at(p.mapping, ns)
@@ -251,7 +251,7 @@ func (d *direct) at(m *mapping, namespace string) *place {
 	return &place{m, d.client.Resource(m.gvr)}
 }
 
-// dry is said behind an outcome that was not kept.
+// dry returns the suffix of an outcome that was not persisted.
 func (d *direct) dry() string {
 	if len(d.dryRun) > 0 {
 		return " (dry run)"

@@ -20,23 +20,23 @@ const (
 	exitUnreachable = 4
 )
 
-// exitHelp stands in the help of every command.
+// exitHelp is part of the help of every command.
 const exitHelp = `
 
 Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 3 a name that was asked
 for is not there, 4 the daemon or the cluster cannot be reached. Of several clusters, one that was never
 reached is left out: a warning names it, and the code is that of the others.`
 
-// coded is an error that knows the exit code it stands for.
+// coded is an error with an exit code.
 type coded struct {
 	code int
 	err  error
 }
 
-// Error gives the text.
+// Error returns the text of the error.
 func (e *coded) Error() string { return e.err.Error() }
 
-// Unwrap gives what is inside.
+// Unwrap returns the wrapped error.
 func (e *coded) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error {
@@ -46,8 +46,8 @@ func usagef(format string, args ...any) error {
 func notFound(err error) error    { return &coded{exitNotFound, err} }
 func unreachable(err error) error { return &coded{exitUnreachable, err} }
 
-// ExitCode gives the exit code that an error of a command stands for: 0 for nil, 2 for a wrong call, 3
-// for a name that is not there, 4 for a daemon or cluster that cannot be reached, and 1 for all else.
+// ExitCode returns the exit code of a command's error: 0 for nil, 2 for wrong usage, 3 for a name that does not
+// exist, 4 for a daemon or cluster that cannot be reached, and 1 for any other error.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -58,7 +58,7 @@ func ExitCode(err error) int {
 	return exitFailed
 }
 
-// ofCluster says how an error of a request that went straight to a cluster ends the command.
+// ofCluster adds the exit code to an error of a request to a cluster.
 func ofCluster(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -67,7 +67,7 @@ func ofCluster(err error) error {
 		return err
 	}
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-		return err // it was reached
+		return err // the cluster was reached
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return unreachable(fmt.Errorf("%w; is the cluster up, and the context the right one?", err))
@@ -78,7 +78,7 @@ func ofCluster(err error) error {
 var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file " +
 	"with --token-file")
 
-// ofDaemon says the same of a request that went to a daemon.
+// ofDaemon adds the exit code to an error of a request to a daemon.
 func ofDaemon(err error) error {
 	if apierrors.IsUnauthorized(err) {
 		return errWantsToken
@@ -89,7 +89,7 @@ func ofDaemon(err error) error {
 	return err
 }
 
-// takes checks the number of arguments. most is -1 for any number.
+// takes checks the number of arguments. most is -1 for an unlimited number.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -100,7 +100,7 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// WrongFlag makes a mistake in the flags a wrong call, in words for people.
+// WrongFlag returns a readable error with the exit code for wrong usage for an error in the flags.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usagef("--%s is %q; %s is expected; see %s --help", e.GetFlag().Name, e.GetValue(),
@@ -109,7 +109,7 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 	return usagef("%w; see %s --help", err, cmd.CommandPath())
 }
 
-// Expected says which values a flag takes.
+// Expected describes the values that a flag takes.
 func Expected(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":

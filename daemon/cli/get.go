@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// readCommand is what get, watch and count have in common.
+// readCommand is the common part of get, watch and count.
 type readCommand struct {
 	readFlags
 	selectFlags
@@ -23,15 +23,15 @@ type readCommand struct {
 	labelColumns []string
 }
 
-// labelled reports whether the tables have columns of labels, which the server does not make.
+// labelled reports whether the tables have columns of labels, which the server does not provide.
 func (c *readCommand) labelled() bool { return c.showLabels || len(c.labelColumns) > 0 }
 
-// flags adds those of the three that a command has.
+// flags adds the flags of the command.
 func (c *readCommand) flags(cmd *cobra.Command) {
 	c.readFlags.add(cmd)
 	c.selectFlags.add(cmd, &c.readFlags)
 	c.outputFlags.add(cmd)
-	if c.sortable { // it shows objects
+	if c.sortable { // the command shows objects
 		cmd.Flags().BoolVar(&c.showLabels, "show-labels", false, "add a column of all labels to tables")
 		cmd.Flags().StringSliceVarP(&c.labelColumns, "label-columns", "L", nil,
 			"add a column of this `label` to tables, may be repeated")
@@ -39,7 +39,7 @@ func (c *readCommand) flags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = c.completeObjects
 }
 
-// begin opens a session and makes the requests: one for each resource.
+// begin opens a session and returns the requests, one for each resource.
 func (c *readCommand) begin(ctx context.Context, args []string, warn io.Writer) (*session, []*ask, error) {
 	all, err := splitNames(args)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *readCommand) begin(ctx context.Context, args []string, warn io.Writer) 
 	return s, asks, nil
 }
 
-// beginOne is begin for what is done with one resource at a time.
+// beginOne is begin for a command with exactly one resource.
 func (c *readCommand) beginOne(ctx context.Context, args []string, warn io.Writer) (*session, *ask, error) {
 	s, asks, err := c.begin(ctx, args, warn)
 	if err == nil && len(asks) > 1 {
@@ -76,7 +76,7 @@ func (c *readCommand) beginOne(ctx context.Context, args []string, warn io.Write
 	return s, asks[0], nil
 }
 
-// resolve finds the resources at the server and makes the requests.
+// resolve finds the resources at the server and returns the requests.
 func (c *readCommand) resolve(ctx context.Context, s *session, all []wanted) (asks []*ask, err error) {
 	prefix, _, _, err := c.selectFlags.prefix(s)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *readCommand) resolve(ctx context.Context, s *session, all []wanted) (as
 	return asks, nil
 }
 
-// catalog asks what is served below a prefix.
+// catalog returns the resources that are served below a prefix.
 func (s *session) catalog(ctx context.Context, prefix string) (*catalog, error) {
 	if name, one := strings.CutPrefix(prefix, "/clusters/"); one {
 		if err := s.checkCluster(ctx, name); err != nil {
@@ -120,7 +120,7 @@ func (s *session) catalog(ctx context.Context, prefix string) (*catalog, error) 
 	return cat, nil
 }
 
-// checkCluster says what is wrong with a cluster that serves nothing: that it is not there, or was never reached.
+// checkCluster returns the error for a cluster without resources: it does not exist, or was never reached.
 func (s *session) checkCluster(ctx context.Context, name string) error {
 	var c server.ClusterReport
 	err := s.get(ctx, "/clusters/"+name, nil, acceptJSON, &c)
@@ -135,7 +135,7 @@ func (s *session) checkCluster(ctx context.Context, name string) error {
 	return unreachable(fmt.Errorf("cluster %q is %s: %s", name, c.State, clean(c.Error)))
 }
 
-// getCommand is get; with --watch it is watch.
+// getCommand is get. With --watch it runs watch.
 type getCommand struct {
 	watchCommand
 	watching, absentOK bool
@@ -185,22 +185,22 @@ as long as it takes.`,
 	cmd.Flags().BoolVarP(&c.watching, "watch", "w", false, "go on with every change until Ctrl-C, as mirador watch does")
 	cmd.Flags().BoolVar(&c.events, "output-watch-events", false,
 		"with --watch, show what happened: ADDED, MODIFIED or DELETED")
-	cmd.Flags().BoolVar(&c.absentOK, "ignore-not-found", false, "a name that is not there is no failure")
+	cmd.Flags().BoolVar(&c.absentOK, "ignore-not-found", false, "do not fail if a name does not exist")
 	return cmd
 }
 
-// found is what one request of several has found.
+// found is the result of one of several requests.
 type found struct {
 	*ask
 	*result
 }
 
-// get shows what was asked for.
+// get reads and shows the objects.
 func (c *getCommand) get(ctx context.Context, s *session, asks []*ask, w io.Writer) error {
 	var all []found
 	for _, a := range asks {
 		if c.table() && !a.all && len(a.names) == 0 && !c.labelled() {
-			a.params.Set("includeObject", "None") // rows say all that is shown
+			a.params.Set("includeObject", "None") // the rows have everything that is shown
 		}
 		r, err := s.list(ctx, a, c.accept(), c.limit)
 		if err != nil {
@@ -214,7 +214,7 @@ func (c *getCommand) get(ctx context.Context, s *session, asks []*ask, w io.Writ
 	return c.remark(s, all)
 }
 
-// remark says what was not shown.
+// remark tells the user what is not shown.
 func (c *getCommand) remark(s *session, all []found) error {
 	var failed []error
 	shown := int64(0)
@@ -263,7 +263,7 @@ func nothingFound(all []found, namespace string) string {
 	return fmt.Sprintf("no %s found", strings.Join(names, ", "))
 }
 
-// show writes what was found in the form that was asked for.
+// show writes the results in the selected form.
 func (c *readCommand) show(w io.Writer, all []found) error {
 	if c.table() {
 		return c.showTables(w, all)
@@ -290,13 +290,13 @@ func (c *readCommand) show(w io.Writer, all []found) error {
 	case names == 1 && len(objs) == 1 && c.form != asName:
 		return c.object(w, objs[0])
 	case names == 1 && len(objs) == 0:
-		return nil // the error says it
+		return nil // the error reports it
 	}
 	return c.object(w, listOf(objs))
 }
 
-// showTables writes a table for each resource. Of several, those that are empty are left out, and names
-// say what they are of.
+// showTables writes a table for each resource. If there are several, empty ones are omitted, and names are prefixed
+// with their resource.
 func (c *readCommand) showTables(w io.Writer, all []found) error {
 	first := true
 	for _, f := range all {

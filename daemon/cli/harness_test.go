@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// said is what a command printed, and how it ended.
+// said has the output and the exit code of a command.
 type said struct {
 	out, errs string
 	err       error
 	code      int
 }
 
-// run runs one command as main would.
+// run runs one command as main does.
 func run(t *testing.T, stdin string, args ...string) said {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -42,7 +42,7 @@ func runIn(ctx context.Context, in io.Reader, out, errs io.Writer, args ...strin
 	return root.ExecuteContext(ctx)
 }
 
-// ok runs a command that must succeed, and gives what it printed.
+// ok runs a command that must succeed, and returns its output.
 func ok(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	s := run(t, stdin, args...)
@@ -52,7 +52,7 @@ func ok(t *testing.T, stdin string, args ...string) string {
 	return s.out
 }
 
-// fails runs a command that must fail with an exit code and name something.
+// fails runs a command that must fail with an exit code and a text.
 func fails(t *testing.T, code int, names string, args ...string) said {
 	t.Helper()
 	s := run(t, "", args...)
@@ -63,13 +63,13 @@ func fails(t *testing.T, code int, names string, args ...string) said {
 	return s
 }
 
-// fake is a session with a server in memory that answers as a test wants.
+// fake returns a session with a server in memory that the test implements.
 func fake(t *testing.T, h http.HandlerFunc) *session {
 	t.Helper()
 	l := newInMemory()
 	web := &http.Server{Handler: h}
 	var wg sync.WaitGroup
-	wg.Go(func() { web.Serve(l) }) // it ends with the test
+	wg.Go(func() { web.Serve(l) }) // ends with the test
 	transport := &http.Transport{DialContext: l.dial, DisableCompression: true}
 	s := &session{base: &url.URL{Scheme: "http", Host: "localhost"}, http: &http.Client{Transport: transport},
 		warn: io.Discard, namespace: "default"}
@@ -85,7 +85,7 @@ var pods = &mapping{gvr: schema.GroupVersionResource{Version: "v1", Resource: "p
 	gvk:      schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
 	singular: "pod", namespaced: true}
 
-// screen is an output that a test can wait on.
+// screen is an output that a test can wait for.
 type screen struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
@@ -111,7 +111,7 @@ func (s *screen) String() string {
 	return s.b.String()
 }
 
-// await waits until the screen shows something.
+// await waits until the screen shows a text.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -119,7 +119,7 @@ func (s *screen) await(t *testing.T, text string) {
 		select {
 		case <-s.written:
 		case <-late:
-			t.Fatalf("%q was never shown; what was:\n%s", text, s)
+			t.Fatalf("%q was never shown; the screen has:\n%s", text, s)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// inlined reads one context of a kubeconfig, with everything in it that it names by file. No error
-// quotes what was read: there are keys in it.
+// inlined reads one context of a kubeconfig and includes the files that it names. Errors do not quote the content,
+// because it has keys.
 func inlined(path, context string) ([]byte, error) {
 	cfg, err := loadKubeconfig(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func inlined(path, context string) ([]byte, error) {
 	return out, nil
 }
 
-// inlineUser puts the token into a user, and refuses what cannot be sent.
+// inlineUser includes the token of a user, and refuses what cannot be sent.
 func inlineUser(u *api.AuthInfo, folder string) error {
 	switch {
 	case u.Exec != nil:

@@ -21,7 +21,7 @@ users:
 - {name: plugin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}}}
 `
 
-func TestWhatAKubeconfigNamesByFileIsPutIntoIt(t *testing.T) {
+func TestFilesNamedByAKubeconfigAreInlined(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "ca.crt"), "authority")
 	write(t, filepath.Join(dir, "client.crt"), "certificate")
@@ -39,7 +39,7 @@ func TestWhatAKubeconfigNamesByFileIsPutIntoIt(t *testing.T) {
 	}
 	c, u := cfg.Clusters["c"], cfg.AuthInfos["u"]
 	if c == nil || u == nil || len(cfg.Clusters) != 1 || len(cfg.AuthInfos) != 1 || len(cfg.Contexts) != 1 {
-		t.Fatalf("it has more or less than what the context uses: %d clusters, %d users",
+		t.Fatalf("the result does not have exactly the parts that the context uses: %d clusters, %d users",
 			len(cfg.Clusters), len(cfg.AuthInfos))
 	}
 	for what, got := range map[string]string{
@@ -53,23 +53,23 @@ func TestWhatAKubeconfigNamesByFileIsPutIntoIt(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigThatCannotBeSentSaysWhy(t *testing.T) {
+func TestKubeconfigWithAPluginIsRefusedWithTheReason(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, "config"), kubeconfigHead+"- {name: u, user: {token: s3cr3t}}\n")
 	broken := write(t, filepath.Join(dir, "broken"), "users: [{name: u, user: {token: s3cr3t}]")
 	for _, c := range []struct{ path, context, want string }{
 		{path, "us", "service account"},
 		{path, "none", "get-contexts"},
-		{path, "", "certificates"}, // ca.crt is not there
-		{broken, "", "it is no kubeconfig"},
+		{path, "", "certificates"}, // ca.crt does not exist
+		{broken, "", "it is not a kubeconfig"},
 		{filepath.Join(dir, "none"), "", "there is no such file"},
 	} {
 		_, err := inlined(c.path, c.context)
 		if ExitCode(err) != exitUsage || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, context %q: %v; want a wrong call with %q", c.path, c.context, err, c.want)
+			t.Errorf("%s, context %q: %v; want a usage error with %q", c.path, c.context, err, c.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cr3t") {
-			t.Errorf("the error has a token in it: %v", err)
+			t.Errorf("the error contains a token: %v", err)
 		}
 	}
 }

@@ -25,21 +25,20 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// need is what a command wants of a server in this process.
+// need describes what a command needs from a server in this process.
 type need struct {
-	// resources are those to mirror, as the user wrote them; none mirrors all.
+	// resources are the resources to mirror, as the user wrote them; none means all.
 	resources []string
-	// nothing mirrors nothing: only the way to the cluster is wanted.
+	// nothing disables mirroring: the command only needs a client of the cluster.
 	nothing bool
-	// unsynced does not wait for the mirrors.
+	// unsynced disables waiting for the mirrors.
 	unsynced bool
 }
 
-// definitions are read for the columns of custom resources.
+// definitions are mirrored for the columns of custom resources.
 const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 
-// configs reads the clusters of a kubeconfig by the names they have in a fleet, and the namespace of
-// the first context.
+// configs returns the clusters of a kubeconfig by their names in a fleet, and the namespace of the first context.
 func (k *kubeFlags) configs() (map[string]*rest.Config, string, error) {
 	path, contexts := k.path(), k.contexts
 	whole, err := loadKubeconfig(path)
@@ -65,7 +64,7 @@ func (k *kubeFlags) configs() (map[string]*rest.Config, string, error) {
 	return found, namespace, nil
 }
 
-// openInProcess serves clusters in this process, for this process alone.
+// openInProcess serves clusters in this process, for this process only.
 func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*session, error) {
 	configs, namespace, err := k.configs()
 	if err != nil {
@@ -114,10 +113,10 @@ func openInProcess(ctx context.Context, k *kubeFlags, n need, warn io.Writer) (*
 	return s, nil
 }
 
-// findAnywhere finds resources in the first cluster that answers and has all of them. All are asked at once: one
-// that is dead must not delay the others.
+// findAnywhere finds resources in the first cluster that answers and has all of them. It sends the requests at once,
+// so that a dead cluster does not delay the others.
 func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resources []string) ([]*mapping, error) {
-	// client-go would log what is given up below.
+	// client-go would log the requests that are cancelled below.
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	type answer struct {
 		found []*mapping
@@ -140,7 +139,7 @@ func findAnywhere(ctx context.Context, configs map[string]*rest.Config, resource
 			return a.found, nil
 		}
 		if failed == nil || ExitCode(failed) == exitUnreachable {
-			failed = a.err // a cluster that answers knows better
+			failed = a.err // an error of a cluster that answers takes precedence
 		}
 	}
 	return nil, failed
@@ -166,7 +165,7 @@ func findIn(ctx context.Context, name string, cfg *rest.Config, resources []stri
 	return all, nil
 }
 
-// clusterDiscovery makes a client that asks a cluster itself what it serves.
+// clusterDiscovery returns a discovery client of a cluster.
 func clusterDiscovery(cfg *rest.Config) (dc *discovery.DiscoveryClient, release func(), err error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent, cfg.QPS, cfg.Timeout = "mirador-cli", -1, 20*time.Second
@@ -187,7 +186,7 @@ type inProcess struct {
 	stop   func()
 }
 
-// startInProcess begins to mirror and to serve.
+// startInProcess starts to mirror and to serve.
 func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path string) (*inProcess, error) {
 	fl, err := fleet.New(opts)
 	if err != nil {
@@ -206,20 +205,20 @@ func startInProcess(opts fleet.Options, configs map[string]*rest.Config, path st
 	listener := newInMemory()
 	web := &http.Server{Handler: srv, ErrorLog: log.New(io.Discard, "", 0)}
 	var wg sync.WaitGroup
-	wg.Go(func() { fl.Run(ctx) })         // the command is over when it returns
-	wg.Go(func() { srv.Run(ctx) })        // as above
-	wg.Go(func() { web.Serve(listener) }) // it ends because it is closed
+	wg.Go(func() { fl.Run(ctx) })         // its error does not matter: the command is over
+	wg.Go(func() { srv.Run(ctx) })        // likewise
+	wg.Go(func() { web.Serve(listener) }) // ends when it is closed
 	transport := &http.Transport{DialContext: listener.dial, DisableCompression: true}
 	return &inProcess{fleet: fl, client: &http.Client{Transport: transport}, stop: func() {
 		cancel()
 		transport.CloseIdleConnections()
-		web.Close() // nobody listens any more
+		web.Close() // there are no clients any more
 		wg.Wait()
 	}}, nil
 }
 
-// How long a sync may take before something is said, something may go wrong before it is given up, and a cluster may
-// say nothing at all where another has answered. A test has no time for them.
+// The time before progress is reported, the time for which a failing cluster is retried, and the time that a silent
+// cluster has after another one has answered. Tests shorten them.
 var (
 	quietTime  = 2 * time.Second
 	faultTime  = 3 * time.Second
@@ -228,14 +227,14 @@ var (
 
 const lookEvery = 10 * time.Millisecond
 
-// await waits until what is wanted is mirrored in every cluster; wanted is empty for all. A cluster
-// that fails is left out with a warning as long as there is another.
+// await waits until the wanted resources are mirrored in every cluster; an empty wanted means all. A failing cluster
+// is omitted with a warning, unless all fail.
 func (p *inProcess) await(ctx context.Context, wanted []schema.GroupResource, warn io.Writer) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	said, began := time.Now(), time.Now()
-	faulty := map[string]time.Time{} // since when
-	answered := false                // one of them can be answered for
+	faulty := map[string]time.Time{} // the time of the first error
+	answered := false                // at least one cluster is ready
 	for {
 		var failed []error
 		open := 0
@@ -262,7 +261,7 @@ func (p *inProcess) await(ctx context.Context, wanted []schema.GroupResource, wa
 		}
 		if time.Since(said) > quietTime {
 			said = time.Now()
-			p.say(wanted, warn)
+			p.reportProgress(wanted, warn)
 		}
 		select {
 		case <-tick.C:
@@ -282,7 +281,7 @@ func judge(failed []error, clusters int, warn io.Writer) error {
 	return nil
 }
 
-// synced says whether a cluster can be answered for, or why not.
+// synced reports whether a cluster is ready to answer, or the reason why it is not.
 func synced(c *fleet.Cluster, wanted []schema.GroupResource) (bool, error) {
 	h := c.Health()
 	if h.State == fleet.Unreachable {
@@ -306,8 +305,8 @@ func synced(c *fleet.Cluster, wanted []schema.GroupResource) (bool, error) {
 	return true, nil
 }
 
-// say tells how far the mirrors are.
-func (p *inProcess) say(wanted []schema.GroupResource, warn io.Writer) {
+// reportProgress tells the user how much has been read.
+func (p *inProcess) reportProgress(wanted []schema.GroupResource, warn io.Writer) {
 	for _, c := range p.fleet.Clusters() {
 		if done, _ := synced(c, wanted); done {
 			continue

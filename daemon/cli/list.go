@@ -15,9 +15,9 @@ const (
 	acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	acceptOneMeta  = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	acceptJSON     = "application/json"
-	// pageSize is how many objects are asked for at once.
+	// pageSize is the page size of lists.
 	pageSize = 500
-	// restarts is how often a list is begun again when the server has forgotten it.
+	// restarts is how often a list is restarted after its pages expired.
 	restarts = 3
 )
 
@@ -40,16 +40,16 @@ type row struct {
 // result is a whole list.
 type result struct {
 	page
-	more bool  // there are others beyond the limit
-	left int64 // how many, if that is known
+	more bool  // there are more objects than the limit
+	left int64 // how many, if known
 }
 
-// list reads all pages, up to a limit; 0 is no limit.
+// list reads all pages, up to a limit; 0 means no limit.
 func (s *session) list(ctx context.Context, a *ask, accept string, limit int64) (*result, error) {
 	for try := 0; ; try++ {
 		out, err := s.pages(ctx, a, accept, limit)
 		if apierrors.IsResourceExpired(err) && try < restarts {
-			continue // the pages are of one moment, and the server kept that for a while only
+			continue // the server keeps the snapshot of a list only for a while
 		}
 		return out, err
 	}
@@ -91,7 +91,7 @@ func (s *session) pages(ctx context.Context, a *ask, accept string, limit int64)
 
 func (r *result) len() int64 { return int64(len(r.Rows) + len(r.Items)) }
 
-// metas reads the metadata of rows and items. One that cannot be read is left out.
+// metas returns the metadata of rows and items, without those that cannot be parsed.
 func (r *result) metas() (out []metadata) {
 	for i := range r.Rows {
 		out = append(out, r.Rows[i].Object.Metadata)

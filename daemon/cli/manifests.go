@@ -16,7 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// manifest is an object that was read, or why it was not.
+// manifest is an object of a file, or the error of reading it.
 type manifest struct {
 	from string // the file and the number of the document
 	obj  *unstructured.Unstructured
@@ -24,9 +24,9 @@ type manifest struct {
 }
 
 const (
-	// maxManifest bounds what is read from one file: an API server takes objects of some megabytes.
+	// maxManifest bounds a file. An API server accepts objects of a few megabytes.
 	maxManifest = 64 << 20
-	// maxFiles bounds a folder.
+	// maxFiles bounds the files of a folder.
 	maxFiles = 10_000
 )
 
@@ -57,7 +57,7 @@ func isManifest(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path)))
 }
 
-// filesOf are the files that a name stands for, in order.
+// filesOf returns the files of a name, in order.
 func filesOf(name string, recursive bool) (files []string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -95,8 +95,7 @@ func readFile(path string) []manifest {
 	return readDocuments(path, f)
 }
 
-// readDocuments reads every document of a stream of YAML or JSON. After one that is malformed nothing
-// can be said of the rest.
+// readDocuments reads the documents of a stream of YAML or JSON, up to the first malformed one.
 func readDocuments(from string, r io.Reader) (out []manifest) {
 	limited := &io.LimitedReader{R: r, N: maxManifest}
 	dec := utilyaml.NewYAMLOrJSONDecoder(limited, 4096)
@@ -120,7 +119,7 @@ func readDocuments(from string, r io.Reader) (out []manifest) {
 	}
 }
 
-// withoutText keeps a parser's error from quoting what it read, which may be a secret.
+// withoutText replaces a parser's error, which may quote secrets from the file.
 func withoutText(err error) error {
 	text := err.Error()
 	if i := strings.Index(text, "line "); i >= 0 {
@@ -133,18 +132,18 @@ func withoutText(err error) error {
 	return errors.New("malformed")
 }
 
-// readObjects reads one document: an object, or a list of them.
+// readObjects reads one document: an object or a list of objects.
 func readObjects(place string, raw []byte) []manifest {
 	obj := &unstructured.Unstructured{}
 	if err := obj.UnmarshalJSON(raw); err != nil {
-		return []manifest{{from: place, err: errors.New("it is no object with apiVersion and kind")}}
+		return []manifest{{from: place, err: errors.New("it is not an object with apiVersion and kind")}}
 	}
 	if !obj.IsList() {
 		return []manifest{check(place, obj)}
 	}
 	list, err := obj.ToList()
 	if err != nil {
-		return []manifest{{from: place, err: errors.New("its items are no objects with apiVersion and kind")}}
+		return []manifest{{from: place, err: errors.New("its items are not objects with apiVersion and kind")}}
 	}
 	var out []manifest
 	for i := range list.Items {

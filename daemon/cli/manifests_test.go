@@ -20,7 +20,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// names shows manifests as a test compares them.
+// names formats manifests for comparisons.
 func names(all []manifest) (out []string) {
 	for _, m := range all {
 		if m.err != nil {
@@ -71,13 +71,13 @@ func TestManifestsAreReadFromFilesFoldersAndStandardInput(t *testing.T) {
 	}
 }
 
-func TestAMalformedManifestIsNotQuoted(t *testing.T) {
+func TestErrorOfAMalformedManifestDoesNotQuoteIt(t *testing.T) {
 	all, err := readManifests([]string{"-"}, false,
 		strings.NewReader("apiVersion: v1\nkind: Secret\nstringData:\n  password: \"s3cr3t\n  x: [}\n"))
 	if err != nil || len(all) != 1 || all[0].err == nil {
 		t.Fatalf("read %v, %v", all, err)
 	}
 	if text := all[0].err.Error(); strings.Contains(text, "s3cr3t") {
-		t.Errorf("the error quotes what was read: %s", text)
+		t.Errorf("the error quotes the file: %s", text)
 	}
 }

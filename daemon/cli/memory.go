@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// inMemory is a listener that only this process can reach. It opens no port.
+// inMemory is a listener within this process. It opens no port.
 type inMemory struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -33,10 +33,10 @@ func (l *inMemory) Close() error {
 	return nil
 }
 
-// Addr is no address of the network's.
+// Addr returns a placeholder.
 func (l *inMemory) Addr() net.Addr { return inMemoryAddr{} }
 
-// dial connects to whoever accepts.
+// dial connects to the listener.
 func (l *inMemory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -55,8 +55,8 @@ func (l *inMemory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 type inMemoryAddr struct{}
 
-// Network names the kind of address.
+// Network returns the kind of address.
 func (inMemoryAddr) Network() string { return "memory" }
 
-// String is the address as a text.
+// String returns the address as a text.
 func (inMemoryAddr) String() string { return "memory" }

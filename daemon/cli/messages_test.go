@@ -19,8 +19,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// nobody is an address where nobody listens.
-func nobody(t *testing.T) string {
+// unusedAddress returns an address without a listener.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,7 +30,7 @@ func nobody(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// kubeconfigOf is a kubeconfig with a context for each server. The first is the current one.
+// kubeconfigOf returns a kubeconfig with a context for each server. The first is the current one.
 func kubeconfigOf(servers ...[2]string) string {
 	b := "apiVersion: v1\nkind: Config\ncurrent-context: " + servers[0][0] + "\nclusters:\n"
 	for _, s := range servers {
@@ -43,10 +43,10 @@ func kubeconfigOf(servers ...[2]string) string {
 	return b
 }
 
-func TestWhatIsSaidToAWrongCall(t *testing.T) {
+func TestMessagesForWrongUsage(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	dead := nobody(t)
+	dead := unusedAddress(t)
 	t.Setenv("MIRADOR_SERVER", "http://"+dead)
 	t.Setenv("MIRADOR_TOKEN_FILE", "")
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
@@ -77,10 +77,10 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		{"get pods --kubeconfig folder", exitUsage,
 			"read the kubeconfig folder: it is a folder, not a file; name another with --kubeconfig"},
 		{"get pods --kubeconfig wrong.yaml", exitUsage,
-			"read the kubeconfig wrong.yaml: it is no kubeconfig: the field clusters is of the wrong type; name another " +
+			"read the kubeconfig wrong.yaml: it is not a kubeconfig: the field clusters is of the wrong type; name another " +
 				"with --kubeconfig"},
 		{"get pods --kubeconfig malformed.yaml", exitUsage,
-			"read the kubeconfig malformed.yaml: it is no kubeconfig: malformed at line 1; name another with --kubeconfig"},
+			"read the kubeconfig malformed.yaml: it is not a kubeconfig: malformed at line 1; name another with --kubeconfig"},
 		{"get pods --kubeconfig empty.yaml", exitUsage,
 			"the kubeconfig empty.yaml has no current context; name one with --context"},
 		{"get pods --kubeconfig kubeconfig.yaml --context us", exitUsage, `the kubeconfig has no context "us"; it has: eu`},
@@ -92,7 +92,7 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 			"the template of jsonpath is not usable: unclosed action; write it as jsonpath='{.items[*].metadata.name}'"},
 		{"get pods -o go-template={{", exitUsage, "write it as go-template='{{range .items}}{{.metadata.name}} {{end}}'"},
 		{"get pods -o custom-columns=A", exitUsage,
-			`"A" is no column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName`},
+			`"A" is not a column; write custom-columns as in NAME:.metadata.name,NODE:.spec.nodeName`},
 		{"get pods -o jsonpath-file=none", exitUsage,
 			"read the template of --output jsonpath-file: open none: no such file or directory"},
 		{"get pods -l a=(b", exitUsage,
@@ -110,7 +110,7 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 		{"clusters join eu --kubeconfig none.yaml", exitUsage,
 			"read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
 		{"clusters join eu --kubeconfig wrong.yaml", exitUsage,
-			"it is no kubeconfig: the field clusters is of the wrong type"},
+			"it is not a kubeconfig: the field clusters is of the wrong type"},
 		{"clusters join eu --kubeconfig kubeconfig.yaml --context us", exitUsage,
 			`has no usable context "us"; kubectl config get-contexts shows what it has`},
 		{"apply", exitUsage, "--filename is missing; name a file, a folder, or - for standard input"},
@@ -132,7 +132,7 @@ func TestWhatIsSaidToAWrongCall(t *testing.T) {
 	}
 }
 
-func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
+func TestMessagesForAnswersOfADaemon(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/clusters/dead":
@@ -164,8 +164,8 @@ func TestWhatADaemonSaysIsSaidInWordsForPeople(t *testing.T) {
 	}
 }
 
-// A cluster that is down, or does not answer, costs the others seconds and is named.
-func TestADeadClusterIsLeftOutAndNamed(t *testing.T) {
+// A cluster that is down, or does not answer, delays the others only by seconds and is named in a warning.
+func TestDeadClusterIsOmittedWithAWarning(t *testing.T) {
 	before, silence := faultTime, silentTime
 	defer func() { faultTime, silentTime = before, silence }()
 	faultTime, silentTime = 100*time.Millisecond, 200*time.Millisecond
@@ -176,12 +176,12 @@ func TestADeadClusterIsLeftOutAndNamed(t *testing.T) {
 	}
 	cfg, stop := informertest.Serve(alive)
 	defer stop()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // which accepts nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never accepts a connection
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for name, server := range map[string]string{"dead": "http://" + nobody(t),
+	for name, server := range map[string]string{"dead": "http://" + unusedAddress(t),
 		"a-silent": "http://" + silent.Addr().String()} {
 		kube := write(t, filepath.Join(t.TempDir(), "config"),
 			kubeconfigOf([2]string{name, server}, [2]string{"eu", cfg.Host}))

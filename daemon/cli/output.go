@@ -32,7 +32,7 @@ const (
 
 const forms = "json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…"
 
-// outputFlags say how objects are shown.
+// outputFlags select how objects are shown.
 type outputFlags struct {
 	output        string
 	noHeaders     bool
@@ -56,7 +56,7 @@ func (o *outputFlags) add(cmd *cobra.Command) {
 			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// parse reads the form. Those that a command cannot give are refused.
+// parse parses --output. It refuses forms that the command does not support.
 func (o *outputFlags) parse(refused ...form) error {
 	name, template, _ := strings.Cut(o.output, "=")
 	if kind, ok := strings.CutSuffix(name, "-file"); ok {
@@ -80,7 +80,7 @@ func (o *outputFlags) parse(refused ...form) error {
 	return nil
 }
 
-// choose finds what prints a form.
+// choose sets the printer of a form.
 func (o *outputFlags) choose(name, template string) (err error) {
 	withTemplate := name == "jsonpath" || name == "go-template" || name == "custom-columns"
 	if withTemplate != (template != "") || !withTemplate && strings.Contains(o.output, "=") {
@@ -122,10 +122,10 @@ func (o *outputFlags) choose(name, template string) (err error) {
 	return nil
 }
 
-// table reports whether the form has rows that the server makes.
+// table reports whether the form is a table of the server.
 func (o *outputFlags) table() bool { return o.form == asTable || o.form == asWide }
 
-// accept is the form that the server is asked for.
+// accept returns the Accept header of the form.
 func (o *outputFlags) accept() string {
 	switch o.form {
 	case asTable, asWide:
@@ -136,21 +136,20 @@ func (o *outputFlags) accept() string {
 	return acceptJSON
 }
 
-// restore reads an object of a list as it would stand alone: items of a list need not say what
-// they are.
+// restore parses an item of a list and sets its apiVersion and kind, which items need not have.
 func restore(m *mapping, item []byte) (*unstructured.Unstructured, error) {
 	var obj map[string]any
 	if err := utiljson.Unmarshal(item, &obj); err != nil {
 		return nil, fmt.Errorf("read an object of the answer: %w", err)
 	}
 	if obj == nil {
-		return nil, fmt.Errorf("the answer has a %s that is no object", m)
+		return nil, fmt.Errorf("the answer has a %s that is not an object", m)
 	}
 	obj["apiVersion"], obj["kind"] = m.gvk.GroupVersion().String(), m.gvk.Kind
 	return &unstructured.Unstructured{Object: obj}, nil
 }
 
-// listOf is several objects as one.
+// listOf returns a List of objects.
 func listOf(objs []*unstructured.Unstructured) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List",
 		"metadata": map[string]any{"resourceVersion": ""}}}
@@ -160,9 +159,9 @@ func listOf(objs []*unstructured.Unstructured) *unstructured.UnstructuredList {
 	return list
 }
 
-// object writes one object, or a list of them.
+// object writes one object or a list of objects.
 func (o *outputFlags) object(w io.Writer, obj runtime.Object) error {
-	// A template that fails prints what it was given, which may be much, and secret.
+	// A template that fails prints its input, which may be large and secret.
 	var b bytes.Buffer
 	err := o.printer.PrintObj(obj, &b)
 	if err != nil && (o.form == asPath || o.form == asTemplate) {
@@ -174,7 +173,7 @@ func (o *outputFlags) object(w io.Writer, obj runtime.Object) error {
 	return err
 }
 
-// shortened is the first line of an error, and not all of that.
+// shortened returns the beginning of the first line of an error.
 func shortened(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	text, _, _ = strings.Cut(text, ". Printing more information")
@@ -184,7 +183,7 @@ func shortened(err error) error {
 	return errors.New(text[:min(len(text), 300)])
 }
 
-// document writes a value of ours, which is no object of Kubernetes.
+// document writes a value that is not a Kubernetes object.
 func (o *outputFlags) document(w io.Writer, v any) error {
 	switch o.form {
 	case asYAML:
@@ -215,7 +214,7 @@ func writeIndented(w io.Writer, v any) error {
 	return err
 }
 
-// plain is a value of ours as the maps that a template can walk.
+// plain converts a value to maps, for templates.
 func plain(v any) (any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// podsPage is a list of two pods, as a server gives it.
+// podsPage is a list of two pods, as a server sends it.
 const podsPage = `{"metadata":{"resourceVersion":"7"},"items":[
 {"metadata":{"name":"a","namespace":"web","managedFields":[{"manager":"kubelet"}]},
 "spec":{"nodeName":"n1","containers":[{"image":"x"},{"image":"y"}]}},
@@ -73,8 +73,8 @@ func TestObjectsAreShownInEveryForm(t *testing.T) {
 	}
 }
 
-// What a template does not fit is not printed: it may be a secret.
-func TestATemplateThatDoesNotFitSaysSoInALine(t *testing.T) {
+// The input of a failing template is not printed, because it may be a secret.
+func TestFailingTemplateIsAnErrorOfOneLine(t *testing.T) {
 	for _, output := range []string{"go-template={{index .items 7}}", "jsonpath={.items[7].metadata.name}"} {
 		got, err := shown(t, nil, output)
 		if ExitCode(err) != exitUsage || got != "" || strings.Contains(err.Error(), "hunter2") ||
@@ -84,7 +84,7 @@ func TestATemplateThatDoesNotFitSaysSoInALine(t *testing.T) {
 	}
 }
 
-func TestSeveralResourcesAreTablesOneBelowTheOther(t *testing.T) {
+func TestSeveralResourcesAreSeveralTables(t *testing.T) {
 	services := &mapping{gvr: pods.gvr.GroupVersion().WithResource("services"), singular: "service", namespaced: true}
 	table := func(rows string) *result {
 		var p page
@@ -115,7 +115,7 @@ service/c   1d    db     app=x,example.com/tier=db
 	}
 }
 
-func TestNamesAreTakenApart(t *testing.T) {
+func TestSplitNames(t *testing.T) {
 	for args, want := range map[string][]wanted{
 		"pods":                {{"pods", nil}},
 		"pods a b":            {{"pods", []string{"a", "b"}}},

@@ -60,7 +60,7 @@ json only.` + directHelp,
 	return cmd
 }
 
-// patch changes one object, and says so.
+// patch patches one object and returns its outcome.
 func (f *directFlags) patch(ctx context.Context, resource, name string, typ types.PatchType,
 	data []byte) (string, error) {
 	d, err := f.open(ctx)
@@ -79,7 +79,7 @@ func (f *directFlags) patch(ctx context.Context, resource, name string, typ type
 	return fmt.Sprintf("%s/%s patched%s", p, name, d.dry()), nil
 }
 
-// ofName says how a failed request for one name ends the command.
+// ofName adds the exit code to an error of a request for one name.
 func ofName(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -21,7 +21,7 @@ type mapping struct {
 	namespaced bool
 }
 
-// String is the name that objects of it are shown under, as in "deployment.apps".
+// String returns the prefix of its objects' names in the output, such as "deployment.apps".
 func (m *mapping) String() string {
 	if m.gvr.Group == "" {
 		return m.singular
@@ -29,44 +29,43 @@ func (m *mapping) String() string {
 	return m.singular + "." + m.gvr.Group
 }
 
-// catalog is what a server serves.
+// catalog has the resources that a server serves.
 type catalog struct {
 	mapper meta.RESTMapperWithContext
 	lists  []*metav1.APIResourceList
 }
 
-// remembered is a server that was asked once what it serves.
-type remembered struct {
+// cachedDiscovery is the discovery of a server, fetched once.
+type cachedDiscovery struct {
 	discovery.DiscoveryInterfaceWithContext
 	groups []*metav1.APIGroup
 	lists  []*metav1.APIResourceList
 }
 
-// ServerGroupsAndResourcesWithContext gives what was said.
-func (r *remembered) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup,
+// ServerGroupsAndResourcesWithContext returns the cached discovery.
+func (r *cachedDiscovery) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup,
 	[]*metav1.APIResourceList, error) {
 	return r.groups, r.lists, nil
 }
 
-// readCatalog asks a server what it serves. What it cannot tell about, such as a part of it that is
-// down, is left out.
+// readCatalog fetches the discovery of a server. Groups that are unavailable are omitted.
 func readCatalog(ctx context.Context, dc *discovery.DiscoveryClient) (*catalog, error) {
 	groups, lists, err := dc.ServerGroupsAndResourcesWithContext(ctx)
 	if err != nil && (groups == nil || lists == nil) {
 		return nil, err
 	}
-	said := &remembered{dc, groups, lists}
-	all, err := restmapper.GetAPIGroupResourcesWithContext(ctx, said)
+	cached := &cachedDiscovery{dc, groups, lists}
+	all, err := restmapper.GetAPIGroupResourcesWithContext(ctx, cached)
 	if err != nil {
 		return nil, err
 	}
-	// A shortcut that is found twice is decided as kubectl decides it, without a word.
+	// An ambiguous short name is resolved as by kubectl, without a warning.
 	expander := restmapper.NewShortcutExpanderWithContext(restmapper.NewDiscoveryRESTMapperWithContext(all),
-		said, func(string) {})
+		cached, func(string) {})
 	return &catalog{mapper: expander, lists: lists}, nil
 }
 
-// find takes a resource as kubectl does: plural, singular, short, with a group, with a version.
+// find finds a resource as kubectl does, by its plural, singular or short name, with or without a group and version.
 func (c *catalog) find(ctx context.Context, name string) (*mapping, error) {
 	full, gr := schema.ParseResourceArg(name)
 	gvr, err := schema.GroupVersionResource{}, error(nil)
@@ -89,7 +88,7 @@ func (c *catalog) find(ctx context.Context, name string) (*mapping, error) {
 	return c.describe(gvr)
 }
 
-// findAll finds a resource, or those of a category such as all.
+// findAll finds a resource, or the resources of a category such as all.
 func (c *catalog) findAll(ctx context.Context, name string) ([]*mapping, error) {
 	m, err := c.find(ctx, name)
 	if err == nil {
@@ -140,7 +139,7 @@ func (c *catalog) describe(gvr schema.GroupVersionResource) (*mapping, error) {
 		gvr.GroupResource())
 }
 
-// forKind finds the resource of a kind.
+// forKind returns the resource of a kind.
 func (c *catalog) forKind(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
 	m, err := c.mapper.RESTMappingWithContext(ctx, gvk.GroupKind(), gvk.Version)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selectFlags say which objects are meant.
+// selectFlags select objects.
 type selectFlags struct {
 	namespace           string
 	all                 bool
@@ -21,19 +21,19 @@ type selectFlags struct {
 	where, sortBy       string
 	clusters            []string
 	limit               int64
-	sortable, limitable bool // whether the command has these flags
+	sortable, limitable bool // the command has these flags
 }
 
 func (f *selectFlags) add(cmd *cobra.Command, r *readFlags) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` to look in (default: the context's, or default)")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` to read (default: the context's, or default)")
 	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "look in all namespaces")
 	flags.StringVarP(&f.labels, "selector", "l", "", "label `selector`, such as app=web,tier!=db")
 	flags.StringVar(&f.fields, "field-selector", "", "field `selector` on any field, such as status.phase=Running")
 	flags.StringVar(&f.where, "where", "",
 		"`expression` in CEL that is true for what is wanted, such as 'spec.replicas > 3'; it can use object, metadata, "+
 			"spec, status and cluster")
-	flags.StringSliceVar(&f.clusters, "cluster", nil, "`cluster` to look in, may be repeated (default: all of the fleet)")
+	flags.StringSliceVar(&f.clusters, "cluster", nil, "`cluster` to read, may be repeated (default: all of the fleet)")
 	if f.sortable {
 		flags.StringVar(&f.sortBy, "sort-by", "", "`fields` to sort by, such as metadata.creationTimestamp")
 	}
@@ -44,7 +44,7 @@ func (f *selectFlags) add(cmd *cobra.Command, r *readFlags) {
 	complete(cmd, "cluster", r.completeClusters)
 }
 
-// ask is what is asked of a server: a path and its parameters.
+// ask is a request to a server: a path and its parameters.
 type ask struct {
 	*mapping
 	path   string
@@ -54,13 +54,13 @@ type ask struct {
 	all    bool // of all namespaces
 }
 
-// wanted is a resource as the user wrote it, and names of its objects.
+// wanted is a resource as the user wrote it, and the names of its objects.
 type wanted struct {
 	resource string
 	names    []string
 }
 
-// splitNames takes RESOURCE[,RESOURCE…] NAME… or RESOURCE/NAME… apart.
+// splitNames parses RESOURCE[,RESOURCE…] NAME… or RESOURCE/NAME….
 func splitNames(args []string) (out []wanted, err error) {
 	if strings.Contains(args[0], "/") {
 		return splitPairs(args)
@@ -71,7 +71,7 @@ func splitNames(args []string) (out []wanted, err error) {
 	return out, checkWanted(out)
 }
 
-// splitPairs reads RESOURCE/NAME…; those of one resource are one.
+// splitPairs parses RESOURCE/NAME… and groups the names by resource.
 func splitPairs(args []string) (out []wanted, err error) {
 	for _, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
@@ -94,14 +94,14 @@ func checkWanted(all []wanted) error {
 		}
 		for _, n := range w.names {
 			if faults := content.IsPathSegmentName(n); n == "" || len(faults) > 0 {
-				return usagef("%q is no name of an object: %s", n, strings.Join(faults, "; "))
+				return usagef("%q is not a name of an object: %s", n, strings.Join(faults, "; "))
 			}
 		}
 	}
 	return nil
 }
 
-// oneName is for commands that change one object.
+// oneName parses the arguments of commands that change one object.
 func oneName(args []string) (resource, name string, err error) {
 	all, err := splitNames(args)
 	if err != nil {
@@ -113,7 +113,7 @@ func oneName(args []string) (resource, name string, err error) {
 	return all[0].resource, all[0].names[0], nil
 }
 
-// check finds what does not go together.
+// check returns an error for flags that exclude each other.
 func (f *selectFlags) check(all []wanted) error {
 	names := slices.ContainsFunc(all, func(w wanted) bool { return len(w.names) > 0 })
 	switch {
@@ -136,7 +136,7 @@ func (f *selectFlags) check(all []wanted) error {
 	return nil
 }
 
-// prefix is the view that is asked: one cluster, or all of them.
+// prefix returns the path of one cluster or of the fleet.
 func (f *selectFlags) prefix(s *session) (prefix string, fleet bool, clusters []string, err error) {
 	clusters = slices.Compact(slices.Sorted(slices.Values(f.clusters)))
 	if len(clusters) == 0 && s.only != "" {
@@ -144,7 +144,7 @@ func (f *selectFlags) prefix(s *session) (prefix string, fleet bool, clusters []
 	}
 	for _, c := range clusters {
 		if c == "" || strings.ContainsAny(c, "/,?#%. ") {
-			return "", false, nil, usagef("%q is no name of a cluster; mirador clusters shows them", c)
+			return "", false, nil, usagef("%q is not a name of a cluster; mirador clusters shows them", c)
 		}
 	}
 	if len(clusters) == 1 {
@@ -153,7 +153,7 @@ func (f *selectFlags) prefix(s *session) (prefix string, fleet bool, clusters []
 	return "/fleet", true, clusters, nil
 }
 
-// ask makes the request for what is meant.
+// ask returns the request for the selected objects.
 func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) {
 	prefix, fleet, clusters, err := f.prefix(s)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 		namespace = ""
 	}
 	if faults := content.IsPathSegmentName(namespace); len(faults) > 0 {
-		return nil, usagef("%q is no name of a namespace: %s", namespace, strings.Join(faults, "; "))
+		return nil, usagef("%q is not a name of a namespace: %s", namespace, strings.Join(faults, "; "))
 	}
 	var where []string
 	if f.where != "" {
@@ -178,7 +178,7 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	if f.fields != "" {
 		fieldTerms = append(fieldTerms, f.fields)
 	}
-	// All clusters' namespaces are cluster.namespace. One without a cluster is meant in each of them: the
+	// In the fleet, namespaces are cluster.namespace. A namespace without a cluster selects it in each cluster; the
 	// server has an index for that.
 	if fleet && namespace != "" && !strings.Contains(namespace, ".") {
 		fieldTerms = append(fieldTerms, "metadata.namespace="+namespace)
@@ -193,7 +193,7 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	a.set("labelSelector", f.labels)
 	a.set("fieldSelector", strings.Join(fieldTerms, ","))
 	if len(where) == 1 && f.where != "" {
-		where[0] = f.where // as it was written: an error says at which column it is wrong
+		where[0] = f.where // as the user wrote it, because errors name its columns
 	}
 	a.set("where", strings.Join(where, " && "))
 	a.set("orderBy", f.sortBy)
@@ -209,7 +209,7 @@ func (a *ask) set(name, value string) {
 	}
 }
 
-// resourcePath is where a resource is served.
+// resourcePath returns the path of a resource.
 func resourcePath(prefix string, m *mapping, namespace string) string {
 	path := prefix + "/apis/" + m.gvr.Group + "/" + m.gvr.Version
 	if m.gvr.Group == "" {
@@ -221,9 +221,9 @@ func resourcePath(prefix string, m *mapping, namespace string) string {
 	return path + "/" + m.gvr.Resource
 }
 
-// namesWhere is true for objects of the names that are asked for. In the view of all clusters an object without a
-// namespace has its cluster in front of its name; it may be asked for with it, or without it in every cluster. A colon
-// may also be part of the name itself.
+// namesWhere returns an expression that is true for objects with the given names. In the fleet, the name of a
+// cluster-scoped object has its cluster as a prefix; the user may give the name with the prefix, or without it for
+// every cluster. A colon may also be part of the name itself.
 func (a *ask) namesWhere() string {
 	var any []string
 	separator := ":"
@@ -247,13 +247,13 @@ func (a *ask) namesWhere() string {
 	return "(" + strings.Join(any, " || ") + ")"
 }
 
-// The marks of an object in the view of all clusters.
+// The annotations of an object in the fleet.
 const (
 	clusterMark = "mirador.dev/cluster"
 	versionMark = "mirador.dev/resource-version"
 )
 
-// metadata is what is read of an object to tell it from others.
+// metadata identifies an object.
 type metadata struct {
 	Name            string            `json:"name"`
 	Namespace       string            `json:"namespace"`
@@ -263,7 +263,7 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations"`
 }
 
-// ownName is the name in the cluster itself.
+// ownName returns the name in the object's cluster.
 func (m *metadata) ownName() string {
 	c := m.Annotations[clusterMark]
 	if c == "" || m.Namespace != "" {
@@ -275,12 +275,12 @@ func (m *metadata) ownName() string {
 	return strings.TrimPrefix(m.Name, c+".") // a Namespace
 }
 
-// ownNamespace is the namespace in the cluster itself.
+// ownNamespace returns the namespace in the object's cluster.
 func (m *metadata) ownNamespace() string {
 	return strings.TrimPrefix(m.Namespace, m.Annotations[clusterMark]+".")
 }
 
-// ownVersion is the version in the cluster itself, which a daemon that starts again does not change.
+// ownVersion returns the version in the object's cluster, which does not change when the daemon restarts.
 func (m *metadata) ownVersion() string {
 	if v := m.Annotations[versionMark]; v != "" {
 		return v
@@ -288,7 +288,7 @@ func (m *metadata) ownVersion() string {
 	return m.ResourceVersion
 }
 
-// missing are the names that were asked for and not found.
+// missing returns the given names that were not found.
 func (a *ask) missing(found []metadata) (out []string) {
 	for _, n := range a.names {
 		if !slices.ContainsFunc(found, func(m metadata) bool { return m.Name == n || m.ownName() == n }) {
@@ -298,7 +298,7 @@ func (a *ask) missing(found []metadata) (out []string) {
 	return out
 }
 
-// errMissing says which names are not there.
+// errMissing returns an error with the names that were not found.
 func (a *ask) errMissing(names []string) error {
 	where := ""
 	if a.namespaced {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
+func TestFlagsDetermineTheRequest(t *testing.T) {
 	nodes := &mapping{gvr: pods.gvr.GroupVersion().WithResource("nodes"), singular: "node"}
 	deployments := &mapping{gvr: pods.gvr, singular: "deployment", namespaced: true}
 	deployments.gvr.Group, deployments.gvr.Resource = "apps", "deployments"
@@ -69,7 +69,7 @@ func TestARequestNamesWhatTheFlagsMean(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotGoTogetherIsAWrongCall(t *testing.T) {
+func TestConflictingFlagsAreAUsageError(t *testing.T) {
 	for _, args := range [][]string{
 		{"get"},
 		{"get", "pods,"},
@@ -120,7 +120,7 @@ func TestWhatDoesNotGoTogetherIsAWrongCall(t *testing.T) {
 	}
 }
 
-func TestNamesThatWereAskedForAndNotFoundAreMissing(t *testing.T) {
+func TestMissingNamesAreReported(t *testing.T) {
 	a := &ask{mapping: pods, names: []string{"a", "eu:b", "c", "d"}}
 	got := a.missing([]metadata{
 		{Name: "a"}, {Name: "eu:b", Annotations: map[string]string{clusterMark: "eu"}},

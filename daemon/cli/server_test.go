@@ -28,7 +28,7 @@ func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 	json.NewEncoder(w).Encode(st) // the test sees it
 }
 
-// notYet is the answer of a daemon that will have what was asked for in a moment.
+// notYet answers like a daemon that is not ready.
 func notYet(message string) *apierrors.StatusError {
 	err := apierrors.NewServiceUnavailable(message)
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
@@ -50,7 +50,7 @@ func metaPage(w http.ResponseWriter, token string, remaining int64, names ...str
 
 func askPods() *ask { return &ask{mapping: pods, path: "/x", params: url.Values{}} }
 
-func TestAListIsReadPageByPageAndBegunAgainWhenForgotten(t *testing.T) {
+func TestListIsReadInPagesAndRestartedWhenTheyExpire(t *testing.T) {
 	var asked []string
 	forgotten := false
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func TestAListIsReadPageByPageAndBegunAgainWhenForgotten(t *testing.T) {
 	}
 }
 
-func TestALimitEndsTheListAndSaysWhatIsLeft(t *testing.T) {
+func TestLimitEndsTheListAndReportsTheRest(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		if got := r.URL.Query().Get("limit"); got != "2" {
 			t.Errorf("asked for %s", got)
@@ -93,7 +93,7 @@ func TestALimitEndsTheListAndSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestCountTakesTheServersWordOrPagesThrough(t *testing.T) {
+func TestCountUsesTheServersNumberOrReadsAllPages(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		remaining int64
@@ -122,7 +122,7 @@ func TestCountTakesTheServersWordOrPagesThrough(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
+func TestRequestsToADaemonThatIsNotReadyAreRetried(t *testing.T) {
 	for _, ready := range []time.Duration{5 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
@@ -136,15 +136,15 @@ func TestADaemonThatIsNotReadyIsAskedAgainForAWhile(t *testing.T) {
 			defer s.close()
 			var p page
 			err := s.get(t.Context(), "/x", nil, acceptJSON, &p)
-			if late := ready > patience; late != (ExitCode(err) == exitUnreachable) ||
-				time.Since(began) > patience+time.Second {
+			if late := ready > syncTimeout; late != (ExitCode(err) == exitUnreachable) ||
+				time.Since(began) > syncTimeout+time.Second {
 				t.Errorf("ready after %v: %v after %v", ready, err, time.Since(began))
 			}
 		})
 	}
 }
 
-func TestDiscoveryWarnsOnceAndInPlainWords(t *testing.T) {
+func TestDiscoveryWarnsOnce(t *testing.T) {
 	var warned bytes.Buffer
 	s := fake(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 mirador "cluster eu is left out"`)
@@ -215,8 +215,8 @@ func tableOf(version string, rows ...string) string {
 		`"columnDefinitions":[{"name":"Name"},{"name":"State"}],"rows":[%s]}`, version, strings.Join(all, ","))
 }
 
-// A watch loses its history once, its connection once, and is told of its end twice in peace.
-func TestAWatchGoesOnAfterWhateverEndsIt(t *testing.T) {
+// A watch loses its history once and its connection once, and ends twice normally.
+func TestWatchResumesAfterEveryKindOfEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var from []string
 		lists, watches := 0, 0
@@ -252,7 +252,7 @@ func TestAWatchGoesOnAfterWhateverEndsIt(t *testing.T) {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"10", "11", "15", "30", "31"}, from); diff != "" {
-			t.Errorf("watched from other versions: %s", diff)
+			t.Errorf("the versions of the watches differ: %s", diff)
 		}
 		want := `
 EVENT   NAME   STATE
@@ -274,7 +274,7 @@ DELETED    b      31
 	})
 }
 
-func TestAWatchThatIsRefusedEnds(t *testing.T) {
+func TestRefusedWatchIsAnError(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
 			fmt.Fprint(w, tableOf("10"))
@@ -289,7 +289,7 @@ func TestAWatchThatIsRefusedEnds(t *testing.T) {
 	}
 }
 
-func TestStatusIsALineForEveryChange(t *testing.T) {
+func TestStatusPrintsALineForEveryChange(t *testing.T) {
 	var b bytes.Buffer
 	l := &statusLines{w: &b, last: map[string]string{}}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -346,7 +346,7 @@ func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 		s.close()
 		want := map[string]int64{"eu": 1, "us": 1}
 		if busy {
-			want["us"] = 2 // as the one list has it
+			want["us"] = 2 // as in the one list
 		}
 		if diff := cmp.Diff(want, sizes); err != nil || diff != "" || (lists == 1) != busy {
 			t.Errorf("busy %t: %v after %d whole lists: %s", busy, err, lists, diff)
@@ -354,7 +354,7 @@ func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 	}
 }
 
-func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
+func TestWaitingForASyncingDaemonIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := fake(t, func(w http.ResponseWriter, r *http.Request) {
@@ -373,7 +373,7 @@ func TestAWaitForADaemonThatIsStillReadingIsSaid(t *testing.T) {
 		}
 		if got := warned.String(); strings.Count(got, "\n") != 1 ||
 			!strings.Contains(got, "still reading: pods are not mirrored") {
-			t.Errorf("it said %q", got)
+			t.Errorf("the output is %q", got)
 		}
 	})
 }

@@ -24,19 +24,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// session is a server that answers reads: a daemon, or one in this process.
+// session is a client of a server that answers reads: a daemon, or a server in this process.
 type session struct {
 	base *url.URL
 	http *http.Client
 	warn io.Writer
-	// warned is what was warned of already: every page of a list says it again.
+	// warned has the warnings that were shown, because every page of a list repeats them.
 	warned   map[string]bool
-	warnLock sync.Mutex // for warned and warn: discovery sends several requests at a time
-	// only is the one cluster there is, where it is known that there is no other.
+	warnLock sync.Mutex // for warned and warn: discovery sends concurrent requests
+	// only is the name of the only cluster, if there is just one.
 	only string
-	// namespace is the one that is meant where none is named.
+	// namespace is the default namespace.
 	namespace string
-	// cluster is the way to the cluster itself, of a server in this process.
+	// cluster is a client of the cluster itself, for a server in this process.
 	cluster *rest.Config
 	end     func()
 }
@@ -61,14 +61,14 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// CloseIdleConnections is handed on.
+// CloseIdleConnections closes those of the underlying transport.
 func (b *bearer) CloseIdleConnections() {
 	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// newDaemonSession makes the way to a daemon. Nothing is sent.
+// newDaemonSession returns a session with a daemon. It sends no request.
 func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*session, error) {
 	base, err := url.Parse(server)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -107,7 +107,7 @@ func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*sessio
 	return s, nil
 }
 
-// readSmall reads a file that has no reason to be large.
+// readSmall reads a file of at most 1 MiB.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// private reports whether nobody else can read what is sent.
+// private reports whether requests are encrypted or stay on this machine.
 func (s *session) private() bool {
 	if s.base.Scheme == "https" || s.base.Hostname() == "localhost" {
 		return true
@@ -131,7 +131,7 @@ func (s *session) private() bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// answers reports whether a daemon answers within a time.
+// answers reports whether a daemon answers within the given time.
 func (s *session) answers(ctx context.Context, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -144,20 +144,20 @@ func (s *session) answers(ctx context.Context, within time.Duration) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "ok"
 }
 
-// rest is the configuration for clients of Kubernetes, below a prefix such as /fleet.
+// rest returns a client configuration for a prefix such as /fleet.
 func (s *session) rest(prefix string) *rest.Config {
 	return &rest.Config{Host: s.base.String() + prefix, QPS: -1, UserAgent: "mirador-cli", WarningHandler: s}
 }
 
-// discover makes a client that asks what is served below a prefix.
+// discover returns a discovery client for a prefix.
 func (s *session) discover(prefix string) (*discovery.DiscoveryClient, error) {
 	return discovery.NewDiscoveryClientForConfigAndClient(s.rest(prefix), s.http)
 }
 
-// maxStatus bounds what is read of an answer that says no.
+// maxStatus bounds the body of an error.
 const maxStatus = 1 << 20
 
-// open sends a request and gives the body of an answer that says yes.
+// open sends a request and returns the body of a successful answer.
 func (s *session) open(ctx context.Context, method, path string, query url.Values, accept string,
 	body io.Reader) (io.ReadCloser, error) {
 	u := *s.base
@@ -190,7 +190,7 @@ func (s *session) open(ctx context.Context, method, path string, query url.Value
 	return resp.Body, nil
 }
 
-// warnings shows what an answer warns of, once.
+// warnings shows the warnings of an answer, each once.
 func (s *session) warnings(h http.Header) {
 	for _, w := range h.Values("Warning") {
 		text := w
@@ -201,10 +201,10 @@ func (s *session) warnings(h http.Header) {
 	}
 }
 
-// HandleWarningHeader shows what an answer to a client of Kubernetes warns of.
+// HandleWarningHeader shows a warning of an answer to a Kubernetes client.
 func (s *session) HandleWarningHeader(_ int, _, text string) { s.warning(text) }
 
-// warning shows a text, once.
+// warning shows a warning, once.
 func (s *session) warning(text string) {
 	s.warnLock.Lock()
 	defer s.warnLock.Unlock()
@@ -218,7 +218,7 @@ func (s *session) warning(text string) {
 	fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
 }
 
-// refusal makes an error of an answer that says no.
+// refusal returns the error of an unsuccessful answer.
 func refusal(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
 	if err != nil {
@@ -234,14 +234,14 @@ func refusal(resp *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// patience is how long a daemon that is still syncing is asked again. It is longer than the time for which a daemon
-// waits at its start for a cluster that cannot be reached.
-const patience = 45 * time.Second
+// syncTimeout is how long requests to a daemon that is still syncing are retried. It is longer than the grace period
+// of a daemon for clusters that cannot be reached at its start.
+const syncTimeout = 45 * time.Second
 
-// get reads a document. Where the daemon says that it will have it in a moment, it is asked again for a while.
+// get reads a document. If the daemon is not ready yet, get retries for a while.
 func (s *session) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
 	began, said := time.Now(), false
-	until := began.Add(patience)
+	until := began.Add(syncTimeout)
 	for {
 		body, err := s.open(ctx, http.MethodGet, path, query, accept, nil)
 		if err == nil {
@@ -257,7 +257,7 @@ func (s *session) get(ctx context.Context, path string, query url.Values, accept
 		}
 		if !said && time.Since(began)+wait > quietTime {
 			said = true
-			fmt.Fprintf(s.warn, "the daemon is still reading: %s; waiting up to %s\n", clean(err.Error()), patience)
+			fmt.Fprintf(s.warn, "the daemon is still reading: %s; waiting up to %s\n", clean(err.Error()), syncTimeout)
 		}
 		select {
 		case <-time.After(wait):
@@ -267,7 +267,7 @@ func (s *session) get(ctx context.Context, path string, query url.Values, accept
 	}
 }
 
-// maxAnswer bounds an answer that is read as a whole.
+// maxAnswer bounds an answer that is read into memory.
 const maxAnswer = 1 << 30
 
 var errTooLong = errors.New("the answer is larger than " + strconv.Itoa(maxAnswer>>20) +

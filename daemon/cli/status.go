@@ -17,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// statusCommand shows how all is doing.
+// statusCommand shows the health of all clusters.
 type statusCommand struct {
 	readFlags
 	outputFlags
@@ -30,7 +30,7 @@ func newStatus() *cobra.Command {
 	c := &statusCommand{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how every cluster is doing, and what is wrong",
+		Short: "Show the health of every cluster, and what is wrong",
 		Long: `Show a line for every cluster: its state and for how long, how many of its resources are synced, how many
 objects it has in how much memory. Below, what is wrong, and which resources are not well. With --all, or for the
 clusters that --cluster names, every resource is shown: what its pipeline does, how long ago the cluster last said
@@ -58,7 +58,7 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
 				return c.once(ctx, s, cmd.OutOrStdout())
 			}
 			if err = c.follow(ctx, s, c.screen(cmd.OutOrStdout())); ctx.Err() != nil {
-				return nil // that is how a watch ends
+				return nil // the user ended the watch
 			}
 			return err
 		},
@@ -72,7 +72,7 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
 	return cmd
 }
 
-// once shows the report.
+// once shows the report once.
 func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error {
 	var r server.Report
 	if err := s.get(ctx, "/clusters", nil, acceptJSON, &r); err != nil {
@@ -91,7 +91,7 @@ func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error
 	return c.document(w, v)
 }
 
-// narrow keeps the clusters that were named.
+// narrow keeps only the named clusters.
 func (c *statusCommand) narrow(r *server.Report) error {
 	if len(c.clusters) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func resourceName(r *server.ResourceReport) string {
 	return clean(r.Resource + "." + r.Group)
 }
 
-// follow shows the report whenever the server tells of a change, and asks again when the stream ends.
+// follow shows the report at every change, and reconnects when the stream ends.
 func (c *statusCommand) follow(ctx context.Context, s *session, show func(*server.Report) error) error {
 	pause := newPause()
 	for first := true; ctx.Err() == nil; first = false {
@@ -152,7 +152,7 @@ func (c *statusCommand) stream(ctx context.Context, s *session, show func(*serve
 		}
 		all.Update(&update)
 		r := all
-		r.Clusters = slices.Clone(all.Clusters) // the others are not shown, but go on
+		r.Clusters = slices.Clone(all.Clusters) // a copy: narrow must not remove the others
 		if err := c.narrow(&r); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *statusCommand) stream(ctx context.Context, s *session, show func(*serve
 	}
 }
 
-// screen gives what shows the reports: on a terminal in place, elsewhere as lines.
+// screen returns the function that shows reports: in place on a terminal, otherwise as lines.
 func (c *statusCommand) screen(w io.Writer) func(*server.Report) error {
 	if isTerminal(w) {
 		return func(r *server.Report) error { return c.redraw(w, r) }
@@ -171,7 +171,7 @@ func (c *statusCommand) screen(w io.Writer) func(*server.Report) error {
 	return l.show
 }
 
-// isTerminal reports whether somebody looks at it.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

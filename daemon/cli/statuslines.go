@@ -10,8 +10,8 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// redraw puts a report in the place of the one before. It is written at once, so that it does
-// not flicker; what was longer before is erased line by line.
+// redraw replaces the previous report on the screen. It is written in one piece, so that it does not flicker, and each
+// line erases the rest of the previous one.
 func (c *statusCommand) redraw(w io.Writer, r *server.Report) error {
 	var b bytes.Buffer
 	if err := c.draw(&b, r, true); err != nil {
@@ -23,8 +23,7 @@ func (c *statusCommand) redraw(w io.Writer, r *server.Report) error {
 	return err
 }
 
-// statusLines shows reports as lines: one for every cluster and pipeline that is not as it was.
-// Time that passes is no change.
+// statusLines shows reports as lines, one for every cluster and resource that has changed. A new age is not a change.
 type statusLines struct {
 	w    io.Writer
 	last map[string]string

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// statusWidth is how wide the status is on a terminal.
+	// statusWidth is the width of the status on a terminal.
 	statusWidth = 100
-	// shownNames is how many resources with the same trouble are named.
+	// shownNames is how many resources with the same error are listed.
 	shownNames = 10
 )
 
-// draw writes the report for people: a line for each cluster, then what is wrong, then what was asked for
-// besides. On a terminal it fits statusWidth columns.
+// draw writes the report: a line for each cluster, then what is wrong, then the resources if requested. On a terminal
+// it fits statusWidth columns.
 func (c *statusCommand) draw(w io.Writer, r *server.Report, terminal bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory: %s resident, %s of heap\n\n", size(r.Memory.RSSBytes), size(r.Memory.HeapBytes))
@@ -85,7 +85,7 @@ func (c *statusCommand) drawResources(w io.Writer, cl *server.ClusterReport, ter
 	return c.fitted(w, rows, terminal && !wide)
 }
 
-// fitted writes a table whose first column, of names, is shortened where the table would be too wide for a terminal.
+// fitted writes a table, and shortens the names in its first column if the table is too wide for a terminal.
 func (c *statusCommand) fitted(w io.Writer, rows [][]string, terminal bool) error {
 	widths := make([]int, len(rows[0]))
 	for _, cells := range rows {
@@ -105,7 +105,7 @@ func (c *statusCommand) fitted(w io.Writer, rows [][]string, terminal bool) erro
 	return writeTable(w, c.noHeaders, rows[0], rows[1:])
 }
 
-// shorten leaves the middle of a name out: its beginning and its end tell it from others.
+// shorten omits the middle of a name, because names differ at the beginning or the end.
 func shorten(name string, most int) string {
 	r := []rune(name)
 	if len(r) <= most {
@@ -115,7 +115,7 @@ func shorten(name string, most int) string {
 	return string(r[:most-1-end]) + "…" + string(r[len(r)-end:])
 }
 
-// stateOf says what a pipeline does.
+// stateOf returns the state of a resource.
 func stateOf(p *server.ResourceReport) string {
 	if p.Synced {
 		return p.State
@@ -123,8 +123,8 @@ func stateOf(p *server.ResourceReport) string {
 	return p.State + ", not synced"
 }
 
-// troubles says what is wrong with a cluster, in lines that fit: what its health says, and which resources
-// are not well, those with the same trouble together.
+// troubles returns what is wrong with a cluster, in lines that fit: the error of its health, and the failing
+// resources, grouped by their error.
 func troubles(cl *server.ClusterReport) (lines []string) {
 	if cl.Error != "" {
 		lines = wrap(fmt.Sprintf("%s is %s: %s", cl.Name, cl.State, clean(cl.Error)), "  ")
@@ -163,7 +163,7 @@ func troubles(cl *server.ClusterReport) (lines []string) {
 	return lines
 }
 
-// wrap breaks a text between words so that it fits; every line but the first begins with an indent.
+// wrap breaks a text between words so that it fits. Every line except the first is indented.
 func wrap(text, indent string) (lines []string) {
 	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	begun := false

@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
-// sick is a report of a fleet with everything that can be wrong.
+// sick is a report of a fleet with every kind of error.
 func sick() *server.Report {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	pods := server.ResourceReport{Resource: "pods", State: "streaming", Synced: true, Objects: 12, Events: 30,
@@ -50,7 +50,7 @@ func drawn(t *testing.T, c *statusCommand, r *server.Report, terminal bool) stri
 	return b.String()
 }
 
-func TestStatusSumsUpAndThenSaysWhatIsWrong(t *testing.T) {
+func TestStatusPrintsASummaryAndThenErrors(t *testing.T) {
 	want := `
 memory: 9.0 MiB resident, 3.0 MiB of heap
 
@@ -107,7 +107,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 			}
 		}
 		if got := drawn(t, c, r, false); !strings.Contains(got, r.Clusters[1].Name) {
-			t.Errorf("a name is shortened where no terminal is:\n%s", got)
+			t.Errorf("a name is shortened although the output is not a terminal:\n%s", got)
 		}
 	}
 	whole := drawn(t, &statusCommand{all: true}, r, true)
@@ -134,7 +134,7 @@ func TestStatusIsRedrawnInPlace(t *testing.T) {
 	}
 }
 
-func TestStatusWithoutClustersSaysWhatToDo(t *testing.T) {
+func TestStatusWithoutClustersNamesTheNextStep(t *testing.T) {
 	if got := drawn(t, &statusCommand{}, &server.Report{}, true); !strings.Contains(got,
 		"there are no clusters; have one join with mirador clusters join NAME --kubeconfig FILE\n") {
 		t.Error(got)

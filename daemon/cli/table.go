@@ -16,8 +16,7 @@ import (
 // gap is the space between two columns.
 const gap = 3
 
-// aligned writes rows of cells in columns. It remembers how wide they were, so that rows that come
-// later stand below those before.
+// aligned writes rows of cells in columns. It keeps the widths, so that later rows are aligned with earlier ones.
 type aligned struct {
 	w      io.Writer
 	widths []int
@@ -47,7 +46,7 @@ func (a *aligned) write(rows [][]string) error {
 	return err
 }
 
-// clean makes a text fit for one line of a terminal: what a cluster says must not steer it.
+// clean removes control characters and line breaks, so that a text of a cluster cannot control the terminal.
 func clean(s string) string {
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
 		s = s[:i] + "..."
@@ -60,7 +59,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// cellText is a cell of a Table as it is shown.
+// cellText formats a cell of a Table.
 func cellText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -83,21 +82,21 @@ func cellText(v any) string {
 type grid struct {
 	out          aligned
 	wide         bool
-	heads        bool     // they are still to be written
+	heads        bool     // not written yet
 	namespace    bool     // a column of namespaces
-	event        bool     // a column of what happened
+	event        bool     // a column of event types
 	prefix       string   // before names
 	labels       bool     // a column of all labels
 	labelColumns []string // columns of one label each
 	columns      []metav1.TableColumnDefinition
 }
 
-// newGrid makes one for the form that was asked for.
+// newGrid returns a grid for a form.
 func newGrid(w io.Writer, o *outputFlags, a *ask) *grid {
 	return &grid{out: aligned{w: w}, wide: o.form == asWide, heads: !o.noHeaders, namespace: a.all && a.namespaced}
 }
 
-// use takes the columns over, where there are some.
+// use sets the columns, if there are any.
 func (g *grid) use(columns []metav1.TableColumnDefinition) {
 	if len(columns) > 0 {
 		g.columns = columns
@@ -108,7 +107,7 @@ func (g *grid) shows(i int) bool {
 	return i < len(g.columns) && (g.wide || g.columns[i].Priority == 0)
 }
 
-// first is how many columns stand before that of the namespaces: the clusters'.
+// first is the number of columns before the namespace: the one of clusters.
 func (g *grid) first() int {
 	if len(g.columns) > 0 && g.columns[0].Name == "Cluster" {
 		return 1
@@ -142,7 +141,7 @@ func (g *grid) head() []string {
 	return cells
 }
 
-// cells are a row as it is shown.
+// cells returns the cells of a row.
 func (g *grid) cells(event string, r *row) []string {
 	var cells []string
 	if g.event {
@@ -167,7 +166,7 @@ func (g *grid) cells(event string, r *row) []string {
 	return cells
 }
 
-// labelsText shows labels in one cell.
+// labelsText formats labels for one cell.
 func labelsText(set map[string]string) string {
 	if len(set) == 0 {
 		return "<none>"
@@ -175,7 +174,7 @@ func labelsText(set map[string]string) string {
 	return clean(labels.FormatLabels(set))
 }
 
-// write shows rows, and the heads before the first of them.
+// write writes rows, and the heads before the first row.
 func (g *grid) write(rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
@@ -187,7 +186,7 @@ func (g *grid) write(rows [][]string) error {
 	return g.out.write(rows)
 }
 
-// writeTable shows a table of our own.
+// writeTable writes a table that does not come from the server.
 func writeTable(w io.Writer, noHeaders bool, head []string, rows [][]string) error {
 	if !noHeaders {
 		rows = append([][]string{head}, rows...)
@@ -196,7 +195,7 @@ func writeTable(w io.Writer, noHeaders bool, head []string, rows [][]string) err
 	return out.write(rows)
 }
 
-// size shows a number of bytes.
+// size formats a number of bytes.
 func size(n uint64) string {
 	switch {
 	case n >= 1<<30:

@@ -60,7 +60,7 @@ us   evil?[2J     line...   1.5
 	}
 }
 
-func TestLaterRowsStandBelowThoseBefore(t *testing.T) {
+func TestLaterRowsAreAlignedWithEarlierOnes(t *testing.T) {
 	var b bytes.Buffer
 	a := aligned{w: &b}
 	for _, rows := range [][][]string{{{"NAME", "AGE"}, {"a-long-name", "1s"}}, {{"b", "2s"}}} {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watchCommand shows objects and what becomes of them.
+// watchCommand shows objects and their changes.
 type watchCommand struct {
 	readCommand
 	events bool
@@ -55,12 +55,12 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 		err = c.watch(ctx, s, a, cmd.OutOrStdout())
 	}
 	if ctx.Err() != nil {
-		return nil // that is how a watch ends
+		return nil // the user ended the watch
 	}
 	return err
 }
 
-// watch lists and then follows, for as long as ctx does.
+// watch lists and then follows changes until ctx ends.
 func (c *watchCommand) watch(ctx context.Context, s *session, a *ask, w io.Writer) error {
 	v := c.view(w, a)
 	version, err := c.relist(ctx, s, a, v)
@@ -89,7 +89,7 @@ func (c *watchCommand) watch(ctx context.Context, s *session, a *ask, w io.Write
 	return nil
 }
 
-// relist lists, and shows what is new.
+// relist lists and shows the differences.
 func (c *watchCommand) relist(ctx context.Context, s *session, a *ask, v *view) (string, error) {
 	found, err := s.list(ctx, a, c.accept(), 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *watchCommand) relist(ctx context.Context, s *session, a *ask, v *view) 
 	return found.Metadata.ResourceVersion, v.reconcile(found)
 }
 
-// relistAgain lists after a pause: a server that has lost its history must not be asked in a loop.
+// relistAgain relists after a pause, so that a server without history does not receive requests in a loop.
 func (c *watchCommand) relistAgain(ctx context.Context, s *session, a *ask, v *view,
 	p *pause) (version string, err error) {
 	for {
@@ -111,19 +111,19 @@ func (c *watchCommand) relistAgain(ctx context.Context, s *session, a *ask, v *v
 	}
 }
 
-// passes reports whether it is worth trying again.
+// passes reports whether an error is temporary.
 func passes(err error) bool {
 	return ExitCode(err) == exitUnreachable || errors.Is(err, errBroken) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err)
 }
 
-// errBroken is a stream that ended in the middle.
+// errBroken reports a stream that ended unexpectedly.
 var errBroken = errors.New("the connection was lost")
 
 // maxEvent bounds one event of a watch.
 const maxEvent = 64 << 20
 
-// follow shows what happens after a version, until the stream ends. version is kept up to date.
+// follow shows the changes after a version until the stream ends. It updates version.
 func (c *watchCommand) follow(ctx context.Context, s *session, a *ask, v *view, version *string) error {
 	params := maps.Clone(a.params)
 	params.Del("orderBy")
@@ -179,7 +179,7 @@ const (
 	pauseMost  = 10 * time.Second
 )
 
-// pause is the time between two tries. It doubles.
+// pause is the time between two attempts. It doubles.
 type pause struct {
 	next time.Duration
 	said bool
@@ -189,7 +189,7 @@ func newPause() *pause { return &pause{next: pauseLeast} }
 
 func (p *pause) reset() { *p = pause{next: pauseLeast} }
 
-// say tells once that something is tried again.
+// say warns once that a failed request is retried.
 func (p *pause) say(w io.Writer, err error) {
 	if !p.said {
 		fmt.Fprintf(w, "warning: %v; trying again\n", err)

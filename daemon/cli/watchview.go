@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// view shows what a watch tells. It remembers every object, so that after a gap it can show what
-// changed and what is gone.
+// view shows the events of a watch. It keeps every object, so that after a relist it can show what was changed and
+// deleted.
 type view struct {
 	c     *watchCommand
 	a     *ask
@@ -21,7 +21,7 @@ type view struct {
 	known map[string]*seen
 }
 
-// seen is an object as it was shown last.
+// seen is the last shown state of an object.
 type seen struct {
 	meta metadata
 	row  *row            // of a table
@@ -37,16 +37,16 @@ func (c *watchCommand) view(w io.Writer, a *ask) *view {
 	return v
 }
 
-// key tells objects apart.
+// key identifies an object.
 func (s *seen) key() string { return s.meta.Namespace + "/" + s.meta.Name }
 
-// happened is one change that is shown.
+// happened is one change to show.
 type happened struct {
 	what string
 	*seen
 }
 
-// reconcile shows what a list has that was not shown yet, and what it has no more.
+// reconcile shows the differences between a list and what was shown before.
 func (v *view) reconcile(found *result) error {
 	if v.grid != nil {
 		v.grid.use(found.Columns)
@@ -79,7 +79,7 @@ func (v *view) reconcile(found *result) error {
 	return v.show(append(out, gone...))
 }
 
-// event shows one event, and gives the version it was at.
+// event shows one event and returns its version.
 func (v *view) event(what string, object json.RawMessage) (version string, err error) {
 	var p page
 	if v.grid == nil {
@@ -111,7 +111,7 @@ func (v *view) event(what string, object json.RawMessage) (version string, err e
 	return version, v.show(out)
 }
 
-// read takes a page apart.
+// read returns the objects of a page.
 func (v *view) read(p *page) (all []*seen, err error) {
 	for i := range p.Rows {
 		all = append(all, &seen{meta: p.Rows[i].Object.Metadata, row: &p.Rows[i]})
@@ -128,7 +128,7 @@ func (v *view) read(p *page) (all []*seen, err error) {
 	return all, nil
 }
 
-// show writes changes in the form that was asked for.
+// show writes changes in the selected form.
 func (v *view) show(changes []happened) error {
 	if v.grid != nil {
 		rows := make([][]string, len(changes))

@@ -17,11 +17,11 @@ import (
 
 const (
 	defaultServer = "http://127.0.0.1:8090"
-	// probeTime is how long the daemon of this machine may take to say that it is there.
+	// probeTime bounds the check for a daemon on this machine.
 	probeTime = 300 * time.Millisecond
 )
 
-// daemonFlags say which daemon is asked.
+// daemonFlags select the daemon.
 type daemonFlags struct{ server, tokenFile, caFile string }
 
 func (d *daemonFlags) add(flags *pflag.FlagSet) {
@@ -30,7 +30,7 @@ func (d *daemonFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&d.caFile, "certificate-authority", "", "`file` with the certificate authority of an https daemon")
 }
 
-// session is the way to the daemon that was named, or else to that of this machine.
+// session returns a session with the selected daemon, or else with that of this machine.
 func (d *daemonFlags) session(warn io.Writer) (s *session, named bool, err error) {
 	server, token := d.server, d.tokenFile
 	if server == "" {
@@ -46,7 +46,7 @@ func (d *daemonFlags) session(warn io.Writer) (s *session, named bool, err error
 	return s, named, err
 }
 
-// need gives a daemon, or says that there is none.
+// need returns a session with a daemon that answers, or an error.
 func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error) {
 	s, _, err := d.session(warn)
 	if err != nil {
@@ -60,13 +60,13 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	return s, nil
 }
 
-// kubeFlags say which cluster is meant by the user's own kubeconfig.
+// kubeFlags select a cluster by the user's own kubeconfig.
 type kubeFlags struct {
 	kubeconfig string
 	contexts   []string
 }
 
-// path is the kubeconfig's file.
+// path returns the kubeconfig's path.
 func (k *kubeFlags) path() string {
 	if k.kubeconfig != "" {
 		return k.kubeconfig
@@ -74,7 +74,7 @@ func (k *kubeFlags) path() string {
 	return clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
 }
 
-// loadKubeconfig reads a kubeconfig. No error quotes what was read: there are keys in it.
+// loadKubeconfig reads a kubeconfig. Errors do not quote the content, because it has keys.
 func loadKubeconfig(path string) (*api.Config, error) {
 	cfg, err := clientcmd.LoadFromFile(path)
 	if err == nil {
@@ -86,7 +86,7 @@ func loadKubeconfig(path string) (*api.Config, error) {
 	return nil, fmt.Errorf("read the kubeconfig %s: it changed just now; try again", path)
 }
 
-// readFlags say where a command reads from.
+// readFlags select where a command reads from.
 type readFlags struct {
 	daemonFlags
 	kubeFlags
@@ -101,8 +101,8 @@ func (r *readFlags) add(cmd *cobra.Command) {
 	complete(cmd, "context", r.completeContexts)
 }
 
-// open finds who answers: the daemon that was named, a server in this process if a kubeconfig was,
-// and else the daemon of this machine, or if there is none the current context.
+// open returns a session: with the selected daemon, or with a server in this process if a kubeconfig or context was
+// selected, or else with the daemon of this machine, or if there is none with a server for the current context.
 func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session, error) {
 	direct := r.kubeconfig != "" || len(r.contexts) > 0
 	if direct && r.server != "" {

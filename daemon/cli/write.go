@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fileFlags say which objects are written.
+// fileFlags select the objects to write.
 type fileFlags struct {
 	directFlags
 	files     []string
@@ -25,10 +25,10 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "look into the folders of folders too")
 }
 
-// verb does one thing to one object, and says what became of it.
+// verb writes one object and returns the outcome.
 type verb func(ctx context.Context, d *direct, p *place, obj *unstructured.Unstructured) (outcome string, err error)
 
-// fileCommand makes a command that does something to every object of some files.
+// fileCommand returns a command that applies a verb to every object of files.
 func fileCommand(use, short, long, example string, do verb) (*cobra.Command, *fileFlags) {
 	f := &fileFlags{}
 	cmd := &cobra.Command{
@@ -42,15 +42,14 @@ func fileCommand(use, short, long, example string, do verb) (*cobra.Command, *fi
 	return cmd, f
 }
 
-// run reads everything first, and then does it object by object. One that fails keeps no other from
-// being tried.
+// run reads all files first and then writes object by object. A failure does not prevent the others.
 func (f *fileFlags) run(ctx context.Context, cmd *cobra.Command, do verb) error {
 	all, err := readManifests(f.files, f.recursive, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		return usagef("there is no object in what -f names")
+		return usagef("the files of -f contain no object")
 	}
 	d, err := f.open(ctx)
 	if err != nil {
@@ -67,14 +66,14 @@ func (f *fileFlags) run(ctx context.Context, cmd *cobra.Command, do verb) error 
 	return t.err(len(all))
 }
 
-// outcome is what became of one object.
+// outcome is the outcome of one object.
 type outcome struct {
-	what string // the object, or where it was read
+	what string // the object, or its place in a file
 	text string
 	err  error
 }
 
-// one does something to one object.
+// one applies the verb to one object.
 func (d *direct) one(ctx context.Context, m manifest, do verb) outcome {
 	if m.err != nil {
 		return outcome{what: m.from, err: m.err}
@@ -99,7 +98,7 @@ func (d *direct) one(ctx context.Context, m manifest, do verb) outcome {
 	return out
 }
 
-// tally shows outcomes and remembers the first that was bad.
+// tally shows outcomes and keeps the first failure.
 type tally struct {
 	out, errs io.Writer
 	failed    int
@@ -117,7 +116,7 @@ func (t *tally) add(o outcome) {
 	}
 }
 
-// err is how the command ends.
+// err returns the command's error.
 func (t *tally) err(all int) error {
 	if t.first == nil {
 		return nil
@@ -158,7 +157,7 @@ stays as it is unless --force-conflicts is given.`,
 			if obj.GetName() == "" {
 				return "", errNoName
 			}
-			obj.SetManagedFields(nil) // an applied object must not say who owns what
+			obj.SetManagedFields(nil) // server-side apply refuses objects with managed fields
 			_, err := p.Apply(ctx, obj.GetName(), obj,
 				metav1.ApplyOptions{FieldManager: fieldManager, Force: force, DryRun: d.dryRun})
 			if apierrors.IsConflict(err) && !force {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,49 +19,49 @@ import (
 )
 
 // Cluster is one member of a fleet. All methods may be called from any goroutine, and
-// none of them asks the cluster anything.
+// none of them sends a request to the cluster.
 type Cluster struct {
 	fleet  *Fleet
 	name   string
 	origin Origin
 	joined time.Time
-	link   *link
+	client *clusterClient
 
-	cancel context.CancelFunc // nil until it is started; the fleet's lock guards it
-	done   chan struct{}      // closed when everything of it has ended
-	poke   chan struct{}      // what the cluster serves may have changed
+	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
+	done             chan struct{}      // closed when all of its goroutines have ended
+	discoveryChanged chan struct{}      // what the cluster serves may have changed
 
-	renewed chan struct{} // it is reached in another way now
+	reconfigured chan struct{} // it is reached in another way now
 
-	shown   atomic.Pointer[catalogue]
-	docs    *documents
-	version atomic.Pointer[serverVersion]
+	resources atomic.Pointer[resourceSet]
+	docs      *documents
+	version   atomic.Pointer[serverVersion]
 
-	// What follows belongs to the cluster's own goroutine.
+	// The following fields are used only by the cluster's own goroutine.
 	asks     *discovery
-	served   map[schema.GroupVersionResource]metav1.APIResource // that could be mirrored
+	served   map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
 	triggers map[schema.GroupResource]*trigger
 
-	mu       sync.Mutex
-	book     condition
-	state    State
-	since    time.Time
-	complete bool // see ClusterHealth
+	mu         sync.Mutex
+	discovered discoveryStatus
+	state      State
+	since      time.Time
+	complete   bool // see ClusterHealth.Complete
 }
 
-// catalogue is a cluster's set of resources. It never changes: another takes its place.
-type catalogue struct {
+// resourceSet is the set of a cluster's mirrored resources. It is immutable.
+type resourceSet struct {
 	byName map[schema.GroupVersionResource]*Resource
 	sorted []*Resource
 	groups []metav1.APIGroup
 }
 
-// condition is what the cluster's goroutine knows of how it is doing.
-type condition struct {
-	looked  bool      // it has said once what it serves
-	first   time.Time // when it did
-	lookErr error     // why it did not say so the last time
-	partial error     // what it could not tell then
+// discoveryStatus is the result of the cluster's discovery so far.
+type discoveryStatus struct {
+	done    bool      // discovery has succeeded at least once
+	first   time.Time // the time of the first success
+	err     error     // the error of the last attempt
+	partial error     // the parts of the last answer that could not be used
 	left    bool
 }
 
@@ -68,68 +69,68 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	now := time.Now()
 	c := &Cluster{
 		fleet: f, name: name, origin: origin, joined: now, state: Joining, since: now,
-		done: make(chan struct{}), poke: make(chan struct{}, 1), renewed: make(chan struct{}, 1),
+		done: make(chan struct{}), discoveryChanged: make(chan struct{}, 1), reconfigured: make(chan struct{}, 1),
 		triggers: map[schema.GroupResource]*trigger{},
 	}
-	c.shown.Store(&catalogue{})
+	c.resources.Store(&resourceSet{})
 	var err error
-	if c.link, err = newLink(name, cfg, &f.opts, c.onProblem); err != nil {
+	if c.client, err = newClusterClient(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err
 	}
-	c.link.hide.detailed = origin.Kind != FromJoin
-	c.asks = newDiscovery(c.link)
-	c.docs = newDocuments(c.link, name)
+	c.client.redact.detailed = origin.Kind != FromJoin
+	c.asks = newDiscovery(c.client)
+	c.docs = newDocuments(c.client, name)
 	return c, nil
 }
 
-// Name is the cluster's name in the fleet.
+// Name returns the cluster's name in the fleet.
 func (c *Cluster) Name() string { return c.name }
 
-// Origin says where the cluster comes from.
+// Origin returns where the cluster comes from.
 func (c *Cluster) Origin() Origin { return c.origin }
 
-// Resources are those that are mirrored, by group, version and name.
-func (c *Cluster) Resources() []*Resource { return slices.Clone(c.shown.Load().sorted) }
+// Resources returns the mirrored resources, sorted by group, version and name.
+func (c *Cluster) Resources() []*Resource { return slices.Clone(c.resources.Load().sorted) }
 
-// Resource finds a mirrored resource.
+// Resource returns a mirrored resource.
 func (c *Cluster) Resource(gvr schema.GroupVersionResource) (*Resource, bool) {
-	r, ok := c.shown.Load().byName[gvr]
+	r, ok := c.resources.Load().byName[gvr]
 	return r, ok
 }
 
-// Groups are the API groups and versions that have a mirrored resource, in the
-// cluster's own order. The core group's name is "".
+// Groups returns the API groups and versions with a mirrored resource, in the cluster's
+// own order. The core group's name is "".
 func (c *Cluster) Groups() []metav1.APIGroup {
-	groups := slices.Clone(c.shown.Load().groups)
+	groups := slices.Clone(c.resources.Load().groups)
 	for i := range groups {
 		groups[i] = *groups[i].DeepCopy()
 	}
 	return groups
 }
 
-// Discovered says when the cluster first told what it serves. It is zero for one that never has; err is then why the
-// last attempt failed, nil while there was none, in words that can be shown to anybody.
+// Discovered returns the time of the cluster's first successful discovery. If there was none, the time is zero and
+// err is the error of the last attempt, or nil before the first attempt. The text of err contains no secrets.
 func (c *Cluster) Discovered() (first time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.book.looked {
-		return c.book.first, nil
+	if c.discovered.done {
+		return c.discovered.first, nil
 	}
-	return time.Time{}, c.link.hide.error(c.book.lookErr)
+	return time.Time{}, c.client.redact.error(c.discovered.err)
 }
 
-// OpenAPI gives a document of the cluster's description of its API, as the cluster gave
-// it: "/openapi/v3", each "/openapi/v3/…" that it lists, both JSON, and "/openapi/v2", as
-// protobuf. ok is false for what is not there, or not yet: see Described.
+// OpenAPI returns an OpenAPI document as the cluster sent it: "/openapi/v3" and each
+// "/openapi/v3/…" that it lists as JSON, "/openapi/v2" as protobuf. ok is false if the
+// document does not exist or was not fetched yet; see Described.
 func (c *Cluster) OpenAPI(path string) (body []byte, contentType string, ok bool) {
 	return c.docs.get(path)
 }
 
-// Described reports whether the cluster has said which OpenAPI documents it has, or they were left out: what OpenAPI
-// does not have then is not there. Before, it may still come.
+// Described reports whether it is known which OpenAPI documents the cluster has, or they are not fetched at all. A
+// document that OpenAPI does not return then does not exist.
 func (c *Cluster) Described() bool { return c.docs.settled.Load() || c.fleet.opts.WithoutOpenAPI }
 
-// Version is the body of /version as the cluster gave it, nil before it did.
+// Version returns the body of /version as the cluster sent it, or nil if it was not fetched yet.
 func (c *Cluster) Version() []byte {
 	if v := c.version.Load(); v != nil {
 		return slices.Clone(v.body)
@@ -137,26 +138,26 @@ func (c *Cluster) Version() []byte {
 	return nil
 }
 
-// lookTimeout is how long a cluster may take to say what it serves.
-const lookTimeout = 30 * time.Second
+// discoveryTimeout bounds one discovery of a cluster.
+const discoveryTimeout = 30 * time.Second
 
 // run mirrors the cluster until ctx ends.
 func (c *Cluster) run(ctx context.Context) error {
 	var docs sync.WaitGroup
 	docs.Go(func() { c.docs.follow(ctx) })
-	c.link.crew.start(ctx)
-	c.follow(ctx)
+	c.client.mirrors.start(ctx)
+	c.refreshLoop(ctx)
 	docs.Wait()
 	return c.end()
 }
 
-// end stops the informers and lets go of everything.
+// end stops the informers and releases everything.
 func (c *Cluster) end() error {
 	defer close(c.done)
 	c.mu.Lock()
-	c.book.left = true
+	c.discovered.left = true
 	c.mu.Unlock()
-	old := c.shown.Swap(&catalogue{})
+	old := c.resources.Swap(&resourceSet{})
 	for _, r := range old.sorted {
 		r.close()
 	}
@@ -164,36 +165,42 @@ func (c *Cluster) end() error {
 		t.close()
 	}
 	c.docs.drop()
-	err := c.link.crew.stop()
-	c.link.conns.end()
-	c.fleet.tell()
+	err := c.client.mirrors.stop()
+	c.client.conns.end()
+	c.fleet.notify()
 	if err != nil {
 		return fmt.Errorf("stop cluster %q: %w", c.name, err)
 	}
 	return nil
 }
 
-// onProblem hears of what goes wrong in an informer. A resource that is not served any
-// more means that discovery has changed.
+// onProblem is called with the problems of informers. A resource that is no longer
+// served means that discovery has changed.
 func (c *Cluster) onProblem(p informer.Problem) {
 	if source.ReasonOf(p.Err) == source.NotServed {
-		c.changedThere()
+		c.requestRefresh()
 	}
 }
 
-// changedThere has the cluster asked soon what it serves.
-func (c *Cluster) changedThere() {
+// requestRefresh makes the cluster's goroutine repeat the discovery soon.
+func (c *Cluster) requestRefresh() {
 	select {
-	case c.poke <- struct{}{}:
-	default: // it is known already
+	case c.discoveryChanged <- struct{}{}:
+	default: // already requested
 	}
 }
 
-// show puts another set of resources in the place of the old.
+// show replaces the set of resources.
 func (c *Cluster) show(byName map[schema.GroupVersionResource]*Resource, groups []metav1.APIGroup) {
-	next := &catalogue{byName: byName, groups: groups}
+	next := &resourceSet{byName: byName, groups: groups}
 	next.sorted = slices.SortedFunc(maps.Values(byName), func(a, b *Resource) int {
 		return compareInfos(*a.info.Load(), *b.info.Load())
 	})
-	c.shown.Store(next)
+	c.resources.Store(next)
+}
+
+// ServerURL returns the address of the cluster's own API server, without credentials.
+func (c *Cluster) ServerURL() string {
+	base := c.client.transport.now.Load().base
+	return (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}).String()
 }

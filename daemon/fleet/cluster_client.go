@@ -20,57 +20,60 @@ import (
 
 const userAgent = "mirador"
 
-// link is the way to one cluster: one transport for its informers and for what is asked
-// beside them.
-type link struct {
-	cluster string
-	base    *url.URL // the address that requests are made for
-	ways    *switched
-	client  *http.Client
-	plain   *rest.Config // without credentials: the client has them
-	options *Options
-	problem func(informer.Problem)
-	conns   *dialer
-	hide    *hider
-	log     *slog.Logger
+// clusterClient sends requests to one cluster. Its informers and all other requests share one
+// transport.
+type clusterClient struct {
+	cluster   string
+	base      *url.URL // the address in requests, which the transport may replace
+	transport *switchingTransport
+	client    *http.Client
+	plain     *rest.Config // without credentials, which the transport has
+	options   *Options
+	onProblem func(informer.Problem)
+	conns     *dialer
+	redact    *redactor
+	log       *slog.Logger
 
-	crew    crew
-	ledger  *ledger
+	mirrors mirrorGroup
+	usage   *clusterUsage
 	buffers *kube.Allowance
 }
 
-// newLink makes the way to a cluster. Nothing is sent.
-func newLink(name string, cfg *rest.Config, o *Options, onProblem func(informer.Problem)) (*link, error) {
+// newClusterClient returns a client. It sends no request.
+func newClusterClient(name string, cfg *rest.Config, o *Options,
+	onProblem func(informer.Problem)) (*clusterClient, error) {
 	switch {
 	case cfg == nil:
 		return nil, errors.New("the config is nil; load one with FromKubeconfig or rest.InClusterConfig")
 	case cfg.Host == "":
 		return nil, errors.New("the config has no Host; set it to the API server's URL")
 	}
-	hide := newHider(cfg)
+	redact := newRedactor(cfg)
 	conns := newDialer(cfg.Dial)
-	first, err := newWay(cfg, conns, hide, o.id)
+	first, err := newEndpoint(cfg, conns, redact, o.id)
 	if err != nil {
 		return nil, err
 	}
-	ways := newSwitched(first)
-	l := &link{cluster: name, base: first.base, ways: ways, conns: conns, client: &http.Client{Transport: ways},
-		hide: hide, log: hide.logger(o.Logger),
-		ledger: newLedger(o.Limits), buffers: kube.NewAllowance(bufferBytes), options: o, problem: onProblem}
-	// Whatever the config says of TLS and credentials is in the transport now.
+	transport := newSwitchingTransport(first)
+	l := &clusterClient{cluster: name, base: first.base, transport: transport, conns: conns,
+		client: &http.Client{Transport: transport},
+		redact: redact, log: redact.logger(o.Logger),
+		usage: newClusterUsage(o.Limits), buffers: kube.NewAllowance(bufferBytes), options: o,
+		onProblem: onProblem}
+	// The transport has the config's TLS settings and credentials.
 	l.plain = &rest.Config{Host: first.base.String(), UserAgent: userAgent, QPS: -1}
 	return l, nil
 }
 
-// redirectError is an answer that points elsewhere.
+// redirectError reports a redirect.
 type redirectError struct{ code int }
 
-// Error says so.
+// Error returns the text of the error.
 func (e *redirectError) Error() string {
 	return fmt.Sprintf("the server answered %d, a redirect, which is not followed", e.code)
 }
 
-// answer is what a server said to a question beside its resources.
+// answer is a server's answer to a request for a document.
 type answer struct {
 	body        []byte
 	contentType string
@@ -78,18 +81,18 @@ type answer struct {
 	unchanged   bool // since the etag that was sent
 }
 
-// statusError is an answer other than 200 and 304.
+// statusError reports an answer with a status other than 200 and 304.
 type statusError struct {
 	code int
 	text string
 }
 
-// Error says what the server said.
+// Error returns the status and the server's message.
 func (e *statusError) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", e.code, e.text), ": ")
 }
 
-// codeOf is the HTTP status that an error is about, or 0.
+// codeOf returns the HTTP status of a statusError, or 0.
 func codeOf(err error) int {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.code
@@ -97,25 +100,26 @@ func codeOf(err error) int {
 	return 0
 }
 
-// get asks for one document. An answer larger than limit is an error. No error shows anything of an answer.
-func (l *link) get(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
+// get fetches one document. An answer larger than limit is an error. The text of an error contains nothing of an
+// answer.
+func (l *clusterClient) get(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
 	a, err := l.ask(ctx, path, accept, etag, limit)
 	if err != nil {
-		return a, l.hide.fault(l.asking(path), err)
+		return a, l.redact.requestError(l.asking(path), err)
 	}
 	return a, nil
 }
 
-// asking says what was attempted.
-func (l *link) asking(path string) string {
-	at := l.ways.now.Load().base
+// asking describes a request for error texts.
+func (l *clusterClient) asking(path string) string {
+	at := l.transport.now.Load().base
 	return fmt.Sprintf("get %s from %s", path, at.Scheme+"://"+at.Host)
 }
 
-func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
+func (l *clusterClient) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base.JoinPath(path).String(), nil)
 	if err != nil {
-		return answer{}, bare(err)
+		return answer{}, withoutURL(err)
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("User-Agent", userAgent)
@@ -124,7 +128,7 @@ func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (a
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return answer{}, bare(err)
+		return answer{}, withoutURL(err)
 	}
 	defer resp.Body.Close()
 	switch {
@@ -135,7 +139,7 @@ func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (a
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
 	if err != nil {
-		return answer{}, bare(err)
+		return answer{}, withoutURL(err)
 	}
 	if len(body) > limit {
 		return answer{}, &tooLargeError{limit}
@@ -143,10 +147,10 @@ func (l *link) ask(ctx context.Context, path, accept, etag string, limit int) (a
 	return answer{body: body, contentType: resp.Header.Get("Content-Type"), etag: resp.Header.Get("Etag")}, nil
 }
 
-// refusal makes an error of an answer.
+// refusal returns the error of an answer other than 200.
 func refusal(resp *http.Response) error {
-	const enough = 16 << 10
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, enough)) // what can be had of it
+	const maxBody = 16 << 10
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // as much as can be read
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
 		return &statusError{resp.StatusCode, status.Message}
@@ -154,8 +158,8 @@ func refusal(resp *http.Response) error {
 	return &statusError{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 200)]))}
 }
 
-// bare takes the URL off an error of net/http: there may be a secret in it.
-func bare(err error) error {
+// withoutURL removes the URL from an error of net/http, because it may contain a secret.
+func withoutURL(err error) error {
 	for {
 		wrapped, ok := errors.AsType[*url.Error](err)
 		if !ok {

@@ -33,7 +33,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
 `
 
-// live is a fleet that runs in real time.
+// live is a fleet in real time.
 type live struct {
 	*testing.T
 	f   *fleet.Fleet
@@ -59,8 +59,7 @@ func runLive(t *testing.T, o fleet.Options) *live {
 	return &live{t, f, ctx}
 }
 
-// until waits for something to hold. A real cluster says nothing when it is done, so it
-// is asked.
+// until waits for a condition. A real cluster sends no notification, so the condition is polled.
 func (l *live) until(what string, holds func() bool) {
 	l.Helper()
 	poll := time.NewTicker(50 * time.Millisecond)
@@ -72,7 +71,7 @@ func (l *live) until(what string, holds func() bool) {
 			for _, c := range l.f.Clusters() {
 				l.Logf("%s: %+v", c.Name(), c.Health())
 			}
-			l.Fatalf("it never came to be: %s", what)
+			l.Fatalf("timed out: %s", what)
 		}
 	}
 }
@@ -86,7 +85,7 @@ func (l *live) cluster(name string) *fleet.Cluster {
 	return c
 }
 
-func TestARealClusterIsMirroredAsItsOwnDiscoverySays(t *testing.T) {
+func TestRealClusterIsMirroredAsKubectlListsIt(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	l := runLive(t, fleet.Options{})
 	if err := l.f.Join("real", cluster.Config(), fleet.Origin{}); err != nil {
@@ -100,7 +99,7 @@ func TestARealClusterIsMirroredAsItsOwnDiscoverySays(t *testing.T) {
 		t.Errorf("Health = %+v", h)
 	}
 
-	// What kubectl can list and watch is mirrored, secrets left out.
+	// All resources that kubectl can list and watch are mirrored, except secrets.
 	var want []string
 	for line := range strings.Lines(cluster.Kubectl(t, "api-resources", "--verbs=list,watch", "-o", "name")) {
 		if name := strings.TrimSpace(line); name != "secrets" {
@@ -157,7 +156,7 @@ func (l *live) leave(name string) {
 	}
 }
 
-// documents looks at what kubectl explain needs.
+// documents checks the documents that kubectl explain needs.
 func documents(l *live, c *fleet.Cluster) {
 	l.Helper()
 	var index struct {
@@ -180,7 +179,7 @@ func documents(l *live, c *fleet.Cluster) {
 		func() bool { body, _, ok := c.OpenAPI("/openapi/v2"); return ok && len(body) > 100_000 })
 }
 
-// customResource has a definition come and go, twice.
+// customResource creates and deletes a definition, twice.
 func customResource(l *live, cluster *testcluster.Cluster, c *fleet.Cluster) {
 	l.Helper()
 	gizmos := schema.GroupVersionResource{Group: "fleet.test", Version: "v1", Resource: "gizmos"}
@@ -210,7 +209,7 @@ func customResource(l *live, cluster *testcluster.Cluster, c *fleet.Cluster) {
 	l.until("the cluster is ready again", func() bool { return c.Health().State == fleet.Ready })
 }
 
-func TestARealClusterThatRefusesSomeResourcesIsDegraded(t *testing.T) {
+func TestRealClusterThatRefusesSomeResourcesIsDegraded(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	cluster.Kubectl(t, "create", "clusterrole", "fleet-limited", "--verb=get,list,watch", "--resource=pods,namespaces")
 	cluster.Kubectl(t, "create", "clusterrolebinding", "fleet-limited", "--clusterrole=fleet-limited", "--user=limited")
@@ -229,12 +228,12 @@ func TestARealClusterThatRefusesSomeResourcesIsDegraded(t *testing.T) {
 	}
 	namespaces, _ := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	if _, ok := namespaces.Entry("kube-system"); !ok {
-		t.Error("what is allowed is not mirrored")
+		t.Error("an allowed resource is not mirrored")
 	}
 	l.leave("limited")
 }
 
-func TestARealClusterJoinsByAKubeconfigBesideADeadOneAndIsBackAfterARestart(t *testing.T) {
+func TestRealClusterJoinsByAKubeconfigAndRejoinsAfterARestart(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	flat := cluster.Kubectl(t, "config", "view", "--raw", "--flatten")
 	state := filepath.Join(t.TempDir(), "state.json")

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// dialer knows the connections to a cluster, and ends them with it. Transports dial in the
-// background and keep what they get: without this, a connection that was under way when the
-// cluster left would stay for minutes.
+// dialer tracks the connections to a cluster and closes them when it leaves. Transports
+// dial in the background and keep the connections: without the dialer, one that was being
+// opened when the cluster left would stay open for minutes.
 type dialer struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
-	conns map[*knownConn]struct{}
+	conns map[*trackedConn]struct{}
 	ended bool
 }
 
-type knownConn struct {
+type trackedConn struct {
 	net.Conn
 	of *dialer
 }
@@ -30,16 +30,16 @@ func newDialer(dial func(ctx context.Context, network, address string) (net.Conn
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	return &dialer{dial: dial, conns: map[*knownConn]struct{}{}}
+	return &dialer{dial: dial, conns: map[*trackedConn]struct{}{}}
 }
 
-// DialContext opens a connection, unless the cluster has ended meanwhile.
+// DialContext opens a connection, unless the cluster has left meanwhile.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	k := &knownConn{Conn: conn, of: d}
+	k := &trackedConn{Conn: conn, of: d}
 	d.mu.Lock()
 	ended := d.ended
 	if !ended {
@@ -53,21 +53,21 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 }
 
 // Close closes one connection.
-func (k *knownConn) Close() error {
+func (k *trackedConn) Close() error {
 	k.of.mu.Lock()
 	delete(k.of.conns, k)
 	k.of.mu.Unlock()
 	return k.Conn.Close()
 }
 
-// end closes all connections, and those to come.
+// end closes all connections, and makes DialContext fail.
 func (d *dialer) end() {
 	d.mu.Lock()
 	d.ended = true
 	conns := d.conns
-	d.conns = map[*knownConn]struct{}{}
+	d.conns = map[*trackedConn]struct{}{}
 	d.mu.Unlock()
 	for k := range conns {
-		_ = k.Conn.Close() // the other side sees it as well
+		_ = k.Conn.Close() // an error changes nothing: the connection is not used again
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestConnectionsEndWithTheirCluster(t *testing.T) {
+func TestConnectionsAreClosedWhenTheirClusterLeaves(t *testing.T) {
 	var far []net.Conn
 	d := newDialer(func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
@@ -23,11 +23,11 @@ func TestConnectionsEndWithTheirCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil || len(d.conns) != 1 {
-		t.Errorf("%d are known after one of two was closed: %v", len(d.conns), err)
+		t.Errorf("%d connections are tracked after one of two was closed: %v", len(d.conns), err)
 	}
 	d.end()
 	if _, err := d.DialContext(t.Context(), "tcp", "192.0.2.1:1"); !errors.Is(err, errEnded) {
-		t.Errorf("one that comes late: %v", err)
+		t.Errorf("dialing after the end: %v", err)
 	}
 	for i, c := range far {
 		if _, err := c.Read(make([]byte, 1)); err != io.EOF {

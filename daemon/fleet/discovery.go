@@ -17,11 +17,11 @@ const (
 	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=" + aggregatedKind +
 		",application/json;g=apidiscovery.k8s.io;v=v2beta1;as=" + aggregatedKind + ",application/json"
 	acceptJSON = "application/json"
-	// maxDiscovery bounds an answer: a thousand custom resources take about a megabyte.
+	// maxDiscovery bounds an answer. A thousand custom resources need about a megabyte.
 	maxDiscovery = 32 << 20
 )
 
-// group is an API group as a server describes it, its preferred version first.
+// group is an API group, its preferred version first.
 type group struct {
 	name     string
 	versions []groupVersion
@@ -30,29 +30,31 @@ type group struct {
 type groupVersion struct {
 	name      string
 	resources []metav1.APIResource
-	err       error // why the resources are not known
+	err       error // the reason if the resources are unknown
 }
 
-// discovery asks one server what it serves, and remembers what it said, so that a
-// server that is asked again may say that nothing changed. One goroutine uses it.
+// discovery fetches the resources that a server serves. It caches the answers by their
+// ETags. It must be used by one goroutine only.
 type discovery struct {
-	link *link
-	last map[string]*said // by path
+	client *clusterClient
+	last   map[string]*cachedGroups // by path
 }
 
-// said is an answer to "/api" or "/apis".
-type said struct {
+// cachedGroups is an answer to "/api" or "/apis".
+type cachedGroups struct {
 	etag   string
 	groups []group
 }
 
-func newDiscovery(l *link) *discovery { return &discovery{link: l, last: map[string]*said{}} }
+func newDiscovery(l *clusterClient) *discovery {
+	return &discovery{client: l, last: map[string]*cachedGroups{}}
+}
 
-// groups asks for everything. Versions that the server could not tell about have an
-// error instead of resources.
+// groups fetches all groups. A version whose resources the server does not know at the
+// moment has an error instead.
 //
-// client-go's client is not used here: it reads answers of any length, and sends as many
-// requests at a time as the server lists groups.
+// client-go's discovery client is not used here: it reads answers of any length, and sends
+// as many requests at once as the server lists groups.
 func (d *discovery) groups(ctx context.Context) ([]group, error) {
 	core, err := d.ask(ctx, "/api")
 	if err != nil && codeOf(err) != http.StatusNotFound {
@@ -70,7 +72,7 @@ func (d *discovery) ask(ctx context.Context, path string) ([]group, error) {
 	if last := d.last[path]; last != nil {
 		etag = last.etag
 	}
-	a, err := d.link.get(ctx, path, acceptAggregated, etag, maxDiscovery)
+	a, err := d.client.get(ctx, path, acceptAggregated, etag, maxDiscovery)
 	if err != nil {
 		return nil, err
 	}
@@ -78,26 +80,26 @@ func (d *discovery) ask(ctx context.Context, path string) ([]group, error) {
 		return d.last[path].groups, nil
 	}
 	if !strings.Contains(a.contentType, aggregatedKind) {
-		return d.oneByOne(ctx, path, a.body) // nothing is remembered: the parts have no mark
+		return d.legacyGroups(ctx, path, a.body) // not cached: the parts have no ETag
 	}
 	groups, err := readAggregated(a.body)
 	if err != nil {
-		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
+		return nil, d.client.redact.requestError(d.client.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
-	d.last[path] = &said{etag: a.etag, groups: groups}
+	d.last[path] = &cachedGroups{etag: a.etag, groups: groups}
 	return groups, nil
 }
 
 var errStale = errors.New("the server that serves it does not answer")
 
-// readAggregated reads an aggregated answer.
+// readAggregated parses an aggregated answer.
 func readAggregated(body []byte) ([]group, error) {
 	var list apidiscovery.APIGroupDiscoveryList
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, fmt.Errorf("the answer is malformed: %w", err)
 	}
 	if list.Kind != aggregatedKind {
-		return nil, fmt.Errorf("the answer is no %s", aggregatedKind)
+		return nil, fmt.Errorf("the answer is not an %s", aggregatedKind)
 	}
 	out := make([]group, 0, len(list.Items))
 	for i := range list.Items {

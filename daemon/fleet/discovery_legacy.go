@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxVersions bounds the requests that one look at such a server takes, and
-	// atOnce how many of them are sent together.
+	// maxVersions bounds the requests of one discovery, and atOnce those that are sent
+	// at the same time.
 	maxVersions = 500
 	atOnce      = 8
 )
 
-// oneByOne asks a server that does not know aggregated discovery, which Kubernetes has
-// since 1.26, for each group version by itself.
-func (d *discovery) oneByOne(ctx context.Context, path string, body []byte) ([]group, error) {
+// legacyGroups fetches each group version with a request of its own. It is for servers
+// without aggregated discovery, which Kubernetes has since 1.26.
+func (d *discovery) legacyGroups(ctx context.Context, path string, body []byte) ([]group, error) {
 	groups, err := readGroups(path, body)
 	if err != nil {
-		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
+		return nil, d.client.redact.requestError(d.client.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -38,12 +38,12 @@ func (d *discovery) oneByOne(ctx context.Context, path string, body []byte) ([]g
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, d.link.hide.fault(d.link.asking(path), err)
+		return nil, d.client.redact.requestError(d.client.asking(path), err)
 	}
 	return groups, nil
 }
 
-// readGroups reads the groups and versions, the preferred one first.
+// readGroups parses the groups and their versions, the preferred version first.
 func readGroups(path string, body []byte) ([]group, error) {
 	read := readNamed
 	if path == "/api" {
@@ -58,7 +58,7 @@ func readGroups(path string, body []byte) ([]group, error) {
 		n += len(g.versions)
 	}
 	if n > maxVersions {
-		return nil, fmt.Errorf("it lists %d group versions, more than the %d that are asked for", n, maxVersions)
+		return nil, fmt.Errorf("it lists %d group versions, more than the limit of %d", n, maxVersions)
 	}
 	return groups, nil
 }
@@ -81,7 +81,7 @@ func readNamed(body []byte) ([]group, error) {
 		return nil, fmt.Errorf("the answer is malformed: %w", err)
 	}
 	if list.Kind != "APIGroupList" {
-		return nil, errors.New("the answer is no APIGroupList")
+		return nil, errors.New("the answer is not an APIGroupList")
 	}
 	groups := make([]group, 0, len(list.Groups))
 	for _, from := range list.Groups {
@@ -100,7 +100,7 @@ func readNamed(body []byte) ([]group, error) {
 	return groups, nil
 }
 
-// resources asks for those of one group version.
+// resources fetches the resources of one group version.
 func (d *discovery) resources(ctx context.Context, group, version string) ([]metav1.APIResource, error) {
 	if err := checkNames(group, version); err != nil {
 		return nil, err
@@ -109,13 +109,13 @@ func (d *discovery) resources(ctx context.Context, group, version string) ([]met
 	if group == "" {
 		path = "/api/" + version
 	}
-	a, err := d.link.get(ctx, path, acceptJSON, "", maxDiscovery)
+	a, err := d.client.get(ctx, path, acceptJSON, "", maxDiscovery)
 	if err != nil {
 		return nil, err
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(a.body, &list); err != nil {
-		return nil, d.link.hide.fault(d.link.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
+		return nil, d.client.redact.requestError(d.client.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
 	for i := range list.APIResources {
 		list.APIResources[i].Group, list.APIResources[i].Version = group, version

@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-func TestCustomResourcesComeAndGoSoonAfterTheirDefinition(t *testing.T) {
+func TestCustomResourceIsMirroredAndEndsSoonAfterItsDefinition(t *testing.T) {
 	for name, include := range map[string][]string{"definitions mirrored": nil,
 		"definitions not mirrored": {"*.example.com"}} {
 		t.Run(name, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCustomResourcesComeAndGoSoonAfterTheirDefinition(t *testing.T) {
 				register(t, s, crdsGVR, "CustomResourceDefinition", false)
 				c := w.join("eu", cfg)
 				w.untilState(c, fleet.Ready)
-				<-time.After(time.Minute) // nothing is due for a while
+				<-time.After(time.Minute) // no refresh is due for a while
 				if _, mirrored := c.Resource(crdsGVR); mirrored != (include == nil) {
 					t.Fatalf("definitions are mirrored: %v", mirrored)
 				}
@@ -57,7 +57,7 @@ func TestCustomResourcesComeAndGoSoonAfterTheirDefinition(t *testing.T) {
 						t.Errorf("it took %v to disappear", took)
 					}
 					if _, there := c.Resource(widgetsGVR); there || hasGroup(c, "example.com") {
-						t.Error("it is still shown")
+						t.Error("the resource still exists")
 					}
 				}
 			})
@@ -74,8 +74,8 @@ func hasGroup(c *fleet.Cluster, name string) bool {
 	return false
 }
 
-// Without a definition to tell of it, the informer itself notices that nothing is served.
-func TestAResourceThatIsNotServedAnyMoreEndsSoon(t *testing.T) {
+// Without a change of a definition, the informer notices that the resource is not served.
+func TestResourceThatIsNoLongerServedEndsSoon(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, cfg := w.server()
 		register(t, s, widgetsGVR, "Widget", true)
@@ -94,7 +94,7 @@ func TestAResourceThatIsNotServedAnyMoreEndsSoon(t *testing.T) {
 	})
 }
 
-func TestDiscoveryIsAskedFromTimeToTime(t *testing.T) {
+func TestDiscoveryIsRepeatedPeriodically(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods", "*.example.com"}, Refresh: 10 * time.Minute}, func(w *world) {
 		s, cfg := w.server()
 		var asked atomic.Int32
@@ -107,7 +107,7 @@ func TestDiscoveryIsAskedFromTimeToTime(t *testing.T) {
 		w.untilState(c, fleet.Ready)
 		<-time.After(2 * time.Hour)
 		if n := asked.Load(); n < 12 || n > 15 {
-			t.Errorf("asked %d times in two hours", n)
+			t.Errorf("%d discoveries in two hours", n)
 		}
 		register(t, s, widgetsGVR, "Widget", true)
 		changed := w.f.Changed()
@@ -119,13 +119,13 @@ func TestDiscoveryIsAskedFromTimeToTime(t *testing.T) {
 	})
 }
 
-func TestSecretsAndWhatIsExcludedAreNeverAskedFor(t *testing.T) {
+func TestSecretsAndExcludedResourcesAreNeverRequested(t *testing.T) {
 	for _, secrets := range []bool{false, true} {
 		inWorld(t, fleet.Options{Include: []string{"*"}, Exclude: []string{"configmaps"}, Secrets: secrets}, func(w *world) {
 			s, c := w.joined("eu")
 			w.untilState(c, fleet.Ready)
 			if _, ok := c.Resource(secretsGVR); ok != secrets {
-				t.Errorf("Secrets: %v, and secrets are mirrored: %v", secrets, ok)
+				t.Errorf("Options.Secrets is %v, and secrets are mirrored: %v", secrets, ok)
 			}
 			asked := 0
 			for _, r := range s.Requests() {
@@ -133,17 +133,17 @@ func TestSecretsAndWhatIsExcludedAreNeverAskedFor(t *testing.T) {
 					asked++
 				}
 				if r.Resource.Resource == "configmaps" {
-					t.Error("what is excluded was asked for")
+					t.Error("an excluded resource was requested")
 				}
 			}
 			if asked > 0 != secrets {
-				t.Errorf("Secrets: %v, and secrets were asked for %d times", secrets, asked)
+				t.Errorf("Options.Secrets is %v, and secrets were requested %d times", secrets, asked)
 			}
 		})
 	}
 }
 
-func TestGroupsAreThoseOfWhatIsMirrored(t *testing.T) {
+func TestGroupsAreThoseOfMirroredResources(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods", "deployments.apps", "*.example.com"}}, func(w *world) {
 		s, cfg := w.server()
 		register(t, s, widgetsGVR, "Widget", true)
@@ -173,7 +173,7 @@ func TestGroupsAreThoseOfWhatIsMirrored(t *testing.T) {
 	})
 }
 
-func TestWhatAClusterCannotTellAboutStaysAsItWas(t *testing.T) {
+func TestResourcesStayWhileTheirGroupVersionIsUnknown(t *testing.T) {
 	inWorld(t, fleet.Options{Refresh: time.Minute}, func(w *world) {
 		s, cfg := w.server()
 		register(t, s, widgetsGVR, "Widget", true)
@@ -202,7 +202,7 @@ func TestWhatAClusterCannotTellAboutStaysAsItWas(t *testing.T) {
 		stale.Store(true)
 		h := w.untilState(c, fleet.Degraded)
 		if now, _ := c.Resource(widgetsGVR); now != widgets || !widgets.Synced() {
-			t.Error("what could not be told about is gone")
+			t.Error("a resource is gone because its group version could not be discovered")
 		}
 		if !strings.Contains(h.Err, "example.com/v1") {
 			t.Errorf("Err = %q", h.Err)
@@ -210,12 +210,12 @@ func TestWhatAClusterCannotTellAboutStaysAsItWas(t *testing.T) {
 		stale.Store(false)
 		w.untilState(c, fleet.Ready)
 		if now, _ := c.Resource(widgetsGVR); now != widgets {
-			t.Error("it was mirrored anew")
+			t.Error("the resource has a new mirror")
 		}
 	})
 }
 
-func TestAServerWithoutAggregatedDiscoveryIsAskedOneByOne(t *testing.T) {
+func TestServerWithoutAggregatedDiscoveryIsMirrored(t *testing.T) {
 	inWorld(t, fleet.Options{Refresh: time.Minute}, func(w *world) {
 		s, cfg := w.server()
 		register(t, s, widgetsGVR, "Widget", true)
@@ -240,15 +240,15 @@ func TestAServerWithoutAggregatedDiscoveryIsAskedOneByOne(t *testing.T) {
 		down.Store(true)
 		w.untilState(c, fleet.Degraded)
 		if now, _ := c.Resource(widgetsGVR); now != widgets {
-			t.Error("what could not be told about is gone")
+			t.Error("a resource is gone because its group version could not be discovered")
 		}
 		down.Store(false)
 		w.untilState(c, fleet.Ready)
 	})
 }
 
-// A server that says that nothing changed is believed.
-func TestAnUnchangedAnswerIsNotReadAgain(t *testing.T) {
+// After an answer 304 the last answer is used.
+func TestUnchangedDiscoveryIsNotReadAgain(t *testing.T) {
 	inWorld(t, fleet.Options{Refresh: time.Minute, Include: []string{"pods"}}, func(w *world) {
 		_, cfg := w.server()
 		var whole, unchanged atomic.Int32

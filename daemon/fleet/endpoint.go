@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// way is how requests reach a cluster: by which address and with which credentials.
-type way struct {
+// endpoint is the address of a cluster, with a transport that adds the credentials.
+type endpoint struct {
 	base  *url.URL
 	next  http.RoundTripper
-	fleet string // the id that requests carry
+	fleet string // the id for fleetHeader
 }
 
-// newWay makes a transport of a config. Nothing is sent.
-func newWay(cfg *rest.Config, conns *dialer, hide *hider, fleet string) (*way, error) {
+// newEndpoint returns the endpoint of a config. It sends no request.
+func newEndpoint(cfg *rest.Config, conns *dialer, redact *redactor, fleet string) (*endpoint, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = userAgent
 	cfg.Timeout = 0 // it would end watches
@@ -27,39 +27,39 @@ func newWay(cfg *rest.Config, conns *dialer, hide *hider, fleet string) (*way, e
 	cfg.APIPath = "/"
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as "+
+		return nil, redact.error(fmt.Errorf("the config's Host is not usable; set it to a URL such as "+
 			"https://127.0.0.1:6443: %w", err))
 	}
 	next, err := rest.TransportFor(cfg)
 	if err != nil {
-		return nil, hide.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and "+
+		return nil, redact.error(fmt.Errorf("the config's TLS or credentials are not usable; check its certificates and "+
 			"the files it names: %w", err))
 	}
-	return &way{base: base, next: next, fleet: fleet}, nil
+	return &endpoint{base: base, next: next, fleet: fleet}, nil
 }
 
-// switched sends requests by the way that counts at the time, which may change while a cluster is mirrored. Whoever
-// makes a request goes on using the cluster's first address. What is under way goes on as it began, so that no watch
-// is lost.
+// switchingTransport sends requests to the current endpoint, which may change while a cluster is mirrored. All
+// requests are made for the first address, which the transport replaces. Requests in progress continue with their
+// endpoint, so that no watch is lost.
 //
-// It follows no redirects. An API server sends none for what is asked here, and the credentials, which are added
-// below, would go along to wherever it points.
-type switched struct {
+// It refuses redirects. An API server sends none for these requests, and the credentials, which the endpoint's
+// transport adds, would be sent to the new address.
+type switchingTransport struct {
 	first *url.URL
-	now   atomic.Pointer[way]
+	now   atomic.Pointer[endpoint]
 }
 
-func newSwitched(w *way) *switched {
-	s := &switched{first: w.base}
+func newSwitchingTransport(w *endpoint) *switchingTransport {
+	s := &switchingTransport{first: w.base}
 	s.now.Store(w)
 	return s
 }
 
-// RoundTrip refuses an answer that points elsewhere.
-func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request to the current endpoint.
+func (s *switchingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := s.now.Load()
 	if w.base != s.first {
-		r = redirected(r, s.first, w.base)
+		r = rebased(r, s.first, w.base)
 	} else {
 		r = r.Clone(r.Context())
 	}
@@ -72,8 +72,8 @@ func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// redirected is a request to the same path below another address.
-func redirected(r *http.Request, from, to *url.URL) *http.Request {
+// rebased returns a request for the same path below another address.
+func rebased(r *http.Request, from, to *url.URL) *http.Request {
 	u := *r.URL
 	u.Scheme, u.Host = to.Scheme, to.Host
 	u.Path = strings.TrimSuffix(to.Path, "/") + strings.TrimPrefix(u.Path, strings.TrimSuffix(from.Path, "/"))
@@ -83,11 +83,11 @@ func redirected(r *http.Request, from, to *url.URL) *http.Request {
 	return r
 }
 
-// use has all requests from now on take another way.
-func (s *switched) use(w *way) {
+// use sets the endpoint of all later requests.
+func (s *switchingTransport) use(w *endpoint) {
 	old := s.now.Swap(w)
 	utilnet.CloseIdleConnectionsFor(old.next)
 }
 
-// WrappedRoundTripper gives the transport below, whose connections can be closed.
-func (s *switched) WrappedRoundTripper() http.RoundTripper { return s.now.Load().next }
+// WrappedRoundTripper returns the current endpoint's transport, so that its connections can be closed.
+func (s *switchingTransport) WrappedRoundTripper() http.RoundTripper { return s.now.Load().next }

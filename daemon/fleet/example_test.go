@@ -35,7 +35,7 @@ func Example() {
 	eu, _ := f.Cluster("eu")
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	for {
-		changed := f.Changed() // before the look, so that nothing is missed
+		changed := f.Changed() // before reading, so that no change is missed
 		if r, ok := eu.Resource(pods); ok {
 			if err := r.WaitVersion(ctx, server.Version()); err != nil {
 				fmt.Println(err)

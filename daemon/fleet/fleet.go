@@ -13,32 +13,31 @@ import (
 	"time"
 )
 
-// Options say what is mirrored and how.
+// Options configure a fleet.
 type Options struct {
-	// Include and Exclude choose resources by patterns: "pods" is that resource in any
-	// group, "deployments.apps" in one, "pods." in the core group alone, "*.example.com" is
+	// Include and Exclude select resources by patterns: "pods" is the resource in any
+	// group, "deployments.apps" in one group, "pods." in the core group, "*.example.com" is
 	// everything in a group, "*.*.example.com" in the groups below it, "*" everything.
-	// Exclude wins. No Include is all.
+	// Exclude takes precedence. An empty Include selects everything.
 	Include, Exclude []string
-	// Secrets mirrors the core group's secrets, which is not done otherwise, whatever
-	// the patterns say.
+	// Secrets mirrors the core group's secrets. Without it they are not mirrored,
+	// regardless of the patterns.
 	Secrets bool
-	// StateFile remembers the clusters that joined by JoinKubeconfig, credentials
-	// included, in a file of mode 0600. "" remembers nothing.
+	// StateFile is a file of mode 0600 with the clusters of JoinKubeconfig, including
+	// their credentials. They join again after a restart. With "" they do not.
 	StateFile string
 	// HistoryBytes and HistoryAge bound the log of changes of each resource. The
 	// defaults are 8 MiB and 10 minutes.
 	HistoryBytes int
 	HistoryAge   time.Duration
-	// Refresh is how often a cluster is asked what it serves when nothing tells that it
-	// changed; the default is 5 minutes. A change of a custom resource definition or an
-	// API service has it asked soon.
+	// Refresh is the time between two discoveries of a cluster; the default is 5 minutes.
+	// A change of a custom resource definition or an API service triggers one earlier.
 	Refresh time.Duration
-	// WithoutOpenAPI leaves the clusters' OpenAPI documents out: they are megabytes, and
-	// who reads objects alone has no use for them.
+	// WithoutOpenAPI disables fetching the clusters' OpenAPI documents, which need
+	// megabytes and are of no use to a program that only reads objects.
 	WithoutOpenAPI bool
-	// Limits bound what a cluster may make us hold. A resource that exceeds one is let go
-	// of, tells so in its Health, and is tried again after a while.
+	// Limits bound the memory for a cluster's objects. A resource that exceeds a limit is
+	// dropped, reports an error in its Health, and is retried later.
 	Limits Limits
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
@@ -52,16 +51,16 @@ const (
 	defaultRefresh      = 5 * time.Minute
 )
 
-// ErrExists is what joining wraps when there is a cluster of that name.
+// ErrExists is wrapped by the error of a join if a cluster of that name exists.
 var ErrExists = errors.New("there is a cluster of this name; have it leave first, or choose another name")
 
-// ErrUnknown is what Leave wraps when there is no cluster of that name.
+// ErrUnknown is wrapped by the error of Leave if there is no cluster of that name.
 var ErrUnknown = errors.New("there is no cluster of this name")
 
-// ErrEnded is what joining wraps when Run has ended.
-var ErrEnded = errors.New("the fleet has ended; make another one")
+// errFleetEnded is wrapped by the error of a join after the end of Run.
+var errFleetEnded = errors.New("the fleet has ended; make another one")
 
-// phase is where a fleet stands between New and the end.
+// phase is a part of a fleet's life.
 type phase uint8
 
 const (
@@ -73,29 +72,29 @@ const (
 // Fleet mirrors clusters. All methods may be called from any goroutine.
 type Fleet struct {
 	opts   Options
-	choice *choice
+	filter *resourceFilter
 	log    *slog.Logger
 
-	// moves is held while a cluster joins or leaves, so that the file and the set agree.
-	// It is taken before mu.
-	moves sync.Mutex
-	state *stateFile // nil if nothing is remembered
+	// membership is locked while a cluster joins or leaves, so that the state file and the
+	// set of clusters agree. It is locked before mu.
+	membership sync.Mutex
+	state      *stateFile // nil without Options.StateFile
 
 	mu       sync.Mutex
 	phase    phase
 	ctx      context.Context // of Run, while it runs
 	clusters map[string]*Cluster
 	changed  chan struct{}
-	stuck    []error // what did not end as it should
+	stopErrs []error // of clusters that did not stop in time
 
-	// work counts the clusters' goroutines, those of clusters that have left included.
+	// work counts the clusters' goroutines, including those of clusters that have left.
 	work sync.WaitGroup
 }
 
-// New makes a fleet with the clusters that the state file remembers. A state file
-// that cannot be read is an error, and is left as it is.
+// New returns a fleet with the clusters of the state file. If the state file cannot be
+// read, New returns an error and does not change the file.
 func New(o Options) (*Fleet, error) {
-	choice, err := newChoice(o.Include, o.Exclude, o.Secrets)
+	filter, err := newResourceFilter(o.Include, o.Exclude, o.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("make a fleet: %w", err)
 	}
@@ -119,18 +118,17 @@ func New(o Options) (*Fleet, error) {
 		o.Logger = slog.Default()
 	}
 	o.id = rand.Text()
-	f := &Fleet{opts: o, choice: choice, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
+	f := &Fleet{opts: o, filter: filter, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
 	if o.StateFile != "" {
-		if err := f.recall(o.StateFile); err != nil {
+		if err := f.loadState(o.StateFile); err != nil {
 			return nil, fmt.Errorf("make a fleet: %w", err)
 		}
 	}
 	return f, nil
 }
 
-// Run mirrors until ctx ends, and returns when everything that it started has ended.
-// Its error names the handlers that were still running a while after that. A fleet
-// runs once.
+// Run mirrors until ctx ends, and returns when all goroutines that it started have ended.
+// Its error names the handlers that did not return in time. A fleet runs once.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.phase != prepared {
@@ -150,13 +148,13 @@ func (f *Fleet) Run(ctx context.Context) error {
 	f.work.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := errors.Join(f.stuck...); err != nil {
+	if err := errors.Join(f.stopErrs...); err != nil {
 		return fmt.Errorf("stop the fleet: %w", err)
 	}
 	return nil
 }
 
-// start sets a cluster's own goroutine to work. The lock is held.
+// start starts a cluster's goroutine. The lock is held.
 func (f *Fleet) start(c *Cluster) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	c.cancel = cancel
@@ -164,20 +162,20 @@ func (f *Fleet) start(c *Cluster) {
 		defer cancel()
 		if err := c.run(ctx); err != nil {
 			f.mu.Lock()
-			f.stuck = append(f.stuck, err)
+			f.stopErrs = append(f.stopErrs, err)
 			f.mu.Unlock()
 		}
 	})
 }
 
-// Clusters are the members, by name.
+// Clusters returns the members, sorted by name.
 func (f *Fleet) Clusters() []*Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.SortedFunc(maps.Values(f.clusters), func(a, b *Cluster) int { return strings.Compare(a.name, b.name) })
 }
 
-// Cluster finds a member by its name.
+// Cluster returns a member by its name.
 func (f *Fleet) Cluster(name string) (*Cluster, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,22 +183,22 @@ func (f *Fleet) Cluster(name string) (*Cluster, bool) {
 	return c, ok
 }
 
-// Changed is closed at the next change of the set of clusters, or of what any cluster's
-// Resources, their Info and its Groups are. Get it before looking at the sets: then no change is missed.
+// Changed returns a channel that is closed at the next change of the set of clusters, or of a cluster's Resources,
+// their Info, or its Groups. Call it before reading the sets, so that no change is missed.
 func (f *Fleet) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.changed
 }
 
-// tell closes Changed. The lock is not held.
-func (f *Fleet) tell() {
+// notify closes the channel of Changed. The lock is not held.
+func (f *Fleet) notify() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tellLocked()
+	f.notifyLocked()
 }
 
-func (f *Fleet) tellLocked() {
+func (f *Fleet) notifyLocked() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }

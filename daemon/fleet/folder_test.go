@@ -12,8 +12,8 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// watched runs a test on a folder that is watched. The fleet does not run, so nothing is
-// asked of any cluster.
+// watched runs a test with a folder that is followed. The fleet does not run, so no request is
+// sent.
 func watched(t *testing.T, test func(f *fleet.Fleet, dir string, l *logs)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func watched(t *testing.T, test func(f *fleet.Fleet, dir string, l *logs)) {
 	})
 }
 
-// pass lets the folder be looked at twice.
+// pass waits until the folder has been checked twice.
 func pass() {
 	<-time.After(2500 * time.Millisecond)
 	synctest.Wait()
@@ -51,7 +51,7 @@ func expect(t *testing.T, f *fleet.Fleet, when, want string) {
 	}
 }
 
-func TestAFolderOfKubeconfigsIsFollowed(t *testing.T) {
+func TestFolderOfKubeconfigsIsFollowed(t *testing.T) {
 	watched(t, func(f *fleet.Fleet, dir string, l *logs) {
 		expect(t, f, "empty", "")
 		eu := filepath.Join(dir, "Eu_west.yaml")
@@ -77,13 +77,13 @@ func TestAFolderOfKubeconfigsIsFollowed(t *testing.T) {
 		pass()
 		expect(t, f, "changed", "eu-west us-a us-b")
 		if now, _ := f.Cluster("eu-west"); now != first || first.Health().State == fleet.Left {
-			t.Error("a file with another token has joined anew")
+			t.Error("a cluster joined again because of a new token")
 		}
 		if now, _ := f.Cluster("us-a"); now != a {
-			t.Error("a context that did not change has joined anew")
+			t.Error("an unchanged context joined again")
 		}
 		if now, _ := f.Cluster("us-b"); now == b {
-			t.Error("a context that changed has not joined anew")
+			t.Error("a context with another server did not join again")
 		}
 		if err := os.Rename(eu, filepath.Join(dir, "asia")); err != nil {
 			t.Fatal(err)
@@ -94,12 +94,12 @@ func TestAFolderOfKubeconfigsIsFollowed(t *testing.T) {
 		pass()
 		expect(t, f, "removed", "asia")
 		if l.String() != "" {
-			t.Errorf("something was reported: %s", l)
+			t.Errorf("an error was logged: %s", l)
 		}
 	})
 }
 
-func TestABrokenFileIsReportedOnceAndKeepsWhatItWas(t *testing.T) {
+func TestBrokenFileIsLoggedOnceAndKeepsItsClusters(t *testing.T) {
 	watched(t, func(f *fleet.Fleet, dir string, l *logs) {
 		path := filepath.Join(dir, "eu.yaml")
 		text := kubeconfig("", ", token: hunter2hunter2", "one")
@@ -110,7 +110,7 @@ func TestABrokenFileIsReportedOnceAndKeepsWhatItWas(t *testing.T) {
 		pass()
 		pass()
 		if now, _ := f.Cluster("eu"); now != c {
-			t.Error("the cluster of a broken file did not stay")
+			t.Error("the cluster of a broken file has left")
 		}
 		if n := strings.Count(l.String(), "\n"); n != 1 || !strings.Contains(l.String(), "eu.yaml") ||
 			strings.Contains(l.String(), "hunter2") {
@@ -119,7 +119,7 @@ func TestABrokenFileIsReportedOnceAndKeepsWhatItWas(t *testing.T) {
 		writeFile(t, path, text)
 		pass()
 		if now, _ := f.Cluster("eu"); now != c {
-			t.Error("the file is as it was, and the cluster is another")
+			t.Error("the cluster joined again although its file is the same as before")
 		}
 		if err := os.Rename(dir, dir+"-away"); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestABrokenFileIsReportedOnceAndKeepsWhatItWas(t *testing.T) {
 	})
 }
 
-func TestAFileWhoseNameIsTakenJoinsWhenItIsFree(t *testing.T) {
+func TestFileWithATakenNameJoinsWhenTheNameIsFree(t *testing.T) {
 	watched(t, func(f *fleet.Fleet, dir string, l *logs) {
 		text := kubeconfig("", ", token: abcdefgh", "one")
 		if err := f.JoinKubeconfig("eu", []byte(text), ""); err != nil {
@@ -148,7 +148,7 @@ func TestAFileWhoseNameIsTakenJoinsWhenItIsFree(t *testing.T) {
 		path := writeFile(t, filepath.Join(dir, "eu.yaml"), text)
 		pass()
 		if now, _ := f.Cluster("eu"); now != joined || !strings.Contains(l.String(), "there is a cluster of this name") {
-			t.Errorf("the file took the place of another: %s", l)
+			t.Errorf("the file replaced another cluster: %s", l)
 		}
 		if err := f.Leave(context.Background(), "eu"); err != nil {
 			t.Fatal(err)
@@ -156,9 +156,9 @@ func TestAFileWhoseNameIsTakenJoinsWhenItIsFree(t *testing.T) {
 		pass()
 		own, ok := f.Cluster("eu")
 		if !ok || own.Origin().Kind != fleet.FromFolder {
-			t.Fatal("the name is free, and the file has not joined")
+			t.Fatal("the cluster of the file has not joined although its name is free")
 		}
-		// Somebody has it leave and joins another by its name: that one is not the file's.
+		// The cluster leaves and another one joins with its name, which does not belong to the file.
 		if err := f.Leave(context.Background(), "eu"); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestAFileWhoseNameIsTakenJoinsWhenItIsFree(t *testing.T) {
 	})
 }
 
-func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
+func TestMissingFolderIsAnError(t *testing.T) {
 	f := newFleet(t, fleet.Options{})
 	_, err := f.FollowFolder(filepath.Join(t.TempDir(), "absent"))
 	says(t, err, "folder of kubeconfigs", "absent")

@@ -14,45 +14,45 @@ import (
 
 const (
 	defaultPoll = 5 * time.Second
-	// leaveTimeout is how long a follower waits for a cluster that leaves.
+	// leaveTimeout bounds how long a follower waits for a cluster that leaves.
 	leaveTimeout = 10 * time.Second
 )
 
-// Follower keeps members of a fleet in line with kubeconfigs on this machine. The files are the operator's own:
-// plugins and paths are allowed in them. A file that cannot be read is reported and changes nothing: its clusters
-// stay as they are.
+// Follower updates the members of a fleet when kubeconfigs on this machine change. The files are the operator's own,
+// so plugins and paths are allowed in them. If a file cannot be read, the error is logged and its clusters stay as
+// they are.
 type Follower struct {
 	f      *Fleet
 	origin string // the kind
-	// paths lists the files that there are now.
+	// paths lists the existing files.
 	paths func() ([]string, error)
-	// read gives the contexts of a file by the names of their clusters.
-	read  func(path string) (map[string]found, error)
+	// read returns the contexts of a file by the names of their clusters.
+	read  func(path string) (map[string]kubeContext, error)
 	files map[string]*followedFile // by path
 	wake  chan struct{}
 }
 
-// followedFile is what came of a file.
+// followedFile is the state of one file.
 type followedFile struct {
-	stamp    stamp  // of the content that its clusters are in line with
-	said     string // the last failure that was reported
+	stamp    stamp  // of the content that was applied
+	reported string // the last error that was logged
 	clusters map[string]followedCluster
 }
 
 type followedCluster struct {
-	found
-	c *Cluster // nil where another cluster had the name first
+	kubeContext
+	c *Cluster // nil if another cluster already had the name
 }
 
-// FollowFolder has the clusters of a folder of kubeconfigs join, before or during Run. A cluster's name is its file's
-// without the extension, as a DNS label; a file with several contexts is a cluster for each, named name-context.
-// Hidden files are left out. That the folder cannot be read is the one error. Run follows it from then on: a file
-// that is added or removed is a cluster joining or leaving, and one with other credentials for the same cluster has
-// it go on with those.
+// FollowFolder joins the clusters of a folder of kubeconfigs, before or during Run. A cluster's name is that of its
+// file without the extension, as a DNS label. A file with several contexts has a cluster for each, named name-context.
+// Hidden files are ignored. FollowFolder fails only if the folder cannot be read. Follower.Run then follows the folder:
+// when a file is added or removed, its clusters join or leave, and when a file has new credentials for the same
+// cluster, the cluster uses them.
 func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFolder, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return kubeconfigsIn(dir) }
-	w.read = func(path string) (map[string]found, error) {
+	w.read = func(path string) (map[string]kubeContext, error) {
 		contexts, err := readContexts(path, nil)
 		if err != nil {
 			return nil, err
@@ -66,20 +66,20 @@ func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 			return dnsLabel(file + "-" + context)
 		})
 	}
-	if err := w.look(context.Background()); err != nil {
+	if err := w.check(context.Background()); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// FollowKubeconfig has contexts of a kubeconfig join, all of them if none is named, before or during Run. Their
-// clusters have the contexts' names, made DNS labels; one whose name another cluster has is left out. Run follows the
-// file from then on. A context that was named keeps its cluster when it is gone from the file; where none was named,
-// contexts that are added or removed are clusters joining or leaving.
+// FollowKubeconfig joins contexts of a kubeconfig, or all if none is named, before or during Run. The clusters have the
+// contexts' names as DNS labels; a context whose cluster name exists is skipped. Follower.Run then follows the file. A
+// named context keeps its cluster when it disappears from the file. If no context was named, clusters join and leave
+// when contexts are added and removed.
 func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, error) {
 	w := &Follower{f: f, origin: FromFile, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
 	w.paths = func() ([]string, error) { return []string{path}, nil }
-	w.read = func(path string) (map[string]found, error) {
+	w.read = func(path string) (map[string]kubeContext, error) {
 		all, err := readContexts(path, contexts)
 		if err != nil {
 			return nil, err
@@ -92,13 +92,13 @@ func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, er
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
-	if err := w.settle(context.Background(), file, want, path); err != nil {
+	if err := w.apply(context.Background(), file, want, path); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig %s: %w", path, err)
 	}
 	return w, nil
 }
 
-// kubeconfigsIn lists the files of a folder that are taken for kubeconfigs.
+// kubeconfigsIn returns the kubeconfigs of a folder: all files that are neither hidden nor backups.
 func kubeconfigsIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -112,13 +112,13 @@ func kubeconfigsIn(dir string) (paths []string, err error) {
 	return paths, nil
 }
 
-// byCluster finds the names of the contexts' clusters.
-func byCluster(contexts []found, name func(context string) string) (map[string]found, error) {
-	out := map[string]found{}
+// byCluster returns the contexts by the names of their clusters.
+func byCluster(contexts []kubeContext, name func(context string) string) (map[string]kubeContext, error) {
+	out := map[string]kubeContext{}
 	for _, c := range contexts {
 		cluster := name(c.context)
 		if cluster == "" {
-			return nil, fmt.Errorf("context %q has nothing that a cluster could be named by; rename it", c.context)
+			return nil, fmt.Errorf("the name of context %q has no character of a cluster name; rename it", c.context)
 		}
 		if other, taken := out[cluster]; taken {
 			return nil, fmt.Errorf("the contexts %q and %q would both be the cluster %q; rename one, or choose contexts",
@@ -129,23 +129,22 @@ func byCluster(contexts []found, name func(context string) string) (map[string]f
 	return out, nil
 }
 
-// Look has the files looked at now, and not at the next time that Run would.
-func (w *Follower) Look() {
+// Check makes Run check the files now.
+func (w *Follower) Check() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is about to
+	default: // already requested
 	}
 }
 
-// Run follows the files until ctx ends. They are looked at every so often (0: 5 seconds), and read where they have
-// changed.
+// Run checks the files periodically (0: every 5 seconds) until ctx ends, and reads those that have changed.
 func (w *Follower) Run(ctx context.Context, every time.Duration) error {
 	if every <= 0 {
 		every = defaultPoll
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	said := ""
+	reported := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,24 +152,24 @@ func (w *Follower) Run(ctx context.Context, every time.Duration) error {
 		case <-tick.C:
 		case <-w.wake:
 		}
-		said = w.report(said, w.look(ctx))
+		reported = w.report(reported, w.check(ctx))
 	}
 }
 
-// report logs a failure once for as long as it is the same.
-func (w *Follower) report(said string, err error) string {
+// report logs an error unless it is the same as the last one, and returns its text.
+func (w *Follower) report(reported string, err error) string {
 	if err == nil {
 		return ""
 	}
-	if text := err.Error(); text != said {
-		said = text
-		w.f.log.Warn("fleet: follow the kubeconfigs", "error", said)
+	if text := err.Error(); text != reported {
+		reported = text
+		w.f.log.Warn("fleet: follow the kubeconfigs", "error", reported)
 	}
-	return said
+	return reported
 }
 
-// look compares the files with what is known of them.
-func (w *Follower) look(ctx context.Context) error {
+// check applies the changes of all files.
+func (w *Follower) check(ctx context.Context) error {
 	paths, err := w.paths()
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func (w *Follower) look(ctx context.Context) error {
 	// Clusters leave first: a file may have been renamed.
 	for _, path := range slices.Sorted(maps.Keys(w.files)) {
 		if !slices.Contains(paths, path) {
-			w.report("", w.settle(ctx, w.files[path], nil, path))
+			w.report("", w.apply(ctx, w.files[path], nil, path))
 			delete(w.files, path)
 		}
 	}
@@ -191,29 +190,29 @@ func (w *Follower) look(ctx context.Context) error {
 			file = &followedFile{clusters: map[string]followedCluster{}}
 			w.files[path] = file
 		}
-		file.said = w.report(file.said, w.follow(ctx, file, path))
+		file.reported = w.report(file.reported, w.follow(ctx, file, path))
 	}
 	return nil
 }
 
-// follow brings the clusters of a file in line with it, if it may have changed.
+// follow applies a file if it may have changed.
 func (w *Follower) follow(ctx context.Context, file *followedFile, path string) error {
 	now, err := stampOf(path)
-	if err == nil && now.folder() { // a link to one
+	if err == nil && now.folder() { // a symbolic link to a folder
 		return nil
 	}
 	if err == nil && now.same(file.stamp) {
 		return nil
 	}
-	file.stamp = stamp{} // until all of it is done
-	var want map[string]found
+	file.stamp = stamp{} // until the file is applied
+	var want map[string]kubeContext
 	if err == nil {
 		want, err = w.read(path)
 	}
 	if err != nil {
-		return fmt.Errorf("read %s; what it was before stays: %w", filepath.Base(path), err)
+		return fmt.Errorf("read %s; its clusters stay as they are: %w", filepath.Base(path), err)
 	}
-	if err := w.settle(ctx, file, want, path); err != nil {
+	if err := w.apply(ctx, file, want, path); err != nil {
 		return err
 	}
 	if now.settled(time.Now()) {
@@ -222,16 +221,16 @@ func (w *Follower) follow(ctx context.Context, file *followedFile, path string) 
 	return nil
 }
 
-// settle has the clusters of a file leave that are gone or are others now, and join that are new or are others now. A
-// cluster that is the same with other credentials goes on with those.
-func (w *Follower) settle(ctx context.Context, file *followedFile, want map[string]found, path string) error {
+// apply removes the clusters that are no longer in a file or have been replaced, and joins the new ones. A cluster with
+// new credentials stays and uses them.
+func (w *Follower) apply(ctx context.Context, file *followedFile, want map[string]kubeContext, path string) error {
 	var failed []error
 	for cluster, have := range file.clusters {
 		next, wanted := want[cluster]
 		if wanted && (next.text == have.text || have.c == nil) {
 			continue
 		}
-		if wanted && w.renewed(ctx, &have, next) {
+		if wanted && w.reconfigured(ctx, &have, next) {
 			file.clusters[cluster] = followedCluster{next, have.c}
 			continue
 		}
@@ -246,7 +245,7 @@ func (w *Follower) settle(ctx context.Context, file *followedFile, want map[stri
 		}
 		c, err := w.f.join(cluster, want[cluster].cfg, Origin{w.origin, path}, nil)
 		if err != nil && !(w.origin == FromFile && errors.Is(err, ErrExists)) {
-			failed = append(failed, err) // and tried again at the next look
+			failed = append(failed, err) // retried at the next check
 			continue
 		}
 		file.clusters[cluster] = followedCluster{want[cluster], c}
@@ -254,19 +253,19 @@ func (w *Follower) settle(ctx context.Context, file *followedFile, want map[stri
 	return errors.Join(failed...)
 }
 
-// renewed has a cluster that is still a member go on in the way that its file says now, if it is the same cluster.
-func (w *Follower) renewed(ctx context.Context, have *followedCluster, next found) bool {
+// reconfigured makes a member use the new config of its file, if that leads to the same cluster.
+func (w *Follower) reconfigured(ctx context.Context, have *followedCluster, next kubeContext) bool {
 	if now, member := w.f.Cluster(have.c.name); !member || now != have.c {
 		return false
 	}
-	same, err := have.c.renew(ctx, next.cfg, sameServer(have.server, next.server))
+	same, err := have.c.reconfigure(ctx, next.cfg, sameServer(have.server, next.server))
 	if err != nil {
 		have.c.log("use a kubeconfig that has changed", err)
 	}
 	return same
 }
 
-// leave has a cluster leave that a file does not have any more. One that left otherwise, and perhaps joined anew,
+// leave removes a cluster that is no longer in a file. A cluster that was removed by Leave, and perhaps joined again,
 // does not belong to the file.
 func (w *Follower) leave(ctx context.Context, c *Cluster) error {
 	if c == nil {
@@ -280,7 +279,7 @@ func (w *Follower) leave(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// stamp tells whether a file may have changed, without reading it.
+// stamp identifies the content of a file without reading it.
 type stamp struct{ info os.FileInfo }
 
 func stampOf(path string) (stamp, error) {
@@ -290,15 +289,15 @@ func stampOf(path string) (stamp, error) {
 
 func (s stamp) folder() bool { return s.info.IsDir() }
 
-// same reports whether two stamps are of the same file with the same size and time.
+// same reports whether two stamps have the same file, size and time.
 func (s stamp) same(o stamp) bool {
 	return o.info != nil && os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() &&
 		s.info.ModTime().Equal(o.info.ModTime())
 }
 
-// settled reports whether a change after this stamp was taken would show in the next one. The time of a file that was
-// written a moment ago may be the same after another write.
+// settled reports whether a later change would change the stamp. The time of a file that was written a moment ago may
+// be the same after another write.
 func (s stamp) settled(now time.Time) bool {
-	const grain = 2 * time.Second // the coarsest of file systems
+	const grain = 2 * time.Second // the coarsest resolution of file systems
 	return now.Sub(s.info.ModTime()) > grain
 }

@@ -34,7 +34,7 @@ var (
 		Resource: "customresourcedefinitions"}
 )
 
-// logs collects what is logged.
+// logs collects log records.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -54,7 +54,7 @@ func (l *logs) String() string {
 
 func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// world is a fleet that runs inside a bubble of fake time.
+// world is a running fleet inside a bubble of fake time.
 type world struct {
 	*testing.T
 	f    *fleet.Fleet
@@ -63,8 +63,8 @@ type world struct {
 	ends []func()
 }
 
-// inWorld runs a test with fake time. Whatever the fleet leaves running fails it: the
-// bubble does not end before its goroutines.
+// inWorld runs a test with fake time. A goroutine that the fleet leaves running fails the test,
+// because the bubble does not end before it.
 func inWorld(t *testing.T, o fleet.Options, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func inWorld(t *testing.T, o fleet.Options, test func(w *world)) {
 	})
 }
 
-// server makes a server on pipes, and a config for it.
+// server returns a server on pipes and its config.
 func (w *world) server() (*informertest.Server, *rest.Config) {
 	s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
 	cfg, stop := informertest.Pipe(s)
@@ -102,7 +102,7 @@ func (w *world) server() (*informertest.Server, *rest.Config) {
 	return s, cfg
 }
 
-// joined makes a server and has it join.
+// joined makes a server and joins it.
 func (w *world) joined(name string) (*informertest.Server, *fleet.Cluster) {
 	w.Helper()
 	s, cfg := w.server()
@@ -116,12 +116,12 @@ func (w *world) join(name string, cfg *rest.Config) *fleet.Cluster {
 	}
 	c, ok := w.f.Cluster(name)
 	if !ok {
-		w.Fatalf("%s has joined and is not there", name)
+		w.Fatalf("%s has joined and is not a member", name)
 	}
 	return c
 }
 
-// until waits in fake time for something to hold.
+// until waits in fake time for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.Helper()
 	for range 3000 {
@@ -130,7 +130,7 @@ func (w *world) until(what string, holds func() bool) {
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	w.Fatalf("five minutes have passed, and still not: %s\n%s", what, w.logs)
+	w.Fatalf("not after five minutes: %s\n%s", what, w.logs)
 }
 
 func (w *world) untilState(c *fleet.Cluster, want fleet.State) fleet.ClusterHealth {
@@ -176,13 +176,13 @@ func custom(gvr schema.GroupVersionResource, kind, namespace, name string) *unst
 	}}
 }
 
-// roundTrip answers requests itself.
+// roundTrip is an http.RoundTripper made of a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// wrapped is a config whose requests some function may answer; nil leaves them to the
-// server.
+// wrapped returns a config whose requests a function may answer. If it returns nil, the server
+// answers.
 func wrapped(cfg *rest.Config, answer func(*http.Request) *http.Response) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -205,7 +205,7 @@ func replyJSON(body string) *http.Response {
 	return reply(http.StatusOK, "application/json", strings.NewReader(body))
 }
 
-// endless is a body without end.
+// endless is a body that never ends.
 type endless string
 
 func (e endless) Read(b []byte) (int, error) {
@@ -215,15 +215,15 @@ func (e endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// says fails the test unless an error says all of that.
+// says fails the test unless the text of an error contains all parts.
 func says(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("no error; want one that says %q", parts)
+		t.Fatalf("no error; want one with %q", parts)
 	}
 	for _, p := range parts {
 		if !strings.Contains(err.Error(), p) {
-			t.Errorf("the error does not say %q: %v", p, err)
+			t.Errorf("the error does not contain %q: %v", p, err)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func names(clusters []*fleet.Cluster) string {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// edited is a config whose answers some function may change.
+// edited returns a config whose answers a function may change.
 func edited(cfg *rest.Config, edit func(r *http.Request, body string) string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -8,58 +8,57 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// State says in a word how a cluster is doing.
+// State is the state of a cluster.
 type State string
 
 // The states of a cluster.
 const (
-	// Joining: it has not said yet what it serves.
+	// Joining: the first discovery is not complete.
 	Joining State = "joining"
-	// Syncing: the initial state of some resources is still on its way.
+	// Syncing: the initial state of some resources has not been read yet.
 	Syncing State = "syncing"
-	// Ready: everything is mirrored and followed.
+	// Ready: all resources are mirrored.
 	Ready State = "ready"
-	// Degraded: some of it is not, and Err says why.
+	// Degraded: some resources are not mirrored, and Err has the reason.
 	Degraded State = "degraded"
-	// Unreachable: nothing of it can be followed. What was mirrored before can still be
-	// read, and gets older.
+	// Unreachable: no resource can be watched. What was mirrored before can still be read,
+	// and becomes stale.
 	Unreachable State = "unreachable"
 	// Left: it is no longer a member.
 	Left State = "left"
 )
 
-// ClusterHealth is what can be said of a cluster at one moment.
+// ClusterHealth is the health of a cluster at one moment.
 type ClusterHealth struct {
 	State State
-	// Since is when the state was first seen, which is within seconds of when it began.
+	// Since is when the state was first observed, which is within seconds of when it began.
 	Since time.Time
-	// Err is what is wrong, in words that can be shown to anybody.
+	// Err describes what is wrong. It contains no secrets.
 	Err string
 	// ServerVersion is the version of its API server, such as "v1.36.3".
 	ServerVersion string
-	// Resources are mirrored, Synced of them have their initial state.
+	// Resources is the number of mirrored resources, and Synced of those whose initial state has been read.
 	Resources, Synced int
-	// Complete says that there was a moment at which everything that the cluster serves had been read, or could not be
-	// read because of an error. A resource that the cluster gets later does not change it.
+	// Complete reports that at some moment all resources of the cluster had been read, or had failed with an error. A
+	// resource that the cluster adds later does not change it.
 	Complete bool
-	// Objects is how many are mirrored.
+	// Objects is the number of mirrored objects.
 	Objects int
-	// LastHeard is how long ago the resource that has been silent for longest last heard from
-	// the cluster, of those that are synced. An idle watch hears something every minute;
-	// that of events does not, and counts only while it fails.
+	// LastHeard is the largest last-event age of the synced resources. An idle watch receives
+	// a bookmark every minute. The watch of events does not, so it counts only while it fails.
 	LastHeard time.Duration
 	// Joined is when the cluster joined.
 	Joined time.Time
 }
 
-// Health tells how the cluster is doing.
+// Health returns the health of the cluster.
 func (c *Cluster) Health() ClusterHealth {
 	h := ClusterHealth{Joined: c.joined}
 	if v := c.version.Load(); v != nil {
 		h.ServerVersion = v.name
 	}
 	now := time.Now()
-	sum := tally{resources: c.shown.Load().sorted, hide: c.link.hide}
+	sum := healthSummary{resources: c.resources.Load().sorted, redact: c.client.redact}
 	for _, r := range sum.resources {
 		ih := r.health()
 		sum.add(&ih)
@@ -75,54 +74,54 @@ func (c *Cluster) Health() ClusterHealth {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state, err := sum.state(&c.book)
+	state, err := sum.state(&c.discovered)
 	if state != c.state {
 		c.state, c.since = state, now
 	}
 	c.complete = c.complete || state == Ready || state == Degraded
 	h.State, h.Since, h.Complete = state, c.since, c.complete
 	if err != nil {
-		h.Err = c.link.hide.text(err.Error())
+		h.Err = c.client.redact.text(err.Error())
 	}
 	return h
 }
 
-// judge notes the state, so that Since is right when somebody asks.
-func (c *Cluster) judge() { c.Health() }
+// updateState records the current state, so that Since is right at the next call of Health.
+func (c *Cluster) updateState() { c.Health() }
 
-// tally counts how the resources of a cluster are doing.
-type tally struct {
+// healthSummary summarizes the health of a cluster's resources.
+type healthSummary struct {
 	resources []*Resource
-	hide      *hider
-	// failing have failed last; of those, cut got no useful answer at all.
-	failing, cut int
-	pending      int // not synced, and nothing has gone wrong
-	first        error
-	name         string
+	redact    *redactor
+	// failing resources had an error last; unreachable are those of them without any answer.
+	failing, unreachable int
+	pending              int // not synced, and without an error
+	first                error
+	name                 string
 }
 
-// follows reports whether changes are being followed. An error beside that is of before:
-// it stays until the stream has said something, which may take a minute.
+// follows reports whether a watch is open. An error in the health then is older than the
+// watch: it stays until the watch has received something, which may take a minute.
 func follows(h *informer.Health) bool { return h.Reflector.State.String() == "streaming" }
 
-func (t *tally) add(h *informer.Health) {
+func (t *healthSummary) add(h *informer.Health) {
 	err := h.Reflector.Err
 	switch {
 	case err != nil && !follows(h):
 		t.failing++
 		if t.first == nil {
-			t.first, t.name = t.hide.fault("", err), h.Source.Resource
+			t.first, t.name = t.redact.requestError("", err), h.Source.Resource
 		}
 		if source.ReasonOf(err) == source.Unavailable || source.ReasonOf(err) == source.Refused {
-			t.cut++
+			t.unreachable++
 		}
 	case !h.Synced:
 		t.pending++
 	}
 }
 
-// state sums up.
-func (t *tally) state(b *condition) (State, error) {
+// state returns the state of the cluster and its error.
+func (t *healthSummary) state(b *discoveryStatus) (State, error) {
 	n := len(t.resources)
 	var failing error
 	if t.failing > 0 {
@@ -131,18 +130,18 @@ func (t *tally) state(b *condition) (State, error) {
 	switch {
 	case b.left:
 		return Left, nil
-	case !b.looked && b.lookErr == nil:
+	case !b.done && b.err == nil:
 		return Joining, nil
-	case n > 0 && t.cut == n:
+	case n > 0 && t.unreachable == n:
 		return Unreachable, failing
-	case !b.looked, n == 0 && b.lookErr != nil:
-		return Unreachable, b.lookErr
+	case !b.done, n == 0 && b.err != nil:
+		return Unreachable, b.err
 	case t.pending > 0:
 		return Syncing, failing
 	case failing != nil:
 		return Degraded, failing
-	case b.lookErr != nil:
-		return Degraded, b.lookErr
+	case b.err != nil:
+		return Degraded, b.err
 	case b.partial != nil:
 		return Degraded, b.partial
 	}

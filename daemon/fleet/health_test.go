@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-func TestAClusterGoesThroughItsStates(t *testing.T) {
+func TestClusterStates(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, cfg := w.server()
 		defer s.Inject(informertest.Fault{Resource: "pods", Delay: 20 * time.Second, Times: 1})()
@@ -55,8 +55,8 @@ func TestAClusterGoesThroughItsStates(t *testing.T) {
 	})
 }
 
-// The state is looked at also when nobody asks.
-func TestSinceIsWhenTheStateBeganAndNotWhenSomebodyAsked(t *testing.T) {
+// The state is also updated without calls of Health.
+func TestSinceIsTheBeginningOfTheStateAndNotTheFirstCall(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		_, c := w.joined("eu")
 		began := time.Now()
@@ -68,7 +68,7 @@ func TestSinceIsWhenTheStateBeganAndNotWhenSomebodyAsked(t *testing.T) {
 	})
 }
 
-func TestAFailureOfAResourceIsShownWithoutCredentials(t *testing.T) {
+func TestErrorOfAResourceContainsNoCredentials(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		_, cfg := w.server()
 		cfg = wrapped(cfg, func(r *http.Request) *http.Response {

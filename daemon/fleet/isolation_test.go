@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-func TestADeadClusterDelaysNobodyAndIsAskedSeldom(t *testing.T) {
+func TestDeadClusterDelaysNoOtherAndReceivesFewRequests(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		cfg, stop := informertest.Pipe(informertest.NewServer())
 		stop()
@@ -30,34 +30,34 @@ func TestADeadClusterDelaysNobodyAndIsAskedSeldom(t *testing.T) {
 		create(t, s, pod("a", "one"))
 		w.untilState(living, fleet.Ready)
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("a dead neighbour delayed it to %v", took)
+			t.Errorf("ready after %v; a dead cluster delayed it", took)
 		}
 		h := w.untilState(dead, fleet.Unreachable)
 		if !strings.Contains(h.Err, "refused") {
 			t.Errorf("Err = %q", h.Err)
 		}
 		if h := silent.Health(); h.State != fleet.Joining {
-			t.Errorf("one that has not answered yet: %+v", h)
+			t.Errorf("before the timeout: %+v", h)
 		}
-		<-time.After(lookTimeout + time.Second)
+		<-time.After(discoveryTimeout + time.Second)
 		if h := silent.Health(); h.State != fleet.Unreachable || !strings.Contains(h.Err, "it timed out") ||
 			time.Since(h.Since) > 10*time.Second {
-			t.Errorf("one that does not answer: %+v", h)
+			t.Errorf("after the timeout: %+v", h)
 		}
 		asked.Store(0)
 		<-time.After(time.Hour)
 		if n := asked.Load(); n < 50 || n > 130 {
-			t.Errorf("the dead one was asked %d times in an hour", n)
+			t.Errorf("the dead cluster received %d requests in an hour", n)
 		}
 		if living.Health().State != fleet.Ready {
-			t.Errorf("the living one: %+v", living.Health())
+			t.Errorf("the other cluster: %+v", living.Health())
 		}
 	})
 }
 
-const lookTimeout = 30 * time.Second
+const discoveryTimeout = 30 * time.Second
 
-func TestAClusterThatWasDeadComesToLife(t *testing.T) {
+func TestClusterIsMirroredSoonAfterItIsReachable(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		_, cfg := w.server()
 		var dead atomic.Bool
@@ -79,7 +79,7 @@ func TestAClusterThatWasDeadComesToLife(t *testing.T) {
 	})
 }
 
-func TestAHostileServerHurtsOnlyItself(t *testing.T) {
+func TestHostileServerAffectsOnlyItself(t *testing.T) {
 	aggregated := func(body string) *http.Response {
 		return reply(200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", strings.NewReader(body))
 	}
@@ -138,7 +138,7 @@ func TestAHostileServerHurtsOnlyItself(t *testing.T) {
 					t.Errorf("the token is shown: %s\n%s", h.Err, w.logs)
 				}
 				if elsewhere.Load() {
-					t.Error("it was sent elsewhere, and went")
+					t.Error("a redirect was followed")
 				}
 				if err := w.f.Leave(w.Context(), "hostile"); err != nil {
 					t.Error(err)
@@ -148,7 +148,7 @@ func TestAHostileServerHurtsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreNoneAreLeftOutAndReported(t *testing.T) {
+func TestInvalidNamesAreLeftOutAndReported(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"*"}}, func(w *world) {
 		_, cfg := w.server()
 		c := w.join("eu", edited(cfg, func(r *http.Request, body string) string {
@@ -166,7 +166,7 @@ func TestNamesThatAreNoneAreLeftOutAndReported(t *testing.T) {
 			}
 		}
 		if _, ok := c.Resource(podsGVR); !ok {
-			t.Error("the rest is not mirrored")
+			t.Error("the valid resources are not mirrored")
 		}
 	})
 }

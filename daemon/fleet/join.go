@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Origin says where a cluster comes from.
+// Origin describes where a cluster comes from.
 type Origin struct {
 	// Kind is FromFile, FromFolder or FromJoin.
 	Kind string
@@ -24,24 +24,24 @@ const (
 	FromJoin   = "joined"
 )
 
-// Join adds a cluster, before or during Run, and returns at once: what the cluster has
-// to say, and whether it answers at all, shows in its Health. The name must be a DNS
-// label. The config is copied. Nothing of it is remembered in the state file.
+// Join adds a cluster, before or during Run. It returns at once; whether the cluster
+// answers is in its Health. The name must be a DNS label. The config is copied. The cluster
+// is not written to the state file.
 func (f *Fleet) Join(name string, cfg *rest.Config, origin Origin) error {
 	_, err := f.join(name, cfg, origin, nil)
 	return err
 }
 
-// join adds a cluster. remember is called, if there is one, when nothing else can go
-// wrong any more; if it fails, so does the join.
-func (f *Fleet) join(name string, cfg *rest.Config, origin Origin, remember func() error) (*Cluster, error) {
+// join adds a cluster. save, if it is not nil, is called after all checks; if it fails, the
+// cluster does not join.
+func (f *Fleet) join(name string, cfg *rest.Config, origin Origin, save func() error) (*Cluster, error) {
 	fail := func(err error) (*Cluster, error) { return nil, fmt.Errorf("join cluster %q: %w", name, err) }
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
-		return fail(errors.New("the name is no DNS label; use at most 63 lower-case letters, digits and hyphens, with a " +
-			"letter or digit at both ends"))
+		return fail(errors.New("the name is not a DNS label; use at most 63 lower-case letters, digits and hyphens, " +
+			"with a letter or digit at both ends"))
 	}
-	f.moves.Lock()
-	defer f.moves.Unlock()
+	f.membership.Lock()
+	defer f.membership.Unlock()
 	if err := f.admits(name); err != nil {
 		return fail(err)
 	}
@@ -49,8 +49,8 @@ func (f *Fleet) join(name string, cfg *rest.Config, origin Origin, remember func
 	if err != nil {
 		return fail(err)
 	}
-	if remember != nil {
-		if err := remember(); err != nil {
+	if save != nil {
+		if err := save(); err != nil {
 			return fail(err)
 		}
 	}
@@ -60,26 +60,26 @@ func (f *Fleet) join(name string, cfg *rest.Config, origin Origin, remember func
 	if f.phase == running {
 		f.start(c)
 	}
-	f.tellLocked()
+	f.notifyLocked()
 	return c, nil
 }
 
-// admits says whether a cluster of this name could join now.
+// admits returns an error if no cluster of this name can join now.
 func (f *Fleet) admits(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.phase == ended || f.phase == running && f.ctx.Err() != nil:
-		return ErrEnded
+		return errFleetEnded
 	case f.clusters[name] != nil:
 		return ErrExists
 	}
 	return nil
 }
 
-// Leave removes a cluster and has the state file forget it. It waits until the
-// cluster's informers have ended and their memory is free; if ctx ends first, that goes
-// on, and the error says what is still running.
+// Leave removes a cluster, also from the state file. It waits until the cluster's
+// informers have ended and their memory is free. If ctx ends first, Leave returns an error
+// and the cluster continues to stop.
 func (f *Fleet) Leave(ctx context.Context, name string) error {
 	c, ok := f.Cluster(name)
 	if !ok {
@@ -88,7 +88,7 @@ func (f *Fleet) Leave(ctx context.Context, name string) error {
 	return f.remove(ctx, c)
 }
 
-// remove takes one certain cluster out: another one of its name stays.
+// remove removes this cluster, and not another one of the same name.
 func (f *Fleet) remove(ctx context.Context, c *Cluster) error {
 	if err := f.forget(c); err != nil {
 		return fmt.Errorf("leave cluster %q: %w", c.name, err)
@@ -105,10 +105,10 @@ func (f *Fleet) remove(ctx context.Context, c *Cluster) error {
 	}
 }
 
-// forget takes a cluster out of the set and out of the state file.
+// forget removes a cluster from the set and from the state file.
 func (f *Fleet) forget(c *Cluster) error {
-	f.moves.Lock()
-	defer f.moves.Unlock()
+	f.membership.Lock()
+	defer f.membership.Unlock()
 	if now, ok := f.Cluster(c.name); !ok || now != c {
 		return ErrUnknown
 	}
@@ -120,6 +120,6 @@ func (f *Fleet) forget(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.clusters, c.name)
-	f.tellLocked()
+	f.notifyLocked()
 	return nil
 }

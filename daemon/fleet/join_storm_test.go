@@ -12,9 +12,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// Clusters come, go and are read all at once. The race detector looks on; at the end the
-// set is what was joined last, and nobody holds a watch who has left.
-func TestClustersMayComeAndGoWhileTheyAreRead(t *testing.T) {
+// Clusters join, leave and are read at the same time, for the race detector. At the end the set
+// has the clusters that joined last, and no watch of another cluster is open.
+func TestClustersJoinAndLeaveWhileTheyAreRead(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods", "nodes", "deployments"}}, func(w *world) {
 		s, cfg := w.server()
 		create(t, s, pod("a", "one"), pod("b", "two"))

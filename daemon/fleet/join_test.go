@@ -19,7 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestAClusterThatJoinsIsMirroredAndCanBeRead(t *testing.T) {
+func TestJoinedClusterIsMirrored(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, c := w.joined("eu")
 		create(t, s, pod("a", "one"), pod("b", "two"))
@@ -54,7 +54,7 @@ func TestAClusterThatJoinsIsMirroredAndCanBeRead(t *testing.T) {
 	})
 }
 
-func TestAHandlerHearsWhatHappensAndTheLogReplaysIt(t *testing.T) {
+func TestHandlerReceivesChangesAndSinceReplaysThem(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, c := w.joined("eu")
 		create(t, s, pod("a", "old"))
@@ -81,10 +81,10 @@ func TestAHandlerHearsWhatHappensAndTheLogReplaysIt(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := strings.Join(all, ", "); got != "Added a/old, Added a/new" || !one.HasSynced() {
-			t.Errorf("the first handler heard %s", got)
+			t.Errorf("the first handler received %s", got)
 		}
 		if got := strings.Join(later, ", "); got != "Added a/new" {
-			t.Errorf("the second handler heard %s", got)
+			t.Errorf("the second handler received %s", got)
 		}
 		since, err := pods.Since(before)
 		if err != nil {
@@ -106,7 +106,7 @@ func TestAHandlerHearsWhatHappensAndTheLogReplaysIt(t *testing.T) {
 	})
 }
 
-func TestWhatLeavesIsGoneAndCanJoinAgain(t *testing.T) {
+func TestClusterThatLeftIsReleasedAndCanJoinAgain(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, cfg := w.server()
 		create(t, s, pod("a", "one"))
@@ -128,7 +128,7 @@ func TestWhatLeavesIsGoneAndCanJoinAgain(t *testing.T) {
 				t.Error("the mirror of a cluster that has left is not empty")
 			}
 			if _, err := pods.Subscribe(func(*fleet.Event) {}, nil); err == nil {
-				t.Error("a handler of a cluster that has left was taken")
+				t.Error("a cluster that has left accepted a handler")
 			}
 			synctest.Wait()
 			if n := s.OpenWatches(); n != 0 {
@@ -141,7 +141,7 @@ func TestWhatLeavesIsGoneAndCanJoinAgain(t *testing.T) {
 	})
 }
 
-func TestTheMemoryOfAClusterThatHasLeftIsFree(t *testing.T) {
+func TestMemoryOfAClusterThatLeftIsFreed(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		s, cfg := w.server()
 		create(t, s, pod("a", "one"))
@@ -161,7 +161,7 @@ func TestTheMemoryOfAClusterThatHasLeftIsFree(t *testing.T) {
 	})
 }
 
-func TestJoiningIsPossibleBeforeAndDuringRunAndNotAfter(t *testing.T) {
+func TestJoinBeforeDuringAndAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, logs: &logs{}}
 		_, first := w.server()
@@ -194,29 +194,27 @@ func TestJoiningIsPossibleBeforeAndDuringRunAndNotAfter(t *testing.T) {
 			t.Errorf("Clusters = %s", got)
 		}
 		if err := f.Run(ctx); err == nil {
-			t.Error("it runs twice")
+			t.Error("a second Run returned no error")
 		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		if err := f.Join("c", first, fleet.Origin{}); !errors.Is(err, fleet.ErrEnded) {
-			t.Errorf("joining after the end: %v", err)
-		}
+		says(t, f.Join("c", first, fleet.Origin{}), "the fleet has ended")
 		if early.Health().State != fleet.Left || len(early.Resources()) != 0 {
 			t.Errorf("after the end: %+v", early.Health())
 		}
 	})
 }
 
-func TestJoinRefusesWhatCannotBeACluster(t *testing.T) {
+func TestJoinRefusesInvalidNamesAndConfigs(t *testing.T) {
 	f, err := fleet.New(fleet.Options{Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := &rest.Config{Host: "https://192.0.2.1"}
 	for _, name := range []string{"", "Eu", "a.b", "a_b", "-a", "a/b", strings.Repeat("a", 64)} {
-		says(t, f.Join(name, good, fleet.Origin{}), "join cluster", "no DNS label")
+		says(t, f.Join(name, good, fleet.Origin{}), "join cluster", "not a DNS label")
 	}
 	says(t, f.Join("a", nil, fleet.Origin{}), `"a"`, "the config is nil")
 	says(t, f.Join("a", &rest.Config{}, fleet.Origin{}), "no Host")
@@ -234,7 +232,7 @@ func TestJoinRefusesWhatCannotBeACluster(t *testing.T) {
 	}
 }
 
-func TestLeavingDoesNotWaitLongerThanItIsToldForAHandler(t *testing.T) {
+func TestLeaveReturnsWhenItsContextEnds(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		s, c := w.joined("eu")
 		create(t, s, pod("a", "one"))
@@ -258,7 +256,7 @@ func TestLeavingDoesNotWaitLongerThanItIsToldForAHandler(t *testing.T) {
 	})
 }
 
-func TestTheAgentThatAsksIsNamedAndNothingLimitsIt(t *testing.T) {
+func TestRequestsHaveAUserAgentAndNoRateLimit(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		_, cfg := w.server()
 		var mu sync.Mutex

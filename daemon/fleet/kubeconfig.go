@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxKubeconfig bounds a kubeconfig.
+// maxKubeconfig bounds the size of a kubeconfig.
 const maxKubeconfig = 1 << 20
 
-// JoinKubeconfig adds a cluster at run time by a kubeconfig that somebody sent, and
-// remembers it in the state file. context chooses one of its contexts; "" is the
-// current one. What would run or read something on this machine is refused, and the
-// error says which field: exec and auth-provider plugins, file paths, proxies other than
-// HTTP. Only what the context uses is looked at and kept.
+// JoinKubeconfig adds a cluster at run time by a kubeconfig of a client, and writes it to
+// the state file. context selects one of its contexts; "" is the current one. Fields that
+// would run or read something on this machine are refused, and the error names the field:
+// exec and auth-provider plugins, file paths, proxies other than HTTP. Only the parts that
+// the context uses are checked and kept.
 func (f *Fleet) JoinKubeconfig(name string, kubeconfig []byte, context string) error {
 	cfg, kept, err := checkedConfig(kubeconfig, context)
 	if err != nil {
@@ -38,8 +38,8 @@ func (f *Fleet) JoinKubeconfig(name string, kubeconfig []byte, context string) e
 	return err
 }
 
-// checkedConfig reads one context of a kubeconfig that came from elsewhere. kept is what
-// that context uses, as a kubeconfig of its own.
+// checkedConfig parses one context of a client's kubeconfig. kept is a kubeconfig with only
+// the parts that the context uses.
 func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []byte, err error) {
 	if len(kubeconfig) > maxKubeconfig {
 		return nil, nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
@@ -60,7 +60,7 @@ func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []
 		return nil, nil, err
 	}
 	if kept, err = clientcmd.Write(*one); err != nil {
-		return nil, nil, fmt.Errorf("write the kubeconfig anew: %w", err)
+		return nil, nil, fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return cfg, kept, nil
 }
@@ -70,21 +70,21 @@ var (
 	fieldOfError = regexp.MustCompile(`Go struct field \w+\.([a-z-]+)`)
 )
 
-// unquoted keeps a parser's error from quoting what it read: there are keys in it.
+// unquoted replaces a parser's error, which may quote keys from the kubeconfig.
 func unquoted(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
 	if line := lineOfError.FindString(err.Error()); line != "" {
-		return fmt.Errorf("it is no kubeconfig: malformed at %s", line)
+		return fmt.Errorf("it is not a kubeconfig: malformed at %s", line)
 	}
 	if m := fieldOfError.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("it is no kubeconfig: the field %s is of the wrong type", m[1])
+		return fmt.Errorf("it is not a kubeconfig: the field %s is of the wrong type", m[1])
 	}
-	return errors.New("it is no kubeconfig: it must be YAML or JSON with the fields clusters, users and contexts")
+	return errors.New("it is not a kubeconfig: it must be YAML or JSON with the fields clusters, users and contexts")
 }
 
-// oneContext is a kubeconfig with one context of another and what that uses.
+// oneContext returns a kubeconfig with one context of another and the parts that it uses.
 func oneContext(whole *api.Config, context string) (*api.Config, error) {
 	if context == "" {
 		context = whole.CurrentContext
@@ -123,7 +123,7 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// refuse says what in a kubeconfig of one context would reach for something on this
+// refuse returns an error if a kubeconfig of one context would use something on this
 // machine.
 func refuse(one *api.Config) error {
 	for name, c := range one.Clusters {
@@ -131,11 +131,11 @@ func refuse(one *api.Config) error {
 			return refused("cluster", name, "certificate-authority", "names a file; give certificate-authority-data")
 		}
 		if u, err := url.Parse(c.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return refused("cluster", name, "server", "is no http or https URL")
+			return refused("cluster", name, "server", "is not an http or https URL")
 		}
 		if c.ProxyURL != "" {
 			if u, err := url.Parse(c.ProxyURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return refused("cluster", name, "proxy-url", "is no http or https URL")
+				return refused("cluster", name, "proxy-url", "is not an http or https URL")
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func refused(what, name, field, why string) error {
 	return fmt.Errorf("%s %q of the kubeconfig: %s %s", what, name, field, why)
 }
 
-// configOf makes a client's configuration of a kubeconfig with one context.
+// configOf returns the client configuration of a kubeconfig with one context.
 func configOf(one *api.Config) (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*one, one.CurrentContext,
 		&clientcmd.ConfigOverrides{}, nil).ClientConfig()
@@ -170,15 +170,15 @@ func configOf(one *api.Config) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// FromKubeconfig reads contexts of the operator's own kubeconfig, all of them if none is
-// named, by the names that their clusters are to have: the contexts', made DNS labels.
-// Plugins and paths are allowed here.
+// FromKubeconfig reads contexts of the operator's own kubeconfig, or all if none is named.
+// The keys of the result are the names of the clusters: the contexts' names as DNS labels.
+// Plugins and paths are allowed.
 func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, error) {
-	found, err := readContexts(path, contexts)
+	read, err := readContexts(path, contexts)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
-	named, err := byCluster(found, dnsLabel)
+	named, err := byCluster(read, dnsLabel)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
@@ -189,16 +189,16 @@ func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, e
 	return out, nil
 }
 
-// found is one context of a kubeconfig and what it says.
-type found struct {
+// kubeContext is one context of a kubeconfig.
+type kubeContext struct {
 	context string
-	text    string // what the context uses, to tell whether it changed
+	text    string // a kubeconfig of this context, to detect changes
 	server  *api.Cluster
 	cfg     *rest.Config
 }
 
-// readContexts reads contexts of a file, all of them if none is named.
-func readContexts(path string, contexts []string) ([]found, error) {
+// readContexts reads contexts of a file, or all if none is named.
+func readContexts(path string, contexts []string) ([]kubeContext, error) {
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("there is no such file")
 	} else if err != nil {
@@ -208,7 +208,7 @@ func readContexts(path string, contexts []string) ([]found, error) {
 	} else if info.Size() > maxKubeconfig {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxKubeconfig)
 	}
-	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // paths in it are relative to it
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // paths in it are relative to the file
 	whole, err := rules.Load()
 	if err != nil {
 		return nil, unquoted(err)
@@ -220,7 +220,7 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		return nil, errors.New("it has no contexts, which a kubeconfig has; kubectl config get-contexts shows those of a " +
 			"file")
 	}
-	var out []found
+	var out []kubeContext
 	for _, name := range contexts {
 		one, err := oneContext(whole, name)
 		if err != nil {
@@ -234,16 +234,16 @@ func readContexts(path string, contexts []string) ([]found, error) {
 		if err != nil {
 			return nil, fmt.Errorf("context %q: %w", name, err)
 		}
-		out = append(out, found{context: name, text: string(text),
+		out = append(out, kubeContext{context: name, text: string(text),
 			server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
 	}
 	return out, nil
 }
 
-// maxLabel is how long a DNS label may be.
+// maxLabel is the greatest length of a DNS label.
 const maxLabel = 63
 
-// dnsLabel makes a name a DNS label; "" if nothing is left of it.
+// dnsLabel converts a name to a DNS label, or to "" if no character is usable.
 func dnsLabel(name string) string {
 	label := strings.Map(func(r rune) rune {
 		switch {
@@ -258,7 +258,7 @@ func dnsLabel(name string) string {
 	return strings.TrimRight(label[:min(len(label), maxLabel)], "-")
 }
 
-// serverOf is a server's address, without a user in it.
+// serverOf returns a server's address without user and password.
 func serverOf(cfg *rest.Config) string {
 	u, err := url.Parse(cfg.Host)
 	if err != nil {

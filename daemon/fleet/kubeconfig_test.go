@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// kubeconfig makes one of contexts, each "name" with a cluster and a user of that name.
+// kubeconfig returns a kubeconfig with contexts, each with a cluster and a user of its name.
 func kubeconfig(clusterExtra, userExtra string, contexts ...string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: Config\ncurrent-context: " + contexts[0] + "\nclusters:\n")
@@ -47,7 +47,7 @@ func newFleet(t *testing.T, o fleet.Options) *fleet.Fleet {
 	return f
 }
 
-func TestAKubeconfigThatWouldRunOrReadSomethingHereIsRefused(t *testing.T) {
+func TestKubeconfigThatWouldRunOrReadSomethingLocalIsRefused(t *testing.T) {
 	secret := writeFile(t, filepath.Join(t.TempDir(), "secret"), "the-content-of-a-file")
 	for field, c := range map[string]struct{ cluster, user string }{
 		"exec": {"",
@@ -73,17 +73,17 @@ func TestAKubeconfigThatWouldRunOrReadSomethingHereIsRefused(t *testing.T) {
 				t.Errorf("the error shows a file's content: %v", err)
 			}
 			if len(f.Clusters()) != 0 {
-				t.Error("it has joined")
+				t.Error("the cluster has joined")
 			}
 			if _, err := os.Stat(state); !errors.Is(err, os.ErrNotExist) {
-				t.Error("it was remembered")
+				t.Error("the cluster is in the state file")
 			}
 		})
 	}
 }
 
-// What a context does not use is dropped, and so can do no harm.
-func TestOnlyWhatTheContextUsesIsLookedAtAndKept(t *testing.T) {
+// The parts that a context does not use are dropped, and so cannot do any harm.
+func TestOnlyThePartsThatTheContextUsesAreCheckedAndKept(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.json")
 	f := newFleet(t, fleet.Options{StateFile: state})
 	text := kubeconfig(", proxy-url: 'http://192.0.2.9:3128'", ", token: abcdefgh", "eu", "us")
@@ -100,11 +100,11 @@ func TestOnlyWhatTheContextUsesIsLookedAtAndKept(t *testing.T) {
 	}
 	body, err := os.ReadFile(state)
 	if err != nil || strings.Contains(string(body), "touch") || !strings.Contains(string(body), "abcdefgh") {
-		t.Errorf("remembered: %s, %v", body, err)
+		t.Errorf("the state file: %s, %v", body, err)
 	}
 }
 
-func TestAKubeconfigThatIsNoneIsRefusedWithoutQuotingIt(t *testing.T) {
+func TestMalformedKubeconfigIsRefusedWithoutQuotingIt(t *testing.T) {
 	f := newFleet(t, fleet.Options{})
 	for name, text := range map[string]string{
 		"empty":       "",
@@ -122,11 +122,11 @@ func TestAKubeconfigThatIsNoneIsRefusedWithoutQuotingIt(t *testing.T) {
 		}
 	}
 	if len(f.Clusters()) != 0 {
-		t.Error("one of them has joined")
+		t.Error("a cluster has joined")
 	}
 }
 
-func TestContextsOfAFileBecomeClusters(t *testing.T) {
+func TestEachContextOfAFileIsACluster(t *testing.T) {
 	path := writeFile(t, filepath.Join(t.TempDir(), "config"),
 		strings.ReplaceAll(kubeconfig("", ", token: abcdefgh", "eu", "us-1"), "us-1", "arn:aws:eks:US/Prod@x"))
 	got, err := fleet.FromKubeconfig(path)
@@ -151,8 +151,8 @@ func TestContextsOfAFileBecomeClusters(t *testing.T) {
 	says(t, err, path, `no context "asia"`)
 }
 
-// The operator's own file may run plugins and name files, relative to itself.
-func TestTheOperatorsOwnFileMayNameFilesAndPlugins(t *testing.T) {
+// The operator's own kubeconfig may run plugins and name files relative to itself.
+func TestOperatorsKubeconfigMayNameFilesAndPlugins(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "token"), "abcdefgh")
 	path := writeFile(t, filepath.Join(dir, "config"), kubeconfig("", ", tokenFile: token", "eu"))
@@ -168,7 +168,7 @@ func TestTheOperatorsOwnFileMayNameFilesAndPlugins(t *testing.T) {
 	}
 }
 
-func TestContextsThatCannotBeToldApartAreNamed(t *testing.T) {
+func TestContextsWithTheSameClusterNameAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	_, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(dir, "a"),
 		kubeconfig("", ", token: abcdefgh", "eu_1", "eu-1")))

@@ -6,16 +6,16 @@ import (
 	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
 
-// LabelIndex is the index of every resource by the labels of its objects, each as
-// name=value.
-const LabelIndex = "label"
+// labelIndex is the index of every resource by the labels of its objects, each as
+// name=value. Package query uses it.
+const labelIndex = "label"
 
-// byLabel finds the labels in an object's bytes. What is no string is no label, and of two of
-// one name the last counts.
+// byLabel returns the labels in an object's JSON. A value that is not a string is ignored, and
+// of two labels with one name the last counts.
 func byLabel(obj *Object) ([]string, error) {
 	from, to, ok := jsonscan.Member(obj.Bytes, "metadata")
 	if !ok {
-		return nil, nil // the index of namespaces says so
+		return nil, nil // the index by namespace reports the error
 	}
 	meta := obj.Bytes[from:to]
 	if from, to, ok = jsonscan.Member(meta, "labels"); !ok {
@@ -39,6 +39,6 @@ func byLabel(obj *Object) ([]string, error) {
 	for name, value := range set {
 		values = append(values, name+"="+value)
 	}
-	slices.Sort(values) // as long as they are the same, an update need not touch the index
+	slices.Sort(values) // equal labels give equal values, so that an update need not change the index
 	return values, nil
 }

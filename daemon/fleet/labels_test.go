@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheLabelsAreFoundInTheBytes(t *testing.T) {
+func TestLabelsAreFoundInJSON(t *testing.T) {
 	many, want := `{"metadata":{"labels":{`, []string(nil)
 	for i := range 100 {
 		many += fmt.Sprintf(`"l%03d":"v",`, i)
@@ -36,9 +36,9 @@ func TestTheLabelsAreFoundInTheBytes(t *testing.T) {
 	}
 }
 
-// FuzzTheLabelsAreWhatJSONSays: on any object the scan agrees with a JSON decoder, and on
-// anything at all it returns.
-func FuzzTheLabelsAreWhatJSONSays(f *testing.F) {
+// FuzzLabelsEqualThoseOfAJSONDecoder compares the scan of any object with a JSON decoder. The
+// scan must return for any input.
+func FuzzLabelsEqualThoseOfAJSONDecoder(f *testing.F) {
 	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","labels":{"app":"web","tier":"front"}}}`))
 	f.Add([]byte(`{"metadata":{"a":[{"b":"\\\""},2],"labels":{"app":"a","app":"\u0062"}}}`))
 	f.Add([]byte(`{"metadata":{"labels":{"`))
@@ -46,7 +46,7 @@ func FuzzTheLabelsAreWhatJSONSays(f *testing.F) {
 		got, err := byLabel(&Object{Bytes: b})
 		var whole, meta map[string]json.RawMessage
 		if json.Unmarshal(b, &whole) != nil {
-			return // such an object never comes through the source
+			return // the source never delivers such an object
 		}
 		var set map[string]any
 		if json.Unmarshal(whole["metadata"], &meta) != nil || json.Unmarshal(meta["labels"], &set) != nil {

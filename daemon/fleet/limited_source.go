@@ -8,21 +8,21 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// limited is a source that ends when what is held of it becomes too much. It stands
-// before the mirror and not behind it: what is too much must not be taken in first.
+// limited is a source that fails when its mirror would exceed a limit. It wraps the source,
+// so that objects beyond the limit never reach the mirror.
 type limited[T any] struct {
 	source.Source[T]
-	of    *ledger
-	gauge *gauge
-	// held tells what the mirror has. It is there before the source is read.
+	of    *clusterUsage
+	usage *mirrorUsage
+	// held returns what the mirror has. It is set before the source is read.
 	held func() (objects, bytes int64)
-	// shows reports whether anybody can see anything of it.
-	shows func() bool
+	// visible reports whether the mirror can be read.
+	visible func() bool
 }
 
-// List opens a list that ends with an error when it becomes too long.
+// List opens a list that fails when it exceeds a limit.
 func (s *limited[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	if err := s.gauge.refused(); err != nil {
+	if err := s.usage.refused(); err != nil {
 		return nil, err
 	}
 	l, err := s.Source.List(ctx, opts)
@@ -32,9 +32,9 @@ func (s *limited[T]) List(ctx context.Context, opts source.ListOptions) (source.
 	return &limitedList[T]{Lister: l, state: s.state()}, nil
 }
 
-// Watch opens a watch that ends with an error when it brings too much.
+// Watch opens a watch that fails when the mirror exceeds a limit.
 func (s *limited[T]) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[T], error) {
-	if err := s.gauge.refused(); err != nil {
+	if err := s.usage.refused(); err != nil {
 		return nil, err
 	}
 	w, err := s.Source.Watch(ctx, opts)
@@ -49,30 +49,31 @@ func (s *limited[T]) Watch(ctx context.Context, opts source.WatchOptions) (sourc
 	return out, nil
 }
 
-// arriving counts a state while it arrives, by a list or at the beginning of a watch.
+// arriving counts the objects of a state while it is read, by a list or at the beginning of a
+// watch.
 type arriving struct {
-	gauge         *gauge
-	shows         func() bool
+	usage         *mirrorUsage
+	visible       func() bool
 	objects       int64
-	scale         scale
-	before, after int64 // objects and bytes that the mirror has until the state is complete
+	size          sizeEstimate
+	before, after int64 // objects and bytes of the mirror until the state is complete
 }
 
 func (s *limited[T]) state() arriving {
-	a := arriving{gauge: s.gauge, shows: s.shows, scale: scale{by: &s.of.sample}}
+	a := arriving{usage: s.usage, visible: s.visible, size: sizeEstimate{by: &s.of.sample}}
 	a.before, a.after = s.held()
 	return a
 }
 
 func (a *arriving) add(size int, encoded []byte) {
 	a.objects++
-	a.scale.add(size, encoded)
+	a.size.add(size, encoded)
 }
 
-// check says whether it has become too much. Of a state that is read again most is
-// known, and is not held twice.
+// check returns an error if a limit is exceeded. Most objects of a relist are already in the
+// mirror and are not kept twice, so the larger of both counts.
 func (a *arriving) check() error {
-	return a.gauge.set(max(a.before, a.objects), max(a.after, a.scale.estimate()+a.objects*objectCost), a.shows())
+	return a.usage.set(max(a.before, a.objects), max(a.after, a.size.estimate()+a.objects*objectCost), a.visible())
 }
 
 type limitedList[T any] struct {
@@ -80,7 +81,7 @@ type limitedList[T any] struct {
 	state arriving
 }
 
-// Read hands items on unless they are too many.
+// Read returns items, or an error if a limit is exceeded.
 func (l *limitedList[T]) Read(buf []object.Item[T]) ([]object.Item[T], error) {
 	start := len(buf)
 	buf, err := l.Lister.Read(buf)
@@ -98,22 +99,23 @@ func (l *limitedList[T]) Read(buf []object.Item[T]) ([]object.Item[T], error) {
 }
 
 const (
-	// lookBytes and lookChanges are after how much of a watch the mirror is looked at.
-	lookBytes   = 256 << 10
-	lookChanges = 1000
+	// checkBytes and checkChanges are how much of a watch is read between two checks of the
+	// mirror.
+	checkBytes   = 256 << 10
+	checkChanges = 1000
 )
 
 type limitedWatch[T any] struct {
 	source.Watcher[T]
 	of    *limited[T]
 	state *arriving // until the initial state is complete
-	// Since the mirror was last looked at:
+	// Since the last check of the mirror:
 	bytes   int64
 	changes int
-	quiet   bool // a bookmark or the end came: what was read is in the mirror by now
+	quiet   bool // a bookmark or the end was read: earlier changes are in the mirror by now
 }
 
-// Read hands changes on unless they are too many.
+// Read returns changes, or an error if a limit is exceeded.
 func (w *limitedWatch[T]) Read(buf []source.Change[T]) ([]source.Change[T], error) {
 	start := len(buf)
 	buf, err := w.Watcher.Read(buf)
@@ -140,9 +142,8 @@ func (w *limitedWatch[T]) note(c *source.Change[T]) {
 	}
 }
 
-// check looks at the mirror, now and then: what is read in between is little. It is looked at between the last
-// changes and a long silence, too: after many changes at once the mirror may not have them all when they have been
-// read.
+// check checks the mirror from time to time, because little is read in between. It also checks it at a bookmark: after
+// many changes at once the mirror may not have them all when they have been read.
 func (w *limitedWatch[T]) check(changes int) error {
 	if w.state != nil {
 		if changes == 0 {
@@ -150,15 +151,15 @@ func (w *limitedWatch[T]) check(changes int) error {
 		}
 		return w.state.check()
 	}
-	if w.changes += changes; w.bytes < lookBytes && w.changes < lookChanges && !w.quiet {
+	if w.changes += changes; w.bytes < checkBytes && w.changes < checkChanges && !w.quiet {
 		return nil
 	}
 	w.bytes, w.changes, w.quiet = 0, 0, false
 	objects, bytes := w.of.held()
-	return w.of.gauge.set(objects, bytes, true)
+	return w.of.usage.set(objects, bytes, true)
 }
 
-// holds tells what an informer has, and what waits before its store.
+// holds returns a function for the objects and bytes in an informer's store and queue.
 func holds[T any](inf *informer.Informer[T]) func() (objects, bytes int64) {
 	return func() (objects, bytes int64) {
 		h := inf.Health()

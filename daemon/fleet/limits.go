@@ -12,13 +12,14 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Limits bound what is held. A field that is 0 has its default.
+// Limits bound the memory of mirrors. A field that is 0 has its default.
 type Limits struct {
-	// Objects and Bytes are for one resource of one cluster: a million, and 1 GiB. Bytes
-	// are those of memory, packed, as Health tells them, and some more for each object.
+	// Objects and Bytes limit one resource of one cluster; the defaults are one million and
+	// 1 GiB. Bytes are those of the packed objects, as in Health, and an overhead for each
+	// object.
 	Objects, Bytes int64
-	// ClusterObjects and ClusterBytes are for all resources of a cluster: four millions,
-	// and 4 GiB.
+	// ClusterObjects and ClusterBytes limit all resources of a cluster; the defaults are
+	// four million and 4 GiB.
 	ClusterObjects, ClusterBytes int64
 }
 
@@ -27,10 +28,10 @@ const (
 	defaultBytes          = 1 << 30
 	defaultClusterObjects = 4 * defaultObjects
 	defaultClusterBytes   = 4 * defaultBytes
-	// objectCost is what an object takes beside its bytes: its record, and its place in
+	// objectCost is the memory of an object besides its bytes: its entry, and its place in
 	// tables and indexes.
 	objectCost = 400
-	// bufferBytes bounds what a cluster's streams take for large objects under way.
+	// bufferBytes bounds the buffers of a cluster's streams for large objects.
 	bufferBytes = 256 << 20
 )
 
@@ -50,65 +51,69 @@ func (l Limits) orDefault() (Limits, error) {
 	return l, nil
 }
 
-// ErrLimit is what an error wraps that tells of a resource that grew beyond a limit.
+// ErrLimit is wrapped by the error of a resource that exceeded a limit.
 var ErrLimit = errors.New("a limit was exceeded")
 
 const (
-	// A resource that was too large is read again after firstRest, then after twice as
-	// long each time up to lastRest. Who has been in bounds for calmAfter begins anew.
-	firstRest = 30 * time.Second
-	lastRest  = 30 * time.Minute
-	calmAfter = 2 * time.Hour
+	// A resource that exceeded a limit is read again after firstPause, then after twice as
+	// long each time up to lastPause. After pauseResetAfter within the limits the pause starts
+	// at firstPause again.
+	firstPause      = 30 * time.Second
+	lastPause       = 30 * time.Minute
+	pauseResetAfter = 2 * time.Hour
 )
 
-// ledger is the sum of what is held of a cluster.
-type ledger struct {
+// clusterUsage is the memory usage of a cluster's mirrors.
+type clusterUsage struct {
 	max Limits
-	// full has a token when a resource was given up.
+	// full receives a token when a mirror was dropped.
 	full   chan struct{}
-	sample sampler
+	sample compressionSampler
 
 	mu             sync.Mutex
 	objects, bytes int64
-	gauges         map[*gauge]struct{}
-	pasts          map[string]*past
+	mirrors        map[*mirrorUsage]struct{}
+	overLimit      map[string]*overLimit
 }
 
-func newLedger(max Limits) *ledger {
-	return &ledger{max: max, full: make(chan struct{}, 1), gauges: map[*gauge]struct{}{}, pasts: map[string]*past{}}
+func newClusterUsage(max Limits) *clusterUsage {
+	return &clusterUsage{max: max, full: make(chan struct{}, 1), mirrors: map[*mirrorUsage]struct{}{},
+		overLimit: map[string]*overLimit{}}
 }
 
-// past is what is remembered of a resource that was given up. The ledger's lock guards it.
-type past struct {
+// overLimit is the history of a resource that exceeded a limit. The lock of clusterUsage guards
+// it.
+type overLimit struct {
 	times int
 	last  time.Time
 	until time.Time // when it may be read again
 	err   error
 }
 
-// gauge is what one mirror holds, or is about to. Its mirror's reflector moves it.
-type gauge struct {
-	of   *ledger
+// mirrorUsage is the memory usage of one mirror, including what it is about to store. The
+// mirror's reflector updates it.
+type mirrorUsage struct {
+	of   *clusterUsage
 	name string
 	stop func() // ends the mirror, and does not wait
 
-	// The ledger's lock guards the rest.
+	// The lock of clusterUsage guards the following fields.
 	objects, bytes int64
 	closed         bool
-	err            error // why the mirror was given up
+	err            error // why the mirror was dropped
 }
 
-// open makes the gauge of a mirror. stop may be called more than once, by any goroutine.
-func (l *ledger) open(name string, stop func()) *gauge {
-	g := &gauge{of: l, name: name, stop: stop}
+// open returns the usage of a new mirror. stop may be called more than once, by any goroutine.
+func (l *clusterUsage) open(name string, stop func()) *mirrorUsage {
+	g := &mirrorUsage{of: l, name: name, stop: stop}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gauges[g] = struct{}{}
+	l.mirrors[g] = struct{}{}
 	return g
 }
 
-// close says that the mirror has ended, and nothing is held any more.
-func (g *gauge) close() {
+// close removes the usage of a mirror that has ended.
+func (g *mirrorUsage) close() {
 	l := g.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,22 +123,22 @@ func (g *gauge) close() {
 	g.closed = true
 	l.objects -= g.objects
 	l.bytes -= g.bytes
-	delete(l.gauges, g)
+	delete(l.mirrors, g)
 }
 
-// overrun is why the mirror was given up; nil if it was not.
-func (g *gauge) overrun() error {
+// limitError returns why the mirror was dropped, or nil.
+func (g *mirrorUsage) limitError() error {
 	g.of.mu.Lock()
 	defer g.of.mu.Unlock()
 	return g.err
 }
 
-// refused says that the resource must not be read now, because it was too large a while ago.
-func (g *gauge) refused() error {
+// refused returns an error while the resource must not be read because it exceeded a limit.
+func (g *mirrorUsage) refused() error {
 	l := g.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.pasts[g.name]
+	p := l.overLimit[g.name]
 	if p == nil {
 		return nil
 	}
@@ -144,11 +149,11 @@ func (g *gauge) refused() error {
 	return &source.Error{Reason: source.Throttled, RetryAfter: left, Err: p.err}
 }
 
-// set says what the mirror holds now. If that is too much, the error is for its reader, and
-// the mirror is given up; one that shows nothing yet may go on, as its reader drops what
-// arrived, and whoever follows it is not disturbed. If it is the cluster that has too much,
-// that hits the largest of its mirrors, which need not be this one.
-func (g *gauge) set(objects, bytes int64, shows bool) error {
+// set updates the usage. If the mirror exceeds a limit, set drops it and returns an error for
+// its reader. A mirror that is not visible yet is kept: its reader discards what it has read,
+// and subscribers are not affected. If the cluster exceeds a limit, set drops the largest of
+// its mirrors, which need not be this one.
+func (g *mirrorUsage) set(objects, bytes int64, visible bool) error {
 	l := g.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,48 +172,48 @@ func (g *gauge) set(objects, bytes int64, shows bool) error {
 		over = fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out "+
 			"with --exclude", ErrLimit, l.max.Bytes)
 	case l.objects > l.max.ClusterObjects:
-		l.largest(func(g *gauge) int64 { return g.objects }).
-			giveUp(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with "+
+		l.largest(func(g *mirrorUsage) int64 { return g.objects }).
+			drop(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with "+
 				"--max-cluster-objects, or leave it out with --exclude", ErrLimit, l.max.ClusterObjects))
 	case l.bytes > l.max.ClusterBytes:
-		l.largest(func(g *gauge) int64 { return g.bytes }).
-			giveUp(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
+		l.largest(func(g *mirrorUsage) int64 { return g.bytes }).
+			drop(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
 				"limit with --max-cluster-bytes, or leave it out with --exclude", ErrLimit, l.max.ClusterBytes))
 	}
 	switch {
-	case over != nil && !shows:
+	case over != nil && !visible:
 		l.objects -= g.objects
 		l.bytes -= g.bytes
 		g.objects, g.bytes = 0, 0
-		p := l.rest(g.name, over)
+		p := l.pause(g.name, over)
 		return &source.Error{Reason: source.Throttled, RetryAfter: time.Until(p.until), Err: p.err}
 	case over != nil:
-		g.giveUp(over)
+		g.drop(over)
 	}
 	return g.ended()
 }
 
-// ended is what the reader is told. The lock is held.
-func (g *gauge) ended() error {
+// ended returns the error for the reader. The lock is held.
+func (g *mirrorUsage) ended() error {
 	if g.err == nil {
 		return nil
 	}
-	return &source.Error{Reason: source.Throttled, RetryAfter: firstRest, Err: g.err}
+	return &source.Error{Reason: source.Throttled, RetryAfter: firstPause, Err: g.err}
 }
 
-// largest is the mirror that has most. The lock is held.
-func (l *ledger) largest(size func(*gauge) int64) *gauge {
-	return slices.MaxFunc(slices.Collect(maps.Keys(l.gauges)), func(a, b *gauge) int {
+// largest returns the largest mirror. The lock is held.
+func (l *clusterUsage) largest(size func(*mirrorUsage) int64) *mirrorUsage {
+	return slices.MaxFunc(slices.Collect(maps.Keys(l.mirrors)), func(a, b *mirrorUsage) int {
 		return int(max(-1, min(1, size(a)-size(b))))
 	})
 }
 
-// giveUp ends a mirror that is too large, and has it rest. The lock is held.
-func (g *gauge) giveUp(err error) {
+// drop ends a mirror that is too large, and starts the pause of its resource. The lock is held.
+func (g *mirrorUsage) drop(err error) {
 	if g.err != nil {
-		return // it is about to end
+		return // already dropped
 	}
-	g.err = g.of.rest(g.name, err).err
+	g.err = g.of.pause(g.name, err).err
 	g.stop()
 	select {
 	case g.of.full <- struct{}{}:
@@ -216,16 +221,16 @@ func (g *gauge) giveUp(err error) {
 	}
 }
 
-// rest has a resource not read for a while. The lock is held.
-func (l *ledger) rest(name string, err error) *past {
-	p := l.pasts[name]
-	if p == nil || time.Since(p.last) > calmAfter {
-		p = &past{}
-		l.pasts[name] = p
+// pause prevents reading a resource for a while. The lock is held.
+func (l *clusterUsage) pause(name string, err error) *overLimit {
+	p := l.overLimit[name]
+	if p == nil || time.Since(p.last) > pauseResetAfter {
+		p = &overLimit{}
+		l.overLimit[name] = p
 	}
-	rest := lastRest
+	rest := lastPause
 	if p.times < 6 {
-		rest = min(firstRest<<p.times, lastRest)
+		rest = min(firstPause<<p.times, lastPause)
 	}
 	rest += rand.N(rest/10 + 1)
 	p.times++
@@ -235,9 +240,9 @@ func (l *ledger) rest(name string, err error) *past {
 	return p
 }
 
-// forget drops what is remembered of resources that are no more.
-func (l *ledger) forget(known func(name string) bool) {
+// forget removes the history of resources that are no longer served.
+func (l *clusterUsage) forget(known func(name string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.pasts, func(name string, _ *past) bool { return !known(name) })
+	maps.DeleteFunc(l.overLimit, func(name string, _ *overLimit) bool { return !known(name) })
 }

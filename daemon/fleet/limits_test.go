@@ -28,7 +28,7 @@ func node(name, label string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"label": label}}}
 }
 
-// flood is a body that never ends: something before, then one object after another.
+// flood is a body that never ends: a prefix, then one object after another.
 type flood struct {
 	before string
 	object func(n int) string
@@ -38,7 +38,7 @@ type flood struct {
 	read   int
 }
 
-// Read gives the next bytes, and looks at the heap now and then.
+// Read returns the next bytes, and measures the heap from time to time.
 func (f *flood) Read(b []byte) (int, error) {
 	if f.left == "" {
 		if f.left = f.before; f.n > 0 {
@@ -62,7 +62,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// noise is a text that nothing packs.
+// noise returns an incompressible text.
 func noise(bytes int) string {
 	b := make([]byte, bytes/2)
 	rand.Read(b) // it never fails
@@ -86,10 +86,10 @@ func asks(r *http.Request, what string) bool {
 	return r.URL.Path == "/api/v1/pods" && strings.Contains(r.URL.RawQuery, what)
 }
 
-// byState is in a request for the state by a watch.
+// byState is in the query of a watch with an initial state.
 const byState = "sendInitialEvents=true"
 
-func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) {
+func TestEndlessListOrWatchDropsOnlyItsResource(t *testing.T) {
 	var page atomic.Int64
 	for name, hostile := range map[string]func(r *http.Request, body func(*flood) *http.Response) *http.Response{
 		"a state without end": func(r *http.Request, body func(*flood) *http.Response) *http.Response {
@@ -128,8 +128,8 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Packing noise is slow under the race detector, so little has to be too much. What is there beside the
-			// objects, such as the buffers of streams, is some.
+			// Packing noise is slow under the race detector, so the limit is small. The heap also has other memory
+			// than the objects, such as the buffers of streams.
 			const most, some = 1 << 20, 8 << 20
 			limits := fleet.Limits{Objects: 1_250, Bytes: most}
 			inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: limits}, func(w *world) {
@@ -151,7 +151,7 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 						return reply(200, "application/json", f)
 					})
 				}))
-				w.until("pods are let go", func() bool {
+				w.until("pods are dropped", func() bool {
 					r, ok := c.Resource(podsGVR)
 					return ok && errors.Is(r.Health().Reflector.Err, fleet.ErrLimit)
 				})
@@ -162,17 +162,17 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 				r, _ := c.Resource(podsGVR)
 				if rh := r.Health(); rh.Objects != 0 || rh.Layout.Bytes > 64<<10 || r.Synced() ||
 					rh.Reflector.State.String() != "retrying" {
-					t.Errorf("what is left of it: %d objects, %d bytes, synced %t, %s", rh.Objects, rh.Layout.Bytes,
+					t.Errorf("the mirror still has %d objects, %d bytes, synced %t, %s", rh.Objects, rh.Layout.Bytes,
 						r.Synced(), rh.Reflector.State)
 				}
 				if nodes := w.resource(c, nodesGVR); !nodes.Synced() {
-					t.Error("another resource of the cluster suffers")
+					t.Error("another resource of the cluster is not synced")
 				}
 				if got := int64(peak.Load()) - int64(before); got > 6*most+some {
 					t.Errorf("it took %d MiB, with a limit of %d", got>>20, most>>20)
 				}
 				if state := good.Health().State; state != fleet.Ready {
-					t.Errorf("its neighbour is %s", state)
+					t.Errorf("the other cluster is %s", state)
 				}
 				tries.Store(0)
 				<-time.After(time.Hour)
@@ -193,7 +193,7 @@ func TestAFloodOfObjectsCostsTheirResourceItsMirrorAndNothingElse(t *testing.T) 
 	}
 }
 
-func TestAnObjectWithoutEndIsNotTakenIn(t *testing.T) {
+func TestEndlessObjectIsRefused(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}}, func(w *world) {
 		_, cfg := w.server()
 		c := w.join("hostile", wrapped(cfg, func(r *http.Request) *http.Response {
@@ -210,7 +210,7 @@ func TestAnObjectWithoutEndIsNotTakenIn(t *testing.T) {
 	})
 }
 
-func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
+func TestClusterOverItsLimitDropsItsLargestResource(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{Objects: 100, ClusterObjects: 150}},
 		func(w *world) {
 			s, c := w.joined("eu")
@@ -222,12 +222,12 @@ func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
 			for i := range 70 {
 				create(t, s, node(fmt.Sprintf("n%d", i), ""))
 			}
-			for i := range 2000 { // the mirror is looked at after a number of changes
+			for i := range 2000 { // the mirror is checked after a number of changes
 				if _, err := s.Update(node("n0", fmt.Sprint(i))); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.untilGivenUp(pods)
+			w.untilDropped(pods)
 			h := w.untilState(c, fleet.Degraded)
 			if !strings.Contains(h.Err, "--max-cluster-objects") {
 				t.Errorf("Err = %q", h.Err)
@@ -238,9 +238,9 @@ func TestOfAClusterThatIsTooLargeTheLargestResourceGoes(t *testing.T) {
 		})
 }
 
-// A mirror that lags behind the watch has little when it is looked at, and when it has everything nothing may come
-// any more.
-func TestWhatIsTooLargeIsFoundInAQuietCluster(t *testing.T) {
+// A mirror that is behind its watch has few objects at the check after the last changes, and there may be no change
+// later.
+func TestLimitIsCheckedInAQuietCluster(t *testing.T) {
 	for name, then := range map[string]func(*informertest.Server){
 		"by a bookmark":            func(s *informertest.Server) { s.Bookmark(podsGVR); s.Bookmark(nodesGVR) },
 		"when the watch has ended": func(*informertest.Server) {},
@@ -260,7 +260,7 @@ func TestWhatIsTooLargeIsFoundInAQuietCluster(t *testing.T) {
 				synctest.Wait()
 				began := time.Now()
 				then(s)
-				w.untilGivenUp(pods)
+				w.untilDropped(pods)
 				if took := time.Since(began); name == "by a bookmark" && took > time.Second {
 					t.Errorf("it took %s", took)
 				}
@@ -269,17 +269,17 @@ func TestWhatIsTooLargeIsFoundInAQuietCluster(t *testing.T) {
 	}
 }
 
-// untilGivenUp waits for the end of a resource.
-func (w *world) untilGivenUp(r *fleet.Resource) {
+// untilDropped waits for the end of a resource.
+func (w *world) untilDropped(r *fleet.Resource) {
 	w.Helper()
 	select {
 	case <-r.Done():
 	case <-time.After(time.Hour): // of the bubble's time
-		w.Fatal("it was not given up")
+		w.Fatal("the resource was not dropped")
 	}
 }
 
-func TestLimitsAreChecked(t *testing.T) {
+func TestNegativeLimitIsAnError(t *testing.T) {
 	_, err := fleet.New(fleet.Options{Limits: fleet.Limits{Bytes: -1}})
 	says(t, err, "negative")
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// mirror is an informer that runs, within the limits of its cluster.
+// mirror is a running informer within the limits of its cluster.
 type mirror[T any] struct {
 	*informer.Informer[T]
-	gauge *gauge
-	// stop ends it and does not wait. over is closed then, also where the mirror was ended
-	// because it was too large.
+	usage *mirrorUsage
+	// stop ends the mirror and closes over; it does not wait. It is also called if the mirror
+	// exceeds a limit.
 	stop func()
 	over chan struct{}
 }
 
-// ended reports whether it was ended.
+// ended reports whether stop was called.
 func (m *mirror[T]) ended() bool {
 	select {
 	case <-m.over:
@@ -36,11 +36,11 @@ func (m *mirror[T]) ended() bool {
 	}
 }
 
-// opener makes a source of one form.
+// opener returns a source of one form.
 type opener[T any] = func(*rest.Config, schema.GroupVersionResource, *kube.Options) (*kube.Source[T], error)
 
-// openMirror makes an informer of a resource, prepares it and has it run.
-func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, open opener[T],
+// openMirror makes an informer of a resource, calls prepare and runs the informer.
+func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form string, open opener[T],
 	prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
 	name := mirrorName(l.cluster, gvr, form)
 	src, err := open(l.plain, gvr,
@@ -48,10 +48,10 @@ func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, op
 	if err != nil {
 		return nil, err
 	}
-	bounded := &limited[T]{Source: src, of: l.ledger}
+	bounded := &limited[T]{Source: src, of: l.usage}
 	inf, err := informer.New(bounded, &informer.Options[T]{
 		Name: name, Layout: store.Packed, HistoryBytes: l.options.HistoryBytes, HistoryAge: l.options.HistoryAge,
-		Logger: l.log, OnProblem: l.problem,
+		Logger: l.log, OnProblem: l.onProblem,
 	})
 	if err == nil {
 		err = prepare(inf)
@@ -59,69 +59,70 @@ func openMirror[T any](l *link, gvr schema.GroupVersionResource, form string, op
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(l.crew.context())
+	ctx, cancel := context.WithCancel(l.mirrors.context())
 	m := &mirror[T]{Informer: inf, over: make(chan struct{})}
 	m.stop = sync.OnceFunc(func() { close(m.over); cancel() })
-	m.gauge = l.ledger.open(name, m.stop)
-	bounded.gauge, bounded.held, bounded.shows = m.gauge, holds(inf), inf.HasSynced
-	l.crew.run(func() error {
-		defer m.gauge.close()
+	m.usage = l.usage.open(name, m.stop)
+	bounded.usage, bounded.held, bounded.visible = m.usage, holds(inf), inf.HasSynced
+	l.mirrors.run(func() error {
+		defer m.usage.close()
 		err := inf.Run(ctx)
-		return errors.Join(err, inf.Release()) // whoever still has the resource shall not keep its memory
+		return errors.Join(err, inf.Release()) // a reference to the resource must not keep its memory
 	})
 	return m, nil
 }
 
-// mirrorName names an informer in logs and metrics, as in "eu/deployments.v1.apps(raw)".
+// mirrorName returns the name of an informer in logs and metrics, such as
+// "eu/deployments.v1.apps(raw)".
 func mirrorName(cluster string, gvr schema.GroupVersionResource, form string) string {
 	return fmt.Sprintf("%s/%s(%s)", cluster, strings.TrimSuffix(gvr.Resource+"."+gvr.Version+"."+gvr.Group, "."), form)
 }
 
-// forget drops what is remembered of resources that the cluster serves no more.
-func (l *link) forget(served map[schema.GroupVersionResource]metav1.APIResource) {
+// forget removes the limit history of resources that the cluster no longer serves.
+func (l *clusterClient) forget(served map[schema.GroupVersionResource]metav1.APIResource) {
 	names := map[string]bool{}
 	for gvr := range served {
 		names[mirrorName(l.cluster, gvr, "raw")] = true
 		names[mirrorName(l.cluster, gvr, "metadata")] = true
 	}
-	l.ledger.forget(func(name string) bool { return names[name] })
+	l.usage.forget(func(name string) bool { return names[name] })
 }
 
-// crew are the informers of a cluster that run. Its cluster's goroutine alone starts,
-// runs and stops.
-type crew struct {
+// mirrorGroup has the running informers of a cluster. Only the cluster's goroutine calls start,
+// run and stop.
+type mirrorGroup struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu    sync.Mutex
-	stuck []error // what did not end as it should
+	mu       sync.Mutex
+	stopErrs []error // of informers that did not stop in time
 }
 
-// start lets informers run until ctx ends.
-func (c *crew) start(ctx context.Context) { c.ctx, c.cancel = context.WithCancel(ctx) }
+// start sets the context of the informers.
+func (g *mirrorGroup) start(ctx context.Context) { g.ctx, g.cancel = context.WithCancel(ctx) }
 
-func (c *crew) context() context.Context { return c.ctx }
+func (g *mirrorGroup) context() context.Context { return g.ctx }
 
-func (c *crew) run(f func() error) {
-	c.work.Go(func() {
+func (g *mirrorGroup) run(f func() error) {
+	g.work.Go(func() {
 		if err := f(); err != nil {
-			c.mu.Lock()
-			c.stuck = append(c.stuck, err)
-			c.mu.Unlock()
+			g.mu.Lock()
+			g.stopErrs = append(g.stopErrs, err)
+			g.mu.Unlock()
 		}
 	})
 }
 
-// stop ends all of them, those that were ended before included, and waits for them: an
-// informer waits for its handlers for a while only. The error names those that still run.
-func (c *crew) stop() error {
-	if c.cancel == nil {
+// stop ends all informers and waits for them, including those that were ended before. An
+// informer waits for its handlers for a bounded time. The error names those that still run.
+func (g *mirrorGroup) stop() error {
+	if g.cancel == nil {
 		return nil
 	}
-	c.cancel()
-	c.work.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return errors.Join(c.stuck...)
+	g.cancel()
+	g.work.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return errors.Join(g.stopErrs...)
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // NamespaceIndex is the index of every resource by the namespaces of its objects.
-// Objects that are in none are not in it.
+// Cluster-scoped objects are not in it.
 const NamespaceIndex = "namespace"
 
 func noNamespace(*Object) ([]string, error) { return nil, nil }
 
-// byNamespace finds the namespace in an object's bytes.
+// byNamespace returns the namespace in an object's JSON.
 func byNamespace(obj *Object) ([]string, error) {
 	from, to, ok := jsonscan.Member(obj.Bytes, "metadata")
 	if !ok {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheNamespaceIsFoundInTheBytes(t *testing.T) {
+func TestNamespaceIsFoundInJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"Pod","metadata":{"name":"a","namespace":"web"}}`:                                  "web",
 		`{"metadata":{"namespace":"web"},"spec":{"metadata":{"namespace":"other"}}}`:                "web",
@@ -25,13 +25,13 @@ func TestTheNamespaceIsFoundInTheBytes(t *testing.T) {
 		}
 	}
 	if _, err := byNamespace(&Object{Bytes: []byte(`{"kind":"Pod"}`)}); err == nil {
-		t.Error("an object without metadata is no error")
+		t.Error("no error for an object without metadata")
 	}
 }
 
-// FuzzTheNamespaceIsWhatJSONSays: on any object the scan agrees with a JSON decoder, and
-// on anything at all it returns.
-func FuzzTheNamespaceIsWhatJSONSays(f *testing.F) {
+// FuzzNamespaceEqualsThatOfAJSONDecoder compares the scan of any object with a JSON decoder. The
+// scan must return for any input.
+func FuzzNamespaceEqualsThatOfAJSONDecoder(f *testing.F) {
 	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","namespace":"web"}}`))
 	f.Add([]byte(`{"metadata":{"a":[{"b":"\\\""},2],"namespace":"web"}}`))
 	f.Add([]byte(`{"metadata":"`))
@@ -40,7 +40,7 @@ func FuzzTheNamespaceIsWhatJSONSays(f *testing.F) {
 		var whole map[string]json.RawMessage
 		var meta map[string]json.RawMessage
 		if json.Unmarshal(b, &whole) != nil || json.Unmarshal(whole["metadata"], &meta) != nil || meta == nil {
-			return // such an object never comes through the source, or has no metadata
+			return // the source never delivers such an object, or it has no metadata
 		}
 		var want string
 		if json.Unmarshal(meta["namespace"], &want) != nil || want == "" {

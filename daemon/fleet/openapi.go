@@ -22,54 +22,54 @@ import (
 const (
 	openAPIIndex = "/openapi/v3"
 	openAPIV2    = "/openapi/v2"
-	// acceptV2 is what every server knows; newer ones answer by the other name.
+	// acceptV2 is accepted by every server; newer servers answer with the type newerV2.
 	acceptV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	newerV2  = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-	// The bounds of what is kept: one document, all of them compressed, and how many.
+	// The bounds of one document, of all documents compressed, and of their number.
 	maxDocument  = 32 << 20
 	maxDocuments = 64 << 20
 	maxPaths     = 2000
 
 	documentTimeout = 30 * time.Second
-	// retryDocuments is when documents are asked for again that could not be had.
+	// retryDocuments is the pause before documents that could not be fetched are retried.
 	retryDocuments = time.Minute
 )
 
-// documents are a cluster's OpenAPI documents, kept compressed. They have a goroutine of
-// their own: a server takes its time to make them, and nothing waits for them.
+// documents are a cluster's OpenAPI documents, kept compressed. A goroutine of their own
+// fetches them, because a server may take long to produce them.
 type documents struct {
-	link    *link
+	client  *clusterClient
 	cluster string
 	wake    chan struct{}
-	settled atomic.Bool // the cluster has said what there is, at least once
+	settled atomic.Bool // it is known which documents there are
 
 	mu     sync.RWMutex
 	byPath map[string]*document
-	bytes  int // of all, compressed
+	bytes  int // of all documents, compressed
 }
 
-// document is one of them.
+// document is one document.
 type document struct {
 	packed      []byte
 	size        int
 	contentType string
-	mark        string // tells it from a later one: the index's link, or the etag
+	mark        string // identifies the content: "hash " and the hash in the index, or the ETag
 }
 
-func newDocuments(l *link, cluster string) *documents {
-	return &documents{link: l, cluster: cluster, wake: make(chan struct{}, 1), byPath: map[string]*document{}}
+func newDocuments(l *clusterClient, cluster string) *documents {
+	return &documents{client: l, cluster: cluster, wake: make(chan struct{}, 1), byPath: map[string]*document{}}
 }
 
-// again has the documents looked at soon.
-func (d *documents) again() {
+// refreshSoon makes follow refresh the documents.
+func (d *documents) refreshSoon() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// follow fetches what has changed, whenever it is woken.
+// follow refreshes the documents after each refreshSoon, until ctx ends.
 func (d *documents) follow(ctx context.Context) {
 	var retry <-chan time.Time
 	for {
@@ -80,29 +80,29 @@ func (d *documents) follow(ctx context.Context) {
 		case <-retry:
 		}
 		retry = nil
-		failed, err := contained(func() ([]error, error) { return d.refresh(ctx), nil })
+		failed, err := recovered(func() ([]error, error) { return d.refresh(ctx), nil })
 		if err != nil {
 			failed = append(failed, err)
 		}
 		if len(failed) == 0 || ctx.Err() != nil {
 			continue
 		}
-		d.link.log.Warn("fleet: get the OpenAPI documents failed", "cluster", d.cluster, "failed", len(failed), "error",
+		d.client.log.Warn("fleet: get the OpenAPI documents failed", "cluster", d.cluster, "failed", len(failed), "error",
 			failed[0], "cause", detail(failed[0]))
-		if slices.ContainsFunc(failed, mayPass) {
+		if slices.ContainsFunc(failed, isTemporary) {
 			retry = time.After(retryDocuments)
 		}
 	}
 }
 
-// drop lets go of all.
+// drop releases all documents.
 func (d *documents) drop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.byPath, d.bytes = nil, 0
 }
 
-// get unpacks a document.
+// get decompresses a document.
 func (d *documents) get(path string) (body []byte, contentType string, ok bool) {
 	d.mu.RLock()
 	doc := d.byPath[path]
@@ -121,16 +121,16 @@ func (d *documents) get(path string) (body []byte, contentType string, ok bool) 
 	return body, doc.contentType, true
 }
 
-// refresh fetches what is new or changed, and drops what is gone. What cannot be had
-// keeps its last state, and costs the others nothing.
+// refresh fetches new and changed documents and drops those that no longer exist. A
+// document that cannot be fetched keeps its last state and does not affect the others.
 func (d *documents) refresh(ctx context.Context) (failed []error) {
 	index, first := d.fetch(ctx, openAPIIndex, acceptJSON, "")
 	if first != nil {
 		failed = append(failed, first)
 	} else {
-		failed = d.parts(ctx, index)
+		failed = d.fetchV3(ctx, index)
 	}
-	second := d.second(ctx)
+	second := d.fetchV2(ctx)
 	if second != nil {
 		failed = append(failed, second)
 	}
@@ -140,33 +140,33 @@ func (d *documents) refresh(ctx context.Context) (failed []error) {
 	return failed
 }
 
-// answered reports whether a server has given what it was asked for, or its word that it will not.
-func answered(err error) bool { return err == nil || !mayPass(err) }
+// answered reports whether a request succeeded or was refused for good.
+func answered(err error) bool { return err == nil || !isTemporary(err) }
 
-// mayPass reports whether a failure is worth another try before the next look: a server
-// that refuses a document, or does not know it, has said its word.
-func mayPass(err error) bool {
+// isTemporary reports whether a request should be retried before the next refresh. A
+// refusal, or an unknown document, is final.
+func isTemporary(err error) bool {
 	code := codeOf(err)
 	return code < 400 || code >= 500 || code == http.StatusTooManyRequests
 }
 
-// second fetches the one document of OpenAPI v2.
-func (d *documents) second(ctx context.Context) error {
+// fetchV2 fetches the one document of OpenAPI v2.
+func (d *documents) fetchV2(ctx context.Context) error {
 	a, err := d.fetch(ctx, openAPIV2, acceptV2, d.mark(openAPIV2))
 	if err != nil || a.unchanged {
 		return err
 	}
-	// The type goes to whoever asks us: it is never the server's word alone.
+	// Clients receive this type, so it is one of the known types and not any text of the server.
 	for _, known := range []string{acceptV2, newerV2} {
 		if a.contentType == known {
 			return d.keep(openAPIV2, a.body, known, a.etag)
 		}
 	}
-	return fmt.Errorf("get %s: the answer is of the type %.80q", openAPIV2, a.contentType)
+	return fmt.Errorf("get %s: the answer has the unexpected type %.80q", openAPIV2, a.contentType)
 }
 
-// linked is the index of the documents of OpenAPI v3.
-type linked struct {
+// openAPIIndexBody is the index of the documents of OpenAPI v3.
+type openAPIIndexBody struct {
 	Paths map[string]struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
 	} `json:"paths"`
@@ -174,9 +174,10 @@ type linked struct {
 
 var pathName = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
-// parts fetches the documents of the index, then shows the index: what it names is there.
-func (d *documents) parts(ctx context.Context, index answer) (failed []error) {
-	var list linked
+// fetchV3 fetches the documents of the index, and then stores the index, so that its
+// documents exist when it can be read.
+func (d *documents) fetchV3(ctx context.Context, index answer) (failed []error) {
+	var list openAPIIndexBody
 	if err := json.Unmarshal(index.body, &list); err != nil {
 		return []error{fmt.Errorf("read %s: %w", openAPIIndex, err)}
 	}
@@ -188,11 +189,11 @@ func (d *documents) parts(ctx context.Context, index answer) (failed []error) {
 			return append(failed, ctx.Err())
 		}
 		if !pathName.MatchString(name) || strings.Contains(name, "..") {
-			failed = append(failed, fmt.Errorf("read %s: %.80q is no path", openAPIIndex, name))
+			failed = append(failed, fmt.Errorf("read %s: %.80q is not a path", openAPIIndex, name))
 			delete(list.Paths, name)
 			continue
 		}
-		if err := d.part(ctx, openAPIIndex+"/"+name, hashOf(list.Paths[name].ServerRelativeURL)); err != nil {
+		if err := d.fetchPart(ctx, openAPIIndex+"/"+name, hashOf(list.Paths[name].ServerRelativeURL)); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -206,7 +207,7 @@ func (d *documents) parts(ctx context.Context, index answer) (failed []error) {
 	return failed
 }
 
-// hashOf is what the index says of a document's content; "" if it says nothing.
+// hashOf returns the hash in a link of the index, or "".
 func hashOf(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -215,8 +216,8 @@ func hashOf(link string) string {
 	return u.Query().Get("hash")
 }
 
-// part fetches one document of the index, unless it is known.
-func (d *documents) part(ctx context.Context, path, hash string) error {
+// fetchPart fetches one document of the index, unless it is unchanged.
+func (d *documents) fetchPart(ctx context.Context, path, hash string) error {
 	mark := d.mark(path)
 	if hash != "" && mark == "hash "+hash {
 		return nil
@@ -230,7 +231,7 @@ func (d *documents) part(ctx context.Context, path, hash string) error {
 		return err
 	}
 	if !json.Valid(a.body) {
-		return fmt.Errorf("get %s: the answer is no JSON", path)
+		return fmt.Errorf("get %s: the answer is not JSON", path)
 	}
 	next := a.etag
 	if hash != "" {
@@ -242,7 +243,7 @@ func (d *documents) part(ctx context.Context, path, hash string) error {
 func (d *documents) fetch(ctx context.Context, path, accept, etag string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
-	return d.link.get(ctx, path, accept, etag, maxDocument)
+	return d.client.get(ctx, path, accept, etag, maxDocument)
 }
 
 func (d *documents) mark(path string) string {
@@ -254,9 +255,9 @@ func (d *documents) mark(path string) string {
 	return ""
 }
 
-var errFull = errors.New("the cluster's documents take more than is kept of them")
+var errFull = errors.New("the cluster's documents need more memory than allowed")
 
-// keep compresses a document and puts it in the place of the old one.
+// keep compresses and stores a document.
 func (d *documents) keep(path string, body []byte, contentType, mark string) error {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -280,7 +281,7 @@ func (d *documents) keep(path string, body []byte, contentType, mark string) err
 	return nil
 }
 
-// prune drops the documents that are not wanted any more.
+// prune drops the documents that are no longer wanted.
 func (d *documents) prune(wanted func(path string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

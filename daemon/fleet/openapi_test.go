@@ -17,7 +17,7 @@ import (
 
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
-// openAPI answers for /openapi of a server.
+// openAPI answers requests for /openapi.
 type openAPI struct {
 	mu    sync.Mutex
 	index string
@@ -56,7 +56,7 @@ func (o *openAPI) answer(r *http.Request) *http.Response {
 	return resp
 }
 
-// set changes what is served and gives what was asked for since.
+// set changes a document and returns the requests since the last call.
 func (o *openAPI) set(index string, docs map[string]string) (asked string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +74,7 @@ func link(name, hash string) string {
 
 func indexOf(links ...string) string { return `{"paths":{` + strings.Join(links, ",") + `}}` }
 
-func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) {
+func TestDocumentsAreFetchedWhenTheyChangeAndNotWhenTheyAreRead(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}, Refresh: time.Minute}, func(w *world) {
 		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": protobufV2}}
 		first := indexOf(link("api/v1", "1"), link("apis/apps/v1", "1"))
@@ -119,7 +119,7 @@ func TestDocumentsAreFetchedWhenTheyChangeAndNeverWhenTheyAreRead(t *testing.T) 
 	})
 }
 
-func TestDocumentsOfAHostileServerCostTheOthersNothing(t *testing.T) {
+func TestInvalidDocumentsDoNotAffectValidOnes(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		o := &openAPI{docs: map[string]string{},
 			types: map[string]string{"/openapi/v2": "text/html", "/openapi/v3/good": "text/html"}}
@@ -145,16 +145,16 @@ func TestDocumentsOfAHostileServerCostTheOthersNothing(t *testing.T) {
 		}
 		for _, r := range s.Requests() {
 			if r.Resource == secretsGVR {
-				t.Error("secrets were asked for")
+				t.Error("secrets were requested")
 			}
 		}
 		if !strings.Contains(w.logs.String(), "OpenAPI documents failed") {
-			t.Errorf("nothing was reported: %s", w.logs)
+			t.Errorf("no failure was logged: %s", w.logs)
 		}
 	})
 }
 
-func TestADocumentThatMayStillComeIsToldFromOneThatDoesNotExist(t *testing.T) {
+func TestDescribedTellsMissingDocumentsFromUnknownOnes(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		o := &openAPI{index: indexOf(link("api/v1", "1")), docs: map[string]string{"/openapi/v3/api/v1": `{"core":1}`}}
 		hold := make(chan struct{})
@@ -172,24 +172,24 @@ func TestADocumentThatMayStillComeIsToldFromOneThatDoesNotExist(t *testing.T) {
 		}))
 		synctest.Wait()
 		if c.Described() {
-			t.Error("what a server could not say for now is taken for its word")
+			t.Error("Described is true after a temporary failure")
 		}
 		overloaded.Store(false)
-		<-time.After(2 * time.Minute) // it is asked again
+		<-time.After(2 * time.Minute) // until the documents are requested again
 		synctest.Wait()
 		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); ok || c.Described() {
-			t.Errorf("nothing was answered, and there is a document (%v), described %v", ok, c.Described())
+			t.Errorf("without an answer: document %v, described %v", ok, c.Described())
 		}
 		close(hold)
 		synctest.Wait()
 		if _, _, ok := c.OpenAPI("/openapi/v3/api/v1"); !ok || !c.Described() {
-			t.Errorf("all was answered, and there is a document %v, described %v", ok, c.Described())
+			t.Errorf("after all answers: document %v, described %v", ok, c.Described())
 		}
 	})
 	inWorld(t, fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true}, func(w *world) {
 		_, cfg := w.server()
 		if c := w.join("eu", cfg); !c.Described() {
-			t.Error("documents that nobody asks for may still come")
+			t.Error("Described is false although documents are not fetched")
 		}
 	})
 }

@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// choice decides which resources are mirrored.
-type choice struct {
+// resourceFilter decides which resources are mirrored.
+type resourceFilter struct {
 	include, exclude []pattern
 	secrets          bool
 }
 
-// pattern is one pattern, taken apart.
+// pattern is a parsed pattern.
 type pattern struct {
 	resource, group string
 	anyGroup        bool
 }
 
-func newChoice(include, exclude []string, secrets bool) (*choice, error) {
-	c := &choice{secrets: secrets}
+func newResourceFilter(include, exclude []string, secrets bool) (*resourceFilter, error) {
+	c := &resourceFilter{secrets: secrets}
 	for _, side := range []struct {
 		name string
 		from []string
@@ -42,14 +42,14 @@ func parsePattern(text string) (pattern, error) {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-.*"
 	resource, group, dotted := strings.Cut(text, ".")
 	if resource == "" || strings.Trim(text, allowed) != "" {
-		return pattern{}, fmt.Errorf("%q is no pattern of resources; write it as pods, deployments.apps, *.example.com or *",
-			text)
+		return pattern{}, fmt.Errorf("%q is not a pattern of resources; write it as pods, deployments.apps, "+
+			"*.example.com or *", text)
 	}
 	return pattern{resource: resource, group: group, anyGroup: !dotted}, nil
 }
 
 func (p pattern) matches(r schema.GroupResource) bool {
-	// Stars are all that a pattern may have of path.Match, so it cannot be malformed.
+	// A pattern has no special characters of path.Match except stars, so it cannot be malformed.
 	if ok, _ := path.Match(p.resource, r.Resource); !ok {
 		return false
 	}
@@ -57,8 +57,8 @@ func (p pattern) matches(r schema.GroupResource) bool {
 	return ok || p.anyGroup
 }
 
-// takes reports whether a resource is mirrored.
-func (c *choice) takes(r schema.GroupResource) bool {
+// includes reports whether a resource is mirrored.
+func (c *resourceFilter) includes(r schema.GroupResource) bool {
 	if r.Group == "" && r.Resource == "secrets" && !c.secrets {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestPatternsChooseResources(t *testing.T) {
+func TestPatternsSelectResources(t *testing.T) {
 	type list = []string
 	for _, c := range []struct {
 		include, exclude list
@@ -26,27 +26,27 @@ func TestPatternsChooseResources(t *testing.T) {
 		{list{"pods"}, list{"*"}, true, nil, list{"pods.", "secrets."}},
 		{nil, list{"*sets"}, false, list{"deployments.apps"}, list{"replicasets.apps", "statefulsets.apps"}},
 	} {
-		choice, err := newChoice(c.include, c.exclude, c.secrets)
+		filter, err := newResourceFilter(c.include, c.exclude, c.secrets)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for want, all := range map[bool]list{true: c.takes, false: c.leaves} {
 			for _, name := range all {
-				if r := schema.ParseGroupResource(name); choice.takes(r) != want {
-					t.Errorf("include %q, exclude %q, secrets %v: takes %q: %v", c.include, c.exclude, c.secrets, name, !want)
+				if r := schema.ParseGroupResource(name); filter.includes(r) != want {
+					t.Errorf("include %q, exclude %q, secrets %v: includes %q: %v", c.include, c.exclude, c.secrets, name, !want)
 				}
 			}
 		}
 	}
 }
 
-func TestWhatIsNoPatternIsRefused(t *testing.T) {
+func TestInvalidPatternIsRefused(t *testing.T) {
 	for _, text := range []string{"", ".apps", "Pods", "pods/status", "a b", "[a", "pods?"} {
 		if _, err := New(Options{Include: []string{text}}); err == nil {
-			t.Errorf("%q was taken for a pattern", text)
+			t.Errorf("%q was accepted as a pattern", text)
 		}
 		if _, err := New(Options{Exclude: []string{text}}); err == nil {
-			t.Errorf("%q was taken for a pattern", text)
+			t.Errorf("%q was accepted as a pattern", text)
 		}
 	}
 }

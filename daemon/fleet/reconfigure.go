@@ -16,24 +16,24 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// renewTimeout is how long a server may take to say which cluster it is.
-const renewTimeout = 5 * time.Second
+// identityTimeout bounds the request that finds out which cluster a server belongs to.
+const identityTimeout = 5 * time.Second
 
-// renew has the cluster reached by another config from now on, if that is known to lead to the same cluster: known
-// says so, or the server there has the same kube-system namespace. Nothing is listed anew, and no watch ends.
-func (c *Cluster) renew(ctx context.Context, cfg *rest.Config, known bool) (same bool, err error) {
-	c.link.hide.add(cfg)
-	w, err := newWay(cfg, c.link.conns, c.link.hide, c.fleet.opts.id)
+// reconfigure uses another config for all later requests, if it leads to the same cluster: known says so, or the
+// server has the same kube-system namespace. Nothing is relisted, and no watch ends.
+func (c *Cluster) reconfigure(ctx context.Context, cfg *rest.Config, known bool) (same bool, err error) {
+	c.client.redact.add(cfg)
+	w, err := newEndpoint(cfg, c.client.conns, c.client.redact, c.fleet.opts.id)
 	if err != nil {
 		return false, err
 	}
-	if !known && !c.isAt(ctx, w) {
+	if !known && !c.isSameCluster(ctx, w) {
 		utilnet.CloseIdleConnectionsFor(w.next)
 		return false, nil
 	}
-	c.link.ways.use(w)
+	c.client.transport.use(w)
 	select {
-	case c.renewed <- struct{}{}: // what failed with the old credentials is tried at once
+	case c.reconfigured <- struct{}{}: // requests that failed with the old credentials are retried at once
 	default:
 	}
 	return true, nil
@@ -42,12 +42,12 @@ func (c *Cluster) renew(ctx context.Context, cfg *rest.Config, known bool) (same
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 const (
-	systemNamespace = "kube-system" // its UID is commonly taken for the identity of a cluster
+	systemNamespace = "kube-system" // its UID is commonly used as the identity of a cluster
 	maxNamespace    = 1 << 20
 )
 
-// isAt asks the server at the other end of a way whether it is this cluster's. In doubt it is not.
-func (c *Cluster) isAt(ctx context.Context, w *way) bool {
+// isSameCluster reports whether the server at an endpoint belongs to this cluster. In doubt it returns false.
+func (c *Cluster) isSameCluster(ctx context.Context, w *endpoint) bool {
 	res, ok := c.Resource(namespaces)
 	if !ok {
 		return false
@@ -56,21 +56,21 @@ func (c *Cluster) isAt(ctx context.Context, w *way) bool {
 	if !ok || have.UID == "" {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
-	there := &link{base: w.base, ways: newSwitched(w), hide: c.link.hide}
-	there.client = &http.Client{Transport: there.ways}
+	there := &clusterClient{base: w.base, transport: newSwitchingTransport(w), redact: c.client.redact}
+	there.client = &http.Client{Transport: there.transport}
 	a, err := there.get(ctx, "/api/v1/namespaces/"+systemNamespace, acceptJSON, "", maxNamespace)
 	if err != nil {
-		c.log("ask which cluster a changed kubeconfig leads to", err)
+		c.log("find the cluster of a changed kubeconfig", err)
 		return false
 	}
 	var ns metav1.PartialObjectMetadata
 	return json.Unmarshal(a.body, &ns) == nil && string(ns.UID) == have.UID
 }
 
-// sameServer reports whether two contexts lead to the same server, whose certificate is checked in the same way: they
-// differ in credentials at most.
+// sameServer reports whether two contexts have the same server and verify its certificate in the same way, so that they
+// differ at most in credentials.
 func sameServer(a, b *api.Cluster) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	x.LocationOfOrigin, y.LocationOfOrigin = "", ""

@@ -20,7 +20,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// guarded is a cluster that counts who asks for pods how, by token, and that admits some tokens alone.
+// guarded is a cluster that accepts only some tokens, and counts the requests for pods by token and verb.
 type guarded struct {
 	*informertest.Server
 	mu     sync.Mutex
@@ -72,7 +72,7 @@ func newGuarded(t *testing.T, first ...runtime.Object) (*guarded, *httptest.Serv
 	g := &guarded{Server: informertest.NewServer(), asked: map[string]int{}}
 	create(t, g.Server, first...)
 	create(t, g.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}, pod("web", "a"))
-	s := httptest.NewUnstartedServer(g) // a kubeconfig's token is sent by TLS alone
+	s := httptest.NewUnstartedServer(g) // with TLS, because client-go sends tokens only over TLS
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(func() {
@@ -124,12 +124,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	defer tick.Stop()
 	for late := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
 		if time.Now().After(late) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 	}
 }
 
-func TestOtherCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
+func TestNewCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
 	g, s := newGuarded(t)
 	l := &logs{}
 	f, follow := running(t, l)
@@ -159,18 +159,18 @@ func TestOtherCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
 		}
 	}
 
-	// Another token, and the old one is not good any more. The watch that is open goes on.
+	// A new token, and the old one is not accepted any more. The open watch continues.
 	writeFile(t, path, fileFor(s.URL, "token-of-new", "one"))
-	w.Look()
+	w.Check()
 	eventually(t, "the new token is used", func() bool { return g.count("token-of-new") > 0 })
 	g.deny("token-of-old")
 	create(t, g.Server, pod("web", "b"))
-	eventually(t, "b is told", func() bool { return pods.Snapshot().Len() == 2 })
+	eventually(t, "b is mirrored", func() bool { return pods.Snapshot().Len() == 2 })
 	g.CutWatches()
 	eventually(t, "the watch goes on with the new token", func() bool { return g.count("token-of-new watch") > 0 })
 	still("after another token")
 	create(t, g.Server, pod("web", "c"))
-	eventually(t, "c is told", func() bool { return pods.Snapshot().Len() == 3 })
+	eventually(t, "c is mirrored", func() bool { return pods.Snapshot().Len() == 3 })
 	if now, later := g.count("token-of-old list"), g.count("token-of-new list"); now != lists || later != 0 {
 		t.Errorf("lists: %d with the old token, and were %d; %d with the new one", now, lists, later)
 	}
@@ -178,18 +178,18 @@ func TestOtherCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
 		t.Errorf("a token is in the log: %s", text)
 	}
 
-	// The same server by another name is the same cluster, because its kube-system namespace is.
+	// The same server under another name is the same cluster, because its kube-system namespace is the same.
 	writeFile(t, path, fileFor(strings.Replace(s.URL, "127.0.0.1", "localhost", 1), "token-of-next", "one"))
-	w.Look()
+	w.Check()
 	eventually(t, "the other address is used", func() bool { return g.count("token-of-next") > 1 })
 	g.CutWatches()
 	eventually(t, "the watch goes on by the other address", func() bool { return g.count("token-of-next watch") > 0 })
 	still("after another address")
 
 	// Another server is another cluster.
-	other, s2 := newGuarded(t, pod("web", "z")) // which makes its kube-system another one
+	other, s2 := newGuarded(t, pod("web", "z")) // with another kube-system namespace
 	writeFile(t, path, fileFor(s2.URL, "token-of-other", "one"))
-	w.Look()
+	w.Check()
 	eventually(t, "the other cluster is asked", func() bool { return other.count("token-of-other list") > 0 })
 	if now, _ := f.Cluster("eu"); now == eu {
 		t.Error("another server's cluster is still the old one")
@@ -197,8 +197,8 @@ func TestOtherCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
 	<-pods.Done()
 }
 
-// A cluster that was never reached for its credentials is tried at once with others.
-func TestOtherCredentialsAreTriedAtOnce(t *testing.T) {
+// A cluster that refused its credentials is retried at once with new ones.
+func TestNewCredentialsAreTriedAtOnce(t *testing.T) {
 	g, s := newGuarded(t)
 	g.deny("token-of-old")
 	f, follow := running(t, &logs{})
@@ -212,15 +212,15 @@ func TestOtherCredentialsAreTriedAtOnce(t *testing.T) {
 	eu, _ := f.Cluster("eu")
 	eventually(t, "it has failed some times", func() bool { _, err := eu.Discovered(); return err != nil })
 	writeFile(t, path, fileFor(s.URL, "token-of-new", "eu", "us"))
-	w.Look()
+	w.Check()
 	eventually(t, "pods are mirrored", func() bool {
 		pods, ok := eu.Resource(podsGVR)
 		return ok && pods.Synced()
 	})
 	writeFile(t, path, fileFor(s.URL, "token-of-new", "us"))
-	w.Look()
+	w.Check()
 	if now, _ := f.Cluster("eu"); now != eu {
-		t.Error("a context that was named and is gone from the file took its cluster along")
+		t.Error("the cluster of a named context left when the context was removed from the file")
 	}
 }
 
@@ -239,24 +239,24 @@ func TestAllContextsOfAKubeconfigAreFollowed(t *testing.T) {
 	}
 	follow(w)
 	writeFile(t, path, fileFor(s.URL, "token", "asia", "eu", "us"))
-	w.Look()
+	w.Check()
 	eventually(t, "a context that was added has joined", func() bool { return names(f.Clusters()) == "asia eu us" })
 	if now, _ := f.Cluster("us"); now != us {
-		t.Error("the kubeconfig took the place of a cluster that had joined otherwise")
+		t.Error("the kubeconfig replaced a cluster that had joined by other means")
 	}
 	writeFile(t, path, fileFor(s.URL, "token", "asia"))
-	w.Look()
+	w.Check()
 	eventually(t, "a context that was removed has left", func() bool { return names(f.Clusters()) == "asia us" })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	w.Look()
-	eventually(t, "it is reported", func() bool { return strings.Contains(l.String(), "what it was before stays") })
+	w.Check()
+	eventually(t, "it is reported", func() bool { return strings.Contains(l.String(), "its clusters stay as they are") })
 	expect(t, f, "without the file", "asia us")
 }
 
-// A file that has not changed is not read: a folder may have hundreds, and is looked at every other second.
-func TestAFileThatDidNotChangeIsNotRead(t *testing.T) {
+// A file that has not changed is not read, because a folder may have hundreds and is checked every few seconds.
+func TestUnchangedFileIsNotRead(t *testing.T) {
 	f := newFleet(t, fleet.Options{})
 	dir := t.TempDir()
 	path := writeFile(t, filepath.Join(dir, "eu.yaml"), fileFor("https://127.0.0.1:1", "token-a", "one"))
@@ -275,26 +275,26 @@ func TestAFileThatDidNotChangeIsNotRead(t *testing.T) {
 		ended := make(chan error, 1)
 		writeFile(t, filepath.Join(dir, "last.yaml"), fileFor("https://127.0.0.1:1", "token-a", "one"))
 		go func() { ended <- w.Run(ctx, time.Hour) }()
-		w.Look()
-		eventually(t, "the folder was looked at", func() bool { _, ok := f.Cluster("last"); return ok })
+		w.Check()
+		eventually(t, "the folder was checked", func() bool { _, ok := f.Cluster("last"); return ok })
 		if err := os.Remove(filepath.Join(dir, "last.yaml")); err != nil {
 			t.Fatal(err)
 		}
-		w.Look()
-		eventually(t, "the folder was looked at again", func() bool { _, ok := f.Cluster("last"); return !ok })
+		w.Check()
+		eventually(t, "the folder was checked again", func() bool { _, ok := f.Cluster("last"); return !ok })
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}
-	// Of the same size and time, which no editor leaves behind.
+	// The same size and time, which no editor produces.
 	writeFile(t, path, fileFor("https://127.0.0.1:2", "token-a", "one"))
 	if err := os.Chtimes(path, past, past); err != nil {
 		t.Fatal(err)
 	}
 	look()
 	if now, _ := f.Cluster("eu"); now != first {
-		t.Error("the file was read, though nothing said that it changed")
+		t.Error("the file was read although its stamp is unchanged")
 	}
 	now := past.Add(time.Second)
 	if err := os.Chtimes(path, now, now); err != nil {
@@ -302,6 +302,6 @@ func TestAFileThatDidNotChangeIsNotRead(t *testing.T) {
 	}
 	look()
 	if now, _ := f.Cluster("eu"); now == first {
-		t.Error("the file was not read, though its time has changed")
+		t.Error("the file was not read although its time has changed")
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxText bounds what is shown of an error: a server may send any text.
+// maxText bounds the text of an error, because a server may send any text.
 const maxText = 600
 
-// hider keeps a cluster's credentials out of texts. A server may well quote them.
-type hider struct {
+// redactor removes a cluster's credentials from texts. A server may quote them in an error.
+type redactor struct {
 	secrets atomic.Pointer[strings.Replacer]
 
 	mu    sync.Mutex
 	known []string // the newest last
-	// detailed shows errors of no known kind as they are. It is off for clusters that joined at run time: see fault.
+	// detailed keeps the text of errors of unknown kind. It is off for clusters that joined at run time; see
+	// requestError.
 	detailed bool
 }
 
-// maxSecrets is how many credentials of a cluster are known at a time. Those of before may still be quoted for a
-// while.
+// maxSecrets is how many credentials of a cluster are redacted. A server may quote earlier ones for a while.
 const maxSecrets = 12
 
 const hidden = "[hidden]"
@@ -38,14 +38,14 @@ var (
 	bearer    = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 )
 
-func newHider(cfg *rest.Config) *hider {
-	h := &hider{}
+func newRedactor(cfg *rest.Config) *redactor {
+	h := &redactor{}
 	h.add(cfg)
 	return h
 }
 
-// add hides the credentials of another config too.
-func (h *hider) add(cfg *rest.Config) {
+// add redacts the credentials of another config too.
+func (h *redactor) add(cfg *rest.Config) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range []string{cfg.BearerToken, cfg.Password, string(cfg.KeyData)} {
@@ -61,8 +61,8 @@ func (h *hider) add(cfg *rest.Config) {
 	h.secrets.Store(strings.NewReplacer(pairs...))
 }
 
-// text makes a text fit to be shown: no secrets, one line, not too long.
-func (h *hider) text(s string) string {
+// text returns a text without secrets, in one line and of bounded length.
+func (h *redactor) text(s string) string {
 	s = h.secrets.Load().Replace(s)
 	s = userInURL.ReplaceAllString(s, "://"+hidden+"@")
 	s = bearer.ReplaceAllString(s, "$1 "+hidden)
@@ -78,38 +78,38 @@ func (h *hider) text(s string) string {
 	return s
 }
 
-// cleanError is an error whose text can be shown.
+// cleanError is an error with a redacted text.
 type cleanError struct {
 	text string
 	err  error
 }
 
-// Error gives the text.
+// Error returns the redacted text.
 func (e *cleanError) Error() string { return e.text }
 
-// Unwrap gives the error as it was, for errors.Is and As.
+// Unwrap returns the original error, for errors.Is and errors.As.
 func (e *cleanError) Unwrap() error { return e.err }
 
-func (h *hider) error(err error) error {
+func (h *redactor) error(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &cleanError{h.text(err.Error()), err}
 }
 
-// logger is a logger that shows nothing that is hidden.
-func (h *hider) logger(to *slog.Logger) *slog.Logger {
+// logger returns a logger that redacts its records.
+func (h *redactor) logger(to *slog.Logger) *slog.Logger {
 	return slog.New(&cleanHandler{to.Handler(), h})
 }
 
 type cleanHandler struct {
 	slog.Handler
-	hide *hider
+	redact *redactor
 }
 
-// Handle hands a record on, cleaned.
+// Handle redacts a record and passes it on.
 func (c *cleanHandler) Handle(ctx context.Context, r slog.Record) error {
-	out := slog.NewRecord(r.Time, r.Level, c.hide.text(r.Message), r.PC)
+	out := slog.NewRecord(r.Time, r.Level, c.redact.text(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(c.attr(a))
 		return true
@@ -117,27 +117,27 @@ func (c *cleanHandler) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, out)
 }
 
-// WithAttrs keeps the attributes cleaned.
+// WithAttrs redacts the attributes.
 func (c *cleanHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
 		clean[i] = c.attr(a)
 	}
-	return &cleanHandler{c.Handler.WithAttrs(clean), c.hide}
+	return &cleanHandler{c.Handler.WithAttrs(clean), c.redact}
 }
 
-// WithGroup keeps cleaning.
+// WithGroup returns a handler that also redacts.
 func (c *cleanHandler) WithGroup(name string) slog.Handler {
-	return &cleanHandler{c.Handler.WithGroup(name), c.hide}
+	return &cleanHandler{c.Handler.WithGroup(name), c.redact}
 }
 
 func (c *cleanHandler) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindString {
-		return slog.String(a.Key, c.hide.text(v.String()))
+		return slog.String(a.Key, c.redact.text(v.String()))
 	}
 	if err, ok := v.Any().(error); ok {
-		return slog.String(a.Key, c.hide.text(err.Error()))
+		return slog.String(a.Key, c.redact.text(err.Error()))
 	}
 	return a
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestTextsShowNoCredentials(t *testing.T) {
-	h := newHider(&rest.Config{BearerToken: "hunter2-token", Password: "hunter2-password",
+func TestRedactedTextContainsNoCredentials(t *testing.T) {
+	h := newRedactor(&rest.Config{BearerToken: "hunter2-token", Password: "hunter2-password",
 		TLSClientConfig: rest.TLSClientConfig{KeyData: []byte("hunter2-key")}})
 	for _, text := range []string{
 		"401: bad token hunter2-token", "hunter2-password", "x hunter2-key y", "get https://me:hunter2@192.0.2.1/x: refused",
@@ -28,7 +28,7 @@ func TestTextsShowNoCredentials(t *testing.T) {
 	if got := h.text(strings.Repeat("ä", 10_000)); len(got) > maxText+10 {
 		t.Errorf("a text of %d bytes is left", len(got))
 	}
-	if got := newHider(&rest.Config{}).text("nothing to hide"); got != "nothing to hide" {
+	if got := newRedactor(&rest.Config{}).text("nothing to hide"); got != "nothing to hide" {
 		t.Errorf("became %q", got)
 	}
 	if err := h.error(io.ErrUnexpectedEOF); !errors.Is(err, io.ErrUnexpectedEOF) || h.error(nil) != nil {
@@ -36,9 +36,9 @@ func TestTextsShowNoCredentials(t *testing.T) {
 	}
 }
 
-func TestLogsShowNoCredentials(t *testing.T) {
+func TestLogContainsNoCredentials(t *testing.T) {
 	var out strings.Builder
-	h := newHider(&rest.Config{BearerToken: "hunter2"})
+	h := newRedactor(&rest.Config{BearerToken: "hunter2"})
 	log := h.logger(slog.New(slog.NewTextHandler(&out, nil))).With("a", "hunter2").WithGroup("g")
 	log.Warn("said hunter2", "error", errors.New("hunter2"), "text", "hunter2", "n", 7)
 	if got := out.String(); strings.Contains(got, "hunter2") || strings.Count(got, hidden) != 4 ||

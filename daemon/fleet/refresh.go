@@ -16,46 +16,46 @@ import (
 )
 
 const (
-	// A cluster that does not answer is asked again after firstRetry, then after twice
-	// as long each time, up to lastRetry.
+	// A failed discovery is retried after firstRetry, then after twice as long each time,
+	// up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// After a change there, it is asked when nothing more has come for settle, and no
-	// later than settleMost after the change.
+	// After a change in the cluster, discovery starts when there was no other change for
+	// settle, and at most settleMost after the first one.
 	settle     = time.Second
 	settleMost = 5 * time.Second
-	// judgeEvery is how often the state is looked at if nobody asks for it.
-	judgeEvery = 5 * time.Second
+	// stateInterval is how often the state is updated without a call of Health.
+	stateInterval = 5 * time.Second
 )
 
-// lookAgain is when a cluster is asked again after a change: its own discovery follows
-// a moment later than the change, and its OpenAPI later still.
-var lookAgain = [...]time.Duration{4 * time.Second, 20 * time.Second}
+// recheckAfter are the times between the discoveries after a change: the cluster's own
+// discovery is updated a moment after the change, and its OpenAPI documents later.
+var recheckAfter = [...]time.Duration{4 * time.Second, 20 * time.Second}
 
-// follow asks the cluster what it serves, again and again, and mirrors that.
-func (c *Cluster) follow(ctx context.Context) {
-	failures, again := 0, len(lookAgain)
+// refreshLoop repeats the discovery until ctx ends.
+func (c *Cluster) refreshLoop(ctx context.Context) {
+	failures, recheck := 0, len(recheckAfter)
 	for {
-		err := c.look(ctx)
+		err := c.refresh(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		c.judge()
+		c.updateState()
 		wait := jittered(c.fleet.opts.Refresh)
 		switch {
 		case err != nil:
 			wait = retryAfter(failures)
 			failures++
 			c.log("ask what is served", err, "next", wait.Round(time.Millisecond).String())
-		case again < len(lookAgain):
-			wait = min(lookAgain[again], wait)
-			again++
+		case recheck < len(recheckAfter):
+			wait = min(recheckAfter[recheck], wait)
+			recheck++
 		}
 		if err == nil {
 			failures = 0
 		}
 		if c.await(ctx, wait, err == nil) {
-			again = 0
+			recheck = 0
 		}
 		if ctx.Err() != nil {
 			return
@@ -63,7 +63,8 @@ func (c *Cluster) follow(ctx context.Context) {
 	}
 }
 
-// jittered is a time up to a tenth shorter, so that clusters are not asked in step.
+// jittered returns a time up to a tenth shorter, so that clusters are not refreshed all at
+// once.
 func jittered(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
 func retryAfter(failures int) time.Duration {
@@ -74,16 +75,16 @@ func retryAfter(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// await waits for the time of the next look, and reports whether a change there was the
-// reason for it. A cluster that does not answer is not asked earlier for a change, but it is for
-// other credentials.
-func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (changed bool) {
-	judge := time.NewTicker(judgeEvery)
+// await waits for the time of the next discovery, and reports whether a change in the cluster
+// is the reason for it. If watchChanges is false, because the cluster does not answer, changes
+// do not shorten the wait; new credentials always do.
+func (c *Cluster) await(ctx context.Context, d time.Duration, watchChanges bool) (changed bool) {
+	judge := time.NewTicker(stateInterval)
 	defer judge.Stop()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	poke := c.poke
-	if !heed {
+	poke := c.discoveryChanged
+	if !watchChanges {
 		poke = nil
 	}
 	latest := time.Time{}
@@ -94,12 +95,12 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (change
 		case <-timer.C:
 			return changed
 		case <-judge.C:
-			c.judge()
-		case <-c.renewed:
-			return changed // what failed may succeed now
-		case <-c.link.ledger.full:
+			c.updateState()
+		case <-c.reconfigured:
+			return changed // a request that failed may succeed now
+		case <-c.client.usage.full:
 			c.reopen()
-			c.judge()
+			c.updateState()
 		case <-poke:
 			if !changed {
 				changed, latest = true, time.Now().Add(settleMost)
@@ -109,47 +110,48 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, heed bool) (change
 	}
 }
 
-// look asks the cluster once what it serves, and mirrors that.
-func (c *Cluster) look(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// refresh runs the discovery once and mirrors what the cluster serves.
+func (c *Cluster) refresh(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	groups, err := contained(func() ([]group, error) { return c.asks.groups(ctx) })
+	groups, err := recovered(func() ([]group, error) { return c.asks.groups(ctx) })
 	if err != nil {
-		err = c.link.hide.fault("", err)
+		err = c.client.redact.requestError("", err)
 		c.mu.Lock()
-		c.book.lookErr = err
+		c.discovered.err = err
 		c.mu.Unlock()
 		return err
 	}
-	offer := selectFrom(groups, c.served, c.fleet.choice)
-	c.served = offer.all
-	c.link.forget(offer.all)
-	faults := append(offer.faults, c.adopt(offer)...)
+	selected := selectFrom(groups, c.served, c.fleet.filter)
+	c.served = selected.all
+	c.client.forget(selected.all)
+	faults := append(selected.faults, c.adopt(selected)...)
 	faults = append(faults, c.watchTriggers()...)
 	for _, fault := range faults[:min(len(faults), 10)] {
 		c.log("discover", fault)
 	}
 	c.mu.Lock()
-	if !c.book.looked {
-		c.book.first = time.Now()
+	if !c.discovered.done {
+		c.discovered.first = time.Now()
 	}
-	c.book.looked, c.book.lookErr, c.book.partial = true, nil, nil
+	c.discovered.done, c.discovered.err, c.discovered.partial = true, nil, nil
 	if len(faults) > 0 {
-		c.book.partial = fmt.Errorf("%d faults in what the cluster says it serves; the first: %w", len(faults), faults[0])
+		c.discovered.partial = fmt.Errorf("%d faults in what the cluster says it serves; the first: %w", len(faults),
+			faults[0])
 	}
 	c.mu.Unlock()
 	if err := c.askVersion(ctx); err != nil && ctx.Err() == nil {
 		c.log("ask for the version", err)
 	}
 	if !c.fleet.opts.WithoutOpenAPI {
-		c.docs.again()
+		c.docs.refreshSoon()
 	}
 	return nil
 }
 
-// contained runs what reads a server's answers. Whatever a server sends, it must not end
-// the program and with it the mirrors of all others.
-func contained[T any](f func() (T, error)) (out T, err error) {
+// recovered calls f and returns a panic as an error. An answer of one server must not end the
+// program and with it all other mirrors.
+func recovered[T any](f func() (T, error)) (out T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w (reading the answer panicked: %v)", errNotKubernetes, p)
@@ -158,31 +160,32 @@ func contained[T any](f func() (T, error)) (out T, err error) {
 	return f()
 }
 
-// adopt opens what is new and closes what is gone.
-func (c *Cluster) adopt(o *offer) (faults []error) {
-	old := c.shown.Load()
+// adopt opens mirrors of new resources and closes those of resources that are no longer
+// selected.
+func (c *Cluster) adopt(o *selection) (faults []error) {
+	old := c.resources.Load()
 	next := make(map[schema.GroupVersionResource]*Resource, len(o.infos))
-	described := false // in another way than before
+	infoChanged := false
 	for i := range o.infos {
 		info := &o.infos[i]
 		gvr := gvrOf(info)
 		r := old.byName[gvr]
 		if r != nil && sameObjects(r.info.Load(), info) && !r.inf.ended() {
-			described = described || !reflect.DeepEqual(r.info.Load(), info)
+			infoChanged = infoChanged || !reflect.DeepEqual(r.info.Load(), info)
 			r.info.Store(info)
 			next[gvr] = r
 			continue
 		}
-		r, err := openResource(c.link, info)
+		r, err := openResource(c.client, info)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("mirror %s: %w", gvr.GroupResource(), err))
 			continue
 		}
 		next[gvr] = r
 	}
-	if described || !maps.Equal(next, old.byName) || !reflect.DeepEqual(o.groups, old.groups) {
+	if infoChanged || !maps.Equal(next, old.byName) || !reflect.DeepEqual(o.groups, old.groups) {
 		c.show(next, o.groups)
-		c.fleet.tell()
+		c.fleet.notify()
 	}
 	for gvr, r := range old.byName {
 		if next[gvr] != r {
@@ -192,19 +195,19 @@ func (c *Cluster) adopt(o *offer) (faults []error) {
 	return faults
 }
 
-// reopen puts another mirror in the place of each that was ended because it was too large.
-// It is empty, and reads again when the time has come.
+// reopen replaces the mirrors that were dropped because they exceeded a limit. The new mirrors
+// are empty, and start to read after the pause.
 func (c *Cluster) reopen() {
-	old := c.shown.Load()
+	old := c.resources.Load()
 	next := maps.Clone(old.byName)
 	for gvr, r := range old.byName {
 		if !r.inf.ended() {
 			continue
 		}
-		fresh, err := openResource(c.link, r.info.Load())
+		fresh, err := openResource(c.client, r.info.Load())
 		if err != nil {
 			c.log("mirror "+gvr.GroupResource().String(), err)
-			continue // the next look tries again
+			continue // the next refresh retries it
 		}
 		next[gvr] = fresh
 	}
@@ -212,7 +215,7 @@ func (c *Cluster) reopen() {
 	for _, fault := range c.watchTriggers() {
 		c.log("discover", fault)
 	}
-	c.fleet.tell()
+	c.fleet.notify()
 }
 
 // sameObjects reports whether two descriptions are of the same objects.
@@ -220,7 +223,7 @@ func sameObjects(a, b *metav1.APIResource) bool {
 	return a.Kind == b.Kind && a.Namespaced == b.Namespaced
 }
 
-// serverVersion is what a cluster said of its version.
+// serverVersion is a cluster's answer to /version.
 type serverVersion struct {
 	body []byte
 	name string
@@ -228,12 +231,12 @@ type serverVersion struct {
 
 const maxVersion = 64 << 10
 
-// versionName is what a Kubernetes version looks like. The whole answer is shown to clients, so it must be one.
+// versionName matches a Kubernetes version. Clients can read the whole answer, so it must be a version.
 var versionName = regexp.MustCompile(`^v[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,100}$`)
 
-// askVersion asks for the version.
+// askVersion fetches the version.
 func (c *Cluster) askVersion(ctx context.Context) error {
-	a, err := c.link.get(ctx, "/version", acceptJSON, "", maxVersion)
+	a, err := c.client.get(ctx, "/version", acceptJSON, "", maxVersion)
 	if err != nil {
 		return err
 	}
@@ -244,14 +247,14 @@ func (c *Cluster) askVersion(ctx context.Context) error {
 		return errors.New("the answer to /version is malformed")
 	}
 	if !versionName.MatchString(info.GitVersion) {
-		return errors.New("the answer to /version names no version")
+		return errors.New("the answer to /version has no version")
 	}
 	c.version.Store(&serverVersion{body: a.body, name: info.GitVersion})
 	return nil
 }
 
-// log tells of something that went wrong with the cluster.
+// log logs a failure of the cluster.
 func (c *Cluster) log(what string, err error, more ...any) {
-	c.link.log.Warn("fleet: "+what+" failed",
+	c.client.log.Warn("fleet: "+what+" failed",
 		append([]any{"cluster", c.name, "error", err, "cause", detail(err)}, more...)...)
 }

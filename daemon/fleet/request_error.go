@@ -16,69 +16,70 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// fault is a failed request to a cluster. Its text is this program's own: a client that can have
-// the daemon connect to any address must not learn what that address answers, which addresses a
-// name resolves to, or which resolver was asked. Unwrap gives the cause, for the log.
-type fault struct {
-	doing, words string
-	err          error
+// requestError is a failed request to a cluster. Its text contains nothing of the answer: a
+// client that can make the daemon connect to any address must not learn what that address
+// answers, which addresses a name resolves to, or which resolver is used. Unwrap returns the
+// cause, for the log.
+type requestError struct {
+	doing, text string
+	err         error
 }
 
-// Error says what was attempted and what kind of failure it was.
-func (f *fault) Error() string {
+// Error returns what was attempted and the kind of failure.
+func (f *requestError) Error() string {
 	if f.doing == "" {
-		return f.words
+		return f.text
 	}
-	return f.doing + ": " + f.words
+	return f.doing + ": " + f.text
 }
 
-// Unwrap gives the cause.
-func (f *fault) Unwrap() error { return f.err }
+// Unwrap returns the cause.
+func (f *requestError) Unwrap() error { return f.err }
 
-// fault describes a failed request. An error that is described already stays as it is.
-func (h *hider) fault(doing string, err error) error {
-	if known, ok := errors.AsType[*fault](err); ok && doing == "" {
+// requestError describes a failed request. A requestError is returned as it is.
+func (h *redactor) requestError(doing string, err error) error {
+	if known, ok := errors.AsType[*requestError](err); ok && doing == "" {
 		return known
 	}
-	words := faultWords(err)
+	text := describeError(err)
 	switch {
-	case words != "":
+	case text != "":
 	case h.detailed:
-		words = h.text(err.Error())
+		text = h.text(err.Error())
 	case source.ReasonOf(err) == source.Garbled:
-		words = "the answer cannot be read: it was cut short, or is not of a Kubernetes API server"
+		text = "the answer cannot be read: it was cut short, or is not of a Kubernetes API server"
 	default:
-		words = "the request failed; the daemon's log says why"
+		text = "the request failed; the daemon's log says why"
 	}
-	return &fault{doing, words, err}
+	return &requestError{doing, text, err}
 }
 
-// detail is the cause of a fault as it was, for the log.
+// detail returns the cause of a requestError, for the log.
 func detail(err error) error {
-	if f, ok := errors.AsType[*fault](err); ok {
+	if f, ok := errors.AsType[*requestError](err); ok {
 		return f.err
 	}
 	return err
 }
 
-// errNotKubernetes is an answer that no Kubernetes API server gives.
+// errNotKubernetes reports an answer that is not from a Kubernetes API server.
 var errNotKubernetes = errors.New("what answers is not a Kubernetes API server; check the server's URL in the " +
 	"kubeconfig")
 
-// tooLargeError is an answer that no Kubernetes API server would give to the question.
+// tooLargeError reports an answer that is larger than any of a Kubernetes API server.
 type tooLargeError struct{ limit int }
 
-// Error says so.
+// Error returns the text of the error.
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d bytes and was not read to its end; is this a Kubernetes API server?",
 		e.limit)
 }
 
-// faultWords says what kind of failure an error is, and what to do about it. It is "" for an
-// error of no known kind.
-func faultWords(err error) string {
+// describeError returns the kind of a failure and what to do about it, or "" if the kind is
+// unknown.
+func describeError(err error) string {
 	if errors.Is(err, ErrLimit) {
-		return err.Error() // which is of our own making
+		return err.Error() // contains nothing of an answer
 	}
 	if errors.Is(err, errNotKubernetes) {
 		return errNotKubernetes.Error()
@@ -89,25 +90,25 @@ func faultWords(err error) string {
 	if _, ok := errors.AsType[*redirectError](err); ok {
 		return "the server answers with a redirect, which is not followed; check the server's URL in the kubeconfig"
 	}
-	if words := certificateWords(err); words != "" {
-		return words
+	if text := describeCertificateError(err); text != "" {
+		return text
 	}
-	if words := answerWords(answerCode(err)); words != "" {
-		return words
+	if text := describeStatus(answerCode(err)); text != "" {
+		return text
 	}
-	if words := connectionWords(err); words != "" {
-		return words
+	if text := describeConnectionError(err); text != "" {
+		return text
 	}
 	switch source.ReasonOf(err) {
 	case source.Denied:
-		return answerWords(http.StatusForbidden)
+		return describeStatus(http.StatusForbidden)
 	case source.Refused:
-		return connectionWords(syscall.ECONNREFUSED)
+		return describeConnectionError(syscall.ECONNREFUSED)
 	}
 	return ""
 }
 
-// answerCode is the HTTP status that an error is about, or 0.
+// answerCode returns the HTTP status of an error, or 0.
 func answerCode(err error) int {
 	if code := codeOf(err); code != 0 {
 		return code
@@ -118,7 +119,7 @@ func answerCode(err error) int {
 	return 0
 }
 
-func answerWords(code int) string {
+func describeStatus(code int) string {
 	switch {
 	case code == http.StatusUnauthorized:
 		return "the credentials were refused (401); check the token or client certificate in the kubeconfig"
@@ -141,7 +142,7 @@ func answerWords(code int) string {
 	return ""
 }
 
-func certificateWords(err error) string {
+func describeCertificateError(err error) string {
 	const check = "; check certificate-authority-data and the server's URL in the kubeconfig"
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "the server's certificate is not trusted: another authority has signed it" + check
@@ -164,7 +165,7 @@ func certificateWords(err error) string {
 	return ""
 }
 
-func connectionWords(err error) string {
+func describeConnectionError(err error) string {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the host name cannot be resolved; check the server's URL in the kubeconfig"
 	}

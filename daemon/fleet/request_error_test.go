@@ -16,10 +16,10 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// inside is what an address behind the daemon answers: nobody who asks the daemon may see it.
+// inside is the answer of an address in the daemon's network. No client of the daemon may see it.
 const inside = "INSIDE-10.1.2.3"
 
-// probe is the cluster that a client has the daemon join to learn what answers at an address.
+// probe joins a cluster as a client would to learn what answers at an address.
 func (w *world) probe(cfg *rest.Config) *fleet.Cluster {
 	w.Helper()
 	if err := w.f.Join("probe", cfg, fleet.Origin{Kind: fleet.FromJoin, Detail: cfg.Host}); err != nil {
@@ -29,7 +29,7 @@ func (w *world) probe(cfg *rest.Config) *fleet.Cluster {
 	return c
 }
 
-func TestNothingOfAForeignAnswerIsShown(t *testing.T) {
+func TestErrorContainsNothingOfAForeignAnswer(t *testing.T) {
 	status := `{"kind":"Status","apiVersion":"v1","message":"` + inside + `","code":500}`
 	redirect := func() *http.Response {
 		resp := reply(http.StatusFound, "text/html", strings.NewReader(inside))
@@ -81,7 +81,7 @@ func TestNothingOfAForeignAnswerIsShown(t *testing.T) {
 	}
 }
 
-func TestConnectionErrorsSayNothingOfTheNetworkBehind(t *testing.T) {
+func TestConnectionErrorContainsNothingOfTheNetwork(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 443}
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Addr: address, Err: err} }
 	for says, failure := range map[string]error{
@@ -111,14 +111,14 @@ func TestConnectionErrorsSayNothingOfTheNetworkBehind(t *testing.T) {
 				t.Errorf("Err = %q, want %q", h.Err, says)
 			}
 			if !strings.Contains(w.logs.String(), failure.Error()[:8]) {
-				t.Errorf("the log does not say why:\n%s", w.logs)
+				t.Errorf("the log does not have the cause:\n%s", w.logs)
 			}
 		})
 	}
 }
 
-// The operator's own kubeconfigs may name a plugin, whose failure nobody could guess.
-func TestAnUnknownFailureOfTheOperatorsOwnClusterIsShown(t *testing.T) {
+// The operator's own kubeconfigs may name a plugin, whose errors have no known kind.
+func TestUnknownErrorOfTheOperatorsOwnClusterIsShown(t *testing.T) {
 	inWorld(t, fleet.Options{}, func(w *world) {
 		_, cfg := w.server()
 		cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
@@ -130,7 +130,7 @@ func TestAnUnknownFailureOfTheOperatorsOwnClusterIsShown(t *testing.T) {
 	})
 }
 
-func TestNothingOfAnAnswerIsShownOfAResource(t *testing.T) {
+func TestErrorOfAResourceContainsNothingOfTheAnswer(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		_, cfg := w.server()
 		c := w.probe(wrapped(cfg, func(r *http.Request) *http.Response {
@@ -142,7 +142,7 @@ func TestNothingOfAnAnswerIsShownOfAResource(t *testing.T) {
 			}
 			return nil
 		}))
-		w.until("the failure shows", func() bool { return strings.Contains(c.Health().Err, "(403)") })
+		w.until("the failure is in the health", func() bool { return strings.Contains(c.Health().Err, "(403)") })
 		pods, _ := c.Resource(podsGVR)
 		err := pods.Health().Reflector.Err
 		says(t, err, "forbidden: the credentials are not allowed to get, list and watch this (403)")

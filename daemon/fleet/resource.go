@@ -23,14 +23,14 @@ type Object = kube.RawObject
 // Entry is one mirrored object.
 type Entry = store.Entry[*Object]
 
-// Snapshot is a resource at one moment.
+// Snapshot is a resource at one commit.
 type Snapshot = store.Snapshot[*Object]
 
-// Event is one change, told to a handler.
+// Event is one change, as a handler receives it.
 type Event = object.Event[*Entry]
 
-// Subscription is a handler's tie to a resource: Remove ends it, HasSynced says whether
-// the handler has been given the initial state.
+// Subscription is the subscription of a handler to a resource. Remove ends it, and
+// HasSynced reports whether the handler has received the initial state.
 type Subscription = *informer.Subscription[*Object]
 
 // HandlerOptions configure a subscription.
@@ -44,18 +44,18 @@ func Bytes(e *Entry, dst []byte) []byte {
 	return append(dst, e.Object().Bytes...)
 }
 
-// Resource is one mirrored resource of one cluster. Reading it asks nothing of the
-// cluster. It stays readable, and is empty, when it is no longer mirrored.
+// Resource is one mirrored resource of one cluster. Reading it sends no request to the
+// cluster. When it is no longer mirrored, it is empty and can still be read.
 type Resource struct {
-	gvr  schema.GroupVersionResource
-	info atomic.Pointer[metav1.APIResource]
-	inf  *mirror[*Object]
-	hide *hider
+	gvr    schema.GroupVersionResource
+	info   atomic.Pointer[metav1.APIResource]
+	inf    *mirror[*Object]
+	redact *redactor
 }
 
-// openResource begins to mirror a resource.
-func openResource(l *link, info *metav1.APIResource) (*Resource, error) {
-	r := &Resource{gvr: gvrOf(info), hide: l.hide}
+// openResource starts to mirror a resource.
+func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error) {
+	r := &Resource{gvr: gvrOf(info), redact: l.redact}
 	r.info.Store(info)
 	values := noNamespace
 	if info.Namespaced {
@@ -63,7 +63,7 @@ func openResource(l *link, info *metav1.APIResource) (*Resource, error) {
 	}
 	var err error
 	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, func(inf *informer.Informer[*Object]) error {
-		return cmp.Or(inf.AddIndex(NamespaceIndex, values), inf.AddIndex(LabelIndex, byLabel))
+		return cmp.Or(inf.AddIndex(NamespaceIndex, values), inf.AddIndex(labelIndex, byLabel))
 	})
 	if err != nil {
 		return nil, err
@@ -74,22 +74,22 @@ func openResource(l *link, info *metav1.APIResource) (*Resource, error) {
 // close ends the mirror.
 func (r *Resource) close() { r.inf.stop() }
 
-// Info is what discovery says of the resource, with the verbs get, list and watch.
+// Info returns the resource's discovery data, with the verbs get, list and watch.
 func (r *Resource) Info() metav1.APIResource { return *r.info.Load().DeepCopy() }
 
-// GVR is the resource's name.
+// GVR returns the resource's group, version and name.
 func (r *Resource) GVR() schema.GroupVersionResource { return r.gvr }
 
-// GVK is the kind of its objects.
+// GVK returns the kind of its objects.
 func (r *Resource) GVK() schema.GroupVersionKind {
 	return r.gvr.GroupVersion().WithKind(r.info.Load().Kind)
 }
 
-// Synced reports whether the initial state is there.
+// Synced reports whether the initial state has been read.
 func (r *Resource) Synced() bool { return r.inf.HasSynced() }
 
-// Refused reports whether the cluster has answered that it will not show the resource: it denies the request, or does
-// not serve it after all. To wait for such a resource is of little use.
+// Refused reports whether the cluster refuses to list the resource: it denies the request, or does not serve the
+// resource after all. There is little use in waiting for such a resource.
 func (r *Resource) Refused() bool {
 	err := r.health().Reflector.Err
 	if err == nil {
@@ -102,20 +102,20 @@ func (r *Resource) Refused() bool {
 	return false
 }
 
-// Done is closed when the resource is no longer mirrored: the cluster does not serve it
-// any more, or has left, or there was more of it than the limits allow. In the last case
-// the cluster has another Resource of its name soon, which tries again after a while.
+// Done returns a channel that is closed when the resource is no longer mirrored: the
+// cluster does not serve it any more, or has left, or the resource exceeded a limit. In the
+// last case the cluster soon has another Resource of its name, which is retried later.
 func (r *Resource) Done() <-chan struct{} { return r.inf.over }
 
-// Snapshot gives one consistent moment. It has the indexes NamespaceIndex and
-// LabelIndex.
+// Snapshot returns a snapshot of the mirror. It has the index NamespaceIndex, and the
+// index "label" with values name=value.
 func (r *Resource) Snapshot() *Snapshot { return r.inf.Snapshot() }
 
-// Entry gives one object.
+// Entry returns the entry of one object.
 func (r *Resource) Entry(key object.Key) (*Entry, bool) { return r.inf.Reader().Entry(key) }
 
-// Since replays the changes after a version; its error wraps store.ErrGone where they
-// are not known any more.
+// Since returns the changes after a version. Its error wraps store.ErrGone if they are no
+// longer known.
 func (r *Resource) Since(v object.Version) (iter.Seq[store.LogEntry[*Object]], error) {
 	seq, err := r.inf.Reader().Since(v)
 	if err != nil {
@@ -129,29 +129,28 @@ func (r *Resource) WaitVersion(ctx context.Context, v object.Version) error {
 	return r.inf.WaitVersion(ctx, v)
 }
 
-// Subscribe adds a handler. It first gets what is mirrored, marked initial, then
-// everything that happens, in order. The event is good for the time of the call; its
-// entries may be kept. The subscription ends with the resource, without a word to the
-// handler: see Done.
+// Subscribe adds a handler. It first receives the mirrored objects, marked initial, then
+// all changes, in order. An event is valid only during the call; its entries may be kept.
+// The subscription ends with the resource, and the handler is not notified; see Done.
 func (r *Resource) Subscribe(handle func(*Event), opts *HandlerOptions) (Subscription, error) {
 	return r.inf.SubscribeEntries(handle, opts)
 }
 
-// Health tells how the mirror is doing. The text of its error is fit to be shown to anybody: it says what
-// kind of failure it was, and nothing that the cluster sent.
+// Health returns the health of the mirror. The text of its error has only the kind of the failure and nothing that
+// the cluster sent, so it may be shown to every client.
 func (r *Resource) Health() informer.Health {
 	h := r.health()
 	if h.Reflector.Err != nil {
-		h.Reflector.Err = r.hide.error(r.hide.fault("", h.Reflector.Err))
+		h.Reflector.Err = r.redact.error(r.redact.requestError("", h.Reflector.Err))
 	}
 	return h
 }
 
-// health is Health with errors as they are.
+// health is Health with the original error.
 func (r *Resource) health() informer.Health {
 	h := r.inf.Health()
-	if err := r.inf.gauge.overrun(); err != nil {
-		h.Reflector.Err = err // it has ended, and another is on its way
+	if err := r.inf.usage.limitError(); err != nil {
+		h.Reflector.Err = err // the mirror has ended and will be replaced
 	}
 	return h
 }

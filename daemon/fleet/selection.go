@@ -11,24 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxResources bounds how many resources of a cluster are mirrored: each is a watch.
+// maxResources bounds the mirrored resources of a cluster, because each needs a watch.
 const maxResources = 2000
 
-// offer is what a cluster has that is to be mirrored.
-type offer struct {
-	groups []metav1.APIGroup // with a resource among the offered
+// selection has the resources of a cluster that will be mirrored.
+type selection struct {
+	groups []metav1.APIGroup // with a resource in infos
 	infos  []metav1.APIResource
-	// all are the resources that could be mirrored, those that are not wanted included.
+	// all are the resources that can be mirrored, including those that the filter excludes.
 	all map[schema.GroupVersionResource]metav1.APIResource
-	// faults are what was left out because it cannot be right, or is not known.
+	// faults are the reasons for what was left out because it is invalid or unknown.
 	faults []error
 }
 
-// selectFrom takes from what a server serves what can be listed and watched and is
-// wanted: each resource in its group's preferred version, or else in the first that has
-// it. What cannot be told about now is taken to be as it was.
-func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.APIResource, want *choice) *offer {
-	o := &offer{all: map[schema.GroupVersionResource]metav1.APIResource{}}
+// selectFrom selects the resources that can be listed and watched and that want includes: each
+// in its group's preferred version, or else in the first version that has it. A group version
+// that cannot be discovered now keeps the resources that it had before.
+func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.APIResource,
+	want *resourceFilter) *selection {
+	o := &selection{all: map[schema.GroupVersionResource]metav1.APIResource{}}
 	seen := map[schema.GroupResource]bool{}
 	for _, g := range groups {
 		out := metav1.APIGroup{Name: g.name}
@@ -58,7 +59,7 @@ func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.AP
 	return o
 }
 
-// known are the resources of a group version as they were before.
+// known returns the previous resources of a group version.
 func known(before map[schema.GroupVersionResource]metav1.APIResource, group,
 	version string) (out []metav1.APIResource) {
 	for gvr, info := range before {
@@ -70,9 +71,9 @@ func known(before map[schema.GroupVersionResource]metav1.APIResource, group,
 	return out
 }
 
-// take adds the resources of one version, and reports whether one of them is wanted.
-func (o *offer) take(resources []metav1.APIResource, group, version string, seen map[schema.GroupResource]bool,
-	want *choice) (wanted bool) {
+// take adds the resources of one version, and reports whether one of them is selected.
+func (o *selection) take(resources []metav1.APIResource, group, version string, seen map[schema.GroupResource]bool,
+	want *resourceFilter) (wanted bool) {
 	for _, r := range resources {
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") {
 			continue
@@ -89,7 +90,7 @@ func (o *offer) take(resources []metav1.APIResource, group, version string, seen
 		r.Group, r.Version, r.Verbs = group, version, metav1.Verbs{"get", "list", "watch"}
 		r.StorageVersionHash = ""
 		o.all[gvr] = r
-		if !want.takes(gvr.GroupResource()) {
+		if !want.includes(gvr.GroupResource()) {
 			continue
 		}
 		if len(o.infos) == maxResources {
@@ -120,11 +121,11 @@ func gvrOf(r *metav1.APIResource) schema.GroupVersionResource {
 
 var kindName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
 
-// checkNames refuses what could not be part of a path. Names come from the server, and
-// go into requests, logs and metrics.
+// checkNames refuses names that are not valid in a path. Names come from the server and are
+// used in requests, logs and metrics.
 func checkNames(group, version string) error {
 	if group != "" && len(validation.IsDNS1123Subdomain(group)) > 0 || len(validation.IsDNS1123Label(version)) > 0 {
-		return fmt.Errorf("the server lists the group version %.80q, which is no name of one; it is left out",
+		return fmt.Errorf("the server lists the group version %.80q, which is not a valid name; it is left out",
 			group+"/"+version)
 	}
 	return nil
@@ -132,13 +133,13 @@ func checkNames(group, version string) error {
 
 func checkResource(r metav1.APIResource) error {
 	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 || !kindName.MatchString(r.Kind) {
-		return fmt.Errorf("the server lists the resource %.80q of kind %.80q, which are no names of such; it is left out",
+		return fmt.Errorf("the server lists the resource %.80q of kind %.80q, which are not valid names; it is left out",
 			r.Name, r.Kind)
 	}
 	for _, n := range slices.Concat([]string{r.SingularName}, r.ShortNames, r.Categories) {
 		if n != "" && len(validation.IsDNS1123Label(n)) > 0 {
-			return fmt.Errorf("the server lists the resource %q with the name %.80q, which is no name; it is left out", r.Name,
-				n)
+			return fmt.Errorf("the server lists the resource %q with the name %.80q, which is not valid; it is left out",
+				r.Name, n)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var everything = &choice{secrets: true}
+var everything = &resourceFilter{secrets: true}
 
 func res(name, kind string, verbs ...string) metav1.APIResource {
 	if verbs == nil {
@@ -18,7 +18,7 @@ func res(name, kind string, verbs ...string) metav1.APIResource {
 	return metav1.APIResource{Name: name, Kind: kind, Verbs: verbs}
 }
 
-func TestOnlyWhatCanBeListedAndWatchedIsTaken(t *testing.T) {
+func TestOnlyResourcesWithListAndWatchAreSelected(t *testing.T) {
 	o := selectFrom([]group{{"", []groupVersion{{name: "v1", resources: []metav1.APIResource{
 		res("pods", "Pod"), res("pods/status", "Pod"), res("bindings", "Binding", "create"),
 		res("componentstatuses", "ComponentStatus", "list"),
@@ -28,7 +28,7 @@ func TestOnlyWhatCanBeListedAndWatchedIsTaken(t *testing.T) {
 	}
 }
 
-func TestAResourceIsTakenOnceInTheFirstVersionThatHasIt(t *testing.T) {
+func TestResourceIsSelectedOnceInTheFirstVersionThatHasIt(t *testing.T) {
 	groups := []group{
 		{"a.com", []groupVersion{
 			{name: "v2", resources: []metav1.APIResource{res("xs", "X")}},
@@ -48,7 +48,7 @@ func TestAResourceIsTakenOnceInTheFirstVersionThatHasIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownNowIsAsItWasBefore(t *testing.T) {
+func TestUnknownGroupVersionKeepsItsResources(t *testing.T) {
 	known := selectFrom([]group{{"a.com", []groupVersion{{name: "v1", resources: []metav1.APIResource{res("xs", "X")}}}}},
 		nil, everything)
 	failing := []group{{"a.com", []groupVersion{{name: "v1", err: errors.New("down")}}}}
@@ -56,11 +56,11 @@ func TestWhatIsNotKnownNowIsAsItWasBefore(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	if o := selectFrom(nil, known.all, everything); len(o.infos) != 0 {
-		t.Error("what is gone is still there")
+		t.Error("a removed resource is still selected")
 	}
 }
 
-func TestTheNumberOfResourcesIsBounded(t *testing.T) {
+func TestNumberOfResourcesIsBounded(t *testing.T) {
 	var many []metav1.APIResource
 	for i := range maxResources + 100 {
 		many = append(many, res(fmt.Sprintf("r%d", i), "R"))
@@ -71,14 +71,14 @@ func TestTheNumberOfResourcesIsBounded(t *testing.T) {
 	}
 }
 
-func TestAPanicWhileReadingAnAnswerIsAnError(t *testing.T) {
-	_, err := contained(func() (int, error) { panic("boom") })
+func TestPanicWhileReadingAnAnswerIsAnError(t *testing.T) {
+	_, err := recovered(func() (int, error) { panic("boom") })
 	if err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("%v", err)
 	}
 }
 
-func FuzzAnyDiscoveryIsReadOrRefused(f *testing.F) {
+func FuzzDiscoveryIsReadOrRefused(f *testing.F) {
 	f.Add([]byte(`{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"a.com"},"versions":[{"version":"v1",` +
 		`"resources":[{"resource":"xs","responseKind":{"kind":"X"},"scope":"Namespaced","verbs":["list","watch"]}]}]}]}`))
 	f.Add([]byte(`{"kind":"APIGroupList","groups":[{"name":"a.com","versions":[{"version":"v1"}]}]}`))

@@ -7,52 +7,52 @@ import (
 )
 
 const (
-	// pessimism is up to where a list counts as if nothing could be packed.
-	pessimism = 1 << 20
-	// stride is about how many bytes of a list there are between two samples.
-	stride = 1 << 20
-	// sampleSize is how much of an object is looked at: about what the packer looks back.
+	// sampleAfter is the size up to which a list counts as incompressible.
+	sampleAfter = 1 << 20
+	// sampleInterval is about how many bytes of a list are between two samples.
+	sampleInterval = 1 << 20
+	// sampleSize is the size of a sample, about the window of the packer.
 	sampleSize = 32 << 10
-	// leastShare is the least that is believed to be left of an object.
+	// leastShare is the lower bound of the estimated compression.
 	leastShare = 1.0 / 64
 )
 
-// scale estimates what a list will take when it is packed, while it arrives: the store
-// knows only at the end. It packs a part of some objects, chosen at random so that
-// nobody can send others than those that are looked at.
-type scale struct {
-	by    *sampler
-	raw   int64   // of all
-	sum   float64 // of what was weighed
-	since int64   // what came after that
-	next  int64   // when since is enough for the next sample
-	last  []byte  // the sample before
+// sizeEstimate estimates the packed size of a list while it is read, because the store knows it
+// only at the end. It compresses parts of some objects. They are chosen at random, so that a
+// server cannot send incompressible objects between the samples.
+type sizeEstimate struct {
+	by    *compressionSampler
+	raw   int64   // bytes of all objects
+	sum   float64 // the estimate up to the last sample
+	since int64   // bytes since the last sample
+	next  int64   // the value of since at which the next sample is taken
+	last  []byte  // the last sample
 }
 
-// add takes one object: its size, and its bytes if they are known.
-func (s *scale) add(size int, encoded []byte) {
+// add counts one object: its size, and its bytes if they are known.
+func (s *sizeEstimate) add(size int, encoded []byte) {
 	s.raw += int64(size)
 	s.since += int64(size)
 	if s.since < s.next {
 		return
 	}
 	share := 1.0
-	if encoded != nil && s.raw > pessimism {
+	if encoded != nil && s.raw > sampleAfter {
 		share = s.by.share(encoded, s.last)
 	}
 	s.sum += share * float64(s.since)
 	s.since = 0
-	if s.raw > pessimism {
-		s.next = rand.N(int64(2 * stride))
+	if s.raw > sampleAfter {
+		s.next = rand.N(int64(2 * sampleInterval))
 		s.last = append(s.last[:0], window(encoded, 0)...)
 	}
 }
 
-// estimate is what all of it takes.
-func (s *scale) estimate() int64 { return int64(s.sum) + s.since }
+// estimate returns the estimated packed size of all objects.
+func (s *sizeEstimate) estimate() int64 { return int64(s.sum) + s.since }
 
-// sampler packs samples. A cluster's lists share one: it is large.
-type sampler struct {
+// compressionSampler compresses samples. A cluster's lists share one, because it is large.
+type compressionSampler struct {
 	mu  sync.Mutex
 	out counter
 	w   *flate.Writer
@@ -63,14 +63,14 @@ type counter int
 // Write counts.
 func (c *counter) Write(b []byte) (int, error) { *c += counter(len(b)); return len(b), nil }
 
-// window is a part of an object, no larger than a sample.
+// window returns a part of an object, not larger than a sample.
 func window(b []byte, from int) []byte {
 	b = b[min(from, len(b)):]
 	return b[:min(len(b), sampleSize)]
 }
 
-// share is which part is left of an object when it is packed behind one like it.
-func (s *sampler) share(object, like []byte) float64 {
+// share returns the compressed share of an object, compressed after a similar one.
+func (s *compressionSampler) share(object, like []byte) float64 {
 	if len(object) == 0 {
 		return 1
 	}
@@ -82,7 +82,7 @@ func (s *sampler) share(object, like []byte) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.w == nil {
-		s.w, _ = flate.NewWriter(&s.out, flate.BestSpeed) // which knows its own levels
+		s.w, _ = flate.NewWriter(&s.out, flate.BestSpeed) // fails only for an unknown level
 	}
 	s.out = 0
 	s.w.Reset(&s.out)
@@ -95,8 +95,8 @@ func (s *sampler) share(object, like []byte) float64 {
 	return min(1, max(leastShare, float64(s.out-before)/float64(len(part))))
 }
 
-// write packs, as far as it goes: a counter takes everything.
-func (s *sampler) write(b []byte) {
+// write compresses b. Writing to a counter cannot fail.
+func (s *compressionSampler) write(b []byte) {
 	if _, err := s.w.Write(b); err == nil {
 		_ = s.w.Flush()
 	}

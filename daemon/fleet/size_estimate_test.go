@@ -8,9 +8,9 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
-func TestPodsThatAreAlikeWeighLittleAndNoiseWeighsAllOfIt(t *testing.T) {
+func TestSimilarPodsAreEstimatedSmallAndNoiseAtItsSize(t *testing.T) {
 	set := testpods.New(1, 50)
-	pods := scale{by: &sampler{}}
+	pods := sizeEstimate{by: &compressionSampler{}}
 	for i := range 1000 {
 		b, err := json.Marshal(set.Pod(i))
 		if err != nil {
@@ -19,23 +19,23 @@ func TestPodsThatAreAlikeWeighLittleAndNoiseWeighsAllOfIt(t *testing.T) {
 		pods.add(len(b), b)
 	}
 	if got := pods.estimate(); got > pods.raw/2 {
-		t.Errorf("%d bytes of pods are said to take %d", pods.raw, got)
+		t.Errorf("the estimate of %d bytes of pods is %d", pods.raw, got)
 	}
 	t.Logf("%d bytes of pods are said to take %d", pods.raw, pods.estimate())
-	noise := scale{by: &sampler{}}
+	noise := sizeEstimate{by: &compressionSampler{}}
 	for range 500 {
 		b := make([]byte, 8000)
 		rand.Read(b) // it never fails
 		noise.add(len(b), b)
 	}
 	if got := noise.estimate(); got < noise.raw*95/100 {
-		t.Errorf("%d bytes of noise are said to take %d", noise.raw, got)
+		t.Errorf("the estimate of %d bytes of noise is %d", noise.raw, got)
 	}
-	unknown := scale{by: &sampler{}}
+	unknown := sizeEstimate{by: &compressionSampler{}}
 	for range 4000 {
 		unknown.add(8000, nil)
 	}
 	if got := unknown.estimate(); got != unknown.raw {
-		t.Errorf("%d bytes that are not shown are said to take %d", unknown.raw, got)
+		t.Errorf("the estimate of %d unknown bytes is %d", unknown.raw, got)
 	}
 }

@@ -15,30 +15,29 @@ import (
 
 const (
 	stateVersion = 1
-	// maxState bounds the file: some hundred thousand certificates.
+	// maxState bounds the size of the file.
 	maxState = 256 << 20
 )
 
-// stateFile remembers the clusters that joined at run time. The fleet's moves lock
-// guards it.
+// stateFile has the clusters that joined at run time. Fleet.membership guards it.
 type stateFile struct {
 	path     string
-	clusters map[string]remembered
+	clusters map[string]stateCluster
 }
 
-// remembered is a cluster in the file. The kubeconfig has one context.
-type remembered struct {
+// stateCluster is a cluster in the file. The kubeconfig has one context.
+type stateCluster struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
 }
 
 type stateContent struct {
-	Version  int          `json:"version"`
-	Clusters []remembered `json:"clusters"`
+	Version  int            `json:"version"`
+	Clusters []stateCluster `json:"clusters"`
 }
 
-// recall reads the state file and has its clusters join.
-func (f *Fleet) recall(path string) error {
+// loadState reads the state file and joins its clusters.
+func (f *Fleet) loadState(path string) error {
 	state, err := readState(path)
 	if err != nil {
 		return fmt.Errorf("read the state file %s: %w; mend it, or move it away to start without the clusters it remembers",
@@ -55,21 +54,21 @@ func (f *Fleet) recall(path string) error {
 		}
 	}
 	f.state = state
-	for _, err := range sweep(path) {
-		f.log.Warn("remove what is left of a state file that was not written to its end", "err", err)
+	for _, err := range removeUnfinished(path) {
+		f.log.Warn("fleet: remove an unfinished state file failed", "error", err)
 	}
 	return nil
 }
 
-// sweep removes what a kill left of files that were to replace the state file: there are credentials in them, of
-// clusters that may have left since.
-func sweep(path string) (failed []error) {
+// removeUnfinished removes unfinished files that a killed process left in place of a new state file. They contain
+// credentials, possibly of clusters that have left since.
+func removeUnfinished(path string) (failed []error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		failed = append(failed, err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished(path)) && e.Type().IsRegular() {
+		if strings.HasPrefix(e.Name(), unfinishedPrefix(path)) && e.Type().IsRegular() {
 			if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil {
 				failed = append(failed, err)
 			}
@@ -78,12 +77,12 @@ func sweep(path string) (failed []error) {
 	return failed
 }
 
-// unfinished is how the name of a file begins that is to replace another.
-func unfinished(path string) string { return "." + filepath.Base(path) + "-" }
+// unfinishedPrefix returns how the names of temporary files for the state file begin.
+func unfinishedPrefix(path string) string { return "." + filepath.Base(path) + "-" }
 
-// readState reads the file. One that does not exist remembers nothing.
+// readState reads the file. If it does not exist, there are no clusters.
 func readState(path string) (*stateFile, error) {
-	s := &stateFile{path: path, clusters: map[string]remembered{}}
+	s := &stateFile{path: path, clusters: map[string]stateCluster{}}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -101,13 +100,13 @@ func readState(path string) (*stateFile, error) {
 	}
 	var content stateContent
 	if err := json.Unmarshal(body, &content); err != nil {
-		return nil, fmt.Errorf("it is no JSON of this kind: %w", withoutText(err))
+		return nil, fmt.Errorf("it is not a state file in JSON: %w", withoutText(err))
 	}
 	if content.Version != stateVersion {
-		return nil, fmt.Errorf("it is of version %d, and this program knows version %d", content.Version, stateVersion)
+		return nil, fmt.Errorf("it has version %d, and this program supports version %d", content.Version, stateVersion)
 	}
 	for _, c := range content.Clusters {
-		if _, twice := s.clusters[c.Name]; twice {
+		if _, exists := s.clusters[c.Name]; exists {
 			return nil, fmt.Errorf("it has two clusters of the name %q", c.Name)
 		}
 		s.clusters[c.Name] = c
@@ -115,7 +114,7 @@ func readState(path string) (*stateFile, error) {
 	return s, nil
 }
 
-// withoutText keeps an error of package json from quoting what it read: there are keys in it.
+// withoutText replaces an error of package json, which may quote keys from the file.
 func withoutText(err error) error {
 	if at, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("a syntax error at byte %d", at.Offset)
@@ -126,13 +125,14 @@ func withoutText(err error) error {
 	return errors.New("it cannot be decoded")
 }
 
-// add and remove change what is remembered, in the file first.
+// add writes another cluster to the file.
 func (s *stateFile) add(name string, kubeconfig []byte) error {
 	next := maps.Clone(s.clusters)
-	next[name] = remembered{Name: name, Kubeconfig: string(kubeconfig)}
+	next[name] = stateCluster{Name: name, Kubeconfig: string(kubeconfig)}
 	return s.save(next)
 }
 
+// remove removes a cluster from the file.
 func (s *stateFile) remove(name string) error {
 	if _, known := s.clusters[name]; !known {
 		return nil
@@ -142,11 +142,10 @@ func (s *stateFile) remove(name string) error {
 	return s.save(next)
 }
 
-// save writes a new file and puts it in the place of the old one, so that there is a
-// whole one at any time.
-func (s *stateFile) save(next map[string]remembered) error {
+// save replaces the file atomically.
+func (s *stateFile) save(next map[string]stateCluster) error {
 	content := stateContent{Version: stateVersion, Clusters: slices.SortedFunc(maps.Values(next),
-		func(a, b remembered) int { return strings.Compare(a.Name, b.Name) })}
+		func(a, b stateCluster) int { return strings.Compare(a.Name, b.Name) })}
 	body, err := json.MarshalIndent(content, "", "  ")
 	if err == nil {
 		err = replaceFile(s.path, append(body, '\n'))
@@ -158,9 +157,9 @@ func (s *stateFile) save(next map[string]remembered) error {
 	return nil
 }
 
-// replaceFile is all or nothing, for a crash at any moment too. The file's mode is 0600.
+// replaceFile replaces a file atomically, even if the machine crashes. The file's mode is 0600.
 func replaceFile(path string, body []byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // of mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), unfinishedPrefix(path)+"*") // of mode 0600
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-func TestWhatJoinedAtRunTimeIsThereAfterARestart(t *testing.T) {
+func TestClustersJoinedAtRunTimeSurviveARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	f := newFleet(t, fleet.Options{StateFile: path})
 	for _, name := range []string{"b", "a", "c"} {
@@ -47,7 +47,7 @@ func TestWhatJoinedAtRunTimeIsThereAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAStateFileThatCannotBeReadIsAnErrorAndIsLeftAlone(t *testing.T) {
+func TestUnreadableStateFileIsAnErrorAndStaysUnchanged(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	f := newFleet(t, fleet.Options{StateFile: good})
 	if err := f.JoinKubeconfig("eu", []byte(kubeconfig("", ", token: hunter2hunter2", "eu")), ""); err != nil {
@@ -87,7 +87,7 @@ func TestAStateFileThatCannotBeReadIsAnErrorAndIsLeftAlone(t *testing.T) {
 	says(t, err, "state file")
 }
 
-func TestNothingJoinsOrLeavesThatCannotBeRemembered(t *testing.T) {
+func TestJoinAndLeaveFailIfTheStateFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// tellers are the resources whose changes change what a cluster serves.
-var tellers = []schema.GroupResource{
+// discoveryTriggers are the resources that define what a cluster serves.
+var discoveryTriggers = []schema.GroupResource{
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
-// trigger follows one of the tellers: through its mirror, or, where it is not mirrored,
-// by its metadata alone.
+// trigger watches one of the discoveryTriggers: through its mirror or, if it is not mirrored,
+// with an informer of its metadata.
 type trigger struct {
 	gvr    schema.GroupVersionResource
 	mirror *Resource
@@ -34,33 +34,34 @@ func (t *trigger) close() {
 	}
 }
 
-// follows reports whether it still tells of the changes of a resource.
+// follows reports whether the trigger still receives the changes of a resource.
 func (t *trigger) follows(gvr schema.GroupVersionResource, mirror *Resource) bool {
 	return t.gvr == gvr && t.mirror == mirror && (t.own == nil || !t.own.ended())
 }
 
-// watchTriggers follows what of the tellers the cluster serves.
+// watchTriggers starts and stops triggers, so that there is one for each of the
+// discoveryTriggers that the cluster serves.
 func (c *Cluster) watchTriggers() (faults []error) {
-	for _, teller := range tellers {
-		gvr, served := c.servedAs(teller)
-		have := c.triggers[teller]
-		mirror := c.shown.Load().byName[gvr]
+	for _, resource := range discoveryTriggers {
+		gvr, served := c.servedAs(resource)
+		have := c.triggers[resource]
+		mirror := c.resources.Load().byName[gvr]
 		if have != nil {
 			if served && have.follows(gvr, mirror) {
 				continue
 			}
 			have.close()
-			delete(c.triggers, teller)
+			delete(c.triggers, resource)
 		}
 		if !served {
 			continue
 		}
 		t, err := c.newTrigger(gvr, mirror)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("follow %s: %w", teller, err))
+			faults = append(faults, fmt.Errorf("follow %s: %w", resource, err))
 			continue
 		}
-		c.triggers[teller] = t
+		c.triggers[resource] = t
 	}
 	return faults
 }
@@ -76,16 +77,16 @@ func (c *Cluster) servedAs(r schema.GroupResource) (gvr schema.GroupVersionResou
 
 func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) (*trigger, error) {
 	if mirror != nil {
-		sub, err := mirror.Subscribe(heed[*Object](c), nil)
+		sub, err := mirror.Subscribe(refreshOnChange[*Object](c), nil)
 		if err != nil {
 			return nil, err
 		}
 		return &trigger{gvr: gvr, mirror: mirror, sub: sub}, nil
 	}
 	t := &trigger{gvr: gvr}
-	own, err := openMirror(c.link, gvr, "metadata", kube.Metadata,
+	own, err := openMirror(c.client, gvr, "metadata", kube.Metadata,
 		func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
-			t.sub, err = inf.SubscribeEntries(heed[*metav1.PartialObjectMetadata](c), nil)
+			t.sub, err = inf.SubscribeEntries(refreshOnChange[*metav1.PartialObjectMetadata](c), nil)
 			return err
 		})
 	if err != nil {
@@ -95,12 +96,12 @@ func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) 
 	return t, nil
 }
 
-// heed makes a handler that has the cluster asked when something changes. What was there
-// at the start is no change.
-func heed[T any](c *Cluster) func(*object.Event[*store.Entry[T]]) {
+// refreshOnChange returns a handler that requests a refresh at every change. Initial events
+// are not changes.
+func refreshOnChange[T any](c *Cluster) func(*object.Event[*store.Entry[T]]) {
 	return func(e *object.Event[*store.Entry[T]]) {
 		if !e.Initial && !e.Unchanged {
-			c.changedThere()
+			c.requestRefresh()
 		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// gauge reads one number of /metrics.
+// gauge returns one number of /metrics.
 func (d *daemon) gauge(t *testing.T, name string) float64 {
 	t.Helper()
 	code, b, err := d.get("/metrics")
@@ -46,7 +46,7 @@ func (d *daemon) gauge(t *testing.T, name string) float64 {
 	return 0
 }
 
-// watchSocket begins a watch over a socket of its own, in HTTP/1.1.
+// watchSocket opens a watch on a connection of its own, with HTTP/1.1.
 func watchSocket(t *testing.T, d *daemon, ca []byte, path string) (net.Conn, *http.Response) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -65,7 +65,7 @@ func watchSocket(t *testing.T, d *daemon, ca []byte, path string) (net.Conn, *ht
 	return conn, resp
 }
 
-// watchStream begins one in HTTP/2, over the connection that the client has with the daemon.
+// watchStream opens a watch with HTTP/2, on the client's connection.
 func watchStream(t *testing.T, d *daemon, path string) *http.Response {
 	t.Helper()
 	resp, err := d.client.Get(d.at + path)
@@ -79,7 +79,7 @@ func watchStream(t *testing.T, d *daemon, path string) *http.Response {
 
 const churned, churns = 8, 400
 
-// churn changes some ConfigMaps many times, and labels each when it is done.
+// churn changes some ConfigMaps many times, and labels each at the end.
 func churn(k *kubernetes.Clientset, ns string) error {
 	var wg sync.WaitGroup
 	errs := make([]error, churned)
@@ -97,10 +97,10 @@ func churn(k *kubernetes.Clientset, ns string) error {
 	return errors.Join(errs...)
 }
 
-// errTold410 is the end that a watch gets which is too slow.
-var errTold410 = errors.New("it was told 410 Gone, and then ended in peace")
+// errGone410 is the end of a watch that is too slow.
+var errGone410 = errors.New("410 Gone, and then a complete answer")
 
-// follows reads a watch until it has seen all objects done, in order, and counts what it saw.
+// follows reads a watch until all objects are labelled, checks the order, and returns the number of events.
 func follows(body io.Reader) (events int, err error) {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	version, done := map[string]int{}, 0
@@ -121,7 +121,7 @@ func follows(body io.Reader) (events int, err error) {
 		}
 		if e.Type == "ERROR" && e.Object.Code == http.StatusGone {
 			if _, err = lines.ReadByte(); errors.Is(err, io.EOF) {
-				err = errTold410
+				err = errGone410
 			}
 			return events, err
 		}
@@ -139,8 +139,8 @@ func follows(body io.Reader) (events int, err error) {
 	return events, nil
 }
 
-// It has 14 such watchers, and 36 if MIRADOR_NIGHTLY is set.
-func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
+// The test has 14 such watchers, and 36 if MIRADOR_NIGHTLY is set.
+func TestWatchersThatReadNothingAreEndedWithoutAffectingOthers(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	_, k := clients(t, cluster)
@@ -158,7 +158,7 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	d.ready(t, name)
 	own := "/clusters/" + name + "/api/v1/namespaces/" + ns + "/configmaps"
 	all := "/fleet/api/v1/namespaces/" + name + "." + ns + "/configmaps"
-	for _, path := range []string{own, all} { // what serves the fleet stays for a while
+	for _, path := range []string{own, all} { // the hub of the fleet stays for a while
 		_, _, err := list(d.client, d.at+path)
 		check(t, err)
 	}
@@ -192,9 +192,9 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	check(t, churn(k, ns))
 	took := time.Since(begun)
 	read, err := follows(late.Body)
-	// Who reads again within half a minute is told why it ends; after that nobody can tell it anything.
-	if !errors.Is(err, errTold410) && took < 25*time.Second {
-		t.Errorf("who read late got %d events and then: %v", read, err)
+	// A client that reads again within half a minute receives 410; later the connection is closed.
+	if !errors.Is(err, errGone410) && took < 25*time.Second {
+		t.Errorf("the late reader received %d events and then: %v", read, err)
 	}
 	peak := d.gauge(t, "process_resident_memory_bytes")
 	if grown := (peak - resident) / (1 << 20); grown > 150 {
@@ -204,7 +204,7 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 	lateConn.Close()
 	socket.Close()
 	goodStream.Body.Close()
-	untilEvery(t, 500*time.Millisecond, func() string { // seldom: what is asked costs, and others measure
+	untilEvery(t, 500*time.Millisecond, func() string { // seldom, because requests disturb other measurements
 		g, f := d.gauge(t, "go_goroutines"), d.gauge(t, "process_open_fds")
 		if g > goroutines+2 || f > descriptors {
 			return fmt.Sprintf("%v goroutines and %v descriptors; there were %v and %v", g, f, goroutines, descriptors)
@@ -218,7 +218,7 @@ func TestWatchersThatReadNothingAreEndedAndNobodyElseNotices(t *testing.T) {
 		}
 	}
 	t.Logf("%d events of 8 KB in %v beside %d watchers that read nothing; resident %.0f MiB before and %.0f after; "+
-		"they had ended after %v; who read late got %d events and 410",
+		"they had ended after %v; the late reader received %d events and 410",
 		churned*churns, took.Round(time.Millisecond), len(stuck), resident/(1<<20), peak/(1<<20),
 		gone.Round(time.Millisecond), read)
 }

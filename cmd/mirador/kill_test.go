@@ -34,7 +34,7 @@ type writer struct {
 	n int
 }
 
-// step makes one change: things come, change and go.
+// step creates, changes or deletes one object.
 func (w *writer) step(ctx context.Context) error {
 	name := func(i int) string { return fmt.Sprintf("cm-%03d", i%40) }
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(w.n),
@@ -51,28 +51,28 @@ func (w *writer) step(ctx context.Context) error {
 	return err
 }
 
-// sight is a list that somebody read before the kill, and where a client could go on from it.
+// sight is a list that was read before the kill, and the version from which a client could resume.
 type sight struct {
 	base, version, token string
 	objects              objects
 }
 
-// crowd reads, watches and joins until the daemon is gone.
+// crowd has clients that read, watch and join until the daemon is killed.
 type crowd struct {
 	d      *daemon
 	config []byte
 	ns     string
-	over   chan struct{} // is closed when the daemon is about to be killed
+	over   chan struct{} // closed before the daemon is killed
 
 	mu        sync.Mutex
 	sights    []sight
-	slowest   time.Duration // of two reads after each other
+	slowest   time.Duration // of two consecutive reads
 	watched   int
-	joined    map[string]bool // what was answered: true for a join, false for a leave
-	undecided string          // what was asked and not answered
+	joined    map[string]bool // the answered requests: true for a join, false for a leave
+	undecided string          // the request without an answer
 }
 
-// gone says whether the end has come; an error before is the daemon's.
+// gone reports whether the daemon was killed; an error before that fails the test.
 func (c *crowd) gone(t *testing.T, what string, err error) bool {
 	select {
 	case <-c.over:
@@ -91,7 +91,7 @@ func (c *crowd) read(t *testing.T, base, namespace string) {
 		asked := time.Now()
 		got, version, err := list(c.d.client, c.d.at+path)
 		if err != nil && strings.Contains(err.Error(), "answered 429") {
-			err = nil // the machine is busy with other tests
+			err = nil // the machine is busy
 			got = nil
 		}
 		if c.gone(t, "list", err) {
@@ -140,7 +140,7 @@ func (c *crowd) watch(t *testing.T, base string) {
 	}
 }
 
-// moves has clusters join and leave, and remembers what was answered.
+// moves joins and removes clusters, and records the answers.
 func (c *crowd) moves(t *testing.T) {
 	note := func(asked, name string, in bool) {
 		c.mu.Lock()
@@ -173,7 +173,7 @@ func (c *crowd) moves(t *testing.T) {
 	}
 	in := map[string]bool{}
 	for i := 0; ; i++ {
-		// A few names take turns: a slow machine must not end with hundreds of clusters.
+		// Only a few names are used, so that a slow machine does not get hundreds of clusters.
 		name := fmt.Sprintf("c%d", i%13)
 		move, what := join, "join"
 		if in[name] {
@@ -197,7 +197,7 @@ func (c *crowd) moves(t *testing.T) {
 	}
 }
 
-// enough says whether there is something to lose.
+// enough reports whether enough has happened before the kill.
 func (c *crowd) enough() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +207,7 @@ func (c *crowd) enough() string {
 	return fmt.Sprintf("%d lists, %d events and %d joins", len(c.sights), c.watched, len(c.joined))
 }
 
-// follower is a stock informer on the daemon.
+// follower is client-go's informer of the daemon.
 type follower struct {
 	base   string
 	lister corelisters.ConfigMapLister
@@ -226,13 +226,13 @@ func follow(t *testing.T, ctx context.Context, wg *sync.WaitGroup, d *daemon, ba
 	wg.Go(func() { <-ctx.Done(); f.Shutdown() })
 	for _, ok := range f.WaitForCacheSync(ctx.Done()) {
 		if !ok {
-			t.Fatal("a stock informer does not sync")
+			t.Fatal("client-go's informer does not sync")
 		}
 	}
 	return out
 }
 
-// knows is what the informer holds: each object's version in its own cluster.
+// knows returns the informer's objects with their versions in their own cluster.
 func (f follower) knows(t *testing.T) objects {
 	t.Helper()
 	all, err := f.lister.List(everything)
@@ -248,7 +248,7 @@ func (f follower) knows(t *testing.T) objects {
 	return out
 }
 
-// truth is what an informer should hold, by the cluster's own word; every member is the same cluster.
+// truth returns what an informer should have, as read from the cluster; every member is the same cluster.
 func truth(t *testing.T, k *kubernetes.Clientset, base string, members []string) objects {
 	t.Helper()
 	all, err := k.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
@@ -266,7 +266,7 @@ func truth(t *testing.T, k *kubernetes.Clientset, base string, members []string)
 	return out
 }
 
-func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
+func TestDaemonKilledUnderLoadKeepsAnsweredJoins(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	real, k := clients(t, cluster)
@@ -311,7 +311,7 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 	close(c.over)
 	d.kill(t)
 	crowded.Wait()
-	for range 25 { // what it cannot know
+	for range 25 { // changes while the daemon is down
 		check(t, w.step(t.Context()))
 	}
 
@@ -320,7 +320,7 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 	members := again.members(t)
 	for name, in := range c.joined {
 		if name != c.undecided && slices.Contains(members, name) != in {
-			t.Errorf("cluster %s was told to be in: %v; after the restart there are %q", name, in, members)
+			t.Errorf("the daemon answered that cluster %s is a member: %v; after the restart there are %q", name, in, members)
 		}
 	}
 	again.ready(t, members...)
@@ -351,8 +351,8 @@ func TestADaemonThatIsKilledUnderLoadKeepsWhatItPromised(t *testing.T) {
 		c.slowest.Round(time.Millisecond), c.watched, loaded.Round(time.Millisecond))
 }
 
-// goesOn asks for what a client would ask for that read a list before the kill: either its version is
-// gone, or what it is told leads to the truth.
+// goesOn sends the requests of a client that read a list before the kill: either its version is gone, or the events
+// lead to the current state.
 func (s *sight) goesOn(t *testing.T, d *daemon, ns string) bool {
 	t.Helper()
 	if s.base == "/fleet" {
@@ -391,7 +391,7 @@ func (s *sight) goesOn(t *testing.T, d *daemon, ns string) bool {
 	now := versions(s.objects)
 	for differs(now, versions(want)) != "" {
 		if !lines.Scan() {
-			t.Errorf("%s from %s does not lead to the truth: %v; %s", path, s.version, lines.Err(),
+			t.Errorf("%s from %s does not lead to the current state: %v; %s", path, s.version, lines.Err(),
 				differs(now, versions(want)))
 			return true
 		}

@@ -17,9 +17,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
-// settle fills the flags that were not given on the command line from the environment and
-// from a file. A variable that is set but empty counts as not set.
-func settle(flags *pflag.FlagSet, env func(string) (string, bool), file string) error {
+// applySettings sets the flags that are not on the command line from the environment and from a file. An empty
+// variable counts as not set.
+func applySettings(flags *pflag.FlagSet, env func(string) (string, bool), file string) error {
 	if v, ok := env(variable("config")); ok && file == "" {
 		file = v
 	}
@@ -51,11 +51,11 @@ func settle(flags *pflag.FlagSet, env func(string) (string, bool), file string) 
 	return errors.Join(failed...)
 }
 
-// settable reports whether a flag may be given outside the command line. The file cannot name
-// another file, and help is for the command line alone.
+// settable reports whether a flag may be set by the environment or the file. Those cannot name another file, and help
+// is only for the command line.
 func settable(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "help" }
 
-// readConfig reads the flags in a file of YAML. "" is no file.
+// readConfig reads flags from a YAML file. "" means no file.
 func readConfig(file string) (map[string]any, error) {
 	if file == "" {
 		return nil, nil
@@ -65,7 +65,7 @@ func readConfig(file string) (map[string]any, error) {
 		return nil, fmt.Errorf("read the config file: %w; --config names it", plainFileError(err))
 	}
 	var given map[string]any
-	// Numbers stay as they are written: a float64 would print 1000000 as 1e+06.
+	// Numbers keep their notation: a float64 would print 1000000 as 1e+06.
 	if err := yaml.UnmarshalStrict(b, &given,
 		func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }); err != nil {
 		text := strings.Join(strings.Fields(strings.NewReplacer("error converting YAML to JSON: ", "", "yaml: ", "",
@@ -80,7 +80,7 @@ func readConfig(file string) (map[string]any, error) {
 	return given, nil
 }
 
-// plainFileError says of a file what is wrong with it, without the name of the system call.
+// plainFileError removes the name of the system call from a file error.
 func plainFileError(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", e.Path, e.Err)
@@ -88,7 +88,7 @@ func plainFileError(err error) error {
 	return err
 }
 
-// checkKeys refuses keys of a file that are no flags.
+// checkKeys returns an error for keys that are not flags.
 func checkKeys(flags *pflag.FlagSet, given map[string]any, file string) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if f := flags.Lookup(key); f != nil && settable(f) {
@@ -105,17 +105,17 @@ func checkKeys(flags *pflag.FlagSet, given map[string]any, file string) error {
 	return nil
 }
 
-// bareName is a name without what people write differently: maxObjects, max_objects, --max-objects.
+// bareName normalizes the spelling of a flag: maxObjects, max_objects, --max-objects.
 func bareName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
-// variable is a flag's name in the environment.
+// variable returns the environment variable of a flag.
 func variable(flag string) string {
 	return "MIRADOR_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// shown is a value of a file in an error.
+// shown formats a value of a file for an error.
 func shown(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -132,7 +132,7 @@ func shown(v any) string {
 	return "a mapping"
 }
 
-// setFromFile sets a flag to a value of a file, and reports whether it is of the flag's type.
+// setFromFile sets a flag to a value of a file, and reports whether the value has the flag's type.
 func setFromFile(flags *pflag.FlagSet, f *pflag.Flag, v any) bool {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		texts, ok := textsOf(v)
@@ -165,7 +165,7 @@ func setFromFile(flags *pflag.FlagSet, f *pflag.Flag, v any) bool {
 	return flags.Set(f.Name, text) == nil
 }
 
-// wholeNumber writes out a number such as 1e6, if it is whole.
+// wholeNumber expands a whole number such as 1e6.
 func wholeNumber(n json.Number) (string, bool) {
 	const most = 30 // digits, more than any flag takes; a large exponent would fill the memory
 	f, _, err := big.ParseFloat(n.String(), 10, 128, big.ToNearestEven)
@@ -175,7 +175,7 @@ func wholeNumber(n json.Number) (string, bool) {
 	return f.Text('f', 0), true
 }
 
-// textsOf is a text, or a list of texts.
+// textsOf returns the texts of a text or a list of texts.
 func textsOf(v any) ([]string, bool) {
 	if text, ok := v.(string); ok {
 		return strings.Split(text, ","), true

@@ -33,7 +33,7 @@ func flagSet(args ...string) (*pflag.FlagSet, *struct {
 	return fs, &v
 }
 
-func TestAFlagCountsBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+func TestFlagOverridesEnvironmentOverridesFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flags.yaml")
 	if err := os.WriteFile(file, []byte("listen: of the file\nallow-host: [a, b]\nhistory-age: 5m\n"),
 		0o600); err != nil {
@@ -42,14 +42,14 @@ func TestAFlagCountsBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	vars := map[string]string{"MIRADOR_LISTEN": "of the environment", "MIRADOR_CONFIG": file}
 	env := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	fs, v := flagSet()
-	if err := settle(fs, env, ""); err != nil {
+	if err := applySettings(fs, env, ""); err != nil {
 		t.Fatal(err)
 	}
 	if v.listen != "of the environment" || strings.Join(v.hosts, " ") != "a b" || v.age != 5*time.Minute {
 		t.Errorf("%+v", v)
 	}
 	fs, v = flagSet("--listen", "of the command line", "--allow-host", "c")
-	if err := settle(fs, env, ""); err != nil {
+	if err := applySettings(fs, env, ""); err != nil {
 		t.Fatal(err)
 	}
 	if v.listen != "of the command line" || strings.Join(v.hosts, " ") != "c" {
@@ -68,7 +68,7 @@ func written(t *testing.T, content string) string {
 	return file
 }
 
-func TestEveryFlagOfServeCanBeGivenInAFile(t *testing.T) {
+func TestEveryFlagOfServeCanBeSetInAFile(t *testing.T) {
 	for line, want := range map[string]string{
 		"max-objects: 1000000":                      "1000000",
 		"max-objects: 1_000_000":                    "1000000",
@@ -89,7 +89,7 @@ func TestEveryFlagOfServeCanBeGivenInAFile(t *testing.T) {
 		"allow-host: [\"a,b\"]\n# a list is no CSV": `["a,b"]`,
 	} {
 		flags := newServe().Flags()
-		if err := settle(flags, noEnv, written(t, line+"\n")); err != nil {
+		if err := applySettings(flags, noEnv, written(t, line+"\n")); err != nil {
 			t.Errorf("%q: %v", line, err)
 			continue
 		}
@@ -100,7 +100,7 @@ func TestEveryFlagOfServeCanBeGivenInAFile(t *testing.T) {
 	}
 }
 
-func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
+func TestInvalidConfigFileIsAnError(t *testing.T) {
 	for content, want := range map[string]string{
 		"lisen: x":                 `there is no flag "lisen"; see mirador serve --help for the flags`,
 		"maxObjects: 3":            `there is no flag "maxObjects"; did you mean "max-objects"?`,
@@ -127,22 +127,22 @@ func TestWhatNoFlagUnderstandsIsSaid(t *testing.T) {
 		"listen: [":                "line 1",
 	} {
 		file := written(t, content+"\n")
-		err := settle(newServe().Flags(), noEnv, file)
+		err := applySettings(newServe().Flags(), noEnv, file)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v\nwant the file and %q", content, err, want)
 		}
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if err := settle(newServe().Flags(), noEnv, none); err == nil ||
+	if err := applySettings(newServe().Flags(), noEnv, none); err == nil ||
 		err.Error() != "read the config file: "+none+": no such file or directory; --config names it" {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
-func TestAVariableOfTheWrongTypeIsNamed(t *testing.T) {
+func TestVariableOfTheWrongTypeIsAnError(t *testing.T) {
 	vars := map[string]string{"MIRADOR_MAX_OBJECTS": "1e6", "MIRADOR_HISTORY_AGE": "", "MIRADOR_HELP": "true"}
-	err := settle(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
+	err := applySettings(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
 	want := `the environment variable MIRADOR_MAX_OBJECTS is "1e6"; a whole number such as 1000000 is expected`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
