@@ -143,8 +143,8 @@ export class Grid {
     say(node.children[1], others.map(([, text]) => text).join(' · '));
   }
 
-  // fit sets the widths of the columns by the contents of the first rows. They stay the same for a list, so that columns
-  // do not move.
+  // fit sets the widths of the columns by the contents of the first rows. They stay the same for a list, so that
+  // columns do not move.
   #fit() {
     const shape = `${narrow.matches}|${this.#columns.map((c) => c.name).join('|')}|${this.#rows.length > 0}`;
     if (shape === this.#shape) return;

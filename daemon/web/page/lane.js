@@ -1,5 +1,5 @@
-// The picture of one pipeline: server, reflector, queue, store and handlers on one line. Its width is in percent and its
-// heights are fixed, so it fits any screen without scaling its text.
+// The picture of one pipeline: server, reflector, queue, store and handlers on one line. Its width is in percent and
+// its heights are fixed, so it fits any screen without scaling its text.
 
 import { el, svg, say, mark } from './dom.js';
 import { brief, bytes, count, heard, perSecond, plural } from './format.js';

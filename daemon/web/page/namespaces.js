@@ -1,5 +1,5 @@
-// The namespaces to choose from. They are read when the stream of the fleet's state shows that they have changed, so the
-// picker needs no stream of its own.
+// The namespaces to choose from. They are read when the stream of the fleet's state shows that they have changed, so
+// the picker needs no stream of its own.
 
 import { el, mark } from './dom.js';
 import { address, listTable } from './api.js';

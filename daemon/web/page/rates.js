@@ -10,8 +10,8 @@ export class Rates {
   #time = 0;
   #arrived = 0;
 
-  // take adds a document that arrived at a time of the local clock, in milliseconds, and returns whether there are rates
-  // now, which needs two documents. A document that comes too soon after another is ignored.
+  // take adds a document that arrived at a time of the local clock, in milliseconds, and returns whether there are
+  // rates now, which needs two documents. A document that comes too soon after another is ignored.
   take(doc, arrived = performance.now()) {
     const time = Date.parse(doc.now) / 1000;
     const passed = this.#time ? between(time - this.#time, (arrived - this.#arrived) / 1000) : 0;

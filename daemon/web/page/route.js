@@ -1,5 +1,5 @@
-// The state of the page in the hash of the URL, so that links to a filtered list or to one object can be shared, and the
-// Back button works.
+// The state of the page in the hash of the URL, so that links to a filtered list or to one object can be shared, and
+// the Back button works.
 
 // read parses the hash.
 export function read() {

@@ -1,5 +1,5 @@
-// The token that the daemon requires, if it requires one. It is kept in memory, and in this tab's session storage if the
-// user wants that, but never in a URL, another tab or a log.
+// The token that the daemon requires, if it requires one. It is kept in memory, and in this tab's session storage if
+// the user wants that, but never in a URL, another tab or a log.
 
 const KEY = 'mirador.token';
 
@@ -15,8 +15,8 @@ function stored() {
   }
 }
 
-// onAsk sets the function that asks the user for a token. Its argument says whether a token was refused, and its promise
-// resolves after it has called use.
+// onAsk sets the function that asks the user for a token. Its argument says whether a token was refused, and its
+// promise resolves after it has called use.
 export function onAsk(run) {
   ask = run;
 }

@@ -114,7 +114,8 @@ function literal(s) {
   if (!s.includes('\n') || /^[ \t\n]/.test(s)) return false;
   for (const c of s) {
     const p = c.codePointAt(0);
-    const fine = p === 9 || p === 10 || (p >= 0x20 && p < 0x7f) || (p >= 0xa0 && p < 0xd800) || (p > 0xdfff && p < 0xfffe) || p > 0xffff;
+    const fine = p === 9 || p === 10 || (p >= 0x20 && p < 0x7f) || (p >= 0xa0 && p < 0xd800) ||
+      (p > 0xdfff && p < 0xfffe) || p > 0xffff;
     if (!fine || p === 0x2028 || p === 0x2029 || p === 0xfeff) return false;
   }
   return true;

@@ -12,8 +12,10 @@ globalThis.cancelAnimationFrame = clearTimeout;
 const { Listing } = await import('../page/listing.js');
 
 const columnDefinitions = [{ name: 'Name' }, { name: 'Status' }];
-const row = (name, status = 'Running', version = '1') => ({ cells: [name, status], object: { metadata: { name, namespace: 'web', resourceVersion: version } } });
-const eventOf = (type, r) => JSON.stringify({ type, object: { columnDefinitions: [], metadata: {}, rows: [r] } }) + '\n';
+const row = (name, status = 'Running', version = '1') =>
+  ({ cells: [name, status], object: { metadata: { name, namespace: 'web', resourceVersion: version } } });
+const eventOf = (type, r) => JSON.stringify({ type, object: { columnDefinitions: [], metadata: {}, rows: [r] } }) +
+  '\n';
 const status = (code, message) => new Response(JSON.stringify({ kind: 'Status', code, message }), { status: code });
 
 // serve replaces fetch. Pages are answered in turn; send tells the watch, end ends it.
@@ -32,7 +34,13 @@ function serve(pages) {
       start(controller) {
         const bytes = new TextEncoder();
         server.streams.push({ send: (text) => controller.enqueue(bytes.encode(text)), end: () => controller.close() });
-        signal.addEventListener('abort', () => { try { controller.error(new DOMException('', 'AbortError')); } catch { /* ended already */ } });
+        signal.addEventListener('abort', () => {
+          try {
+            controller.error(new DOMException('', 'AbortError'));
+          } catch {
+            // the stream has already ended
+          }
+        });
       },
     });
     return new Response(body);
@@ -40,7 +48,10 @@ function serve(pages) {
   return server;
 }
 
-const page = (names, token, remaining) => ({ metadata: { resourceVersion: '10', continue: token, remainingItemCount: remaining }, rows: names.map((n) => row(n)) });
+const page = (names, token, remaining) => ({
+  metadata: { resourceVersion: '10', continue: token, remainingItemCount: remaining },
+  rows: names.map((n) => row(n)),
+});
 
 async function until(what, done) {
   for (let i = 0; i < 500; i++) {
@@ -52,14 +63,15 @@ async function until(what, done) {
 
 function listing(t, query = {}) {
   const events = [];
-  const list = new Listing({ cluster: 'eu', resource: { group: '', version: 'v1', resource: 'pods' }, filter: '', text: '', order: '', ...query }, { onchange() {}, onevent: (e) => events.push(e) });
+  const list = new Listing({ cluster: 'eu', resource: { group: '', version: 'v1', resource: 'pods' }, filter: '',
+    text: '', order: '', ...query }, { onchange() {}, onevent: (e) => events.push(e) });
   t.after(() => list.stop());
   return { list, events };
 }
 
 const names = (list) => list.rows.map((r) => r.name).join(' ');
 
-test('pages follow each other on one snapshot', async (t) => {
+test('all pages are from one snapshot', async (t) => {
   const server = serve([page(['a', 'b'], 'T', 1), page(['c'])]);
   const { list } = listing(t, { filter: 'where', text: 'true' });
   await list.start();
@@ -68,17 +80,19 @@ test('pages follow each other on one snapshot', async (t) => {
   assert.deepEqual([names(list), list.complete], ['a b c', true]);
   await list.more();
   assert.equal(server.lists.length, 2);
-  assert.deepEqual([server.lists[1].get('continue'), server.lists[1].get('where'), server.lists[0].get('limit')], ['T', 'true', '100']);
+  assert.deepEqual([server.lists[1].get('continue'), server.lists[1].get('where'), server.lists[0].get('limit')],
+    ['T', 'true', '100']);
   await until('the watch', () => server.watches.length === 1);
   assert.deepEqual([server.watches[0].get('resourceVersion'), server.watches[0].get('where')], ['10', 'true']);
 });
 
-test('the watch wins over pages that come later', async (t) => {
+test('changes of the watch replace rows of later pages', async (t) => {
   const server = serve([page(['a', 'b'], 'T', 4), page(['c', 'd', 'e', 'f'])]);
   const { list, events } = listing(t);
   await list.start();
   await until('the watch', () => server.streams.length === 1);
-  server.streams[0].send(eventOf('MODIFIED', row('d', 'Evicted')) + eventOf('DELETED', row('e')) + eventOf('ADDED', row('cc', 'Pending')) + eventOf('ADDED', row('aa', 'Pending')));
+  server.streams[0].send(eventOf('MODIFIED', row('d', 'Evicted')) + eventOf('DELETED', row('e')) +
+    eventOf('ADDED', row('cc', 'Pending')) + eventOf('ADDED', row('aa', 'Pending')));
   await until('the events', () => events.length === 4);
   assert.equal(names(list), 'a aa b', 'only what is within the loaded part shows');
   await list.more();
@@ -86,20 +100,21 @@ test('the watch wins over pages that come later', async (t) => {
   assert.equal(list.rows.find((r) => r.name === 'd').cells[1], 'Evicted');
 });
 
-test('changes of one object are one, and a deleted row fades', async (t) => {
+test('changes of one object are coalesced, and a deleted row fades', async (t) => {
   const server = serve([page(['a', 'b'])]);
   const { list, events } = listing(t);
   await list.start();
   await until('the watch', () => server.streams.length === 1);
   server.streams[0].send([1, 2, 3, 4].map((n) => eventOf('MODIFIED', row('a', `S${n}`))).join(''));
   await until('the event', () => events.length > 0);
-  assert.deepEqual([events.length, events[0].times, list.rows[0].cells[1], events[0].before.cells[1]], [1, 4, 'S4', 'Running']);
+  assert.deepEqual([events.length, events[0].times, list.rows[0].cells[1], events[0].before.cells[1]],
+    [1, 4, 'S4', 'Running']);
   server.streams[0].send(eventOf('DELETED', row('b')));
   await until('the mark', () => list.rows[1]?.gone > 0);
   await until('the end', () => names(list) === 'a');
 });
 
-test('an object that comes back while it fades stays', async (t) => {
+test('an object that is created again while it fades stays', async (t) => {
   const server = serve([page(['a'])]);
   const { list } = listing(t);
   await list.start();
@@ -112,7 +127,7 @@ test('an object that comes back while it fades stays', async (t) => {
   assert.equal(names(list), 'a');
 });
 
-test('a watch that ends goes on where it was', async (t) => {
+test('a watch that ends is reopened from its version', async (t) => {
   const server = serve([page(['a'])]);
   const { list } = listing(t);
   await list.start();
@@ -125,17 +140,18 @@ test('a watch that ends goes on where it was', async (t) => {
   assert.equal(server.lists.length, 1);
 });
 
-test('history that is gone is read again', async (t) => {
+test('the list is read again after 410', async (t) => {
   const server = serve([page(['a']), page(['b'])]);
   const { list } = listing(t);
   await list.start();
   await until('the watch', () => server.streams.length === 1);
-  server.streams[0].send(JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410, message: 'too old' } }) + '\n');
+  server.streams[0].send(JSON.stringify({ type: 'ERROR',
+    object: { kind: 'Status', code: 410, message: 'too old' } }) + '\n');
   await until('the new list', () => names(list) === 'b');
   assert.match(list.notice, /read again/);
 });
 
-test('a page that is gone is the first page again', async (t) => {
+test('an expired page starts the list again', async (t) => {
   serve([page(['a'], 'T', 1), status(410, 'expired'), page(['a', 'b'])]);
   const { list } = listing(t);
   await list.start();
@@ -143,7 +159,7 @@ test('a page that is gone is the first page again', async (t) => {
   await until('the new list', () => names(list) === 'a b' && list.complete);
 });
 
-test('an error on the way keeps what is there, and retry goes on', async (t) => {
+test('an error keeps the loaded rows, and retry continues', async (t) => {
   serve([page(['a'], 'T', 1), status(500, 'out of order'), page(['b'])]);
   const { list } = listing(t);
   await list.start();
@@ -153,7 +169,7 @@ test('an error on the way keeps what is there, and retry goes on', async (t) => 
   assert.deepEqual([names(list), list.error, list.complete], ['a b', null, true]);
 });
 
-test('a watch that is refused is said and not asked for again', async (t) => {
+test('a refused watch is reported and not retried', async (t) => {
   const server = serve([page(['a'])]);
   server.refuse = status(400, 'no where= on a watch');
   const { list } = listing(t);
@@ -163,7 +179,7 @@ test('a watch that is refused is said and not asked for again', async (t) => {
   assert.equal(server.watches.length, 1);
 });
 
-test('in another order new objects come first', async (t) => {
+test('with an order, new objects come first', async (t) => {
   const server = serve([page(['b', 'a'], 'T', 5)]);
   const { list, events } = listing(t, { order: '-metadata.creationTimestamp' });
   await list.start();
@@ -187,9 +203,11 @@ test('a pause holds changes back', async (t) => {
   await until('it shows', () => list.rows[0].cells[1] === 'X');
 });
 
-test('a daemon that is starting is asked again, and what it leaves out is shown', async (t) => {
-  const starting = new Response(JSON.stringify({ kind: 'Status', code: 503, message: 'the daemon is starting' }), { status: 503, headers: { 'Retry-After': '0.01' } });
-  const warned = new Response(JSON.stringify({ columnDefinitions, ...page(['a']) }), { headers: { Warning: '299 mirador "cluster us is left out: \\"no\\" answer", 299 mirador "cluster eu is old"' } });
+test('a starting daemon is retried, and its warnings are shown', async (t) => {
+  const starting = new Response(JSON.stringify({ kind: 'Status', code: 503, message: 'the daemon is starting' }),
+    { status: 503, headers: { 'Retry-After': '0.01' } });
+  const warned = new Response(JSON.stringify({ columnDefinitions, ...page(['a']) }),
+    { headers: { Warning: '299 mirador "cluster us is left out: \\"no\\" answer", 299 mirador "cluster eu is old"' } });
   const server = serve([starting, warned]);
   const { list } = listing(t);
   await list.start();

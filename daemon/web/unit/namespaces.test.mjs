@@ -4,7 +4,7 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { moved } from '../page/namespaces.js';
 
-test('a namespace is named as the view of a cluster names it', () => {
+test('a namespace is converted between views', () => {
   assert.equal(moved('web', 'eu', ''), 'eu.web');
   assert.equal(moved('eu.web', '', 'eu'), 'web');
   assert.equal(moved('eu.web', '', 'us'), 'web');

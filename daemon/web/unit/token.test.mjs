@@ -12,7 +12,8 @@ function serve(wanted) {
   globalThis.fetch = async (url, { headers, method }) => {
     seen.push({ url: String(url), method, auth: headers.Authorization ?? '' });
     const ok = headers.Authorization === `Bearer ${wanted}`;
-    return new Response(JSON.stringify(ok ? { rows: [] } : { kind: 'Status', message: 'a valid token is needed' }), { status: ok ? 200 : 401 });
+    return new Response(JSON.stringify(ok ? { rows: [] } : { kind: 'Status', message: 'a valid token is needed' }),
+      { status: ok ? 200 : 401 });
   };
   return seen;
 }
@@ -28,19 +29,20 @@ function person(token) {
   return asked;
 }
 
-test('requests that are refused wait for a token and are sent again', async () => {
+test('refused requests wait for a token and are sent again', async () => {
   forget();
   const seen = serve('right');
   const asked = person('right');
   await Promise.all([listTable('/a', {}), listTable('/b', {}), leave('eu')]);
-  assert.deepEqual(asked, [false], 'somebody is asked once, however many wait');
+  assert.deepEqual(asked, [false], 'the user is asked once for all waiting requests');
   assert.equal(seen.length, 6);
-  assert.deepEqual(seen.filter((r) => r.auth).map((r) => `${r.method} ${r.url}`).sort(), ['DELETE /clusters/eu', 'GET /a', 'GET /b']);
+  assert.deepEqual(seen.filter((r) => r.auth).map((r) => `${r.method} ${r.url}`).sort(),
+    ['DELETE /clusters/eu', 'GET /a', 'GET /b']);
   await listTable('/c', {});
   assert.equal(seen.length, 7, 'the next one carries it at once');
 });
 
-test('a token that is refused later is asked for again, in other words', async () => {
+test('the user is asked again for a token that is refused later', async () => {
   serve('right');
   use('old', false);
   const asked = person('right');
@@ -48,7 +50,7 @@ test('a token that is refused later is asked for again, in other words', async (
   assert.deepEqual([asked, current()], [[true], 'right']);
 });
 
-test('a token is never part of an address', async () => {
+test('a token is never part of a URL', async () => {
   const seen = serve('s3cret');
   use('s3cret', false);
   await listTable('/a', { limit: 1 });
@@ -57,7 +59,7 @@ test('a token is never part of an address', async () => {
   assert.equal(seen.some((r) => r.url.includes('s3cre')), false);
 });
 
-test('whoever stops waiting waits no more', async () => {
+test('an aborted request does not wait for a token', async () => {
   forget();
   serve('right');
   onAsk(() => new Promise((resolve) => setTimeout(() => { use('right', false); resolve(); }, 50)));
@@ -69,7 +71,7 @@ test('whoever stops waiting waits no more', async () => {
   assert.equal(await other, 'answered');
 });
 
-test('forgotten is forgotten', async () => {
+test('forget removes the token everywhere', async () => {
   use('right', true);
   forget();
   assert.equal(current(), '');

@@ -11,9 +11,12 @@ const cases = [
   ['a list under its key', { a: [{ b: 1, c: 2 }, 'x'] }, 'a:\n- b: 1\n  c: 2\n- x\n'],
   ['lists of lists', [['a', 'b'], ['c']], '- - a\n  - b\n- - c\n'],
   ['nothing in it', { a: [], b: {} }, 'a: []\nb: {}\n'],
-  ['strings that look like something else', { a: 'yes', b: '1e3', c: '', d: '2024-01-01', e: 'null', f: '~' }, 'a: "yes"\nb: "1e3"\nc: ""\nd: "2024-01-01"\ne: "null"\nf: "~"\n'],
-  ['strings that do not', { a: 'nginx:1.25', b: '10.0.0.1', c: '/bin/sh', d: 'two words', e: '100m' }, 'a: nginx:1.25\nb: 10.0.0.1\nc: /bin/sh\nd: two words\ne: 100m\n'],
-  ['text of several lines', { a: 'x\n  y\n', b: 'x\ny', c: 'x\n\n' }, 'a: |\n  x\n    y\nb: |-\n  x\n  y\nc: |+\n  x\n\n'],
+  ['strings that look like something else', { a: 'yes', b: '1e3', c: '', d: '2024-01-01', e: 'null', f: '~' },
+    'a: "yes"\nb: "1e3"\nc: ""\nd: "2024-01-01"\ne: "null"\nf: "~"\n'],
+  ['strings that do not', { a: 'nginx:1.25', b: '10.0.0.1', c: '/bin/sh', d: 'two words', e: '100m' },
+    'a: nginx:1.25\nb: 10.0.0.1\nc: /bin/sh\nd: two words\ne: 100m\n'],
+  ['text of several lines', { a: 'x\n  y\n', b: 'x\ny', c: 'x\n\n' },
+    'a: |\n  x\n    y\nb: |-\n  x\n  y\nc: |+\n  x\n\n'],
   ['text that a block would change', { a: ' x\ny', b: 'x\r\ny' }, 'a: " x\\ny"\nb: "x\\r\\ny"\n'],
   ['a scalar alone', 'x', 'x\n'],
 ];
@@ -22,7 +25,7 @@ for (const [name, value, want] of cases) {
   test(name, () => assert.equal(stringify(value), want));
 }
 
-test('more depth than a stack would like', () => {
+test('deep nesting does not overflow the stack', () => {
   let value = 'x';
   for (let i = 0; i < 2000; i++) value = [value];
   assert.match(stringify(value), /\[\["x"\]\]/);
