@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Backoff spaces failed attempts: First after the first failure, Factor times as
-// long after each further one up to Most, each stretched at random by up to its own
-// length so that a fleet of clients does not come back all at once. Rare is the
-// pace at which a resource that is not served is asked for.
+// Backoff spaces failed attempts. The wait is First after the first failure, is multiplied
+// by Factor after each further one, and is at most Most. Each wait is extended at random by
+// up to its own length, so that many clients do not return at the same time.
 type Backoff struct {
-	// First is the first wait, Most the longest, Rare the one for what is not served.
+	// First is the first wait, Most the longest, and Rare the wait between requests for a
+	// resource that is not served. The defaults are 800 milliseconds, 30 seconds and 1 minute.
 	First, Most, Rare time.Duration
-	// Factor is 2 unless another is given.
+	// Factor is at least 1. The default is 2.
 	Factor float64
-	// Rand gives a number in [0, 1); a test or a simulation puts its own here.
+	// Rand returns a random number in [0, 1). The default is math/rand/v2.Float64.
 	Rand func() float64
 }
 
@@ -37,7 +37,7 @@ func (b Backoff) orDefault() Backoff {
 	return b
 }
 
-// after gives the wait that follows the n-th failure in a row, n from 1.
+// after returns the wait after the n-th consecutive failure, counted from 1.
 func (b Backoff) after(n int) time.Duration {
 	d := b.First
 	for range n - 1 {
@@ -49,6 +49,7 @@ func (b Backoff) after(n int) time.Duration {
 	return b.stretch(d)
 }
 
+// stretch extends d at random by up to its own length.
 func (b Backoff) stretch(d time.Duration) time.Duration {
 	return d + time.Duration(b.Rand()*float64(d))
 }

@@ -1,44 +1,44 @@
-// Package reflector drives a source into a queue: it lists, then follows the
-// changes, and keeps doing so whatever the source does.
+// Package reflector copies the state of a source, and then every change, into a
+// sink. It recovers from any failure of the source.
 //
-// It is a state machine with a step function. Step does the next thing there is
-// to do (open a list, read some of it, open a watch, read some of that) and says
-// how long to wait before the next; it starts no goroutine and never sleeps. Run
-// is nothing but a loop around it, so every fault can be tested by stepping.
+// A reflector is a state machine with a step function. Step performs the next
+// operation (open a list, read part of it, open a watch, read part of that) and
+// returns how long to wait before the next step. It starts no goroutine and never
+// sleeps. Run is a loop around Step, so every fault can be tested step by step.
 //
-//	          ┌────────────── lost its place ─────────────┐
+//	          ┌────────────── version expired ────────────┐
 //	          v                                           │
 //	starting ──> listing ──────────> connecting ──> streaming
-//	          └> initial stream ─────────────────────^  │
+//	          └> initial state ──────────────────────^  │
 //	                                    ^               │ ended, failed, silent
 //	                                    └── wait ───────┘
 //
-// How it gets the state: by a watch with initial state where the source can do
-// that, by a paged list otherwise. A source that refuses the former, ends it
-// early or never closes it with its bookmark is listed instead.
+// The reflector reads the state through a watch that begins with the initial state
+// if the source supports that, and through a paged list otherwise. If the source
+// refuses such a watch, ends it early or never sends the bookmark that completes
+// the initial state, the reflector lists instead.
 //
-// A source that may be listed and refuses to be watched, because of rights or because it
-// cannot, is polled: listed again and again at the pace of the backoff, each time with
-// another try to watch it. Health says so. A source that refuses lists too, as in an outage of
-// credentials, loses nothing: the watch goes on where it was, without a list, once it is allowed
-// again.
+// A source that allows lists but refuses watches is polled: the reflector lists it at
+// the pace of the backoff and tries to watch after each list. Health shows this as
+// Polling. If the source refuses lists too, for example because credentials have
+// expired, nothing is lost: the reflector resumes the watch at the version that it has
+// reached as soon as it is allowed to, without a list.
 //
-// What it promises:
+// Promises:
 //
-//   - P11: whatever the source does, requests are spaced by a backoff with jitter
-//     that only a living stream resets; what the source asks for with Retry-After
-//     is honoured; cancelling the context ends every wait at once; no wait is
-//     endless. A watch is reopened when it has ended, has failed or has missed several
-//     bookmarks, and for no other reason. A resource that is not served is asked for rarely and picked up
-//     again when it is back.
-//   - P12: every failure reaches OnProblem, is counted by reason, and shows in
+//   - P11: Requests are spaced by a backoff with jitter, whatever the source does, and
+//     only a stream that lasts resets the backoff. Retry-After is honoured. Cancelling
+//     the context ends every wait at once, and no wait is endless. A watch is reopened
+//     only if it has ended, has failed or has missed several bookmarks. A resource
+//     that is not served is requested rarely, and read again once it is served.
+//   - P12: Every failure is passed to OnProblem, counted by reason, and visible in
 //     Health until the next success.
-//   - P14: Health tells at any time the state, the version reached, when the
-//     source last said anything, what failed last and when the next try is due.
-//   - P2: a list that is older than what was already seen is not believed unless it
-//     is the newest state that the source has; then it starts a new epoch.
+//   - P14: Health returns, at any time, the state, the version reached, when the
+//     source last sent anything, the last failure and when the next attempt is due.
+//   - P2: A list that is older than what was read before is rejected, unless it is the
+//     newest state of the source. In that case it starts a new epoch.
 //
-// What goes into the queue: ReplaceBegin, the items, ReplaceEnd for each list
-// (ReplaceAbort if it failed half way), then Added, Updated, Deleted and Bookmark
-// as they come.
+// For each list the sink receives ReplaceBegin, the items as Replaced, and ReplaceEnd,
+// or ReplaceAbort if the list failed; then Added, Updated, Deleted and Bookmark in the
+// order of the watch.
 package reflector

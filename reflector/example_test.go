@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// A reflector can be walked through one step at a time.
+// Step runs a reflector one operation at a time.
 func ExampleReflector_Step() {
 	src := &script{
 		lists:   []reply{{version: "7", items: []string{"a@3", "b@5"}, end: io.EOF}},

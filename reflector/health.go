@@ -10,22 +10,22 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// State says what a reflector is doing.
+// State is what a reflector is doing.
 type State uint8
 
 const (
-	// Starting: nothing has been asked yet.
+	// Starting: nothing has been requested yet.
 	Starting State = iota
 	// Listing: the state is being read.
 	Listing
-	// Streaming: the state is known and changes are followed.
+	// Streaming: the state has been read, and a watch is open.
 	Streaming
 	// Retrying: the last attempt failed and another will follow.
 	Retrying
-	// NotServed: the source does not have this resource now.
+	// NotServed: the source does not serve this resource at present.
 	NotServed
-	// Polling: the state is known, and listed anew from time to time, because the source
-	// may be listed and refuses to be watched. Err says why; NextTry is when the next list
+	// Polling: the state has been read and is listed periodically, because the source
+	// allows lists but refuses watches. Err is the reason; NextTry is when the next list
 	// is due.
 	Polling
 	// Stopped: Run has returned.
@@ -34,7 +34,7 @@ const (
 
 var stateNames = [...]string{"starting", "listing", "streaming", "retrying", "not served", "polling", "stopped"}
 
-// String gives the state in words.
+// String returns the state as text, such as "streaming" or "not served".
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -42,39 +42,37 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// Health is what can be said of a reflector at one moment.
+// Health describes a reflector at one moment.
 type Health struct {
 	State State
 	// Since is when the state was entered.
 	Since time.Time
-	// Version is how far the source's history has been read.
+	// Version is the version reached in the source's history.
 	Version object.Version
-	// LastWord is when the source last said anything at all; zero if it never did.
+	// LastWord is when the source last sent anything; zero if it never did.
 	LastWord time.Time
-	// Err is the last failure, nil once a stream lives again.
+	// Err is the last failure; nil once a stream has lasted again.
 	Err error
-	// Failures counts the failures in a row, NextTry is when the next attempt is due.
+	// Failures counts consecutive failures. NextTry is when the next attempt is due.
 	Failures int
 	NextTry  time.Time
-	// Lists and Watches count what was opened since the start, Retries the waits
-	// because of a failure, Epochs how often history was set back.
+	// Lists and Watches count the lists and watches opened since the start, Retries the
+	// waits after a failure, and Epochs how often the source's history was set back.
 	Lists, Watches, Retries, Epochs uint64
-	// Silences counts the watches that were closed because the source said nothing on
-	// them for too long.
+	// Silences counts the watches that were closed because they were silent for too long.
 	Silences uint64
 	// Errors counts failures by reason.
 	Errors map[source.Reason]uint64
-	// Undecodable counts objects that could not be read.
+	// Undecodable counts objects that could not be decoded.
 	Undecodable uint64
-	// Stale counts changes that were older than what the stream had told already,
-	// and dropped.
+	// Stale counts changes that were dropped because they were older than the version reached.
 	Stale uint64
-	// InitialState says whether the last state came by a watch rather than a list.
+	// InitialState is true if the last state was read from a watch rather than a list.
 	InitialState bool
 }
 
-// Age is how long ago the source last said anything, as of now. It is zero
-// while the source has never said anything.
+// Age returns the last-event age: the time from LastWord until now. It is zero if the
+// source has never sent anything.
 func (h Health) Age(now time.Time) time.Duration {
 	if h.LastWord.IsZero() {
 		return 0
@@ -82,31 +80,31 @@ func (h Health) Age(now time.Time) time.Duration {
 	return now.Sub(h.LastWord)
 }
 
-// board is the health as the reflector writes it and others read it.
-type board struct {
+// sharedHealth is the health that the reflector writes and other goroutines read.
+type sharedHealth struct {
 	mu sync.Mutex
 	h  Health
 }
 
-func (b *board) read() Health {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.h
-	h.Errors = make(map[source.Reason]uint64, len(b.h.Errors))
-	maps.Copy(h.Errors, b.h.Errors)
+func (s *sharedHealth) read() Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.h
+	h.Errors = make(map[source.Reason]uint64, len(s.h.Errors))
+	maps.Copy(h.Errors, s.h.Errors)
 	return h
 }
 
-func (b *board) update(f func(h *Health)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(&b.h)
+func (s *sharedHealth) update(f func(h *Health)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.h)
 }
 
-func (b *board) enter(s State) {
-	b.update(func(h *Health) {
-		if h.State != s {
-			h.State, h.Since = s, time.Now()
+func (s *sharedHealth) enter(state State) {
+	s.update(func(h *Health) {
+		if h.State != state {
+			h.State, h.Since = state, time.Now()
 		}
 	})
 }

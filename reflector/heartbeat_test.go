@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
-// A source that sends its bookmarks close together and then none for minutes looks dead
-// to whoever has learned from the first ones. That may happen once.
-func TestP11_AHeartbeatLearnedTooShortHealsAfterOneStream(t *testing.T) {
+// A source that sends some bookmarks close together and then none for minutes seems dead
+// by the interval of the first ones. That may close one healthy stream, not more.
+func TestP11_TooShortBookmarkIntervalCostsOneStream(t *testing.T) {
 	for name, beats := range map[string]int{"two bookmarks a stream": 2, "ten bookmarks a stream": 10} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestP11_AHeartbeatLearnedTooShortHealsAfterOneStream(t *testing.T) {
 				}
 				runFor(t, r, 24*time.Hour)
 				if h := r.Health(); h.Silences != 1 || h.Watches > 1+24*12+1 {
-					t.Errorf("%d watches in a day, %d closed for silence; 1 wanted, and each of the others to last 5 minutes",
+					t.Errorf("%d watches in a day, %d closed because of silence; want 1, and all others open for 5 minutes",
 						h.Watches, h.Silences)
 				}
 			})
@@ -31,8 +31,8 @@ func TestP11_AHeartbeatLearnedTooShortHealsAfterOneStream(t *testing.T) {
 	}
 }
 
-// A source that stops to send bookmarks altogether is one that sends none.
-func TestP11_BookmarksThatAreNoLongerSentCostOneStream(t *testing.T) {
+// A source that stops sending bookmarks is treated like one that never sends any.
+func TestP11_EndOfBookmarksCostsOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []reply{{version: "10", end: io.EOF}}}
 		p := &pulsing{script: s, every: time.Minute, beats: 100}
@@ -42,12 +42,12 @@ func TestP11_BookmarksThatAreNoLongerSentCostOneStream(t *testing.T) {
 		}
 		runFor(t, r, time.Hour)
 		if h := r.Health(); h.Silences != 0 {
-			t.Fatalf("%d watches were closed for silence although bookmarks came every minute", h.Silences)
+			t.Fatalf("%d watches were closed because of silence although bookmarks arrived every minute", h.Silences)
 		}
 		p.beats = 0
 		runFor(t, r, 24*time.Hour)
 		if h := r.Health(); h.Silences != 1 {
-			t.Errorf("%d watches were closed for silence, want 1", h.Silences)
+			t.Errorf("%d watches were closed because of silence, want 1", h.Silences)
 		}
 	})
 }

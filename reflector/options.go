@@ -9,73 +9,72 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Sink takes what the reflector reads. Push may block
-// while a list is under way. An error ends the reflector.
+// Sink receives what the reflector reads.
 type Sink[T any] interface {
-	// Push takes deltas, in order, and keeps no hold of the slice.
+	// Push receives deltas in order. It may block. It must not retain the slice. An
+	// error ends Run.
 	Push(ctx context.Context, deltas []object.Delta[T]) error
 }
 
-// Options say what a reflector mirrors, and how. Zero values mean the default.
+// Options configure a reflector. Zero values mean the default.
 type Options[T any] struct {
-	// Source is where the objects come from. It must be given.
+	// Source is where the objects come from. It is required.
 	Source source.Source[T]
-	// Sink is where they go. It must be given.
+	// Sink is where the deltas go. It is required.
 	Sink Sink[T]
-	// StartAt resumes after this version instead of listing first: the caller has
-	// the state at this version already.
+	// StartAt starts with a watch at this version instead of a list, for callers that
+	// already have the state at this version.
 	StartAt object.Version
-	// Unsure says that what the caller has at StartAt may be of a history that was given
-	// up since: the state is read anew, and begins a new epoch.
+	// Unsure means that the source's history may have been set back since the caller read
+	// the state at StartAt. The reflector reads the state again, in a new epoch.
 	Unsure bool
-	// PageSize is asked of lists; 0 leaves it to the source.
+	// PageSize is the page size requested for lists; 0 leaves it to the source.
 	PageSize int
-	// Encoded asks the source for the encoded bytes of objects, where it has them.
+	// Encoded requests the encoded bytes of objects if the source has them.
 	Encoded bool
-	// Shares tells the source that the sink finds equal parts of objects itself.
+	// Shares tells the source that the sink shares equal parts of objects itself.
 	Shares bool
-	// FirstList says how fresh the first list must be; later ones are never older
-	// than what was seen. The default is source.Consistent.
+	// FirstList is how fresh the first list must be. Later lists are never older than the
+	// version reached. The default is source.Consistent.
 	FirstList source.Match
-	// TrustOrder takes every list and every version as it comes, also one that goes
-	// back: for callers that want what the source says and nothing else.
+	// TrustOrder accepts every list and every version in the order in which the source
+	// sends them, even if a version is older than the one before.
 	TrustOrder bool
-	// WatchTimeout is how long a watch is asked to last, drawn at random between
-	// this and twice as much. The default is 5 minutes.
+	// WatchTimeout is the shortest timeout requested for a watch. Each watch requests a
+	// random one between this and twice as much. The default is 5 minutes.
 	WatchTimeout time.Duration
-	// Silence is how long a list or an initial state may say nothing before it
-	// is given up. The default is 30 seconds.
+	// Silence is how long a list or an initial state may be silent before it counts as
+	// failed. The default is 30 seconds.
 	Silence time.Duration
 	// Backoff spaces failed attempts.
 	Backoff Backoff
-	// OnProblem hears of everything that goes wrong, on the reflector's goroutine.
+	// OnProblem is called for every failure, on the goroutine of Run or Step.
 	OnProblem func(Problem)
 }
 
-// Problem is something that went wrong.
+// Problem is a failure of the source.
 type Problem struct {
-	// Doing says what was attempted: "list", "watch", "stream", "initial state",
-	// "decode".
+	// Doing is what was attempted: "list", "watch", "stream", "initial state" or "decode".
 	Doing string
-	// Key is the object concerned, where there is one.
+	// Key is the object concerned, if there is one.
 	Key object.Key
 	Err error
-	// Wait is how long the reflector holds still because of it.
+	// Wait is how long the reflector waits before the next attempt.
 	Wait time.Duration
 }
 
-// ErrNoSource is returned for options without a source.
-var ErrNoSource = errors.New("reflector: there is no source; give one, such as kube.Typed[*corev1.Pod](config, nil)")
+var (
+	errNoSource = errors.New("reflector: Options.Source is nil; set it, for example to the result of kube.Typed")
+	errNoSink   = errors.New("reflector: Options.Sink is nil; set it to the receiver of the deltas")
+)
 
-// ErrNoSink is returned for options without a sink.
-var ErrNoSink = errors.New("reflector: there is no sink; set Options.Sink to what takes the deltas")
-
+// complete checks the required options and fills in the defaults.
 func (o *Options[T]) complete() error {
 	if o.Source == nil {
-		return ErrNoSource
+		return errNoSource
 	}
 	if o.Sink == nil {
-		return ErrNoSink
+		return errNoSink
 	}
 	if o.WatchTimeout <= 0 {
 		o.WatchTimeout = 5 * time.Minute

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-func TestP1_AListWhosePagesExpireIsTakenInOnePiece(t *testing.T) {
+func TestP1_ListWithExpiredPageIsReadInOnePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expires := reply{version: "10", items: []string{"a@1"}, end: fail(source.Expired)}
 		s := &script{
@@ -19,25 +19,25 @@ func TestP1_AListWhosePagesExpireIsTakenInOnePiece(t *testing.T) {
 		}
 		r, _, _ := start(t, s, nil)
 		runFor(t, r, 5*time.Minute)
-		// The next list comes in pages again.
-		same(t, "asked", s.asked, []string{"list newest", "list newest in one piece", `watch "20"`,
-			"list since 20", "list newest in one piece", `watch "40"`})
+		// The next list is paged again.
+		same(t, "asked", s.asked, []string{"list newest", "list newest in one page", `watch "20"`,
+			"list since 20", "list newest in one page", `watch "40"`})
 		if d := s.times[1].Sub(s.times[0]); d != 0 {
-			t.Errorf("the list in one piece came %s after the page had expired", d)
+			t.Errorf("the list in one page was requested %s after the page had expired, want 0s", d)
 		}
 	})
 }
 
-func TestP11_AListInOnePieceThatFailsIsTriedInPagesAgain(t *testing.T) {
+func TestP11_FailedOnePageListIsRetriedInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []reply{{version: "10", items: []string{"a@1"}, end: fail(source.Expired)},
 			{err: fail(source.Unavailable)}, {version: "20", end: io.EOF}},
 			watches: []reply{{}}}
 		r, _, _ := start(t, s, nil)
 		runFor(t, r, time.Minute)
-		same(t, "asked", s.asked, []string{"list newest", "list newest in one piece", "list newest", `watch "20"`})
+		same(t, "asked", s.asked, []string{"list newest", "list newest in one page", "list newest", `watch "20"`})
 		if d := s.times[2].Sub(s.times[1]); d == 0 {
-			t.Error("there was no pause after the failure")
+			t.Error("there was no wait after the failure")
 		}
 	})
 }

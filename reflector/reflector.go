@@ -10,72 +10,72 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// phase is where the state machine stands. It is finer than State, which is
-// what the outside needs to know.
+// phase is the operation that the next step performs. It is more detailed than State,
+// which is what callers see.
 type phase uint8
 
 const (
-	choosing   phase = iota // how to get the state
-	opening                 // a list
-	reading                 // a list
-	initial                 // reading the initial state of a watch
-	connecting              // opening a watch from a version
-	following               // reading a watch
+	choosing   phase = iota // choose between a list and a watch with initial state
+	opening                 // open a list
+	reading                 // read a list
+	initial                 // read the initial state of a watch
+	connecting              // open a watch at a version
+	following               // read a watch
 )
 
-// Reflector mirrors one source into one sink.
+// Reflector copies one source into one sink.
 type Reflector[T any] struct {
-	opts  Options[T]
-	board board
+	opts   Options[T]
+	health sharedHealth
 
-	phase   phase
-	fresh   bool           // the next list must be the newest there is
-	setBack bool           // history was set back, and its state is not read yet
-	trouble bool           // something was reported since a stream last lived
-	whole   bool           // the next list is to come in one piece: a page of the last one expired
-	refused int            // how often in a row a watch was denied or not supported
-	version object.Version // how far history has been read; "" before the first state
-	failed  int            // failures in a row, until a stream lives
-	lost    int            // how often in a row the place in history was lost soon after
-	stateAt time.Time      // when the last state was complete
-	readAt  time.Time      // when the source was last read from
+	phase    phase
+	newest   bool           // the next state must be the newest that the source has
+	newEpoch bool           // history was set back, and the state of the new epoch has not been read yet
+	reported bool           // a problem was reported since the last stream that lasted
+	onePage  bool           // the next list must not be paged, because a page of the last one expired
+	refusals int            // consecutive watches that were denied or not supported
+	version  object.Version // the version reached; "" before the first state
+	failures int            // consecutive failures; a stream that lasts resets it
+	relists  int            // consecutive relists, each soon after the state before it
+	stateAt  time.Time      // when the last state was complete
+	readAt   time.Time      // when the last read of the source returned
 
-	// The source did not keep what it promised about initial state: it is listed until
-	// initialAt, and initialPause is how long that was the last time.
-	initialAt    time.Time
-	initialPause time.Duration
+	// If the source announces initial states but does not deliver them, states are listed
+	// until listUntil. listPeriod is the length of that period.
+	listUntil  time.Time
+	listPeriod time.Duration
 
 	list  *listing[T]
 	watch *watching[T]
 
-	items   []object.Item[T]
-	changes []source.Change[T]
-	deltas  []object.Delta[T]
-	beat    heartbeat
+	items     []object.Item[T]
+	changes   []source.Change[T]
+	deltas    []object.Delta[T]
+	heartbeat heartbeat
 }
 
-// New makes a reflector; Run or Step starts it.
+// New returns a reflector. Run or Step starts it.
 func New[T any](opts Options[T]) (*Reflector[T], error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
 	r := &Reflector[T]{opts: opts, version: opts.StartAt}
-	r.board.h = Health{Since: time.Now(), Version: opts.StartAt}
+	r.health.h = Health{Since: time.Now(), Version: opts.StartAt}
 	switch {
 	case opts.Unsure && !opts.TrustOrder:
-		r.fresh, r.setBack = true, true
+		r.newest, r.newEpoch = true, true
 	case opts.StartAt != "":
 		r.phase = connecting
 	}
 	return r, nil
 }
 
-// Health tells how the reflector is doing. It may be called from anywhere.
-func (r *Reflector[T]) Health() Health { return r.board.read() }
+// Health returns the current health. It is safe for concurrent use.
+func (r *Reflector[T]) Health() Health { return r.health.read() }
 
-// Run mirrors until ctx ends or the sink takes no more. It returns nil when ctx
-// ended and the sink's error otherwise, and may be called again to go on from
-// where it was.
+// Run copies the source into the sink until ctx ends or the sink returns an error.
+// It returns nil if ctx ended and the sink's error otherwise. A later call resumes
+// at the version reached.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	defer r.Close()
 	for {
@@ -92,9 +92,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 }
 
-// Step does the next thing there is to do and returns how long to wait before
-// the next step. It blocks only in the source and the sink. Its error is the
-// sink's, or that ctx has ended; what the source does wrong is not an error here.
+// Step performs the next operation and returns how long to wait before the next
+// step. It blocks only in the source and the sink. It returns an error if the sink
+// failed or ctx has ended. Failures of the source are reported and retried instead.
 func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -115,8 +115,8 @@ func (r *Reflector[T]) Step(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// Close gives up what is open and marks the reflector stopped. The position is
-// kept: a later Step goes on from there, with a new list if one was half read.
+// Close closes the open list or watch and marks the reflector as stopped. The version
+// reached is kept: a later Step resumes there, or lists again if Close interrupted a list.
 func (r *Reflector[T]) Close() {
 	r.closeStreams()
 	switch r.phase {
@@ -125,15 +125,15 @@ func (r *Reflector[T]) Close() {
 	case following:
 		r.phase = connecting
 	}
-	r.board.enter(Stopped)
+	r.health.enter(Stopped)
 }
 
-// Relist lets the next Step read the state again, not older than what was read
-// before, for callers that step by themselves. A source that did not keep its
-// promise of an initial state gets another chance.
+// Relist makes the next Step read the state again, not older than the version reached.
+// It is for callers of Step. If the source announces initial states, the reflector asks
+// for one even if the source failed to deliver the last.
 func (r *Reflector[T]) Relist() {
 	r.closeStreams()
-	r.phase, r.initialAt, r.initialPause = choosing, time.Time{}, 0
+	r.phase, r.listUntil, r.listPeriod = choosing, time.Time{}, 0
 }
 
 func (r *Reflector[T]) closeStreams() {
@@ -144,31 +144,31 @@ func (r *Reflector[T]) closeStreams() {
 	if r.watch != nil {
 		r.watch.close()
 		r.watch = nil
-		r.beat.over(time.Now())
+		r.heartbeat.close(time.Now())
 	}
 }
 
-// choose picks the way to get the state.
+// choose decides how to read the state: by a watch with initial state or by a list.
 func (r *Reflector[T]) choose(ctx context.Context) (time.Duration, error) {
 	r.closeStreams()
-	r.board.enter(Listing)
-	if r.opts.Source.Describe().InitialState && !time.Now().Before(r.initialAt) {
+	r.health.enter(Listing)
+	if r.opts.Source.Describe().InitialState && !time.Now().Before(r.listUntil) {
 		return r.openInitial(ctx)
 	}
 	r.phase = opening
 	return 0, nil
 }
 
-// retry notes a failure, tells of it, and says how long to wait. What is open is
-// closed; the caller has set the phase to go on with.
+// retry closes what is open, counts and reports a failure, and returns how long to wait.
+// The caller has set the phase of the next attempt.
 func (r *Reflector[T]) retry(ctx context.Context, doing string, err error) (time.Duration, error) {
 	r.closeStreams()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	r.failed++
+	r.failures++
 	reason := source.ReasonOf(err)
-	wait := max(r.opts.Backoff.after(r.failed), r.opts.Backoff.stretch(source.RetryAfter(err)))
+	wait := max(r.opts.Backoff.after(r.failures), r.opts.Backoff.stretch(source.RetryAfter(err)))
 	state := Retrying
 	if r.phase == opening && (doing == "watch" || doing == "stream") {
 		state = Polling
@@ -176,25 +176,25 @@ func (r *Reflector[T]) retry(ctx context.Context, doing string, err error) (time
 	if reason == source.NotServed {
 		state = NotServed
 		r.phase = choosing
-		if r.failed > 3 { // the first tries are quick: a server that starts may not know all it serves yet
+		if r.failures > 3 { // the first retries are quick: a starting server may not serve all its resources yet
 			wait = max(wait, r.opts.Backoff.stretch(r.opts.Backoff.Rare))
 		}
 	}
 	r.report(doing, "", err, wait)
-	r.board.enter(state)
-	r.board.update(func(h *Health) {
-		h.Failures, h.NextTry = r.failed, time.Now().Add(wait)
+	r.health.enter(state)
+	r.health.update(func(h *Health) {
+		h.Failures, h.NextTry = r.failures, time.Now().Add(wait)
 		h.Retries++
 	})
 	return wait, nil
 }
 
-// report makes a failure known: in the health, in the counts, to the caller.
+// report records a failure in Health and passes it to OnProblem.
 func (r *Reflector[T]) report(doing string, key object.Key, err error, wait time.Duration) {
 	desc := r.opts.Source.Describe()
 	err = fmt.Errorf("%s of %s: %w", doing, desc, err)
-	r.trouble = true
-	r.board.update(func(h *Health) {
+	r.reported = true
+	r.health.update(func(h *Health) {
 		h.Err = err
 		if h.Errors == nil {
 			h.Errors = map[source.Reason]uint64{}
@@ -206,41 +206,41 @@ func (r *Reflector[T]) report(doing string, key object.Key, err error, wait time
 	}
 }
 
-// troubled reports whether something went wrong since a stream last lived.
-func (r *Reflector[T]) troubled() bool { return r.failed > 0 || r.trouble }
+// failing reports whether there was a failure since the last stream that lasted.
+func (r *Reflector[T]) failing() bool { return r.failures > 0 || r.reported }
 
-// alive notes that the source keeps up a stream: what failed before is over.
-func (r *Reflector[T]) alive() {
-	if !r.troubled() {
+// recovered clears the failures, because a stream has lasted.
+func (r *Reflector[T]) recovered() {
+	if !r.failing() {
 		return
 	}
-	r.failed, r.refused, r.trouble = 0, 0, false
-	r.board.update(func(h *Health) {
+	r.failures, r.refusals, r.reported = 0, 0, false
+	r.health.update(func(h *Health) {
 		h.Err, h.Failures, h.NextTry = nil, 0, time.Time{}
 	})
 }
 
-// heard notes that the source said something when it was last read from, and how far
-// that brought us. The sink may have taken its time since.
-func (r *Reflector[T]) heard() {
-	b := &r.board
-	b.mu.Lock() // and not update: this is on the way of every event
-	b.h.LastWord, b.h.Version = r.readAt, r.version
-	b.mu.Unlock()
+// noteProgress records in Health when the source last sent something, and the version
+// reached. The time is that of the read, because the sink may have blocked since.
+func (r *Reflector[T]) noteProgress() {
+	s := &r.health
+	s.mu.Lock() // not update: every event passes here
+	s.h.LastWord, s.h.Version = r.readAt, r.version
+	s.mu.Unlock()
 }
 
-// pushResting is push with a watchdog held meanwhile.
-func (r *Reflector[T]) pushResting(ctx context.Context, dog *watchdog) error {
-	dog.rest()
-	defer dog.heard()
+// pushPausing is like push, but pauses the watchdog meanwhile.
+func (r *Reflector[T]) pushPausing(ctx context.Context, dog *watchdog) error {
+	dog.pause()
+	defer dog.reset()
 	return r.push(ctx)
 }
 
-// keptBuffer is how many items a buffer may have room for to be kept for the next time.
-const keptBuffer = 1024
+// maxKeptBuffer is the largest capacity of a buffer that is kept for reuse.
+const maxKeptBuffer = 1024
 
-// push hands over the deltas collected and forgets them. What the sink did not
-// take is lost, so a later Step begins with a new state.
+// push passes the collected deltas to the sink and empties the buffer. If the sink
+// fails, the deltas are lost, so the next Step reads the state again.
 func (r *Reflector[T]) push(ctx context.Context) error {
 	defer r.dropDeltas()
 	if len(r.deltas) == 0 {
@@ -248,27 +248,28 @@ func (r *Reflector[T]) push(ctx context.Context) error {
 	}
 	if err := r.opts.Sink.Push(ctx, r.deltas); err != nil {
 		r.phase = choosing
-		return fmt.Errorf("handing on %s: %w", r.opts.Source.Describe(), err)
+		return fmt.Errorf("push deltas of %s: %w", r.opts.Source.Describe(), err)
 	}
 	return nil
 }
 
-// dropDeltas empties the buffer of deltas: the sink has its own copy, and the buffer must keep no object alive.
+// dropDeltas empties the buffer of deltas, so that it keeps no object alive.
 func (r *Reflector[T]) dropDeltas() {
 	clear(r.deltas)
 	r.deltas = r.deltas[:0]
-	if cap(r.deltas) > keptBuffer {
+	if cap(r.deltas) > maxKeptBuffer {
 		r.deltas = nil
 	}
 }
 
+// mark appends a delta that marks the begin, the end or the failure of a list.
 func (r *Reflector[T]) mark(t object.ChangeType, v object.Version) {
-	r.deltas = append(r.deltas, object.Delta[T]{Type: t, Item: object.Item[T]{Version: v}, NewEpoch: r.setBack})
+	r.deltas = append(r.deltas, object.Delta[T]{Type: t, Item: object.Item[T]{Version: v}, NewEpoch: r.newEpoch})
 }
 
-// abort tells the sink that the list under way came to nothing.
+// abort discards the collected deltas and tells the sink that the current list failed.
 func (r *Reflector[T]) abort(ctx context.Context) error {
-	r.deltas = r.deltas[:0]
+	r.dropDeltas()
 	r.mark(object.ReplaceAbort, "")
 	return r.push(ctx)
 }
@@ -284,4 +285,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-var errOlder = errors.New("the list is older than what was already seen")
+var errOlder = errors.New("the list is older than the version already reached")

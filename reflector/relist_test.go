@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-func TestRelistReadsTheStateAgainNotOlderThanWhatWasSeen(t *testing.T) {
+func TestRelistListsNotOlderThanVersionReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
 			lists:   []reply{{version: "10", end: io.EOF}, {version: "20", end: io.EOF}},
@@ -24,7 +24,7 @@ func TestRelistReadsTheStateAgainNotOlderThanWhatWasSeen(t *testing.T) {
 	})
 }
 
-func TestABackoffGrowsByItsFactor(t *testing.T) {
+func TestBackoffGrowsByFactor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []reply{{err: fail(source.Unavailable)}, {err: fail(source.Unavailable)},
 			{err: fail(source.Unavailable)}, {version: "1", end: io.EOF}},

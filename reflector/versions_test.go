@@ -11,9 +11,9 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Versions that are no numbers have no order, and are places in history nevertheless.
-func TestVersionsThatAreNoNumbersAdvance(t *testing.T) {
-	for name, trust := range map[string]bool{"versions are compared": false, "versions are taken as they come": true} {
+// Versions that are not numbers cannot be compared, but a watch can resume at them.
+func TestNonNumericVersionsAdvance(t *testing.T) {
+	for name, trust := range map[string]bool{"versions are compared": false, "order is trusted": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gone := source.Change[string]{Type: object.Deleted, Item: object.Item[string]{Key: "a", Version: "rev-d"}}

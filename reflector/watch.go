@@ -11,20 +11,20 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// watching is a watch under way.
+// watching is an open watch.
 type watching[T any] struct {
-	watcher source.Watcher[T]
-	dog     *watchdog
-	opened  time.Time // when it began to give changes
-	newest  bool      // the initial state was asked for without a version
-	spoke   bool      // it has given a change, a bookmark or an initial state
+	watcher  source.Watcher[T]
+	dog      *watchdog
+	opened   time.Time // when it was opened, or when its initial state was complete
+	newest   bool      // the initial state was requested without a version
+	received bool      // it has sent a change, a bookmark or an initial state
 }
 
-// lived reports whether the stream has lasted long enough to count as a success.
-// A word alone does not: a source that says one thing and hangs up, again and
-// again, must meet the backoff.
-func (w *watching[T]) lived(least time.Duration) bool {
-	return time.Since(w.opened) >= least
+// lasted reports whether the stream has been open for at least d. A stream counts as a
+// success only if it lasted: a source that repeatedly sends one event and closes the
+// stream must meet the backoff.
+func (w *watching[T]) lasted(d time.Duration) bool {
+	return time.Since(w.opened) >= d
 }
 
 func (w *watching[T]) close() {
@@ -32,45 +32,48 @@ func (w *watching[T]) close() {
 	w.dog.stop()
 }
 
+// openInitial opens a watch that begins with the initial state.
 func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
 	at := r.version
-	if r.fresh {
+	if r.newest {
 		at = ""
 	}
-	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true, Encoded: r.opts.Encoded, Shares: r.opts.Shares}, r.opts.Silence)
+	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true}, r.opts.Silence)
 	if err != nil {
 		return r.initialFailed(ctx, err)
 	}
 	r.watch.newest = at == ""
-	r.board.update(func(h *Health) { h.InitialState = true })
+	r.health.update(func(h *Health) { h.InitialState = true })
 	r.mark(object.ReplaceBegin, "")
 	r.phase = initial
-	return 0, r.pushResting(ctx, r.watch.dog)
+	return 0, r.pushPausing(ctx, r.watch.dog)
 }
 
+// openWatch opens a watch that may be silent for the given time; 0 takes the limit from
+// the heartbeat.
 func (r *Reflector[T]) openWatch(ctx context.Context, opts source.WatchOptions, silence time.Duration) error {
+	opts.Encoded, opts.Shares = r.opts.Encoded, r.opts.Shares
 	opts.Timeout = r.opts.WatchTimeout + time.Duration(r.opts.Backoff.Rand()*float64(r.opts.WatchTimeout))
 	if silence == 0 {
-		silence = r.beat.limit(opts.Timeout)
+		silence = r.heartbeat.limit(opts.Timeout)
 	}
-	r.board.update(func(h *Health) { h.Watches++ })
+	r.health.update(func(h *Health) { h.Watches++ })
 	dog := newWatchdog(ctx, silence)
 	watcher, err := r.opts.Source.Watch(dog.ctx, opts)
 	if err != nil {
-		err = dog.explain(err)
+		err = dog.cause(err)
 		dog.stop()
 		return err
 	}
-	dog.heard()
+	dog.reset()
 	r.watch = &watching[T]{watcher: watcher, dog: dog, opened: time.Now()}
 	if !opts.InitialState {
-		r.beat.open(r.watch.opened)
+		r.heartbeat.open(r.watch.opened)
 	}
 	return nil
 }
 
-// readInitial reads the state that comes first on a watch, until the bookmark
-// that closes it.
+// readInitial reads the initial state of a watch until the bookmark that completes it.
 func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
@@ -82,8 +85,8 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 		case object.Deleted:
 			r.deltas = append(r.deltas, object.Delta[T]{Type: object.Deleted, Item: c.Item})
 		case object.Undecodable:
-			// It is there, whatever it is: handed on as an item that does not decode, it
-			// is not taken for deleted.
+			// The object exists although it cannot be decoded. Pass it on as an item that
+			// fails to decode, so that it does not count as deleted.
 			if c.Item.Key == "" {
 				r.undecodable(c)
 				continue
@@ -102,21 +105,22 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	}
 	clear(changes)
 	if len(changes) > 0 {
-		r.heard()
-		if perr := r.pushResting(ctx, r.watch.dog); perr != nil {
+		r.noteProgress()
+		if perr := r.pushPausing(ctx, r.watch.dog); perr != nil {
 			return 0, perr
 		}
 	}
-	if err == nil && r.watch.lived(2*r.opts.WatchTimeout+grace) {
-		// It talks and talks, and never says that this was the state.
+	if err == nil && r.watch.lasted(2*r.opts.WatchTimeout+grace) {
+		// The source keeps sending changes but never the bookmark that completes the state.
 		err = io.EOF
 	}
 	if err == nil {
 		return 0, nil
 	}
-	err = r.watch.dog.explain(err)
+	err = r.watch.dog.cause(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
-		err = &source.Error{Reason: source.Unsupported, Err: fmt.Errorf("the initial state was not closed by its bookmark: %w", err)}
+		err = &source.Error{Reason: source.Unsupported,
+			Err: fmt.Errorf("the initial state was not completed by a bookmark: %w", err)}
 	}
 	if perr := r.abort(ctx); perr != nil {
 		return 0, perr
@@ -124,149 +128,155 @@ func (r *Reflector[T]) readInitial(ctx context.Context) (time.Duration, error) {
 	return r.initialFailed(ctx, err)
 }
 
-// endInitial closes the initial state; rest are the changes that were read along
-// with its bookmark, and ended, if the stream is over, says why.
-func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []source.Change[T], ended error) (time.Duration, error) {
+// endInitial completes the initial state. rest are the changes that were read together
+// with its bookmark, and ended is the error that ended the stream, or nil.
+func (r *Reflector[T]) endInitial(ctx context.Context, v object.Version, rest []source.Change[T],
+	ended error) (time.Duration, error) {
 	wait, err := r.finish(ctx, v, r.watch.newest)
 	if err != nil || r.phase != following {
 		return wait, err
 	}
-	// The same stream goes on with the changes. It has its own, longer, patience.
-	r.watch.opened, r.watch.spoke = time.Now(), true
-	r.beat.open(r.watch.opened)
-	r.board.enter(Streaming)
-	r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
-	return r.take(ctx, rest, ended)
+	// The same stream continues with the changes, with a longer limit for silence.
+	r.watch.opened, r.watch.received = time.Now(), true
+	r.heartbeat.open(r.watch.opened)
+	r.health.enter(Streaming)
+	r.watch.dog.resetTo(r.heartbeat.limit(2 * r.opts.WatchTimeout))
+	return r.process(ctx, rest, ended)
 }
 
-// initialFailed decides what a failed initial state means: listed instead where
-// the source cannot do it, tried again where the failure may pass.
+// initialFailed chooses the phase that follows a failed initial state: a list if the
+// source does not support initial states, another attempt if the failure may be temporary.
 func (r *Reflector[T]) initialFailed(ctx context.Context, err error) (time.Duration, error) {
 	r.phase = choosing
 	switch source.ReasonOf(err) {
 	case source.Unsupported:
-		r.pauseInitial()
+		r.listForAWhile()
 		r.phase = opening
 		r.closeStreams()
 		r.report("initial state", "", err, 0)
 		return 0, ctx.Err()
 	case source.Expired, source.Ahead:
-		if !r.fresh {
-			r.fresh = true
+		if !r.newest {
+			r.newest = true
 			r.closeStreams()
 			r.report("initial state", "", err, 0)
 			return 0, ctx.Err()
 		}
 	case source.Denied:
-		// Some may list and not watch. If this one may not list either, the list says so.
+		// Lists may be allowed where watches are not. If they are not, the list fails with
+		// the same reason.
 		r.phase = opening
 		r.closeStreams()
 		r.report("initial state", "", err, 0)
 		return 0, ctx.Err()
 	case source.Garbled:
-		r.phase = opening // a list may come through where a stream does not
+		r.phase = opening // a list may succeed where a stream fails
 	}
 	return r.retry(ctx, "initial state", err)
 }
 
-// How long a source is listed that did not give an initial state as promised: at first,
-// and at most where it never does.
+// The first and the longest period during which states are listed because the source did
+// not deliver an announced initial state.
 const (
-	firstInitialPause = 5 * time.Minute
-	mostInitialPause  = time.Hour
+	firstListPeriod = 5 * time.Minute
+	maxListPeriod   = time.Hour
 )
 
-// pauseInitial lets states be listed for a while, longer each time in a row. A stream
-// that was cut, or a server that was replaced by a newer one, is no reason to list for
-// ever.
-func (r *Reflector[T]) pauseInitial() {
-	r.initialPause = min(max(2*r.initialPause, firstInitialPause), mostInitialPause)
-	r.initialAt = time.Now().Add(r.initialPause)
+// listForAWhile makes choose prefer lists to initial states, for a longer period each time
+// in a row. It is not permanent: the stream may have been cut by chance, or the server may
+// be replaced by a newer one.
+func (r *Reflector[T]) listForAWhile() {
+	r.listPeriod = min(max(2*r.listPeriod, firstListPeriod), maxListPeriod)
+	r.listUntil = time.Now().Add(r.listPeriod)
 }
 
+// connect opens a watch at the version reached.
 func (r *Reflector[T]) connect(ctx context.Context) (time.Duration, error) {
-	if err := r.openWatch(ctx, source.WatchOptions{Version: r.version, Encoded: r.opts.Encoded, Shares: r.opts.Shares}, 0); err != nil {
+	if err := r.openWatch(ctx, source.WatchOptions{Version: r.version}, 0); err != nil {
 		return r.watchFailed(ctx, "watch", err)
 	}
 	r.phase = following
-	r.board.enter(Streaming)
+	r.health.enter(Streaming)
 	return 0, nil
 }
 
-// follow reads the changes that can be had.
+// follow reads the watch and passes on the changes.
 func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 	changes, err := r.watch.watcher.Read(r.changes[:0])
 	r.changes, r.readAt = changes, time.Now()
 	if len(changes) > 0 {
-		r.watch.spoke = true
-		if r.troubled() && r.watch.lived(r.opts.Backoff.First) {
-			r.alive()
+		r.watch.received = true
+		if r.failing() && r.watch.lasted(r.opts.Backoff.First) {
+			r.recovered()
 		}
 	}
-	return r.take(ctx, changes, err)
+	return r.process(ctx, changes, err)
 }
 
-// take hands changes on and then deals with the end of the stream, if ended says that it is over.
-func (r *Reflector[T]) take(ctx context.Context, changes []source.Change[T], ended error) (time.Duration, error) {
+// process pushes changes to the sink and then handles the end of the stream if ended is
+// not nil.
+func (r *Reflector[T]) process(ctx context.Context, changes []source.Change[T], ended error) (time.Duration, error) {
 	if len(changes) > 0 {
-		lost := r.collect(changes)
+		setBack := r.collect(changes)
 		clear(changes)
-		r.watch.dog.rest() // the sink's time is not the source's silence
+		r.watch.dog.pause() // time in the sink is not silence of the source
 		err := r.push(ctx)
-		r.watch.dog.expect(r.beat.limit(2 * r.opts.WatchTimeout))
+		r.watch.dog.resetTo(r.heartbeat.limit(2 * r.opts.WatchTimeout))
 		switch {
 		case err != nil:
 			return 0, err
-		case lost != nil:
-			return r.relist(ctx, "stream", lost)
+		case setBack != nil:
+			return r.relist(ctx, "stream", setBack)
 		}
 	}
 	if ended == nil {
 		return 0, nil
 	}
-	err := r.watch.dog.explain(ended)
+	err := r.watch.dog.cause(ended)
 	if errors.Is(err, io.EOF) || errors.Is(err, errSilent) {
 		return r.watchEnded(ctx, err)
 	}
 	return r.watchFailed(ctx, "stream", err)
 }
 
-// collect turns changes into deltas. lost says that they show a history that was set back.
-func (r *Reflector[T]) collect(changes []source.Change[T]) (lost error) {
+// collect turns changes into deltas. It returns an error if they show that the source's
+// history was set back.
+func (r *Reflector[T]) collect(changes []source.Change[T]) (setBack error) {
 	for i := range changes {
 		c := &changes[i]
 		d := object.Delta[T]{Type: c.Type, Item: c.Item}
 		switch c.Type {
 		case object.Bookmark:
-			r.beat.bookmark(r.readAt)
+			r.heartbeat.bookmark(r.readAt)
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
-				// Nothing but a history that was set back makes a bookmark go back.
-				r.fresh, r.setBack = true, true
-				return fmt.Errorf("a bookmark went back from %s to %s", r.version, c.Item.Version)
+				// Bookmarks only go back if history was set back.
+				r.newest, r.newEpoch = true, true
+				return fmt.Errorf("history was set back: a bookmark at %s follows version %s", c.Item.Version, r.version)
 			}
 		case object.Undecodable:
 			r.undecodable(c)
-			if !c.Item.Version.Ordered() { // it may be half of one
+			if !c.Item.Version.Ordered() { // the version may be damaged too
 				continue
 			}
-			// The object stays as it was, and whoever waits for its version need not wait for the next event.
+			// The sink keeps the object as it was. The bookmark tells it that this version was
+			// reached, so that waiting for the version does not take until the next event.
 			d = object.Delta[T]{Type: object.Bookmark, Item: object.Item[T]{Version: c.Item.Version}}
 		}
 		if !r.advance(c.Item.Version) {
-			// The stream is in order and complete from its start, so this was told before,
-			// or comes from a replica that lags: believing it would bring back the past.
-			r.board.update(func(h *Health) { h.Stale++ })
+			// A stream is ordered and complete, so this change was already sent, or comes from
+			// a replica that lags behind. Passing it on would restore an old state.
+			r.health.update(func(h *Health) { h.Stale++ })
 			continue
 		}
 		r.deltas = append(r.deltas, d)
 	}
-	r.heard()
+	r.noteProgress()
 	return nil
 }
 
-// advance notes a version that the stream has reached. It reports false for one that lies
-// behind what was reached before. Versions that are no numbers have no order, but a stream
-// has: what it says last is how far it is. "0" is no place in history.
+// advance records the version of a change as the version reached. It returns false if the
+// change is older than that. Versions that are not numbers cannot be compared, but the stream
+// is ordered: the last one received is the version reached. "0" is not a version to resume at.
 func (r *Reflector[T]) advance(v object.Version) bool {
 	if r.opts.TrustOrder {
 		if v != "" {
@@ -274,7 +284,7 @@ func (r *Reflector[T]) advance(v object.Version) bool {
 		}
 		return true
 	}
-	order, ok := v.Compare(r.version) // once: it takes longer than all else here
+	order, ok := v.Compare(r.version) // compare once: this is the most expensive step
 	if ok && order < 0 {
 		return false
 	}
@@ -284,57 +294,59 @@ func (r *Reflector[T]) advance(v object.Version) bool {
 	return true
 }
 
+// undecodable counts and reports an object that could not be decoded.
 func (r *Reflector[T]) undecodable(c *source.Change[T]) {
-	r.board.update(func(h *Health) { h.Undecodable++ })
+	r.health.update(func(h *Health) { h.Undecodable++ })
 	r.report("decode", c.Item.Key, c.Err, 0)
 }
 
-// watchEnded goes on after a stream that ended as streams do, or that went
-// silent. One that ended at once is a failure: reopening it without a pause
-// would be a storm.
+// watchEnded reopens a watch that ended normally or was closed because it was silent. A
+// stream that ended at once counts as a failure, so that the backoff applies.
 func (r *Reflector[T]) watchEnded(ctx context.Context, err error) (time.Duration, error) {
 	r.phase = connecting
-	if !r.watch.lived(r.opts.Backoff.First) {
+	if !r.watch.lasted(r.opts.Backoff.First) {
 		return r.retry(ctx, "stream", fmt.Errorf("the stream ended at once: %w", err))
 	}
-	r.alive()
+	r.recovered()
 	if errors.Is(err, errSilent) {
-		r.board.update(func(h *Health) { h.Silences++ })
+		r.health.update(func(h *Health) { h.Silences++ })
 		r.report("stream", "", err, 0)
 	}
 	r.closeStreams()
 	return 0, ctx.Err()
 }
 
-// quickRefusals is how often in a row a watch is refused before the state is polled:
-// listed again and again, each time with another try to watch after it. Rights that are
-// missing for a moment only, as while roles are replaced, cost no list. Neither does an outage of
-// credentials, in which lists are refused too: the first list follows the last refusal at once, and if it is
-// refused, watches are tried again. So what comes after a wait is a watch from the version that was
-// reached, until a list has shown that only watches are refused.
-const quickRefusals = 3
+// refusalsBeforePolling is the number of consecutive refused watches after which the source
+// is polled: listed at the pace of the backoff, with an attempt to watch after each list.
+//
+// Permissions that are missing for a moment, for example while roles are replaced, cost no
+// list. Neither does an outage of credentials, during which lists are refused too: the first
+// list follows the last refused watch without a wait, and if it is refused, the reflector
+// returns to watches. After each wait it therefore tries a watch at the version reached,
+// until a list has succeeded and shown that only watches are refused.
+const refusalsBeforePolling = 3
 
-// watchFailed decides whether the place in history is lost, and whether the source can
-// be followed at all.
+// watchFailed chooses the phase that follows a failed watch: another watch at the version
+// reached, a new state if that version is no longer available, or polling.
 func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error) (time.Duration, error) {
 	r.phase = connecting
 	reason := source.ReasonOf(err)
 	refused := reason == source.Denied || reason == source.Unsupported
-	// A stream that gave nothing but a refusal, however late, has not lived.
-	if r.watch != nil && r.watch.lived(r.opts.Backoff.First) && (r.watch.spoke || !refused) {
-		r.failed, r.refused = 0, 0
+	// A stream that sent nothing but a refusal is not a success, however long it took.
+	if r.watch != nil && r.watch.lasted(r.opts.Backoff.First) && (r.watch.received || !refused) {
+		r.failures, r.refusals = 0, 0
 	}
 	switch reason {
 	case source.Expired:
 		return r.relist(ctx, doing, err)
 	case source.Ahead:
-		r.phase, r.fresh = choosing, true
+		r.phase, r.newest = choosing, true
 	case source.Denied, source.Unsupported:
-		if r.refused++; r.refused >= quickRefusals {
+		if r.refusals++; r.refusals >= refusalsBeforePolling {
 			r.phase = opening
 		}
-		if r.refused == quickRefusals {
-			r.failed++
+		if r.refusals == refusalsBeforePolling {
+			r.failures++
 			r.closeStreams()
 			r.report(doing, "", err, 0)
 			return 0, ctx.Err()
@@ -343,24 +355,24 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, doing string, err error)
 	return r.retry(ctx, doing, err)
 }
 
-// relist gets a new state because the place in history is lost: at once the first
-// time, with growing pauses if it is lost again soon after. A state is the dearest
-// thing to ask for, so "soon" is longer here than for a stream. What failed before
-// does not matter for the first time: a source that says what it has forgotten is
-// back, as an API server is that was restarted.
+// relist reads the state again because the watch cannot be resumed at the version reached:
+// without a wait the first time, with the backoff if that happens again soon after the new
+// state. Reading a state is expensive, so "soon" is longer here than for a stream. Failures
+// before the first relist do not count: an API server that reports an expired version after
+// a restart is available again.
 func (r *Reflector[T]) relist(ctx context.Context, doing string, err error) (time.Duration, error) {
-	r.phase, r.refused = choosing, 0
+	r.phase, r.refusals = choosing, 0
 	if time.Since(r.stateAt) >= r.opts.Backoff.Most {
-		r.lost = 0
+		r.relists = 0
 	}
-	r.lost++
-	if r.lost == 1 {
-		r.failed++
+	r.relists++
+	if r.relists == 1 {
+		r.failures++
 		r.closeStreams()
 		r.report(doing, "", err, 0)
-		r.board.enter(Listing)
+		r.health.enter(Listing)
 		return 0, ctx.Err()
 	}
-	r.failed = max(r.failed, r.lost-2)
+	r.failures = max(r.failures, r.relists-2)
 	return r.retry(ctx, doing, err)
 }

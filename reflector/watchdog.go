@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// errSilent is why a stream was given up that said nothing for too long.
-var errSilent = errors.New("the source said nothing for too long")
+// errSilent is the cause of cancelling an operation that was silent for too long.
+var errSilent = errors.New("the source sent nothing for too long")
 
-// watchdog ends an operation on the source that goes silent: a half-open
-// connection gives no error, it just never says anything again.
+// watchdog cancels an operation on the source that is silent for too long. A half-open
+// connection returns no error; it only never sends anything again.
 //
-// It is told of every word, and looks when its timer rings whether the last one was long
-// ago: setting a timer anew is dearer than noting the time.
+// reset records the time and leaves the timer alone, because resetting a timer is more
+// expensive. When the timer fires, expire compares that time with the limit.
 type watchdog struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex
-	limit   time.Duration
-	timer   *time.Timer
-	set     time.Duration // the limit that the timer was set for; 0: it has rung
-	last    time.Time     // when there was a word
-	resting atomic.Bool
+	mu     sync.Mutex
+	limit  time.Duration
+	timer  *time.Timer
+	set    time.Duration // the limit that the timer was set for; 0 if it has fired
+	last   time.Time     // when reset was last called
+	paused atomic.Bool
 }
 
 func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
@@ -34,38 +34,38 @@ func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
 	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, set: limit, last: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(limit, w.ring)
+	w.timer = time.AfterFunc(limit, w.expire)
 	return w
 }
 
-// heard starts the wait anew.
-func (w *watchdog) heard() { w.expect(0) }
+// reset restarts the wait, because the source has sent something, and ends a pause.
+func (w *watchdog) reset() { w.resetTo(0) }
 
-// expect is heard, with another limit from now on; 0 is the one before.
-func (w *watchdog) expect(limit time.Duration) {
+// resetTo is like reset, and changes the limit unless it is 0.
+func (w *watchdog) resetTo(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if limit > 0 {
 		w.limit = limit
 	}
 	w.last = time.Now()
-	w.resting.Store(false)
+	w.paused.Store(false)
 	if w.set == 0 || w.limit < w.set {
 		w.set = w.limit
 		w.timer.Reset(w.limit)
 	}
 }
 
-// rest holds the wait until heard or expect is called: what the sink takes its time for is
-// not the source's silence.
-func (w *watchdog) rest() { w.resting.Store(true) }
+// pause suspends the wait until the next reset: time spent in the sink is not silence of
+// the source.
+func (w *watchdog) pause() { w.paused.Store(true) }
 
-// ring is called by the timer. If it rings while the watchdog rests, who ends the rest sets it again.
-func (w *watchdog) ring() {
+// expire is called by the timer. If the watchdog is paused, the next reset sets the timer again.
+func (w *watchdog) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.set = 0
-	if w.resting.Load() {
+	if w.paused.Load() {
 		return
 	}
 	if left := w.limit - time.Since(w.last); left > 0 {
@@ -76,18 +76,18 @@ func (w *watchdog) ring() {
 	w.cancel(errSilent)
 }
 
-// explain turns the cancelled context that a read failed with into the reason
-// for which it was cancelled.
-func (w *watchdog) explain(err error) error {
-	if cause := context.Cause(w.ctx); errors.Is(cause, errSilent) {
+// cause returns errSilent if the watchdog cancelled the operation that failed with err, and
+// err otherwise.
+func (w *watchdog) cause(err error) error {
+	if errors.Is(context.Cause(w.ctx), errSilent) {
 		return fmt.Errorf("%w (%s)", errSilent, w.limit)
 	}
 	return err
 }
 
 func (w *watchdog) stop() {
-	w.rest()
-	w.mu.Lock() // not while it rings: that could set it again
+	w.pause()
+	w.mu.Lock() // an expire that is running could set the timer again
 	w.timer.Stop()
 	w.mu.Unlock()
 	w.cancel(nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// One stream that ended too early does not switch initial states off for good.
-func TestAnInitialStateThatFailedIsAskedForAgainLater(t *testing.T) {
+// After an initial state that failed, states are listed for a while, not for ever.
+func TestFailedInitialStateIsRequestedAgainLater(t *testing.T) {
 	for name, first := range map[string]reply{
 		"the stream ended": {changes: []source.Change[string]{put("a", "3")}, end: io.EOF},
 		"silence":          {},
@@ -29,18 +29,18 @@ func TestAnInitialStateThatFailedIsAskedForAgainLater(t *testing.T) {
 				r, _, _ := start(t, s, nil)
 				runFor(t, r, 12*time.Minute)
 				same(t, "asked", s.asked, []string{`initial ""`, "list newest", `watch "10"`,
-					"list since 10", `watch "20"`, // soon after it is still listed
+					"list since 10", `watch "20"`, // soon after the failure, the state is listed
 					`initial "20"`, `initial "30"`})
 			})
 		})
 	}
 }
 
-// neverStated ends each initial state without its bookmark, and each watch with a version
-// that has expired after a minute.
-type neverStated struct{ *script }
+// incompleteInitialState ends each initial state without its bookmark, and each other watch
+// after a minute with an expired version.
+type incompleteInitialState struct{ *script }
 
-func (s neverStated) Watch(ctx context.Context, o source.WatchOptions) (source.Watcher[string], error) {
+func (s incompleteInitialState) Watch(ctx context.Context, o source.WatchOptions) (source.Watcher[string], error) {
 	s.watches = []reply{{after: time.Minute, end: fail(source.Expired)}}
 	if o.InitialState {
 		s.watches = []reply{{end: io.EOF}}
@@ -48,16 +48,16 @@ func (s neverStated) Watch(ctx context.Context, o source.WatchOptions) (source.W
 	return s.script.Watch(ctx, o)
 }
 
-func TestP11_AnInitialStateThatNeverComesIsAskedForRarely(t *testing.T) {
+func TestP11_MissingInitialStateIsRequestedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{initialState: true, lists: []reply{{version: "10", end: io.EOF}}}
-		r, err := reflector.New(reflector.Options[string]{Source: neverStated{s}, Sink: &collector{}})
+		r, err := reflector.New(reflector.Options[string]{Source: incompleteInitialState{s}, Sink: &collector{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		runFor(t, r, 24*time.Hour)
 		if n := count(s.asked, "initial"); n < 10 || n > 30 {
-			t.Errorf("asked for an initial state %d times in a day, want about once an hour", n)
+			t.Errorf("requested an initial state %d times in a day, want about once an hour", n)
 		}
 	})
 }
