@@ -36,9 +36,8 @@ func decodePod(tb testing.TB, wire []byte) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkStoreAPod decodes a pod, shares it, and releases one that was stored some time
-// ago. It reports what each step costs: a pod is shared while the cache still has what
-// the decoder wrote.
+// BenchmarkStoreAPod decodes a pod, shares it, and releases an older one. It reports the time of each step: a pod is
+// shared while the processor's cache still has what the decoder wrote.
 func BenchmarkStoreAPod(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -99,13 +98,13 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// held is what a store keeps of a shared object.
+// held is what a store keeps for a shared object.
 type held struct {
 	obj  any
 	uses share.Uses
 }
 
-// heapPerPod returns bytes a pod, as decoded and shared, the table included.
+// heapPerPod returns bytes per pod, as decoded and as shared, the table included.
 func heapPerPod(tb testing.TB, pods, templates int) (plain, shared float64) {
 	plain = heapOf(tb, pods, templates, func(p *corev1.Pod) any { return p })
 	table := share.NewTable()
@@ -130,7 +129,7 @@ func heapOf(tb testing.TB, pods, templates int, store func(*corev1.Pod) any) flo
 	return perPod
 }
 
-// BenchmarkHeapPerPod reports bytes a pod: as decoded, shared, and decoded with equal strings made one.
+// BenchmarkHeapPerPod reports bytes per pod: as decoded, shared, and decoded with Strings.
 func BenchmarkHeapPerPod(b *testing.B) {
 	const pods, templates = 20000, 200
 	for range b.N {

@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/internal/share"
 )
 
-// Budgets of what one more pod of a known template costs: copies of slices that the decoder
-// gave room to spare, and nothing else.
-func TestBudgetOfAllocations(t *testing.T) {
+// One more pod of a known template needs copies of the slices whose capacity the decoder made too large, and no other
+// allocation.
+func TestSharingAPodStaysWithinItsAllocationBudget(t *testing.T) {
 	set := testpods.New(1, 20)
 	table := share.NewTable()
 	for i := range 200 {
@@ -29,15 +29,15 @@ func TestBudgetOfAllocations(t *testing.T) {
 	}
 }
 
-func TestBudgetOfHeap(t *testing.T) {
+func TestSharedPodsStayWithinTheirHeapBudget(t *testing.T) {
 	plain, shared := heapPerPod(t, 4000, 40)
-	t.Logf("%.0f bytes a pod, shared %.0f: %.3f", plain, shared, shared/plain)
+	t.Logf("%.0f bytes per pod, shared %.0f: %.3f", plain, shared, shared/plain)
 	if shared > 0.36*plain {
 		t.Errorf("a shared pod takes %.0f bytes, a plain one %.0f", shared, plain)
 	}
 }
 
-func TestStringsOfDifferentObjectsAreOne(t *testing.T) {
+func TestStringsReplacesEqualStringsByOne(t *testing.T) {
 	strings := share.NewStrings(4000)
 	set := testpods.New(1, 1)
 	a, b := set.Pod(1), set.Pod(2)
@@ -45,16 +45,16 @@ func TestStringsOfDifferentObjectsAreOne(t *testing.T) {
 	strings.Share(a)
 	strings.Share(b)
 	if !reflect.DeepEqual(b, want) {
-		t.Fatalf("the pod changed at %s", share.Diff(b, want))
+		t.Fatalf("Strings.Share changed the pod at %s", share.Diff(b, want))
 	}
 	if unsafe.StringData(a.Spec.ServiceAccountName) != unsafe.StringData(b.Spec.ServiceAccountName) {
-		t.Error("equal strings are two")
+		t.Error("equal strings are not shared")
 	}
 	x := map[string]any{"name": []any{string([]byte("value")), map[string]any{"key": string([]byte("value"))}}}
 	strings.Share(x)
 	first, second := x["name"].([]any)[0].(string), x["name"].([]any)[1].(map[string]any)["key"].(string)
 	if first != "value" || unsafe.StringData(first) != unsafe.StringData(second) {
-		t.Errorf("equal strings in interfaces are two: %v", x)
+		t.Errorf("equal strings in interfaces are not shared: %v", x)
 	}
 	for i := range uint64(300) {
 		obj, want := object(i), object(i)
@@ -65,7 +65,7 @@ func TestStringsOfDifferentObjectsAreOne(t *testing.T) {
 	}
 }
 
-func TestATableWithoutObjectsTakesLittle(t *testing.T) {
+func TestEmptyTableReleasesItsMemory(t *testing.T) {
 	table := share.NewTable()
 	set := testpods.New(1, 20)
 	var stored []share.Uses

@@ -17,8 +17,8 @@ type stored struct {
 	uses Uses
 }
 
-// audit counts all uses anew, of the stored objects and of the entries, and compares. It also looks at
-// whether every part that the table hands out is still what it compares with.
+// audit counts all uses by stored objects and by entries, and compares them with the table's counts. It also checks
+// that every part that the table hands out equals the part that it compares with.
 func (t *Table) audit(tb testing.TB, all []stored) {
 	tb.Helper()
 	counts := make([]int, len(t.entries))
@@ -39,18 +39,18 @@ func (t *Table) audit(tb testing.TB, all []stored) {
 			continue
 		}
 		if int(e.refs) != counts[id] {
-			tb.Fatalf("an entry of %v says %d uses and has %d", e.plan.typ, e.refs, counts[id])
+			tb.Fatalf("an entry of %v counts %d uses and has %d", e.plan.typ, e.refs, counts[id])
 		}
 		handedOut := part{plan: e.plan, at: e.at, n: int(e.n)}
 		if e.n == 0 {
 			handedOut.value = e.value()
 		}
 		if !w.equalPart(e.own, handedOut) {
-			tb.Fatalf("an entry of %v hands out something else than it compares with", e.plan.typ)
+			tb.Fatalf("an entry of %v hands out a part that differs from the one it compares with", e.plan.typ)
 		}
 	}
 	if used != t.used || len(all) != t.objects {
-		tb.Fatalf("the table says %d entries and %d objects, and has %d and %d", t.used, t.objects, used, len(all))
+		tb.Fatalf("the table counts %d entries and %d objects, and has %d and %d", t.used, t.objects, used, len(all))
 	}
 }
 
@@ -63,7 +63,7 @@ type tree struct {
 	Name     string
 	Twice    string
 	Leaf     *leaf
-	Same     *leaf // now and then the same as Leaf
+	Same     *leaf // sometimes the same as Leaf
 	Children []tree
 	Free     any
 	Labels   map[string]string
@@ -97,7 +97,7 @@ func randomTree(r *rand.Rand, depth int) tree {
 	return x
 }
 
-func TestUsesAreCountedExactlyWhateverComesAndGoes(t *testing.T) {
+func TestUsesAreCountedExactlyUnderRandomChanges(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		table := NewTable()

@@ -8,9 +8,8 @@ import (
 	"unsafe"
 )
 
-// Diff names the first place at which a and b differ, such as "Spec.Containers[1].Image",
-// or returns "" if they are Equal. Where the objects themselves differ, by their types
-// for instance, the place is ".".
+// Diff returns the path of the first difference between a and b, such as "Spec.Containers[1].Image", or "" if they are
+// Equal. If the objects themselves differ, for example in their types, the path is ".".
 func Diff(a, b any) string {
 	if Equal(a, b) {
 		return ""
@@ -22,8 +21,7 @@ func Diff(a, b any) string {
 	return path
 }
 
-// diff returns the path from two addressable values of one type, which differ, to the
-// place where they do.
+// diff returns the path to the first difference between two addressable values of one type, which differ.
 func diff(a, b reflect.Value, depth int) string {
 	t := a.Type()
 	if identity(t) || depth > maxDepth {
@@ -64,7 +62,7 @@ func diff(a, b reflect.Value, depth int) string {
 	return ""
 }
 
-// diffMaps returns the first key in order of how keys are written.
+// diffMaps returns the path of the first key that differs, in the order of the printed keys.
 func diffMaps(a, b reflect.Value, depth int) string {
 	keys := a.MapKeys()
 	for _, k := range b.MapKeys() {
@@ -90,12 +88,13 @@ func diffMaps(a, b reflect.Value, depth int) string {
 	return ""
 }
 
-// field returns a field that may be read whether it is exported or not.
+// field returns field i, readable whether it is exported or not.
 func field(v reflect.Value, i int) reflect.Value {
 	f := v.Field(i)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }
 
+// addressable returns an addressable copy of v.
 func addressable(v reflect.Value) reflect.Value {
 	at := reflect.New(v.Type()).Elem()
 	at.Set(v)

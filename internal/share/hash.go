@@ -17,7 +17,8 @@ const (
 )
 
 // A node is the hash of one string, block of memory, map or value in an interface. The nodes of an object are in the
-// order of a walk, each before those below it, so a second walk in the same order has the hash of each part in advance.
+// order of a walk, each before those below it, so a second walk in the same order has the hash of each part in
+// advance.
 type node struct {
 	hash uint64
 	end  int32 // the node after this one and all nodes below it

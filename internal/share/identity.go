@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// identity reports whether values of t count by identity: what they refer to is
-// neither looked into nor copied nor shared. A value that must not be copied, such as a
-// lock, makes whatever leads to it count by identity.
+// identity reports whether values of t are compared by address: what they refer to is neither read nor copied nor
+// shared. A pointer, slice or map that leads to a value that must not be copied, such as a lock, is compared by
+// address.
 func identity(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
@@ -24,12 +24,11 @@ func identity(t reflect.Type) bool {
 	return false
 }
 
-// pinned reports whether the memory of a value of t itself holds something that
-// must stay where it is.
+// pinned reports whether a value of t contains something that must not be copied.
 func pinned(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:
-		return pinned(t.Elem()) // of any length: arrays of no locks are a sign for vet
+		return pinned(t.Elem()) // of any length: an array of zero locks is a mark for vet
 	case reflect.Struct:
 		if opaque(t) {
 			return !handle(t)
@@ -43,9 +42,8 @@ func pinned(t reflect.Type) bool {
 	return false
 }
 
-// transparent are the packages of the standard library whose types are plain data.
-// Any other struct of it may be a lock, a cache, or something the runtime knows by its
-// address (a type, a time zone, a unique handle).
+// transparent are the packages of the standard library whose structs are plain data. Any other struct of the standard
+// library may be a lock, a cache, or something that the runtime knows by its address (a type, a time zone, a handle).
 var transparent = map[string]bool{
 	"encoding/json": true, "math/big": true, "net": true, "net/url": true, "time": true,
 }
@@ -70,8 +68,8 @@ func handle(t reflect.Type) bool {
 	return t.PkgPath() == "unique" || t.PkgPath() == "weak"
 }
 
-// standard reports whether pkg looks like one of the standard library: the first part
-// of any other path has a dot in it, unless a module was given a bare name.
+// standard reports whether pkg looks like a package of the standard library: the first element of any other path has a
+// dot in it, unless the module has a bare name.
 func standard(pkg string) bool {
 	first, _, _ := strings.Cut(pkg, "/")
 	switch first {
@@ -84,9 +82,8 @@ func standard(pkg string) bool {
 	return false
 }
 
-// plainKey reports whether two keys of type t are one key of a map exactly if their
-// bits and strings are the same: not so for floats (NaN, two zeros), nor for
-// pointers and interfaces.
+// plainKey reports whether two keys of type t are the same key of a map exactly if their bits and strings are the
+// same. That is not so for floats (NaN, two zeros), pointers and interfaces.
 func plainKey(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String:

@@ -121,8 +121,8 @@ func (x *index) shrink() {
 	}
 }
 
-// rebuild makes a hash table with a number of cells, a power of two. Free entries at the end are dropped; those between
-// others are reused.
+// rebuild makes a hash table with a number of cells, a power of two. Free entries at the end are dropped; those
+// between others are reused.
 func (x *index) rebuild(cells int) {
 	n := len(x.entries)
 	for n > 1 && x.entries[n-1].plan == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/internal/share"
 )
 
-// filler fills objects at random, with few different values, so that parts repeat.
+// filler fills objects at random with few different values, so that parts are equal.
 func filler(seed int64) *randfill.Filler {
 	word := func(c randfill.Continue) string { return strings.Repeat("word", c.Intn(3)) + fmt.Sprint(c.Intn(20)) }
 	return randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).MaxDepth(14).Funcs(
@@ -60,7 +60,7 @@ func kinds(t *testing.T) []reflect.Type {
 	return types
 }
 
-func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
+func TestP15_EveryKindIsReturnedUnchanged(t *testing.T) {
 	table := share.NewTable()
 	type stored struct {
 		shared, want any
@@ -83,10 +83,10 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 						share.Diff(out, obj))
 				}
 				if at := roomy(reflect.ValueOf(out), ""); at != "" {
-					t.Fatalf("%v, seed %d: the slice at %s has room to append", typ, seed, at)
+					t.Fatalf("%v, seed %d: the slice at %s has capacity beyond its length", typ, seed, at)
 				}
 				if !owned && bits(in) != before {
-					t.Fatalf("%v, seed %d: an object that others hold was written to", typ, seed)
+					t.Fatalf("%v, seed %d: an object that is not owned was written to", typ, seed)
 				}
 				all = append(all, stored{out, obj, uses})
 			}
@@ -109,7 +109,7 @@ func TestP15_EveryKindIsGivenBackAsItCame(t *testing.T) {
 
 var bitsSeed = maphash.MakeSeed()
 
-// bits sums up an object as it lies in memory: contents, addresses, lengths and capacities.
+// bits hashes an object with its addresses, lengths and capacities.
 func bits(obj any) uint64 { return bitsOf(reflect.ValueOf(obj)) }
 
 func sum(parts ...uint64) (h uint64) {
@@ -157,7 +157,7 @@ func bitsOf(v reflect.Value) uint64 {
 	}
 }
 
-// roomy returns where a slice has room beyond its length, or "".
+// roomy returns the path of a slice with capacity beyond its length, or "".
 func roomy(v reflect.Value, path string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

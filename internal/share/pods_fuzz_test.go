@@ -13,8 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/internal/share"
 )
 
-// FuzzP15_PodsBesideAReader shares two pods, each a few times, while somebody reads
-// those that are stored already, and lets go of them in turn.
+// FuzzP15_PodsBesideAReader shares two pods, each several times, while a reader reads the stored ones, and releases
+// them in turn.
 func FuzzP15_PodsBesideAReader(f *testing.F) {
 	set := testpods.New(1, 2)
 	encoded := func(i int) []byte {
@@ -61,7 +61,7 @@ func FuzzP15_PodsBesideAReader(f *testing.F) {
 			out, uses[i] = table.Share(in, owned&(1<<i) != 0)
 			stored[i].Store(out.(*corev1.Pod))
 			if owned&(1<<i) == 0 && !same(i, in) {
-				t.Error("an object that others hold was written to")
+				t.Error("an object that is not owned was written to")
 			}
 		}
 		for i := range stored {
@@ -69,7 +69,7 @@ func FuzzP15_PodsBesideAReader(f *testing.F) {
 			if !same(i, p) {
 				t.Errorf("number %d differs at %s", i, share.Diff(p, want[i%2]))
 			}
-			table.Release(uses[i]) // whoever has it may go on reading
+			table.Release(uses[i]) // the reader may continue to read it
 		}
 		stop.Store(true)
 		reader.Wait()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestStringsOfResourceListsBecomeOne(t *testing.T) {
+func TestStringsSharesKeysOfResourceLists(t *testing.T) {
 	s := NewStrings(1 << 16)
 	const many = 12 // more than a small map has room for
 	list := func() corev1.ResourceList {

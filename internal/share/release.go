@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// Uses says which parts of a table an object uses: what Share counted, and what Release
-// takes back. The object itself is not looked at again, for readers have it by then, and
-// one that writes to it, by mistake, would end the process: the runtime does not
-// survive a map that is written to while it is read. Uses of different tables must not be mixed.
+// Uses are the entries of a table that an object uses: what Share counted, and what Release takes back. The object
+// itself is not read for that. Readers have it by then, and if one writes to a map of it by mistake while the table
+// reads the map, the runtime ends the process. Uses of different tables must not be mixed.
 //
-// They are the numbers of the entries in their order, each as the difference to the one before: some 90 bytes
-// for a pod.
+// The encoding is the sorted numbers of the entries, each as the difference to the one before.
 type Uses string
 
-// keptWhole stands for an object whose pointers run in circles. There is no entry 0.
+// keptWhole is for an object with cycles. There is no entry 0.
 const keptWhole Uses = "\x00"
 
-// each calls f with every entry that is used, as often as it is.
+// each calls f once for each use of an entry.
 func (u Uses) each(f func(id uint32)) {
 	at := uint64(0)
 	for len(u) > 0 {
@@ -28,8 +26,8 @@ func (u Uses) each(f func(id uint32)) {
 	}
 }
 
-// Release says that an object that Share returned with these uses is stored no longer. Parts that
-// no stored object uses leave the table; the collector frees them when the last reader is gone.
+// Release states that an object that Share returned with these uses is no longer stored. Parts that no stored object
+// uses leave the table; the garbage collector frees them when no reader refers to them.
 func (t *Table) Release(uses Uses) {
 	t.objects--
 	if uses == keptWhole {
@@ -43,7 +41,7 @@ func (t *Table) Release(uses Uses) {
 	}
 }
 
-// since takes the uses that were counted after the first n: those of one part.
+// since removes and returns the uses that were counted after the first n: those of one part.
 func (t *Table) since(n int) Uses {
 	if n == len(t.uses) {
 		return ""
@@ -60,8 +58,8 @@ func (t *Table) since(n int) Uses {
 	return Uses(t.encoded)
 }
 
-// drop gives up one use of an entry. With the last one it leaves the table and gives
-// up what it uses itself.
+// drop removes one use of an entry. Without uses the entry leaves the table, and the uses of other entries by it are
+// dropped.
 func (t *Table) drop(id uint32) {
 	e := &t.entries[id]
 	if e.refs--; e.refs > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/internal/share"
 )
 
-func TestEqualPartsOfDifferentObjectsAreOnePart(t *testing.T) {
+func TestEqualPartsOfDifferentObjectsAreShared(t *testing.T) {
 	table := share.NewTable()
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{
@@ -30,17 +30,17 @@ func TestEqualPartsOfDifferentObjectsAreOnePart(t *testing.T) {
 	table.Share(pod("a1"), true) // seen once
 	b, c := shared[*corev1.Pod](table, pod("b1"), true), shared[*corev1.Pod](table, pod("c1"), true)
 	if unsafe.StringData(b.Namespace) != unsafe.StringData(c.Namespace) {
-		t.Error("equal strings are two")
+		t.Error("equal strings are not shared")
 	}
 	if &b.Spec.Tolerations[0] != &c.Spec.Tolerations[0] {
-		t.Error("equal slices are two")
+		t.Error("equal slices are not shared")
 	}
 	if reflect.ValueOf(b.Labels).Pointer() != reflect.ValueOf(c.Labels).Pointer() {
-		t.Error("equal maps are two")
+		t.Error("equal maps are not shared")
 	}
 }
 
-func TestP15_NilAndEmptyStayWhatTheyAre(t *testing.T) {
+func TestP15_NilAndEmptyStayDifferent(t *testing.T) {
 	type all struct {
 		NilSlice, Empty, Roomy []string
 		NilMap, EmptyMap       map[string]string
@@ -59,7 +59,7 @@ func TestP15_NilAndEmptyStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnythingMayBeShared(t *testing.T) {
+func TestP15_RootsOfAnyTypeAreReturnedUnchanged(t *testing.T) {
 	table := share.NewTable()
 	roots := func() []any {
 		return []any{
@@ -81,7 +81,7 @@ func TestAnythingMayBeShared(t *testing.T) {
 		table.Release(uses)
 	}
 	if s := table.Stats(); s.Objects != 0 || s.Entries != 0 {
-		t.Errorf("after the last release the table says %+v", s)
+		t.Errorf("after the last release the table reports %+v", s)
 	}
 }
 
@@ -91,7 +91,7 @@ type ring struct {
 	Any  any
 }
 
-func TestCirclesAreKeptAsTheyAreAndCounted(t *testing.T) {
+func TestObjectsWithCyclesAreKeptWholeAndCounted(t *testing.T) {
 	table := share.NewTable()
 	circle := &ring{Name: "circle"}
 	circle.Next = &ring{Name: "other", Next: circle}
@@ -110,8 +110,8 @@ func TestCirclesAreKeptAsTheyAreAndCounted(t *testing.T) {
 				t.Errorf("%T was copied", obj)
 			}
 		}
-		first, again := share.Hash(obj), share.Hash(obj)
-		if !share.Equal(obj, obj) || first != again || share.Diff(obj, obj) != "" {
+		first, second := share.Hash(obj), share.Hash(obj)
+		if !share.Equal(obj, obj) || first != second || share.Diff(obj, obj) != "" {
 			t.Errorf("%T does not equal itself", obj)
 		}
 		share.NewStrings(16).Share(obj)
@@ -122,17 +122,17 @@ func TestCirclesAreKeptAsTheyAreAndCounted(t *testing.T) {
 		t.Error("different circles are equal")
 	}
 	if s := table.Stats(); s.Kept != 6 || s.Objects != 6 {
-		t.Errorf("six were kept, the table says %+v", s)
+		t.Errorf("six objects were kept whole, the table reports %+v", s)
 	}
 	for _, uses := range stored {
 		table.Release(uses)
 	}
 	if s := table.Stats(); s.Kept != 0 || s.Objects != 0 || s.Entries != 0 {
-		t.Errorf("after the last release the table says %+v", s)
+		t.Errorf("after the last release the table reports %+v", s)
 	}
 }
 
-func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
+func TestValuesComparedByAddressAreKept(t *testing.T) {
 	type holder struct {
 		Name   string
 		Lock   *sync.Mutex
@@ -161,12 +161,12 @@ func TestWhatIsKnownByItsAddressIsKept(t *testing.T) {
 			t.Fatalf("%+v became %+v", in, out)
 		}
 		if other := make1(); share.Equal(in, other) || share.Diff(in, other) != "Lock" {
-			t.Errorf("another lock is the same: %q", share.Diff(in, other))
+			t.Errorf("an object with another lock is equal: %q", share.Diff(in, other))
 		}
 	}
 	lock := new(sync.Mutex)
 	if shared[*sync.Mutex](table, lock, true) != lock || share.Equal(lock, new(sync.Mutex)) || !share.Equal(lock, lock) {
-		t.Error("a lock was looked into")
+		t.Error("a lock was compared by its contents or copied")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestEqualIsExact(t *testing.T) {
 	}
 }
 
-func TestAStringDoesNotKeepTheBufferItCameFrom(t *testing.T) {
+func TestEntryDoesNotKeepTheBufferOfAString(t *testing.T) {
 	table := share.NewTable()
 	freed := make(chan struct{})
 	func() {
@@ -229,10 +229,10 @@ func TestAStringDoesNotKeepTheBufferItCameFrom(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	t.Error("the table keeps a whole buffer for nine bytes of it")
+	t.Error("the table keeps a whole buffer because of nine bytes of it")
 }
 
-func TestReadersReadWhileTheWriterShares(t *testing.T) {
+func TestReadersNeedNoLock(t *testing.T) {
 	set := testpods.New(2, 5)
 	table := share.NewTable()
 	published := make(chan *corev1.Pod, 64)
@@ -261,7 +261,7 @@ func TestReadersReadWhileTheWriterShares(t *testing.T) {
 	readers.Wait()
 }
 
-// shared gives an object that is never released.
+// shared returns a shared object that is never released.
 func shared[T any](table *share.Table, obj T, owned bool) T {
 	out, _ := table.Share(obj, owned)
 	return out.(T)

@@ -1,11 +1,11 @@
 package share
 
-// sightings remembers parts that were seen once, by a fingerprint, and forgets old ones. A
-// part enters the table when it is seen again: one that is unique to its object
-// would cost an entry for nothing. A false memory costs an entry that one object uses.
+// sightings remembers parts that were seen once, by a fingerprint, and forgets old ones. A part enters the table when
+// it is seen for the second time, because an entry for a part that only one object has would be useless. A false
+// positive costs an entry that one object uses.
 //
-// Fingerprints lie in buckets, newest first: with one cell for each, two parts of the same
-// template that fall into one cell drive each other out for ever and neither is shared.
+// Fingerprints are in buckets, newest first. With one cell for each, two parts of the same template with the same cell
+// would evict each other for ever, and neither would be shared.
 type sightings struct {
 	buckets []bucket
 	filled  int
@@ -46,8 +46,8 @@ func (s *sightings) remember(b *bucket, print uint32) {
 	b[0] = print
 }
 
-// fit grows with the number of stored objects. What lies between two sightings of
-// a part grows with it too.
+// fit grows the buckets with the number of stored objects, because the distance between two sightings of a part grows
+// with it.
 func (s *sightings) fit(objects int) {
 	if s.buckets == nil {
 		s.buckets = make([]bucket, minSightings)
@@ -60,7 +60,7 @@ func (s *sightings) fit(objects int) {
 	s.buckets = make([]bucket, len(old)*2)
 	s.filled = 0
 	for i := range old {
-		for j := len(old[i]) - 1; j >= 0; j-- { // the newest is put in last and so comes first again
+		for j := len(old[i]) - 1; j >= 0; j-- { // the newest is added last, and so is first again
 			if print := old[i][j]; print != 0 {
 				s.remember(s.bucket(print), print)
 			}

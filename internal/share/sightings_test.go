@@ -2,8 +2,8 @@ package share
 
 import "testing"
 
-// Four parts that meet in one bucket are all remembered, however often they come round.
-func TestPartsThatCollideAreStillSeenAgain(t *testing.T) {
+// A bucket holds four parts.
+func TestPartsInOneBucketAreAllRemembered(t *testing.T) {
 	var s sightings
 	s.fit(1)
 	parts := make([]uint64, len(bucket{}))
@@ -18,11 +18,11 @@ func TestPartsThatCollideAreStillSeenAgain(t *testing.T) {
 		}
 	}
 	if s.filled != 0 {
-		t.Errorf("%d are counted, none is remembered", s.filled)
+		t.Errorf("%d parts are counted, none is remembered", s.filled)
 	}
 }
 
-// What was remembered last outlives growth, and the count stays that of the filled cells.
+// Growth keeps the newest parts, and the count of filled cells stays right.
 func TestSightingsOutliveGrowth(t *testing.T) {
 	var s sightings
 	s.fit(1)
@@ -34,7 +34,7 @@ func TestSightingsOutliveGrowth(t *testing.T) {
 	before := len(s.buckets)
 	for objects := n; len(s.buckets) == before; objects *= 2 {
 		if objects > 1<<40 {
-			t.Fatal("it does not grow")
+			t.Fatal("the buckets do not grow")
 		}
 		s.fit(objects)
 	}

@@ -19,7 +19,7 @@ type odd struct {
 	next *odd
 }
 
-// shape makes a value as decoders make them, and now and then one that they never make.
+// shape returns a random value as decoders produce them, and sometimes one that they never produce.
 func shape(r *rand.Rand, depth int) any {
 	words := []string{"", "a", "name", "metadata", "a somewhat longer value", "kube-api-access-x"}
 	switch k := r.IntN(16); {
@@ -69,7 +69,7 @@ func object(seed uint64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-func TestP15_UnstructuredObjectsOfAnyShapeAreGivenBackAsTheyCame(t *testing.T) {
+func TestP15_UnstructuredObjectsAreReturnedUnchanged(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		table := share.NewTable()
 		var stored, want []*unstructured.Unstructured
@@ -82,7 +82,7 @@ func TestP15_UnstructuredObjectsOfAnyShapeAreGivenBackAsTheyCame(t *testing.T) {
 			out := shared.(*unstructured.Unstructured)
 			uses = append(uses, used)
 			if !owned && bits(in) != before {
-				t.Fatalf("seed %d: an object that others hold was written to", seed)
+				t.Fatalf("seed %d: an object that is not owned was written to", seed)
 			}
 			stored, want = append(stored, out), append(want, ref)
 		}
@@ -90,12 +90,12 @@ func TestP15_UnstructuredObjectsOfAnyShapeAreGivenBackAsTheyCame(t *testing.T) {
 			t.Fatal("nothing was shared")
 		}
 		for i, out := range stored {
-			// One kind of map counts by identity: leave the comparison of it to reflection.
+			// One type of map is compared by address, so Equal is not used here.
 			if !reflect.DeepEqual(out, want[i]) {
 				t.Fatalf("seed %d, owned %v: differs at %s", i%700, owned, share.Diff(out, want[i]))
 			}
 			if at := roomy(reflect.ValueOf(out), ""); at != "" {
-				t.Fatalf("seed %d: the slice at %s has room to append", i%700, at)
+				t.Fatalf("seed %d: the slice at %s has capacity beyond its length", i%700, at)
 			}
 			table.Release(uses[i])
 		}
@@ -128,7 +128,7 @@ func FuzzP15_UnstructuredJSON(f *testing.F) {
 			before := bits(obj)
 			objs[i], uses[i] = table.Share(obj, owned)
 			if !owned && bits(obj) != before {
-				t.Fatal("an object that others hold was written to")
+				t.Fatal("an object that is not owned was written to")
 			}
 		}
 		for i, obj := range objs {
@@ -141,7 +141,7 @@ func FuzzP15_UnstructuredJSON(f *testing.F) {
 			t.Fatalf("after the last release the table still has %+v", s)
 		}
 		a, errA := json.Marshal(want[0])
-		b, errB := json.Marshal(want[1]) // reflection takes the two zeros for one
+		b, errB := json.Marshal(want[1]) // to DeepEqual the two zeros are equal
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}

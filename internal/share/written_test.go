@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/internal/share"
 )
 
-// write does to a pod what a handler must not do, in every kind of part.
+// write writes to every kind of part of a pod, which a handler must not do.
 func write(p *corev1.Pod) {
 	p.Labels["written"] = "by a handler"
 	p.Annotations = nil
@@ -28,9 +28,8 @@ func write(p *corev1.Pod) {
 	}
 }
 
-// What readers write by mistake spoils what they write to and nothing else: the table finds equal
-// parts as before, and counts them as before.
-func TestWhatReadersWriteDoesNotDisturbTheTable(t *testing.T) {
+// A write by a reader damages only what it writes to: the table finds and counts equal parts as before.
+func TestWritesOfReadersDoNotAffectTheTable(t *testing.T) {
 	count := func(disturb func(*corev1.Pod)) (full, empty share.Stats) {
 		set, table := testpods.New(1, 5), share.NewTable()
 		var uses []share.Uses
@@ -47,8 +46,8 @@ func TestWhatReadersWriteDoesNotDisturbTheTable(t *testing.T) {
 	}
 	want, _ := count(func(*corev1.Pod) {})
 	got, empty := count(write)
-	// Maps are walked in a random order, and with it differs which parts that were seen once are forgotten:
-	// of some 8,700 uses a table that nobody disturbs has up to ten more or fewer from run to run.
+	// Maps are walked in a random order, on which it depends which sightings are forgotten. So the number of uses
+	// differs a little from run to run.
 	isNear := func(a, b int) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 	if !isNear(got.Entries, want.Entries) || !isNear(got.Uses, want.Uses) {
 		t.Errorf("with objects that were written to the table has %d entries with %d uses, without %d with %d",
@@ -59,9 +58,9 @@ func TestWhatReadersWriteDoesNotDisturbTheTable(t *testing.T) {
 	}
 }
 
-// The table never reads what it has handed out. Otherwise the race detector tells of this test, and without
-// it the runtime ends the process: "concurrent map iteration and map write".
-func TestAReaderMayWriteWhileTheTableIsUsed(t *testing.T) {
+// If the table read what it returned, the race detector would report it, and without the detector the runtime would
+// end the process: "concurrent map iteration and map write".
+func TestTableNeverReadsWhatItReturned(t *testing.T) {
 	set, table := testpods.New(1, 5), share.NewTable()
 	handed := make(chan *corev1.Pod, 16)
 	var reader sync.WaitGroup
