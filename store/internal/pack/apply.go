@@ -2,15 +2,14 @@ package pack
 
 import "encoding/binary"
 
-// apply runs ops and appends n bytes of output to dst. False means that the ops are
-// not ones that the differ made: nothing outside of the arguments was read, and dst has
-// at most n bytes more.
+// apply runs ops and appends n bytes of output to dst. It returns false if the ops are not ones that the differ makes;
+// dst then has at most n more bytes.
 func apply(dst []byte, n int, base []byte, ctx string, ops, lits []byte) ([]byte, bool) {
 	start := len(dst)
 	end := start + n
 	shift := -start // cursor into base = len(dst) + shift
-	var again edits
-	var clock moments
+	var earlier edits
+	var clock times
 	for len(ops) > 0 {
 		op := ops[0]
 		ops = ops[1:]
@@ -57,11 +56,11 @@ func apply(dst []byte, n int, base []byte, ctx string, ops, lits []byte) ([]byte
 		if kind == editMore {
 			var ok bool
 			switch size {
-			case moreAgain:
+			case moreRepeat:
 				if len(ops) == 0 {
 					return dst, false
 				}
-				dst, ok = again.append(dst, end, ops[0])
+				dst, ok = earlier.append(dst, end, ops[0])
 				ops = ops[1:]
 			case moreVarint:
 				dst, lits, ok = clock.appendVarint(dst, end, base, len(dst)+shift, lits)
@@ -77,7 +76,7 @@ func apply(dst []byte, n int, base []byte, ctx string, ops, lits []byte) ([]byte
 			return dst, false
 		}
 		if kind <= editCtx {
-			again.add(len(dst), size)
+			earlier.add(len(dst), size)
 		}
 		address := 0
 		if kind >= editCtx {
@@ -143,8 +142,8 @@ func appendDigits(dst []byte, digits string, packed []byte, size int) []byte {
 	return dst[:len(dst)-size&1]
 }
 
-// appendOverlapping repeats what stands distance before the end; each round may copy
-// all that the rounds before it made.
+// appendOverlapping appends size bytes that begin distance bytes before the end. Each round may copy the output of the
+// rounds before it.
 func appendOverlapping(dst []byte, distance, size int) []byte {
 	from := len(dst) - distance
 	for size > 0 {

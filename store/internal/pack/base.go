@@ -4,33 +4,33 @@ import (
 	"sync/atomic"
 )
 
-// maxDepth bounds how many bases a base builds on: an object is read through at most maxDepth + 1.
+// maxDepth is the largest number of bases that a base builds on: reading an object reads at most maxDepth + 1 bases.
 const maxDepth = 1
 
 // A base is an object as it was when its siblings were packed. It never changes: what was packed against it can be
-// read as long as somebody holds the pointer. It is packed itself, against its parent if it has one.
+// read as long as there is a reference to the base. It is packed itself, against its parent if it has one.
 type base struct {
 	parent *base
 	data   string // without context, which belongs to one object
-	home   *cache
-	raw    atomic.Pointer[[]byte] // set while the cache holds it
-	shape  atomic.Pointer[string] // ops of the first good sibling; once set, the same for ever
+	cache  *cache
+	raw    atomic.Pointer[[]byte] // the object itself, while the cache holds it
+	shape  atomic.Pointer[string] // ops of the first good sibling; never changes once it is set
 	length uint32
 	depth  uint8
-	gone   bool        // no stored object uses it; under the lock of home
-	recent atomic.Bool // read since the cache looked last
+	gone   bool        // no stored object uses it; guarded by cache.mu
+	recent atomic.Bool // read since the cache last considered its eviction
 
-	// For the Packer, under its lock.
-	indexed uint64 // features under which it is found
+	// Used by the Packer, guarded by its lock.
+	indexed uint64 // features under which the index has it
 	users   int32  // stored objects and bases that build on this one
 	seen    uint32 // siblings packed so far
-	usual   uint32 // bytes of a sibling, lately
-	best    uint32 // the least that usual ever was
-	worth   uint32 // bytes of this object against its parent
-	proven  bool   // a sibling became smaller with this base than without
+	usual   uint32 // moving average of the size of siblings
+	best    uint32 // the minimum of usual
+	worth   uint32 // size of this object against its parent
+	proven  bool   // a sibling was smaller with this base than without
 }
 
-// baseCost is what a base takes besides its data and shape: the struct and the header of the shape.
+// baseCost is the memory of a base besides its data and shape: the struct and the header of the shape.
 const baseCost = 128 + 16
 
 func (b *base) cost() int {
@@ -41,10 +41,10 @@ func (b *base) cost() int {
 	return n
 }
 
-// bytes gives the object itself: from the cache, or in a buffer of r.
+// bytes returns the object itself, from the cache or in a buffer of r.
 func (b *base) bytes(r *reading) ([]byte, error) {
 	if raw := b.raw.Load(); raw != nil {
-		if !b.recent.Load() { // a store would take the cache line from other readers each time
+		if !b.recent.Load() { // avoid a store, which takes the cache line from other readers
 			b.recent.Store(true)
 		}
 		return *raw, nil
@@ -56,18 +56,19 @@ func (b *base) bytes(r *reading) ([]byte, error) {
 			return nil, err
 		}
 	}
-	// Unchecked: the check of the object that is read covers what it takes from here.
+	// Unchecked, because the check of the object that is read covers what it copies from here.
 	buf := &r.bases[b.depth]
 	if *buf, err = r.append((*buf)[:0], b.data, parent, nil, "", true); err != nil {
 		return nil, err
 	}
-	b.home.offer(b, *buf)
+	b.cache.maybeAdd(b, *buf)
 	return *buf, nil
 }
 
-// poor is the size from which on a sibling of n bytes should rather become a base: more than siblings of Kubernetes
-// objects usually take, or than the siblings of this base once took. Where that is in vain, credit ends it.
-func (b *base) poor(n int) int {
+// poorSize returns the packed size above which a sibling of n bytes should become a base itself: more than siblings of
+// Kubernetes objects usually take, or than the siblings of this base took. If new bases do not help, the credit runs
+// out.
+func (b *base) poorSize(n int) int {
 	usual := n/32 + 64
 	if b.seen >= trusted {
 		usual = min(usual, int(b.best)*3/2+48)
@@ -75,10 +76,10 @@ func (b *base) poor(n int) int {
 	return usual
 }
 
-// trusted is how many siblings tell what is usual with a base.
+// trusted is the number of siblings after which best is meaningful.
 const trusted = 8
 
-// record notes the size of a sibling.
+// record records the size of a sibling.
 func (b *base) record(size int) {
 	b.usual = uint32((7*int(b.usual) + size) / 8)
 	if b.seen == 0 {

@@ -78,7 +78,7 @@ func TestManyTemplatesInRandomOrderFindTheirBases(t *testing.T) {
 	t.Logf("%d bytes a pod: %+v", s.Bytes()/int64(pods), s)
 }
 
-func TestObjectsLikeNothingCostLittleMoreThanThemselves(t *testing.T) {
+func TestDissimilarObjectsCostLittleMoreThanTheirBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	const objects = 6000
 	p := New()
@@ -92,7 +92,7 @@ func TestObjectsLikeNothingCostLittleMoreThanThemselves(t *testing.T) {
 	}
 	s := p.Stats()
 	if most := 1024 + objects/creditUnit + 1; s.Bases > most {
-		t.Errorf("%d bases that help nobody, want at most %d", s.Bases, most)
+		t.Errorf("%d bases that no sibling uses, want at most %d", s.Bases, most)
 	}
 	if s.Bytes() > s.RawBytes {
 		t.Errorf("%d bytes take %d", s.RawBytes, s.Bytes())
@@ -101,7 +101,7 @@ func TestObjectsLikeNothingCostLittleMoreThanThemselves(t *testing.T) {
 }
 
 // Pods are first seen pending. Once they run, bases of running ones must take over by themselves.
-func TestBasesFollowTheDataAsItDrifts(t *testing.T) {
+func TestBasesAreReplacedWhenSiblingsChange(t *testing.T) {
 	const templates, pods = 10, 400
 	set, p := testpods.New(1, templates), New()
 	stored := make([]Packed, pods)

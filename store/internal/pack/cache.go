@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A cache keeps the bytes of bases that are read often. Readers find them by one
-// atomic load at the base and lock only to add one. Its limit follows the
-// size of what is packed, so that a small store has a small cache.
+// A cache keeps the bytes of bases that are read often. Readers find them by one atomic load from the base, and take
+// the lock only to add one. Its limit grows with the size of the packed data, so that a small store has a small cache.
 type cache struct {
 	limit  atomic.Int64
 	misses atomic.Uint32
@@ -21,10 +20,10 @@ type cache struct {
 const (
 	cacheLeast = 1 << 20
 	cacheMost  = 4 << 20
-	cacheShare = 16 // one byte for so many packed ones
+	cacheShare = 16 // packed bytes for each byte of the cache
 
-	// One miss in so many is admitted. A base that is read often is in soon; when thousands are read in random
-	// order, which no cache of this size can serve, few copies are made in vain.
+	// One miss in so many adds the base. A base that is read often is added soon; if thousands are read in random
+	// order, which a cache of this size cannot serve, few useless copies are made.
 	admitted = 8
 )
 
@@ -32,8 +31,8 @@ func (c *cache) resize(packed int64) {
 	c.limit.Store(min(cacheMost, cacheLeast+packed/cacheShare))
 }
 
-// offer may take a copy of raw, the bytes of b.
-func (c *cache) offer(b *base, raw []byte) {
+// maybeAdd adds a copy of raw, the bytes of b, on some of its calls.
+func (c *cache) maybeAdd(b *base, raw []byte) {
 	if c.misses.Add(1)%admitted != 0 || int64(len(raw)) > c.limit.Load()/4 {
 		return
 	}
@@ -59,7 +58,7 @@ func (c *cache) offer(b *base, raw []byte) {
 	}
 }
 
-// forget drops b if it is there, and takes it never again.
+// forget removes b and never adds it again.
 func (c *cache) forget(b *base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Readers hold what they like, also what the writer has released long ago.
-func TestReadersAndTheWriterDoNotMeet(t *testing.T) {
+func TestReadersNeedNoLock(t *testing.T) {
 	all := protobuf.samples(t, 40, 800)
 	p := New()
 	type stored struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDamageIsAnErrorAndNeverAPanic(t *testing.T) {
+func TestDamagedDataIsAnError(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for _, e := range []encoding{protobuf, jsonText} {
 		all := e.samples(t, 3, 30)
@@ -41,7 +41,7 @@ func TestDamageIsAnErrorAndNeverAPanic(t *testing.T) {
 				for range 50 {
 					data := []byte(b.data)
 					data[random.IntN(len(data))] ^= 1 << random.IntN(8)
-					damaged := &base{parent: b.parent, data: string(data), home: b.home, length: b.length, depth: b.depth}
+					damaged := &base{parent: b.parent, data: string(data), cache: b.cache, length: b.length, depth: b.depth}
 					damaged.shape.Store(b.shape.Load())
 					try(Packed{damaged, k.data}, s)
 				}

@@ -1,36 +1,34 @@
 package pack
 
-// A differ finds the ops that make one object of its base and its context. It
-// holds scratch only: one per Packer, for one goroutine.
+// A differ finds the ops that make an object from its base and its context. All its fields are scratch.
 type differ struct {
 	base    []byte
-	inBase  positions // places in base
-	inSelf  positions // places in ctx, then in what the base does not have of target
+	inBase  positions // positions in base
+	inSelf  positions // positions in ctx, then in the parts of target that the base does not have
 	target  []byte
 	ctx     string
-	shift   int // cursor into base = place in target + shift
-	pending int // bytes before the place that are copied from the base and not yet in ops
-	again   edits
-	clock   moments
+	shift   int // cursor into base = position in target + shift
+	pending int // bytes before the position that are copied from the base and not yet in ops
+	edits   edits
+	clock   times
 	ops     []byte
 	lits    []byte
 }
 
 const (
-	minAligned = 4  // a shorter run in common with the base is cheaper as literals
-	minCtx     = 5  // words that are looked up in the context and the output
+	minAligned = 4  // a shorter match with the base is cheaper as literals
+	minCtx     = 5  // shortest match in the context
 	minOut     = 6  // an address in the output takes two bytes
 	minFar     = 7  // likewise in the base
-	minSaved   = 4  // bytes that a copy must save from being literals to pay for its address
-	minSeek    = 16 // a match as long as this is worth moving the cursor there
-	minHexRun  = 16 // ids are taken whole, so that siblings have equal ops
+	minSaved   = 4  // number of literals that a copy must replace to pay for its address
+	minSeek    = 16 // shortest match for which the cursor is moved
+	minHexRun  = 16 // IDs are one edit each, so that siblings have equal ops
 	maxHexRun  = 128
-	stride     = 3 // places of the base from one that is indexed to the next
-	nearby     = 4 // how far off the cursor is tried by hand after a change of length
+	stride     = 3 // distance between indexed positions of the base
+	nearby     = 4 // distance from the cursor that is searched without the index after a change of length
 )
 
-// setBase makes a base the one that diffs are made to. Every third place is
-// indexed, which is enough for matches of 9 bytes and takes 4 us for a pod.
+// setBase sets the base of the next diffs. It indexes every third position, which is enough for matches of 9 bytes.
 func (d *differ) setBase(base []byte) {
 	d.base = base
 	d.inBase.reset(len(base)/stride, 6)
@@ -41,12 +39,12 @@ func (d *differ) setBase(base []byte) {
 	}
 }
 
-// diff leaves in d.ops and d.lits what apply makes target of.
+// diff sets d.ops and d.lits so that apply makes target from them.
 func (d *differ) diff(target []byte, ctx string) {
 	d.target, d.ctx = target, ctx
 	d.ops, d.lits = d.ops[:0], d.lits[:0]
 	d.shift, d.pending = 0, 0
-	d.again.n, d.clock = 0, moments{}
+	d.edits.n, d.clock = 0, times{}
 	if len(d.base) == 0 {
 		d.inSelf.reset(len(target)+len(ctx), minCtx)
 	} else {
@@ -72,7 +70,7 @@ func loadText(s string, i int) uint64 {
 	return load64(b[:], 0)
 }
 
-// aligned is how much of target at i the base has at the cursor.
+// aligned returns the length of the match between target at i and the base at the cursor.
 func (d *differ) aligned(i int) int {
 	at := i + d.shift
 	if at < 0 || at >= len(d.base) {
@@ -81,20 +79,20 @@ func (d *differ) aligned(i int) int {
 	return matchLen(d.target[i:], d.base[at:])
 }
 
-// edit deals with what the base does not have at the cursor, from i on, and returns the place
-// up to which all is said.
+// edit emits edits for target from i on, where it differs from the base at the cursor, and returns the position after
+// them.
 func (d *differ) edit(i int) int {
 	t := d.target
-	if end := d.same(i); end > 0 {
+	if end := d.repeat(i); end > 0 {
 		return end
 	}
-	if end := d.moment(i); end > 0 {
+	if end := d.time(i); end > 0 {
 		return end
 	}
 	if end := d.fromBehind(i); end > 0 {
 		return end
 	}
-	for j := i; ; j += 1 + (j-i)>>8 { // wider steps where nothing is found for long
+	for j := i; ; j += 1 + (j-i)>>8 { // wider steps if nothing is found for long
 		if j >= len(t) {
 			return d.literal(i, len(t))
 		}
@@ -125,13 +123,14 @@ func (d *differ) edit(i int) int {
 	}
 }
 
-// fromSelf looks for the word at j in the context and the output. The literals before j begin at i. 0 means not found.
+// fromSelf searches the context and the output for the word at j. The literals before j begin at i. It returns 0 if it
+// finds none.
 func (d *differ) fromSelf(i, j int, u uint64) int {
 	p := d.inSelf.get(u)
 	if p < 0 {
 		return 0
 	}
-	t, first := d.target, i-d.pending // bytes from first on may be taken back from the pending copy
+	t, first := d.target, i-d.pending // the pending copy may be shortened to first
 	if p < len(d.ctx) {
 		size := matchText(t[j:], d.ctx[p:])
 		if size < minCtx {
@@ -142,7 +141,7 @@ func (d *differ) fromSelf(i, j int, u uint64) int {
 		}
 		d.before(i, j)
 		d.ops = appendAddressed(d.ops, editCtx, size, p)
-		d.again.add(j, size)
+		d.edits.add(j, size)
 		return j + size
 	}
 	p -= len(d.ctx)
@@ -169,8 +168,7 @@ func (d *differ) fromSelf(i, j int, u uint64) int {
 	return j + size
 }
 
-// saves says whether the target at j, if it were not copied from elsewhere, would make more than a few literals
-// before the base at the cursor goes on.
+// saves reports whether the target at j would need more than a few literals before it matches the base at the cursor.
 func (d *differ) saves(j int) bool {
 	for k := j; k < j+minSaved && k+minAligned <= len(d.target); k++ {
 		at := k + d.shift
@@ -181,8 +179,8 @@ func (d *differ) saves(j int) bool {
 	return true
 }
 
-// fromBehind looks in the context for words that begin a little before i, in bytes that happen to be equal in the
-// base: so a version is copied whole and equally in all siblings, not from its first differing digit on.
+// fromBehind searches the context for words that begin a little before i, in bytes that happen to be equal in the
+// base, so that a version is copied as a whole in all siblings and not from its first differing digit on.
 func (d *differ) fromBehind(i int) int {
 	for j := i - 1; j >= i-d.pending && j >= i-minCtx+1; j-- {
 		if j+word > len(d.target) {
@@ -197,7 +195,7 @@ func (d *differ) fromBehind(i int) int {
 	return 0
 }
 
-// fromBase looks for the word at j in the base, near the cursor first.
+// fromBase searches the base for the word at j, first near the cursor.
 func (d *differ) fromBase(i, j int, u uint64) int {
 	for by := 1; by <= nearby; by++ {
 		for _, off := range [2]int{by, -by} {
@@ -229,7 +227,7 @@ func (d *differ) fromBase(i, j int, u uint64) int {
 	return j + size
 }
 
-// seek moves the cursor so that the base goes on at p for the target at j.
+// seek moves the cursor to p for the target at j.
 func (d *differ) seek(i, j, p int) int {
 	for j > i && p > 0 && d.target[j-1] == d.base[p-1] {
 		j, p = j-1, p-1
@@ -240,7 +238,7 @@ func (d *differ) seek(i, j, p int) int {
 	return j
 }
 
-// before says all up to j, where another edit begins: literals from i on, or, if j is before i, less of the
+// before emits everything up to j, where another edit begins: literals from i on or, if j is before i, a shorter
 // pending copy.
 func (d *differ) before(i, j int) {
 	if j < i {

@@ -2,8 +2,7 @@ package pack
 
 import "encoding/binary"
 
-// The format of packed data, exactly. It lives in memory only and may change with
-// any version of this package.
+// The format of packed data. It exists in memory only and may change with any version of this package.
 //
 //	plain data    flags = flagPlain, check, the original bytes
 //	coded data    flags, check, length, split, ops, literals
@@ -15,38 +14,37 @@ import "encoding/binary"
 //
 // Without a base the length of the base is 0 and base copies do not occur.
 //
-// Ops build the original from left to right. A cursor into the base moves along with
-// the output, whatever produces the output, so that after a substitution of equal length the
-// copying goes on at the right place for nothing. When the ops end, what is missing of
-// the length is copied from the base at the cursor. An op is one byte, sometimes with more behind it:
+// Ops build the original from left to right. A cursor into the base moves with the output, whatever produces the
+// output, so that after a substitution of equal length copying continues at the right position without another op.
+// When the ops end, the rest of the length is copied from the base at the cursor. An op is one byte, sometimes
+// followed by more:
 //
 //	0x00-0x5f  copy 1-96 bytes from the base at the cursor
 //	0x60-0x7e  copy 97 + (low 5 bits << 8 | next byte) bytes, likewise
 //	0x7f       copy uvarint bytes, likewise
 //	0x80-0xff  1kkk nnnn, an edit of kind k and size n+1; n = 15 means 16 + uvarint
 //
-// Kinds of edit; size counts bytes of output but for seek:
+// Kinds of edit; size counts bytes of output, except for seek:
 //
 //	lit   size literal bytes
 //	hex   digits 0-9a-f, two to a literal byte, the high half first
 //	num   likewise for the alphabet of times, addresses and numbers (numDigits)
 //	ctx   copy from the context; uvarint offset follows
 //	out   copy from the output, may overlap itself; uvarint distance-1 follows
-//	far   copy from the base; uvarint offset follows; the cursor moves by size as ever
+//	far   copy from the base; uvarint offset follows; the cursor moves by size as always
 //	seek  no output; the cursor moves by the zigzag number size
-//	more  size says which:
-//	      1  what the n-th of the edits lit, hex, num and ctx of minAgain bytes or more gave, again; n is one byte.
+//	more  depending on size:
+//	      1  repeat the output of the n-th edit lit, hex, num or ctx of minRepeated bytes or more; n is one byte.
 //	         A name or address that occurs five times costs its bytes once, and unlike a distance n is
 //	         the same in all siblings.
-//	      2  a moment in protobuf: a varint of momentWidth bytes
-//	      3  a moment in text: momentText, UTC
-//	      A moment is the seconds of the moment before it (at first: what the base has at the cursor,
+//	      2  a time in protobuf: a varint of timeWidth bytes
+//	      3  a time in text: timeText, UTC
+//	      A time is the seconds of the time before it (at first: what the base has at the cursor,
 //	      or 0) plus a zigzag varint among the literals.
 //
-// flagShaped: the ops are stored as their difference to the shape of the base, the ops of an
-// earlier sibling, since siblings differ from their base at the same places. Each step is one byte:
-// nnnn ddii: n bytes of the shape, d bytes of it left out, i bytes that follow. When the
-// steps end, the rest of the shape is taken.
+// flagShaped: the ops are stored as their difference to the shape of the base, the ops of an earlier sibling, because
+// siblings differ from their base at the same positions. Each step is one byte, nnnn ddii: copy n bytes of the shape,
+// skip d bytes of it, append the i bytes that follow. When the steps end, the rest of the shape is copied.
 //
 // flagOpsHuffed, flagLiteralsHuffed: that part is coded in chunks of at most huffChunk bytes:
 // uvarint length, uvarint coded length (0: the chunk is plain), the chunk.
@@ -68,20 +66,20 @@ const (
 	editSeek = 6
 	editMore = 7
 
-	moreAgain  = 1
+	moreRepeat = 1
 	moreVarint = 2
 	moreText   = 3
 
-	minAgain    = 3
-	maxAgain    = 64 // edits that are counted
-	momentWidth = 5  // seconds from 1978 to 3058
-	momentText  = "2006-01-02T15:04:05Z"
+	minRepeated = 3
+	maxRepeated = 64 // number of edits that can be repeated
+	timeWidth   = 5  // seconds from 1978 to 3058
+	timeText    = "2006-01-02T15:04:05Z"
 
 	copyShort = 96   // longest copy in one byte
 	copyTwo   = 0x60 // first byte of a copy in two bytes
 	copyLong  = 0x7f
 	editFlag  = 0x80
-	editLong  = 15 // size field that says that a uvarint follows
+	editLong  = 15 // size field after which a uvarint follows
 
 	hexDigits = "0123456789abcdef"
 	numDigits = "0123456789.:-TZ,"

@@ -7,7 +7,7 @@ import (
 )
 
 // What Stats says must be what the heap says, or the budgets above mean nothing.
-func TestStatsCountWhatTheHeapHolds(t *testing.T) {
+func TestStatsCountTheHeap(t *testing.T) {
 	all := protobuf.samples(t, 50, 1500)
 	live := func() int64 {
 		runtime.GC()

@@ -1,22 +1,21 @@
 package pack
 
-// An index finds bases by what they are like. Features that many bases have, such as the names of fields, say
-// little, so a feature counts the less the more bases have it: an image's name finds the bases of its template among
-// ten thousand that are alike but for that.
+// An index finds similar bases by their features. A feature counts less the more bases have it, because a feature that
+// many bases have, such as a field name, says little: the name of an image finds the bases of its template among ten
+// thousand that are otherwise alike.
 type index map[uint32]holders
 
-// holders are the bases that have a feature: how many, and the latest two, which are
-// the ones to be found if there are no more.
+// holders are the bases that have a feature: their number, and the latest two, which find returns.
 type holders struct {
 	n    uint32
 	last [2]*base
 }
 
-// indexCost is what a feature takes in the map, with its share of free slots.
+// indexCost is the memory of a feature in the map, with its share of free slots.
 const indexCost = 48
 
-// maxNew bounds the features by which only this base is found. More do not help to find a sibling, and an object
-// like nothing else would bring 64.
+// maxNew bounds the features that only this base has. More do not help to find a sibling, and an object that resembles
+// no other would add 64.
 const maxNew = 8
 
 func (x index) add(b *base, s *sketch) {
@@ -60,7 +59,7 @@ func (x index) remove(b *base, s *sketch) {
 	b.indexed = 0
 }
 
-// find gives the base that most speaks for, and the next best.
+// find returns the most similar base and the second most similar one.
 func (x index) find(s *sketch) (best, next *base) {
 	var votes [16]struct {
 		b *base

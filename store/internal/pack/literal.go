@@ -1,11 +1,11 @@
 package pack
 
-// minSubRun is how many digits in the midst of other literals are worth an edit of their own.
+// minSubRun is the number of digits between other literals from which they get an edit of their own.
 const minSubRun = 8
 
-// hexRun takes the run of hexadecimal digits around j as a whole if it is long enough to be an id.
-// Where an id begins or ends with the same digit as the base's, it would otherwise be cut differently
-// for one sibling in eight, and the ops would deviate from the shape.
+// hexRun emits the hexadecimal digits around j as one edit if they are long enough to be an ID. Otherwise an ID that
+// begins or ends with the same digit as the base's would be cut differently, as happens for one sibling in eight, and
+// the ops would deviate from the shape.
 func (d *differ) hexRun(i, j int) int {
 	t := d.target
 	from, to := j, j+1
@@ -24,7 +24,7 @@ func (d *differ) hexRun(i, j int) int {
 	return to
 }
 
-// literal says target[i:j], which is not empty, in its own bytes.
+// literal emits target[i:j], which is not empty, as literals.
 func (d *differ) literal(i, j int) int {
 	d.flush()
 	d.remember(i, j)
@@ -32,7 +32,7 @@ func (d *differ) literal(i, j int) int {
 		kind, values, from, to := d.digitRun(i, j)
 		if from > i {
 			d.ops = appendEdit(d.ops, editLit, from-i)
-			d.again.add(i, from-i)
+			d.edits.add(i, from-i)
 			d.lits = append(d.lits, d.target[i:from]...)
 		}
 		if to > from {
@@ -43,7 +43,7 @@ func (d *differ) literal(i, j int) int {
 	return j
 }
 
-// digitRun finds the first run of digits in target[i:j] that is worth its edit; from == to == j if there is none.
+// digitRun returns the first run of digits in target[i:j] that is worth an edit; from == to == j if there is none.
 func (d *differ) digitRun(i, j int) (kind byte, values *[256]byte, from, to int) {
 	t := d.target
 	for from = i; from < j; from = max(to, from+1) {
@@ -67,7 +67,7 @@ func (d *differ) digitRun(i, j int) (kind byte, values *[256]byte, from, to int)
 
 func (d *differ) digits(kind byte, values *[256]byte, from, to int) {
 	d.ops = appendEdit(d.ops, kind, to-from)
-	d.again.add(from, to-from)
+	d.edits.add(from, to-from)
 	t := d.target
 	for ; from+1 < to; from += 2 {
 		d.lits = append(d.lits, values[t[from]]<<4|values[t[from+1]])
@@ -77,7 +77,7 @@ func (d *differ) digits(kind byte, values *[256]byte, from, to int) {
 	}
 }
 
-// remember makes target[i:j] known as output to copy from. Without a base the scan itself does that.
+// remember adds target[i:j] to the output that can be copied. Without a base, edit does that.
 func (d *differ) remember(i, j int) {
 	if len(d.base) == 0 {
 		return

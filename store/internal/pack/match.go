@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// word is the unit that everything is looked for by; the last bytes of an
-// object are only reached by matches that began before them.
+// word is the number of bytes by which matches are searched. The last bytes of an object are only reached by matches
+// that begin before them.
 const word = 8
 
 func load64(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
@@ -37,14 +37,14 @@ func matchText(a []byte, b string) int {
 	return i
 }
 
-// positions remembers where words were seen, one place per hash; the last one wins.
+// positions remembers the position of words, the last one for each hash.
 type positions struct {
-	slots []uint32 // place + 1, 0 for none; len is a power of two
+	slots []uint32 // position + 1, 0 for none; len is a power of two
 	shift uint8
-	drop  uint8 // bits of a word that do not count: 64 - 8 * significant bytes
+	drop  uint8 // bits of a word that are ignored: 64 - 8 * significant bytes
 }
 
-// reset empties the table and makes it fit for n places.
+// reset empties the table and makes room for n positions.
 func (p *positions) reset(n, significant int) {
 	size := 1 << max(8, min(maxTableBits, bits.Len(uint(n))))
 	if cap(p.slots) < size {
@@ -63,10 +63,10 @@ func (p *positions) slot(u uint64) uint64 {
 
 func (p *positions) put(u uint64, at int) { p.slots[p.slot(u)] = uint32(at) + 1 }
 
-// get gives a place where the word may have been seen, or -1.
+// get returns a position at which the word may be, or -1.
 func (p *positions) get(u uint64) int { return int(p.slots[p.slot(u)]) - 1 }
 
 const (
 	hashFactor   = 0x9e3779b97f4a7c15
-	maxTableBits = 16 // 256 KiB a table, and only once an object is that large
+	maxTableBits = 16 // 256 KiB for a table, only for objects that are that large
 )

@@ -2,22 +2,22 @@ package pack
 
 import "fmt"
 
-// Packed is one object in its packed form. It never changes and may be kept, copied and read by anyone for
-// as long as they like, also after Release.
+// Packed is one object in its packed form. It never changes, and any code may keep, copy and read it, also after
+// Release.
 type Packed struct {
 	base *base
 	data string
 }
 
-// A Ref is what packed data needs besides its bytes to be read. Whoever keeps the bytes of
-// several things in one allocation keeps it in place of a Packed.
+// A Ref is what reading packed data needs besides its bytes. Code that keeps the data in an allocation with other
+// bytes keeps a Ref instead of a Packed.
 type Ref struct{ base *base }
 
-// Packed makes a Packed of data that PackInto made together with r.
+// Packed returns the Packed of data that PackInto returned together with r.
 func (r Ref) Packed(data string) Packed { return Packed{r.base, data} }
 
 // Append appends the original bytes to dst. The context must be the one that the object was packed with. An error
-// means that it is another, or that memory is damaged; dst is then returned as it was.
+// means that it is a different one or that memory is damaged; dst is then returned as it was.
 func (k Packed) Append(dst []byte, context string) ([]byte, error) {
 	r := readings.Get().(*reading)
 	defer r.done()
@@ -35,7 +35,7 @@ func (k Packed) Append(dst []byte, context string) ([]byte, error) {
 	return out, nil
 }
 
-// Len is the length of the original.
+// Len returns the length of the original.
 func (k Packed) Len() int {
 	length := 0
 	if k.base != nil {
@@ -48,8 +48,8 @@ func (k Packed) Len() int {
 	return n
 }
 
-// Size is how many bytes of data there are, without the share of the base.
+// Size returns the length of the data, without the base.
 func (k Packed) Size() int { return len(k.data) }
 
-// Ref is the part of k that is not data.
+// Ref returns the part of k that is not data.
 func (k Packed) Ref() Ref { return Ref{k.base} }

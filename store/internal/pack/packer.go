@@ -2,25 +2,25 @@ package pack
 
 import "sync"
 
-// A Packer packs the objects of one store. Its methods exclude each other; reading what it packed needs none of them.
+// A Packer packs the objects of one store. A lock serializes its methods; reading what it packed does not take it.
 type Packer struct {
 	mu     sync.Mutex
-	cache  *cache // apart: bases point to it, and must not keep the Packer alive
+	cache  *cache // a pointer, because bases refer to it and must not keep the Packer in memory
 	index  index
 	coder  coder
 	sketch sketch
 	read   reading
-	set    *base  // the base that coder is set to
+	set    *base  // the base that coder uses
 	raw    []byte // its bytes
-	out    []byte // what Pack makes a string of
-	try    []byte // data that may be thrown away
-	credit int    // bases that may still be made, times creditUnit
+	out    []byte // scratch of Pack
+	try    []byte // scratch for data that may be discarded
+	credit int    // number of bases that may still be made, times creditUnit
 	stats  Stats
 }
 
-// A base that nobody else ever uses costs up to 550 bytes for nothing. So bases are made on credit: each object earns
-// a part of one, a base that proves useful earns creditProven. Where objects have nothing in common, one in
-// creditUnit becomes a base after the first few; where they have, credit never ends.
+// A base that no other object uses wastes up to 550 bytes, so the number of bases is limited by a credit: each object
+// adds a fraction of a base, and a base that proves useful adds creditProven. If objects have nothing in common, one
+// in creditUnit becomes a base after the first few; if they have, the credit does not run out.
 const (
 	creditUnit   = 16
 	creditFirst  = 1024 * creditUnit
@@ -28,15 +28,15 @@ const (
 	creditProven = 3 * creditUnit
 )
 
-// New makes a Packer.
+// New returns an empty Packer.
 func New() *Packer {
 	p := &Packer{cache: new(cache), index: make(index), credit: creditFirst}
 	p.cache.resize(0)
 	return p
 }
 
-// Pack gives the packed form of original. context is any text that will be given to Append again, such as the key,
-// the uid and the version that a store keeps anyway: what the object has in common with it costs next to nothing.
+// Pack returns the packed form of original. context is any text that will be passed to Append again, such as the key,
+// UID and version that a store keeps anyway: parts of the object that are in the context take almost no space.
 func (p *Packer) Pack(original []byte, context string) Packed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *Packer) Pack(original []byte, context string) Packed {
 	return Packed{b, string(out)}
 }
 
-// PackInto is Pack, for whoever keeps the data together with bytes of their own: it appends the data to dst.
+// PackInto is Pack for callers that keep the data together with other bytes: it appends the data to dst.
 func (p *Packer) PackInto(dst, original []byte, context string) ([]byte, Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,13 +74,13 @@ func (p *Packer) pack(dst, original []byte, context string) ([]byte, *base) {
 	return dst, b
 }
 
-// trim gives back what only a large object needed.
+// trim frees the buffers, which a large object has made large.
 func (p *Packer) trim() {
 	p.unset()
 	p.raw, p.out, p.try, p.read, p.coder = nil, nil, nil, reading{}, coder{}
 }
 
-// choose packs against the base that suits best, or makes one.
+// choose packs against the most similar base, or makes a base.
 func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
 	start := len(dst)
 	if len(original) < minSketched || len(original) >= maxLength {
@@ -94,7 +94,7 @@ func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
 	}
 	dst = p.against(b, dst, original, context)
 	size := len(dst) - start
-	if size <= b.poor(len(original)) {
+	if size <= b.poorSize(len(original)) {
 		p.good(b, size)
 		return dst, b
 	}
@@ -102,7 +102,7 @@ func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
 		p.try = p.against(next, p.try[:0], original, context)
 		if len(p.try) < size {
 			b, size, dst = next, len(p.try), append(dst[:start], p.try...)
-			if size <= b.poor(len(original)) {
+			if size <= b.poorSize(len(original)) {
 				p.good(b, size)
 				return dst, b
 			}
@@ -114,7 +114,7 @@ func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
 	return p.refresh(b, size, dst[:start], original, context)
 }
 
-// against packs with base b, which is set.
+// against packs against base b, which use has set.
 func (p *Packer) against(b *base, dst, original []byte, context string) []byte {
 	shape := ""
 	if s := b.shape.Load(); s != nil {
@@ -123,7 +123,7 @@ func (p *Packer) against(b *base, dst, original []byte, context string) []byte {
 	return p.coder.append(dst, original, shape, context)
 }
 
-// good notes that b suited an object.
+// good records that packing an object against b gave a good size.
 func (p *Packer) good(b *base, size int) {
 	b.record(size)
 	if b.shape.Load() == nil {
@@ -137,7 +137,7 @@ func (p *Packer) good(b *base, size int) {
 	}
 }
 
-// refresh makes original a base on top of b, or of what b builds on if b is deep already.
+// refresh makes original a base that builds on b, or on b's parent if b has the maximum depth.
 func (p *Packer) refresh(b *base, size int, dst, original []byte, context string) ([]byte, *base) {
 	parent := b
 	if parent.depth == maxDepth {
@@ -157,7 +157,8 @@ func (p *Packer) refresh(b *base, size int, dst, original []byte, context string
 	return p.newBase(parent, data, size, dst, original, context)
 }
 
-// root makes original a base of its own, if there is credit and it is not noise, or keeps it without one.
+// root makes original a base without parent if there is credit and it is compressible; otherwise it packs original
+// without a base.
 func (p *Packer) root(dst, original []byte, context string) ([]byte, *base) {
 	p.unset()
 	if p.credit < creditUnit {
@@ -170,12 +171,12 @@ func (p *Packer) root(dst, original []byte, context string) ([]byte, *base) {
 	return p.newBase(nil, p.try, len(p.try), dst, original, context)
 }
 
-// newBase makes original a base, whose data against parent is given. The object itself is then a copy of it.
+// newBase makes original a base with the given data against parent, and packs the object as a copy of it.
 func (p *Packer) newBase(parent *base, data []byte, worth int, dst, original []byte, context string) ([]byte, *base) {
 	b := &base{
 		parent: parent,
 		data:   string(data),
-		home:   p.cache,
+		cache:  p.cache,
 		length: uint32(len(original)),
 		worth:  uint32(worth),
 	}
@@ -192,7 +193,7 @@ func (p *Packer) newBase(parent *base, data []byte, worth int, dst, original []b
 	return p.coder.append(dst, original, "", context), b
 }
 
-// use sets the coder to b. False means that b cannot be read.
+// use makes the coder use b. It returns false if b cannot be read.
 func (p *Packer) use(b *base) bool {
 	if p.set == b {
 		return true
@@ -201,7 +202,7 @@ func (p *Packer) use(b *base) bool {
 	if err != nil {
 		return false
 	}
-	p.set, p.raw = b, append(p.raw[:0], raw...) // the cache may drop its copy, and r is used again
+	p.set, p.raw = b, append(p.raw[:0], raw...) // a copy, because the cache may evict raw, and p.read is reused
 	p.coder.setBase(p.raw)
 	return true
 }
@@ -211,9 +212,9 @@ func (p *Packer) unset() {
 	p.coder.setBase(nil)
 }
 
-// Release says that k, which this Packer made, is stored no longer. It must be called once for each
-// packed object. A base that is used by no stored object leaves the index: nothing is packed against it any more, and
-// when the last that holds a Packed of it is gone, so is the base.
+// Release states that k, which this Packer made, is no longer stored. It must be called once for each packed object. A
+// base that no stored object uses leaves the index: nothing is packed against it any more, and the garbage collector
+// frees it with the last Packed that refers to it.
 func (p *Packer) Release(k Packed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +235,7 @@ func (p *Packer) Release(k Packed) {
 	p.cache.resize(p.stats.PackedBytes)
 }
 
-// drop takes b out of the index. Its features are not kept, since it tells them itself.
+// drop removes b from the index. Its features are computed from its bytes.
 func (p *Packer) drop(b *base) {
 	p.cache.forget(b)
 	if p.use(b) {

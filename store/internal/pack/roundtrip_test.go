@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestP15_EveryByteStringComesBack(t *testing.T) {
+func TestP15_EveryByteStringIsUnpackedUnchanged(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func(n int) []byte {
 		b := make([]byte, n)
@@ -86,8 +86,8 @@ func TestTimesAreWrittenAsTimeFormatWritesThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
 		at := firstText + random.Int64N(lastText-firstText+1)
-		want := time.Unix(at, 0).UTC().Format(momentText)
-		if got := string(appendMoment(nil, at)); got != want {
+		want := time.Unix(at, 0).UTC().Format(timeText)
+		if got := string(appendTime(nil, at)); got != want {
 			t.Fatalf("%d is written %s, want %s", at, got, want)
 		}
 		if back, ok := textAt([]byte(want), 0); !ok || back != at {
@@ -97,7 +97,7 @@ func TestTimesAreWrittenAsTimeFormatWritesThem(t *testing.T) {
 }
 
 // A store's life in random order; whatever lives must come back at any time.
-func TestP15_PackedBytesComeBackWhileBasesComeAndGo(t *testing.T) {
+func TestP15_ObjectsAreUnpackedUnchangedWhileBasesChange(t *testing.T) {
 	for _, e := range []encoding{protobuf, jsonText} {
 		all := e.samples(t, 30, 600)
 		for seed := range uint64(3) {
@@ -134,7 +134,7 @@ func TestP15_PackedBytesComeBackWhileBasesComeAndGo(t *testing.T) {
 }
 
 // The input is a script: of each step one byte says what to do, and most take objects from what is left of the input.
-func FuzzP15_PackedBytesComeBack(f *testing.F) {
+func FuzzP15_PackedBytesAreUnpackedUnchanged(f *testing.F) {
 	pods := protobuf.samples(f, 2, 4)
 	f.Add([]byte{}, "context")
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "")

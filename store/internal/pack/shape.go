@@ -7,8 +7,8 @@ const (
 	stepOwn  = 3
 )
 
-// appendShaped appends the steps that make ops of shape. Siblings mostly deviate by a byte or
-// two (a length, an offset), so a small window is searched for where both agree again.
+// appendShaped appends the steps that make ops from shape. Siblings mostly deviate by a byte or two (a length, an
+// offset), so a small window is searched for the position at which both agree again.
 func appendShaped(dst []byte, shape string, ops []byte) []byte {
 	i, j := 0, 0 // into shape, into ops
 	for j < len(ops) || i < len(shape) {
@@ -39,8 +39,8 @@ func appendShaped(dst []byte, shape string, ops []byte) []byte {
 	return dst
 }
 
-// deviation finds how much to skip of shape and to take of ops until both agree again for resync bytes or
-// to the end, the least of both together, nearest to a plain substitution first.
+// deviation returns how many bytes of shape to skip and of ops to take until both agree again for resync bytes or to
+// the end. It returns the smallest sum, and of those the nearest to a plain substitution.
 func deviation(shape string, ops []byte) (skip, own int) {
 	for sum := 1; sum <= maxDeviation; sum++ {
 		for k := range sum + 1 {
@@ -68,11 +68,11 @@ func deviation(shape string, ops []byte) (skip, own int) {
 }
 
 const (
-	resync       = 3  // bytes in common that are no accident
-	maxDeviation = 24 // farther apart than this the ops have little in common
+	resync       = 3  // number of equal bytes that is no coincidence
+	maxDeviation = 24 // ops that are farther apart have little in common
 )
 
-// appendUnshaped appends the ops that steps make of shape.
+// appendUnshaped appends the ops that steps make from shape.
 func appendUnshaped(dst []byte, shape string, steps []byte) ([]byte, bool) {
 	for len(steps) > 0 {
 		step := int(steps[0])

@@ -1,25 +1,25 @@
 package pack
 
-// Stats says what a Packer holds, for stored objects; what only snapshots hold is not counted.
+// Stats are the counts of a Packer for stored objects. Objects that only snapshots hold are not counted.
 type Stats struct {
 	Objects     int   // packed and not released
 	RawBytes    int64 // of the originals
 	PackedBytes int64 // of their data
 	Whole       int   // objects without a base
 	Bases       int   // bases that stored objects use
-	BaseBytes   int64 // of these, with all that belongs to them
+	BaseBytes   int64 // memory of these bases
 	IndexBytes  int64 // to find bases, estimated
 	CacheBytes  int64 // of bases kept readable
 	Scratch     int64 // of the Packer's buffers
-	Refreshed   int64 // times that an object became a base although there was one like it, ever
+	Refreshed   int64 // number of times that an object became a base although a similar base existed
 }
 
-// Bytes is all that the objects take.
+// Bytes returns the memory of all objects.
 func (s Stats) Bytes() int64 {
 	return s.PackedBytes + s.BaseBytes + s.IndexBytes + s.CacheBytes + s.Scratch
 }
 
-// Stats counts everything that p holds.
+// Stats returns the counts of p.
 func (p *Packer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

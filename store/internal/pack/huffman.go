@@ -11,11 +11,11 @@ import (
 const (
 	huffChunk = 1 << 17
 	huffCost  = 16 << 10 // of a huff0.Scratch, about
-	huffMin   = 160      // a table takes up to 100 bytes; below this nothing of Kubernetes was won
+	huffMin   = 160      // a table takes up to 100 bytes; shorter input does not become smaller
 )
 
-// appendHuffed appends src in Huffman-coded chunks. False means that it would not have become
-// smaller by at least a sixteenth, which is not worth the time to read it.
+// appendHuffed appends src in Huffman-coded chunks. It returns false if the result would not be smaller by at least a
+// sixteenth, which is not worth the time of reading it.
 func appendHuffed(dst, src []byte, s *huff0.Scratch) ([]byte, bool) {
 	if len(src) < huffMin {
 		return dst, false
@@ -39,7 +39,7 @@ func appendHuffed(dst, src []byte, s *huff0.Scratch) ([]byte, bool) {
 	return dst, true
 }
 
-// appendUnhuffed is the inverse. It takes chunks until coded ends.
+// appendUnhuffed is the inverse of appendHuffed. It decodes chunks until coded ends.
 func appendUnhuffed(dst, coded []byte) ([]byte, bool) {
 	s := huffScratches.Get().(*huff0.Scratch)
 	defer huffScratches.Put(s)

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// moments is the state of the coding of times: an object's times lie close together, whatever its
-// siblings' are.
-type moments struct {
+// times is the state of coding times, each as the difference to the one before: the times of one object are close
+// together, whatever those of its siblings are.
+type times struct {
 	last  int64
 	known bool
 }
 
-// varintAt reads a varint of exactly momentWidth bytes.
+// varintAt reads a varint of exactly timeWidth bytes.
 func varintAt(b []byte, at int) (seconds int64, ok bool) {
-	if at < 0 || at+momentWidth > len(b) {
+	if at < 0 || at+timeWidth > len(b) {
 		return 0, false
 	}
-	u, w := binary.Uvarint(b[at : at+momentWidth])
-	return int64(u), w == momentWidth && b[at+momentWidth-1] != 0
+	u, w := binary.Uvarint(b[at : at+timeWidth])
+	return int64(u), w == timeWidth && b[at+timeWidth-1] != 0
 }
 
-// textAt reads a time as momentText has it.
+// textAt reads a time in the format timeText.
 func textAt(b []byte, at int) (seconds int64, ok bool) {
-	if at < 0 || at+len(momentText) > len(b) {
+	if at < 0 || at+len(timeText) > len(b) {
 		return 0, false
 	}
-	b = b[at : at+len(momentText)]
+	b = b[at : at+len(timeText)]
 	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != 'Z' {
 		return 0, false
 	}
@@ -37,7 +37,7 @@ func textAt(b []byte, at int) (seconds int64, ok bool) {
 		return 0, false
 	}
 	when := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
-	return when.Unix(), when.Day() == day // not the 31st of a shorter month
+	return when.Unix(), when.Day() == day // false for the 31st of a shorter month
 }
 
 func number(b []byte) (n int) {
@@ -50,43 +50,44 @@ func number(b []byte) (n int) {
 	return n
 }
 
-func (m *moments) appendVarint(dst []byte, end int, base []byte, cursor int, lits []byte) ([]byte, []byte, bool) {
+func (m *times) appendVarint(dst []byte, end int, base []byte, cursor int, lits []byte) ([]byte, []byte, bool) {
 	if !m.known {
 		m.last, _ = varintAt(base, cursor)
 	}
 	lits, ok := m.advance(lits)
-	if !ok || m.last < 1<<28 || m.last >= 1<<35 || end-len(dst) < momentWidth {
+	if !ok || m.last < 1<<28 || m.last >= 1<<35 || end-len(dst) < timeWidth {
 		return dst, lits, false
 	}
 	return binary.AppendUvarint(dst, uint64(m.last)), lits, true
 }
 
-func (m *moments) appendText(dst []byte, end int, base []byte, cursor int, lits []byte) ([]byte, []byte, bool) {
+func (m *times) appendText(dst []byte, end int, base []byte, cursor int, lits []byte) ([]byte, []byte, bool) {
 	if !m.known {
 		m.last, _ = textAt(base, cursor)
 	}
 	lits, ok := m.advance(lits)
-	if !ok || m.last < firstText || m.last > lastText || end-len(dst) < len(momentText) {
+	if !ok || m.last < firstText || m.last > lastText || end-len(dst) < len(timeText) {
 		return dst, lits, false
 	}
-	return appendMoment(dst, m.last), lits, true
+	return appendTime(dst, m.last), lits, true
 }
 
-// Seconds of the years 0 and 9999, which are all that four digits can say.
+// The first and the last second that four digits of a year can represent.
 var (
 	firstText = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	lastText  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 )
 
-// appendMoment writes seconds as momentText has it. time.Format takes a third of the time to read a pod in JSON.
-func appendMoment(dst []byte, seconds int64) []byte {
+// appendTime appends seconds in the format timeText. time.Format would be a large part of the time of reading an
+// object.
+func appendTime(dst []byte, seconds int64) []byte {
 	const day = 24 * 60 * 60
 	days := seconds / day
 	rest := int(seconds - days*day)
 	if rest < 0 {
 		days, rest = days-1, rest+day
 	}
-	// Years begin in March here, so that leap days come last; eras are of 400 years.
+	// Years begin in March here, so that a leap day is the last day; an era has 400 years.
 	days += 719468 // to 1 March of year 0
 	era := days / 146097
 	if days < 0 {
@@ -112,7 +113,7 @@ func appendMoment(dst []byte, seconds int64) []byte {
 		byte('0'+second/10), byte('0'+second%10), 'Z')
 }
 
-func (m *moments) advance(lits []byte) ([]byte, bool) {
+func (m *times) advance(lits []byte) ([]byte, bool) {
 	u, w := binary.Uvarint(lits)
 	if w <= 0 {
 		return lits, false
@@ -122,25 +123,25 @@ func (m *moments) advance(lits []byte) ([]byte, bool) {
 	return lits[w:], true
 }
 
-// moment says target around i as a time if it is one and the base has a time there too.
-func (d *differ) moment(i int) int {
+// time emits target around i as a time if it is one and the base has a time there too.
+func (d *differ) time(i int) int {
 	t := d.target
 	if seconds, ok := varintAt(t, i); ok {
 		if was, ok := varintAt(d.base, i+d.shift); ok {
-			return d.sayMoment(i, i, moreVarint, seconds, was, momentWidth)
+			return d.emitTime(i, i, moreVarint, seconds, was, timeWidth)
 		}
 	}
 	// The first digit that differs may be anywhere in the text.
 	if c := t[i]; c < '0' || c > '9' {
 		return 0
 	}
-	for from := i; from >= i-d.pending && from > i-len(momentText); from-- {
-		if from+len(momentText) > len(t) || t[from+4] != '-' || t[from+10] != 'T' {
+	for from := i; from >= i-d.pending && from > i-len(timeText); from-- {
+		if from+len(timeText) > len(t) || t[from+4] != '-' || t[from+10] != 'T' {
 			continue
 		}
 		if seconds, ok := textAt(t, from); ok {
 			if was, ok := textAt(d.base, from+d.shift); ok {
-				return d.sayMoment(i, from, moreText, seconds, was, len(momentText))
+				return d.emitTime(i, from, moreText, seconds, was, len(timeText))
 			}
 		}
 		break
@@ -148,13 +149,13 @@ func (d *differ) moment(i int) int {
 	return 0
 }
 
-func (d *differ) sayMoment(i, from, kind int, seconds, was int64, width int) int {
+func (d *differ) emitTime(i, from, kind int, seconds, was int64, width int) int {
 	if !d.clock.known {
 		d.clock.last = was
 	}
 	d.before(i, from)
 	d.ops = appendEdit(d.ops, editMore, kind)
 	d.lits = binary.AppendUvarint(d.lits, zigzag(int(seconds-d.clock.last)))
-	d.clock = moments{seconds, true}
+	d.clock = times{seconds, true}
 	return from + width
 }

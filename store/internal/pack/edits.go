@@ -1,19 +1,19 @@
 package pack
 
-// edits remembers where the first edits of an object stand in its output, to be repeated by number.
+// edits remembers the positions of the first edits of an object in its output, so that they can be repeated by number.
 type edits struct {
-	at [maxAgain]struct{ from, size uint32 }
+	at [maxRepeated]struct{ from, size uint32 }
 	n  int
 }
 
 func (e *edits) add(from, size int) {
-	if size >= minAgain && e.n < maxAgain {
+	if size >= minRepeated && e.n < maxRepeated {
 		e.at[e.n].from, e.at[e.n].size = uint32(from), uint32(size)
 		e.n++
 	}
 }
 
-// append appends what edit number n gave, to no more than end.
+// append appends the output of edit number n, up to position end.
 func (e *edits) append(dst []byte, end int, n byte) ([]byte, bool) {
 	if int(n) >= e.n {
 		return dst, false
@@ -25,12 +25,13 @@ func (e *edits) append(dst []byte, end int, n byte) ([]byte, bool) {
 	return append(dst, dst[from:from+size]...), true
 }
 
-// same says target at i as a repetition of an earlier edit, the longest that there is.
-func (d *differ) same(i int) int {
+// repeat emits target at i as a repetition of the longest earlier edit that matches, and returns the position after
+// it, or 0.
+func (d *differ) repeat(i int) int {
 	t := d.target
 	best, size := -1, 0
-	for n := range d.again.n {
-		e := d.again.at[n]
+	for n := range d.edits.n {
+		e := d.edits.at[n]
 		if int(e.size) <= size || int(e.size) > len(t)-i || t[e.from] != t[i] {
 			continue
 		}
@@ -42,6 +43,6 @@ func (d *differ) same(i int) int {
 		return 0
 	}
 	d.flush()
-	d.ops = append(appendEdit(d.ops, editMore, moreAgain), byte(best))
+	d.ops = append(appendEdit(d.ops, editMore, moreRepeat), byte(best))
 	return i + size
 }

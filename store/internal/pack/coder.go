@@ -10,30 +10,30 @@ import (
 	"github.com/klauspost/compress/huff0"
 )
 
-// maxLength bounds what is coded rather than kept plain, and what damaged data may claim.
+// maxLength is the length from which objects are stored plain, and the largest length that data can claim.
 const maxLength = 1 << 30
 
 var (
-	errDamaged = errors.New("packed data is damaged, or not of this base")
-	errCheck   = errors.New("packed data does not give what was packed: it is damaged, or the context is another")
+	errDamaged = errors.New("packed data is damaged or belongs to another base")
+	errCheck   = errors.New("unpacked data differs from what was packed: damaged data or another context")
 )
 
-// Packed data never leaves the process, so its check may depend on a seed of the process.
+// checkSeed differs between processes. Packed data never leaves the process.
 var checkSeed = maphash.MakeSeed()
 
 func check(original []byte) uint32 {
 	return uint32(maphash.Bytes(checkSeed, original)) & (1<<(8*checkSize) - 1)
 }
 
-// A coder makes packed data. It holds scratch only.
+// A coder makes packed data. All its fields are scratch.
 type coder struct {
 	differ
 	steps []byte
 	huff  *huff0.Scratch
 }
 
-// append appends the packed form of original to dst, as a difference to the base that was set last, whose shape is
-// given, or "" for none. c.ops are the ops afterwards.
+// append appends the packed form of original to dst, as a difference to the base that was set last. shape is the shape
+// of the base, or "". c.ops are the ops afterwards.
 func (c *coder) append(dst, original []byte, shape, ctx string) []byte {
 	start := len(dst)
 	if len(original) < maxLength && len(original) > 0 {
@@ -100,7 +100,7 @@ func originalLen(data string, baseLen int) (int, bool) {
 	return n, w > 0 && n >= 0 && n <= maxLength
 }
 
-// A reading is the scratch of one decoding, from a pool.
+// A reading is the scratch memory for decoding one object.
 type reading struct {
 	data, ops, unshaped, lits []byte
 	bases                     [maxDepth + 1][]byte
@@ -108,7 +108,7 @@ type reading struct {
 
 var readings = sync.Pool{New: func() any { return new(reading) }}
 
-// maxKept bounds each buffer that goes back to the pool.
+// maxKept is the largest capacity of a buffer that goes back to the pool.
 const maxKept = 1 << 18
 
 func (r *reading) done() {
@@ -125,8 +125,8 @@ func (r *reading) done() {
 	readings.Put(r)
 }
 
-// append appends the original of data to dst. base are the bytes of the base; shapes is the one that has
-// the shape, if there may be one.
+// append appends the original of data to dst. base are the bytes of the base; shapes is the base that has the shape,
+// or nil.
 func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx string,
 	unchecked bool) ([]byte, error) {
 	start := len(dst)
@@ -142,7 +142,7 @@ func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx
 		if !ok {
 			return dst, errDamaged
 		}
-		// A damaged length must not make a huge buffer; what is truly long grows as it comes.
+		// A damaged length must not allocate a huge buffer. For a long object the buffer grows later.
 		dst = slices.Grow(dst, min(n, 2*len(base)+1<<16))
 		if dst, ok = apply(dst, n, base, ctx, ops, lits); !ok {
 			return dst[:start], errDamaged
@@ -158,7 +158,7 @@ func (r *reading) append(dst []byte, data string, base []byte, shapes *base, ctx
 	return dst, nil
 }
 
-// streams takes r.data apart.
+// streams splits r.data into ops and literals.
 func (r *reading) streams(flags byte, shapes *base) (ops, lits []byte, ok bool) {
 	data := r.data
 	_, w := binary.Uvarint(data) // the length, which originalLen has read
