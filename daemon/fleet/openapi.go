@@ -143,9 +143,23 @@ func (d *documents) refresh(ctx context.Context) (failed []error) {
 // answered reports whether a request succeeded or was refused for good.
 func answered(err error) bool { return err == nil || !isTemporary(err) }
 
+// invalidError reports an answer that was received and cannot be used.
+type invalidError struct{ error }
+
+func invalidf(format string, args ...any) error { return &invalidError{fmt.Errorf(format, args...)} }
+
+// Unwrap returns the cause.
+func (e *invalidError) Unwrap() error { return e.error }
+
 // isTemporary reports whether a request should be retried before the next refresh. A
-// refusal, or an unknown document, is final.
+// refusal, an unknown document and an invalid answer are final.
 func isTemporary(err error) bool {
+	if _, invalid := errors.AsType[*invalidError](err); invalid {
+		return false
+	}
+	if _, tooLarge := errors.AsType[*tooLargeError](err); tooLarge {
+		return false
+	}
 	code := codeOf(err)
 	return code < 400 || code >= 500 || code == http.StatusTooManyRequests
 }
@@ -162,7 +176,7 @@ func (d *documents) fetchV2(ctx context.Context) error {
 			return d.keep(openAPIV2, a.body, known, a.etag)
 		}
 	}
-	return fmt.Errorf("get %s: the answer has the unexpected type %.80q", openAPIV2, a.contentType)
+	return invalidf("get %s: the answer has the unexpected type %.80q", openAPIV2, a.contentType)
 }
 
 // openAPIIndexBody is the index of the documents of OpenAPI v3.
@@ -179,17 +193,17 @@ var pathName = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 func (d *documents) fetchV3(ctx context.Context, index answer) (failed []error) {
 	var list openAPIIndexBody
 	if err := json.Unmarshal(index.body, &list); err != nil {
-		return []error{fmt.Errorf("read %s: %w", openAPIIndex, err)}
+		return []error{invalidf("read %s: %w", openAPIIndex, err)}
 	}
 	if len(list.Paths) > maxPaths {
-		return []error{fmt.Errorf("read %s: it lists %d documents, more than %d", openAPIIndex, len(list.Paths), maxPaths)}
+		return []error{invalidf("read %s: it lists %d documents, more than %d", openAPIIndex, len(list.Paths), maxPaths)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(list.Paths)) {
 		if ctx.Err() != nil {
 			return append(failed, ctx.Err())
 		}
 		if !pathName.MatchString(name) || strings.Contains(name, "..") {
-			failed = append(failed, fmt.Errorf("read %s: %.80q is not a path", openAPIIndex, name))
+			failed = append(failed, invalidf("read %s: %.80q is not a path", openAPIIndex, name))
 			delete(list.Paths, name)
 			continue
 		}
@@ -231,7 +245,7 @@ func (d *documents) fetchPart(ctx context.Context, path, hash string) error {
 		return err
 	}
 	if !json.Valid(a.body) {
-		return fmt.Errorf("get %s: the answer is not JSON", path)
+		return invalidf("get %s: the answer is not JSON", path)
 	}
 	next := a.etag
 	if hash != "" {
@@ -275,7 +289,7 @@ func (d *documents) keep(path string, body []byte, contentType, mark string) err
 		sum -= len(old.packed)
 	}
 	if sum > maxDocuments {
-		return fmt.Errorf("keep %s: %w", path, errFull)
+		return invalidf("keep %s: %w", path, errFull)
 	}
 	d.byPath[path], d.bytes = doc, sum
 	return nil

@@ -154,6 +154,22 @@ func TestInvalidDocumentsDoNotAffectValidOnes(t *testing.T) {
 	})
 }
 
+func TestInvalidDocumentsAreNotFetchedAgainBeforeTheNextRefresh(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}, Refresh: time.Hour}, func(w *world) {
+		o := &openAPI{docs: map[string]string{}, types: map[string]string{"/openapi/v2": "text/html"}}
+		o.set(indexOf(link("garbage", "1"), link("a//b", "1")),
+			map[string]string{"/openapi/v3/garbage": "<html>", "/openapi/v2": "<html>"})
+		_, cfg := w.server()
+		c := w.join("eu", wrapped(cfg, o.answer))
+		w.until("the documents were requested", c.Described)
+		o.set(o.index, nil)
+		<-time.After(30 * time.Minute)
+		if asked := o.set(o.index, nil); asked != "" {
+			t.Errorf("requested again within half an hour: %s", asked)
+		}
+	})
+}
+
 func TestDescribedTellsMissingDocumentsFromUnknownOnes(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
 		o := &openAPI{index: indexOf(link("api/v1", "1")), docs: map[string]string{"/openapi/v3/api/v1": `{"core":1}`}}
