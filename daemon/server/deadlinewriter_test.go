@@ -26,7 +26,7 @@ func (c *slowClient) Write(b []byte) (int, error) {
 }
 
 func TestClientThatReadsTooSlowlyIsCutOff(t *testing.T) {
-	for rate, want := range map[time.Duration]int{ // bytes a second, and how many pieces of 64 KiB it gets of 100
+	for rate, want := range map[time.Duration]int{ // bytes per second, and how many of 100 pieces of 64 KiB it gets
 		1 << 20:   100,
 		100 << 10: 100,
 		60 << 10:  100, // a few seconds late in total

@@ -13,7 +13,7 @@ import (
 )
 
 // probe fails the test unless the answer to a health request has a code and contains all words.
-func (s *slowed) probe(path string, code int, words ...string) {
+func (s *fakeTimeDaemon) probe(path string, code int, words ...string) {
 	s.Helper()
 	w := httptest.NewRecorder()
 	s.srv.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
@@ -29,7 +29,7 @@ func (s *slowed) probe(path string, code int, words ...string) {
 
 func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 	const ok, failed = http.StatusOK, http.StatusServiceUnavailable
-	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		s.transports["us"].hold(anyPath)
 		s.probe("/livez", ok)
 		s.probe("/readyz", failed, "[-]start failed")

@@ -142,16 +142,16 @@ func create(t *testing.T, c *informertest.Server, objs ...*unstructured.Unstruct
 	}
 }
 
-// spoiled returns a pod whose node name is a list.
-type spoiled struct{ http.ResponseWriter }
+// malformedWriter replaces the node name of a pod by a list.
+type malformedWriter struct{ http.ResponseWriter }
 
-func (s *spoiled) Write(b []byte) (int, error) {
+func (s *malformedWriter) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(bytes.ReplaceAll(b, []byte(`"nodeName":"odd"`), []byte(`"nodeName":[5,6]`)))
 }
 
-func (s *spoiled) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *malformedWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-func (s *spoiled) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
+func (s *malformedWriter) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
 
 // Objects that no API server would send must not hide those of other clusters.
 func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
@@ -160,7 +160,7 @@ func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": good,
 		"us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			odd.ServeHTTP(&spoiled{w}, r)
+			odd.ServeHTTP(&malformedWriter{w}, r)
 		})})
 	s.start()
 	s.ready(t, 2)

@@ -18,7 +18,7 @@ import (
 
 // withSmallBuffer makes send buffers small, so that answers have to wait for slow clients.
 func withSmallBuffer(ctx context.Context, c net.Conn) context.Context {
-	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // without effect, the buffer is larger
+	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // if it fails, the buffer is larger
 	return ctx
 }
 
@@ -45,7 +45,7 @@ func (s *memoryDaemon) slowReader(t *testing.T, path string) (status string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.(*net.TCPConn).SetReadBuffer(4 << 10) // without effect, the buffer is larger
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10) // if it fails, the buffer is larger
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
 		t.Fatal(err)
 	}

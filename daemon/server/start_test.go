@@ -35,10 +35,10 @@ type faultyTransport struct {
 	mu     sync.Mutex
 	dead   bool
 	held   func(path string) bool // requests that wait
-	turned chan struct{}          // closed when that changes
+	turned chan struct{}          // closed when dead or held changes
 }
 
-// RoundTripper returns the transport.
+// RoundTripper returns a transport that fails or holds requests before it passes them to next.
 func (d *faultyTransport) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		for {
@@ -77,8 +77,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// slowed is a daemon with clusters in memory, in fake time.
-type slowed struct {
+// fakeTimeDaemon is a daemon with clusters in memory, in fake time.
+type fakeTimeDaemon struct {
 	*testing.T
 	fleet      *fleet.Fleet
 	srv        *server.Server
@@ -88,10 +88,10 @@ type slowed struct {
 }
 
 // inFakeTime runs a test with a daemon that is not running yet.
-func inFakeTime(t *testing.T, o server.Options, clusters []string, test func(s *slowed)) {
+func inFakeTime(t *testing.T, o server.Options, clusters []string, test func(s *fakeTimeDaemon)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowed{T: t, transports: map[string]*faultyTransport{}}
+		s := &fakeTimeDaemon{T: t, transports: map[string]*faultyTransport{}}
 		var err error
 		s.fleet, err = fleet.New(fleet.Options{Include: []string{"pods", "widgets"}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -128,7 +128,7 @@ func inFakeTime(t *testing.T, o server.Options, clusters []string, test func(s *
 }
 
 // join adds a cluster with one pod.
-func (s *slowed) join(name string) *faultyTransport {
+func (s *fakeTimeDaemon) join(name string) *faultyTransport {
 	s.Helper()
 	d := &faultyTransport{Server: informertest.NewServer(informertest.BookmarkEvery(time.Minute)),
 		turned: make(chan struct{})}
@@ -153,7 +153,7 @@ type answered struct {
 	pods     []string // the clusters of the pods in a list, in its order
 }
 
-func (s *slowed) get(path string) answered {
+func (s *fakeTimeDaemon) get(path string) answered {
 	s.Helper()
 	r := httptest.NewRequestWithContext(s.Context(), http.MethodGet, "http://localhost"+path, nil)
 	w := httptest.NewRecorder()
@@ -182,7 +182,7 @@ func (s *slowed) get(path string) answered {
 const fleetPods = "/fleet/api/v1/pods"
 
 // unavailable fails the test unless a path is 503 with a message that contains all names.
-func (s *slowed) unavailable(path string, retry bool, names ...string) {
+func (s *fakeTimeDaemon) unavailable(path string, retry bool, names ...string) {
 	s.Helper()
 	a := s.get(path)
 	if a.code != http.StatusServiceUnavailable || (a.retry != "") != retry {
@@ -196,7 +196,7 @@ func (s *slowed) unavailable(path string, retry bool, names ...string) {
 }
 
 // lists fails the test unless a list has the pods of certain clusters, and warnings about others.
-func (s *slowed) lists(path string, pods []string, warned ...string) {
+func (s *fakeTimeDaemon) lists(path string, pods []string, warned ...string) {
 	s.Helper()
 	a := s.get(path)
 	if a.code != http.StatusOK || !slices.Equal(a.pods, pods) || len(a.warnings) != len(warned) {
@@ -218,7 +218,7 @@ func pass(d time.Duration) {
 
 // An informer that lists after a restart would take a part of the fleet for the whole.
 func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
-	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		s.unavailable(fleetPods, true)
 		s.transports["us"].hold(anyPath)
 		s.start()
@@ -248,7 +248,7 @@ func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 }
 
 func TestUnreachableMemberIsLeftOutWithAWarningAfterTheGracePeriod(t *testing.T) {
-	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"asia", "eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"asia", "eu", "us"}, func(s *fakeTimeDaemon) {
 		s.transports["asia"].hold(anyPath) // accepts requests and never answers
 		s.transports["us"].kill()
 		s.start()
@@ -313,7 +313,7 @@ func TestUnreachableMemberIsLeftOutWithAWarningAfterTheGracePeriod(t *testing.T)
 
 // A watch receives the objects of members that sync later, however many there are.
 func TestMemberThatSyncsLaterIsSentAsAdditions(t *testing.T) {
-	inFakeTime(t, server.Options{StartGrace: time.Second}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{StartGrace: time.Second}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		const more = 1500
 		for i := range more {
 			create(t, s.transports["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
@@ -336,7 +336,7 @@ func TestMemberThatSyncsLaterIsSentAsAdditions(t *testing.T) {
 
 // Permissions are often for some resources only. Denied resources must not delay the others.
 func TestDeniedResourceDoesNotDelayOthers(t *testing.T) {
-	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 		for _, d := range s.transports {
 			if err := d.Register(gvr, "Widget", true); err != nil {
@@ -354,7 +354,7 @@ func TestDeniedResourceDoesNotDelayOthers(t *testing.T) {
 }
 
 func TestClusterWithAnotherVersionIsLeftOutWithAWarning(t *testing.T) {
-	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		for name, version := range map[string]string{"eu": "v1", "us": "v1beta1"} {
 			if err := s.transports[name].Register(schema.GroupVersionResource{Group: "example.com", Version: version,
 				Resource: "widgets"}, "Widget", true); err != nil {
@@ -376,7 +376,7 @@ func TestClusterWithAnotherVersionIsLeftOutWithAWarning(t *testing.T) {
 
 // Otherwise a list that never ends would block all clusters forever.
 func TestMemberThatNeverFinishesItsListsIsNotAwaitedForever(t *testing.T) {
-	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *slowed) {
+	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {
 		for i := range 3000 {
 			create(t, s.transports["us"].Server, pod("web", fmt.Sprintf("of-us-%04d", i), nil))
 		}
@@ -390,7 +390,7 @@ func TestMemberThatNeverFinishesItsListsIsNotAwaitedForever(t *testing.T) {
 }
 
 // watch opens a watch and returns a function that reads its next line.
-func (s *slowed) watch(path string) func() string {
+func (s *fakeTimeDaemon) watch(path string) func() string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	pr, pw := io.Pipe()
