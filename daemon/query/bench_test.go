@@ -28,7 +28,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			d.Reset(raw)
-			if _, err := d.Map(); err != nil {
+			if _, err := d.asMap(); err != nil {
 				b.Fatal(err)
 			}
 		}

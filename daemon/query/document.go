@@ -17,8 +17,7 @@ type Doc struct {
 	err        error
 	outer      []member // of the object itself
 	inner      []member // of the objects in it
-	object     map[string]any
-	labels     []byte // of the object's labels, once they were asked for
+	labels     []byte   // of the object's labels, once they were asked for
 	labelsRead bool
 }
 
@@ -160,20 +159,4 @@ func (s *step) names(key []byte, escaped bool) bool {
 		return string(key) == s.name
 	}
 	return jsonscan.Unquote(key, escaped) == s.name
-}
-
-// Map returns the decoded object, with integers as int64 and other numbers as float64. It is decoded once and shared;
-// callers must not change it.
-func (d *Doc) Map() (map[string]any, error) {
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	if d.object == nil {
-		v, err := decode(d.raw[jsonscan.Space(d.raw, 0):])
-		if err != nil {
-			return nil, fmt.Errorf("decode a document: %w", err)
-		}
-		d.object = v.(map[string]any)
-	}
-	return d.object, nil
 }

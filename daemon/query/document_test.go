@@ -13,7 +13,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mirador-k8s/mirador/internal/jsonscan"
 )
+
+// asMap decodes the whole object.
+func (d *Doc) asMap() (map[string]any, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	v, err := decode(d.raw[jsonscan.Space(d.raw, 0):])
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
 
 func TestLookupFindsValues(t *testing.T) {
 	const raw = ` {"a":1, "b":{"c":[{"d":"x"},{"d":"y\n\u00e4"}],"e":null,"f":-2.5e3,"g":9223372036854775808},
@@ -54,7 +68,7 @@ func TestInvalidDocumentsAreErrors(t *testing.T) {
 		if v, ok := d.Lookup(mustPath(t, "a")); ok || d.Err() == nil {
 			t.Errorf("%.40q: value %v, error %v", raw, v, d.Err())
 		}
-		if _, err := d.Map(); err == nil {
+		if _, err := d.asMap(); err == nil {
 			t.Errorf("%.40q is decoded", raw)
 		}
 		if d.Labels() != nil {
@@ -74,7 +88,7 @@ func TestDeepObjectsAreReadOnce(t *testing.T) {
 		strings.Repeat("}", levels) + "}")
 	began := time.Now()
 	d := NewDoc(raw)
-	if _, err := d.Map(); err != nil {
+	if _, err := d.asMap(); err != nil {
 		t.Fatal(err)
 	}
 	w, err := CompileWhere("object == object && object.a != metadata")
@@ -99,11 +113,11 @@ func TestDeepObjectsAreReadOnce(t *testing.T) {
 
 func TestDocumentCanBeReset(t *testing.T) {
 	d := NewDoc([]byte(`{"metadata":{"labels":{"a":"1"}},"x":1}`))
-	if _, err := d.Map(); err != nil || d.Labels()["a"] != "1" {
+	if _, err := d.asMap(); err != nil || d.Labels()["a"] != "1" {
 		t.Fatal(err, d.Labels())
 	}
 	d.Reset([]byte(`{"metadata":{"labels":{"b":"2"}}}`))
-	if m, err := d.Map(); err != nil || len(m) != 1 || !maps.Equal(d.Labels(), map[string]string{"b": "2"}) {
+	if m, err := d.asMap(); err != nil || len(m) != 1 || !maps.Equal(d.Labels(), map[string]string{"b": "2"}) {
 		t.Errorf("after Reset: %v, %v, labels %v", m, err, d.Labels())
 	}
 	if v, ok := d.Lookup(mustPath(t, "x")); ok {
@@ -255,9 +269,9 @@ func checkAgainstJSON(t *testing.T, d *Doc, raw []byte) {
 	}
 	want := plainDecode(t, raw)
 	sameEverywhere(t, d, nil, want)
-	got, err := d.Map()
+	got, err := d.asMap()
 	if bad := fails(raw); bad != (err != nil) || !bad && !cmp.Equal(any(got), want) {
-		t.Fatalf("Map gives %v, %v, want %v", got, err, want)
+		t.Fatalf("asMap returns %v, %v, want %v", got, err, want)
 	}
 }
 

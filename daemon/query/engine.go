@@ -67,9 +67,6 @@ func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Option
 	return e, nil
 }
 
-// Held returns how many unfinished lists are held.
-func (e *Engine[T]) Held() int { return e.pages.len() }
-
 // List answers a request over the views of the requested clusters. A later page is read from the views of the first
 // one; the views given with it are authorized too, and one of them must be of a cluster of the list.
 func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Result[T], error) {

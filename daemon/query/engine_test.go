@@ -51,7 +51,7 @@ func TestAuthorizerDecidesBeforeAnythingIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantError(t, e, ErrForbidden, req, views...)
-			if len(auth.asked) != allow+1 || e.Held() != 0 {
+			if len(auth.asked) != allow+1 || e.pages.len() != 0 {
 				t.Errorf("%+v: the authorizer was called %d times", req, len(auth.asked))
 			}
 		}
@@ -130,8 +130,8 @@ func TestListsAreConsistentWhileTheStoreChanges(t *testing.T) {
 		s.Commit()
 	}
 	wg.Wait()
-	if e.Held() != 0 {
-		t.Errorf("%d lists are held", e.Held())
+	if e.pages.len() != 0 {
+		t.Errorf("%d lists are held", e.pages.len())
 	}
 }
 

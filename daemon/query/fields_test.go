@@ -87,8 +87,8 @@ func TestSelectionReturnsRequiredNamespaceAndName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ns, hasNS := sel.Namespace()
-		name, hasName := sel.Name()
+		ns, hasNS := sel.namespace()
+		name, hasName := sel.name()
 		if ns != c.namespace || hasNS != (c.namespace != "") || name != c.name || hasName != (c.name != "") ||
 			sel.NeedsObject() != c.needs || sel.Empty() {
 			t.Errorf("%s requires %q %q, and the object %v", c.text, ns, name, sel.NeedsObject())

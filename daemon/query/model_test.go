@@ -198,8 +198,8 @@ func TestListsEqualAModelForAnyPageSize(t *testing.T) {
 		for range 40 {
 			checkOneList(t, rng, w, e)
 		}
-		if e.Held() != 0 {
-			t.Errorf("%d lists are held after all were read to their end", e.Held())
+		if e.pages.len() != 0 {
+			t.Errorf("%d lists are held after all were read to their end", e.pages.len())
 		}
 	}
 }

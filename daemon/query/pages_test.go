@@ -80,12 +80,12 @@ func TestListIsDroppedAfterItsLastPage(t *testing.T) {
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 10, store.Live).snapshot()}
 		req := Request{Resource: "pods", Limit: 5, Order: mustOrder(t, order)}
 		req.Continue = mustList(t, e, req, view).Continue
-		if e.Held() != 1 {
-			t.Errorf("%d lists are held", e.Held())
+		if e.pages.len() != 1 {
+			t.Errorf("%d lists are held", e.pages.len())
 		}
 		if res := mustList(t, e, req, view); res.Continue != "" || res.Remaining != 0 ||
-			len(res.Items) != 5 || e.Held() != 0 {
-			t.Errorf("the last page has the token %q, %d items; %d lists are held", res.Continue, len(res.Items), e.Held())
+			len(res.Items) != 5 || e.pages.len() != 0 {
+			t.Errorf("the last page has the token %q, %d items; %d lists are held", res.Continue, len(res.Items), e.pages.len())
 		}
 		wantError(t, e, ErrExpired, req, view)
 	}
@@ -123,16 +123,16 @@ func TestListsExpireByAge(t *testing.T) {
 		mustList(t, e, req, view) // its age counts from the first page, not from this one
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if e.Held() != 1 { // the timer has dropped the list without a request
-			t.Errorf("%d lists are held after 5 minutes", e.Held())
+		if e.pages.len() != 1 { // the timer has dropped the list without a request
+			t.Errorf("%d lists are held after 5 minutes", e.pages.len())
 		}
 		wantError(t, e, ErrExpired, req, view)
 		req.Continue = second
 		mustList(t, e, req, view)
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
-		if e.Held() != 0 {
-			t.Errorf("%d lists are held after 9 minutes", e.Held())
+		if e.pages.len() != 0 {
+			t.Errorf("%d lists are held after 9 minutes", e.pages.len())
 		}
 		wantError(t, e, ErrExpired, req, view)
 	})
@@ -145,8 +145,8 @@ func TestListsExpireByNumber(t *testing.T) {
 	for range 5 {
 		tokens = append(tokens, mustList(t, e, Request{Resource: "pods", Limit: 5}, view).Continue)
 	}
-	if e.Held() != 3 {
-		t.Errorf("%d lists are held", e.Held())
+	if e.pages.len() != 3 {
+		t.Errorf("%d lists are held", e.pages.len())
 	}
 	for i, tok := range tokens {
 		req := Request{Resource: "pods", Limit: 5, Continue: tok}

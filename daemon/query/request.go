@@ -59,7 +59,7 @@ func (r *Request) verb() string {
 
 // attributes returns the arguments for the authorizer, for one cluster.
 func (r *Request) attributes(cluster string) Attributes {
-	name, _ := r.Selection.Name()
+	name, _ := r.Selection.name()
 	return Attributes{Verb: r.verb(), Cluster: cluster, Group: r.Group, Version: r.Version, Resource: r.Resource,
 		Namespace: r.Namespace, Name: name}
 }

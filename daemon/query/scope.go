@@ -24,12 +24,12 @@ func (s scope) all() bool { return s.namespace == "" && !s.none }
 // scope returns the scope of the request, narrowed by exact field selectors.
 func (r *run[T]) scope() scope {
 	s := scope{namespace: r.req.Namespace}
-	if ns, ok := r.req.Selection.Namespace(); ok && ns != "" {
+	if ns, ok := r.req.Selection.namespace(); ok && ns != "" {
 		s.none = s.namespace != "" && s.namespace != ns
 		s.namespace = ns
 	}
 	// Without a namespace, many objects may have the same name.
-	if name, ok := r.req.Selection.Name(); ok && s.namespace != "" {
+	if name, ok := r.req.Selection.name(); ok && s.namespace != "" {
 		s.name, s.none = name, s.none || name == ""
 	}
 	return s

@@ -61,11 +61,11 @@ func (s Selection) Empty() bool {
 	return (s.Labels == nil || s.Labels.Empty()) && len(s.Fields.terms) == 0 && s.Where == nil
 }
 
-// Namespace returns the namespace that an object must have, if the selection requires one.
-func (s Selection) Namespace() (string, bool) { return s.Fields.exact(namespaceInKey) }
+// namespace returns the namespace that an object must have, if the selection requires one.
+func (s Selection) namespace() (string, bool) { return s.Fields.exact(namespaceInKey) }
 
-// Name returns the name that an object must have, if the selection requires one.
-func (s Selection) Name() (string, bool) { return s.Fields.exact(nameInKey) }
+// name returns the name that an object must have, if the selection requires one.
+func (s Selection) name() (string, bool) { return s.Fields.exact(nameInKey) }
 
 // NeedsObject reports whether the selection needs more than an object's key.
 func (s Selection) NeedsObject() bool {
