@@ -41,7 +41,7 @@ test: check unit chaos-test web-test e2e-test integration conformance bench-test
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
 	$(call say,tests that need no cluster)
-	MIRADOR_QUICK=1 $(GO) test -skip '$(NO_RACE)' \
+	MIRADOR_QUICK=1 $(GO) test -skip '$(LONG)' \
 		$$($(GO) list ./... | grep -v -e /dev/testcluster -e /dev/oncluster) # these only test on a cluster
 
 # Every part runs, whatever became of those before it. What measures comes last.
@@ -78,12 +78,14 @@ staticcheck: bin/staticcheck bin/devcluster
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
 # Tests that the race detector would find nothing in, and takes most of the time of: they measure memory, take one step
-# at a time or read the symbols of a program. Their packages are in BOTH, and run whole without it.
-NO_RACE := ^TestSimulation|^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
-NO_RACE := $(NO_RACE)|^TestProgramWithCompat|^TestThrough|^TestAStalledConsumer
+# at a time or read the symbols of a program. Their packages are in BOTH, and run whole without it. LONG ones take
+# seconds even then.
+LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
+LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
+NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreDoesWhatAMapDoes
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
-BOTH    := /informer$$|/compat/informers$$|/store/internal/pack$$|/internal/share$$
+BOTH    := /informer$$|/compat/informers$$|/daemon/query$$|/store$$|/store/internal/pack$$|/internal/share$$
 # Packages that wait for a cluster leave their processor to one more.
 ONE_MORE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
