@@ -180,20 +180,6 @@ func (h *Handle[T]) Informers() []*informer.Informer[T] {
 	return out
 }
 
-// Informer is the one that the handle stands on. Its error is for a scope of
-// several namespaces, which has one for each, and for a handle that was released.
-func (h *Handle[T]) Informer() (*informer.Informer[T], error) {
-	parts, err := h.use("get the informer of")
-	if err != nil {
-		return nil, err
-	}
-	if len(parts) > 1 {
-		return nil, fmt.Errorf("get the informer of %s: there are %d, one for each namespace; use Informers, or Lister "+
-			"and Subscribe, which cover all", fullName(h.gvr), len(parts))
-	}
-	return parts[0].current.Load(), nil
-}
-
 // Lister reads what is mirrored.
 func (h *Handle[T]) Lister() *Lister[T] { return &Lister[T]{h: h} }
 

@@ -61,9 +61,12 @@ func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
 	})
 	all.Go(func() {
 		for asked.Load() < rounds {
-			if err := f.StartResource(podsGVR); err != nil {
+			again, err := factory.Of[*corev1.Pod](f, nil)
+			if err != nil {
 				t.Error(err)
+				return
 			}
+			again.Release()
 		}
 	})
 	done := make(chan struct{})

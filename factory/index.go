@@ -70,7 +70,7 @@ func (h *Handle[T]) addIndex(name string, x index[T]) error {
 	}
 	for _, p := range parts {
 		if have, taken := p.indexes[name]; taken && !have.same(x) {
-			return fmt.Errorf("add index %q to %s: %w", name, p.name, ErrIndexTaken)
+			return fmt.Errorf("add index %q to %s: %w", name, p.name, errIndexTaken)
 		}
 	}
 	for _, p := range parts {
@@ -81,9 +81,9 @@ func (h *Handle[T]) addIndex(name string, x index[T]) error {
 	return nil
 }
 
-// ErrIndexTaken is what adding an index wraps when its name is in use for another
+// errIndexTaken is what adding an index wraps when its name is in use for another
 // function.
-var ErrIndexTaken = errors.New("another user has an index of this name with another function; " +
+var errIndexTaken = errors.New("another user has an index of this name with another function; " +
 	"share one function declared at the top of a package (a closure may always be another), or choose another name")
 
 // addIndex adds an index that is known not to clash. The lock is held.

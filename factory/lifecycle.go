@@ -5,21 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// ErrStarted is returned by a Start of a factory that is started.
-var ErrStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start " +
+// errStarted is returned by a Start of a factory that is started.
+var errStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start " +
 	"is enough. Stop it before starting it anew")
 
-// ErrNotStarted is returned by what needs a started factory.
-var ErrNotStarted = errors.New("the factory is not started; call Start first")
+// errNotStarted is returned by methods that need a started factory.
+var errNotStarted = errors.New("the factory is not started; call Start first")
 
 // started reports whether informers run now. The lock is held.
 func (f *Factory) started() bool { return f.ctx != nil && f.ctx.Err() == nil }
@@ -33,7 +30,7 @@ func (f *Factory) Start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.started() {
-		return ErrStarted
+		return errStarted
 	}
 	if f.cancel != nil {
 		f.cancel()
@@ -45,69 +42,6 @@ func (f *Factory) Start(ctx context.Context) error {
 		failed = append(failed, s.start(f.ctx))
 	}
 	return errors.Join(failed...)
-}
-
-// StartResource starts the informers of one resource again after StopResource.
-func (f *Factory) StartResource(gvr schema.GroupVersionResource) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.started() {
-		return fmt.Errorf("start %s: %w", fullName(gvr), ErrNotStarted)
-	}
-	found, err := f.sharesOf("start", gvr)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, s := range found {
-		failed = append(failed, s.start(f.ctx))
-	}
-	return errors.Join(failed...)
-}
-
-// StopResource stops the informers of one resource, in all forms and scopes and for
-// all of its users, and waits for them as Stop does. Handles stay valid; their listers
-// answer ErrNotSynced until StartResource or the next Start has brought a new state.
-func (f *Factory) StopResource(ctx context.Context, gvr schema.GroupVersionResource) error {
-	f.mu.Lock()
-	found, err := f.sharesOf("stop", gvr)
-	f.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	var runs []*running
-	for _, s := range found {
-		if r, _ := s.run(); r != nil {
-			runs = append(runs, r)
-		}
-	}
-	return f.end(ctx, runs)
-}
-
-// sharesOf finds the informers of a resource. The lock is held.
-func (f *Factory) sharesOf(what string, gvr schema.GroupVersionResource) ([]share, error) {
-	var found []share
-	var others []string
-	for k, s := range f.shares {
-		if k.gvr == gvr {
-			found = append(found, s)
-		} else {
-			others = append(others, fullName(k.gvr))
-		}
-	}
-	if len(found) > 0 {
-		return found, nil
-	}
-	slices.Sort(others)
-	return nil, fmt.Errorf("%s %s: nobody has opened it; open are: %s", what, fullName(gvr),
-		orNone(slices.Compact(others)))
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // Stop stops every informer, drops what they have mirrored and waits until all that ran has

@@ -88,8 +88,8 @@ func TestAListerNeverLiesAroundAStop(t *testing.T) {
 	}
 	for range rounds {
 		wait(t, f.WaitForSync)
-		wait(t, func(ctx context.Context) error { return f.StopResource(ctx, podsGVR) })
-		if err := f.StartResource(podsGVR); err != nil {
+		wait(t, f.Stop)
+		if err := f.Start(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -116,11 +116,6 @@ func TestP9_AStoppedFactoryHoldsNoObjects(t *testing.T) {
 		end  func(w *world, h *factory.Handle[*corev1.Pod])
 	}{
 		{"Stop", func(w *world, _ *factory.Handle[*corev1.Pod]) { w.stop() }},
-		{"StopResource", func(w *world, _ *factory.Handle[*corev1.Pod]) {
-			if err := w.f.StopResource(w.Context(), podsGVR); err != nil {
-				w.Error(err)
-			}
-		}},
 		{"Release", func(w *world, h *factory.Handle[*corev1.Pod]) {
 			h.Release()
 			w.stop()

@@ -60,7 +60,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	started := f.started()
 	f.mu.Unlock()
 	if !started {
-		return fmt.Errorf("wait for sync: %w", ErrNotStarted)
+		return fmt.Errorf("wait for sync: %w", errNotStarted)
 	}
 	all := f.registered()
 	for _, s := range all {
@@ -79,7 +79,7 @@ func (f *Factory) awaitSync(ctx context.Context, s share) error {
 		return nil
 	}
 	if r == nil {
-		return fmt.Errorf("%s is stopped; start it with Start or StartResource", s.title())
+		return fmt.Errorf("%s is stopped; call Start", s.title())
 	}
 	select {
 	case <-synced: // also when ctx has ended
@@ -93,7 +93,7 @@ func (f *Factory) awaitSync(ctx context.Context, s share) error {
 		if !f.inUse(s) {
 			return nil
 		}
-		return fmt.Errorf("%s was stopped; start it with Start or StartResource", s.title())
+		return fmt.Errorf("%s was stopped; call Start", s.title())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
