@@ -2,36 +2,36 @@ package fanout
 
 import "github.com/mirador-k8s/mirador/object"
 
-// pending is what waits for a handler that is too far behind: for each key the
-// latest state, in the order in which the keys came.
+// pending holds the coalesced events of a handler that has fallen behind: the latest
+// state of each key, in the order in which the keys began to wait.
 type pending[T any] struct {
 	byKey       map[object.Key]*entry[T]
 	first, last *entry[T]
-	events      int    // how many events the entries amount to
-	folded      uint64 // the last batch that was folded in
+	events      int    // the number of events in all entries
+	folded      uint64 // the sequence number of the last batch folded in
 }
 
-// entry is what waits for one key: a Delete, or what became of the object, or
-// both where the object that the handler knows has been replaced by another.
+// entry holds the pending events of one key: a delete, or the latest state, or both if
+// the object that the handler knows was replaced by another.
 type entry[T any] struct {
 	key object.Key
-	seq uint64 // the batch of the first event folded in
-	at  int64  // when that was published
+	seq uint64 // the sequence number of the first event folded in
+	at  int64  // when that event was published
 
-	// What the handler saw last; it knows nothing of the object where wasSeen is
-	// false. Where vague is true it is not known which state that was: a Delete
-	// carries the last state, which may be later than the last one that was told.
-	wasSeen, vague bool
-	seen           T
-	seenUID        string
+	// seen is the state that the handler saw last; wasSeen is false if the handler does not
+	// know the object. If uncertain is true, seen may be newer than what the handler saw: it
+	// was taken from a Deleted event, whose Old is the last state before the delete.
+	wasSeen, uncertain bool
+	seen               T
+	seenUID            string
 
 	hasDelete, hasPut bool
-	slots             [2]object.Event[T] // the Delete, the Add, Update or Resynced
+	slots             [2]object.Event[T] // 0: the Deleted event; 1: the Added, Updated or Resynced event
 
 	prev, next *entry[T]
 }
 
-// events gives what is to be delivered.
+// events returns the events to deliver.
 func (e *entry[T]) events() []object.Event[T] {
 	from, to := 1, 1
 	if e.hasDelete {
@@ -43,17 +43,18 @@ func (e *entry[T]) events() []object.Event[T] {
 	return e.slots[from:to]
 }
 
-// fold adds an event and says how many events were saved by that.
+// fold merges an event into the entry of its key and returns by how many events the
+// number of pending events is smaller than without merging.
 func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uint64) {
 	if ev.Type < object.Added || ev.Type > object.Resynced {
-		return 1 // an event without a type means nothing
+		return 1 // drop events without a valid type
 	}
 	e := p.byKey[ev.Key]
 	before := 0
 	if e == nil {
 		e = &entry[T]{key: ev.Key, seq: seq, at: at}
 		if ev.Type != object.Added {
-			e.wasSeen, e.seen, e.seenUID, e.vague = true, ev.Old, ev.OldUID, ev.Type == object.Deleted
+			e.wasSeen, e.seen, e.seenUID, e.uncertain = true, ev.Old, ev.OldUID, ev.Type == object.Deleted
 		}
 		p.link(e)
 	} else {
@@ -75,9 +76,8 @@ func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uin
 	return uint64(before + 1 - after)
 }
 
-// foldDelete: whatever became of the object is over. If the handler knew it, it
-// hears of the delete; of one object that is replaced by another, the delete
-// that waits already is the one that counts.
+// foldDelete drops the pending state. If the handler knows the object, a Deleted event is
+// pending afterwards: this one, or an earlier one if the object was replaced meanwhile.
 func (e *entry[T]) foldDelete(ev *object.Event[T]) {
 	e.hasPut, e.slots[1] = false, object.Event[T]{}
 	if e.wasSeen && !e.hasDelete {
@@ -85,7 +85,7 @@ func (e *entry[T]) foldDelete(ev *object.Event[T]) {
 	}
 }
 
-// foldResynced: an object given again is news only where nothing else waits.
+// foldResynced keeps a resync only if no other event of the object is pending.
 func (e *entry[T]) foldResynced(ev *object.Event[T]) {
 	if e.hasDelete || e.hasPut && e.slots[1].Type != object.Resynced {
 		return
@@ -93,14 +93,15 @@ func (e *entry[T]) foldResynced(ev *object.Event[T]) {
 	e.hasPut, e.slots[1] = true, *ev
 }
 
-// foldPut: the new state, told relative to what the handler saw last.
+// foldPut replaces the pending state by a newer one and sets its type and Old relative to
+// the state that the handler saw last.
 func (e *entry[T]) foldPut(ev *object.Event[T]) {
 	initial, unchanged := ev.Initial, ev.Unchanged && !e.hasDelete
 	if e.hasPut {
 		initial, unchanged = e.slots[1].Initial, unchanged && e.slots[1].Unchanged
 	}
-	if e.hasDelete && !e.hasPut && !e.vague && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
-		e.hasDelete, e.slots[0] = false, object.Event[T]{} // it never went away
+	if e.hasDelete && !e.hasPut && !e.uncertain && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
+		e.hasDelete, e.slots[0] = false, object.Event[T]{} // the same object is back
 	}
 	put := *ev
 	if e.wasSeen && !e.hasDelete {
@@ -144,7 +145,7 @@ func (p *pending[T]) unlink(e *entry[T]) {
 	e.prev, e.next = nil, nil
 }
 
-// pop takes the entry that has waited longest, or nil.
+// pop removes and returns the entry that has waited longest, or nil.
 func (p *pending[T]) pop() *entry[T] {
 	e := p.first
 	if e == nil {
@@ -155,10 +156,10 @@ func (p *pending[T]) pop() *entry[T] {
 	return e
 }
 
-// absorb is called by the publisher when too much may wait for the handler, or
-// when what waits is being coalesced. It folds the chain up to end, which is
-// empty, into the pending events. The batch in hand stays there: the handler
-// will have seen it before it sees what is folded here.
+// absorb is called by the publisher if the handler's backlog may be too large, or is
+// being coalesced already. It folds the chain up to end, which is empty, into the pending
+// events. The batch that the handler is processing is not folded: the handler will have
+// seen all of it before it sees the pending events.
 func (s *Subscription[T]) absorb(end *node[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,19 +167,19 @@ func (s *Subscription[T]) absorb(end *node[T]) {
 		return
 	}
 	if s.replay == replayAsked {
-		return // what the state has is not known yet
+		return // it is not known yet which batches the state contains
 	}
 	if !s.coalescing.Load() {
 		counted := s.cursor
 		if next := counted.next.Load(); !s.busy && next != nil {
-			counted = next // the handler is about to begin the first one
+			counted = next // the handler is about to begin the first batch
 		}
 		if int64(end.start-counted.start) <= s.maxBacklog {
 			return
 		}
 		s.coalescing.Store(true)
 		if s.resync != nil {
-			// It lies somewhere in what is folded now. Take it again later.
+			// Its place in the chain is folded now. Take the state again later.
 			s.resync, s.due = nil, true
 			s.awaitsSeq.Store(false)
 		}
@@ -201,9 +202,9 @@ func (s *Subscription[T]) foldNode(n *node[T]) {
 	if n.state == nil {
 		return
 	}
-	whole := stateReader[T]{}
+	r := stateReader[T]{}
 	for ev := range n.state {
-		ev = whole.shape(ev)
+		ev = r.toEvent(ev)
 		s.coalesced += s.pending.fold(&ev, n.seq, n.at)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// coalesced publishes batches to a handler that is stuck in its first callback
-// and coalesces at once, lets it go, and gives what it saw after that.
+// coalesced publishes batches to a handler that is blocked in its first callback and whose
+// events are coalesced. Then it unblocks the handler and returns what it saw.
 func coalesced(t *testing.T, before []event, batches ...[]event) []string {
 	t.Helper()
 	var seen []string
@@ -30,7 +30,7 @@ func coalesced(t *testing.T, before []event, batches ...[]event) []string {
 		}
 		<-g.entered
 		total := 0
-		// Two events of no interest exceed the bound.
+		// Events of another object exceed MaxBacklog.
 		f.Publish(2, []event{add("filler", 1), update("filler", 1, 2), remove("filler", 2)})
 		for i, b := range batches {
 			total += len(b)
@@ -42,13 +42,13 @@ func coalesced(t *testing.T, before []event, batches ...[]event) []string {
 		seen = g.all()[len(before)+1:]
 		st := s.Stats()
 		if got := int(st.Coalesced) + len(seen); got != total+3 {
-			t.Errorf("%d coalesced and %d delivered of %d", st.Coalesced, len(seen), total+3)
+			t.Errorf("%d events coalesced and %d delivered, want %d in all", st.Coalesced, len(seen), total+3)
 		}
 		if waiting.Backlog != len(seen)+1 {
-			t.Errorf("the backlog was said to be %d, then %d events came", waiting.Backlog-1, len(seen))
+			t.Errorf("the backlog was %d, but %d events were delivered", waiting.Backlog-1, len(seen))
 		}
 		if st.Backlog != 0 || st.LastSeq != uint64(len(batches)+2) {
-			t.Errorf("at the end: %+v", st)
+			t.Errorf("stats at the end: %+v", st)
 		}
 		stop(t, f)
 		g.shut()
@@ -67,9 +67,9 @@ func TestP3_CoalescedOldIsWhatTheHandlerSawLast(t *testing.T) {
 	same(t, "seen", seen, []string{"+new 3", "~seen 1>3", "-gone 3", "-back 1", "+back 5"})
 }
 
-// The state that a Delete carries may be later than any that the handler was told of: it is never
-// the Old of an Update. Where an Update waits before the Delete, that one says what was seen.
-func TestP3_TheLastStateOfADeletedObjectIsNotTakenForSeen(t *testing.T) {
+// Old of a Deleted event may be newer than any state that the handler saw, so it never becomes
+// Old of an Updated event. If an Updated event is pending before it, that one has the state seen.
+func TestP3_OldOfDeletedEventIsNeverOldOfUpdate(t *testing.T) {
 	seen := coalesced(t,
 		[]event{add("back", 1), add("changed", 1)},
 		[]event{remove("back", 4), update("changed", 1, 2)},
@@ -79,7 +79,7 @@ func TestP3_TheLastStateOfADeletedObjectIsNotTakenForSeen(t *testing.T) {
 	same(t, "seen", seen, []string{"-back 4", "+back 6", "~changed 1>5"})
 }
 
-func TestP3_InitialAndMissedAreKept(t *testing.T) {
+func TestP3_CoalescingKeepsInitialAndMissed(t *testing.T) {
 	missed := remove("gone", 1)
 	missed.Missed = true
 	seen := coalesced(t, []event{add("gone", 1)},
@@ -89,7 +89,7 @@ func TestP3_InitialAndMissedAreKept(t *testing.T) {
 	same(t, "seen", seen, []string{"+a 2!", "-gone 1?"})
 }
 
-func TestP6_RecreatedObjectIsDeletedAndAddedAlsoWhenCoalesced(t *testing.T) {
+func TestP6_CoalescedRecreatedObjectIsDeletedAndAdded(t *testing.T) {
 	seen := coalesced(t, []event{uids(add("a", 1), "", "one")},
 		[]event{uids(update("a", 1, 2), "one", "one")},
 		[]event{uids(remove("a", 2), "one", "")},
@@ -101,7 +101,7 @@ func TestP6_RecreatedObjectIsDeletedAndAddedAlsoWhenCoalesced(t *testing.T) {
 	seen = coalesced(t, []event{uids(add("a", 1), "", "one")},
 		[]event{uids(remove("a", 2), "one", ""), uids(add("a", 10), "", "two"), uids(remove("a", 11), "two", "")},
 	)
-	same(t, "the second one is gone too", seen, []string{"-a 2"})
+	same(t, "the second object is deleted too", seen, []string{"-a 2"})
 
 	seen = coalesced(t, []event{uids(add("a", 1), "", "one")},
 		[]event{uids(update("a", 1, 10), "one", "two"), uids(update("a", 10, 11), "two", "two")},
@@ -109,9 +109,9 @@ func TestP6_RecreatedObjectIsDeletedAndAddedAlsoWhenCoalesced(t *testing.T) {
 	same(t, "an update to another object stays an update", seen, []string{"~a 1>11"})
 }
 
-func TestP6_EveryAnnouncedObjectThatIsGoneIsAnnouncedDeletedOnce(t *testing.T) {
-	// Random streams over few keys to a handler that coalesces now and then. What
-	// it sees must be possible, complete, and end in the final state.
+func TestP6_EveryAnnouncedObjectIsAnnouncedDeletedOnce(t *testing.T) {
+	// Random streams over few keys to a handler whose events are coalesced at times. What it
+	// sees must be consistent and complete, and end in the final state.
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
@@ -132,7 +132,7 @@ func TestP6_EveryAnnouncedObjectThatIsGoneIsAnnouncedDeletedOnce(t *testing.T) {
 					delete(view, e.Key)
 					return
 				default:
-					t.Errorf("seed %d: %s (%q>%q), but it was %v, seen: %v", seed, text(e), e.OldUID, e.NewUID, was, seen)
+					t.Errorf("seed %d: %s (%q>%q) after %v, seen: %v", seed, text(e), e.OldUID, e.NewUID, was, seen)
 				}
 				view[e.Key] = known{e.New, e.NewUID}
 			}})
@@ -163,15 +163,15 @@ func TestP6_EveryAnnouncedObjectThatIsGoneIsAnnouncedDeletedOnce(t *testing.T) {
 			close(hold)
 			synctest.Wait()
 			if len(view) != len(truth) {
-				t.Errorf("seed %d: %d objects seen, %d there", seed, len(view), len(truth))
+				t.Errorf("seed %d: the handler has %d objects, want %d", seed, len(view), len(truth))
 			}
 			for k, want := range truth {
 				if view[k] != want {
-					t.Errorf("seed %d: %s is %v, seen %v", seed, k, want, view[k])
+					t.Errorf("seed %d: %s is %v, the handler has %v", seed, k, want, view[k])
 				}
 			}
 			if st := s.Stats(); st.Delivered+st.Coalesced != 399 {
-				t.Errorf("seed %d: %d delivered, %d coalesced of 399", seed, st.Delivered, st.Coalesced)
+				t.Errorf("seed %d: %d delivered and %d coalesced, want 399 in all", seed, st.Delivered, st.Coalesced)
 			}
 			stop(t, f)
 		})
@@ -181,7 +181,7 @@ func TestP6_EveryAnnouncedObjectThatIsGoneIsAnnouncedDeletedOnce(t *testing.T) {
 	}
 }
 
-func TestP7_SlowHandlerIsBoundedAndDelaysNobody(t *testing.T) {
+func TestP7_SlowHandlerIsBoundedAndDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		slow := newGate()
@@ -203,33 +203,33 @@ func TestP7_SlowHandlerIsBoundedAndDelaysNobody(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := fast.Load(); got != keys*rounds+1 {
-			t.Errorf("the fast handler got %d of %d", got, keys*rounds+1)
+			t.Errorf("the fast handler received %d events, want %d", got, keys*rounds+1)
 		}
 		if most > 101 {
-			t.Errorf("%d events waited at most, the bound is 100 beside the one that runs", most)
+			t.Errorf("the largest backlog was %d, want at most 100 and the event being delivered", most)
 		}
 		time.Sleep(time.Minute)
 		if st := s.Stats(); st.Running != time.Minute || st.RunningKey != "0" || st.OldestWaiting != time.Minute {
-			t.Errorf("stuck for a minute: %+v", st)
+			t.Errorf("stats after a minute in a callback: %+v", st)
 		}
 		slow.open()
 		synctest.Wait()
 		if got := len(slow.all()); got != keys+1 {
-			t.Errorf("the slow handler got %d events, want the latest of each of %d keys and the first", got, keys)
+			t.Errorf("the slow handler received %d events, want the first one and the latest of each of %d keys", got, keys)
 		}
-		// It has caught up and is back in the chain: nothing is coalesced any more.
+		// It has caught up and reads the chain again: nothing is coalesced any more.
 		before := s.Stats().Coalesced
 		f.Publish(seq+1, []event{update("0", rounds, rounds+1), update("0", rounds+1, rounds+2)})
 		synctest.Wait()
 		if st := s.Stats(); st.Coalesced != before || st.Delivered != keys+3 || st.Running != 0 || st.LastSeq != seq+1 {
-			t.Errorf("back in the chain: %+v", st)
+			t.Errorf("stats after catching up: %+v", st)
 		}
 		stop(t, f)
 		slow.shut()
 	})
 }
 
-func TestP7_BatchesAreNotPinnedByAStuckHandler(t *testing.T) {
+func TestP7_BlockedHandlerKeepsNoBatchAlive(t *testing.T) {
 	f := fanout.New[*[1024]byte](fanout.Options{})
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	s, err := f.Join(fanout.HandlerOptions[*[1024]byte]{MaxBacklog: 10, Handle: func(object.Event[*[1024]byte]) {
@@ -260,8 +260,8 @@ func TestP7_BatchesAreNotPinnedByAStuckHandler(t *testing.T) {
 			alive++
 		}
 	}
-	if alive > 3 { // the one in the callback, the latest, and what it replaces
-		t.Errorf("%d of %d objects are pinned", alive, len(objects))
+	if alive > 3 { // the one in the callback, the latest, and the one it replaces
+		t.Errorf("%d of %d objects are still in memory", alive, len(objects))
 	}
 	close(leave)
 	if err := f.Stop(t.Context()); err != nil {
@@ -270,7 +270,7 @@ func TestP7_BatchesAreNotPinnedByAStuckHandler(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func TestIdleHandlersPinNoBatch(t *testing.T) {
+func TestIdleHandlerKeepsNoBatchAlive(t *testing.T) {
 	f := fanout.New[*[1024]byte](fanout.Options{})
 	got := make(chan struct{})
 	s, err := f.Join(fanout.HandlerOptions[*[1024]byte]{Handle: func(object.Event[*[1024]byte]) { got <- struct{}{} }})
@@ -287,7 +287,7 @@ func TestIdleHandlersPinNoBatch(t *testing.T) {
 	}
 	runtime.GC()
 	if watch.Value() != nil {
-		t.Error("the last batch is still there")
+		t.Error("the last batch is still in memory")
 	}
 	if err := f.Stop(t.Context()); err != nil {
 		t.Error(err)
@@ -308,13 +308,13 @@ func TestOneBigBatchIsNotCoalesced(t *testing.T) {
 		f.Publish(2, []event{update("0", 0, 1)})
 		synctest.Wait()
 		if st := s.Stats(); st.Coalesced != 0 || st.Delivered != 1001 {
-			t.Errorf("%+v", st)
+			t.Errorf("stats: %+v", st)
 		}
 		stop(t, f)
 	})
 }
 
-func TestANegativeBoundKeepsEveryEvent(t *testing.T) {
+func TestNegativeMaxBacklogKeepsEveryEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -324,12 +324,12 @@ func TestANegativeBoundKeepsEveryEvent(t *testing.T) {
 		}
 		<-g.entered
 		if st := s.Stats(); st.Backlog != 20_000 || st.Coalesced != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("stats: %+v", st)
 		}
 		g.open()
 		synctest.Wait()
 		if got := len(g.all()); got != 20_000 {
-			t.Errorf("%d events", got)
+			t.Errorf("%d events delivered, want 20000", got)
 		}
 		stop(t, f)
 		g.shut()

@@ -6,26 +6,22 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// turn delivers a batch, or a piece of a state, and reports whether there is another in hand: the
-// subscription is then to be given a further turn, and others may have theirs before it. With each handler
-// going on to the end of the chain, what the first had brought into the processor's cache was gone when the
-// last came to it: a tenth of the cost of an event for 50 handlers.
+// turn delivers one batch or one piece of a state, and reports whether more events are ready to be delivered: the
+// handler then needs another turn. Other handlers have their turn first, while the batch is still in the processor's
+// cache. The comment of runQueue explains the states of the handler.
 //
-// It declares itself running before it looks, and idle only if nobody notified it since: so either it sees
-// what was published, or the publisher sees that it is idle and starts another.
-//
-// One deferred function for the batch, and one atomic operation for each callback:
-// with a function of its own and three such operations for each, an empty handler
-// cost 82 ns, which 50 handlers pay 50 times.
+// There is one deferred function per batch and one atomic operation per callback, because their cost is paid for
+// every event and handler. All progress is kept in the subscription, so that another goroutine can continue if a
+// callback panics or ends this one.
 func (s *Subscription[T]) turn() (more bool) {
 	calling, ended := false, false
 	defer func() {
 		if ended {
 			return
 		}
-		defer func() { // whatever those do who are told: they may end the goroutine too
+		defer func() { // deferred, because the functions that failed calls may end the goroutine too
 			if !s.crashing {
-				s.start() // go on with the next event
+				s.start() // continue with the next event
 			}
 		}()
 		if calling {
@@ -41,14 +37,12 @@ func (s *Subscription[T]) turn() (more bool) {
 				s.activity.Store(notified)
 				return true
 			}
-			s.unclocked = 0
-			// All of its state is in the subscription, so that it can go on where it ended, on this
-			// goroutine or, where that was ended, on another.
+			s.skipClock = 0
 			for s.next < len(s.work) && !s.removed.Load() {
 				ev := &s.work[s.next]
 				s.next++
-				if s.unclocked > 0 {
-					s.unclocked--
+				if s.skipClock > 0 {
+					s.skipClock--
 				} else {
 					s.readClock()
 				}
@@ -76,31 +70,30 @@ const (
 	quickStride = 32 * time.Microsecond
 )
 
-// readClock notes when a callback began. Read for each callback the clock takes
-// as long as calling an empty handler, so while callbacks are
-// quick only one in 32 of a batch reads it.
+// readClock records when a callback began. Reading the clock takes as long as calling an
+// empty handler, so only one in 32 callbacks of a batch reads it while callbacks are quick.
 func (s *Subscription[T]) readClock() {
 	now := s.fan.now()
 	if now-s.started.Swap(now) < int64(quickStride) {
-		s.unclocked = clockStride - 1
+		s.skipClock = clockStride - 1
 	}
 }
 
-// What there is to do next for a handler.
+// task is what a runner does next for a handler.
 type task int
 
 const (
 	nothing    task = iota
-	haveWork        // events are in hand
-	askResync       // the state for a resync is to be taken
-	readEvents      // a state is being delivered: read more of it
+	haveWork        // deliver s.work
+	askResync       // take the state for a resync
+	readEvents      // read the next piece of a state
 )
 
-// take puts the next events into hand, and reports whether there are any. Only
-// the handler's goroutine calls it.
+// take fills s.work with the next events and reports whether there are any. Only the
+// runner that has the handler calls it.
 func (s *Subscription[T]) take() bool {
 	if s.next < len(s.work) && !s.removed.Load() {
-		return true // left behind by a goroutine that was ended
+		return true // left over by a callback that panicked or ended its goroutine
 	}
 	for {
 		switch s.choose() {
@@ -118,9 +111,8 @@ func (s *Subscription[T]) take() bool {
 	}
 }
 
-// choose closes the work that was done and decides what comes next: the state
-// for a late join; a resync, when everything up to it is delivered; what was
-// coalesced; then the chain.
+// choose drops the work that was delivered and decides what comes next, in this order:
+// the rest of a state, coalesced events, a due resync, the chain.
 func (s *Subscription[T]) choose() task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +125,7 @@ func (s *Subscription[T]) choose() task {
 		return readEvents
 	}
 	if s.resync == nil {
-		s.resyncing = false // delivered, or it could not be had
+		s.resyncing = false // it was delivered, or State panicked
 	}
 	s.busy = false
 	s.advance()
@@ -152,7 +144,7 @@ func (s *Subscription[T]) choose() task {
 	return s.followChain()
 }
 
-// advance notes how far the handler has come.
+// advance updates lastSeq, the sequence number up to which everything was delivered.
 func (s *Subscription[T]) advance() {
 	s.lastSeq = max(s.lastSeq, s.workSeq)
 	if !s.coalescing.Load() {
@@ -166,18 +158,20 @@ func (s *Subscription[T]) advance() {
 	s.checkSynced()
 }
 
-// checkSynced closes synced when the initial state is complete and delivered.
+// checkSynced fires synced if the initial state is complete and was delivered.
 func (s *Subscription[T]) checkSynced() {
 	mark := s.fan.mark.Load()
 	if mark > 0 && s.lastSeq+1 >= mark && s.replay == replayNone && !s.HasSynced() {
-		s.synced.happen()
+		s.synced.fire()
 	}
 }
 
+// followChain takes the next batch or state from the chain, or starts a resync whose
+// place in the chain is reached.
 func (s *Subscription[T]) followChain() task {
 	for {
-		// In this order: once lastSeq says that a batch was published, it can be
-		// seen in the chain.
+		// The order matters: a batch is linked before lastSeq is stored, so all batches up
+		// to published are visible in the chain.
 		published := s.fan.lastSeq.Load()
 		n := s.cursor
 		end := n.next.Load()
@@ -210,7 +204,7 @@ func (s *Subscription[T]) moveTo(n *node[T]) {
 	s.position.Store(n.start)
 }
 
-// begin puts events into hand.
+// begin makes events the current work. at is when they were published, or 0.
 func (s *Subscription[T]) begin(events []object.Event[T], at int64) {
 	s.busy, s.busySince = true, at
 	s.work, s.next = events, 0

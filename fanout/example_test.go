@@ -9,8 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Two handlers on one stream. The second joins late and is given the state
-// first.
+// Two handlers share one stream. The second joins late and receives the state first.
 func Example() {
 	type Pod struct{ Name, Phase string }
 	f := fanout.New[Pod](fanout.Options{})
@@ -19,7 +18,7 @@ func Example() {
 			fmt.Printf("%s: %s %s %s -> %s (initial: %t)\n", name, e.Type, e.Key, e.Old.Phase, e.New.Phase, e.Initial)
 		}
 	}
-	updated := make(chan struct{}) // only so that the lines below come in one order
+	updated := make(chan struct{}) // only to make the order of the output fixed
 	first, err := f.Join(fanout.HandlerOptions[Pod]{Name: "first", Handle: func(e object.Event[Pod]) {
 		show("first")(e)
 		if e.Type == object.Updated {

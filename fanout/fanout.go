@@ -16,86 +16,86 @@ import (
 
 // Options configure a Fanout.
 type Options struct {
-	// OnPanic is told of a handler that panicked or ended its goroutine, with the
-	// event's key and the stack. It runs on the handler's goroutine. By default it
-	// is logged by slog.
+	// OnPanic is called after a callback panicked or ended its goroutine, with the
+	// event's key and the stack. It runs on the goroutine that called the handler. The
+	// default logs with slog.
 	OnPanic func(handler string, key object.Key, recovered any, stack []byte)
-	// Crash, where it returns true, lets a panic go on after OnPanic has heard of
-	// it, and end the program.
+	// Crash is called after OnPanic. If it returns true, the panic is raised again and
+	// ends the program.
 	Crash func() bool
-	// Together lets handlers that are being given a state take small turns, so that they come to an object at about the
-	// same time: for objects that have to be made for the first and are kept a moment for the next.
+	// Together makes handlers take small turns while they receive a state, so that they
+	// reach each object at about the same time. It is for objects that are decoded when
+	// the first handler reads them and cached only briefly for the others.
 	Together bool
-	// Go runs a handler until there is nothing left for it; nil starts a goroutine for
-	// that. A simulation puts its own scheduler here. It must not run it before it
-	// returns.
+	// Go, if set, replaces the runners: it is called with a function that delivers to a
+	// handler until nothing is left, and must arrange for that function to be called
+	// after Go has returned. It is for simulations with their own scheduler.
 	Go func(handler string, run func())
 }
 
-// Fanout is one stream and its handlers. There is one publisher: Publish and
-// MarkSynced are called by one goroutine at a time. All else may be called from
-// anywhere, the handlers included.
+// Fanout is one stream and its handlers. There is one publisher: Publish,
+// PublishState and MarkSynced must be called by one goroutine at a time. All other
+// methods are safe for concurrent use, and handlers may call them.
 type Fanout[T any] struct {
-	opts Options
-	born time.Time
+	opts    Options
+	created time.Time
 
-	// lastSeq is the newest sequence number published; it is stored after its
-	// batch was linked.
+	// lastSeq is the last sequence number published. It is stored after the batch was linked.
 	lastSeq atomic.Uint64
-	// mark is one more than the sequence number that ends the initial state, as
-	// far as there are batches; 0 while that is not known.
+	// mark is one more than the sequence number of the last non-empty batch of the initial
+	// state; 0 until MarkSynced was called.
 	mark atomic.Uint64
 
 	runQueue runQueue[T]
-	runFn    func() // f.runner, made once so that starting it allocates nothing
+	runFn    func() // f.runner, stored so that starting a runner allocates nothing
 
-	mu      sync.Mutex
-	tail    *node[T]           // the empty end of the chain
-	linked  uint64             // the sequence number of the last batch in the chain
-	subs    []*Subscription[T] // replaced, never changed
-	alive   []*Subscription[T] // those whose last callback may be to come
-	joined  int
-	stopped bool
+	mu         sync.Mutex
+	tail       *node[T]           // the empty end of the chain
+	linked     uint64             // the sequence number of the last batch in the chain
+	subs       []*Subscription[T] // copied on every change
+	unfinished []*Subscription[T] // handlers that may still be called, removed ones included
+	joined     int
+	stopped    bool
 }
 
-// node is a place in the chain. It is empty until its next is set; then its
-// other fields are final. An idle handler rests on the empty one at the end and
-// so pins nothing.
+// node is an element of the chain. It is empty until next is set; then all fields are
+// final. An idle handler points to the empty node at the end and so keeps no batch alive.
 type node[T any] struct {
-	start  uint64 // how many events the chain had before this node; set from the beginning
+	start  uint64 // the number of events before this node; set when the node is made
 	seq    uint64
-	at     int64 // when it was published, as Fanout.now counts
+	at     int64 // when it was published, by Fanout.now
 	events []object.Event[T]
-	state  iter.Seq[object.Event[T]] // in place of events
+	state  iter.Seq[object.Event[T]] // instead of events
 	next   atomic.Pointer[node[T]]
 }
 
-// New makes a Fanout without handlers.
+// New returns a Fanout without handlers.
 func New[T any](opts Options) *Fanout[T] {
 	f := &Fanout[T]{
-		opts: opts,
-		born: time.Now(),
-		tail: new(node[T]),
+		opts:    opts,
+		created: time.Now(),
+		tail:    new(node[T]),
 	}
 	f.runFn = f.runner
 	return f
 }
 
-// now is the time since the Fanout was made, never 0. Reading it is cheaper than
-// time.Now.
-func (f *Fanout[T]) now() int64 { return int64(time.Since(f.born)) + 1 }
+// now returns the time since the Fanout was made, in nanoseconds. It is never 0, and
+// cheaper than time.Now.
+func (f *Fanout[T]) now() int64 { return int64(time.Since(f.created)) + 1 }
 
-// Publish appends a batch to the stream and wakes the handlers that are idle. It
-// takes over the slice. Sequence numbers begin at 1 and grow. A batch without
-// events has a number too: publish it, so that handlers know that there is
-// nothing in it to wait for. After Stop it does nothing.
+// Publish appends a batch to the stream and schedules idle handlers. The caller must
+// not change the slice afterwards. Sequence numbers begin at 1 and increase. Batches
+// without events must be published too, so that handlers learn that the sequence number
+// was reached. After Stop, Publish does nothing.
 func (f *Fanout[T]) Publish(seq uint64, events []object.Event[T]) {
 	f.publish(seq, events, nil)
 }
 
-// PublishState is Publish for a batch that is a whole state, every object of it new: each
-// handler reads it at its own pace, as Adds marked Initial, and nobody holds it as
-// events. The state counts as one event where a backlog is bounded.
+// PublishState is like Publish for a batch that is a whole state of new objects. Each
+// handler iterates over the state at its own pace and receives Added events marked
+// Initial; the events are never all in memory. The state counts as one event towards a
+// handler's backlog.
 func (f *Fanout[T]) PublishState(seq uint64, state iter.Seq[object.Event[T]]) {
 	f.publish(seq, nil, state)
 }
@@ -136,8 +136,8 @@ func (f *Fanout[T]) publish(seq uint64, events []object.Event[T], state iter.Seq
 	f.schedule(ready)
 }
 
-// MarkSynced says that the initial state was complete with batch seq. Call it
-// when that batch was published, or turned out to be empty.
+// MarkSynced declares the initial state complete with batch seq. Call it after that
+// batch was published, even if it was empty.
 func (f *Fanout[T]) MarkSynced(seq uint64) {
 	f.mu.Lock()
 	f.mark.Store(min(seq, f.linked) + 1)
@@ -152,8 +152,8 @@ func (f *Fanout[T]) MarkSynced(seq uint64) {
 	f.schedule(ready)
 }
 
-// Join adds a handler. What is published from now on is delivered to it, after
-// the state that HandlerOptions.Replay gives.
+// Join adds a handler. It receives the state that HandlerOptions.Replay returns, and
+// then everything that is published from now on.
 func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 	if err := opts.check(); err != nil {
 		return nil, fmt.Errorf("join handler %q: %w", opts.Name, err)
@@ -171,63 +171,63 @@ func (f *Fanout[T]) Join(opts HandlerOptions[T]) (*Subscription[T], error) {
 		opts.Name = fmt.Sprintf("handler %d", f.joined)
 	}
 	s := newSubscription(f, opts, f.tail, f.lastSeq.Load())
-	s.activity.Store(notified) // nobody starts it before it has its state
+	s.activity.Store(notified) // so that it is not scheduled before it has its state
 	f.subs = append(slices.Clip(f.subs), s)
-	f.alive = append(f.alive, s)
+	f.unfinished = append(f.unfinished, s)
 	f.mu.Unlock()
-	// The place in the chain comes first, the state second: so the state has
-	// everything before that place, and perhaps more, which is skipped later.
+	// The position in the chain is taken first, the state second. So the state contains
+	// everything before that position; batches after it that it contains too are skipped.
 	if opts.Replay != nil {
 		s.takeReplay(opts.Replay)
 	}
 	if opts.Resync > 0 {
-		_ = s.SetResync(opts.Resync) // what could be wrong with it was checked
+		_ = s.SetResync(opts.Resync) // check has validated it
 	}
 	s.start()
 	return s, nil
 }
 
-// Subscriptions gives the handlers that have joined and were not removed, in
-// the order in which they joined.
+// Subscriptions returns the handlers that have joined and were not removed, in the
+// order in which they joined.
 func (f *Fanout[T]) Subscriptions() []*Subscription[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.subs)
 }
 
-// leave takes a handler out of the stream; finished, when its last callback has
-// returned, out of what Stop waits for.
+// leave removes a handler from the stream. If finished is true, its last callback has
+// returned, and Stop no longer waits for it.
 func (f *Fanout[T]) leave(s *Subscription[T], finished bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i := slices.Index(f.subs, s); i >= 0 {
 		f.subs = slices.Concat(f.subs[:i], f.subs[i+1:])
 	}
-	if i := slices.Index(f.alive, s); finished && i >= 0 {
-		f.alive = slices.Delete(f.alive, i, i+1)
+	if i := slices.Index(f.unfinished, s); finished && i >= 0 {
+		f.unfinished = slices.Delete(f.unfinished, i, i+1)
 	}
 }
 
-// Stop removes all handlers; what waits for them is dropped. It waits for the
-// callbacks that are running, those of handlers removed earlier included. If ctx
-// ends first, its error is returned with the names of the handlers and the keys
-// of the events that they are still busy with. Stop may be called again to wait
-// longer. A handler that calls it waits for itself.
+// Stop removes all handlers and drops their backlogs. It waits for running callbacks,
+// including those of handlers that were removed before. If ctx ends first, Stop returns
+// its error with the names of the handlers that are still running and the keys of their
+// events. Stop may be called again to wait longer. A handler must not call Stop, because
+// it would wait for itself.
 func (f *Fanout[T]) Stop(ctx context.Context) error {
 	f.mu.Lock()
 	f.stopped = true
 	subs := f.subs
 	f.subs = nil
-	alive := slices.Clone(f.alive)
+	unfinished := slices.Clone(f.unfinished)
 	f.mu.Unlock()
 	for _, s := range subs {
 		s.shutdown()
 	}
-	for i, s := range alive {
+	for i, s := range unfinished {
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
-			return stillRunning(alive[i:], ctx.Err())
+			return stillRunning(unfinished[i:], ctx.Err())
 		}
 	}
 	return nil
@@ -236,7 +236,7 @@ func (f *Fanout[T]) Stop(ctx context.Context) error {
 func stillRunning[T any](subs []*Subscription[T], cause error) error {
 	var names []string
 	for _, s := range subs {
-		if s.done.happened.Load() {
+		if s.done.fired.Load() {
 			continue
 		}
 		name := fmt.Sprintf("%q", s.Name())
@@ -255,15 +255,15 @@ func stillRunning[T any](subs []*Subscription[T], cause error) error {
 func (o *HandlerOptions[T]) check() error {
 	switch {
 	case o.Handle == nil && o.HandleShared == nil:
-		return errors.New("there is no Handle; set it to the function that takes the events")
+		return errors.New("Handle is nil; set it to the function that receives the events")
 	case o.Handle != nil && o.HandleShared != nil:
-		return errors.New("there are both Handle and HandleShared; set one")
+		return errors.New("both Handle and HandleShared are set; set one of them")
 	case o.Resync < 0:
-		return fmt.Errorf("a resync every %s makes no sense; it must not be negative", o.Resync)
+		return fmt.Errorf("the resync period %s is negative", o.Resync)
 	case o.Resync > 0 && o.State == nil:
 		return errResyncWithoutState
 	}
 	return nil
 }
 
-var errResyncWithoutState = errors.New("a resync needs State, the function that gives the current state")
+var errResyncWithoutState = errors.New("a resync needs State, the function that returns the current state")

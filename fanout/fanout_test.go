@@ -61,18 +61,18 @@ func TestP5_InitialEventsComeBeforeSynced(t *testing.T) {
 		late := &recorder{}
 		s = join(t, f, opts{Handle: late.handle, Replay: state(1, add("a", 1), add("b", 1))})
 		<-s.Synced()
-		same(t, "seen by a late one", late.all(), []string{"+a 1!", "+b 1!"})
+		same(t, "seen by the late handler", late.all(), []string{"+a 1!", "+b 1!"})
 		stop(t, f)
 	})
 }
 
-func TestP5_SyncedNeedsTheMarkAndNothingElseWhereThereIsNoState(t *testing.T) {
+func TestP5_EmptyStateIsSyncedAfterMarkSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		s := joinEarly(t, f, opts{Handle: func(event) {}, Replay: state(0)})
 		synctest.Wait()
 		if s.HasSynced() {
-			t.Error("synced before anybody said so")
+			t.Error("synced before MarkSynced")
 		}
 		f.Publish(1, nil)
 		f.MarkSynced(1)
@@ -83,7 +83,7 @@ func TestP5_SyncedNeedsTheMarkAndNothingElseWhereThereIsNoState(t *testing.T) {
 	})
 }
 
-func TestP5_AnObjectThatCameAndWentDoesNotHoldUpSynced(t *testing.T) {
+func TestP5_UndeliveredDeletedObjectDoesNotDelaySynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -101,23 +101,23 @@ func TestP5_AnObjectThatCameAndWentDoesNotHoldUpSynced(t *testing.T) {
 	})
 }
 
-func TestNoWakeUpIsLost(t *testing.T) {
+func TestNoNotificationIsLost(t *testing.T) {
 	f := fanout.New[int](fanout.Options{})
 	var got atomic.Int64
 	arrived := make(chan struct{}, 1)
 	join(t, f, opts{Handle: func(event) { got.Add(1); arrived <- struct{}{} }})
-	// Each batch is published right when the goroutine is about to end.
+	// Each batch is published when the runner is about to end.
 	for i := range 50_000 {
 		f.Publish(uint64(i+1), []event{add("a", i)})
 		<-arrived
 	}
 	if got.Load() != 50_000 {
-		t.Errorf("%d delivered", got.Load())
+		t.Errorf("%d events delivered, want 50000", got.Load())
 	}
 	stop(t, f)
 }
 
-func TestAThousandHandlersGetEverything(t *testing.T) {
+func TestThousandHandlersReceiveEveryEvent(t *testing.T) {
 	f := fanout.New[int](fanout.Options{})
 	const handlers, batches = 1000, 100
 	var total atomic.Int64
@@ -126,7 +126,7 @@ func TestAThousandHandlersGetEverything(t *testing.T) {
 		next := 0
 		join(t, f, opts{Handle: func(e event) {
 			if e.New != next {
-				t.Errorf("%d instead of %d", e.New, next)
+				t.Errorf("received %d, want %d", e.New, next)
 			}
 			next++
 			if total.Add(1) == handlers*batches {
@@ -135,7 +135,7 @@ func TestAThousandHandlersGetEverything(t *testing.T) {
 		}})
 	}
 	if got := len(f.Subscriptions()); got != handlers {
-		t.Errorf("%d subscriptions", got)
+		t.Errorf("%d subscriptions, want %d", got, handlers)
 	}
 	for i := range batches {
 		f.Publish(uint64(i+1), []event{add("a", i)})
@@ -144,9 +144,9 @@ func TestAThousandHandlersGetEverything(t *testing.T) {
 	stop(t, f)
 }
 
-// deliverers counts the goroutines that deliver. It looks at the stacks, which
-// are taken with the world stopped: runtime.NumGoroutine is off now and then.
-func deliverers() int {
+// runners counts the goroutines that deliver events. It counts stacks, because
+// runtime.NumGoroutine is sometimes wrong.
+func runners() int {
 	buf := make([]byte, 4<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	return strings.Count(string(buf), "Subscription[...]).turn(")
@@ -164,31 +164,31 @@ func TestIdleHandlersHaveNoGoroutine(t *testing.T) {
 		f.MarkSynced(1)
 		<-busy.entered
 		synctest.Wait()
-		if n := deliverers(); n != 1 {
-			t.Errorf("%d goroutines with 100 idle handlers and one that is busy", n)
+		if n := runners(); n != 1 {
+			t.Errorf("%d runners with 100 idle handlers and a busy one, want 1", n)
 		}
 		busy.leave <- struct{}{}
 		synctest.Wait()
-		if n := deliverers(); n != 0 {
-			t.Errorf("%d goroutines with 101 idle handlers", n)
+		if n := runners(); n != 0 {
+			t.Errorf("%d runners with 101 idle handlers, want 0", n)
 		}
 		stop(t, f)
 	})
 }
 
-func TestPublishWithoutHandlersIsCheap(t *testing.T) {
+func TestPublishWithoutHandlersAllocatesNothing(t *testing.T) {
 	f := fanout.New[int](fanout.Options{})
 	batch := []event{add("a", 1)}
 	seq := uint64(0)
 	if n := testing.AllocsPerRun(100, func() { seq++; f.Publish(seq, batch) }); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 	r := &recorder{}
 	join(t, f, opts{Handle: r.handle})
 	f.Publish(seq+1, []event{add("b", 1)})
 	stop(t, f)
 	if got := r.all(); slices.Contains(got, "+a 1") {
-		t.Errorf("a handler got what was published before it joined: %v", got)
+		t.Errorf("a handler received a batch published before it joined: %v", got)
 	}
 }
 
@@ -209,18 +209,18 @@ func TestPublishAllocatesNothingPerHandlerOrEvent(t *testing.T) {
 		batch[i] = add("a", i)
 	}
 	seq := uint64(0)
-	// A node for the batch; the rest is the runtime's, now and then, for goroutines.
+	// One node for the batch; the runtime sometimes allocates for goroutines.
 	if n := testing.AllocsPerRun(200, func() {
 		seq++
 		f.Publish(seq, batch)
 		<-all
 	}); n > 3 {
-		t.Errorf("%v allocations for %d events to %d handlers", n, size, handlers)
+		t.Errorf("%v allocations for %d events and %d handlers, want at most 3", n, size, handlers)
 	}
 	stop(t, f)
 }
 
-func TestBadInputIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	f := fanout.New[int](fanout.Options{})
 	handle := func(event) {}
 	for want, o := range map[string]opts{
@@ -231,18 +231,18 @@ func TestBadInputIsRefused(t *testing.T) {
 		o.Name = "named"
 		if _, err := f.Join(o); err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "named") {
-			t.Errorf("Join: %v, want something about %s", err, want)
+			t.Errorf("Join: %v, want an error that mentions %s", err, want)
 		}
 	}
 	s := join(t, f, opts{Handle: handle})
 	if s.Name() == "" {
-		t.Error("a handler without a name gets none")
+		t.Error("a handler without a name has no default name")
 	}
 	if err := s.SetResync(time.Second); err == nil {
-		t.Error("a resync without State")
+		t.Error("SetResync without State returned no error")
 	}
 	if err := s.SetResync(-1); err == nil {
-		t.Error("a negative resync")
+		t.Error("SetResync with a negative period returned no error")
 	}
 	stop(t, f)
 	if _, err := f.Join(opts{Handle: handle}); err == nil || !strings.Contains(err.Error(), "stopped") {

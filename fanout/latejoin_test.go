@@ -13,11 +13,10 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestALateJoinUnderLoadMissesNothingAndSeesNothingTwice(t *testing.T) {
-	// The store is a counter under each key: every batch moves one key on by one.
-	// Each handler checks that it sees every step after the state it was given, or,
-	// with a bound on its backlog, that it never sees a step from elsewhere than
-	// where it was. Resyncs must show it exactly what it has.
+func TestLateJoinUnderLoadHasNoGapsAndNoDuplicates(t *testing.T) {
+	// The state is one counter per key, and every batch increments one of them. Each handler
+	// checks that it sees every increment after its initial state or, if its backlog is
+	// bounded, that Old is always the value it saw last. A resync must repeat what it has.
 	f := fanout.New[int](fanout.Options{})
 	const keys, joiners = 7, 20
 	var mu sync.Mutex
@@ -85,17 +84,17 @@ func TestALateJoinUnderLoadMissesNothingAndSeesNothingTwice(t *testing.T) {
 		<-s.Done()
 		same(t, fmt.Sprint("final state of handler ", j), views[j], want)
 		if got := s.Stats().Coalesced; got != 0 && j%2 == 0 {
-			t.Errorf("handler %d: %d coalesced", j, got)
+			t.Errorf("handler %d: %d events coalesced, want none", j, got)
 		}
 	}
 	stop(t, f)
 }
 
-func TestALateJoinSkipsWhatItsStateHas(t *testing.T) {
+func TestLateJoinSkipsBatchesContainedInItsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		r := &recorder{}
-		// The store is two batches ahead of what was published.
+		// The state is two batches newer than what was published.
 		join(t, f, opts{Handle: r.handle, Replay: state(3, add("a", 3))})
 		synctest.Wait()
 		f.Publish(2, []event{update("a", 1, 2)})
@@ -107,23 +106,23 @@ func TestALateJoinSkipsWhatItsStateHas(t *testing.T) {
 	})
 }
 
-func TestALongReplayStallsNobodyAndIsBounded(t *testing.T) {
+func TestLongReplayIsBoundedAndDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		fast, slow := &recorder{}, newGate()
 		join(t, f, opts{Handle: fast.handle})
 		s := join(t, f, opts{Handle: slow.handle, Replay: state(1, add("a", 1), add("b", 1)), MaxBacklog: 3})
 		<-slow.entered
-		f.Publish(1, []event{add("a", 1), add("b", 1)}) // in the replay already
+		f.Publish(1, []event{add("a", 1), add("b", 1)}) // contained in the replay
 		for v := 1; v < 100; v++ {
 			f.Publish(uint64(v+1), []event{update("a", v, v+1)})
 		}
 		synctest.Wait()
 		if got := len(fast.all()); got != 101 {
-			t.Errorf("the other handler has %d of 101 events", got)
+			t.Errorf("the other handler received %d events, want 101", got)
 		}
 		if b := s.Stats().Backlog; b > 6 {
-			t.Errorf("backlog %d", b)
+			t.Errorf("backlog %d, want at most 6", b)
 		}
 		slow.open()
 		synctest.Wait()

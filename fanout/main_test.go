@@ -45,7 +45,7 @@ func initial(e event) event { e.Initial = true; return e }
 // uids sets the UIDs of an event.
 func uids(e event, old, now string) event { e.OldUID, e.NewUID = old, now; return e }
 
-// text is an event in short: "+a 1", "~a 1>2", "-a 2", "=a 2", with ! for initial and ? for missed.
+// text abbreviates an event: "+a 1", "~a 1>2", "-a 2", "=a 2", with ! for initial and ? for missed.
 func text(e event) string {
 	s := ""
 	switch e.Type {
@@ -70,7 +70,7 @@ func text(e event) string {
 	return s
 }
 
-// recorder is a handler that writes down what it gets.
+// recorder is a handler that records each event as text.
 type recorder struct {
 	mu  sync.Mutex
 	got []string
@@ -88,7 +88,7 @@ func (r *recorder) all() []string {
 	return append([]string{}, r.got...)
 }
 
-// gate is a handler that waits in each callback until it is let through.
+// gate is a handler that blocks in each callback until the test sends to leave.
 type gate struct {
 	recorder
 	entered chan object.Key
@@ -103,7 +103,7 @@ func (g *gate) handle(e event) {
 	g.recorder.handle(e)
 }
 
-// open lets everything through from now on; the callback that waits, too.
+// open ends the current callback and makes all later ones return at once. Call shut afterwards.
 func (g *gate) open() {
 	go func() {
 		for range g.entered {
@@ -114,7 +114,7 @@ func (g *gate) open() {
 
 func (g *gate) shut() { close(g.entered) }
 
-// join adds a handler to a stream whose initial state is complete, as nearly all are nearly all the time.
+// join adds a handler and marks the initial state as complete.
 func join(t testing.TB, f *fan, o opts) *sub {
 	t.Helper()
 	s := joinEarly(t, f, o)
@@ -122,7 +122,7 @@ func join(t testing.TB, f *fan, o opts) *sub {
 	return s
 }
 
-// joinEarly adds a handler.
+// joinEarly adds a handler before the initial state is complete.
 func joinEarly(t testing.TB, f *fan, o opts) *sub {
 	t.Helper()
 	s, err := f.Join(o)
@@ -156,7 +156,7 @@ func events(list ...event) iter.Seq[event] {
 	}
 }
 
-// state is a Replay function that gives fixed objects as of one batch.
+// state returns a Replay function with fixed objects and a fixed sequence number.
 func state(seq uint64, list ...event) func() fanout.Replay[int] {
 	return func() fanout.Replay[int] { return fanout.Replay[int]{Seq: seq, Events: events(list...)} }
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
+func TestP7_PanickingHandlerContinuesWithNextEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reports []string
 		f := fanout.New[int](fanout.Options{OnPanic: func(handler string, key object.Key, recovered any, stack []byte) {
@@ -26,7 +26,7 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 		var first []any
 		s := join(t, f, opts{Name: "wild", OnPanic: func(recovered any) {
 			first = append(first, recovered, len(reports))
-			panic("in the report too")
+			panic("in OnPanic too")
 		}, Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
 			if e.New%2 == 1 {
 				panic(fmt.Sprint("odd ", e.New))
@@ -39,30 +39,30 @@ func TestP7_PanickingHandlerGoesOnWithTheNextEvent(t *testing.T) {
 		<-s.Synced()
 		synctest.Wait()
 		same(t, "seen", r.all(), []string{"+q 2!", "+b 4"})
-		same(t, "seen by the other", other.all(), []string{"+a 3", "+b 4"})
+		same(t, "seen by the other handler", other.all(), []string{"+a 3", "+b 4"})
 		same(t, "reported", reports, []string{"wild r odd 1", "wild a odd 3"})
-		same(t, "told first", first, []any{"odd 1", 0, "odd 3", 1})
+		same(t, "passed to the handler's OnPanic", first, []any{"odd 1", 0, "odd 3", 1})
 		if st := s.Stats(); st.Panics != 2 || st.Delivered != 4 {
-			t.Errorf("%+v", st)
+			t.Errorf("stats: %+v", st)
 		}
 		stop(t, f)
 	})
 }
 
-// Whoever is told of a panic may end the goroutine, as a test does that fails, and so may a callback that panics on
-// its way out: the handler goes on, and ends when it is stopped.
-func TestP7_TheEndOfAGoroutineInTheMiddleOfAPanicWedgesNothing(t *testing.T) {
+// An OnPanic function may end the goroutine, as t.FailNow does, and so may a callback that panics while Goexit runs
+// its deferred functions. The handler continues in any case, and ends when it is stopped.
+func TestP7_GoexitDuringPanicBlocksNoHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		options fanout.Options
 		onPanic func(any)
 		fail    func()
 	}{
-		"told first": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, func(any) { runtime.Goexit() },
+		"handler's OnPanic": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}},
+			func(any) { runtime.Goexit() }, func() { panic("odd") }},
+		"fanout's OnPanic": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) { runtime.Goexit() }}, nil,
 			func() { panic("odd") }},
-		"told second": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) { runtime.Goexit() }}, nil,
-			func() { panic("odd") }},
-		"on its way out": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, nil, func() {
-			defer panic("on the way out")
+		"panic during Goexit": {fanout.Options{OnPanic: func(string, object.Key, any, []byte) {}}, nil, func() {
+			defer panic("during Goexit")
 			runtime.Goexit()
 		}},
 	} {
@@ -84,7 +84,7 @@ func TestP7_TheEndOfAGoroutineInTheMiddleOfAPanicWedgesNothing(t *testing.T) {
 				f.Publish(3, []event{add("d", 4)})
 				synctest.Wait()
 				same(t, "seen", r.all(), want)
-				same(t, "seen by the other", other.all(), want)
+				same(t, "seen by the other handler", other.all(), want)
 				stop(t, f)
 				<-s.Done()
 			})
@@ -92,7 +92,7 @@ func TestP7_TheEndOfAGoroutineInTheMiddleOfAPanicWedgesNothing(t *testing.T) {
 	}
 }
 
-func TestP7_GoexitInAHandlerWedgesNothing(t *testing.T) {
+func TestP7_HandlerContinuesAfterGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reports []string
 		f := fanout.New[int](fanout.Options{OnPanic: func(_ string, key object.Key, recovered any, _ []byte) {
@@ -101,7 +101,7 @@ func TestP7_GoexitInAHandlerWedgesNothing(t *testing.T) {
 		r := &recorder{}
 		s := join(t, f, opts{OnPanic: func(recovered any) {
 			if recovered != nil {
-				t.Errorf("the end of a goroutine is told as the panic %v", recovered)
+				t.Errorf("OnPanic was called with %v after Goexit, want nil", recovered)
 			}
 		}, Replay: state(0, add("r", 1), add("q", 2)), Handle: func(e event) {
 			r.handle(e)
@@ -123,26 +123,26 @@ func TestP7_GoexitInAHandlerWedgesNothing(t *testing.T) {
 	})
 }
 
-func TestAReportThatPanicsCrashesNothing(t *testing.T) {
+func TestPanicInOnPanicIsCaught(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fanout.New[int](fanout.Options{OnPanic: func(string, object.Key, any, []byte) { panic("again") }})
+		f := fanout.New[int](fanout.Options{OnPanic: func(string, object.Key, any, []byte) { panic("second") }})
 		s := join(t, f, opts{Handle: func(event) { panic("first") }})
 		f.Publish(1, []event{add("a", 1), add("b", 1)})
 		synctest.Wait()
 		if st := s.Stats(); st.Panics != 2 || st.Delivered != 2 {
-			t.Errorf("%+v", st)
+			t.Errorf("stats: %+v", st)
 		}
 		stop(t, f)
 	})
 }
 
-func TestAReplayThatPanicsIsReportedAndNeverCountsAsSynced(t *testing.T) {
+func TestHandlerWhoseReplayPanicsIsNeverSynced(t *testing.T) {
 	for name, replay := range map[string]func() fanout.Replay[int]{
 		"at once": func() fanout.Replay[int] { panic("no state") },
-		"half way": func() fanout.Replay[int] {
+		"after one object": func() fanout.Replay[int] {
 			return fanout.Replay[int]{Events: func(yield func(event) bool) { yield(add("r", 1)); panic("no more") }}
 		},
-		"by Goexit half way": func() fanout.Replay[int] {
+		"by Goexit after one object": func() fanout.Replay[int] {
 			return fanout.Replay[int]{Events: func(yield func(event) bool) { yield(add("r", 1)); runtime.Goexit() }}
 		},
 	} {
@@ -163,7 +163,7 @@ func TestAReplayThatPanicsIsReportedAndNeverCountsAsSynced(t *testing.T) {
 					t.Error("synced without the state")
 				}
 				if !strings.Contains(name, "Goexit") && reported != 1 {
-					t.Errorf("reported %d times", reported)
+					t.Errorf("reported %d times, want once", reported)
 				}
 				stop(t, f)
 			})
@@ -171,11 +171,11 @@ func TestAReplayThatPanicsIsReportedAndNeverCountsAsSynced(t *testing.T) {
 	}
 }
 
-// crash is the program that TestCrashEndsTheProgramAfterTheReport runs.
+// crash is the program that TestCrashEndsProgramAfterOnPanic runs.
 func crash() {
 	f := fanout.New[int](fanout.Options{
 		OnPanic: func(handler string, key object.Key, recovered any, _ []byte) {
-			fmt.Println("told of", handler, key, recovered)
+			fmt.Println("OnPanic:", handler, key, recovered)
 		},
 		Crash: func() bool { return true },
 	})
@@ -184,7 +184,7 @@ func crash() {
 	select {}
 }
 
-func TestCrashEndsTheProgramAfterTheReport(t *testing.T) {
+func TestCrashEndsProgramAfterOnPanic(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -193,14 +193,14 @@ func TestCrashEndsTheProgramAfterTheReport(t *testing.T) {
 	cmd.Env = append(os.Environ(), "FANOUT_TEST_CRASH=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Error("the program ended well")
+		t.Error("the program ended without an error")
 	}
-	for _, want := range []string{"told of wild a on purpose", "panic: on purpose", "panic_test.go"} {
+	for _, want := range []string{"OnPanic: wild a on purpose", "panic: on purpose", "panic_test.go"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
-	if strings.Contains(string(out), "told of wild b") {
-		t.Error("delivery went on after the crash")
+	if strings.Contains(string(out), "OnPanic: wild b") {
+		t.Error("delivery continued after the crash")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/fanout"
 )
 
-func TestP5_APublishedStateIsInitialForAllAndComesBeforeWhatFollows(t *testing.T) {
+func TestP5_PublishedStateIsInitialAndBeforeLaterBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		var a, b recorder
@@ -24,13 +24,13 @@ func TestP5_APublishedStateIsInitialForAllAndComesBeforeWhatFollows(t *testing.T
 		same(t, "first handler", a.all(), want)
 		same(t, "second handler", b.all(), want)
 		if !first.HasSynced() || !second.HasSynced() || first.Stats().LastSeq != 2 {
-			t.Errorf("synced: %v and %v, at %d", first.HasSynced(), second.HasSynced(), first.Stats().LastSeq)
+			t.Errorf("synced: %v and %v, LastSeq %d", first.HasSynced(), second.HasSynced(), first.Stats().LastSeq)
 		}
 		stop(t, f)
 	})
 }
 
-func TestAStateMayBePublishedToWhoIsFollowingTheChain(t *testing.T) {
+func TestStateCanBePublishedAfterOtherBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		var r recorder
@@ -45,7 +45,7 @@ func TestAStateMayBePublishedToWhoIsFollowingTheChain(t *testing.T) {
 	})
 }
 
-func TestP5_AHandlerIsNotSyncedBeforeItHasReadThePublishedState(t *testing.T) {
+func TestP5_HandlerIsSyncedAfterWholePublishedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -68,12 +68,12 @@ func TestP5_AHandlerIsNotSyncedBeforeItHasReadThePublishedState(t *testing.T) {
 	})
 }
 
-func TestALateJoinHasThePublishedStateInItsOwn(t *testing.T) {
+func TestLateJoinSkipsPublishedStateContainedInItsReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		var early, late recorder
 		join(t, f, opts{Handle: early.handle})
-		// It takes its place before the state is published, and its replay after.
+		// It takes its position before the state is published, and its replay afterwards.
 		join(t, f, opts{Handle: late.handle, Replay: func() fanout.Replay[int] {
 			f.PublishState(1, events(add("x", 1)))
 			return fanout.Replay[int]{Seq: 1, Events: events(add("x", 1))}
@@ -85,13 +85,13 @@ func TestALateJoinHasThePublishedStateInItsOwn(t *testing.T) {
 	})
 }
 
-func TestP7_APublishedStateThatWaitsIsCoalescedWithWhatFollows(t *testing.T) {
+func TestP7_WaitingStateIsCoalescedWithLaterBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
 		join(t, f, opts{Handle: g.handle, MaxBacklog: 3})
 		f.Publish(1, []event{add("busy", 0)})
-		<-g.entered // and stays there
+		<-g.entered // and blocks
 		f.PublishState(2, events(add("x", 1), add("y", 1)))
 		for i := range 5 {
 			f.Publish(uint64(3+i), []event{update("x", i+1, i+2)})
@@ -105,8 +105,8 @@ func TestP7_APublishedStateThatWaitsIsCoalescedWithWhatFollows(t *testing.T) {
 	})
 }
 
-func TestAPublishedStateIsNotHeldAsEvents(t *testing.T) {
-	// Read piece by piece: a handler that is stuck has at most one piece in hand.
+func TestPublishedStateIsReadInPieces(t *testing.T) {
+	// A handler that is blocked holds at most one piece of the state.
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -122,7 +122,7 @@ func TestAPublishedStateIsNotHeldAsEvents(t *testing.T) {
 		})
 		<-g.entered
 		if read > 128 || s.Stats().Backlog > 128 {
-			t.Errorf("%d objects were read for a handler that is at its first, backlog %d", read, s.Stats().Backlog)
+			t.Errorf("%d objects read during the first callback, backlog %d; want at most 128", read, s.Stats().Backlog)
 		}
 		go s.Remove()
 		g.open()
@@ -132,9 +132,9 @@ func TestAPublishedStateIsNotHeldAsEvents(t *testing.T) {
 	})
 }
 
-// What one had to make for an object of the state, the others find while it is kept.
-func TestHandlersTogetherComeToAnObjectAtAboutTheSameTime(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that no other processor lets one of them fall behind
+// Handlers stay close together, so that an object decoded for one is still cached for the others.
+func TestTogetherKeepsHandlersCloseToEachOther(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with several processors one handler could fall behind
 	synctest.Test(t, func(t *testing.T) {
 		const objects, handlers = 5_000, 10
 		f := fanout.New[int](fanout.Options{Together: true})
@@ -157,12 +157,12 @@ func TestHandlersTogetherComeToAnObjectAtAboutTheSameTime(t *testing.T) {
 		f.PublishState(1, events(state...))
 		synctest.Wait()
 		if slices.Min(at) != objects || slices.Max(at) != objects {
-			t.Errorf("the handlers were given %v objects of %d", at, objects)
+			t.Errorf("the handlers received %v objects, want %d each", at, objects)
 		}
-		// A few pieces; with the scheduler of the race detector, which shuffles, some twenty. Otherwise it is the whole
-		// state.
+		// Usually a few pieces, and about twenty with the race detector, which randomizes scheduling. Without
+		// Together it is the whole state.
 		if apart > objects/3 {
-			t.Errorf("one was %d objects ahead of another", apart)
+			t.Errorf("one handler was %d objects ahead of another, want at most a third of the state", apart)
 		}
 		stop(t, f)
 	})

@@ -7,8 +7,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// stateReader reads a Replay piece by piece. It pulls, so that a callback that
-// ends its goroutine does not end the iteration with it.
+// stateReader reads a state piece by piece. It uses iter.Pull, so that a callback that ends
+// its goroutine does not end the iteration.
 type stateReader[T any] struct {
 	seq    uint64
 	events iter.Seq[object.Event[T]]
@@ -16,23 +16,22 @@ type stateReader[T any] struct {
 
 	pull     func() (object.Event[T], bool)
 	stopPull func()
-	piece    int // how much to read at a time
+	piece    int // the size of the next piece
 	failed   bool
 }
 
-// How much of a state is read at a time. Handlers that keep together yield after each piece. Ten that were given
-// 10,000 packed objects, of which the store keeps 256 decoded, had 97,000 decoded without yielding, up to 80,000 with
-// pieces of 128 and 13,000 to 40,000 with pieces of 32: those who are not too far behind find what the first had to
-// decode, and catch up.
+// The number of objects of a state that are read at a time: at first, at most, and at most with Options.Together.
+// With Together, a handler yields after each piece. Small pieces keep the handlers so close together that most of
+// them find an object still decoded, after the first handler had it decoded.
 const (
 	firstPiece    = 8
 	maxPiece      = 128
 	togetherPiece = 32
 )
 
-// takeReplay asks for the state of a late join.
+// takeReplay takes the state for a late join.
 func (s *Subscription[T]) takeReplay(state func() Replay[T]) {
-	r := s.ask(state)
+	r := s.openState(state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r == nil {
@@ -42,13 +41,13 @@ func (s *Subscription[T]) takeReplay(state func() Replay[T]) {
 	s.replay, s.skip, s.reader = replayGiven, r.seq, r
 }
 
-// takeResync asks for the state of a resync. It is delivered when everything up
-// to it is.
+// takeResync takes the state for a resync. It is delivered once everything up to its
+// sequence number was delivered.
 func (s *Subscription[T]) takeResync() {
 	s.mu.Lock()
 	s.due, s.resyncing = false, true
 	s.mu.Unlock()
-	r := s.ask(s.state)
+	r := s.openState(s.state)
 	if r == nil {
 		return
 	}
@@ -58,15 +57,15 @@ func (s *Subscription[T]) takeResync() {
 	switch {
 	case s.removed.Load():
 	case s.coalescing.Load():
-		s.due = true // too much has come meanwhile
+		s.due = true // the handler fell behind meanwhile: try again when it has caught up
 	default:
 		s.resync = r
 		s.awaitsSeq.Store(true)
 	}
 }
 
-// ask calls a function that gives a state; nil means that it panicked.
-func (s *Subscription[T]) ask(state func() Replay[T]) (r *stateReader[T]) {
+// openState calls a Replay or State function. It returns nil if the function panicked.
+func (s *Subscription[T]) openState(state func() Replay[T]) (r *stateReader[T]) {
 	defer s.catch()
 	got := state()
 	if got.Events == nil {
@@ -75,8 +74,8 @@ func (s *Subscription[T]) ask(state func() Replay[T]) (r *stateReader[T]) {
 	return &stateReader[T]{seq: got.Seq, events: got.Events, piece: firstPiece}
 }
 
-// readState puts the next piece of the state into hand. At the end of the state
-// it closes it and reports false.
+// readState makes the next piece of the state the current work. At the end of the state
+// it closes the reader and returns false.
 func (s *Subscription[T]) readState() bool {
 	r := s.reader
 	if s.fan.opts.Together {
@@ -104,18 +103,19 @@ func (s *Subscription[T]) readState() bool {
 	return false
 }
 
+// read returns the next piece of a state; it is empty at the end or after a failure.
 func (s *Subscription[T]) read(r *stateReader[T]) (work []object.Event[T]) {
 	if r.failed {
 		return nil
 	}
-	// A panic, or the end of the goroutine, leaves failed set. What was read
-	// before a panic is delivered.
+	// failed stays true if the iterator panics or ends the goroutine. Objects that were
+	// read before a panic are delivered.
 	r.failed = true
 	defer s.catch()
 	if r.pull == nil {
 		r.pull, r.stopPull = iter.Pull(r.events)
 	}
-	// A new slice each time: Stats may look at an event after it was delivered.
+	// The slice is not reused, because Stats may read an event after it was delivered.
 	work = make([]object.Event[T], 0, r.piece)
 	most := maxPiece
 	if s.fan.opts.Together {
@@ -127,14 +127,14 @@ func (s *Subscription[T]) read(r *stateReader[T]) (work []object.Event[T]) {
 		if !ok {
 			break
 		}
-		work = append(work, r.shape(ev))
+		work = append(work, r.toEvent(ev))
 	}
 	r.failed = false
 	return work
 }
 
-// shape makes an object of the state an event of the right kind.
-func (r *stateReader[T]) shape(ev object.Event[T]) object.Event[T] {
+// toEvent sets the type and the marks of an object of the state.
+func (r *stateReader[T]) toEvent(ev object.Event[T]) object.Event[T] {
 	if r.resync {
 		ev.Type, ev.Initial = object.Resynced, false
 		ev.Old, ev.OldUID = ev.New, ev.NewUID

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestResyncGivesTheStateFromTimeToTime(t *testing.T) {
+func TestResyncRepeatsStateAfterEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		r, other := &recorder{}, &recorder{}
@@ -23,7 +23,7 @@ func TestResyncGivesTheStateFromTimeToTime(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		same(t, "after two", r.all(), append(once, "=a 1", "=b 2"))
-		same(t, "the other", other.all(), []string{"+a 1", "+b 2"})
+		same(t, "seen by the other handler", other.all(), []string{"+a 1", "+b 2"})
 
 		if err := s.SetResync(0); err != nil {
 			t.Error(err)
@@ -31,7 +31,7 @@ func TestResyncGivesTheStateFromTimeToTime(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := len(r.all()); got != 6 {
-			t.Errorf("%d events after the resync was switched off", got)
+			t.Errorf("%d events after SetResync(0), want 6", got)
 		}
 		if err := s.SetResync(time.Second); err != nil {
 			t.Error(err)
@@ -39,31 +39,31 @@ func TestResyncGivesTheStateFromTimeToTime(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := len(r.all()); got != 8 {
-			t.Errorf("%d events after it was switched on again", got)
+			t.Errorf("%d events after SetResync(1s), want 8", got)
 		}
 		s.Remove()
 		<-s.Done()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := len(r.all()); got != 8 {
-			t.Errorf("%d events after Remove", got)
+			t.Errorf("%d events after Remove, want 8", got)
 		}
 		stop(t, f)
 	})
 }
 
-func TestResyncTakesItsPlaceInTheOrder(t *testing.T) {
+func TestResyncIsDeliveredInOrderOfItsSequenceNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		r := &recorder{}
-		// When the state is taken the store is at batch 3, and 1 was published.
+		// The state contains batch 3 when only batch 1 was published.
 		join(t, f, opts{Handle: r.handle, Resync: time.Minute, State: state(3, add("a", 3))})
 		f.Publish(1, []event{add("a", 1)})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		f.Publish(2, []event{update("a", 1, 2)})
 		synctest.Wait()
-		same(t, "before the batch came", r.all(), []string{"+a 1", "~a 1>2"})
+		same(t, "before batch 3", r.all(), []string{"+a 1", "~a 1>2"})
 		f.Publish(3, []event{update("a", 2, 3)})
 		f.Publish(4, []event{update("a", 3, 4)})
 		synctest.Wait()
@@ -72,7 +72,7 @@ func TestResyncTakesItsPlaceInTheOrder(t *testing.T) {
 	})
 }
 
-func TestResyncAtABatchWithoutEventsDoesNotWait(t *testing.T) {
+func TestResyncAtEmptyBatchIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		r := &recorder{}
@@ -88,7 +88,7 @@ func TestResyncAtABatchWithoutEventsDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestResyncIsDroppedWhileTheOneBeforeIsUndelivered(t *testing.T) {
+func TestResyncIsDroppedWhileAnotherIsUndelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -106,7 +106,7 @@ func TestResyncIsDroppedWhileTheOneBeforeIsUndelivered(t *testing.T) {
 	})
 }
 
-func TestResyncWaitsUntilACoalescedHandlerHasCaughtUp(t *testing.T) {
+func TestResyncWaitsUntilCoalescedHandlerHasCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
@@ -134,15 +134,15 @@ func TestResyncWaitsUntilACoalescedHandlerHasCaughtUp(t *testing.T) {
 	})
 }
 
-func TestResyncedEventsInTheStreamGiveWayToChanges(t *testing.T) {
-	again := func(key string, v int) event {
+func TestCoalescingPrefersChangesToResyncedEvents(t *testing.T) {
+	resynced := func(key string, v int) event {
 		e := update(key, v, v)
 		e.Type = object.Resynced
 		return e
 	}
 	seen := coalesced(t, []event{add("a", 1), add("b", 1), add("c", 1)},
-		[]event{again("a", 1), again("b", 1), update("c", 1, 2)},
-		[]event{again("a", 1), update("b", 1, 2), again("c", 2)},
+		[]event{resynced("a", 1), resynced("b", 1), update("c", 1, 2)},
+		[]event{resynced("a", 1), update("b", 1, 2), resynced("c", 2)},
 	)
 	same(t, "seen", seen, []string{"=a 1", "~b 1>2", "~c 1>2"})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Whichever handlers block, at whichever place in the queue: the others are called.
-func TestP7_HandlersThatBlockDelayNoOtherHandler(t *testing.T) {
+// Every subset of the handlers blocks in turn; the others must be called.
+func TestP7_BlockedHandlersDelayNoOther(t *testing.T) {
 	const handlers, rounds = 7, 3
 	for blocked := range 1 << handlers {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestP7_HandlersThatBlockDelayNoOtherHandler(t *testing.T) {
 						want = 0
 					}
 					if got := seen[h].Load(); got != want {
-						t.Fatalf("blocked %07b, round %d: handler %d has seen %d events, not %d", blocked, round, h, got, want)
+						t.Fatalf("blocked %07b, round %d: handler %d has seen %d events, want %d", blocked, round, h, got, want)
 					}
 				}
 			}
@@ -47,7 +47,7 @@ func TestP7_HandlersThatBlockDelayNoOtherHandler(t *testing.T) {
 			synctest.Wait()
 			for h := range handlers {
 				if got := seen[h].Load(); got != rounds {
-					t.Errorf("blocked %07b: handler %d has seen %d events in the end, not %d", blocked, h, got, rounds)
+					t.Errorf("blocked %07b: handler %d has seen %d events at the end, want %d", blocked, h, got, rounds)
 				}
 			}
 			stop(t, f)
@@ -55,9 +55,9 @@ func TestP7_HandlersThatBlockDelayNoOtherHandler(t *testing.T) {
 	}
 }
 
-// A callback that ends its goroutine ends a runner. The handlers queued behind it are called all
-// the same, and so is its own handler, with the next event.
-func TestP7_HandlersThatEndTheirGoroutineEndNobodysTurn(t *testing.T) {
+// A callback that ends its goroutine ends a runner. The handlers queued behind it must be called
+// nevertheless, and so must its own handler, with the next event.
+func TestP7_HandlersThatEndTheirRunnerDelayNoOther(t *testing.T) {
 	const handlers = 5
 	for wild := range 1 << handlers {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestP7_HandlersThatEndTheirGoroutineEndNobodysTurn(t *testing.T) {
 	}
 }
 
-// A handler may remove one that is queued behind it, and add one.
-func TestHandlersMayJoinAndLeaveFromACallback(t *testing.T) {
+// A handler removes one that is queued behind it, and adds another.
+func TestHandlersCanJoinAndLeaveInCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		late := &recorder{}
@@ -107,44 +107,43 @@ func TestHandlersMayJoinAndLeaveFromACallback(t *testing.T) {
 		<-removed.Done()
 		f.Publish(2, []event{add("b", 2)})
 		synctest.Wait()
-		same(t, "seen by the late one", late.all(), []string{"+b 2"})
+		same(t, "seen by the late handler", late.all(), []string{"+b 2"})
 		stop(t, f)
 	})
 }
 
-// TestBudget_GoroutinesAnEvent holds how many goroutines are started to tell ten idle
-// handlers of an event: on one processor two, one that calls them all and one that is started
-// in case that one of them blocks.
-func TestBudget_GoroutinesAnEvent(t *testing.T) {
+// On one processor, an event for ten idle handlers starts two goroutines: one that calls all of
+// them, and one that takes over if a handler blocks.
+func TestBudget_GoroutinesPerEvent(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const handlers = 10
 	f := fanout.New[int](fanout.Options{})
-	var told sync.WaitGroup
+	var called sync.WaitGroup
 	for range handlers {
-		join(t, f, opts{Handle: func(event) { told.Done() }})
+		join(t, f, opts{Handle: func(event) { called.Done() }})
 	}
-	each := goroutinesAnEvent(t, &told, handlers,
+	each := goroutinesPerEvent(t, &called, handlers,
 		func(round int) { f.Publish(uint64(round+1), []event{add("a", round)}) })
 	if each > 2.2 {
-		t.Errorf("%.2f goroutines an event with %d handlers, at most 2.2", each, handlers)
+		t.Errorf("%.2f goroutines per event with %d handlers, want at most 2.2", each, handlers)
 	}
 	stop(t, f)
 }
 
-// goroutinesAnEvent publishes events to handlers that are idle, and gives how many goroutines each of them started.
-func goroutinesAnEvent(t *testing.T, told *sync.WaitGroup, handlers int, publish func(round int)) float64 {
+// goroutinesPerEvent publishes events to idle handlers and returns how many goroutines each event started.
+func goroutinesPerEvent(t *testing.T, called *sync.WaitGroup, handlers int, publish func(round int)) float64 {
 	const rounds = 200
 	before := started()
 	for round := range rounds {
-		told.Add(handlers)
+		called.Add(handlers)
 		publish(round)
-		told.Wait()
+		called.Wait()
 		for range 100 {
-			runtime.Gosched() // until all of them are idle again
+			runtime.Gosched() // until all handlers are idle again
 		}
 	}
 	each := float64(started()-before) / rounds
-	t.Logf("%.2f goroutines an event with %d handlers", each, handlers)
+	t.Logf("%.2f goroutines per event with %d handlers", each, handlers)
 	return each
 }
 
@@ -154,10 +153,9 @@ func started() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// What one handler has brought into the processor's cache, the next finds there: nobody goes on to the end of the
-// chain while others wait.
-func TestHandlersTakeTurnsBatchByBatch(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one runner goes round
+// All handlers receive a batch before any receives the next, so that the batch is still in the processor's cache.
+func TestHandlersTakeTurnsByBatch(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one runner calls all handlers
 	synctest.Test(t, func(t *testing.T) {
 		const batches, handlers = 50, 5
 		f := fanout.New[int](fanout.Options{})
@@ -177,10 +175,10 @@ func TestHandlersTakeTurnsBatchByBatch(t *testing.T) {
 		}
 		synctest.Wait()
 		if slices.Min(at) != batches || slices.Max(at) != batches {
-			t.Errorf("the handlers were given %v batches of %d", at, batches)
+			t.Errorf("the handlers received %v batches, want %d each", at, batches)
 		}
 		if apart > 2 {
-			t.Errorf("one was %d batches ahead of another", apart)
+			t.Errorf("one handler was %d batches ahead of another, want at most 2", apart)
 		}
 		stop(t, f)
 	})

@@ -6,28 +6,27 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Stats says how a handler is doing.
+// Stats describes the progress of a handler at one moment.
 type Stats struct {
-	// Backlog is how many events wait, the one that is being delivered included.
-	// Of a state that is being replayed only what was read of it counts.
+	// Backlog is the number of events that wait, including the one that is being
+	// delivered. Objects of a state count once they were read from it.
 	Backlog int
-	// Delivered counts the callbacks that have ended, Coalesced the events that
-	// were merged into others, Panics the callbacks that did not return.
+	// Delivered counts finished callbacks, Coalesced the events that were merged into
+	// others, and Panics the callbacks that panicked or ended their goroutine.
 	Delivered, Coalesced, Panics uint64
-	// LastSeq is the batch up to which everything was delivered; 0 until a late
-	// join has been given its state.
+	// LastSeq is the sequence number up to which everything was delivered; 0 until a
+	// handler that joined late has received its state.
 	LastSeq uint64
-	// Running is how long the callback that is running has been doing so, and
-	// RunningKey what it was called for; zero while none is. Where quick callbacks
-	// went before, up to 31 of them, and 32 microseconds, may be in it.
+	// Running is how long the current callback has been running, and RunningKey the key of
+	// its event; both are zero if no callback is running. Running may include up to 31
+	// quick callbacks before it, 32 microseconds in all.
 	Running    time.Duration
 	RunningKey object.Key
-	// OldestWaiting is how long ago the oldest event that waits, or is being
-	// delivered, was published.
+	// OldestWaiting is how long ago the oldest event of the backlog was published.
 	OldestWaiting time.Duration
 }
 
-// Stats may be asked for at any time, also when the handler is stuck.
+// Stats returns the current progress. It does not wait for a callback.
 func (s *Subscription[T]) Stats() Stats {
 	s.fan.mu.Lock()
 	end := s.fan.tail.start
@@ -40,7 +39,7 @@ func (s *Subscription[T]) Stats() Stats {
 	if s.replay == replayNone || s.replay == replayFailed {
 		st.LastSeq = s.lastSeq
 	}
-	// Delivered first: the work in hand can then only look longer than it is.
+	// Load delivered first, so that the rest of the current work is never counted too short.
 	st.Delivered = s.delivered.Load()
 	if left := int64(s.target.Load() - st.Delivered); left > 0 {
 		st.Backlog = int(left)
@@ -56,7 +55,7 @@ func (s *Subscription[T]) Stats() Stats {
 		}
 	}
 	if s.cursor != nil {
-		// Never negative: the cursor may be ahead of what was the end above.
+		// At least 0: the cursor may have passed the end that was read above.
 		st.Backlog += max(0, int(int64(end-s.cursor.start)))
 		if oldest == 0 && s.cursor.next.Load() != nil {
 			oldest = s.cursor.at

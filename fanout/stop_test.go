@@ -26,9 +26,9 @@ func TestP9_StopWaitsForRunningCallbacksAndDropsTheRest(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-stopped:
-			t.Fatalf("Stop returned %v while a callback was running", err)
+			t.Fatalf("Stop returned %v during a callback", err)
 		case <-s.Done():
-			t.Fatal("done while a callback was running")
+			t.Fatal("Done was closed during a callback")
 		default:
 		}
 		g.leave <- struct{}{}
@@ -44,7 +44,7 @@ func TestP9_StopWaitsForRunningCallbacksAndDropsTheRest(t *testing.T) {
 	})
 }
 
-func TestP9_StopNamesThoseThatDoNotReturn(t *testing.T) {
+func TestP9_StopNamesHandlersThatDoNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		stuck, removed := newGate(), newGate()
@@ -75,7 +75,7 @@ func TestP9_StopNamesThoseThatDoNotReturn(t *testing.T) {
 	})
 }
 
-func TestAHandlerMayRemoveItselfAndOthersAndJoinNew(t *testing.T) {
+func TestHandlerCanRemoveItselfAndOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		var self, other *sub
@@ -97,12 +97,12 @@ func TestAHandlerMayRemoveItselfAndOthersAndJoinNew(t *testing.T) {
 		f.Publish(2, []event{add("c", 1)})
 		synctest.Wait()
 		same(t, "seen", r.all(), []string{"+a 1"})
-		same(t, "seen by the new one", later.all(), []string{"+c 1"})
+		same(t, "seen by the new handler", later.all(), []string{"+c 1"})
 		stop(t, f)
 	})
 }
 
-func TestRemoveDuringAReplayEndsIt(t *testing.T) {
+func TestRemoveEndsReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		ended := make(chan struct{})
@@ -124,13 +124,13 @@ func TestRemoveDuringAReplayEndsIt(t *testing.T) {
 		<-ended
 		same(t, "seen", r.all(), []string{"+a 0!"})
 		if s.HasSynced() {
-			t.Error("synced")
+			t.Error("synced without the whole replay")
 		}
 		stop(t, f)
 	})
 }
 
-func TestJoinRemovePublishAndStopAtTheSameTime(t *testing.T) {
+func TestConcurrentJoinRemovePublishAndStop(t *testing.T) {
 	f := fanout.New[int](fanout.Options{})
 	var wg sync.WaitGroup
 	for w := range 4 {

@@ -13,95 +13,89 @@ import (
 
 const defaultMaxBacklog = 10_000
 
-// Replay is a state as of one batch.
+// Replay is the state as of one batch.
 type Replay[T any] struct {
-	// Seq is the batch: the state has everything up to it and nothing later. It
-	// must not be older than what was published when the state was asked for.
+	// Seq is the sequence number of the batch: the state contains everything up to it and
+	// nothing later. It must not be older than the last batch published when the function
+	// was called.
 	Seq uint64
-	// Events gives the objects: as Adds marked Initial for a late join, as
-	// Resynced for a resync. Fanout sets the type and the marks itself, so one
-	// function may serve both.
+	// Events yields the objects. Fanout sets the type and the marks: Added and Initial for
+	// a late join, Resynced for a resync.
 	Events iter.Seq[object.Event[T]]
 }
 
-// HandlerOptions describe a handler.
+// HandlerOptions configure a handler.
 type HandlerOptions[T any] struct {
-	// Name stands for the handler in errors and statistics.
+	// Name identifies the handler in errors and statistics. The default is "handler N".
 	Name string
 	// Handle is called with each event, one at a time. It must not change the
 	// event's objects: other handlers see them too.
 	Handle func(object.Event[T])
-	// HandleShared is Handle for who can do without a copy of the event: it is the one that
-	// all handlers see, and is good for the time of the call. One of both is required.
+	// HandleShared is like Handle without a copy of the event. The event is shared by all
+	// handlers: it must not be changed, and is valid only during the call. Exactly one of
+	// Handle and HandleShared must be set.
 	HandleShared func(*object.Event[T])
-	// OnPanic is told before Options.OnPanic of a callback that panicked, while the stack is still that of the
-	// panic, or of one that ended its goroutine: recovered is nil then. It runs on the handler's goroutine.
+	// OnPanic is called before Options.OnPanic, on the goroutine that called the handler,
+	// while the stack is still that of the panic. recovered is nil if the callback ended
+	// its goroutine.
 	OnPanic func(recovered any)
-	// Replay gives the state for a handler that joins late. It is called once, by
-	// Join, and should be quick: what is published meanwhile is not bounded. Its
-	// events are read later, at the handler's pace. It may be nil where nothing
-	// came before.
+	// Replay returns the state for a handler that joins late. Join calls it once. It should
+	// be quick, because the backlog is not bounded meanwhile. Its events are read later,
+	// at the handler's pace. It may be nil if nothing was published before.
 	Replay func() Replay[T]
-	// Resync is how often the handler is given the whole state again; 0 is never.
-	// A resync that comes due while the one before is not delivered is dropped,
-	// and a handler that is being coalesced gets it when it has caught up.
+	// Resync is the period after which the handler receives the whole state again; 0 means
+	// never. A resync that is due before the last one was delivered is dropped. A handler
+	// whose events are being coalesced receives the resync once it has caught up.
 	Resync time.Duration
-	// State gives the state for a resync; it is called on the handler's goroutine.
+	// State returns the state for a resync. It runs on the goroutine that calls the handler.
 	State func() Replay[T]
-	// MaxBacklog is how many events may wait before they are coalesced. 0 means
-	// 10,000; a negative number keeps every event, however many.
+	// MaxBacklog is the number of events that may wait before they are coalesced. 0 means
+	// 10,000; a negative number disables coalescing.
 	MaxBacklog int
 }
 
-// What a subscription's goroutine is doing. Whoever moves it from idle to
-// notified owns the right to start one.
+// The progress of a late join, in Subscription.replay.
 const (
-	idle     = iota // there is none
-	running         // it has looked at the chain since it was last notified, or is about to
-	notified        // it has to look again before it ends; also the state after the end
+	replayNone   = iota // there is nothing to replay, or all of it was delivered
+	replayAsked         // the state is being taken, and its sequence number is not known yet
+	replayGiven         // the state is being delivered
+	replayFailed        // Replay or its iterator panicked; the handler never counts as synced
 )
 
-// How far a late join has come.
-const (
-	replayNone   = iota // nothing to replay, or all of it delivered
-	replayAsked         // the state is being taken, its sequence number not yet known
-	replayGiven         // being delivered
-	replayFailed        // could not be had; the handler never counts as synced
-)
-
-// Subscription is a handler's place in the stream.
+// Subscription is a handler that has joined a Fanout.
 type Subscription[T any] struct {
-	// The first of three lines of the processor's cache is what a publisher asks each handler for. With the other two,
-	// it is what a delivery needs.
-	activity   atomic.Int32
+	// The fields that Publish reads come first, so that they share one cache line. The
+	// fields of a delivery follow in the next two.
+	activity   atomic.Int32 // idle, running or notified
 	removed    atomic.Bool
-	coalescing atomic.Bool // changed under mu
-	busy       bool        // work is in hand
-	unclocked  uint8       // callbacks to come that do not read the clock; for the handler's goroutine, as crashing
-	crashing   bool
+	coalescing atomic.Bool   // written under mu
+	busy       bool          // there is current work
+	skipClock  uint8         // the number of callbacks that will not read the clock; runner only
+	crashing   bool          // the panic is being raised again; runner only
 	position   atomic.Uint64 // cursor.start, for the publisher
 	maxBacklog int64
-	nextReady  *Subscription[T] // in a handlerList: the next
+	nextReady  *Subscription[T] // the next handler in a handlerList
 	handle     func(*object.Event[T])
 	mu         sync.Mutex
 	cursor     *node[T] // the first batch that was neither begun nor folded; nil when removed
 
-	// work, next and workSeq are for the handler's goroutine; work is changed under mu, for Stats.
+	// Only the runner that has the handler uses work, next and workSeq; it changes work
+	// under mu, for Stats. It also writes delivered, target, started and panics.
 	work      []object.Event[T]
 	next      int
 	workSeq   uint64        // the last batch that was taken from the chain
 	lastSeq   uint64        // everything up to here was delivered
-	delivered atomic.Uint64 // it, target, started and panics are for Stats, written by the handler's goroutine
-	target    atomic.Uint64 // what delivered will be at the end of the work in hand
+	delivered atomic.Uint64 // callbacks that have finished
+	target    atomic.Uint64 // the value of delivered at the end of the current work
 
-	started   atomic.Int64
-	busySince int64 // when the work in hand was published; 0 where that means nothing
+	started   atomic.Int64 // when a callback last read the clock
+	busySince int64        // when the current work was published; 0 if unknown
 	fan       *Fanout[T]
 	panics    atomic.Uint64
-	awaitsSeq atomic.Bool // a resync waits for a batch that may be empty
+	awaitsSeq atomic.Bool // a resync waits for a sequence number whose batch may be empty
 	replay    uint8
-	due       bool // a resync is to be taken
-	resyncing bool // one was taken and is not delivered yet
+	due       bool // a resync is due
+	resyncing bool // a resync was taken and is not delivered yet
 	name      string
 	onPanic   func(recovered any) // may be nil
 	state     func() Replay[T]    // for resyncs; may be nil
@@ -111,36 +105,35 @@ type Subscription[T any] struct {
 	skip      uint64 // batches up to this one are part of the replay
 	timer     *time.Timer
 	period    time.Duration
-	resync    *stateReader[T] // one that was taken, until its turn comes
-	reader    *stateReader[T] // the replay or resync that is being delivered; for the handler's goroutine
+	resync    *stateReader[T] // a resync that was taken, until everything before it is delivered
+	reader    *stateReader[T] // the replay or resync that is being delivered; runner only
 
 	synced latch
 	done   latch
 }
 
-// latch is an event that happens once. The channel that tells of it is made when somebody
-// asks for it: most handlers are asked neither whether they have synced nor whether they
-// have ended. mu of the subscription guards it.
+// latch is a condition that becomes true once. Its channel is made on demand, because most
+// callers need neither the Synced nor the Done channel. The subscription's mu guards it.
 type latch struct {
-	happened atomic.Bool
-	told     chan struct{}
+	fired atomic.Bool
+	ch    chan struct{}
 }
 
-func (l *latch) happen() {
-	l.happened.Store(true)
-	if l.told != nil {
-		close(l.told)
+func (l *latch) fire() {
+	l.fired.Store(true)
+	if l.ch != nil {
+		close(l.ch)
 	}
 }
 
 func (l *latch) channel() <-chan struct{} {
-	if l.told == nil {
-		l.told = make(chan struct{})
-		if l.happened.Load() {
-			close(l.told)
+	if l.ch == nil {
+		l.ch = make(chan struct{})
+		if l.fired.Load() {
+			close(l.ch)
 		}
 	}
-	return l.told
+	return l.ch
 }
 
 func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], seq uint64) *Subscription[T] {
@@ -168,31 +161,31 @@ func newSubscription[T any](f *Fanout[T], opts HandlerOptions[T], at *node[T], s
 	return s
 }
 
-// Name is the handler's name.
+// Name returns the handler's name.
 func (s *Subscription[T]) Name() string { return s.name }
 
-// Synced is closed when the initial state is complete and this handler has been
-// given all of it. It stays open where the handler was removed before.
+// Synced returns a channel that is closed when the initial state is complete and this
+// handler has received all of it. It stays open if the handler is removed before that.
 func (s *Subscription[T]) Synced() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.synced.channel()
 }
 
-// HasSynced reports whether Synced is closed.
-func (s *Subscription[T]) HasSynced() bool { return s.synced.happened.Load() }
+// HasSynced reports whether the channel of Synced is closed.
+func (s *Subscription[T]) HasSynced() bool { return s.synced.fired.Load() }
 
-// Done is closed when the handler was removed, or the Fanout stopped, and its
-// last callback has returned.
+// Done returns a channel that is closed when the handler was removed, or the Fanout
+// stopped, and its last callback has returned.
 func (s *Subscription[T]) Done() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done.channel()
 }
 
-// Remove takes the handler out of the stream and drops what waits for it. A
-// callback that is running goes on; no other begins. Remove does not wait, so
-// that the handler may call it too; Done does. Removing twice is fine.
+// Remove removes the handler and drops its backlog. A running callback continues, and no
+// other begins. Remove does not wait for it, so the handler may call Remove; wait for Done
+// if needed. Further calls have no effect.
 func (s *Subscription[T]) Remove() {
 	s.fan.leave(s, false)
 	s.shutdown()
@@ -217,8 +210,8 @@ func (s *Subscription[T]) shutdown() {
 	}
 }
 
-// finish runs once, when the handler was removed and has no goroutine, or on
-// that goroutine as its last act.
+// finish is called once after the handler was removed: by shutdown if the handler is idle,
+// or by its runner after the last callback.
 func (s *Subscription[T]) finish() {
 	if s.reader != nil {
 		s.reader.stop()
@@ -230,18 +223,17 @@ func (s *Subscription[T]) finish() {
 	s.mu.Unlock()
 	s.fan.leave(s, true)
 	s.mu.Lock()
-	s.done.happen()
+	s.done.fire()
 	s.mu.Unlock()
 }
 
-// SetResync changes how often the handler is given the whole state; 0 ends it.
-// The first period begins now.
+// SetResync changes the resync period; 0 ends resyncs. The first period begins now.
 func (s *Subscription[T]) SetResync(period time.Duration) error {
 	if period < 0 {
-		return fmt.Errorf("set the resync of handler %q to %s: it must not be negative", s.Name(), period)
+		return fmt.Errorf("set the resync period of handler %q to %s: it must not be negative", s.Name(), period)
 	}
 	if period > 0 && s.state == nil {
-		return fmt.Errorf("set the resync of handler %q to %s: %w", s.Name(), period, errResyncWithoutState)
+		return fmt.Errorf("set the resync period of handler %q to %s: %w", s.Name(), period, errResyncWithoutState)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +252,8 @@ func (s *Subscription[T]) SetResync(period time.Duration) error {
 	return nil
 }
 
-// resyncDue is called by the timer. The state itself is taken by the handler's
-// goroutine, which knows how far it has come.
+// resyncDue is called by the timer. The runner takes the state, because only the runner
+// knows the handler's position.
 func (s *Subscription[T]) resyncDue() {
 	s.mu.Lock()
 	if s.removed.Load() || s.period == 0 {

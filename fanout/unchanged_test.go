@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// An Update that brought nothing new must not hide one that did when both become one.
-func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
-	again := func(key object.Key) event {
+// If an unchanged update and a changed one are coalesced, the result is changed.
+func TestCoalescedUpdateIsUnchangedOnlyIfAllAre(t *testing.T) {
+	unchanged := func(key object.Key) event {
 		return event{Type: object.Updated, Key: key, Old: 1, New: 1, Unchanged: true}
 	}
 	var seen []string
@@ -29,11 +29,11 @@ func TestUnchangedOnlyWhereAllThatWasFoldedIs(t *testing.T) {
 		f.Publish(1, []event{add("stuck", 1)})
 		<-entered
 		f.Publish(2, []event{
-			again("twice"), again("twice"),
-			update("before", 0, 1), again("before"),
-			again("after"), update("after", 1, 2),
-			add("new", 1), again("new"),
-			remove("back", 1), add("back", 1), again("back"),
+			unchanged("twice"), unchanged("twice"),
+			update("before", 0, 1), unchanged("before"),
+			unchanged("after"), update("after", 1, 2),
+			add("new", 1), unchanged("new"),
+			remove("back", 1), add("back", 1), unchanged("back"),
 		})
 		close(leave)
 		synctest.Wait()

@@ -10,12 +10,12 @@ import (
 
 var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit")
 
-// failed reports a callback that did not return. Without a recovered value it
-// was ended by runtime.Goexit, for a panic always has one.
+// failed reports a callback that did not return. If recovered is nil, the callback ended
+// its goroutine with runtime.Goexit; a panic always has a value.
 func (s *Subscription[T]) failed(key object.Key, recovered any) {
 	s.panics.Add(1)
 	if own := s.onPanic; own != nil {
-		s.telling(key, func() { own(recovered) })
+		s.callReporter(key, func() { own(recovered) })
 	}
 	exited := recovered == nil
 	if exited {
@@ -28,25 +28,26 @@ func (s *Subscription[T]) failed(key object.Key, recovered any) {
 	}
 }
 
+// report passes a panic to Options.OnPanic, or logs it.
 func (s *Subscription[T]) report(key object.Key, recovered any, stack []byte) {
 	if onPanic := s.fan.opts.OnPanic; onPanic != nil {
-		s.telling(key, func() { onPanic(s.Name(), key, recovered, stack) })
+		s.callReporter(key, func() { onPanic(s.Name(), key, recovered, stack) })
 		return
 	}
 	slog.Error("a handler panicked", "handler", s.Name(), "key", string(key), "panic", recovered, "stack", string(stack))
 }
 
-// telling calls who is told of a panic, and survives one of his own.
-func (s *Subscription[T]) telling(key object.Key, tell func()) {
+// callReporter calls an OnPanic function and logs a panic of its own.
+func (s *Subscription[T]) callReporter(key object.Key, report func()) {
 	defer func() {
-		if again := recover(); again != nil {
-			slog.Error("the report of a panicking handler panicked", "handler", s.Name(), "key", string(key), "panic", again)
+		if recovered := recover(); recovered != nil {
+			slog.Error("OnPanic panicked", "handler", s.Name(), "key", string(key), "panic", recovered)
 		}
 	}()
-	tell()
+	report()
 }
 
-// catch reports the panic of a function that is not the handler.
+// catch is deferred around Replay, State and their iterators, and reports their panics.
 func (s *Subscription[T]) catch() {
 	if recovered := recover(); recovered != nil {
 		s.panics.Add(1)
