@@ -30,7 +30,7 @@ var rules = []rule{
 	{"source", "the contract of whatever objects come from", []string{"object"},
 		"a source must be implementable without a Kubernetes client"},
 	{"source/kube", "a source over an API server: typed, dynamic, metadata, raw",
-		[]string{"object", "source", "internal/share", apis, apimachinery, "k8s.io/client-go/rest/...",
+		[]string{"object", "source", "internal/share", "internal/jsonscan", apis, apimachinery, "k8s.io/client-go/rest/...",
 			"k8s.io/client-go/kubernetes/scheme",
 			"k8s.io/client-go/discovery", "google.golang.org/protobuf/..."},
 		"the only package that speaks the wire format; it uses client-go's transport and none of its caches"},
