@@ -1,9 +1,8 @@
-// Package jsonscan finds the parts of JSON where they are, without decoding it. Decoding ten
-// thousand pods to cut out their metadata would take as long as everything else that is done to
-// list them.
+// Package jsonscan finds the parts of JSON without decoding it. Decoding ten thousand pods to extract their metadata
+// would take as long as all other work of listing them.
 //
-// It is for bytes that were found valid when they came in, and checks nothing again. On others
-// it ends, within the bytes, and what it says means nothing.
+// The input must be JSON that was validated before. On other input every function ends within the bytes, and its
+// result is meaningless.
 //
 //	from, to, ok := jsonscan.Member(pod, "metadata")
 //	meta := pod[from:to]
@@ -17,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// Space gives the end of the white space at i.
+// Space returns the end of the white space at i.
 func Space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -25,9 +24,8 @@ func Space(b []byte, i int) int {
 	return i
 }
 
-// Plain gives the end of the bytes at i that mean themselves inside a string: it is a quote, a
-// backslash or a control character. It looks at eight bytes at a time, because most of an object is
-// strings.
+// Plain returns the position of the first byte from i on that is special inside a string: a quote, a backslash or a
+// control character. It examines eight bytes at a time, because most of an object is strings.
 func Plain(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
@@ -40,15 +38,14 @@ func Plain(b []byte, i int) int {
 	return i
 }
 
-// special sets the high bit of the first byte that ends a run. Bits above that one may be set
-// without reason, by a borrow.
+// special sets the high bit of the first special byte. Higher bits may be set wrongly, by a borrow.
 func special(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, slash := w^(ones*'"'), w^(ones*'\\')
 	return ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs
 }
 
-// String gives the end of the string at i, and whether there are escapes in it.
+// String returns the end of the string at i, and whether it contains escapes.
 func String(b []byte, i int) (end int, escaped bool) {
 	for i = Plain(b, i+1); i < len(b) && b[i] != '"'; i = Plain(b, i) {
 		if b[i] == '\\' {
@@ -60,7 +57,7 @@ func String(b []byte, i int) (end int, escaped bool) {
 	return min(i+1, len(b)), escaped
 }
 
-// Value gives the end of the value at i.
+// Value returns the end of the value at i.
 func Value(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
@@ -96,13 +93,13 @@ func nest(b []byte, i int) int {
 	return len(b)
 }
 
-// ValueBehind gives where the value begins that belongs to a name which ends at i.
+// ValueBehind returns the beginning of the value whose name ends at i.
 func ValueBehind(b []byte, i int) int {
 	return Space(b, Space(b, i)+1) // the colon
 }
 
-// Behind gives where what follows a value that ends at i begins: the next member or element, or the
-// bracket at the end.
+// Behind returns the position of what follows a value that ends at i: the next member or element, or the closing
+// bracket.
 func Behind(b []byte, i int) int {
 	if i = Space(b, i); i < len(b) && b[i] == ',' {
 		i = Space(b, i+1)
@@ -112,12 +109,12 @@ func Behind(b []byte, i int) int {
 
 // Named is one member of an object.
 type Named struct {
-	Name     []byte // as it is written, without its quotes
-	Escaped  bool   // there are escapes in the name
-	From, To int    // where its value is
+	Name     []byte // as in the input, without quotes
+	Escaped  bool   // the name contains escapes
+	From, To int    // the position of its value
 }
 
-// Is reports whether the member has a name.
+// Is reports whether the member has the given name.
 func (n *Named) Is(name string) bool {
 	if !n.Escaped {
 		return string(n.Name) == name
@@ -125,8 +122,8 @@ func (n *Named) Is(name string) bool {
 	return Unquote(n.Name, true) == name
 }
 
-// Next reads the member of an object at i, which is behind the brace, or where Next ended. ok is false at the
-// end of the object.
+// Next reads the member of an object at i, which is the position after the opening brace or the one that Next
+// returned. ok is false at the end of the object.
 func Next(b []byte, i int) (m Named, next int, ok bool) {
 	i = Space(b, i)
 	if i >= len(b) || b[i] != '"' {
@@ -141,7 +138,7 @@ func Next(b []byte, i int) (m Named, next int, ok bool) {
 	return m, Behind(b, m.To), true
 }
 
-// NextElement reads the element of an array at i, as Next does.
+// NextElement reads the element of an array at i, like Next.
 func NextElement(b []byte, i int) (value []byte, next int, ok bool) {
 	i = Space(b, i)
 	if i >= len(b) || b[i] == ']' {
@@ -154,7 +151,7 @@ func NextElement(b []byte, i int) (value []byte, next int, ok bool) {
 	return b[i:end], Behind(b, end), true
 }
 
-// Open gives what is behind the brace of an object that b begins with.
+// Open returns the position after the opening brace of the object at the beginning of b.
 func Open(b []byte) (i int, ok bool) {
 	i = Space(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -163,8 +160,8 @@ func Open(b []byte) (i int, ok bool) {
 	return i + 1, true
 }
 
-// Member finds the value of a member of the object that b begins with. Of members of one name the last counts, as for
-// decoders. ok is false where there is none.
+// Member returns the position of the value of a member of the object at the beginning of b. If several members have
+// the name, the last counts, as for decoders. ok is false if there is none.
 func Member(b []byte, name string) (from, to int, ok bool) {
 	i, more := Open(b)
 	for more {
@@ -180,18 +177,18 @@ func Member(b []byte, name string) (from, to int, ok bool) {
 	return from, to, ok
 }
 
-// mayRepeat reports whether a name may be in bytes once more. To search for it takes a fraction of the time that
-// to walk over the bytes does.
+// mayRepeat reports whether a name may occur in b. Searching for it takes a fraction of the time of reading the
+// members.
 func mayRepeat(b []byte, name string) bool {
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return true // there are several ways to write it
+			return true // it may be escaped
 		}
 	}
 	return bytes.Contains(b, []byte(`"`+name+`"`)) || bytes.Contains(b, []byte(`\u`))
 }
 
-// Text gives the string that is the value of a member; "" where it is none.
+// Text returns the string value of a member; "" if there is none or it is not a string.
 func Text(b []byte, name string) string {
 	from, to, ok := Member(b, name)
 	if !ok {
@@ -200,7 +197,7 @@ func Text(b []byte, name string) string {
 	return Unquoted(b[from:to])
 }
 
-// Unquoted gives what a string with its quotes says; "" for any other value.
+// Unquoted returns the text of a string with quotes; "" for any other value.
 func Unquoted(value []byte) string {
 	if len(value) < len(`""`) || value[0] != '"' {
 		return ""
@@ -209,8 +206,8 @@ func Unquoted(value []byte) string {
 	return Unquote(value[1:len(value)-1], escaped)
 }
 
-// Unquote gives what a string without its quotes says. What is no UTF-8 becomes the replacement character,
-// as in encoding/json.
+// Unquote returns the text of a string without quotes. Invalid UTF-8 becomes the replacement character, as in
+// encoding/json.
 func Unquote(raw []byte, escaped bool) string {
 	if !escaped && utf8.Valid(raw) {
 		return string(raw)
@@ -219,19 +216,19 @@ func Unquote(raw []byte, escaped bool) string {
 	quoted = append(append(append(quoted, '"'), raw...), '"')
 	var s string
 	if err := json.Unmarshal(quoted, &s); err != nil {
-		return string(raw) // it was found valid before
+		return string(raw) // cannot happen for valid JSON
 	}
 	return s
 }
 
-// Quote gives a text as a JSON string.
+// Quote returns a text as a JSON string.
 func Quote(text string) string {
 	if b := []byte(text); Plain(b, 0) == len(b) && utf8.Valid(b) {
 		return `"` + text + `"`
 	}
 	b, err := json.Marshal(text)
 	if err != nil {
-		return `""` // a string has no errors
+		return `""` // cannot happen for a string
 	}
 	return string(b)
 }

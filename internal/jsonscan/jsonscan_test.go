@@ -46,12 +46,12 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-func TestAnyTextIsQuotedAndComesBack(t *testing.T) {
+func TestQuoteAndUnquoteKeepAnyText(t *testing.T) {
 	for _, text := range []string{"", "web", "a\"b", "a\\", "a\nb", "é", "\x00"} {
 		quoted := Quote(text)
 		var decoded string
 		if err := json.Unmarshal([]byte(quoted), &decoded); err != nil || decoded != text {
-			t.Errorf("%q is quoted as %s and comes back as %q, %v", text, quoted, decoded, err)
+			t.Errorf("%q is quoted as %s and unquoted as %q, %v", text, quoted, decoded, err)
 		}
 		if got := Unquoted([]byte(quoted)); got != text {
 			t.Errorf("%s says %q, want %q", quoted, got, text)
