@@ -75,7 +75,7 @@ func newKubeconfig() *cobra.Command {
 	return cmd
 }
 
-// downTimeout is longer than an orderly end can take.
+// downTimeout is longer than an orderly shutdown takes.
 const downTimeout = 30 * time.Second
 
 func newDown() *cobra.Command {
@@ -162,7 +162,7 @@ func onlyCluster() (registry.Entry, error) {
 		for i, e := range all {
 			names[i] = e.Name
 		}
-		return registry.Entry{}, fmt.Errorf("several clusters are running (%s): say which one", strings.Join(names, ", "))
+		return registry.Entry{}, fmt.Errorf("several clusters are running (%s): name one of them", strings.Join(names, ", "))
 	}
 	return runningCluster(all[0].Name)
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // other clusters' kubeconfigs work too
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // so that kubeconfigs of other clusters work too
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	"k8s.io/kubectl/pkg/cmd"
@@ -27,8 +27,8 @@ All of kubectl's commands and flags work.`,
 	}
 }
 
-// kubectl becomes kubectl. It reads the program's arguments itself, and takes
-// its name in user agents and managedFields from the first of them.
+// kubectl runs kubectl in this process. It parses the program's arguments itself, and takes its name in user agents
+// and managedFields from the first of them.
 func kubectl(args []string) {
 	os.Args = append([]string{"kubectl"}, args...)
 	if os.Getenv("KUBECONFIG") == "" {

@@ -57,7 +57,7 @@ status. Running it again tops up what is missing. With --churn it then keeps cha
 			return failed(load.Run(ctx, config, o))
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", defaultName, "name of the cluster; may be left out if only one is running")
+	cmd.Flags().StringVar(&name, "name", defaultName, "name of the cluster; may be omitted if only one is running")
 	cmd.Flags().IntVar(&o.Pods, "pods", 1000, "number of pods")
 	cmd.Flags().IntVar(&o.Templates, "templates", 20, "number of different workloads")
 	cmd.Flags().IntVar(&o.Namespaces, "namespaces", 5, "number of namespaces")
@@ -67,8 +67,8 @@ status. Running it again tops up what is missing. With --churn it then keeps cha
 	return cmd
 }
 
-// loadTarget finds the cluster to load: the named one or, if no name was given
-// and the default one is not running, the only one that is.
+// loadTarget returns the cluster to load: the named one or, if no name was given and the default one is not running,
+// the only running one.
 func loadTarget(name string, given bool) (registry.Entry, error) {
 	entry, err := runningCluster(name)
 	if err == nil || given {

@@ -13,13 +13,12 @@ import (
 
 // Exit statuses.
 const (
-	exitFailed = 1 // it failed on the way
-	exitAsked  = 2 // what was asked for cannot be done
+	exitFailed = 1 // the operation failed
+	exitAsked  = 2 // the request is invalid
 )
 
 func main() {
-	// Not through cobra: the parts parse their own flags, and a child should
-	// build nothing it does not need.
+	// This does not use cobra: the parts parse their own flags, and a child should do no unneeded work.
 	if len(os.Args) > 1 && os.Args[1] == part.Subcommand {
 		os.Exit(component.Run(os.Args[2:]))
 	}
@@ -42,9 +41,8 @@ func run(args []string) int {
 	return exitAsked
 }
 
-// runtimeError marks what went wrong after everything that was asked for had
-// been found possible. All other errors, cobra's own among them, are about what
-// was asked for.
+// runtimeError marks errors that happened after the request was found to be valid. All other errors, including cobra's
+// own, are about the request.
 type runtimeError struct{ error }
 
 func (e *runtimeError) Unwrap() error { return e.error }

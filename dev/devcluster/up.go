@@ -39,7 +39,7 @@ with it.`,
   devcluster up --workload -- ./watcher something to watch, and somebody who does`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fmt.Errorf("up takes no argument %q: name the cluster with --name, and write a command after --", args[0])
+				return fmt.Errorf("up takes no argument %q: use --name for the cluster's name, and put a command after --", args[0])
 			}
 			return nil
 		},
@@ -51,11 +51,11 @@ with it.`,
 				return fmt.Errorf("--nodes is %d: use 0 to %d", o.Nodes, supervisor.MaxNodes)
 			}
 			if cmd.Flags().Changed("data") && o.Data == "" {
-				return errors.New("--data is empty: name a folder, or leave the flag out for a temporary one")
+				return errors.New("--data is empty: give a folder, or omit the flag for a temporary one")
 			}
 			if noControllers {
 				if cmd.Flags().Changed("nodes") && o.Nodes > 0 {
-					return errors.New("--nodes needs the controllers: leave out --no-controllers")
+					return errors.New("--nodes needs the controllers: omit --no-controllers")
 				}
 				o.Nodes = 0
 			}
@@ -67,7 +67,7 @@ with it.`,
 				o.Command = append([]string{path}, args[1:]...)
 			}
 			if o.Workload && noControllers {
-				return errors.New("--workload needs the controllers: leave out --no-controllers")
+				return errors.New("--workload needs the controllers: omit --no-controllers")
 			}
 			o.Controllers = !noControllers
 			o.Out = cmd.OutOrStdout()
@@ -84,13 +84,13 @@ with it.`,
 	cmd.Flags().StringVar(&o.Data, "data", "",
 		"folder to keep the cluster's state in (default: a temporary one, removed at the end)")
 	cmd.Flags().BoolVar(&noControllers, "no-controllers", false, "run only etcd and the API server")
-	cmd.Flags().BoolVar(&o.Workload, "workload", false, "keep a small living workload in namespace demo")
-	cmd.Flags().BoolVar(&untilStdin, "until-stdin-closes", false, "also end when standard input does")
+	cmd.Flags().BoolVar(&o.Workload, "workload", false, "run a small changing workload in namespace demo")
+	cmd.Flags().BoolVar(&untilStdin, "until-stdin-closes", false, "also stop when standard input ends")
 	_ = cmd.Flags().MarkHidden("until-stdin-closes")
 	return cmd
 }
 
-// up runs the cluster until a signal, or until standard input ends if asked to.
+// up runs the cluster until a signal, or until standard input ends if untilStdin is set.
 func up(ctx context.Context, o supervisor.Options, untilStdin bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,11 +99,11 @@ func up(ctx context.Context, o supervisor.Options, untilStdin bool) error {
 
 	signals := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup, or a shell's background job
+		if !signal.Ignored(s) { // ignored under nohup and in a shell's background job
 			signal.Notify(signals, s)
 		}
 	}
-	// Whoever read our output may go away; the cluster stays.
+	// The cluster keeps running if the reader of our output ends.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		<-signals

@@ -19,18 +19,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestFaults uses one cluster for all faults: each part of it leaves the
-// cluster as it found it, and the next would fail if it did not.
+// TestFaults uses one cluster for all faults: each subtest leaves the cluster as it found it, or the next one fails.
 func TestFaults(t *testing.T) {
 	c := up(t, "--nodes", "1")
 	client := c.client(t)
 	server := strings.Fields(must(t, "kubeconfig", c.name, "--raw"))
-	t.Run("PausedServerAnswersNobodyUntilResumed", func(t *testing.T) {
+	t.Run("PausedServerAnswersNothingUntilResumed", func(t *testing.T) {
 		must(t, "fault", c.name, "pause", "apiserver")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := ask(ctx, client); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a paused server let a request end with: %v", err)
+			t.Errorf("a request to a paused server ended with: %v", err)
 		}
 		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 ||
 			!strings.Contains(r.stderr, "already paused") {
@@ -44,14 +43,14 @@ func TestFaults(t *testing.T) {
 			t.Errorf("resuming twice: %d %s", r.status, r.stderr)
 		}
 	})
-	t.Run("KilledServerStaysAwayUntilRestarted", func(t *testing.T) {
+	t.Run("KilledServerStaysDownUntilRestarted", func(t *testing.T) {
 		before := c.process(t, "kube-apiserver")
 		must(t, "fault", c.name, "kill", "apiserver")
 		if err := ask(t.Context(), client); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("a killed server let a request end with: %v", err)
+			t.Errorf("a request to a killed server ended with: %v", err)
 		}
 		if c.ended() {
-			t.Fatalf("the cluster took the fault for a crash:\n%s", c.out)
+			t.Fatalf("the cluster treated the fault as a crash:\n%s", c.out)
 		}
 		if r := run(t, "fault", c.name, "pause", "apiserver"); r.status != 1 || !strings.Contains(r.stderr, "restart") {
 			t.Errorf("pausing a dead server: %d %s", r.status, r.stderr)
@@ -61,7 +60,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("the restarted server, at its old address: %v", err)
 		}
 		if after := c.process(t, "kube-apiserver"); after == before {
-			t.Error("it is the same process")
+			t.Error("the restarted server is the same process")
 		}
 	})
 	t.Run("RestartOfAPausedServerIsReadyWhenItReturns", func(t *testing.T) {
@@ -81,24 +80,23 @@ func TestFaults(t *testing.T) {
 	t.Run("CompactionEndsAResumedWatchWith410", func(t *testing.T) {
 		testCompact(t, c, client)
 	})
-	t.Run("RotatedCertificateIsOfTheOtherAuthorityAndTrustedByAll", func(t *testing.T) {
+	t.Run("RotatedCertificateIsOfTheOtherAuthorityAndTrusted", func(t *testing.T) {
 		testRotate(t, c)
 	})
 	if again := strings.Fields(must(t, "kubeconfig", c.name, "--raw")); strings.Join(again,
 		" ") != strings.Join(server, " ") {
-		t.Error("the kubeconfig has changed: a client that was made before would be lost")
+		t.Error("the kubeconfig has changed: clients made before would fail")
 	}
 }
 
-// ask sends the server a request that reads through to etcd.
+// ask sends a request that the server can only answer from etcd.
 func ask(ctx context.Context, client *kubernetes.Clientset) error {
 	_, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 	return err
 }
 
-// testCompact resumes a watch from before a compaction. It resumes from the
-// newest version there is, the one that is hardest to lose, after having made
-// sure that this worked until then.
+// testCompact resumes a watch from before a compaction. It uses the newest version, which is the last one to be lost,
+// after checking that a watch from it worked until then.
 func testCompact(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 	maps := client.CoreV1().ConfigMaps("default")
 	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}},
@@ -114,11 +112,11 @@ func testCompact(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 	}
 	must(t, "fault", c.name, "compact")
 	if !gone(t, client, list.ResourceVersion) {
-		t.Errorf("a watch from version %s, from before the compaction, goes on", list.ResourceVersion)
+		t.Errorf("a watch from version %s, from before the compaction, still works", list.ResourceVersion)
 	}
 }
 
-// gone reports whether a watch from that version is refused with 410.
+// gone reports whether a watch from that version fails with 410.
 func gone(t *testing.T, client *kubernetes.Clientset, version string) bool {
 	t.Helper()
 	seconds := int64(2)
@@ -143,8 +141,8 @@ func gone(t *testing.T, client *kubernetes.Clientset, version string) bool {
 	return false
 }
 
-// testRotate rotates twice: over to the other authority, and back. A client that
-// was made before goes on, and so do the parts of the cluster.
+// testRotate rotates twice: to the other authority, and back. Existing clients and the parts of the cluster continue
+// to work.
 func testRotate(t *testing.T, c *cluster) {
 	issuer := func() string {
 		config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(must(t, "kubeconfig", c.name)))

@@ -22,7 +22,7 @@ import (
 // binary is the program under test.
 var binary string
 
-// shared is a cluster with controllers that tests use which do not harm it.
+// shared is a cluster with controllers for tests that do not disturb it.
 var shared *cluster
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -40,8 +40,8 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "no devcluster binary (%v): run `make devcluster`\n", err)
 		return 1
 	}
-	// Folders of our own, so that neither the user's clusters nor other tests'
-	// are seen, and everything that is left behind is.
+	// The tests use their own folders, so that they see neither the user's clusters nor other tests', but everything that
+	// is left behind.
 	home, err := os.MkdirTemp("", "dc")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,7 +87,7 @@ type cluster struct {
 	done       chan struct{}
 }
 
-// output collects what a program prints while tests read it.
+// output collects the output of a program while tests read it.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -119,13 +119,13 @@ func launch(name string, args ...string) (*cluster, error) {
 		return nil, err
 	}
 	go func() {
-		_ = c.cmd.Wait() // tests look at ProcessState
+		_ = c.cmd.Wait() // tests read ProcessState
 		close(c.done)
 	}()
 	return c, nil
 }
 
-// startCluster starts a cluster and waits until it says that it is ready.
+// startCluster starts a cluster and waits until it reports that it is ready.
 func startCluster(name string, args ...string) (*cluster, error) {
 	c, err := launch(name, args...)
 	if err != nil {
@@ -143,7 +143,7 @@ func startCluster(name string, args ...string) (*cluster, error) {
 	return c, nil
 }
 
-// up is startCluster for a test; the cluster is gone when the test is over.
+// up is startCluster for a test; the cluster ends with the test.
 func up(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	c, err := startCluster(uniqueName(t), args...)
@@ -154,7 +154,7 @@ func up(t *testing.T, args ...string) *cluster {
 	return c
 }
 
-// finish ends the cluster if the test has not.
+// finish stops the cluster unless the test has done so.
 func (c *cluster) finish(t *testing.T) {
 	if !c.ended() {
 		_ = c.cmd.Process.Signal(syscall.SIGTERM)
@@ -183,10 +183,10 @@ func (c *cluster) waitEnd(timeout time.Duration) bool {
 	}
 }
 
-// status is the exit status of a cluster that has ended.
+// status returns the exit status of a cluster that has ended.
 func (c *cluster) status() int { return c.cmd.ProcessState.ExitCode() }
 
-// data is the cluster's data folder.
+// data returns the cluster's data folder.
 func (c *cluster) data() string { return filepath.Dir(c.kubeconfig) }
 
 // client returns an administrator's client.
@@ -210,8 +210,7 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	return must(t, append([]string{"kubectl", "--kubeconfig", c.kubeconfig}, args...)...)
 }
 
-// process returns the process id of one of the cluster's parts, by the name
-// under which it runs.
+// process returns the process id of one of the cluster's parts, by its program name.
 func (c *cluster) process(t *testing.T, program string) int {
 	t.Helper()
 	for pid, command := range children(t, c.cmd.Process.Pid) {
@@ -244,13 +243,13 @@ func children(t *testing.T, parent int) map[int]string {
 	return found
 }
 
-// alive reports whether the process runs; one that only waits to be collected does not.
+// alive reports whether the process runs; a zombie does not.
 func alive(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
-// result is what a program printed and how it ended.
+// result is a program's output and exit status.
 type result struct {
 	stdout, stderr string
 	status         int
@@ -279,7 +278,7 @@ func must(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// eventually polls until the condition holds or the time is over.
+// eventually polls until the condition holds or the timeout ends.
 func eventually(timeout time.Duration, condition func() bool) bool {
 	deadline := time.After(timeout)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -296,7 +295,7 @@ func eventually(timeout time.Duration, condition func() bool) bool {
 	}
 }
 
-// uniqueName makes a cluster's name out of the test's.
+// uniqueName returns a cluster name derived from the test's name.
 func uniqueName(t *testing.T) string {
 	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
 	name = strings.Map(func(r rune) rune {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeDoneExitsWith2AndOneLine(t *testing.T) {
+func TestInvalidInputExitsWith2AndOneLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -20,36 +20,36 @@ func TestWhatCannotBeDoneExitsWith2AndOneLine(t *testing.T) {
 		args string
 		says string
 	}{
-		"unknown command":           {"upp", "unknown command"},
-		"unknown flag":              {"up --colour", "devcluster up --help"},
-		"malformed flag":            {"up --nodes many", "devcluster up --help"},
-		"argument too many":         {"up dev", "--name"},
-		"name that is no label":     {"up --name Dev_1", "cannot name a cluster"},
-		"name already running":      {"up --name shared", "devcluster down shared"},
-		"command that is not there": {"up --name x -- /no/such/command", "/no/such/command"},
-		"workload without hands":    {"up --no-controllers --workload", "--workload"},
-		"negative nodes":            {"up --nodes -1", "use 0 to"},
-		"nodes without controllers": {"up --no-controllers --nodes 3", "--no-controllers"},
-		"folder below a file":       {"up --name x --data " + file + "/data", "choose another --data"},
-		"folder that is a file":     {"up --name x --data " + file, "choose another --data"},
-		"folder of something else":  {"up --name x --data " + foreign, "choose an empty or a new folder"},
-		"down of an unknown":        {"down nobody", "devcluster list"},
-		"down without a name":       {"down", "the name of one cluster"},
-		"down of a name and all":    {"down dev --all", "not both"},
-		"kubeconfig of an unknown":  {"kubeconfig nobody", "devcluster list"},
-		"fault on an unknown":       {"fault nobody pause apiserver", "devcluster list"},
-		"unknown fault":             {"fault shared tickle apiserver", "unknown fault"},
-		"fault on an unknown part":  {"fault shared pause kubelet", "unknown part"},
-		"fault without a part":      {"fault shared pause", "needs a part"},
-		"compact with a part":       {"fault shared compact etcd", "takes no part"},
-		"load into an unknown":      {"load --name nobody", "devcluster list"},
-		"no pods":                   {"load --name shared --pods 0", "--pods"},
-		"more templates than pods":  {"load --name shared --pods 3 --templates 4", "--templates"},
-		"more namespaces":           {"load --name shared --templates 2 --namespaces 3", "--namespaces"},
-		"churn that is no rate":     {"load --name shared --churn fast", "50/s"},
-		"churn that is not finite":  {"load --name shared --churn Inf", "--churn"},
-		"duration without churn":    {"load --name shared --duration 1s", "--churn"},
-		"component by hand":         {"component etcd -- --data-dir=x", "devcluster up"},
+		"unknown command":              {"upp", "unknown command"},
+		"unknown flag":                 {"up --colour", "devcluster up --help"},
+		"malformed flag":               {"up --nodes many", "devcluster up --help"},
+		"argument too many":            {"up dev", "--name"},
+		"name that is not a label":     {"up --name Dev_1", "cannot name a cluster"},
+		"name already running":         {"up --name shared", "devcluster down shared"},
+		"command that does not exist":  {"up --name x -- /no/such/command", "/no/such/command"},
+		"workload without controllers": {"up --no-controllers --workload", "--workload"},
+		"negative nodes":               {"up --nodes -1", "use 0 to"},
+		"nodes without controllers":    {"up --no-controllers --nodes 3", "--no-controllers"},
+		"folder below a file":          {"up --name x --data " + file + "/data", "choose another --data"},
+		"folder that is a file":        {"up --name x --data " + file, "choose another --data"},
+		"folder of something else":     {"up --name x --data " + foreign, "choose an empty or a new folder"},
+		"down of an unknown":           {"down nobody", "devcluster list"},
+		"down without a name":          {"down", "the name of one cluster"},
+		"down of a name and all":       {"down dev --all", "not both"},
+		"kubeconfig of an unknown":     {"kubeconfig nobody", "devcluster list"},
+		"fault on an unknown":          {"fault nobody pause apiserver", "devcluster list"},
+		"unknown fault":                {"fault shared tickle apiserver", "unknown fault"},
+		"fault on an unknown part":     {"fault shared pause kubelet", "unknown part"},
+		"fault without a part":         {"fault shared pause", "needs a part"},
+		"compact with a part":          {"fault shared compact etcd", "takes no part"},
+		"load into an unknown":         {"load --name nobody", "devcluster list"},
+		"no pods":                      {"load --name shared --pods 0", "--pods"},
+		"more templates than pods":     {"load --name shared --pods 3 --templates 4", "--templates"},
+		"more namespaces":              {"load --name shared --templates 2 --namespaces 3", "--namespaces"},
+		"churn that is no rate":        {"load --name shared --churn fast", "50/s"},
+		"churn that is not finite":     {"load --name shared --churn Inf", "--churn"},
+		"duration without churn":       {"load --name shared --duration 1s", "--churn"},
+		"component by hand":            {"component etcd -- --data-dir=x", "devcluster up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, strings.Fields(test.args)...)
@@ -68,7 +68,7 @@ func TestWhatCannotBeDoneExitsWith2AndOneLine(t *testing.T) {
 		})
 	}
 	if left, _ := os.ReadDir(foreign); len(left) != 1 {
-		t.Errorf("something was written to the folder of something else: %v", left)
+		t.Errorf("the foreign folder was written to: %v", left)
 	}
 }
 

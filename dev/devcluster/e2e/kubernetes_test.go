@@ -27,7 +27,7 @@ func TestKubectlVersionNamesTheSameReleaseOnBothSides(t *testing.T) {
 }
 
 func TestKubectlFindsTheOnlyClusterByItself(t *testing.T) {
-	// Its own registry: other tests may run clusters.
+	// The test has its own registry, because other tests may run clusters.
 	t.Setenv("XDG_RUNTIME_DIR", shortTempDir(t))
 	c := up(t, "--no-controllers")
 	if out := must(t, "kubectl", "config", "current-context"); out != "devcluster-"+c.name+"\n" {
@@ -95,14 +95,14 @@ func TestNodesAreReadyAndSpreadOverZones(t *testing.T) {
 	}
 }
 
-func TestAnonymousAndUnknownUsersMayNothing(t *testing.T) {
+func TestUnknownUsersHaveNoRights(t *testing.T) {
 	r := run(t, "kubectl", "--kubeconfig", shared.kubeconfig, "--as", "nobody", "get", "pods")
 	if r.status == 0 || !strings.Contains(r.stderr, "forbidden") {
 		t.Errorf("a user without rights got: %d %s%s", r.status, r.stdout, r.stderr)
 	}
 }
 
-func TestAuditLogWitnessesRequests(t *testing.T) {
+func TestAuditLogHasRequests(t *testing.T) {
 	shared.kubectl(t, "create", "configmap", "witnessed")
 	shared.kubectl(t, "delete", "configmap", "witnessed")
 	b, err := os.ReadFile(filepath.Join(shared.data(), "logs", "audit.log"))
@@ -112,7 +112,7 @@ func TestAuditLogWitnessesRequests(t *testing.T) {
 	for line := range strings.Lines(string(b)) {
 		if strings.Contains(line, `"verb":"create"`) && strings.Contains(line, `"name":"witnessed"`) {
 			if strings.Contains(line, "requestObject") {
-				t.Errorf("the log holds bodies: %s", line)
+				t.Errorf("the audit log contains bodies: %s", line)
 			}
 			return
 		}
@@ -120,7 +120,7 @@ func TestAuditLogWitnessesRequests(t *testing.T) {
 	t.Error("the audit log does not show the creation")
 }
 
-// shortTempDir is a temporary folder whose path leaves room for sockets.
+// shortTempDir returns a temporary folder whose path leaves room for sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "dc")

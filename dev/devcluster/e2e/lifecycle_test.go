@@ -15,7 +15,7 @@ func TestUpListKubeconfigAndDown(t *testing.T) {
 	for _, want := range []string{"waiting for etcd", "waiting for the API server", "ready",
 		"devcluster down " + c.name} {
 		if !strings.Contains(c.out.String(), want) {
-			t.Errorf("up did not say %q:\n%s", want, c.out)
+			t.Errorf("up did not print %q:\n%s", want, c.out)
 		}
 	}
 	list := must(t, "list")
@@ -100,7 +100,7 @@ func TestDownDuringTheStartEndsTheCluster(t *testing.T) {
 	}
 	t.Cleanup(func() { c.finish(t) })
 	if !eventually(20*time.Second, func() bool { return strings.Contains(c.out.String(), "waiting for etcd") }) {
-		t.Fatalf("it did not begin:\n%s", c.out)
+		t.Fatalf("it did not start:\n%s", c.out)
 	}
 	must(t, "down", c.name)
 	if !c.waitEnd(5*time.Second) || c.status() != 0 {
@@ -125,7 +125,7 @@ func TestKeptDataIsResumedOnTheSamePort(t *testing.T) {
 
 	again := up(t, "--no-controllers", "--data", data)
 	if out := again.kubectl(t, "get", "configmap", "memory", "-o", "jsonpath={.data.key}"); out != "value" {
-		t.Errorf("the resumed cluster has forgotten: %q", out)
+		t.Errorf("the resumed cluster has lost the object: %q", out)
 	}
 	after, err := os.ReadFile(again.kubeconfig)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestKilledSupervisorLeavesNothingRunning(t *testing.T) {
 	if len(parts) != 5 {
 		t.Fatalf("the cluster has %d processes, want 5: %v", len(parts), parts)
 	}
-	// A stopped process cannot notice anything by itself.
+	// A stopped process cannot react to the end of its supervisor.
 	must(t, "fault", c.name, "pause", "apiserver")
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestKilledSupervisorLeavesNothingRunning(t *testing.T) {
 		t.Errorf("list shows the dead cluster:\n%s", list)
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
-		t.Errorf("the next command left the temporary folder where it was (%v)", err)
+		t.Errorf("the next command did not remove the temporary folder (%v)", err)
 	}
 	left, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*", c.name+".*"))
 	if err != nil || len(left) > 0 {
@@ -176,7 +176,7 @@ func TestCrashOfAChildStopsTheClusterAndNamesItAndItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.waitEnd(30 * time.Second) {
-		t.Fatalf("the cluster goes on without its scheduler:\n%s", c.out)
+		t.Fatalf("the cluster still runs without its scheduler:\n%s", c.out)
 	}
 	if c.status() != 1 {
 		t.Errorf("exit status %d, want 1", c.status())
@@ -211,7 +211,7 @@ func TestClusterEndsWithTheCommandThatItRuns(t *testing.T) {
 			t.Errorf("the command did not reach the cluster:\n%s", r.stdout)
 		}
 		if want != 0 && (!strings.Contains(r.stderr, "exit status 3") || strings.Count(r.stderr, "\n") != 1) {
-			t.Errorf("up does not say in one line how the command ended:\n%s", r.stderr)
+			t.Errorf("up does not print in one line how the command ended:\n%s", r.stderr)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "devcluster-command-*")); len(left) > 0 {
@@ -219,7 +219,7 @@ func TestClusterEndsWithTheCommandThatItRuns(t *testing.T) {
 	}
 }
 
-func TestWorkloadKeepsPodsComingAndGoing(t *testing.T) {
+func TestWorkloadKeepsCreatingAndDeletingPods(t *testing.T) {
 	c := up(t, "--nodes", "1", "--workload")
 	watch := exec.Command(binary, "kubectl", "--kubeconfig", c.kubeconfig, "get", "pods", "-n", "demo", "-w",
 		"--output-watch-events", "--no-headers")

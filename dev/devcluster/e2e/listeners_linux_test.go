@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestOnlyTheLoopbackAddressIsListenedOn finds the listening sockets of all the
-// cluster's processes in /proc.
+// TestOnlyTheLoopbackAddressIsListenedOn reads the listening sockets of all the cluster's processes from /proc.
 func TestOnlyTheLoopbackAddressIsListenedOn(t *testing.T) {
 	inodes := map[string]int{}
 	pids := []int{shared.cmd.Process.Pid}

@@ -15,7 +15,7 @@ import (
 
 const loadLabel = "devcluster.mirador.dev/load"
 
-// loaded lists what load has made, in all namespaces.
+// loaded lists the pods that load has created, in all namespaces.
 func loaded(t *testing.T, c *cluster) []corev1.Pod {
 	t.Helper()
 	list, err := c.client(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: loadLabel})
@@ -65,7 +65,7 @@ func TestLoadMakesRealisticPodsAndTopsUp(t *testing.T) {
 	checkChurned(t, c, pods)
 }
 
-// checkLoadedPod looks at one pod as the server has it.
+// checkLoadedPod checks one pod as the server returns it.
 func checkLoadedPod(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	fail := func(format string, args ...any) {
@@ -142,7 +142,7 @@ func checkOwners(t *testing.T, c *cluster, pods []corev1.Pod) {
 	}
 }
 
-// checkChurned looks for all kinds of change.
+// checkChurned checks that there were all kinds of changes.
 func checkChurned(t *testing.T, c *cluster, before []corev1.Pod) {
 	t.Helper()
 	known := map[string]string{}
@@ -169,10 +169,10 @@ func TestLoadWorksWithoutControllers(t *testing.T) {
 		"--churn", "50/s", "--duration", "2s")
 	for _, p := range loaded(t, c) {
 		if p.DeletionTimestamp != nil {
-			t.Errorf("pod %s/%s waits for a kubelet that is not there", p.Namespace, p.Name)
+			t.Errorf("pod %s/%s waits for a kubelet, but there is none", p.Namespace, p.Name)
 		}
 	}
-	// What a run that was killed leaves behind: a deletion that nobody ends.
+	// This is what a killed run leaves behind: a deletion that never ends.
 	churned := loaded(t, c)
 	left := churned[0]
 	if err := c.client(t).CoreV1().Pods(left.Namespace).Delete(t.Context(), left.Name,

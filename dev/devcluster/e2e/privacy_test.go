@@ -28,11 +28,11 @@ func TestFilesAndFoldersArePrivate(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil && !os.IsNotExist(err) { // etcd replaces files as it goes
+		if err != nil && !os.IsNotExist(err) { // etcd replaces files while it runs
 			t.Fatal(err)
 		}
 	}
 	if seen < 20 {
-		t.Errorf("looked at %d files only", seen)
+		t.Errorf("checked only %d files", seen)
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // TestCtrlCInATerminalLeavesNothingOfWhatTheReadmeStarts runs the targets of the README in a terminal as a user does,
-// without the workload, and presses Ctrl-C: early, and when everything is up.
+// without the workload, and presses Ctrl-C early, and when everything is up.
 func TestCtrlCInATerminalLeavesNothingOfWhatTheReadmeStarts(t *testing.T) {
 	for name, test := range map[string]struct {
 		target string
@@ -37,11 +37,11 @@ func TestCtrlCInATerminalLeavesNothingOfWhatTheReadmeStarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			temporary, address := t.TempDir(), freeAddress(t)
-			// What the targets run exists: -o keeps make from looking at whether it is up to date.
+			// The programs that the targets run exist already: -o keeps make from rebuilding them.
 			term := startInTerminal(t, []string{"TMPDIR=" + temporary, "MIRADOR_LISTEN=" + address}, "make", "-C", "../../..",
 				"-o", "bin/devcluster", "-o", "bin/mirador", "-o", "bin/quickstart", test.target, "CLUSTER=--no-controllers")
 			if !eventually(time.Minute, func() bool { return test.up(term, address) || term.ended() }) || term.ended() {
-				t.Fatalf("did not get so far:\n%s", term.out)
+				t.Fatalf("did not reach the expected output:\n%s", term.out)
 			}
 			if _, err := term.keyboard.Write([]byte{ctrlC}); err != nil {
 				t.Fatal(err)
@@ -67,10 +67,10 @@ func TestCtrlCInATerminalLeavesNothingOfWhatTheReadmeStarts(t *testing.T) {
 	}
 }
 
-// ctrlC is what the keyboard sends for Ctrl-C.
+// ctrlC is the byte that the keyboard sends for Ctrl-C.
 const ctrlC = 3
 
-// terminal is a command that runs in a terminal of its own.
+// terminal is a command that runs in its own terminal.
 type terminal struct {
 	cluster
 	keyboard io.Writer
@@ -104,7 +104,7 @@ func startInTerminal(t *testing.T, env []string, name string, args ...string) *t
 	if err := term.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.Copy(term.out, master) }() // ends with an error when nothing has the terminal open any more
+	go func() { _, _ = io.Copy(term.out, master) }() // ends with an error when the last process closes the terminal
 	go func() {
 		_ = term.cmd.Wait()
 		close(term.done)
@@ -139,7 +139,7 @@ func (term *terminal) processes(t *testing.T) map[int]string {
 	return found
 }
 
-// freeAddress returns an address of this machine that nothing listens on.
+// freeAddress returns an unused address of this machine.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,8 +18,8 @@ var runners = map[part.Name]func(args []string) int{
 	part.KWOK:              runKWOK,
 }
 
-// parentFD is where the supervisor passes the read end of the pipe that lives
-// as long as it does: the first of exec.Cmd.ExtraFiles.
+// parentFD is the file descriptor of the read end of a pipe that stays open as long as the supervisor runs: the first
+// of exec.Cmd.ExtraFiles.
 const parentFD = 3
 
 // Run is the main function of a child process. args is what follows
@@ -34,7 +34,7 @@ func Run(args []string) int {
 		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
 		return 2
 	}
-	// A pipe at that place may also be one that make gives to all its children.
+	// A pipe with that number may also come from make, which passes one to all its children.
 	supervised := os.Getenv(part.SupervisorVariable) == strconv.Itoa(os.Getppid())
 	parent := os.NewFile(parentFD, "parent")
 	if info, err := parent.Stat(); !supervised || err != nil || info.Mode()&os.ModeNamedPipe == 0 {
@@ -51,6 +51,6 @@ func Run(args []string) int {
 // Nothing is ever written to that pipe.
 func endWithParent(parent *os.File) {
 	_, _ = io.Copy(io.Discard, parent)
-	fmt.Fprintln(os.Stderr, "devcluster: the supervisor is gone, ending")
+	fmt.Fprintln(os.Stderr, "devcluster: the supervisor has ended, exiting")
 	os.Exit(1)
 }

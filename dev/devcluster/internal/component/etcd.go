@@ -17,9 +17,8 @@ import (
 // minutes of uncompacted status updates need more than that.
 const etcdQuota = 8 << 30
 
-// runEtcd runs a single-member etcd that serves clients on a unix socket only.
-// A single member needs no peer listener, so it has none: nothing of it can be
-// reached over the network.
+// runEtcd runs a single-member etcd that serves clients only on a unix socket. A single member needs no peer listener
+// and has none, so etcd cannot be reached over the network.
 func runEtcd(args []string) int {
 	if err := etcd(args); err != nil {
 		fmt.Fprintf(os.Stderr, "etcd: %v\n", err)
@@ -32,7 +31,7 @@ func etcd(args []string) error {
 	flags := pflag.NewFlagSet("etcd", pflag.ContinueOnError)
 	dir := flags.String("data-dir", "", "where etcd keeps its data")
 	socket := flags.String("socket", "", "unix socket to serve clients on")
-	noFsync := flags.Bool("unsafe-no-fsync", false, "do not wait for the disk; for data that is thrown away")
+	noFsync := flags.Bool("unsafe-no-fsync", false, "do not wait for the disk; only for temporary data")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -40,8 +39,8 @@ func etcd(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
-	// A socket that a killed process left behind would make the bind fail. The
-	// supervisor holds the cluster's lock, so nobody else is using it.
+	// A socket left by a killed process would make the bind fail. The supervisor holds the cluster's lock, so the socket
+	// is not in use.
 	if err := os.Remove(*socket); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("remove the old socket: %w", err)
 	}

@@ -23,9 +23,8 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// runKWOK runs KWOK's controllers with KWOK's own fast stages. Pods that carry
-// part.HandsOffLabel are left to whoever made them, except for their deletion,
-// which reap takes care of.
+// runKWOK runs KWOK's controllers with KWOK's own fast stages. Pods with part.HandsOffLabel are left to the program
+// that created them, except for their deletion, which reap handles.
 func runKWOK(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -38,7 +37,7 @@ func runKWOK(args []string) int {
 
 func kwok(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "the cluster to play nodes for")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster whose nodes are simulated")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -88,13 +87,12 @@ func kwok(ctx context.Context, args []string) error {
 		LocalStages:                stages,
 
 		ManageNodesWithAnnotationSelector: part.NodeAnnotation + "=" + part.NodeAnnotationValue,
-		// Not by a condition in the stages: those cost KWOK 4 ms for each event of
-		// each pod, more than half of what the API server spends on the pod.
+		// This is not a condition in the stages, because evaluating one for each event of each pod is expensive.
 		DisregardStatusWithLabelSelector: part.HandsOffLabel,
 		CIDR:                             "10.0.0.0/8",
 		NodeIP:                           "192.168.0.1",
 
-		// Each worker has one request under way; KWOK's default of 4 leaves the API server idle.
+		// Each worker has one request in flight; KWOK's default of 4 leaves the API server idle.
 		PodPlayStageParallelism:   32,
 		NodePlayStageParallelism:  8,
 		NodeLeaseParallelism:      8,
@@ -102,8 +100,7 @@ func kwok(ctx context.Context, args []string) error {
 
 		NodeLeaseDurationSeconds:      40,
 		EnablePodsOnNodeSyncListPager: true,
-		// A fixed identity: a restarted KWOK takes its own leases over at once
-		// instead of waiting for them to expire.
+		// With a fixed identity a restarted KWOK takes over its own leases at once instead of waiting for them to expire.
 		ID: "devcluster",
 	})
 	if err != nil {

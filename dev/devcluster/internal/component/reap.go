@@ -20,19 +20,18 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// reapers is how many pods are ended at the same time.
+// reapers is how many pods are deleted at the same time.
 const reapers = 8
 
-// doomed identifies one pod, not its successor of the same name.
+// doomed identifies one pod, and not a later one of the same name.
 type doomed struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// reap plays the kubelet's part in the deletion of the pods that carry
-// part.HandsOffLabel: as soon as one is marked for deletion, its containers
-// count as ended and it goes. It reads metadata only and keeps less than that:
-// there may be tens of thousands of such pods.
+// reap acts as the kubelet in the deletion of pods with part.HandsOffLabel: as soon as one is marked for deletion, its
+// containers count as ended and it is deleted. It reads only metadata and keeps only part of it: there may be tens of
+// thousands of such pods.
 func reap(ctx context.Context, config *rest.Config) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -85,7 +84,7 @@ func reap(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// deletionOnly keeps of a pod's metadata what reap looks at.
+// deletionOnly keeps the part of a pod's metadata that reap uses.
 func deletionOnly(obj any) (any, error) {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Of a hundred changes this many are status transitions and label updates; the
-// rest are deletions and the creations that make up for them.
+// Out of a hundred changes this many are status transitions and label updates; the rest are deletions and the
+// creations that replace them.
 const (
 	statusShare = 80
 	labelShare  = 10
@@ -28,7 +28,7 @@ var tracks = []string{"stable", "canary", "beta", "drain"}
 type pool struct {
 	mu      sync.Mutex
 	pods    []podRef
-	deleted []*template // templates that are short of a pod
+	deleted []*template // templates that lack a pod
 	serial  map[*template]int
 }
 
@@ -51,14 +51,14 @@ func (p *pool) put(ref podRef) {
 	p.pods = append(p.pods, ref)
 }
 
-// short notes that a pod of the template has been deleted.
+// short records that a pod of the template was deleted.
 func (p *pool) short(t *template) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deleted = append(p.deleted, t)
 }
 
-// replacement names a pod to make for one that was deleted.
+// replacement returns the name of a pod to create for a deleted one.
 func (p *pool) replacement(l *loader) (podRef, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +75,7 @@ func (p *pool) replacement(l *loader) (podRef, bool) {
 	}
 }
 
-// churn keeps changing pods at the asked rate until its time is over or ctx
-// ends, which is its ordinary end.
+// churn keeps changing pods at the requested rate until its duration is over or ctx ends, which is not an error.
 func (l *loader) churn(ctx context.Context) error {
 	run := ctx
 	if l.Duration > 0 {
@@ -129,7 +128,7 @@ func (l *loader) change(ctx context.Context, pool *pool) error {
 	}
 	ref, ok := pool.take()
 	if !ok {
-		return nil // all pods are in other workers' hands
+		return nil // all pods are in use by other workers
 	}
 	var err error
 	switch {
@@ -144,15 +143,14 @@ func (l *loader) change(ctx context.Context, pool *pool) error {
 		}
 	}
 	if apierrors.IsNotFound(err) {
-		pool.short(ref.template) // somebody else deleted it
+		pool.short(ref.template) // another client deleted it
 		return nil
 	}
 	pool.put(ref)
 	return err
 }
 
-// changeStatus lets a container have been restarted, or become ready or not,
-// in the form in which the kubelet reports that.
+// changeStatus reports a container as restarted, ready or not ready, in the form in which the kubelet does.
 func (l *loader) changeStatus(ctx context.Context, ref podRef) error {
 	now := metav1.NewTime(time.Now())
 	ready, state := rand.IntN(4) != 0, corev1.ConditionTrue
@@ -199,8 +197,7 @@ func (l *loader) patch(ctx context.Context, ref podRef, manager string, kind typ
 	return nil
 }
 
-// delete removes a pod: gracefully where KWOK plays the kubelet's part in that,
-// at once where nobody would.
+// delete removes a pod: gracefully if KWOK acts as the kubelet, at once otherwise.
 func (l *loader) delete(ctx context.Context, ref podRef) error {
 	options := metav1.DeleteOptions{}
 	if !l.Controllers {

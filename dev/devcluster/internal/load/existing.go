@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// findExisting learns which pods are there already. Only metadata is read:
-// there may be tens of thousands.
+// findExisting finds the pods that exist already. Only metadata is read: there may be tens of thousands.
 func (l *loader) findExisting(ctx context.Context) error {
 	for i := range l.Namespaces {
 		if err := l.list(ctx, namespaceName(i), "", &l.existing); err != nil {
@@ -23,8 +22,8 @@ func (l *loader) findExisting(ctx context.Context) error {
 	return nil
 }
 
-// endDeletions ends the deletions that nobody else will end: there is no kubelet to do
-// so where no controllers run, and the run that began them may have been killed.
+// endDeletions completes unfinished deletions: without controllers there is no kubelet to do so, and the run that
+// started them may have been killed.
 func (l *loader) endDeletions(ctx context.Context) error {
 	if l.Controllers {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// workers bounds the requests that are under way. More than these only make
-// them wait in the server: on two cores it is busy with a handful.
+// workers bounds the requests in flight. More would only wait in the server.
 const workers = 24
 
 // The field managers under which a real cluster's pods are written.
@@ -33,7 +32,7 @@ type loader struct {
 	turn      atomic.Uint64 // round robin over machines
 
 	existing []podRef
-	pending  []podRef        // created by an earlier run that did not come to their status
+	pending  []podRef        // created by an earlier run that did not write their status
 	leaving  []podRef        // being deleted
 	names    map[string]bool // namespace/name of every pod seen or made
 }
@@ -44,7 +43,7 @@ type podRef struct {
 	name     string
 }
 
-// Run makes the pods that are missing, then changes them as long as o says.
+// Run creates the missing pods, then changes them as long as o says.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -76,7 +75,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 
 func newLoader(config *rest.Config, o Options) (*loader, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // no throttle: how fast the server can be is the question
+	config.QPS = -1 // no rate limit: load the server as fast as it can go
 	config.UserAgent = "devcluster-load"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -91,8 +90,7 @@ func newLoader(config *rest.Config, o Options) (*loader, error) {
 	return &loader{Options: o, client: client, metadata: meta, templates: newTemplates(o), names: map[string]bool{}}, nil
 }
 
-// fill makes the missing pods, template by template in turn, so that a run
-// that is interrupted has a bit of everything.
+// fill creates the missing pods, alternating between templates, so that an interrupted run has pods of all of them.
 func (l *loader) fill(ctx context.Context) error {
 	have := map[*template]int{}
 	for _, p := range l.existing {
@@ -132,7 +130,7 @@ func (l *loader) fill(ctx context.Context) error {
 	}
 	l.existing = append(l.existing, missing...)
 	if len(missing) == 0 {
-		fmt.Fprintf(l.Out, "%d pods in %d namespaces are there already\n", l.Pods, l.Namespaces)
+		fmt.Fprintf(l.Out, "%d pods in %d namespaces exist already\n", l.Pods, l.Namespaces)
 		return nil
 	}
 	fmt.Fprintf(l.Out, "%d pods of %d templates in %d namespaces: made %d in %.1f s, %.0f pods/s\n",
@@ -172,7 +170,7 @@ func interleave(pods []podRef) {
 	}
 }
 
-// create makes one pod and has it running.
+// create creates one pod and writes its running status.
 func (l *loader) create(ctx context.Context, ref podRef) error {
 	on := l.machines[l.turn.Add(1)%uint64(len(l.machines))]
 	want := ref.template.newPod(ref.name, on, l.Controllers)
@@ -181,7 +179,7 @@ func (l *loader) create(ctx context.Context, ref podRef) error {
 	err := retry(ctx, func(ctx context.Context) (err error) {
 		pod, err = pods.Create(ctx, want, metav1.CreateOptions{FieldManager: controllerManager})
 		if apierrors.IsAlreadyExists(err) {
-			// An earlier attempt got through and only its answer was lost.
+			// An earlier attempt succeeded and only its response was lost.
 			pod, err = pods.Get(ctx, ref.name, metav1.GetOptions{})
 		}
 		return err
@@ -211,7 +209,7 @@ func (l *loader) writeStatus(ctx context.Context, ref podRef, pod *corev1.Pod) e
 		case err == nil:
 			return nil
 		case apierrors.IsConflict(err):
-			pod = nil // somebody else wrote: look again
+			pod = nil // another client has written: read it again
 		default:
 			return fmt.Errorf("write the status of pod %s/%s: %w", ref.template.namespace, ref.name, err)
 		}

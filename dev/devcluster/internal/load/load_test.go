@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTemplatesDependOnTheSeedAlone(t *testing.T) {
+func TestTemplatesDependOnlyOnTheSeed(t *testing.T) {
 	o := Options{Pods: 100, Templates: 7, Namespaces: 3, Seed: 5}
 	if !reflect.DeepEqual(newTemplates(o), newTemplates(o)) {
 		t.Error("the same seed gave different templates")
@@ -64,7 +64,7 @@ func TestRepeatedNamesAreSkipped(t *testing.T) {
 	tm := newTemplates(Options{Pods: 1, Templates: 1, Namespaces: 1})[0]
 	first := l.fresh(tm, 0)
 	if first.name == "" || l.fresh(tm, 0).name != "" || l.fresh(tm, 1).name == first.name {
-		t.Errorf("the name %q was given out twice", first.name)
+		t.Errorf("the name %q was used twice", first.name)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestNeighboursBelongToDifferentTemplates(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	good := Options{Pods: 10, Templates: 5, Namespaces: 2, Churn: 1, Duration: time.Second}
 	if err := good.Validate(); err != nil {
 		t.Errorf("good options: %v", err)
@@ -101,7 +101,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestServerTroubleIsRetriedABoundedNumberOfTimes(t *testing.T) {
+func TestServerErrorsAreRetriedABoundedNumberOfTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		trouble := apierrors.NewInternalError(errors.New("trouble"))
@@ -130,7 +130,7 @@ func TestRefusalIsNotRetried(t *testing.T) {
 	}
 	if worthRetrying(apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "get", schema.GroupResource{}, "", "",
 		0, true)) == false {
-		t.Error("a server that is busy is not asked again")
+		t.Error("a request to a busy server is not retried")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestRequestUnderWayIsLetFinishWithinGrace(t *testing.T) {
+func TestRequestInFlightMayFinishWithinGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answered := func(after time.Duration) error {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -157,16 +157,16 @@ func TestRequestUnderWayIsLetFinishWithinGrace(t *testing.T) {
 			})
 		}
 		if err := answered(grace - time.Millisecond); err != nil {
-			t.Errorf("an answer within grace is given up: %v", err)
+			t.Errorf("a response within the grace period was dropped: %v", err)
 		}
 		begun := time.Now()
 		if err := answered(time.Hour); !errors.Is(err, context.Canceled) || time.Since(begun) != grace {
-			t.Errorf("a server that hangs is waited for %v: %v", time.Since(begun), err)
+			t.Errorf("waited for a hanging server for %v: %v", time.Since(begun), err)
 		}
 	})
 }
 
-func TestParallelDoesEverythingOnceAndStopsAtTheFirstError(t *testing.T) {
+func TestParallelCallsEachOnceAndStopsAtTheFirstError(t *testing.T) {
 	var done [500]atomic.Int32
 	if err := parallel(t.Context(), len(done),
 		func(_ context.Context, i int) error { done[i].Add(1); return nil }); err != nil {
@@ -190,7 +190,7 @@ func TestProgressIsALineEveryTwoSeconds(t *testing.T) {
 		var out strings.Builder
 		p := newProgress(&out, false, "pods", 10, 100)
 		p.add(20)
-		time.Sleep(5 * time.Second) // of the bubble's own time
+		time.Sleep(5 * time.Second) // in fake time
 		p.stop()
 		want := "30/100 pods, 10/s, 7s left\n30/100 pods, 5/s, 14s left\n"
 		if out.String() != want {
@@ -236,7 +236,7 @@ func TestReplacementHasANameThatWasNeverUsed(t *testing.T) {
 	used := []string{l.fresh(tm, 0).name, l.fresh(tm, 1).name}
 	p := &pool{serial: map[*template]int{}}
 	if _, ok := p.replacement(l); ok {
-		t.Error("a replacement for nothing")
+		t.Error("a replacement without a deletion")
 	}
 	for range 3 {
 		p.short(tm)

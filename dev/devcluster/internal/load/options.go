@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// Options say what to load into a cluster.
+// Options are what to load into a cluster.
 type Options struct {
 	Pods       int
 	Templates  int
 	Namespaces int
 	Seed       uint64
-	// Churn is the number of changes per second to keep making once the pods
-	// are there; 0 makes none.
+	// Churn is the number of changes per second to make once the pods exist; 0 for none.
 	Churn float64
 	// Duration ends the churn; 0 leaves that to the context.
 	Duration time.Duration
 	// Controllers says whether the cluster runs its controllers.
 	Controllers bool
 	Out         io.Writer
-	// Terminal says whether Out can show a bar that moves.
+	// Terminal says whether Out is a terminal that can show a progress bar.
 	Terminal bool
 }
 
-// Limits far above what a test needs, and below what would surprise.
+// The limits are far above what a test needs.
 const (
 	maxPods  = 1_000_000
 	maxChurn = 100_000
 )
 
-// Validate reports whether the options make sense.
+// Validate returns an error if the options are not valid.
 func (o Options) Validate() error {
 	switch {
 	case o.Pods < 1 || o.Pods > maxPods:

@@ -10,12 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// inventedMachines is how many node names are used where there are no nodes.
+// inventedMachines is how many node names are used if there are no nodes.
 const inventedMachines = 100
 
-// findMachines lists the nodes to put pods on. Without controllers there are
-// none and nothing minds a name without a node; with them, pods on unknown
-// nodes would be collected.
+// findMachines lists the nodes to put pods on. Without controllers there are none, and a name without a node is
+// accepted; with controllers, pods on unknown nodes would be garbage-collected.
 func (l *loader) findMachines(ctx context.Context) error {
 	if !l.Controllers {
 		for i := range inventedMachines {
@@ -45,8 +44,8 @@ func (l *loader) findMachines(ctx context.Context) error {
 	})
 }
 
-// ensureOwners makes namespaces, and for each template the Job that owns its
-// pods and the ConfigMap and Secret that they mount.
+// ensureOwners creates the namespaces, and for each template the Job that owns its pods and the ConfigMap and Secret
+// that they mount.
 func (l *loader) ensureOwners(ctx context.Context) error {
 	err := parallel(ctx, l.Namespaces, func(ctx context.Context, i int) error {
 		return l.ensureNamespace(ctx, namespaceName(i))
@@ -71,7 +70,7 @@ func (l *loader) ensureNamespace(ctx context.Context, name string) error {
 	if !l.Controllers {
 		return nil
 	}
-	// Pods are refused until the controller manager has made this.
+	// Pods are refused until the controller manager has created the service account.
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second,
 		fmt.Errorf("the controller manager has not made it in 30 s"))
 	defer cancel()
@@ -123,7 +122,8 @@ func (l *loader) ensureTemplate(ctx context.Context, t *template) error {
 		return fmt.Errorf("create Job %s/%s: %w", t.namespace, t.name, err)
 	}
 	if by := t.job.Spec.ManagedBy; by == nil || *by != managedBy {
-		return fmt.Errorf("the Job %s/%s is somebody else's: remove it or use another --seed", t.namespace, t.name)
+		return fmt.Errorf("the Job %s/%s was created by another program: remove it or use another --seed", t.namespace,
+			t.name)
 	}
 	return nil
 }

@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// parallel calls f for 0 to n-1 with a bounded number of workers. The first
-// error ends it and is returned.
+// parallel calls f for 0 to n-1 with a bounded number of workers. The first error ends it and is returned.
 func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

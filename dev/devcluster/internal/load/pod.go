@@ -18,9 +18,8 @@ import (
 // machine is a node that pods are put on.
 type machine struct{ name, ip string }
 
-// newPod returns a pod of the template as the controller manager would post it,
-// except that it is already bound to a node: the scheduler is not the one under
-// load here.
+// newPod returns a pod of the template as the controller manager would post it, but already bound to a node, because
+// the scheduler is not under test here.
 func (t *template) newPod(name string, on machine, controllers bool) *corev1.Pod {
 	spec := t.spec.DeepCopy()
 	spec.NodeName = on.name
@@ -42,8 +41,7 @@ func (t *template) newPod(name string, on machine, controllers bool) *corev1.Pod
 	}
 }
 
-// addServiceAccount does what the API server's ServiceAccount admission does
-// where it is on.
+// addServiceAccount does what the API server's ServiceAccount admission plugin does if it is enabled.
 func addServiceAccount(spec *corev1.PodSpec) {
 	spec.ServiceAccountName = "default"
 	volume := "kube-api-access-" + letters(mathrand.Uint64(), 5)
@@ -66,9 +64,8 @@ func addServiceAccount(spec *corev1.PodSpec) {
 	}
 }
 
-// runningStatus fills in the status that the kubelet writes once all containers
-// run. The moments lie in order after the creation, a few seconds apart, each
-// different, as on a real node.
+// runningStatus sets the status that the kubelet writes once all containers run. The timestamps follow the creation in
+// order, a few seconds apart, each different, as on a real node.
 func runningStatus(pod *corev1.Pod, on machine) {
 	created := pod.CreationTimestamp.Time
 	at := func(seconds int) metav1.Time {
@@ -125,7 +122,7 @@ func runningContainer(c *corev1.Container, since metav1.Time) corev1.ContainerSt
 	}
 }
 
-// imageID names an image by its content, as a container runtime does.
+// imageID returns the digest of an image, as a container runtime reports it.
 func imageID(image string) string {
 	repository, _, _ := strings.Cut(image, ":")
 	return fmt.Sprintf("%s@sha256:%x", repository, sha256.Sum256([]byte(image)))

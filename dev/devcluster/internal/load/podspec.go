@@ -110,7 +110,7 @@ func probe(path, port string, period, failures int32) *corev1.Probe {
 	}
 }
 
-// resources asks for little, so that 50,000 pods leave room on a few nodes.
+// resources requests little, so that 50,000 pods fit on a few nodes.
 func resources(cpu, cpuLimit, memory, memoryLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),

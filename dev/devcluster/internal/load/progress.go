@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// progress tells how far the work is: as a bar that moves on a terminal, as a
-// line every two seconds elsewhere.
+// progress shows how far the work is: as a bar on a terminal, as a line every two seconds elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool
 	what     string
-	before   int // done before we began
+	before   int // done before the start
 	total    int // 0: open-ended
 	begun    time.Time
 	count    atomic.Int64
@@ -40,7 +39,7 @@ func newProgress(out io.Writer, terminal bool, what string, before, total int) *
 
 func (p *progress) add(n int) { p.count.Add(int64(n)) }
 
-// done is how much there is by now, what was there before included.
+// done returns how much is done, including what was done before the start.
 func (p *progress) done() int { return p.before + int(p.count.Load()) }
 
 func (p *progress) elapsed() time.Duration {
@@ -50,10 +49,10 @@ func (p *progress) elapsed() time.Duration {
 	return p.ended.Sub(p.begun)
 }
 
-// rate is what has been done per second since the beginning.
+// rate returns how much was done per second since the start.
 func (p *progress) rate() float64 { return float64(p.count.Load()) / max(p.elapsed().Seconds(), 1e-3) }
 
-// stop ends the showing; what is asked of p afterwards is as of now.
+// stop ends the display; the figures that p returns afterwards are final.
 func (p *progress) stop() {
 	p.once.Do(func() {
 		close(p.quit)

@@ -10,21 +10,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// grace is how long a request may go on after the context that it was made for
-// has ended: long for an answer, short for who pressed Ctrl-C.
+// grace is how long a request may continue after its context has ended: long for a response, short for a user who
+// pressed Ctrl-C.
 const grace = 5 * time.Second
 
-// A request is tried this often, with pauses that double from firstPause: about
-// a quarter of a minute in all, longer than the API server takes to restart.
+// How often a request is tried, with pauses that double from firstPause: about a quarter of a minute in total, longer
+// than a restart of the API server.
 const (
 	attempts   = 9
 	firstPause = 60 * time.Millisecond
 )
 
-// retry calls f until it succeeds, fails for good, has been tried often enough
-// or ctx ends. A request that is under way then is let finish, within grace: the
-// server may have done half of it. A forced deletion, for one, is two writes,
-// and a pod between them waits for a kubelet for ever where there is none.
+// retry calls f until it succeeds, fails permanently, has been tried often enough or ctx ends. A request that is in
+// flight then may finish within grace, because the server may have done half of it: a forced deletion is two writes,
+// and a pod between them would wait for a kubelet forever if there is none.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -49,15 +48,15 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// worthRetrying says whether the same request may succeed later: the server
-// was away or in trouble, rather than of another opinion.
+// worthRetrying reports whether the same request may succeed later, because the server was unavailable or had an
+// internal error.
 func worthRetrying(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return true // the connection, not an answer
+		return true // a connection error, not a response
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests

@@ -12,10 +12,10 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// Label marks everything that load makes; its value on pods is the template's name.
+// Label marks everything that load creates; its value on pods is the template's name.
 const Label = part.HandsOffLabel
 
-// managedBy tells Kubernetes' Job controller that these Jobs are not its own.
+// managedBy tells Kubernetes' Job controller to ignore these Jobs.
 const managedBy = "devcluster.mirador.dev/load"
 
 // template is one workload: what its pods have in common.
@@ -39,7 +39,7 @@ var (
 	tiers = []string{"frontend", "backend", "data"}
 )
 
-// newTemplates makes the templates that o asks for, spread over its namespaces.
+// newTemplates returns the templates for o, spread over its namespaces.
 func newTemplates(o Options) []*template {
 	all := make([]*template, o.Templates)
 	for i := range all {
@@ -75,10 +75,10 @@ func namespaceName(i int) string { return fmt.Sprintf("load-%d", i) }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// alphabet is Kubernetes' own for generated names: nothing that spells words.
+// alphabet is the one that Kubernetes uses for generated names, which cannot spell words.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// shortHash returns ten letters that depend on the seed and on what is given.
+// shortHash returns ten letters that depend on the seed and the arguments.
 func shortHash(seed uint64, of ...any) string { return letters(seed, 10, of...) }
 
 func letters(seed uint64, n int, of ...any) string {
@@ -118,7 +118,7 @@ func (t *template) newJob() *batchv1.Job {
 	}
 }
 
-// annotations are those that all pods of a template carry.
+// annotations returns the annotations of all pods of a template.
 func annotations(t *template) map[string]string {
 	return map[string]string{
 		"prometheus.io/scrape":                    "true",

@@ -1,5 +1,5 @@
-// Package part names the parts of a control plane and what they agree on. It
-// imports nothing of theirs, so that whoever only talks about them need not link them.
+// Package part names the parts of a control plane and defines what they share. It does not import them, so that
+// programs that only need their names do not link them.
 package part
 
 import (
@@ -11,7 +11,7 @@ import (
 // SupervisorVariable is the environment variable in which a child finds the process id of its supervisor.
 const SupervisorVariable = "DEVCLUSTER_SUPERVISOR"
 
-// Name says which part of the control plane a process is.
+// Name is a part of the control plane.
 type Name string
 
 // The parts, in the order in which they are started.
@@ -63,12 +63,11 @@ func (n Name) Command(flags []string) []string {
 	return append([]string{n.Program(), Subcommand, string(n), "--"}, flags...)
 }
 
-// HandsOffLabel marks pods whose status somebody else writes. KWOK does not touch
-// them; when they are deleted, the process that runs KWOK plays the kubelet's
-// part in that.
+// HandsOffLabel marks pods whose status another program writes. KWOK does not change them; when they are deleted, the
+// process that runs KWOK acts as their kubelet.
 const HandsOffLabel = "devcluster.mirador.dev/load"
 
-// NodeAnnotation with NodeAnnotationValue marks the nodes that KWOK plays.
+// NodeAnnotation with NodeAnnotationValue marks the nodes that KWOK simulates.
 const (
 	NodeAnnotation      = "kwok.x-k8s.io/node"
 	NodeAnnotationValue = "fake"

@@ -30,7 +30,7 @@ func (d Dir) WriteKubeconfig(path, cluster, client, url string) error {
 	if err != nil {
 		return fmt.Errorf("write kubeconfig %s: %w", path, err)
 	}
-	// A reader must never see half a file: the API server's port can change at a resumed start.
+	// The file is replaced atomically, because the API server's port can change when a cluster is resumed.
 	tmp := path + ".new"
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)

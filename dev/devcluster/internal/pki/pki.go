@@ -33,7 +33,7 @@ var clients = map[string]pkix.Name{
 // nothing outside this machine ever trusts the authority.
 const lifetime = 10 * 365 * 24 * time.Hour
 
-// completeFile is written last; its presence says that the set is whole.
+// completeFile is written last; its presence means that the set is complete.
 const completeFile = "complete"
 
 // Dir is a folder that holds one cluster's certificates and keys.
@@ -45,8 +45,8 @@ func (d Dir) CA() string { return d.path("ca.crt") }
 // CAKey is the path of the authority's key.
 func (d Dir) CAKey() string { return d.path("ca.key") }
 
-// NextCA is the path of the second authority's certificate. Everybody trusts it
-// from the start, so that Rotate can go over to it with nobody left behind.
+// NextCA is the path of the second authority's certificate. All components trust it from the start, so that Rotate can
+// switch to it without breaking any of them.
 func (d Dir) NextCA() string { return d.path("next-ca.crt") }
 
 // NextCAKey is the path of the second authority's key.
@@ -72,9 +72,8 @@ func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 // Serving names the API server's own certificate.
 const Serving = "apiserver"
 
-// Ensure makes the complete set in folder d unless it is already there. The
-// folder must exist. apiServerIP is the API server's address inside the
-// cluster, which its certificate must cover.
+// Ensure creates the complete set in folder d unless it exists already. The folder must exist. apiServerIP is the API
+// server's address inside the cluster, which its certificate must cover.
 func Ensure(d Dir, apiServerIP net.IP) error {
 	if _, err := os.Stat(d.path(completeFile)); err == nil {
 		return d.ensureBundle()
@@ -114,8 +113,8 @@ func serving(apiServerIP net.IP) *x509.Certificate {
 	}
 }
 
-// ensureBundle makes the second authority and the bundle unless they are there,
-// as they are not in a folder that was filled before there was a second one.
+// ensureBundle creates the second authority and the bundle unless they exist: a folder made by an older version has
+// none.
 func (d Dir) ensureBundle() error {
 	fail := func(err error) error { return fmt.Errorf("make the bundle of authorities in %s: %w", d, err) }
 	if _, err := os.Stat(d.Bundle()); err == nil {
@@ -132,7 +131,7 @@ func (d Dir) ensureBundle() error {
 		}
 		both = append(both, b...)
 	}
-	// Under its own name only when it is whole: its presence is what says that all of this is done.
+	// The bundle gets its name only when it is complete: its presence means that all of this is done.
 	if err := os.WriteFile(d.Bundle()+".new", both, 0o600); err != nil {
 		return fail(err)
 	}
@@ -216,8 +215,8 @@ func (d Dir) newServiceAccountKey() error {
 	return writeKey(d.ServiceAccountKey(), key)
 }
 
-// stamp gives a certificate its serial number and validity. It starts an hour
-// ago, so that a clock that is set back a little does not end the cluster.
+// stamp sets a certificate's serial number and validity. It starts an hour ago, so that setting the clock back a
+// little does not break the cluster.
 func stamp(c *x509.Certificate) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {

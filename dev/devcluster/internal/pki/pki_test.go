@@ -22,7 +22,7 @@ func ensure(t *testing.T) Dir {
 	return d
 }
 
-// leaf reads a certificate together with its key, which must fit.
+// leaf reads a certificate and its key, which must match.
 func leaf(t *testing.T, d Dir, name string) *x509.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(d.Cert(name), d.Key(name))
@@ -70,7 +70,7 @@ func TestClientCertificatesProveTheirUsers(t *testing.T) {
 			t.Errorf("%s is in group %q, want %q", name, got, group)
 		}
 		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots(t, d)}); err == nil {
-			t.Errorf("%s could pose as a server", name)
+			t.Errorf("%s is valid for a server", name)
 		}
 	}
 }
@@ -80,11 +80,11 @@ func TestAuthoritiesOfTwoClustersDoNotTrustEachOther(t *testing.T) {
 	_, err := leaf(t, a, Admin).Verify(x509.VerifyOptions{Roots: roots(t, b),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err == nil {
-		t.Error("one cluster's administrator is trusted by the other")
+		t.Error("one cluster trusts the other's administrator")
 	}
 }
 
-func TestCompleteSetIsKeptAndHalfASetIsMadeAnew(t *testing.T) {
+func TestCompleteSetIsKeptAndAnIncompleteOneIsReplaced(t *testing.T) {
 	d := ensure(t)
 	before := leaf(t, d, Admin).SerialNumber
 	if err := Ensure(d, serviceIP); err != nil {
@@ -100,11 +100,11 @@ func TestCompleteSetIsKeptAndHalfASetIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if leaf(t, d, Admin).SerialNumber.Cmp(before) == 0 {
-		t.Error("half a set was kept")
+		t.Error("an incomplete set was kept")
 	}
 }
 
-func TestRotationGoesOverToTheOtherAuthorityAndBack(t *testing.T) {
+func TestRotationSwitchesToTheOtherAuthorityAndBack(t *testing.T) {
 	d := ensure(t)
 	before := leaf(t, d, Serving)
 	seen := map[string]bool{before.SerialNumber.String(): true}

@@ -8,9 +8,8 @@ import (
 	"net"
 )
 
-// Rotate replaces the API server's serving certificate and key by new ones, signed
-// by the authority that did not sign the present one. It returns the new
-// certificate, so that the caller can wait until the server shows it.
+// Rotate replaces the API server's serving certificate and key by new ones, signed by the authority that did not sign
+// the current one. It returns the new certificate, so that the caller can wait until the server uses it.
 func Rotate(d Dir, apiServerIP net.IP) (*x509.Certificate, error) {
 	present, _, err := load(d.Cert(Serving), d.Key(Serving))
 	if err != nil {

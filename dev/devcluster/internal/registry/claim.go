@@ -11,23 +11,20 @@ import (
 	"time"
 )
 
-// Claim is one supervisor's hold on a name. It lasts until Release or until
-// the process ends.
+// Claim is a supervisor's exclusive use of a name. It lasts until Release or until the process ends.
 type Claim struct {
 	r    *Registry
 	name string
 	file *os.File
 }
 
-// probeTime is how long a name may seem taken only because another command is
-// looking whether it is.
+// probeTime is how long a name may appear to be taken only because another command is checking it.
 const probeTime = 300 * time.Millisecond
 
 func (r *Registry) lockPath(name string) string { return filepath.Join(r.dir, name+".lock") }
 
-// Claim takes the name of e for this process, removes what a killed
-// predecessor of that name left, and describes the cluster by e. The error is
-// ErrRunning if the name is taken.
+// Claim claims the name of e for this process, removes what a killed predecessor of that name left, and stores e as
+// the cluster's description. The error is ErrRunning if the name is taken.
 func (r *Registry) Claim(e Entry) (*Claim, error) {
 	if err := CheckName(e.Name); err != nil {
 		return nil, err
@@ -54,9 +51,8 @@ func (r *Registry) Claim(e Entry) (*Claim, error) {
 	return c, nil
 }
 
-// lock takes the cluster's lock without waiting. A lock file is removed by
-// whoever holds it, so having locked it is worth something only if it is still
-// the one that the path names.
+// lock takes the cluster's lock without waiting. The holder of a lock removes its file, so a lock counts only if its
+// file is still the one at the path.
 func (r *Registry) lock(name string) (*Claim, error) {
 	for range 100 {
 		if err := r.ensure(); err != nil {
@@ -64,7 +60,7 @@ func (r *Registry) lock(name string) (*Claim, error) {
 		}
 		f, err := os.OpenFile(r.lockPath(name), os.O_RDWR|os.O_CREATE, 0o600)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the folder went away with the last cluster
+			continue // the last cluster has removed the folder
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock the name %q: %w", name, err)
@@ -103,33 +99,31 @@ func (c *Claim) Update(e Entry) error {
 	return nil
 }
 
-// Release gives the name back and removes everything the registry holds for
-// it. The data folder is the caller's.
+// Release releases the name and removes everything that the registry has for it. The data folder belongs to the
+// caller.
 func (c *Claim) Release() {
 	for _, p := range []string{c.r.entryPath(c.name), c.r.entryPath(c.name) + ".new",
 		c.r.ControlSocket(c.name), c.r.EtcdSocket(c.name), c.r.EtcdSocket(c.name) + ".lock"} {
-		_ = os.Remove(p) // most often it is not there
+		_ = os.Remove(p) // usually it does not exist
 	}
 	c.unlock()
 }
 
-// release is for a lock that turned out to be free: it removes what was left
-// behind, best effort, then unlocks.
+// release is for a lock that turned out to be free: it removes what was left behind, ignoring errors, then unlocks.
 func (c *Claim) release() {
 	_ = c.sweep()
 	c.Release()
 }
 
-// unlock removes the lock file while it is still held, then lets go of it. The
-// folder goes too if this was the last cluster.
+// unlock removes the lock file while it is still locked, then closes it. It also removes the folder if this was the
+// last cluster.
 func (c *Claim) unlock() {
 	_ = os.Remove(c.r.lockPath(c.name))
 	_ = c.file.Close()
 	_ = os.Remove(c.r.dir) // fails unless it is empty
 }
 
-// sweep removes the temporary data of a supervisor that was killed. Its
-// children die with it, but may still be writing for a moment.
+// sweep removes the temporary data of a killed supervisor. Its children end with it, but may still write for a moment.
 func (c *Claim) sweep() error {
 	old, err := c.r.read(c.name)
 	if err != nil || !old.Temporary || old.Data == "" {

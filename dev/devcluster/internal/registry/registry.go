@@ -22,8 +22,7 @@ type Entry struct {
 	Started     time.Time `json:"started"`
 	Nodes       int       `json:"nodes"`
 	Controllers bool      `json:"controllers"`
-	// Data is the folder with the cluster's state and logs. If it is Temporary,
-	// it goes when the cluster goes.
+	// Data is the folder with the cluster's state and logs. If it is Temporary, it is removed when the cluster ends.
 	Data      string `json:"data"`
 	Temporary bool   `json:"temporary"`
 	// Server and Kubeconfig are empty until the API server's address is known.
@@ -37,9 +36,9 @@ type Entry struct {
 type Registry struct{ dir string }
 
 var (
-	// ErrRunning says that the name is taken by a running cluster.
+	// ErrRunning means that a running cluster has the name.
 	ErrRunning = errors.New("already running")
-	// ErrUnknown says that no running cluster has the name.
+	// ErrUnknown means that no running cluster has the name.
 	ErrUnknown = errors.New("no such cluster is running")
 )
 
@@ -53,8 +52,8 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Open finds this user's registry: in $XDG_RUNTIME_DIR if that is a folder,
-// otherwise below the temporary folder. The folder is made when it is needed.
+// Open returns this user's registry: in $XDG_RUNTIME_DIR if that is a folder, otherwise below the temporary folder.
+// The folder is created when it is needed.
 func Open() (*Registry, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("mirador-devcluster-%d", os.Getuid()))
 	if xdg := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(xdg) {
@@ -69,7 +68,7 @@ func Open() (*Registry, error) {
 	return r, nil
 }
 
-// check refuses a folder that somebody else could have put there or can write to.
+// check refuses a folder that another user could have created or can write to.
 func (r *Registry) check() error {
 	info, err := os.Lstat(r.dir)
 	if err != nil {
@@ -94,7 +93,7 @@ func (r *Registry) ensure() error {
 	return r.check()
 }
 
-// maxSocketPath is what fits in a socket address on every system we run on.
+// maxSocketPath is the longest path of a socket that every supported system allows.
 const maxSocketPath = 103
 
 // socketPath returns the path of one of a cluster's sockets.
@@ -102,10 +101,10 @@ func (r *Registry) socketPath(name, which string) string {
 	return filepath.Join(r.dir, name+"."+which+".sock")
 }
 
-// ControlSocket is where the cluster's supervisor takes commands.
+// ControlSocket returns the path of the socket on which the cluster's supervisor takes commands.
 func (r *Registry) ControlSocket(name string) string { return r.socketPath(name, "control") }
 
-// EtcdSocket is where the cluster's etcd serves.
+// EtcdSocket returns the path of the socket of the cluster's etcd.
 func (r *Registry) EtcdSocket(name string) string { return r.socketPath(name, "etcd") }
 
 // CheckSockets reports whether the cluster's sockets fit the system's limit.
@@ -135,7 +134,7 @@ func (r *Registry) List() ([]Entry, error) {
 	return all, nil
 }
 
-// names lists everything that has a lock file, running or not.
+// names returns every name with a lock file, running or not.
 func (r *Registry) names() ([]string, error) {
 	files, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +163,7 @@ func (r *Registry) Get(name string) (Entry, error) {
 	}
 	lock, err := r.lock(name)
 	if err == nil {
-		// Nobody holds it: its supervisor was killed.
+		// The lock is free: its supervisor was killed.
 		lock.release()
 		return Entry{}, unknown
 	}
@@ -173,7 +172,7 @@ func (r *Registry) Get(name string) (Entry, error) {
 	}
 	e, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		// It holds the lock and has not described itself yet, or no longer does.
+		// The supervisor holds the lock and has not written its description yet, or has removed it.
 		return Entry{}, unknown
 	}
 	return e, err
@@ -185,7 +184,7 @@ func (r *Registry) read(name string) (Entry, error) {
 	var e Entry
 	b, err := os.ReadFile(r.entryPath(name))
 	if err != nil {
-		return e, fmt.Errorf("read what is known of cluster %q: %w", name, err)
+		return e, fmt.Errorf("read the description of cluster %q: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &e); err != nil {
 		return e, fmt.Errorf("read %s: %w", r.entryPath(name), err)

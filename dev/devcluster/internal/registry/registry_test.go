@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// open returns a registry in a folder of its own.
+// open returns a registry in its own folder.
 func open(t *testing.T) *Registry {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", shortTempDir(t))
@@ -73,8 +73,7 @@ func TestUpdateIsSeenByOthers(t *testing.T) {
 	}
 }
 
-// abandon makes the registry look as after a kill -9: the lock is free and
-// everything else is there.
+// abandon leaves the registry as after a kill -9: the lock is free and everything else is still there.
 func abandon(t *testing.T, c *Claim) {
 	t.Helper()
 	if err := c.file.Close(); err != nil {
@@ -82,7 +81,7 @@ func abandon(t *testing.T, c *Claim) {
 	}
 }
 
-func TestKilledSupervisorsLeftoversAreRemovedByTheNextLook(t *testing.T) {
+func TestWhatAKilledSupervisorLeftIsRemovedByTheNextCall(t *testing.T) {
 	r := open(t)
 	temporary, kept := filepath.Join(t.TempDir(), "temporary"), filepath.Join(t.TempDir(), "kept")
 	for _, dir := range []string{temporary, kept} {
@@ -102,7 +101,7 @@ func TestKilledSupervisorsLeftoversAreRemovedByTheNextLook(t *testing.T) {
 		t.Errorf("the temporary data is still there (%v)", err)
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("data that was to be kept: %v", err)
+		t.Errorf("data that must be kept: %v", err)
 	}
 	if _, err := os.Stat(r.dir); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there (%v)", err)
@@ -160,7 +159,7 @@ func TestFolderThatIsALinkIsRefused(t *testing.T) {
 	}
 }
 
-// shortTempDir is a temporary folder whose path leaves room for sockets.
+// shortTempDir returns a temporary folder whose path leaves room for sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "dc")

@@ -20,13 +20,13 @@ type child struct {
 	done chan struct{}
 
 	mu       sync.Mutex
-	expected bool // its end has been asked for
+	expected bool // the supervisor has asked it to end
 	paused   bool
 	err      error // how it ended; valid after done
 }
 
-// startChild starts one part with its output appended to logPath. alive is the
-// read end of the pipe that lives as long as the supervisor.
+// startChild starts one part and appends its output to logPath. alive is the read end of the pipe that stays open as
+// long as the supervisor runs.
 func startChild(s *spawner, name part.Name, flags []string, logPath string, alive *os.File) (*child, error) {
 	log, err := os.OpenFile(logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -60,7 +60,7 @@ func startChild(s *spawner, name part.Name, flags []string, logPath string, aliv
 	return c, nil
 }
 
-// ended reports whether the process is gone.
+// ended reports whether the process has ended.
 func (c *child) ended() bool {
 	select {
 	case <-c.done:
@@ -70,7 +70,7 @@ func (c *child) ended() bool {
 	}
 }
 
-// unexpected reports whether the end of the process was nobody's wish.
+// unexpected reports whether the process ended without being asked to.
 func (c *child) unexpected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *child) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// pause stops the process where it is; resume lets it go on.
+// pause stops the process; resume continues it.
 func (c *child) pause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,12 +115,12 @@ func (c *child) resume() error {
 	return nil
 }
 
-// kill ends the process without giving it a chance and waits until it is gone.
+// kill kills the process and waits until it has ended.
 func (c *child) kill() {
 	c.mu.Lock()
 	c.expected = true
 	c.mu.Unlock()
-	_ = c.signal(syscall.SIGKILL) // an error means that it is gone already
+	_ = c.signal(syscall.SIGKILL) // an error means that it has ended already
 	<-c.done
 }
 

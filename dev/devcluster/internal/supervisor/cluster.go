@@ -16,18 +16,17 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/registry"
 )
 
-// Options say what cluster to run.
+// Options describe the cluster to run.
 type Options struct {
 	Name        string
 	Nodes       int
 	Controllers bool   // false: etcd and the API server only
 	Data        string // empty: a temporary folder, removed at the end
 	Registry    *registry.Registry
-	Out         io.Writer       // where progress is told
+	Out         io.Writer       // receives the progress
 	Hurry       <-chan struct{} // closed: stop asking children to end, kill them
-	Workload    bool            // keep a small living workload in it
-	// Command, if there is one, is run once the cluster is ready, with
-	// KUBECONFIG set. The cluster ends with it.
+	Workload    bool            // run a small changing workload in it
+	// Command, if set, runs once the cluster is ready, with KUBECONFIG set. The cluster ends when the command does.
 	Command []string
 }
 
@@ -40,22 +39,21 @@ type Cluster struct {
 	state      state
 	etcdSocket string
 	spawner    *spawner
-	alive      *os.File // read end of the pipe that lives as long as we do
+	alive      *os.File // read end of the pipe that stays open as long as this process runs
 	cancel     context.CancelCauseFunc
 
 	// mu is held through every change of the children: start, stop, a fault.
 	mu       sync.Mutex
 	children map[part.Name]*child
 
-	outMu sync.Mutex // progress is told from the start and from faults
+	outMu sync.Mutex // progress is written by the start and by faults
 }
 
 // errStopped is the cause when `devcluster down` ends a cluster.
 var errStopped = errors.New("stopped by devcluster down")
 
-// Run starts a cluster, runs it until ctx ends, `devcluster down` is called or
-// a part of it fails, and takes it down. An error before anything was started
-// is an EnvironmentError.
+// Run starts a cluster, runs it until ctx ends, `devcluster down` is called or a part of it fails, and stops it. An
+// error before anything was started is an EnvironmentError.
 func Run(ctx context.Context, o Options) (err error) {
 	c := &Cluster{Options: o, spawner: newSpawner(), children: map[part.Name]*child{}}
 	ctx, c.cancel = context.WithCancelCause(ctx)
@@ -74,7 +72,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer control.Close()
 
 	err = c.start(ctx)
-	broken := true // the logs are worth keeping
+	broken := true // keep the logs
 	if err == nil {
 		err = c.serve(ctx)
 		broken = ctx.Err() != nil
@@ -96,16 +94,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// prepare claims the name and makes the data folder with everything in it that
-// the parts need. The returned function gives all of it back.
+// prepare claims the name and creates the data folder with everything in it that the parts need. The returned function
+// undoes this.
 func (c *Cluster) prepare() (func(), error) {
 	c.entry = registry.Entry{
 		Name: c.Name, PID: os.Getpid(), Started: time.Now(),
 		Nodes: c.Nodes, Controllers: c.Controllers, Data: c.Data,
 	}
 	if c.Data == "" {
-		// The name is in the registry before the folder exists, so that a kill
-		// at any moment leaves nothing that the next command would not remove.
+		// The name is in the registry before the folder exists, so that after a kill at any moment the next command can
+		// remove everything.
 		c.entry.Temporary = true
 		c.entry.Data = filepath.Join(os.TempDir(), fmt.Sprintf("devcluster-%s-%s", c.Name, randomSuffix()))
 	} else if abs, err := filepath.Abs(c.Data); err == nil {
@@ -136,7 +134,7 @@ func (c *Cluster) prepare() (func(), error) {
 	return release, nil
 }
 
-// fill writes what the parts need to find in the data folder.
+// fill writes the files that the parts need into the data folder.
 func (c *Cluster) fill() error {
 	if err := pki.Ensure(c.data.pki(), serviceIP); err != nil {
 		return err
@@ -144,8 +142,7 @@ func (c *Cluster) fill() error {
 	if err := c.data.writeAuditPolicy(); err != nil {
 		return fmt.Errorf("write the audit policy: %w", err)
 	}
-	// The write end is never used and never closed: the kernel closes it when
-	// this process ends, and that is the message.
+	// The write end is never used and never closed: the kernel closes it when this process ends, which ends the children.
 	alive, keep, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make the pipe to the children: %w", err)
@@ -168,14 +165,14 @@ func (c *Cluster) removeTemporary() {
 	}
 }
 
-// say tells the user what is going on, with the time since the start.
+// say prints progress with the time since the start.
 func (c *Cluster) say(format string, args ...any) {
 	c.outMu.Lock()
 	defer c.outMu.Unlock()
 	fmt.Fprintf(c.Out, "%6.1fs  %s\n", time.Since(c.entry.Started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// crashError describes the unwanted end of a child.
+// crashError describes the unexpected end of a child.
 func (c *Cluster) crashError(ch *child) error {
 	ch.mu.Lock()
 	how := ch.err

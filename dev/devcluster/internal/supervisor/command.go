@@ -16,11 +16,11 @@ import (
 // commandGrace is how long the user's command may take to end by itself.
 const commandGrace = 5 * time.Second
 
-// errCommandEnded is the cause when the user's command has ended well.
+// errCommandEnded is the cause when the user's command has ended successfully.
 var errCommandEnded = errors.New("the command has ended")
 
-// serve is what happens between ready and the end: the workload lives, the
-// user's command runs. It returns why the cluster is to end, after both have.
+// serve runs the workload and the user's command from ready to the end. It returns why the cluster ends, after both
+// have ended.
 func (c *Cluster) serve(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -45,8 +45,8 @@ func (c *Cluster) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// runCommand runs the user's command until it ends or ctx does. It shares our
-// terminal and process group: a Ctrl-C reaches it as well.
+// runCommand runs the user's command until it ends or ctx does. The command shares our terminal and process group, so
+// it also receives a Ctrl-C.
 func (c *Cluster) runCommand(ctx context.Context) error {
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -60,7 +60,7 @@ func (c *Cluster) runCommand(ctx context.Context) error {
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
-		// A Ctrl-C ends both of us, in no certain order.
+		// A Ctrl-C ends both processes, in any order.
 		if err != nil && ctx.Err() == nil && !interrupted(err) {
 			return fmt.Errorf("%s ended: %w", c.Command[0], err)
 		}

@@ -44,7 +44,7 @@ func (c *Cluster) listen(ctx context.Context) (*http.Server, error) {
 			http.Error(w, "read the request: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		// The fault goes on even if whoever asked for it does not wait: half a restart helps nobody.
+		// The fault continues even if the client disconnects, because half a restart is worse than a whole one.
 		if err := c.fault(ctx, req.Action, req.Part); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 		}
@@ -92,7 +92,7 @@ func (c *Client) post(ctx context.Context, path, body string) error {
 	return nil
 }
 
-// Fault has the cluster do the action to the part and returns when it is done.
+// Fault applies the action to the part and returns when it is done.
 func (c *Client) Fault(ctx context.Context, action Action, name part.Name) error {
 	body, err := json.Marshal(faultRequest{action, name})
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) Fault(ctx context.Context, action Action, name part.Name) error
 	return nil
 }
 
-// Down ends the cluster and returns when it is gone.
+// Down stops the cluster and returns when it has ended.
 func (c *Client) Down(ctx context.Context) error {
 	if err := c.post(ctx, "/down", ""); err != nil {
 		if _, gone := c.reg.Get(c.name); errors.Is(gone, registry.ErrUnknown) {

@@ -15,12 +15,12 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/pki"
 )
 
-// dataDir is the folder with everything one cluster keeps.
+// dataDir is the folder with all data of one cluster.
 type dataDir string
 
-// state is what a resumed cluster must know of its past.
+// state is what a cluster has to remember for a resume.
 type state struct {
-	// Port of the API server, so that kubeconfigs which were copied elsewhere stay good.
+	// Port is the port of the API server, kept so that copied kubeconfigs stay valid.
 	Port int `json:"port"`
 }
 
@@ -38,25 +38,24 @@ func (d dataDir) log(name part.Name) string {
 	return filepath.Join(d.logs(), string(name)+".log")
 }
 
-// stateFile marks a folder as a cluster's.
+// stateFile marks a folder as a cluster's data folder.
 const stateFile = "devcluster.json"
 
-// EnvironmentError says that the cluster could not even be begun, because of
-// what the caller asked for or of where it was asked for.
+// EnvironmentError means that the cluster could not be started because of the options or the environment.
 type EnvironmentError struct{ err error }
 
-// Error gives the cause's text.
+// Error returns the cause's text.
 func (e *EnvironmentError) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *EnvironmentError) Unwrap() error { return e.err }
 
 func environment(format string, args ...any) error {
 	return &EnvironmentError{fmt.Errorf(format, args...)}
 }
 
-// openDataDir makes the folder and what belongs in it, or takes an existing
-// cluster's folder. The returned file holds a lock on it.
+// openDataDir creates the folder and its subfolders, or opens an existing cluster's folder. The returned file holds a
+// lock on it.
 func openDataDir(path string) (dataDir, state, *os.File, error) {
 	d := dataDir(path)
 	fail := func(err error) (dataDir, state, *os.File, error) { return "", state{}, nil, err }
@@ -92,8 +91,8 @@ func reason(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 }
 
-// lockState opens the state file, locks it, so that two clusters of different
-// names cannot share a folder, and reads it. A file that was just made is empty.
+// lockState opens and locks the state file, so that two clusters of different names cannot share a folder, and reads
+// it. A new file is empty.
 func (d dataDir) lockState() (*os.File, state, error) {
 	var st state
 	f, err := os.OpenFile(d.statePath(), os.O_RDWR|os.O_CREATE, 0o600)
@@ -116,8 +115,7 @@ func (d dataDir) lockState() (*os.File, state, error) {
 	return f, st, nil
 }
 
-// save writes the state in place: the file is also the folder's lock, so it
-// must stay the same file.
+// save overwrites the state in place: the file is also the folder's lock, so it must stay the same file.
 func (d dataDir) save(st state) error {
 	b, err := json.Marshal(st)
 	if err != nil {
@@ -126,9 +124,8 @@ func (d dataDir) save(st state) error {
 	return os.WriteFile(d.statePath(), b, 0o600)
 }
 
-// auditPolicy logs who did what to which object, without bodies. The received
-// stage is left out: each request is logged when it is answered, and a watch
-// also when it starts.
+// auditPolicy logs the user, verb and object of each request, without bodies. It omits the received stage: each
+// request is logged when it is answered, and a watch also when it starts.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

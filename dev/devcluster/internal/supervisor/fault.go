@@ -13,7 +13,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// Action is something that a fault does to a part.
+// Action is the action of a fault.
 type Action string
 
 // The actions.
@@ -31,10 +31,10 @@ const (
 // Actions returns every action.
 func Actions() []Action { return []Action{Pause, Resume, Restart, Kill, Compact, Rotate} }
 
-// TakesPart says whether the action is done to one part.
+// TakesPart reports whether the action applies to one part.
 func (a Action) TakesPart() bool { return a != Compact && a != Rotate }
 
-// CheckFault reports whether the action can be done to the part at all.
+// CheckFault returns an error if the action does not apply to the part.
 func CheckFault(action Action, name part.Name) error {
 	switch {
 	case !slices.Contains(Actions(), action):
@@ -48,8 +48,8 @@ func CheckFault(action Action, name part.Name) error {
 	return err
 }
 
-// fault does the action to the part and returns when it is done; after a
-// restart that means ready. Faults are done one at a time.
+// fault applies the action to the part and returns when it is done; for a restart, when the part is ready. Faults run
+// one at a time.
 func (c *Cluster) fault(ctx context.Context, action Action, name part.Name) error {
 	if err := CheckFault(action, name); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *Cluster) fault(ctx context.Context, action Action, name part.Name) erro
 	return nil
 }
 
-// restart ends a part if it is running and starts it again.
+// restart stops a part if it is running and starts it again.
 func (c *Cluster) restart(ctx context.Context, name part.Name) error {
 	grace := workerGrace
 	if name == part.APIServer || name == part.Etcd {
@@ -102,7 +102,7 @@ func (c *Cluster) restart(ctx context.Context, name part.Name) error {
 		err := c.launchAPIServer(ctx)
 		var lost *portLostError
 		if errors.As(err, &lost) {
-			return fmt.Errorf("port %d was taken while the API server was away: free it and restart once more", c.state.Port)
+			return fmt.Errorf("port %d was taken while the API server was down: free it and restart again", c.state.Port)
 		}
 		return err
 	case part.Etcd:
@@ -122,13 +122,12 @@ func (c *Cluster) restart(ctx context.Context, name part.Name) error {
 	}
 }
 
-// compactTimeout bounds the talk with etcd, which may be paused or dead.
+// compactTimeout bounds the requests to etcd, which may be paused or dead.
 const compactTimeout = 10 * time.Second
 
-// compact throws away etcd's history up to now and restarts the API server,
-// whose watch cache would otherwise still remember it. The write before it
-// makes sure that every version a client can have seen is older than what is
-// left: a watch that resumes from any of them gets 410 Gone.
+// compact removes etcd's history up to now and restarts the API server, whose watch cache would otherwise still have
+// it. The write before it makes every version that a client can have seen older than the remaining history: a watch
+// that resumes from any of them gets 410 Gone.
 func (c *Cluster) compact(ctx context.Context) error {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   []string{"unix://" + c.etcdSocket},

@@ -15,12 +15,12 @@ const (
 	maxLine   = 300
 )
 
-// reasonLine matches the lines with which Go programs, klog, cobra and etcd say
-// why they end. Goroutine traces and shutdown chatter follow them.
+// reasonLine matches the lines in which Go programs, klog, cobra and etcd log why they end. Goroutine traces and
+// shutdown messages follow them.
 var reasonLine = regexp.MustCompile(`^(panic:|fatal error:|F\d{4} |Error: |etcd: |kwok: )|"command failed"`)
 
-// lastLines returns the few lines of a log that best say why its writer ended:
-// from the last reason on if there is one near the end, else the last ones.
+// lastLines returns the few lines of a log that best explain why its process ended: from the last reason on if there
+// is one near the end, otherwise the last lines.
 func lastLines(path string) []string {
 	f, err := os.Open(path)
 	if err != nil {

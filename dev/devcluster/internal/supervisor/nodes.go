@@ -14,14 +14,13 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// MaxNodes is as many nodes as the pod address range can be divided among.
+// MaxNodes is the number of nodes that fit into the pod address range.
 const MaxNodes = 1000
 
 // zones is the number of zones that the nodes are spread over.
 const zones = 3
 
-// createNodes makes the fake nodes that are not there yet. A resumed cluster
-// keeps the nodes it has.
+// createNodes creates the fake nodes that do not exist yet. A resumed cluster keeps the nodes it has.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	for i := range n {
 		_, err := client.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{FieldManager: "kubelet"})
@@ -34,8 +33,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// node describes a large machine: what limits a test should be the control
-// plane, not the room on its nodes.
+// node describes a large machine: the control plane should limit a test, not the capacity of the nodes.
 func node(i int) *corev1.Node {
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("256"),
@@ -74,14 +72,14 @@ func node(i int) *corev1.Node {
 	}
 }
 
-// podRange gives every node 16,384 pod addresses out of 10.0.0.0/8.
+// podRange returns a node's 16,384 pod addresses out of 10.0.0.0/8.
 func podRange(i int) netip.Prefix {
 	const bits = 18
 	first := uint32(10)<<24 | uint32(i)<<(32-bits)
 	return netip.PrefixFrom(ipv4(first), bits)
 }
 
-// nodeIP gives every node an address in 192.168.0.0/16.
+// nodeIP returns a node's address in 192.168.0.0/16.
 func nodeIP(i int) netip.Addr { return ipv4(uint32(192)<<24 | uint32(168)<<16 | uint32(i+10)) }
 
 func ipv4(n uint32) netip.Addr {

@@ -44,8 +44,8 @@ func (c *Cluster) apiServerFlags() []string {
 	flags := []string{
 		"--etcd-servers=unix://" + c.etcdSocket,
 		"--bind-address=127.0.0.1",
-		// The endpoints of the kubernetes service may not be loopback addresses,
-		// and nothing in this cluster could use them: do not publish any.
+		// The endpoints of the kubernetes service must not be loopback addresses, and nothing in this cluster could use
+		// them, so none are published.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", c.state.Port),
@@ -59,7 +59,7 @@ func (c *Cluster) apiServerFlags() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + p.ServiceAccountPub(),
 		"--service-account-signing-key-file=" + p.ServiceAccountKey(),
-		// A development server must never be the one that says "too many requests".
+		// A development server must never answer "too many requests".
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=0",
 		"--max-mutating-requests-inflight=0",
@@ -69,7 +69,7 @@ func (c *Cluster) apiServerFlags() []string {
 		"--audit-log-maxbackup=4",
 	}
 	if !c.entry.Controllers {
-		// Nobody would make the service accounts that this plugin insists on.
+		// Without controllers nothing creates the service accounts that this plugin requires.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	return flags
@@ -91,8 +91,8 @@ func (c *Cluster) schedulerFlags() []string {
 	return c.commonFlags(pki.Scheduler)
 }
 
-// commonFlags are those of the clients that are Kubernetes components: alone,
-// unthrottled and listening on nothing.
+// commonFlags returns the flags of the Kubernetes components that are clients: no leader election, no rate limit, no
+// listener.
 func (c *Cluster) commonFlags(user string) []string {
 	return []string{
 		"--kubeconfig=" + c.data.internal(user),
@@ -103,8 +103,8 @@ func (c *Cluster) commonFlags(user string) []string {
 	}
 }
 
-// writeKubeconfigs writes the administrator's kubeconfig and those of the
-// components, for the API server's present address.
+// writeKubeconfigs writes the kubeconfigs of the administrator and the components, for the API server's current
+// address.
 func (c *Cluster) writeKubeconfigs() error {
 	p := c.data.pki()
 	context := "devcluster-" + c.entry.Name

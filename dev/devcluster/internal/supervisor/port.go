@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// The API server's port comes from below the range out of which systems take
-// ports for outgoing connections (32768 on Linux, 49152 elsewhere), so that it
-// is still free when a restarted API server wants it back.
+// The API server's port is below the range from which systems take ports for outgoing connections (32768 on Linux,
+// 49152 elsewhere), so that it is still free when the API server restarts.
 const (
 	firstPort = 20000
 	lastPort  = 32000

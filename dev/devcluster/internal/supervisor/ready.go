@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// How long each step may take before the start is given up. They are far above
-// what a loaded machine with two cores needs.
+// How long each step may take before the start fails, far above what a loaded machine with two cores needs.
 const (
 	etcdTimeout      = 30 * time.Second
 	apiServerTimeout = 90 * time.Second
@@ -24,8 +23,8 @@ const (
 	pollInterval     = 100 * time.Millisecond
 )
 
-// poll calls check until it returns nothing left to wait for, or an error. It
-// ends early when ctx does, with the cause of that.
+// poll calls check until it returns nothing left to wait for, or an error. It ends early when ctx does, with its
+// cause.
 func (c *Cluster) poll(ctx context.Context, timeout time.Duration,
 	check func(context.Context) (missing string, err error)) error {
 	deadline := time.Now().Add(timeout)
@@ -59,8 +58,7 @@ func (c *Cluster) waitEtcd(ctx context.Context) error {
 	})
 }
 
-// waitAPIServer waits until the API server calls itself ready. It returns
-// errEnded if that process ends instead.
+// waitAPIServer waits until the API server reports that it is ready. It returns errEnded if the process ends instead.
 func (c *Cluster) waitAPIServer(ctx context.Context, ch *child) error {
 	client, err := c.client()
 	if err != nil {
@@ -81,8 +79,7 @@ func (c *Cluster) waitAPIServer(ctx context.Context, ch *child) error {
 
 var errEnded = errors.New("the process ended")
 
-// waitWorking waits until the controllers and the fake nodes have shown that
-// they work.
+// waitWorking waits until the controllers and the fake nodes work.
 func (c *Cluster) waitWorking(ctx context.Context, client kubernetes.Interface) error {
 	said := time.Now()
 	return c.poll(ctx, workTimeout, func(ctx context.Context) (string, error) {
@@ -102,8 +99,8 @@ func (c *Cluster) waitWorking(ctx context.Context, client kubernetes.Interface) 
 	})
 }
 
-// readyNodes counts the nodes that are Ready and whose lease has been renewed
-// since this start: what an earlier run left in a kept folder proves nothing.
+// readyNodes counts the nodes that are Ready and whose lease has been renewed since this start: a kept folder may have
+// Ready nodes from an earlier run.
 func (c *Cluster) readyNodes(ctx context.Context, client kubernetes.Interface) int {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

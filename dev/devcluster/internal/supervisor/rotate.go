@@ -11,13 +11,12 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/pki"
 )
 
-// rotateTimeout is longer than the minute after which the API server looks at its
-// files even if the system has not told it that they changed.
+// rotateTimeout is longer than the minute after which the API server rereads its files even without a notification of
+// a change.
 const rotateTimeout = 90 * time.Second
 
-// rotate gives the API server a new serving certificate, of the other authority,
-// and returns when it shows it. The server goes on meanwhile: connections that are
-// open stay, and new ones get the new certificate.
+// rotate gives the API server a new serving certificate, from the other authority, and returns when the server uses
+// it. The server keeps running: open connections stay, and new ones get the new certificate.
 func (c *Cluster) rotate(ctx context.Context) error {
 	cert, err := pki.Rotate(c.data.pki(), serviceIP)
 	if err != nil {
@@ -25,14 +24,14 @@ func (c *Cluster) rotate(ctx context.Context) error {
 	}
 	return c.poll(ctx, rotateTimeout, func(ctx context.Context) (string, error) {
 		if shown, err := c.shownCertificate(ctx); err != nil || !bytes.Equal(shown, cert.Raw) {
-			return "the API server to show its new certificate", nil
+			return "the API server to use its new certificate", nil
 		}
 		return "", nil
 	})
 }
 
-// shownCertificate is the one that the API server shows to a new connection. Whether
-// it can be trusted is not asked here: it is only compared.
+// shownCertificate returns the certificate that the API server presents to a new connection. It is only compared, so
+// it is not verified.
 func (c *Cluster) shownCertificate(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -5,10 +5,9 @@ import (
 	"runtime"
 )
 
-// spawner starts child processes from one operating-system thread that lives
-// as long as the supervisor. The parent-death signal is sent when the thread
-// that started the child ends, so any other thread would not do: the Go runtime
-// may end it at any time.
+// spawner starts child processes from one operating-system thread that lives as long as the supervisor. The
+// parent-death signal is sent when the thread that started the child ends, and the Go runtime may end any other thread
+// at any time.
 type spawner struct{ requests chan spawnRequest }
 
 type spawnRequest struct {

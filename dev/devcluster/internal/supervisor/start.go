@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/devcluster/internal/part"
 )
 
-// start brings all parts up and returns when the cluster works.
+// start starts all parts and returns when the cluster works.
 func (c *Cluster) start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,9 +51,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// startAPIServer finds a port and starts the API server on it. Between the
-// moment when the port was found free and the server's own bind somebody else
-// may take it; then another one is tried.
+// startAPIServer finds a port and starts the API server on it. Another process may take the port before the server
+// binds it; then another port is tried.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
@@ -78,18 +77,18 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		if attempt == attempts || !errors.As(err, &lost) {
 			return err
 		}
-		c.say("port %d was taken by somebody else, trying another", port)
+		c.say("port %d was taken by another process, trying another", port)
 		c.state.Port = 0
 	}
 }
 
-// portLostError says that the API server could not bind its port.
+// portLostError means that the API server could not bind its port.
 type portLostError struct{ error }
 
 func (e *portLostError) Unwrap() error { return e.error }
 
-// launchAPIServer starts the API server on the present port and waits until it
-// is ready. Its end in the meantime is reported here and nowhere else.
+// launchAPIServer starts the API server on the current port and waits until it is ready. If the server ends before
+// that, only this function reports it.
 func (c *Cluster) launchAPIServer(ctx context.Context) error {
 	ch, err := startChild(c.spawner, part.APIServer, c.flags(part.APIServer), c.data.log(part.APIServer), c.alive)
 	if err != nil {
@@ -108,8 +107,8 @@ func (c *Cluster) launchAPIServer(ctx context.Context) error {
 	return err
 }
 
-// startWorkers starts the three clients of the API server, makes the nodes
-// meanwhile, and waits until all of it works.
+// startWorkers starts the three clients of the API server, creates the nodes meanwhile, and waits until everything
+// works.
 func (c *Cluster) startWorkers(ctx context.Context) error {
 	c.say("waiting for the default service account and %d nodes", c.Nodes)
 	for _, name := range []part.Name{part.ControllerManager, part.KWOK, part.Scheduler} {
@@ -130,7 +129,7 @@ func (c *Cluster) startWorkers(ctx context.Context) error {
 	return c.waitWorking(ctx, client)
 }
 
-// launch starts a part whose unwanted end stops the cluster.
+// launch starts a part whose unexpected end stops the cluster.
 func (c *Cluster) launch(name part.Name) (*child, error) {
 	ch, err := startChild(c.spawner, name, c.flags(name), c.data.log(name), c.alive)
 	if err != nil {
@@ -141,7 +140,7 @@ func (c *Cluster) launch(name part.Name) (*child, error) {
 	return ch, nil
 }
 
-// watch ends the cluster if the child ends without having been told to.
+// watch stops the cluster if the child ends without being asked to.
 func (c *Cluster) watch(ch *child) {
 	go func() {
 		<-ch.done
@@ -151,7 +150,7 @@ func (c *Cluster) watch(ch *child) {
 	}()
 }
 
-// How long a part may take to end by itself.
+// How long a part may take to end after it was asked to.
 const (
 	workerGrace    = 3 * time.Second
 	apiServerGrace = 5 * time.Second
@@ -173,10 +172,10 @@ func (c *Cluster) stop() {
 	workers.Wait()
 	c.stopPart(part.APIServer, apiServerGrace)
 	c.stopPart(part.Etcd, etcdGrace)
-	_ = os.Remove(c.etcdSocket) // etcd that had to be killed leaves it
+	_ = os.Remove(c.etcdSocket) // a killed etcd does not remove it
 }
 
-// stopPart ends a part if it is running.
+// stopPart stops a part if it is running.
 func (c *Cluster) stopPart(name part.Name, grace time.Duration) {
 	if ch := c.children[name]; ch != nil {
 		ch.stop(grace, c.Hurry)

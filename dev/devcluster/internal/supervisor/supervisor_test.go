@@ -78,7 +78,7 @@ func TestDataFolderIsOpenedOnceAndRemembersItsState(t *testing.T) {
 	lock.Close()
 }
 
-func TestDataFolderThatCannotBeIsAnEnvironmentError(t *testing.T) {
+func TestUnusableDataFolderIsAnEnvironmentError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestDataFolderThatCannotBeIsAnEnvironmentError(t *testing.T) {
 	}
 }
 
-func TestNodesHaveAddressesOfTheirOwn(t *testing.T) {
+func TestNodesHaveDistinctAddresses(t *testing.T) {
 	ips, ranges := map[string]bool{}, map[string]bool{}
 	for i := range MaxNodes {
 		n := node(i)

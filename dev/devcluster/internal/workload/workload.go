@@ -19,14 +19,14 @@ const Namespace = "demo"
 // interval is the time between two steps: long enough to follow by eye.
 const interval = 3 * time.Second
 
-// step brings one Deployment to a state: so many replicas of an image, or gone.
+// step brings one Deployment to a state: a number of replicas of an image, or deleted.
 type step struct {
 	name     string
 	image    string
 	replicas int32 // 0: deleted
 }
 
-// cycle is repeated for ever. It ends as it begins: with nothing.
+// cycle is repeated forever. It starts and ends without any Deployment.
 var cycle = []step{
 	{"web", "nginx:1.29", 2},
 	{"worker", "busybox:1.37", 1},
@@ -38,8 +38,8 @@ var cycle = []step{
 	{"web", "", 0},
 }
 
-// Run changes the workload until ctx ends. What goes wrong is told and tried
-// again at the next turn: a demonstration survives a restarted server.
+// Run changes the workload until ctx ends. Errors are reported and the change is tried again in the next cycle, so
+// that a demonstration survives a restart of the server.
 func Run(ctx context.Context, client kubernetes.Interface, say func(format string, args ...any)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

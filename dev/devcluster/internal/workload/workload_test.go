@@ -30,7 +30,7 @@ func TestEveryStepBringsItsDeploymentToTheStateItNames(t *testing.T) {
 	}
 }
 
-func TestCycleEndsWithNothingSoThatItCanBeRepeated(t *testing.T) {
+func TestCycleEndsWithoutDeployments(t *testing.T) {
 	client := fake.NewClientset()
 	for range 2 {
 		for i, s := range cycle {
