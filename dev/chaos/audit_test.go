@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// request is one request as the API server's audit log tells of it.
+// request is one request in the API server's audit log.
 type request struct {
 	ID       string    `json:"auditID"`
 	Verb     string    `json:"verb"`
@@ -25,14 +25,13 @@ type request struct {
 	} `json:"user"`
 }
 
-// credential is what the server says the request proved itself with: a hash of the
-// client certificate.
+// credential returns the credential of the request: a hash of the client certificate.
 func (r *request) credential() string {
 	return strings.Join(r.User.Extra["authentication.kubernetes.io/credential-id"], ",")
 }
 
-// auditLog reads the lists and watches that some user agents sent, as the server
-// itself noted them. A watch is noted when it starts and when it ends; it counts once.
+// auditLog reads the lists and watches of some user agents from the server's audit log. A watch is logged when it
+// starts and when it ends; it counts once.
 type auditLog struct {
 	path   string
 	agents []string
@@ -41,7 +40,7 @@ type auditLog struct {
 	found  []request
 }
 
-// read adds what the server noted since the last time.
+// read adds what was logged since the last call.
 func (a *auditLog) read(t *testing.T) {
 	t.Helper()
 	f, err := os.Open(a.path)
@@ -50,7 +49,7 @@ func (a *auditLog) read(t *testing.T) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() < a.at {
-		t.Fatalf("the audit log was begun anew, so its count would be wrong: fewer minutes fit in one file (%v)", err)
+		t.Fatalf("the audit log was rotated, so its count would be wrong: use fewer minutes (%v)", err)
 	}
 	if _, err := f.Seek(a.at, io.SeekStart); err != nil {
 		t.Fatal(err)
@@ -59,7 +58,7 @@ func (a *auditLog) read(t *testing.T) {
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return // a line without its end is read when it has one
+			return // an incomplete line is read when it is complete
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -73,8 +72,8 @@ func (a *auditLog) note(t *testing.T, line []byte) {
 	t.Helper()
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
-		// A server that was killed in the middle of a line leaves half of it.
-		t.Logf("the audit log has a line that cannot be read: %v", err)
+		// A server that is killed while it writes a line leaves half of it.
+		t.Logf("the audit log has an invalid line: %v", err)
 		return
 	}
 	if r.Verb != "list" && r.Verb != "watch" || a.seen[r.ID] {
@@ -104,7 +103,7 @@ func (a *auditLog) count(agent string, from, to time.Time) (lists, watches int) 
 	return lists, watches
 }
 
-// came reports whether a request of the agent came with this credential.
+// came reports whether a request of the agent used this credential.
 func (a *auditLog) came(agent, credential string) bool {
 	for i := range a.found {
 		if a.found[i].Agent == agent && a.found[i].credential() == credential {
@@ -114,17 +113,18 @@ func (a *auditLog) came(agent, credential string) bool {
 	return false
 }
 
-func TestAuditLogCountsARequestOnceAndInItsTime(t *testing.T) {
+func TestAuditLogCountsEachRequestOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	line := func(id, stage, verb, agent, at string) string {
-		return fmt.Sprintf(`{"auditID":%q,"stage":%q,"verb":%q,"userAgent":%q,"requestReceivedTimestamp":"2026-01-01T00:00:%s.000000Z"}`+"\n", id, stage, verb, agent, at)
+		return fmt.Sprintf(`{"auditID":%q,"stage":%q,"verb":%q,"userAgent":%q,`+
+			`"requestReceivedTimestamp":"2026-01-01T00:00:%s.000000Z"}`+"\n", id, stage, verb, agent, at)
 	}
 	a := &auditLog{path: path, agents: []string{"us", "them"}, seen: map[string]bool{}}
 	first := line("1", "ResponseStarted", "watch", "us", "01") + line("2", "ResponseComplete", "list", "us", "02") +
 		line("3", "ResponseComplete", "get", "us", "02") + line("4", "ResponseComplete", "list", "kubectl", "02")
 	rest := line("1", "ResponseComplete", "watch", "us", "01") + line("5", "ResponseComplete", "list", "them",
 		"03") + line("6", "ResponseStarted", "watch", "us", "09")
-	check(t, os.WriteFile(path, []byte(first+rest[:30]), 0o600)) // the server is in the middle of a line
+	check(t, os.WriteFile(path, []byte(first+rest[:30]), 0o600)) // the server has written half a line
 	a.read(t)
 	check(t, os.WriteFile(path, []byte(first+rest), 0o600))
 	a.read(t)

@@ -21,14 +21,14 @@ import (
 )
 
 var minutes = flag.Float64("minutes", 0,
-	"how long TestChaos goes on with everybody's default timeouts; 0: each fault once, with short ones")
+	"how many minutes TestChaos runs, with default timeouts; 0: each fault once, with short timeouts")
 
-var only = flag.String("fault", "", "bring about only the faults whose name contains this, to look into one")
+var only = flag.String("fault", "", "inject only the faults whose name contains this")
 
-// tolerated is how many times the requests of client-go ours may be.
+// tolerated is how many times client-go's number of requests ours may send.
 const tolerated = 1.2
 
-// caReload is how often client-go's transport looks at a CA file.
+// caReload is how often client-go's transport checks a CA file.
 const caReload = 5 * time.Minute
 
 // row is one fault in the table.
@@ -43,8 +43,7 @@ type count struct{ lists, watches int }
 
 func (c count) all() int { return c.lists + c.watches }
 
-// short brings each fault about once and quickly; long takes its time, and
-// everybody's timeouts are what they are by default.
+// short injects each fault once and quickly; long takes its time, with default timeouts.
 var (
 	short = pace{faults: shortFaults, hold: time.Second, cuts: 2, ping: "1", rotations: 1, bundle: true, sheltered: true}
 	long  = pace{faults: longFaults, hold: 10 * time.Second, cuts: 5, rotations: 2,
@@ -54,7 +53,7 @@ var (
 func TestChaos(t *testing.T) {
 	r := &run{t: t, pace: short}
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { r.noGoroutineIsLeft(before) }) // when all else is cleaned up
+	t.Cleanup(func() { r.noGoroutineIsLeft(before) }) // after all other cleanups
 	if *minutes > 0 {
 		r.pace = long
 	}
@@ -73,7 +72,7 @@ func TestChaos(t *testing.T) {
 	stop := r.writers.start()
 	defer stop()
 	r.settle(r.ours, r.theirs)
-	say("both fleets follow")
+	say("both fleets have synced")
 
 	r.row("start", began)
 	r.lonely.proxy.Freeze(Up | Down)
@@ -88,14 +87,15 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	if followCA := fleetsMade.Add(caReload); *minutes*float64(time.Minute) >= float64(caReload) {
-		say("the authority will be replaced when all have looked at their CA file, at %s", followCA.Format(time.TimeOnly))
+		say("the authority will be replaced when every client has reloaded its CA file, at %s",
+			followCA.Format(time.TimeOnly))
 		r.last(time.Until(followCA))
 		r.bring(fault{"authority replaced", authorityReplaced})
 		say("authority replaced: survived")
 	}
 	stop()
 	r.settle(r.ours, r.theirs, r.lonely)
-	say("%d changes, of which %d were not answered", r.writers.done.Load(), r.writers.failed.Load())
+	say("%d changes, of which %d got no answer", r.writers.done.Load(), r.writers.failed.Load())
 
 	r.explainWatches(time.Since(began))
 	r.ours.stop()
@@ -104,11 +104,10 @@ func TestChaos(t *testing.T) {
 	r.judge()
 }
 
-// bring brings a fault over both fleets and waits until they are over it.
+// bring injects a fault into both fleets and waits until they have recovered.
 //
-// Client-go's informers are new for each fault: their backoff forgets a failure only
-// after two quiet minutes, and who still sleeps from the last fault sends nothing in
-// this one. Ours are the same from beginning to end.
+// Client-go's informers are new for each fault: their backoff is reset only after two quiet minutes, and an informer
+// that still waits because of the last fault sends nothing in this one. Ours are the same from beginning to end.
 func (r *run) bring(f fault) {
 	r.theirs.halt()
 	r.theirs.clientGo(r.t)
@@ -150,7 +149,7 @@ func (r *run) prepare() {
 	}
 }
 
-// fleet gives a user of that name, with credentials in files of its own.
+// fleet returns a fleet with its own user and credential files.
 func (r *run) fleet(user string) *fleet {
 	r.t.Helper()
 	f := newFiles(r.t)
@@ -171,14 +170,14 @@ func firstPEM(t *testing.T, bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// row notes a fault that both fleets have got over.
+// row records a fault from which both fleets have recovered.
 func (r *run) row(name string, from time.Time) {
 	now := row{fault: name, from: from, to: time.Now()}
 	now.connections = [2]int{r.ours.proxy.Accepted(), r.theirs.proxy.Accepted()}
 	r.rows = append(r.rows, now)
 }
 
-// judge makes the table of requests and holds ours to the limit.
+// judge prints the table of requests and checks ours against the limit.
 func (r *run) judge() {
 	r.t.Helper()
 	r.audit.read(r.t)
@@ -206,7 +205,7 @@ func (r *run) judge() {
 	}
 	line("all", took, ours, theirs, connections[0], connections[1])
 	w.Flush()
-	r.t.Logf("requests that the API server noted, by fault:\n%s", b.String())
+	r.t.Logf("requests in the audit log, by fault:\n%s", b.String())
 	if theirs.all() == 0 || ours.all() == 0 {
 		r.t.Fatal("the audit log has no requests of one of the fleets: nothing was compared")
 	}
@@ -216,10 +215,9 @@ func (r *run) judge() {
 	}
 }
 
-// explainWatches holds our informers to P11: a watch is reopened after it has failed,
-// after a server that stops has ended it (twice, where it was opened again before the
-// server was gone), and when its time is over. Something changes all the time, and pings
-// find connections that are half open, so no watch is closed for its silence.
+// explainWatches checks P11 for our informers: a watch is reopened after it has failed, after a stopping server has
+// ended it (twice, if it was reopened before the server stopped), and at its timeout. Objects change all the time, and
+// pings detect half-open connections, so no watch is closed because of silence.
 func (r *run) explainWatches(ran time.Duration) {
 	r.t.Helper()
 	for _, m := range r.ours.mirrors {
@@ -235,11 +233,11 @@ func (r *run) explainWatches(ran time.Duration) {
 	}
 }
 
-// noGoroutineIsLeft waits until nothing runs that was not running before. Client-go
-// ends what looks after a transport's certificates when the transport is collected.
+// noGoroutineIsLeft waits until no goroutine runs that was not running before. Client-go ends the goroutines of a
+// transport's certificates when the transport is garbage-collected.
 func (r *run) noGoroutineIsLeft(before goleak.Option) {
 	if r.t.Failed() {
-		return // whatever failed may have left something, and is what to look at
+		return // a failed test may leave goroutines
 	}
 	*r = run{t: r.t}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

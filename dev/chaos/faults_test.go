@@ -18,14 +18,13 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// fault is something that happens to both fleets.
+// fault is a fault that is injected into both fleets.
 type fault struct {
 	name string
 	do   func(r *run)
 }
 
-// onTheWay are the faults between client and server, inside those of the server itself
-// and of what it serves.
+// onTheWay are faults between client and server, inside those of the server itself and of what it serves.
 var (
 	onTheWay = []fault{
 		{"connections cut", connectionsCut},
@@ -42,14 +41,13 @@ var (
 		{"certificates rotated", certificatesRotated},
 		{"API server paused", serverPaused},
 	}
-	// Two losses of the place in history are best some time apart: who loses it again
-	// soon after is right to wait longer.
+	// Two relists are best some time apart: an informer that has to relist again soon rightly waits longer.
 	restarted  = []fault{{"API server restarted", serverRestarted}}
 	longFaults = slices.Concat(restarted, onTheWay, inside, []fault{
 		{"API server killed", serverKilled},
 		{"etcd compacted", etcdCompacted},
 	})
-	// A start of the API server takes seconds, so the two that need one share it.
+	// A start of the API server takes seconds, so the two faults that need one share it.
 	shortFaults = slices.Concat(restarted, onTheWay, inside, []fault{
 		{"API server killed, etcd compacted", serverKilledAndCompacted},
 	})
@@ -78,15 +76,13 @@ func starved(r *run) {
 	r.mark()
 }
 
-// halfOpen leaves every connection half open. New ones would work, but nobody says
-// that one is needed.
+// halfOpen leaves every connection half open. New ones would work, but no client is told that it needs one.
 func halfOpen(r *run) {
 	r.both(func(p *Proxy) { p.Freeze(Up | Down) })
 	r.mark()
 }
 
-// halfOpenOneWay takes the server's words from the client, and then the client's from
-// the server, which harms nobody who only listens.
+// halfOpenOneWay drops what the server sends, and then what the client sends, which does not affect an open watch.
 func halfOpenOneWay(r *run) {
 	r.both(func(p *Proxy) { p.Freeze(Down) })
 	r.mark()
@@ -126,7 +122,7 @@ func serverKilledAndCompacted(r *run) {
 	r.cluster.Fault(r.t, "kill", "apiserver")
 	r.untilFelt()
 	r.last(r.pace.hold)
-	etcdCompacted(r) // which starts the API server
+	etcdCompacted(r) // this also starts the API server
 }
 
 func serverRestarted(r *run) {
@@ -134,9 +130,9 @@ func serverRestarted(r *run) {
 	r.mark()
 }
 
-// startServer brings about a fault that starts the API server. In a short run nobody
-// is let through from when the loss is felt until the server is ready, as a balancer
-// in front of it would do: everybody's backoff then stays short.
+// startServer injects a fault that restarts the API server. In a short run no connection is accepted from the time the
+// fault is noticed until the server is ready, as with a load balancer in front of it: every client's backoff then
+// stays short.
 func (r *run) startServer(fault ...string) {
 	r.t.Helper()
 	if !r.pace.sheltered {
@@ -164,13 +160,12 @@ func (r *run) startServer(fault ...string) {
 	r.both(func(p *Proxy) { p.Set(Weather{}) })
 }
 
-// etcdCompacted takes away the history that a watch would resume from: everybody
-// has to read the state again.
+// etcdCompacted compacts the history from which a watch would resume: every informer has to relist.
 func etcdCompacted(r *run) {
 	before := r.reported(source.Expired)
 	r.startServer("compact")
 	r.mark()
-	r.untilOurs("has not been told that its place in history is gone", func(m *mirror, h informer.Health) bool {
+	r.untilOurs("has not been told that its version has expired", func(m *mirror, h informer.Health) bool {
 		return h.Reflector.Errors[source.Expired] > before[m]
 	})
 }
@@ -187,8 +182,8 @@ func (r *run) grant() {
 	check(r.t, err)
 }
 
-// rightsWithdrawn takes the right to read. An open watch is not ended by that, so the
-// connections are cut as soon as the server knows.
+// rightsWithdrawn removes the right to read. This does not end an open watch, so the connections are cut as soon as
+// the server has applied it.
 func rightsWithdrawn(r *run) {
 	before := r.reported(source.Denied)
 	check(r.t, r.client.RbacV1().ClusterRoleBindings().Delete(r.within(), roleName, metav1.DeleteOptions{}))
@@ -198,20 +193,20 @@ func rightsWithdrawn(r *run) {
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "watch", Resource: configMaps.Resource}},
 		}, metav1.CreateOptions{})
 		if err != nil || review.Status.Allowed {
-			return fmt.Sprintf("the rights are still there: %v", err)
+			return fmt.Sprintf("the rights still exist: %v", err)
 		}
 		return ""
 	})
 	r.both(cut)
-	r.untilOurs("has not been refused",
+	r.untilOurs("has not been denied access",
 		func(m *mirror, h informer.Health) bool { return h.Reflector.Errors[source.Denied] > before[m] })
 	r.last(r.pace.hold)
 	r.grant()
 	r.mark()
 }
 
-// crdReplaced takes the widgets' definition, and all widgets with it, and makes
-// another one of the same name, whose sizes are of another type.
+// crdReplaced deletes the widgets' definition, and all widgets with it, and creates another one of the same name, in
+// which size has another type.
 func crdReplaced(r *run) {
 	before := r.reported(source.NotServed)
 	r.writers.gate.Lock()
@@ -221,7 +216,7 @@ func crdReplaced(r *run) {
 	r.until(func(context.Context) string {
 		for _, m := range r.ours.mirrors {
 			if m.resource == widgets && m.health().Reflector.Errors[source.NotServed] == before[m] {
-				return m.name + " has not been told that there are no widgets any more"
+				return m.name + " has not been told that widgets are no longer served"
 			}
 		}
 		return ""
@@ -234,8 +229,7 @@ func crdReplaced(r *run) {
 	r.mark()
 }
 
-// namespaceDeleted fills a namespace, deletes it, and cuts the connections while the
-// server is at it.
+// namespaceDeleted fills a namespace, deletes it, and cuts the connections during the deletion.
 func namespaceDeleted(r *run) {
 	r.marks++
 	name := fmt.Sprintf("chaos-victim-%d", r.marks)
@@ -249,7 +243,7 @@ func namespaceDeleted(r *run) {
 			check(r.t, err)
 		}
 	}
-	r.mark() // all of it is mirrored: the marker came later
+	r.mark() // everything is mirrored when this later change is
 	check(r.t, r.client.CoreV1().Namespaces().Delete(r.within(), name, metav1.DeleteOptions{}))
 	r.both(cut)
 	r.until(func(ctx context.Context) string {
@@ -257,14 +251,13 @@ func namespaceDeleted(r *run) {
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
-		return fmt.Sprintf("namespace %s is still there: %v", name, err)
+		return fmt.Sprintf("namespace %s still exists: %v", name, err)
 	})
 	r.mark()
 }
 
-// certificatesRotated replaces the server's certificate and everybody's client
-// certificate, the latter as files under the configs that name them. The audit log
-// tells which certificate a request came with.
+// certificatesRotated replaces the server's certificate and every client certificate, the latter as files that the
+// configs name. The audit log has the certificate of each request.
 func certificatesRotated(r *run) {
 	for range r.pace.rotations {
 		r.cluster.Fault(r.t, "rotate")
@@ -272,16 +265,16 @@ func certificatesRotated(r *run) {
 	r.renew()
 }
 
-// trustBoth has everybody trust both of the cluster's authorities, as one does long
-// before one is replaced by the other.
+// trustBoth makes every client trust both of the cluster's authorities, as is done long before one is replaced by the
+// other.
 func (r *run) trustBoth() {
 	for _, f := range []*fleet{r.ours, r.theirs, r.lonely} {
 		replace(r.t, f.files.ca, r.cluster.Config().CAData)
 	}
 }
 
-// authorityReplaced has the server show a certificate of the other authority, which
-// is in the CA files since trustBoth, and was not when they were read first.
+// authorityReplaced makes the server use a certificate of the other authority, which is in the CA files since
+// trustBoth, but was not when they were first read.
 func authorityReplaced(r *run) {
 	r.cluster.Fault(r.t, "rotate")
 	r.renew()
@@ -299,7 +292,7 @@ func (r *run) renew() {
 		r.audit.read(r.t)
 		for agent, credential := range credentials {
 			if !r.audit.came(agent, credential) {
-				return fmt.Sprintf("no request of %s has come with its new certificate %s", agent, credential)
+				return fmt.Sprintf("no request of %s has used its new certificate %s", agent, credential)
 			}
 		}
 		return ""
@@ -308,14 +301,15 @@ func (r *run) renew() {
 
 var crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// createCRD makes the definition of the widgets and returns when they are served.
+// createCRD creates the definition of the widgets and returns when they are served.
 func (r *run) createCRD() {
 	r.t.Helper()
 	size := "integer"
 	if r.writers.textual.Load() {
 		size = "string"
 	}
-	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.%s"},
+	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+		"metadata":{"name":"widgets.%s"},
 	"spec":{"group":%q,"scope":"Namespaced","names":{"kind":"Widget","plural":"widgets","singular":"widget"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
 	"spec":{"type":"object","properties":{"size":{"type":%q}}}}}}}]}}`, widgets.Group, widgets.Group, size)
@@ -329,7 +323,7 @@ func (r *run) createCRD() {
 	})
 }
 
-// deleteCRD deletes the definition of the widgets and returns when it is gone.
+// deleteCRD deletes the definition of the widgets and returns when it no longer exists.
 func (r *run) deleteCRD() {
 	r.t.Helper()
 	api := r.client.Discovery().RESTClient()
@@ -341,6 +335,6 @@ func (r *run) deleteCRD() {
 		if status == http.StatusNotFound {
 			return ""
 		}
-		return fmt.Sprintf("the definition is still there: %d, %v", status, err)
+		return fmt.Sprintf("the definition still exists: %d, %v", status, err)
 	})
 }

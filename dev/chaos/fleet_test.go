@@ -38,17 +38,17 @@ var (
 	widgets    = schema.GroupVersionResource{Group: "chaos.mirador.dev", Version: "v1", Resource: "widgets"}
 )
 
-// mirror is one informer, whoever made it.
+// mirror is one informer, ours or client-go's.
 type mirror struct {
 	name     string
 	resource schema.GroupVersionResource
-	stored   func() map[string]string // key -> version, as its store has it
+	stored   func() map[string]string // key -> version in its store
 	told     *ledger
-	health   func() informer.Health // nil: client-go's tells nothing
+	health   func() informer.Health // nil for client-go's, which has no health
 	run      func(ctx context.Context)
 }
 
-// fleet is a set of informers behind one proxy and under one name.
+// fleet is a set of informers behind one proxy and with one user.
 type fleet struct {
 	agent   string
 	proxy   *Proxy
@@ -56,10 +56,10 @@ type fleet struct {
 	mirrors []*mirror
 	config  *rest.Config
 	halt    func() // returns when every informer has ended
-	stop    func() // the same, and no connection is left
+	stop    func() // the same, and closes all connections
 }
 
-// newFleet prepares a fleet whose requests go through a proxy of its own.
+// newFleet prepares a fleet whose requests go through its own proxy.
 func newFleet(t *testing.T, agent string, server *rest.Config, f *files) *fleet {
 	t.Helper()
 	u, err := url.Parse(server.Host)
@@ -97,14 +97,13 @@ func (f *fleet) start(t *testing.T) {
 			return
 		}
 		utilnet.CloseIdleConnectionsFor(client.Transport)
-		// Client-go ends what looks after a transport's certificates when nobody holds
-		// the transport any more, and the test holds its fleets longer than that.
+		// Client-go ends the goroutines of a transport's certificates when the transport is garbage-collected, and the test
+		// keeps its fleets longer than that.
 		f.mirrors = nil
 	}
 }
 
-// ours makes our informers: typed, dynamic, metadata, in the three layouts, and
-// client-go's API over our engine.
+// ours creates our informers: typed, dynamic and metadata, in the three layouts, and client-go's API over our engine.
 func (f *fleet) ours(t *testing.T, backoff reflector.Backoff) {
 	t.Helper()
 	typed, err := kube.Typed[*corev1.ConfigMap](f.config, nil)
@@ -126,15 +125,14 @@ func (f *fleet) ours(t *testing.T, backoff reflector.Backoff) {
 	}
 	engine, ok := compatcache.Engine(shared)
 	if !ok {
-		t.Fatal("compat's informer has no engine of ours behind it")
+		t.Fatal("compat's informer does not use our engine")
 	}
 	f.mirrors[3].health = engine.Health
 }
 
-// pingless makes one of our informers that speaks HTTP/1.1, which has no pings: if
-// its connection is left half open, nobody but the informer itself can find out. It
-// asks for short watches, and so it takes one that says nothing for dead after 40
-// seconds instead of minutes.
+// pingless creates one of our informers with HTTP/1.1, which has no pings: only the informer itself can detect that
+// its connection is half open. It requests short watches, so that it considers a silent one dead after 40 seconds
+// instead of minutes.
 func (f *fleet) pingless(t *testing.T) {
 	t.Helper()
 	f.config.NextProtos = []string{"http/1.1"}
@@ -144,7 +142,7 @@ func (f *fleet) pingless(t *testing.T) {
 		informer.Options[*corev1.ConfigMap]{WatchTimeout: 5 * time.Second})}
 }
 
-// clientGo makes client-go's stock informer for each of ours.
+// clientGo creates client-go's stock informer for each of ours.
 func (f *fleet) clientGo(t *testing.T) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(f.config)
@@ -165,7 +163,7 @@ func (f *fleet) clientGo(t *testing.T) {
 	}
 }
 
-// native makes an informer of our own API into a mirror.
+// native returns a mirror of an informer of our own API.
 func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVersionResource, src source.Source[T],
 	opts informer.Options[T]) *mirror {
 	t.Helper()
@@ -190,7 +188,7 @@ func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVer
 	return m
 }
 
-// foreign makes an informer of client-go's API into a mirror.
+// foreign returns a mirror of an informer of client-go's API.
 func foreign(t *testing.T, name string, resource schema.GroupVersionResource, inf cache.SharedIndexInformer) *mirror {
 	t.Helper()
 	m := &mirror{name: name, resource: resource, told: newLedger()}
@@ -213,7 +211,7 @@ func foreign(t *testing.T, name string, resource schema.GroupVersionResource, in
 	return m
 }
 
-// differs says how a mirror differs from the server; "" if it does not.
+// differs returns how a mirror differs from the server, or "".
 func (m *mirror) differs(want map[string]string) string {
 	for view, got := range map[string]map[string]string{"store": m.stored(), "handler": m.told.versions()} {
 		if maps.Equal(got, want) {
@@ -221,13 +219,14 @@ func (m *mirror) differs(want map[string]string) string {
 		}
 		for k, v := range want {
 			if got[k] != v {
-				return fmt.Sprintf("the %s of %s has %s at %q, the server at %q (%d keys, %d at the server)", view, m.name, k,
+				return fmt.Sprintf("the %s of %s has %s at %q, but the server at %q (%d keys, %d at the server)", view, m.name, k,
 					got[k], v, len(got), len(want))
 			}
 		}
 		for k, v := range got {
 			if _, ok := want[k]; !ok {
-				return fmt.Sprintf("the %s of %s has %s at %q, the server not at all (%d keys, %d at the server)", view, m.name, k,
+				return fmt.Sprintf("the %s of %s has %s at %q, but the server does not have it (%d keys, %d at the server)",
+					view, m.name, k,
 					v, len(got), len(want))
 			}
 		}

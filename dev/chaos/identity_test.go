@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// files are a user's credentials and whom it trusts, as files that a config names
-// and that others replace while it is in use.
+// files are a user's credentials and trusted authorities, in files that a config names and that are replaced while it
+// is in use.
 type files struct{ ca, cert, key string }
 
 func newFiles(t *testing.T) *files {
@@ -32,18 +32,18 @@ func newFiles(t *testing.T) *files {
 		key: filepath.Join(dir, "client.key")}
 }
 
-// replace writes a file under its name only when it is whole.
+// replace replaces a file atomically.
 func replace(t *testing.T, path string, content []byte) {
 	t.Helper()
 	check(t, os.WriteFile(path+".new", content, 0o600))
 	check(t, os.Rename(path+".new", path))
 }
 
-// group is what the users of all fleets are in. What they may do depends on it.
+// group is the group of the users of all fleets, which gives them their rights.
 const group = "chaos"
 
-// renew has the cluster sign a new client certificate for the user and puts it into
-// the files. It returns the name under which the audit log will know it.
+// renew makes the cluster sign a new client certificate for the user and writes it to the files. It returns the
+// certificate's name in the audit log.
 func (f *files) renew(t *testing.T, ctx context.Context, client kubernetes.Interface, user string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,7 +61,8 @@ func (f *files) renew(t *testing.T, ctx context.Context, client kubernetes.Inter
 		}}, metav1.CreateOptions{})
 	check(t, err)
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Chaos", Message: "approved by the test"})
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Chaos",
+		Message: "approved by the test"})
 	_, err = csrs.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	check(t, err)
 	var cert []byte
@@ -79,7 +80,7 @@ func (f *files) renew(t *testing.T, ctx context.Context, client kubernetes.Inter
 	replace(t, f.cert, cert)
 	block, _ := pem.Decode(cert)
 	if block == nil {
-		t.Fatalf("the certificate of %s is no PEM", user)
+		t.Fatalf("the certificate of %s is not PEM", user)
 	}
 	sum := sha256.Sum256(block.Bytes)
 	return "X509SHA256=" + hex.EncodeToString(sum[:])

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// ledger is a handler's own view: what it was told, added up. A handler that was
-// told everything, once and in order, has the server's state in it.
+// ledger is a handler's view: the sum of its events. A handler that received every event once and in order has the
+// server's state.
 type ledger struct {
 	mu     sync.Mutex
 	alive  map[string]string // key -> version
@@ -34,9 +34,8 @@ func (l *ledger) wrong(format string, args ...any) {
 	}
 }
 
-// strict gives the handler of one of our informers. It holds events to the
-// promises: an add of what was unknown, an update of what was told last and to
-// something newer, a delete of what was there.
+// strict returns the handler of one of our informers. It checks the promises: an add must be of an unknown object, an
+// update must follow the last state and be newer, a delete must be of a known object.
 func strict[T metav1.Object](l *ledger) func(e object.Event[T]) {
 	return func(e object.Event[T]) {
 		l.mu.Lock()
@@ -47,29 +46,29 @@ func strict[T metav1.Object](l *ledger) func(e object.Event[T]) {
 		switch e.Type {
 		case object.Added:
 			if known {
-				l.wrong("P6: %s was added at %s, but is there at %s", key, e.New.GetResourceVersion(), last)
+				l.wrong("P6: %s was added at %s, but is known at %s", key, e.New.GetResourceVersion(), last)
 			}
 			l.alive[key] = e.New.GetResourceVersion()
 		case object.Updated:
 			if !known || e.Old.GetResourceVersion() != last {
-				l.wrong("P3: %s was updated from %s, but told last was %q", key, e.Old.GetResourceVersion(), last)
+				l.wrong("P3: %s was updated from %s, but the last version was %q", key, e.Old.GetResourceVersion(), last)
 			}
 			if !object.Version(last).Before(object.Version(e.New.GetResourceVersion())) {
 				l.wrong("P2: %s went from %s to %s", key, last, e.New.GetResourceVersion())
 			}
 			l.alive[key] = e.New.GetResourceVersion()
 		case object.Deleted:
-			// It comes with its last state, which has the version of its end.
+			// The event has the object's last state with the version of the deletion.
 			if !known || object.Version(e.Old.GetResourceVersion()).Before(object.Version(last)) {
-				l.wrong("P6: %s was deleted at %s, but told last was %q", key, e.Old.GetResourceVersion(), last)
+				l.wrong("P6: %s was deleted at %s, but the last version was %q", key, e.Old.GetResourceVersion(), last)
 			}
 			delete(l.alive, key)
 		}
 	}
 }
 
-// lenient gives a handler for client-go's interface, stock or ours. It adds up and
-// judges nothing: that interface promises less.
+// lenient returns a handler for client-go's interface, stock or ours. It only adds up the events and checks nothing,
+// because that interface promises less.
 func lenient(l *ledger) cache.ResourceEventHandler {
 	put := func(obj any) {
 		key, err := cache.MetaNamespaceKeyFunc(obj)
@@ -78,7 +77,7 @@ func lenient(l *ledger) cache.ResourceEventHandler {
 		defer l.mu.Unlock()
 		l.events++
 		if err != nil || !ok {
-			l.wrong("told of a %T: %v", obj, err)
+			l.wrong("received a %T: %v", obj, err)
 			return
 		}
 		l.alive[key] = m.GetResourceVersion()
@@ -92,7 +91,7 @@ func lenient(l *ledger) cache.ResourceEventHandler {
 			defer l.mu.Unlock()
 			l.events++
 			if err != nil {
-				l.wrong("told of the delete of a %T: %v", obj, err)
+				l.wrong("received the delete of a %T: %v", obj, err)
 			}
 			delete(l.alive, key)
 		},

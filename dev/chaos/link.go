@@ -23,10 +23,10 @@ func newLink(ctx context.Context, client, server *net.TCPConn) *link {
 	return l
 }
 
-// run passes data in both directions until one end goes, or the link is cut.
+// run passes data in both directions until one end closes, or the link is cut.
 func (l *link) run(p *Proxy) {
 	defer l.cancel()
-	// Whatever blocks in a read or a write returns when the link ends.
+	// Blocked reads and writes return when the link ends.
 	defer context.AfterFunc(l.ctx, func() {
 		l.client.Close()
 		l.server.Close()
@@ -37,8 +37,8 @@ func (l *link) run(p *Proxy) {
 	up.Wait()
 }
 
-// pump passes data one way. The end of one way is the end of the link, as it is
-// for TLS. Only a frozen link outlives its ends: half open means that nobody is told.
+// pump passes data one way. When one direction ends, the link ends, as for TLS. Only a frozen link outlives its ends:
+// half open means that neither end is told.
 func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -63,7 +63,7 @@ func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
 	}
 }
 
-// pieceSize makes pieces small where little may pass, so that it trickles.
+// pieceSize returns a small size at a low bandwidth, so that data trickles.
 func pieceSize(w Weather, most int) int {
 	if w.BytesPerSecond <= 0 {
 		return most
@@ -71,8 +71,7 @@ func pieceSize(w Weather, most int) int {
 	return min(most, max(1, w.BytesPerSecond/10))
 }
 
-// wait holds a piece of n bytes back for as long as the weather wants. It is false
-// if the link ended meanwhile.
+// wait delays a piece of n bytes as Weather says. It returns false if the link ended meanwhile.
 func (l *link) wait(p *Proxy, n int) bool {
 	began := time.Now()
 	for {
@@ -92,13 +91,13 @@ func (l *link) wait(p *Proxy, n int) bool {
 		select {
 		case <-l.ctx.Done():
 			return false
-		case <-changed: // what is waited for may be another thing now
+		case <-changed: // compute the delay again
 		case <-over:
 		}
 	}
 }
 
-// end ends the link unless it is frozen: then it stays as it is until it is cut.
+// end ends the link unless it is frozen: then it stays open until it is cut.
 func (l *link) end() {
 	l.mu.Lock()
 	frozen := l.frozen != 0
@@ -110,7 +109,7 @@ func (l *link) end() {
 	l.cancel()
 }
 
-// cut ends the link at once; what was under way is lost, and both ends see a reset.
+// cut ends the link at once; data in flight is lost, and both ends see a reset.
 func (l *link) cut() {
 	_ = l.client.SetLinger(0)
 	_ = l.server.SetLinger(0)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Client-go logs every failed list and watch. Here they fail because they are made to.
+	// Client-go logs every failed list and watch; here they fail on purpose.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	goleak.VerifyTestMain(m)

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Weather is what a proxy does to the bytes that pass. The zero value lets them pass.
+// Weather is what a proxy does to the bytes that pass. The zero value does nothing.
 type Weather struct {
-	// Latency is waited for before each piece of data goes on.
+	// Latency delays each piece of data.
 	Latency time.Duration
 	// BytesPerSecond, if above 0, is how much passes on each connection and in each direction.
 	BytesPerSecond int
-	// Silent holds everything back for as long as it lasts: connections are
-	// accepted, whether there is anybody behind or not, and nothing more is heard on them.
+	// Silent holds all data back while it is set: connections are accepted, even without a server behind the proxy, and
+	// nothing is sent on them.
 	Silent bool
 }
 
@@ -29,8 +29,8 @@ const (
 	Down                 // from the server to the client
 )
 
-// Proxy passes TCP connections on to one address and does not look into them, so
-// that TLS goes through untouched. Its methods may be called at any time.
+// Proxy forwards TCP connections to one address without looking into them, so that TLS works. Its methods may be
+// called at any time.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -58,17 +58,17 @@ func Listen(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where the proxy listens.
+// Addr returns the proxy's address.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Accepted is how many connections were made to the proxy since its start.
+// Accepted returns how many connections were made to the proxy since its start.
 func (p *Proxy) Accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.accepted
 }
 
-// Open is how many connections there are now, the frozen ones included.
+// Open returns how many connections are open, including frozen ones.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +84,7 @@ func (p *Proxy) Set(w Weather) {
 	p.changed = make(chan struct{})
 }
 
-// Cut breaks every open connection, on both sides at once and without the courtesy
-// of an orderly end. It returns how many there were.
+// Cut resets every open connection on both sides. It returns how many there were.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,9 +94,9 @@ func (p *Proxy) Cut() int {
 	return len(p.links)
 }
 
-// Freeze leaves every open connection half open: from now on nothing passes that
-// way any more, and nobody is told. Unlike the weather it does not end; new
-// connections are not affected. It returns how many it hit.
+// Freeze leaves every open connection half open: from now on nothing passes in that direction, and neither end is
+// told. Unlike Weather it cannot be undone; new connections are not affected. It returns how many connections it
+// froze.
 func (p *Proxy) Freeze(way Way) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +106,7 @@ func (p *Proxy) Freeze(way Way) int {
 	return len(p.links)
 }
 
-// Close ends the proxy and every connection, and returns when nothing of it is left.
+// Close closes the proxy and every connection, and returns when all its goroutines have ended.
 func (p *Proxy) Close() {
 	p.cancel()
 	p.listener.Close()
@@ -122,7 +121,7 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // whoever wanted to connect has gone already
+			continue // the client has closed the connection already
 		}
 		p.mu.Lock()
 		p.accepted++
@@ -131,7 +130,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve connects a client with the target until either goes.
+// serve connects a client with the target until either end closes.
 func (p *Proxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	if !p.untilHeard() {
@@ -140,7 +139,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
-		_ = client.SetLinger(0) // what the client would have met without us: nobody there
+		_ = client.SetLinger(0) // the client sees a reset, as without a proxy
 		return
 	}
 	defer conn.Close()
@@ -156,7 +155,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	l.run(p)
 }
 
-// untilHeard waits until the weather is not silent. It is false if the proxy ends first.
+// untilHeard waits until the proxy is not silent. It returns false if the proxy is closed first.
 func (p *Proxy) untilHeard() bool {
 	for {
 		weather, changed := p.now()
@@ -171,7 +170,7 @@ func (p *Proxy) untilHeard() bool {
 	}
 }
 
-// now gives the weather, and what tells of its next change.
+// now returns the current Weather, and a channel that is closed at its next change.
 func (p *Proxy) now() (Weather, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

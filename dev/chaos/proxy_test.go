@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// echo serves every connection with what it says, line by line, and keeps count of
-// the lines it heard.
+// echo sends back every line of its connections, and counts the lines it received.
 type echo struct {
 	net.Listener
 	mu    sync.Mutex
@@ -85,7 +84,7 @@ func startProxy(t *testing.T, target string) *Proxy {
 	return p
 }
 
-// caller is a client of the echo behind the proxy.
+// caller is a client of the echo server behind the proxy.
 type caller struct {
 	t    *testing.T
 	conn net.Conn
@@ -109,7 +108,7 @@ func (c *caller) say(line string) {
 	}
 }
 
-// hears waits for the line, with patience that only a bug uses up.
+// hears waits for the line, with a timeout that only a bug exceeds.
 func (c *caller) hears(line string) {
 	c.t.Helper()
 	if err := c.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -117,12 +116,11 @@ func (c *caller) hears(line string) {
 	}
 	got, err := c.in.ReadString('\n')
 	if err != nil || strings.TrimSpace(got) != line {
-		c.t.Fatalf("heard %q, %v; want %q", got, err, line)
+		c.t.Fatalf("received %q, %v; want %q", got, err, line)
 	}
 }
 
-// hearsNothing looks for a moment; a proxy that lets something through may still
-// get away with it, but not every time.
+// hearsNothing checks for a moment that nothing arrives; it may miss a late arrival, but not every time.
 func (c *caller) hearsNothing() {
 	c.t.Helper()
 	if err := c.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
@@ -131,11 +129,11 @@ func (c *caller) hearsNothing() {
 	got, err := c.in.ReadString('\n')
 	var timeout net.Error
 	if got != "" || !errors.As(err, &timeout) || !timeout.Timeout() {
-		c.t.Fatalf("heard %q, %v; want silence", got, err)
+		c.t.Fatalf("received %q, %v; want nothing", got, err)
 	}
 }
 
-func TestProxyPassesWhatIsSaidBothWays(t *testing.T) {
+func TestProxyForwardsDataBothWays(t *testing.T) {
 	p := startProxy(t, startEcho(t).Addr().String())
 	a, b := call(t, p), call(t, p)
 	a.say("from a")
@@ -150,7 +148,7 @@ func TestProxyPassesWhatIsSaidBothWays(t *testing.T) {
 	a.hears(long)
 }
 
-func TestCutBreaksWhatIsOpenAndNothingElse(t *testing.T) {
+func TestCutBreaksOnlyOpenConnections(t *testing.T) {
 	p := startProxy(t, startEcho(t).Addr().String())
 	c := call(t, p)
 	c.say("before")
@@ -159,7 +157,7 @@ func TestCutBreaksWhatIsOpenAndNothingElse(t *testing.T) {
 		t.Errorf("%d connections were cut", n)
 	}
 	if _, err := c.in.ReadByte(); err == nil || errors.Is(err, io.EOF) {
-		t.Errorf("the client was told politely: %v", err)
+		t.Errorf("the client did not see a reset: %v", err)
 	}
 	again := call(t, p)
 	again.say("after")
@@ -169,7 +167,7 @@ func TestCutBreaksWhatIsOpenAndNothingElse(t *testing.T) {
 func TestFrozenConnectionsStayOpenAndSilentInTheirDirection(t *testing.T) {
 	for name, c := range map[string]struct {
 		way     Way
-		reaches bool // what the client says gets to the server
+		reaches bool // what the client sends reaches the server
 	}{"up": {Up, false}, "down": {Down, true}, "both": {Up | Down, false}} {
 		t.Run(name, func(t *testing.T) {
 			server := startEcho(t)
@@ -181,9 +179,9 @@ func TestFrozenConnectionsStayOpenAndSilentInTheirDirection(t *testing.T) {
 			old.say("during")
 			old.hearsNothing()
 			if server.heard("during") != c.reaches {
-				t.Errorf("the server heard it: %v", !c.reaches)
+				t.Errorf("the server received it: %v", !c.reaches)
 			}
-			p.Set(Weather{}) // fine weather does not thaw it
+			p.Set(Weather{}) // this does not unfreeze the connections
 			old.hearsNothing()
 			fresh := call(t, p)
 			fresh.say("fresh")
@@ -195,7 +193,7 @@ func TestFrozenConnectionsStayOpenAndSilentInTheirDirection(t *testing.T) {
 	}
 }
 
-func TestSilentWeatherAcceptsAndHoldsBackUntilItIsOver(t *testing.T) {
+func TestSilentProxyAcceptsAndHoldsDataBack(t *testing.T) {
 	p := startProxy(t, startEcho(t).Addr().String())
 	old := call(t, p)
 	old.say("before")
@@ -211,7 +209,7 @@ func TestSilentWeatherAcceptsAndHoldsBackUntilItIsOver(t *testing.T) {
 	fresh.hears("fresh")
 }
 
-func TestSilentWeatherHidesThatNobodyIsThere(t *testing.T) {
+func TestSilentProxyAcceptsWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -222,10 +220,10 @@ func TestSilentWeatherHidesThatNobodyIsThere(t *testing.T) {
 	call(t, p).hearsNothing()
 }
 
-func TestLatencyAndBandwidthHoldBackAsLongAsTheySay(t *testing.T) {
+func TestLatencyAndBandwidthDelayData(t *testing.T) {
 	p := startProxy(t, startEcho(t).Addr().String())
 	c := call(t, p)
-	// Far longer than the test: it ends only because the weather changes.
+	// The delay is far longer than the test, which ends only because the setting changes.
 	for _, w := range []Weather{{Latency: time.Hour}, {BytesPerSecond: 1}} {
 		p.Set(w)
 		line := strings.Repeat("y", 4000)
@@ -234,7 +232,7 @@ func TestLatencyAndBandwidthHoldBackAsLongAsTheySay(t *testing.T) {
 		p.Set(Weather{})
 		c.hears(line)
 	}
-	// Each way once: it cannot be quicker than that.
+	// Both directions are delayed once.
 	began := time.Now()
 	p.Set(Weather{Latency: 20 * time.Millisecond})
 	c.say("slow")
@@ -244,7 +242,7 @@ func TestLatencyAndBandwidthHoldBackAsLongAsTheySay(t *testing.T) {
 	}
 }
 
-func TestProxyToNobodyEndsTheConnection(t *testing.T) {
+func TestProxyWithoutAServerClosesTheConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -252,10 +250,10 @@ func TestProxyToNobodyEndsTheConnection(t *testing.T) {
 	l.Close()
 	conn, err := net.Dial("tcp", startProxy(t, l.Addr().String()).Addr())
 	if err != nil {
-		return // it ended before the client had noticed that it began
+		return // it was closed before the client's dial returned
 	}
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("something was heard from nobody")
+		t.Error("received something without a server")
 	}
 }

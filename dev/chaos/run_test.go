@@ -22,10 +22,10 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// patience is how long anything may take that must happen. Only a bug uses it up.
+// patience is how long anything that must happen may take. Only a bug exceeds it.
 const patience = 3 * time.Minute
 
-// tellAfter is how often a wait says what it waits for.
+// tellAfter is how often a wait logs what it waits for.
 const tellAfter = 15 * time.Second
 
 // run is one run of the faults.
@@ -45,19 +45,20 @@ type run struct {
 	marks        int
 }
 
-// pace is how long things take in this run.
+// pace has the durations of this run.
 type pace struct {
-	faults    []fault
-	cuts      int           // how often connections are cut in a row
-	hold      time.Duration // how long a fault lasts once it is felt
-	ping      string        // seconds of silence until a transport pings, and then until it gives up; "" for 30 and 15
+	faults []fault
+	cuts   int           // how often connections are cut in a row
+	hold   time.Duration // how long a fault lasts once it is noticed
+	// ping is the seconds of silence until a transport pings, and then until it closes the connection; "" for 30, 15.
+	ping      string
 	backoff   reflector.Backoff
-	rotations int  // of the serving certificate at a time: two end with the authority that it began with
-	sheltered bool // whether a server that starts is hidden until it is ready
+	rotations int  // of the serving certificate at a time: after two, the authority is the first one again
+	sheltered bool // whether a starting server is hidden until it is ready
 	bundle    bool // whether the fleets trust both authorities from the start
 }
 
-// connect makes an administrator's clients, which go to the server directly.
+// connect creates an administrator's clients, which connect to the server directly.
 func (r *run) connect() {
 	r.t.Helper()
 	config := r.cluster.Config()
@@ -72,15 +73,15 @@ func (r *run) connect() {
 	check(r.t, err)
 }
 
-// within gives a context for something that must happen.
+// within returns a context for something that must happen.
 func (r *run) within() context.Context {
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	r.t.Cleanup(cancel)
 	return ctx
 }
 
-// until looks again and again whether something is still missing. Each look has its
-// own, shorter, context: a server that does not answer must not hold it up.
+// until polls until nothing is missing. Each poll has its own, shorter context, so that a server that does not answer
+// cannot block it.
 func until(t *testing.T, ctx context.Context, missing func(ctx context.Context) string) {
 	t.Helper()
 	look := func() string {
@@ -122,7 +123,7 @@ func (r *run) until(missing func(ctx context.Context) string) {
 	})
 }
 
-// healths tells how our informers are doing, for a failure's message.
+// healths returns the health of our informers, for a failure's message.
 func (r *run) healths() string {
 	var b strings.Builder
 	for _, f := range []*fleet{r.ours, r.lonely} {
@@ -132,13 +133,14 @@ func (r *run) healths() string {
 		for _, m := range f.mirrors {
 			h := m.health().Reflector
 			fmt.Fprintf(&b, "\n  %s: %s since %s at %s, %d failures, errors %v, next try %s, last error %.150v",
-				m.name, h.State, h.Since.Format(time.TimeOnly), h.Version, h.Failures, h.Errors, h.NextTry.Format(time.TimeOnly), h.Err)
+				m.name, h.State, h.Since.Format(time.TimeOnly), h.Version, h.Failures, h.Errors,
+				h.NextTry.Format(time.TimeOnly), h.Err)
 		}
 	}
 	return b.String()
 }
 
-// last lets a fault last.
+// last waits while a fault lasts.
 func (r *run) last(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -148,7 +150,7 @@ func (r *run) last(d time.Duration) {
 	}
 }
 
-// both does something to the proxies of both fleets.
+// both calls do with the proxies of both fleets.
 func (r *run) both(do func(p *Proxy)) {
 	do(r.ours.proxy)
 	do(r.theirs.proxy)
@@ -156,7 +158,7 @@ func (r *run) both(do func(p *Proxy)) {
 
 func cut(p *Proxy) { p.Cut() }
 
-// versions is what the server has of a resource, read from etcd.
+// versions returns the server's versions of a resource, read from etcd.
 func (r *run) versions(ctx context.Context, resource schema.GroupVersionResource) (map[string]string, error) {
 	list, err := r.meta.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -169,8 +171,7 @@ func (r *run) versions(ctx context.Context, resource schema.GroupVersionResource
 	return all, nil
 }
 
-// settle holds the writers and waits until every mirror, and every handler's own
-// view, equals the server.
+// settle stops the writers and waits until every mirror, and every handler's view, equals the server.
 func (r *run) settle(fleets ...*fleet) {
 	r.t.Helper()
 	r.writers.gate.Lock()
@@ -211,8 +212,8 @@ func (r *run) settle(fleets ...*fleet) {
 	}
 }
 
-// mark changes one object of each resource, past the writers, and waits until all
-// of our mirrors have it: they follow the server again.
+// mark changes one object of each resource, in addition to the writers, and waits until all of our mirrors have the
+// change, which shows that they follow the server again.
 func (r *run) mark() {
 	r.t.Helper()
 	r.marks++
@@ -235,7 +236,7 @@ func (r *run) mark() {
 	r.until(func(context.Context) string {
 		for _, m := range r.ours.mirrors {
 			if got := m.stored()[r.writers.ns+"/marker"]; got != want[m.resource] {
-				return fmt.Sprintf("%s has the marker at %q, not at %s", m.name, got, want[m.resource])
+				return fmt.Sprintf("%s has the marker at %q, want %s", m.name, got, want[m.resource])
 			}
 		}
 		return ""
@@ -255,13 +256,13 @@ func (r *run) untilOurs(what string, is func(m *mirror, h informer.Health) bool)
 	})
 }
 
-// untilFelt waits until none of our mirrors takes itself for connected.
+// untilFelt waits until none of our mirrors considers itself connected.
 func (r *run) untilFelt() {
 	r.t.Helper()
 	r.until(func(context.Context) string { return r.unfelt() })
 }
 
-// unfelt names one of our mirrors that takes itself for connected.
+// unfelt returns the name of one of our mirrors that considers itself connected.
 func (r *run) unfelt() string {
 	for _, m := range r.ours.mirrors {
 		if m.health().Reflector.State == reflector.Streaming {
@@ -271,16 +272,16 @@ func (r *run) unfelt() string {
 	return ""
 }
 
-// untilWell waits until our mirrors have got over the last fault: their streams have
-// lived for a while, so that the next fault meets them as it would on a good day.
+// untilWell waits until our mirrors have recovered from the last fault: their streams have lasted for a while, so that
+// their backoff is reset.
 func (r *run) untilWell() {
 	r.t.Helper()
-	r.untilOurs("has not got over it", func(_ *mirror, h informer.Health) bool {
+	r.untilOurs("has not recovered", func(_ *mirror, h informer.Health) bool {
 		return h.Reflector.State == reflector.Streaming && h.Reflector.Failures == 0 && h.Reflector.Err == nil
 	})
 }
 
-// reported counts the failures of a reason that our mirrors have reported, by mirror.
+// reported returns the number of failures of a reason that our mirrors have reported, by mirror.
 func (r *run) reported(reason source.Reason) map[*mirror]uint64 {
 	n := map[*mirror]uint64{}
 	for _, m := range r.ours.mirrors {

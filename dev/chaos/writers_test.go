@@ -19,19 +19,18 @@ import (
 
 const (
 	writerCount  = 4
-	writerNames  = 25                    // objects that each has of each resource
+	writerNames  = 25                    // objects of each resource per writer
 	writerPause  = 60 * time.Millisecond // between two changes of one writer
 	writeTimeout = 5 * time.Second
 )
 
-// writers change ConfigMaps and widgets all the time, whatever happens to the
-// server, and remember what it said it did.
+// writers change ConfigMaps and widgets all the time, whatever happens to the server, and record its answers.
 type writers struct {
 	client dynamic.Interface
 	ns     string
-	// gate is held by those who want the server quiet, and shared by every change.
+	// gate is locked to stop the writers, and read-locked by every change.
 	gate sync.RWMutex
-	// served says whether there are widgets, size of which type their size is.
+	// served says whether widgets are served, textual whether their size is a string.
 	served, textual atomic.Bool
 	done, failed    atomic.Int64
 
@@ -39,16 +38,15 @@ type writers struct {
 	model map[subject]outcome
 }
 
-// subject names an object that a writer looks after.
+// subject is an object that a writer changes.
 type subject struct {
 	resource schema.GroupVersionResource
 	name     string
 }
 
-// outcome is what the server said last of an object. Where it said nothing, nobody
-// knows.
+// outcome is the server's last answer for an object. Without an answer the state is unknown.
 type outcome struct {
-	version string // "" if it is gone
+	version string // "" if it was deleted
 	sure    bool
 }
 
@@ -86,7 +84,7 @@ func (w *writers) write(ctx context.Context, writer int, random *rand.Rand) {
 	}
 }
 
-// change creates an object that is not there, and changes or deletes one that is.
+// change creates an object that does not exist, and changes or deletes one that does.
 func (w *writers) change(ctx context.Context, o subject, n int, remove bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -111,7 +109,7 @@ func (w *writers) change(ctx context.Context, o subject, n int, remove bool) {
 	case err == nil && got != nil:
 		now.version = got.GetResourceVersion()
 	case err == nil, apierrors.IsNotFound(err):
-	default: // it may have happened or not
+	default: // the change may or may not have happened
 		now.sure = false
 		w.failed.Add(1)
 	}
@@ -121,7 +119,7 @@ func (w *writers) change(ctx context.Context, o subject, n int, remove bool) {
 	w.mu.Unlock()
 }
 
-// size is what a widget's size is set to: its type depends on the schema.
+// size returns a value for a widget's size: its type depends on the schema.
 func (w *writers) size(n int) any {
 	if w.textual.Load() {
 		return fmt.Sprint("size ", n)
@@ -149,7 +147,7 @@ func (w *writers) patch(o subject, n int) []byte {
 	return fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n)
 }
 
-// forget drops what is known of a resource whose objects went all at once.
+// forget drops what is known of a resource whose objects were all deleted.
 func (w *writers) forget(resource schema.GroupVersionResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,15 +158,14 @@ func (w *writers) forget(resource schema.GroupVersionResource) {
 	}
 }
 
-// agree checks what the server lists against what it said when it was written to.
-// Nobody writes meanwhile.
+// agree compares what the server lists with its answers to the writers. The writers are stopped meanwhile.
 func (w *writers) agree(t *testing.T, resource schema.GroupVersionResource, listed map[string]string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for o, want := range w.model {
 		if got := listed[w.ns+"/"+o.name]; o.resource == resource && want.sure && got != want.version {
-			t.Errorf("the server lists %s %s at %q, but said %q when it was written", o.resource.Resource,
+			t.Errorf("the server lists %s %s at %q, but answered %q to the write", o.resource.Resource,
 				o.name, got, want.version)
 		}
 	}

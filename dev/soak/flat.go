@@ -5,18 +5,16 @@ import (
 	"slices"
 )
 
-// flatness says whether a series grew. Of its second half, when everything that fills
-// up once is full, a line is fitted by Theil's and Sen's way: its slope is the median of
-// the slopes between every two points. A few points far off, such as those that catch
-// a handler in the middle of a replay, do not move it; a leak moves it however small
-// the steps are. The growth is what the line rises over that half.
+// flatness is the growth of a series. A line is fitted to its second half, when everything that fills up once is full,
+// by the Theil–Sen estimator: its slope is the median of the slopes between every two points. A few outliers, such as
+// samples during a handler's replay, do not change it; a leak does, however small the steps are. The growth is the
+// rise of the line over that half.
 //
-// A series is flat if that is at most its bound. The bounds are far below what a leak
-// would make, and above what the load itself makes. In half an hour some 700 handlers
-// join, so a goroutine, a file or a pod that one of them leaves behind would be 350 in
-// that half. The heap may grow by 3%: a pod gets an entry of managedFields when its
-// labels are first changed, which at 200 changes a second still happens to pods in
-// the second half, and adds 1%; keeping a tenth of the versions that pass would add 30%.
+// A series is flat if its growth is at most its bound. The bounds are far below what a leak causes, and above what the
+// load itself causes. Hundreds of handlers join in half an hour, so a goroutine, a file or a pod that each of them
+// leaks exceeds the bounds. The heap may grow by 3%: a pod gets an entry in managedFields when its labels are first
+// changed, which still happens to some pods in the second half; keeping a tenth of the passing versions would exceed
+// that many times.
 type flatness struct {
 	Series string  `json:"series"`
 	Middle float64 `json:"median"` // of the second half
@@ -32,12 +30,12 @@ type flatness struct {
 const fewest = 20
 
 const (
-	heapBound      = 0.03 // of the median
+	heapBound      = 0.03 // share of the median
 	goroutineBound = 5
 	fileBound      = 1
 )
 
-// flat reports whether the series was flat; without enough points it says so.
+// flat reports whether the series was flat; with too few points it returns an error.
 func (f flatness) flat() (bool, error) {
 	if f.Points < fewest {
 		return false, fmt.Errorf("%s: %d samples in the second half; %d are needed for a verdict, so let it run longer",
@@ -51,7 +49,7 @@ func (f flatness) String() string {
 		f.Middle, f.Growth, f.Bound)
 }
 
-// fit judges one series.
+// fit fits a line to one series.
 func fit(name string, samples []sample, value func(sample) float64, bound func(middle float64) float64) flatness {
 	half := samples[len(samples)/2:]
 	f := flatness{Series: name, Points: len(half)}
@@ -80,7 +78,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// verdicts judges the three series that must be flat.
+// verdicts returns the flatness of the three series that must be flat.
 func verdicts(samples []sample) []flatness {
 	constant := func(b float64) func(float64) float64 { return func(float64) float64 { return b } }
 	return []flatness{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// series is a run whose heap is noisy around 500 MiB, with a sample far off now and
-// then, and that leaks so many bytes, and handlers, a sample.
+// series returns samples of a run whose heap is noisy around 500 MiB, with an outlier now and then, and which leaks
+// this many bytes, and handlers, per sample.
 func series(n int, leak float64) []sample {
 	random := rand.New(rand.NewPCG(1, 2))
 	var out []sample
@@ -14,7 +14,7 @@ func series(n int, leak float64) []sample {
 		s := sample{Seconds: float64(10 * (i + 1)), Files: 12, Goroutines: 40 + random.IntN(9)}
 		heap := 500<<20 + random.NormFloat64()*(4<<20) + leak*float64(i)
 		if i%9 == 4 {
-			heap += 120 << 20 // a handler was in the middle of its replay
+			heap += 120 << 20 // a sample during a handler's replay
 		}
 		if i < n/3 {
 			heap -= float64(n/3-i) * (5 << 20) // it fills up once
@@ -35,7 +35,7 @@ func TestNoiseIsFlatAndALeakIsNot(t *testing.T) {
 			t.Errorf("without a leak: %v, %v", f, err)
 		}
 	}
-	for _, f := range verdicts(series(180, 256<<10)) { // 25 KiB a second
+	for _, f := range verdicts(series(180, 256<<10)) { // 25 KiB per second
 		if ok, err := f.flat(); err != nil || ok {
 			t.Errorf("with a leak: %v, %v", f, err)
 		}
@@ -52,7 +52,7 @@ func TestAShortSeriesHasNoVerdict(t *testing.T) {
 	}
 }
 
-func TestTheLineIsTheMedianOfAllSlopes(t *testing.T) {
+func TestTheSlopeIsTheMedianOfAllSlopes(t *testing.T) {
 	var s []sample
 	for i := range 40 {
 		s = append(s, sample{Seconds: float64(i), Goroutines: 3 * i})

@@ -11,20 +11,20 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// guests are the handlers that come and go.
+// guests are the temporary handlers.
 type guests struct {
 	mirrors []*mirror
-	stay    time.Duration // at most; at least a tenth of it
+	stay    time.Duration // the longest stay; the shortest is a tenth of it
 
 	joins     atomic.Int64
-	coalesced atomic.Uint64 // of those that have left
+	coalesced atomic.Uint64 // by handlers that were removed
 
 	mu  sync.Mutex
 	odd []string
 }
 
-// host lets handlers come and go in one place until ctx ends: each joins one mirror,
-// stays a while and leaves. Every third is slow; every fourth wants only what is new.
+// host adds and removes handlers, one after the other, until ctx ends: each subscribes to one mirror, stays a while
+// and is removed. Every third is slow; every fourth subscribes without the initial state.
 func (g *guests) host(ctx context.Context, place int) {
 	random := rand.New(rand.NewPCG(uint64(place), 1))
 	for n := 0; ctx.Err() == nil; n++ {
@@ -48,7 +48,7 @@ func (g *guests) host(ctx context.Context, place int) {
 		sub.Remove()
 		<-sub.Done()
 		g.coalesced.Add(sub.Stats().Coalesced)
-		if _, odd := w.sums(); odd != "" && !fromNow { // whoever was told nothing of the state is surprised by updates
+		if _, odd := w.sums(); odd != "" && !fromNow { // without the initial state, updates of unknown pods are expected
 			g.note("%s of the %s mirror: %s", name, m.inf.Name(), odd)
 		}
 	}

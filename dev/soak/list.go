@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// listed asks the server itself: what there is, all of one version, read by client-go.
+// listed lists the pods from the server with client-go, all at one version.
 func listed(ctx context.Context, cfg *rest.Config,
 	client *http.Client) (map[object.Key]object.Version, object.Version, error) {
 	c, err := metadata.NewForConfigAndClient(cfg, client)
@@ -37,19 +37,19 @@ func listed(ctx context.Context, cfg *rest.Config,
 	}
 }
 
-// differences says where two views differ, the first few.
+// differences describes the first few differences of two views.
 func differences(got, want map[object.Key]object.Version) []string {
 	var out []string
 	for k, v := range want {
 		if g, ok := got[k]; !ok {
 			out = append(out, fmt.Sprintf("%s is missing", k))
 		} else if g != v {
-			out = append(out, fmt.Sprintf("%s is at %s, not at %s", k, g, v))
+			out = append(out, fmt.Sprintf("%s has version %s, want %s", k, g, v))
 		}
 	}
 	for k := range got {
 		if _, ok := want[k]; !ok {
-			out = append(out, fmt.Sprintf("%s is gone and still there", k))
+			out = append(out, fmt.Sprintf("%s was deleted but is still stored", k))
 		}
 	}
 	slices.Sort(out)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// flags are what the command line says.
+// flags are the command-line flags.
 type flags struct {
 	minutes, pods, churn int
 	devcluster, cluster  string
@@ -25,12 +25,12 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.IntVar(&f.minutes, "minutes", 30, "how long the pods are changed")
-	flag.IntVar(&f.pods, "pods", 20_000, "how many pods there are")
+	flag.IntVar(&f.minutes, "minutes", 30, "how many minutes the pods are changed")
+	flag.IntVar(&f.pods, "pods", 20_000, "the number of pods")
 	flag.IntVar(&f.churn, "churn", 200, "changes a second")
 	flag.StringVar(&f.devcluster, "devcluster", "bin/devcluster", "the program that fills the cluster")
-	flag.StringVar(&f.cluster, "cluster", "soak", "the name by which it knows the cluster of KUBECONFIG")
-	flag.StringVar(&f.dir, "out", "bin/soak", "the folder that the series are written to")
+	flag.StringVar(&f.cluster, "cluster", "soak", "devcluster's name of the cluster in KUBECONFIG")
+	flag.StringVar(&f.dir, "out", "bin/soak", "the folder for the series")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -46,14 +46,14 @@ func (f flags) run(ctx context.Context) error {
 	}
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
-		return errors.New("KUBECONFIG is not set; run `make soak`, which starts a cluster of its own")
+		return errors.New("KUBECONFIG is not set; run `make soak`, which starts a cluster")
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
 	cfg.QPS = -1
-	fmt.Printf("filling the cluster with %d pods, which takes minutes\n", f.pods)
+	fmt.Printf("filling the cluster with %d pods; this takes minutes\n", f.pods)
 	if err := f.load(ctx); err != nil {
 		return err
 	}
@@ -71,8 +71,7 @@ func (f flags) run(ctx context.Context) error {
 	return f.report(out)
 }
 
-// load runs `devcluster load`. What it says is shown only where it fails: its progress
-// would stand between ours.
+// load runs `devcluster load`. Its output is shown only if it fails, so that it does not mix with ours.
 func (f flags) load(ctx context.Context, more ...string) error {
 	args := append([]string{"load", "--name", f.cluster, "--pods", strconv.Itoa(f.pods),
 		"--templates", strconv.Itoa(max(1, f.pods/100)), "--namespaces", strconv.Itoa(max(1, min(20, f.pods/100)))}, more...)
@@ -85,7 +84,7 @@ func (f flags) load(ctx context.Context, more ...string) error {
 	return nil
 }
 
-// report writes the series and gives the verdict.
+// report writes the series and prints the verdict.
 func (f flags) report(out outcome) error {
 	out.Flat = verdicts(out.Samples)
 	data, err := json.MarshalIndent(out, "", "  ")
@@ -100,7 +99,7 @@ func (f flags) report(out outcome) error {
 			return err
 		}
 	}
-	fmt.Printf("\nthe series are in %s, drawn in %s\n", filepath.Join(f.dir, "series.json"),
+	fmt.Printf("\nthe series are in %s, plotted in %s\n", filepath.Join(f.dir, "series.json"),
 		filepath.Join(f.dir, "series.svg"))
 	bad := len(out.Wrong)
 	for _, s := range out.Flat {
@@ -122,9 +121,9 @@ func (f flags) report(out outcome) error {
 		fmt.Println("reported ", p)
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d things did not hold", bad)
+		return fmt.Errorf("%d checks failed", bad)
 	}
-	fmt.Printf("nothing was lost: both mirrors equal the server's list, and every lasting handler its mirror; after "+
+	fmt.Printf("nothing was lost: both mirrors equal the server's list, and every permanent handler its mirror; after "+
 		"the stop %d goroutines and %d files, before the start %d and %d\n",
 		out.After.Goroutines, out.After.Files, out.Before.Goroutines, out.Before.Files)
 	return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// mirror is one informer with the handlers that last.
+// mirror is one informer with its permanent handlers.
 type mirror struct {
 	inf     *informer.Informer[*corev1.Pod]
 	lasting map[string]*witness
@@ -29,12 +29,11 @@ type mirror struct {
 	problems []informer.Problem // the first few
 }
 
-// slowest is how long the lasting slow handler takes for an event: less than it would
-// have at 200 events a second.
+// slowest is how long the permanent slow handler takes for an event: it cannot keep up with 200 events per second.
 const slowest = 7 * time.Millisecond
 
-// startMirror starts an informer; it ends with ctx. The quick handler of a packed
-// mirror decodes nothing, that of a live one has nothing to decode.
+// startMirror starts an informer; it ends with ctx. The quick handler never decodes an object: the packed mirror's
+// uses entries, and a live one has nothing to decode.
 func startMirror(ctx context.Context, cfg *rest.Config, client *http.Client, layout store.Layout) (*mirror, error) {
 	src, err := kube.Typed[*corev1.Pod](cfg, &kube.Options{HTTPClient: client, UserAgent: "mirador-soak"})
 	if err != nil {
@@ -70,7 +69,7 @@ func (m *mirror) note(p informer.Problem) {
 	}
 }
 
-// firstProblems gives what went wrong, as text.
+// firstProblems returns the first problems as text.
 func (m *mirror) firstProblems() (out []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,21 +79,21 @@ func (m *mirror) firstProblems() (out []string) {
 	return out
 }
 
-// shortestWatch is how long a watch lasts at least that nothing is wrong with.
+// shortestWatch is the least duration of a watch that ends normally.
 const shortestWatch = 5 * time.Minute
 
-// explained is how many watches may have been opened: the first one, another for each
-// that the server ended when its time was over, and another for each that failed. Nothing
-// here is silent for minutes, so a watch that was closed for silence explains nothing.
+// explained returns how many watches may have been opened: the first one, another for each that the server ended at
+// its timeout, and another for each that failed. Nothing here is silent for minutes, so watches closed because of
+// silence do not count.
 func explained(h reflector.Health, ran time.Duration) uint64 {
 	n := 1 + uint64(ran/shortestWatch)
 	for _, failures := range h.Errors {
 		n += failures
 	}
-	return n - h.Silences // which are among the errors
+	return n - h.Silences // silences are among the errors
 }
 
-// versions is what the mirror has.
+// versions returns the versions in the mirror's store.
 func (m *mirror) versions() map[object.Key]object.Version { return versionsOf(m.inf.Snapshot()) }
 
 func versionsOf(s *store.Snapshot[*corev1.Pod]) map[object.Key]object.Version {
@@ -105,8 +104,8 @@ func versionsOf(s *store.Snapshot[*corev1.Pod]) map[object.Key]object.Version {
 	return out
 }
 
-// settle waits until every lasting handler was told what the mirror has, or until ctx
-// ends. Nobody changes anything any more, so that is only a matter of time.
+// settle waits until every permanent handler has received what the mirror has, or until ctx ends. The pods no longer
+// change.
 func (m *mirror) settle(ctx context.Context) {
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-func TestWatchesThatWereClosedForSilenceExplainNothing(t *testing.T) {
+func TestWatchesClosedForSilenceAreNotExplained(t *testing.T) {
 	errors := map[source.Reason]uint64{source.Unavailable: 20, source.Expired: 1}
 	for _, c := range []struct {
 		health reflector.Health

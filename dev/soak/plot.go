@@ -11,7 +11,7 @@ import (
 type panel struct {
 	title string
 	value func(sample) float64
-	fit   *flatness // where it is judged
+	fit   *flatness // nil if the series may grow
 }
 
 const (
@@ -21,8 +21,7 @@ const (
 	colorSeries, colorFitted = "#2c6fbb", "#c0392b"
 )
 
-// plot draws the series one above the other, with the line that was fitted to the
-// second half of those that must be flat.
+// plot draws the series one above the other, with the fitted line of those that must be flat.
 func plot(o outcome) string {
 	panels := []panel{
 		{"live heap, MiB", func(s sample) float64 { return float64(s.Heap) / (1 << 20) }, nil},
@@ -43,8 +42,10 @@ func plot(o outcome) string {
 	var b strings.Builder
 	height := panelStep*float64(len(panels)) + 30
 	fmt.Fprintf(&b,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`+"\n"+
-			`<rect width="100%%" height="100%%" fill="white"/>`+"\n", plotLeft+plotWidth+30, height, plotLeft+plotWidth+30, height)
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" `+
+			`font-family="sans-serif" font-size="11">`+"\n"+
+			`<rect width="100%%" height="100%%" fill="white"/>`+"\n",
+		plotLeft+plotWidth+30, height, plotLeft+plotWidth+30, height)
 	for i, p := range panels {
 		p.draw(&b, float64(i)*panelStep+panelTop, end, o.Samples)
 	}

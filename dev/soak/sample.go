@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sample is what was seen at one moment.
+// sample is one measurement of everything.
 type sample struct {
 	Seconds    float64 `json:"seconds"`
 	Heap       uint64  `json:"liveHeapBytes"`
@@ -24,8 +24,8 @@ type sample struct {
 	Joins      int64   `json:"joins"`
 }
 
-// liveHeap collects and gives what was found alive. It collects once: the handlers wait
-// meanwhile, and what finalizers and pools still hold is the same every time.
+// liveHeap runs a collection and returns the live heap. One collection is enough: the handlers wait meanwhile, and
+// what finalizers and pools still hold is the same every time.
 func liveHeap() uint64 {
 	runtime.GC()
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -33,8 +33,7 @@ func liveHeap() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// openFiles counts the file descriptors of this process. The one that the count itself
-// needs is not among them.
+// openFiles counts the file descriptors of this process, without the one that the count itself needs.
 func openFiles() (int, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -43,19 +42,19 @@ func openFiles() (int, error) {
 	return len(entries) - 1, nil
 }
 
-// fileNames says what is open.
+// fileNames returns the names of the open files.
 func fileNames() (names []string) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was that of the count
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // fails for the descriptor of the count itself
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// look takes a sample.
-func look(since time.Time, mirrors []*mirror, g *guests) (sample, error) {
+// takeSample takes a sample.
+func takeSample(since time.Time, mirrors []*mirror, g *guests) (sample, error) {
 	files, err := openFiles()
 	if err != nil {
 		return sample{}, err
@@ -81,8 +80,8 @@ func look(since time.Time, mirrors []*mirror, g *guests) (sample, error) {
 	return s, nil
 }
 
-// tell writes a line of progress.
-func (s sample) tell(w io.Writer, total time.Duration, last sample) {
+// print writes a line of progress.
+func (s sample) print(w io.Writer, total time.Duration, last sample) {
 	rate := 0.0
 	if d := s.Seconds - last.Seconds; d > 0 {
 		rate = float64(s.Events-last.Events) / d

@@ -17,23 +17,23 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// plan is what a soak does.
+// plan describes a soak.
 type plan struct {
 	cfg    *rest.Config
 	lasts  time.Duration // how long the pods are changed
-	every  time.Duration // how often it looks
-	guests int           // places for handlers that come and go
-	stay   time.Duration // how long one of those stays at most
-	// churn changes pods until the time is over, and returns then.
+	every  time.Duration // how often a sample is taken
+	guests int           // how many temporary handlers there are at a time
+	stay   time.Duration // the longest stay of a temporary handler
+	// churn changes pods until the time is over, and then returns.
 	churn func(ctx context.Context) error
 	out   io.Writer
 }
 
-// outcome is what a soak showed.
+// outcome is the result of a soak.
 type outcome struct {
 	Samples []sample   `json:"samples"`
 	Flat    []flatness `json:"flat"`
-	// Wrong is everything that should have held and did not, but for flatness.
+	// Wrong describes every failed check except flatness.
 	Wrong    []string `json:"wrong"`
 	Problems []string `json:"problems"` // what the informers reported; none is expected
 
@@ -42,11 +42,10 @@ type outcome struct {
 	}
 }
 
-// patience is how long the end of a soak may take: the slow handlers have to catch up
-// with some thousands of pods.
+// patience is how long the end of a soak may take: the slow handlers have to catch up with thousands of pods.
 const patience = 10 * time.Minute
 
-// soak runs the plan. Its error says that it could not be carried out.
+// soak runs the plan. Its error means that it could not run.
 func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	client, err := rest.HTTPClientFor(p.cfg)
 	if err != nil {
@@ -74,7 +73,7 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	for _, m := range mirrors {
 		if h := m.inf.Health().Reflector; h.Watches > explained(h, time.Since(began)) {
 			out.Wrong = append(out.Wrong,
-				fmt.Sprintf("the %s mirror opened %d watches, and the ends of watches explain %d: %d were closed for silence, "+
+				fmt.Sprintf("the %s mirror opened %d watches, but the ends of watches explain %d: %d were closed for silence, "+
 					"errors %v",
 					m.inf.Name(), h.Watches, explained(h, time.Since(began)), h.Silences, h.Errors))
 		}
@@ -90,8 +89,8 @@ func (p plan) soak(ctx context.Context) (out outcome, err error) {
 	return out, err
 }
 
-// follow waits for the mirrors, lets the pods change and handlers come and go, and
-// looks at all of it until the changes end.
+// follow waits for the mirrors, lets the pods change and handlers join and leave, and takes samples until the changes
+// end.
 func (p plan) follow(ctx context.Context, mirrors []*mirror, out *outcome) error {
 	for _, m := range mirrors {
 		if err := m.inf.WaitSynced(ctx); err != nil {
@@ -116,7 +115,7 @@ func (p plan) follow(ctx context.Context, mirrors []*mirror, out *outcome) error
 	for {
 		select {
 		case <-tick.C:
-			s, err := look(began, mirrors, g)
+			s, err := takeSample(began, mirrors, g)
 			if err != nil {
 				return err
 			}
@@ -124,7 +123,7 @@ func (p plan) follow(ctx context.Context, mirrors []*mirror, out *outcome) error
 			if n := len(out.Samples); n > 0 {
 				last = out.Samples[n-1]
 			}
-			s.tell(p.out, p.lasts, last)
+			s.print(p.out, p.lasts, last)
 			out.Samples = append(out.Samples, s)
 		case err := <-changed:
 			if err != nil {
@@ -137,12 +136,12 @@ func (p plan) follow(ctx context.Context, mirrors []*mirror, out *outcome) error
 	}
 }
 
-// compare holds the mirrors against the server, and the lasting handlers against the
-// mirrors. Nobody changes anything any more.
+// compare compares the mirrors with the server, and the permanent handlers with the mirrors. The pods no longer
+// change.
 func (p plan) compare(ctx context.Context, client *http.Client, mirrors []*mirror, out *outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	fmt.Fprintln(p.out, "the changes are over: comparing with the server, and waiting for the slow handlers")
+	fmt.Fprintln(p.out, "the changes have ended: comparing with the server, and waiting for the slow handlers")
 	for _, m := range mirrors {
 		if err := p.compareList(ctx, client, m, out); err != nil {
 			return err
@@ -163,9 +162,8 @@ func (p plan) compare(ctx context.Context, client *http.Client, mirrors []*mirro
 	return nil
 }
 
-// compareList holds a mirror against a consistent list. The server may still be at work
-// on changes whose client has gone: a mirror that is ahead of the list is compared with
-// another one, a few times.
+// compareList compares a mirror with a consistent list. The server may still process changes after their client has
+// ended: if the mirror is ahead of the list, it is compared with another list, a few times.
 func (p plan) compareList(ctx context.Context, client *http.Client, m *mirror, out *outcome) error {
 	for attempt := 1; ; attempt++ {
 		want, version, err := listed(ctx, p.cfg, client)
@@ -173,7 +171,7 @@ func (p plan) compareList(ctx context.Context, client *http.Client, m *mirror, o
 			return err
 		}
 		if len(differences(m.versions(), want)) == 0 {
-			return nil // without the wait for a bookmark, where the last change was of something else
+			return nil // without waiting for a bookmark if the last change was of another resource
 		}
 		if err := m.inf.WaitVersion(ctx, version); err != nil {
 			return err
@@ -194,8 +192,7 @@ func (p plan) compareList(ctx context.Context, client *http.Client, m *mirror, o
 	}
 }
 
-// leaks notes what was left behind. Connections take a moment to become idle, and only those
-// that are can be closed.
+// leaks records what was left behind. Connections take a moment to become idle, and only idle ones can be closed.
 func (o *outcome) leaks(transport http.RoundTripper) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		utilnet.CloseIdleConnectionsFor(transport)

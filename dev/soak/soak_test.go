@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestAShortSoakLosesAndLeavesNothing is `make soak` in small. Whether a series is flat
-// cannot be told from so few samples, but what is left behind can.
+// TestAShortSoakLosesAndLeavesNothing is a small `make soak`. It has too few samples to check flatness, but checks
+// what is left behind.
 func TestAShortSoakLosesAndLeavesNothing(t *testing.T) {
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	f := flags{pods: 300, cluster: cluster.Name(), devcluster: cmp.Or(os.Getenv("DEVCLUSTER"), "../../bin/devcluster")}
@@ -40,17 +40,17 @@ func TestAShortSoakLosesAndLeavesNothing(t *testing.T) {
 		t.Error(w)
 	}
 	if len(out.Samples) == 0 {
-		t.Fatal("nothing was looked at")
+		t.Fatal("no sample was taken")
 	}
 	last := out.Samples[len(out.Samples)-1]
 	if last.Objects < 500 || last.Events <= 600 || last.Joins < 10 || last.Files == 0 || last.Encoded == 0 {
-		t.Errorf("that was no soak: %+v", last)
+		t.Errorf("the soak did nothing: %+v", last)
 	}
 }
 
-func TestASoakThatCannotBeSaysWhy(t *testing.T) {
+func TestASoakThatCannotRunReturnsAnError(t *testing.T) {
 	if err := (flags{minutes: 1, pods: 1}).run(t.Context()); err == nil {
-		t.Error("a soak without changes was begun")
+		t.Error("a soak without changes was started")
 	}
 	t.Setenv("KUBECONFIG", "")
 	if err := (flags{minutes: 1, pods: 1, churn: 1}).run(t.Context()); err == nil ||
@@ -59,7 +59,7 @@ func TestASoakThatCannotBeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWitnessNotesWhatDoesNotFit(t *testing.T) {
+func TestWitnessDetectsWrongEvents(t *testing.T) {
 	for name, tell := range map[string]func(w *witness){
 		"":           func(w *witness) { w.note(object.Updated, "a", "1", "2"); w.note(object.Deleted, "a", "3", "") },
 		"knew: true": func(w *witness) { w.note(object.Added, "a", "", "2") },
@@ -79,13 +79,13 @@ func TestWitnessNotesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestDifferencesAreFoundOnBothSides(t *testing.T) {
+func TestDifferencesOfBothSidesAreFound(t *testing.T) {
 	want := map[object.Key]object.Version{"a": "1", "b": "2", "c": "3"}
 	if d := differences(want, want); len(d) > 0 {
 		t.Errorf("%q", d)
 	}
 	got := differences(map[object.Key]object.Version{"a": "1", "b": "1", "d": "4"}, want)
-	if strings.Join(got, "; ") != "b is at 1, not at 2; c is missing; d is gone and still there" {
+	if strings.Join(got, "; ") != "b has version 1, want 2; c is missing; d was deleted but is still stored" {
 		t.Errorf("%q", got)
 	}
 	if d := differences(nil, map[object.Key]object.Version{"1": "", "2": "", "3": "", "4": "", "5": "", "6": "",

@@ -12,15 +12,14 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// hush keeps the handlers from running while the heap is measured: whatever they
-// decode during a collection would count as alive, and ten handlers that replay 20,000
-// pods decode more than all that is stored.
+// hush keeps the handlers from running while the heap is measured: objects that they decode during a collection would
+// count as alive, and ten handlers that replay 20,000 pods decode more than the whole store.
 var hush sync.RWMutex
 
-// witness is a handler that adds up what it is told: for each pod the version that it
-// heard of last. It also notes the first event that does not fit the ones before.
+// witness is a handler that records the last version of each pod that it received. It also records the first event
+// that does not fit the earlier ones.
 type witness struct {
-	takes time.Duration // what it does with an event beside that
+	takes time.Duration // additional time for each event
 
 	mu   sync.Mutex
 	view map[object.Key]object.Version
@@ -31,7 +30,7 @@ func newWitness(takes time.Duration) *witness {
 	return &witness{takes: takes, view: map[object.Key]object.Version{}}
 }
 
-// Handle is told of one event, with the pods themselves.
+// Handle handles one event with the pods themselves.
 func (w *witness) Handle(e object.Event[*corev1.Pod]) {
 	hush.RLock()
 	defer hush.RUnlock()
@@ -48,7 +47,7 @@ func (w *witness) Handle(e object.Event[*corev1.Pod]) {
 	w.note(e.Type, e.Key, before, now)
 }
 
-// handleEntry is Handle for one that decodes nothing.
+// handleEntry is like Handle, but decodes nothing.
 func (w *witness) handleEntry(e *object.Event[*store.Entry[*corev1.Pod]]) {
 	hush.RLock()
 	defer hush.RUnlock()
@@ -82,7 +81,7 @@ func (w *witness) note(what object.ChangeType, key object.Key, before, now objec
 	w.view[key] = now
 }
 
-// sums gives what it was told so far, and what was odd about it.
+// sums returns the versions received so far, and the first event that did not fit, if any.
 func (w *witness) sums() (map[object.Key]object.Version, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
