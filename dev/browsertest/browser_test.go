@@ -28,7 +28,7 @@ import (
 var browser context.Context
 
 func TestMain(m *testing.M) {
-	// Without a graphics card, drawing as if there was one takes most of the time.
+	// Without a graphics card, emulating one takes most of the time.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WindowSize(1360, 900),
 		chromedp.Flag("disable-gpu", true))
 	if os.Geteuid() == 0 {
@@ -58,31 +58,33 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a test waits for what must come. A page that works needs a moment, a
-// busy machine more.
+// patience is how long a test waits for something that must happen. A working page needs a moment, a busy machine
+// more.
 const patience = time.Minute
 
-// action is something that the browser does.
+// action is an action of the browser.
 type action = chromedp.Action[chromedp.Void]
 
-// tab is the page in a browser.
+// tab is a page in the browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
-	api *fakeapi.Server // nil where the page is over a real server
+	api *fakeapi.Server // nil if the page uses a real server
 
 	mu       sync.Mutex
 	problems []string
 	expected []string
 }
 
-// watchTasks is there before the page's own code: it notes long tasks and broken rules.
+// watchTasks runs before the page's own code: it records long tasks and policy violations.
 const watchTasks = `window.longTasks = [];
-new PerformanceObserver((list) => { for (const e of list.getEntries()) longTasks.push(Math.round(e.duration)); }).observe({ type: 'longtask', buffered: true });
+new PerformanceObserver((list) => {
+	for (const e of list.getEntries()) longTasks.push(Math.round(e.duration));
+}).observe({ type: 'longtask', buffered: true });
 window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`
 
-// open starts a page of its own over a fake of the API.
+// open opens a page over a fake of the API.
 func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 	t.Helper()
 	t.Parallel()
@@ -103,8 +105,7 @@ func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 	return p
 }
 
-// newTab opens an empty tab. When the test ends, anything that the console complained
-// about and the test did not expect is a failure.
+// newTab opens an empty tab. When the test ends, any unexpected console message is a failure.
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
@@ -124,19 +125,19 @@ func newTab(t *testing.T) *tab {
 	return p
 }
 
-// visit goes to an address.
+// visit goes to a URL.
 func (p *tab) visit(url string, setUp ...action) {
 	p.t.Helper()
 	actions := append([]action{
 		command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchTasks}),
-		// Every tab believes that it is the one that somebody looks at.
+		// Every tab behaves as if it had the focus.
 		command(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
 	}, setUp...)
 	p.do(append(actions, chromedp.Navigate(url))...)
 	p.t.Cleanup(p.verdict)
 }
 
-// listen notes what the console complains about until the tab is closed.
+// listen records console errors and warnings until the tab is closed.
 func (p *tab) listen(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	for m, err := range console {
 		if err != nil {
@@ -151,7 +152,7 @@ func (p *tab) listen(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	}
 }
 
-// command is a command of the browser's protocol whose answer does not matter.
+// command returns an action that sends a command of the browser's protocol and ignores the answer.
 func command[P, R any](c cdp.Command[P, R], params P) action {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
@@ -159,7 +160,7 @@ func command[P, R any](c cdp.Command[P, R], params P) action {
 	})
 }
 
-// expect says that the console may complain with this text.
+// expect allows console messages that contain this text.
 func (p *tab) expect(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ next:
 				continue next
 			}
 		}
-		p.t.Errorf("the console says: %s", problem)
+		p.t.Errorf("unexpected console message: %s", problem)
 	}
 }
 
@@ -194,7 +195,7 @@ func (p *tab) do(actions ...action) {
 	}
 }
 
-// eval runs JavaScript; a promise is waited for.
+// eval runs JavaScript and waits for a promise.
 func (p *tab) eval(js string, result any) {
 	p.t.Helper()
 	if err := p.try(js, result); err != nil {
@@ -202,7 +203,7 @@ func (p *tab) eval(js string, result any) {
 	}
 }
 
-// try is eval for what may fail, as anything does while the page is being loaded again.
+// try is eval for JavaScript that may fail, as any does while the page is reloaded.
 func (p *tab) try(js string, result any) error {
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => JSON.stringify(await (`+js+`)) ?? "null")()`,
 		chromedp.EvalAwaitPromise))
@@ -224,7 +225,7 @@ func (p *tab) number(js string) (n float64) {
 	return n
 }
 
-// until waits for something to become true.
+// until waits until an expression is true.
 func (p *tab) until(what, js string) {
 	p.t.Helper()
 	p.wait(what+"\n"+js, func() (yes bool) {
@@ -246,13 +247,13 @@ func (p *tab) wait(what string, done func() bool) {
 		case <-again.C:
 		case <-deadline.C:
 			p.shoot("failed-" + p.t.Name())
-			p.t.Fatalf("waited in vain: %s", what)
+			p.t.Fatalf("timed out waiting: %s", what)
 		}
 	}
 }
 
-// same fails if an expression has another value and keeps it: what is true of the page is
-// drawn with its next frame, which may take a while.
+// same fails if an expression does not get a value in time: changes are drawn with the page's next frame, which may
+// take a while.
 func (p *tab) same(what, js, want string) {
 	p.t.Helper()
 	got := p.text(js)
@@ -264,7 +265,7 @@ func (p *tab) same(what, js, want string) {
 	}
 }
 
-// shoot keeps a picture if somebody asked for pictures by naming a folder.
+// shoot saves a picture if the environment names a folder for pictures.
 func (p *tab) shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SHOTS")

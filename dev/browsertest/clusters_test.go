@@ -12,28 +12,28 @@ import (
 
 const joinError = `document.getElementById('join-error').textContent`
 
-func TestJoiningSaysWhatIsWrongAndThenWorks(t *testing.T) {
+func TestJoinShowsErrorsAndThenSucceeds(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{"eu": 100}})
 	p.until("the overview", `document.querySelectorAll('.cluster').length === 1`)
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)))
 	p.do(chromedp.SendKeys(chromedp.CSS(`#join-name`), "Not A Name"+kb.Enter))
-	p.until("the name is refused here", joinError+`.includes('lower-case')`)
+	p.until("the page refuses the name", joinError+`.includes('lower-case')`)
 	if n := len(p.api.Requests("POST")); n != 0 {
-		t.Errorf("%d requests were sent with a name that cannot be", n)
+		t.Errorf("%d requests were sent with an invalid name", n)
 	}
 	p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), "eu"), chromedp.Click(chromedp.CSS(`#join-submit`)))
-	p.until("the text is missing", joinError+`.includes('Paste the kubeconfig')`)
+	p.until("the error about the missing kubeconfig", joinError+`.includes('Paste the kubeconfig')`)
 
 	p.expect("409")
 	p.do(chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "apiVersion: v1"),
 		chromedp.Click(chromedp.CSS(`#join-submit`)))
-	p.until("the server's words", joinError+`.includes('is there already')`)
+	p.until("the server's error", joinError+`.includes('is there already')`)
 
 	p.expect("400")
 	p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), "asia"),
 		chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`),
 			"users: [{user: {exec: {}}}]\nexec:"), chromedp.Click(chromedp.CSS(`#join-submit`)))
-	p.until("which field it is", joinError+`.includes('users[0].user.exec')`)
+	p.until("the error names the field", joinError+`.includes('users[0].user.exec')`)
 	p.shoot("join-error")
 	p.same("what was typed is still there", `document.getElementById('join-kubeconfig').value.length > 10`, "true")
 
@@ -44,7 +44,7 @@ func TestJoiningSaysWhatIsWrongAndThenWorks(t *testing.T) {
 	p.until("the kubeconfig is not kept", `document.getElementById('join-kubeconfig').value === ''`)
 }
 
-func TestACanceledJoinKeepsNoSecret(t *testing.T) {
+func TestACancelledJoinKeepsNoSecret(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{"eu": 100}})
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)),
 		chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "token: hidden"), chromedp.KeyEvent(kb.Escape))
@@ -52,28 +52,28 @@ func TestACanceledJoinKeepsNoSecret(t *testing.T) {
 		`!document.getElementById('join').open && document.getElementById('join-kubeconfig').value === ''`)
 }
 
-func TestLeavingAsksFirst(t *testing.T) {
+func TestLeaveAsksForConfirmation(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("both clusters", `document.querySelectorAll('.cluster').length === 2`)
 	p.press(`button[aria-label="Leave us"]`)
 	p.until("a question",
 		`document.getElementById('leave').open && document.getElementById('leave-name').textContent === 'us'`)
 	p.shoot("leave")
-	p.same("Enter keeps it", `document.activeElement.id`, "leave-cancel")
+	p.same("the focus is on Cancel", `document.activeElement.id`, "leave-cancel")
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.until("no is no", `!document.getElementById('leave').open`)
+	p.until("Cancel closes the dialog", `!document.getElementById('leave').open`)
 	if n := p.api.Requests("DELETE"); len(n) != 0 {
-		t.Errorf("it was sent all the same: %q", n)
+		t.Errorf("a request was sent after Cancel: %q", n)
 	}
 	p.press(`button[aria-label="Leave us"]`)
 	p.do(chromedp.WaitVisible(chromedp.CSS(`#leave-submit`)), chromedp.Click(chromedp.CSS(`#leave-submit`)))
-	p.until("it is gone", `document.querySelectorAll('.cluster').length === 1`)
+	p.until("the cluster is removed", `document.querySelectorAll('.cluster').length === 1`)
 	if got := p.api.Clusters(); !slices.Equal(got, []string{"eu"}) {
 		t.Errorf("the daemon has %q", got)
 	}
 }
 
-func TestWithoutAClusterThePageSaysWhatToDo(t *testing.T) {
+func TestThePageWithoutClustersShowsHowToJoin(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{}})
 	p.until("a word", `document.querySelector('.empty') && !document.querySelector('.empty').hidden`)
 	p.do(chromedp.Click(chromedp.CSS(`.empty button`)))
@@ -81,9 +81,9 @@ func TestWithoutAClusterThePageSaysWhatToDo(t *testing.T) {
 	p.same("its first field has the focus", `document.activeElement.id`, "join-name")
 }
 
-func TestAClusterThatLeftIsSaidInTheBrowserOfObjects(t *testing.T) {
+func TestTheObjectListShowsThatItsClusterHasLeft(t *testing.T) {
 	p := open(t, "#/objects?cluster=gone", fakeapi.Options{})
 	p.expect("404")
 	p.until("an error", `document.getElementById('list-trouble').textContent.includes('could not find')`)
-	p.until("and what to do", `document.getElementById('more').textContent === 'Try again'`)
+	p.until("a button to try again", `document.getElementById('more').textContent === 'Try again'`)
 }

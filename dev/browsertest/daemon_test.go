@@ -17,13 +17,13 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// daemon is the real thing: a fleet, its server, and the page.
+// daemon is a real daemon: a fleet, its server, and the page.
 type daemon struct {
 	fleet *fleet.Fleet
 	url   string
 }
 
-// startDaemon serves an empty fleet until the end of the test. It mirrors what include names, or all.
+// startDaemon serves an empty fleet until the end of the test. It mirrors the resources in include, or all.
 func startDaemon(t *testing.T, access server.Access, include ...string) *daemon {
 	t.Helper()
 	t.Parallel()
@@ -62,7 +62,7 @@ func newDaemon(access server.Access, include []string) (d *daemon, stop func() e
 	}, nil
 }
 
-// shared is the fleet of those tests that change nothing but objects in their own namespaces.
+// shared is the fleet of the tests that change only objects in their own namespaces.
 var shared struct {
 	once   sync.Once
 	daemon *daemon
@@ -70,7 +70,7 @@ var shared struct {
 	err    error
 }
 
-// startFleet serves one real cluster as two, eu and us: what happens to it happens to both.
+// startFleet serves one real cluster as two, eu and us, which have the same objects.
 func startFleet(t *testing.T) (*daemon, *testcluster.Cluster) {
 	t.Helper()
 	t.Parallel()
@@ -98,7 +98,7 @@ func openDaemon(t *testing.T, d *daemon, hash string, setUp ...action) *tab {
 	return p
 }
 
-// apply gives objects to the cluster.
+// apply applies YAML to the cluster.
 func apply(t *testing.T, cluster *testcluster.Cluster, yaml string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")
@@ -108,17 +108,18 @@ func apply(t *testing.T, cluster *testcluster.Cluster, yaml string) {
 	cluster.Kubectl(t, "apply", "-f", file)
 }
 
-// podYAML is a pod that nothing schedules or runs.
+// podYAML returns a pod that is neither scheduled nor run.
 func podYAML(namespace, name, app string) string {
 	return `---
 apiVersion: v1
 kind: Pod
-metadata: {name: ` + name + `, namespace: ` + namespace + `, labels: {app: ` + app + `}, annotations: {note: "quotes \" and <b>angles</b>, ünicode\nand a second line\n"}}
+metadata: {name: ` + name + `, namespace: ` + namespace + `, labels: {app: ` + app + `},
+  annotations: {note: "quotes \" and <b>angles</b>, ünicode\nand a second line\n"}}
 spec: {containers: [{name: main, image: "example.com/` + app + `:1"}]}
 `
 }
 
-// place makes a namespace in which pods can be made without the controllers.
+// place creates a namespace in which pods can be created without controllers.
 func place(t *testing.T, cluster *testcluster.Cluster) string {
 	t.Helper()
 	ns := cluster.Namespace(t)

@@ -13,7 +13,7 @@ import (
 
 const paper = `getComputedStyle(document.body).backgroundColor`
 
-func TestLightAndDark(t *testing.T) {
+func TestThemeFollowsTheSystemAndTheChoice(t *testing.T) {
 	p := open(t, "", fakeapi.Options{}, media("prefers-color-scheme", "dark"))
 	p.until("the overview", lanes+`.length >= 14`)
 	p.same("dark as the system", `document.documentElement.dataset.theme`, "dark")
@@ -21,16 +21,16 @@ func TestLightAndDark(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`#theme`)))
 	p.same("light as chosen", `document.documentElement.dataset.theme`, "light")
 	if day := p.text(paper); day == night {
-		t.Errorf("both are %s", day)
+		t.Errorf("both themes are %s", day)
 	}
 	p.do(chromedp.Reload())
-	p.until("the overview again", lanes+`.length >= 14`)
+	p.until("the overview after a reload", lanes+`.length >= 14`)
 	p.same("the choice is kept", `document.documentElement.dataset.theme`, "light")
 	p.do(chromedp.Click(chromedp.CSS(`#theme`)), media("prefers-color-scheme", "light"))
 	p.until("as the system again", `document.documentElement.dataset.theme === 'light'`)
 }
 
-// Text must be readable on what is behind it: WCAG asks for 4.5 to 1.
+// Text must be readable on its background: WCAG requires a contrast of 4.5 to 1.
 func TestContrastIsEnoughInBothPalettes(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("the overview", lanes+`.length >= 14`)
@@ -45,11 +45,18 @@ func TestContrastIsEnoughInBothPalettes(t *testing.T) {
 				const [r, g, b] = [1, 3, 5].map((i) => channel(parseInt(hex.slice(i, i + 2), 16)));
 				return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 			};
-			const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((m, n) => n - m); return (x + 0.05) / (y + 0.05); };
+			const ratio = (a, b) => {
+				const [x, y] = [light(a), light(b)].sort((m, n) => n - m);
+				return (x + 0.05) / (y + 0.05);
+			};
 			const pairs = [];
-			for (const ink of ['--ink', '--soft', '--accent', '--good', '--busy', '--warn', '--bad']) for (const back of ['--panel', '--paper']) pairs.push([ink, back]);
-			pairs.push(['--accent-ink', '--accent'], ['--accent', '--accent-tint'], ['--bad', '--bad-tint'], ['--warn', '--warn-tint'], ['--panel', '--bad'], ['--soft', '--sunk']);
-			return pairs.filter(([a, b]) => !(ratio(a, b) >= 4.5)).map(([a, b]) => a + ' on ' + b + ' ' + ratio(a, b).toFixed(2));
+			for (const ink of ['--ink', '--soft', '--accent', '--good', '--busy', '--warn', '--bad']) {
+				for (const back of ['--panel', '--paper']) pairs.push([ink, back]);
+			}
+			pairs.push(['--accent-ink', '--accent'], ['--accent', '--accent-tint'], ['--bad', '--bad-tint'],
+				['--warn', '--warn-tint'], ['--panel', '--bad'], ['--soft', '--sunk']);
+			return pairs.filter(([a, b]) => !(ratio(a, b) >= 4.5))
+				.map(([a, b]) => a + ' on ' + b + ' ' + ratio(a, b).toFixed(2));
 		})()`, &bad)
 		for _, pair := range bad {
 			t.Errorf("%s: %s", theme, pair)
@@ -57,7 +64,11 @@ func TestContrastIsEnoughInBothPalettes(t *testing.T) {
 	}
 }
 
-const overflow = `document.documentElement.scrollWidth > innerWidth ? [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && e.checkVisibility()).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ') || 'wider' : ''`
+const overflow = `document.documentElement.scrollWidth > innerWidth
+	? [...document.querySelectorAll('body *')]
+		.filter(e => e.getBoundingClientRect().right > innerWidth + 1 && e.checkVisibility())
+		.slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ') || 'wider'
+	: ''`
 
 func TestNothingIsWiderThanAPhone(t *testing.T) {
 	p := open(t, "", fakeapi.Options{}, phone())
@@ -89,17 +100,19 @@ func TestNothingIsWiderThanAPhone(t *testing.T) {
 func TestReducedMotionMovesNothing(t *testing.T) {
 	p := open(t, "", fakeapi.Options{}, media("prefers-reduced-motion", "reduce"))
 	p.until("the overview", lanes+`.length >= 14`)
-	p.until("some time", `(window.ticks = (window.ticks ?? 0) + 1) > 30`)
+	p.until("30 checks", `(window.ticks = (window.ticks ?? 0) + 1) > 30`)
 	p.same("running animations", `document.getAnimations().length`, "0")
 }
 
-func TestMotionThereIs(t *testing.T) {
+func TestWithoutReducedMotionThePageMoves(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("something moves", `document.getAnimations().length > 5`)
 }
 
-// focusable is what a person with a mouse could use and that therefore the keyboard must reach.
-const focusable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter(e => e.checkVisibility() && !e.disabled && (e.closest('dialog[open]') || !document.querySelector('dialog[open]')))`
+// focusable is everything that a mouse can use and that the keyboard must therefore reach.
+const focusable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+	.filter(e => e.checkVisibility() && !e.disabled &&
+		(e.closest('dialog[open]') || !document.querySelector('dialog[open]')))`
 
 func walk(p *tab, most int) {
 	p.t.Helper()
@@ -111,7 +124,8 @@ func walk(p *tab, most int) {
 			const e = document.activeElement;
 			if (e === document.body || reached.has(e)) return `+focusable+`.every(f => reached.has(f));
 			reached.add(e);
-			const name = e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent || document.getElementById(e.getAttribute('aria-labelledby'))?.textContent;
+			const name = e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent ||
+				document.getElementById(e.getAttribute('aria-labelledby'))?.textContent;
 			if (!name?.trim()) plain.push('no name: ' + e.outerHTML.slice(0, 80));
 			if (getComputedStyle(e).outlineStyle === 'none') plain.push('no outline: ' + e.outerHTML.slice(0, 80));
 			return `+focusable+`.every(f => reached.has(f));
@@ -120,9 +134,9 @@ func walk(p *tab, most int) {
 			break
 		}
 	}
-	p.same("what the keyboard does not reach", focusable+
+	p.same("elements that the keyboard does not reach", focusable+
 		`.filter(f => !reached.has(f)).map(f => f.outerHTML.slice(0, 80)).join('\n')`, "")
-	p.same("what cannot be seen or named there", `plain.join('\n')`, "")
+	p.same("focused elements without a visible outline or a name", `plain.join('\n')`, "")
 }
 
 func TestTheKeyboardReachesEverything(t *testing.T) {
@@ -141,7 +155,8 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	p.eval(`document.querySelector('.grid').focus()`, new(any))
 	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
 	p.until("the third row is active",
-		`document.querySelector('.grid').getAttribute('aria-activedescendant') === 'row-2' && document.getElementById('row-2').getAttribute('aria-selected') === 'true'`)
+		`document.querySelector('.grid').getAttribute('aria-activedescendant') === 'row-2' &&
+			document.getElementById('row-2').getAttribute('aria-selected') === 'true'`)
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until("Enter opens it", `document.getElementById('detail').open`)
 	p.until("and shows it", `document.getElementById('detail-yaml').textContent.includes('`+p.api.At("eu", 2).Name+`')`)

@@ -21,7 +21,7 @@ const (
 	live     = `document.getElementById('list-live').textContent`
 )
 
-// rowOf is the row that shows a name.
+// rowOf returns JavaScript for the row that shows a name.
 func rowOf(name string) string {
 	return gridRows + `.find(r => [...r.children].some(c => c.textContent === '` + name + `'))`
 }
@@ -34,7 +34,7 @@ func TestTheFleetIsListedInPages(t *testing.T) {
 	first := p.api.At("eu", 0)
 	p.same("the first row", gridRows+`[0].children[2].textContent`, first.Name)
 	p.same("its namespace without the cluster", gridRows+`[0].children[1].textContent`, first.Namespace)
-	p.same("ages are not those of the server, which has whole minutes and no seconds",
+	p.same("ages have seconds, which the server's do not",
 		`/^(\d+s|\d+m|\d+m[1-9]\d*s)$/.test(`+gridRows+`[0].children[6].textContent)`, "true")
 
 	p.do(chromedp.Click(chromedp.CSS(`#more`)))
@@ -47,11 +47,11 @@ func TestTheFleetIsListedInPages(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`#wide`)))
 	p.until("all columns",
 		`[...document.querySelectorAll('[role=columnheader]')].map(c => c.textContent).includes('Node')`)
-	p.same("it is in the address", `location.hash.includes('wide=1')`, "true")
+	p.same("the URL has it", `location.hash.includes('wide=1')`, "true")
 }
 
-// countWork counts what the list draws from one frame to the next. What a frame costs in time
-// is the machine's business; that it does not grow with the list is the page's.
+// countWork counts what the list draws per frame. The time of a frame depends on the machine, but its work must not
+// grow with the list.
 const countWork = `(() => {
 	window.work = { frame: 0, most: 0, rows: 0 };
 	new MutationObserver((records) => {
@@ -63,13 +63,13 @@ const countWork = `(() => {
 	next();
 })()`
 
-func TestFiftyThousandObjectsNeverFreezeThePage(t *testing.T) {
+func TestFiftyThousandObjectsDoNotFreezeThePage(t *testing.T) {
 	p := open(t, "#/objects", fakeapi.Options{})
 	p.until("the first page", status+` === '100 of 50,000'`)
 	p.eval(`longTasks.length = 0`, new(any))
 	p.eval(countWork, new(any))
 	began := time.Now()
-	// Ask for more whenever there is, and look at the end of what is loaded, until all of it is.
+	// Load pages and scroll to the end of what is loaded until everything is loaded.
 	p.eval(`new Promise((done) => {
 		const grid = document.querySelector('.grid');
 		const more = document.getElementById('more');
@@ -86,10 +86,10 @@ func TestFiftyThousandObjectsNeverFreezeThePage(t *testing.T) {
 	t.Logf("500 pages in %v", time.Since(began).Round(time.Millisecond))
 	p.until("the last row", `(document.querySelector('.grid').scrollTop = 1e9, `+rowOf(p.api.At("us", 19999).Name)+`)`)
 	if n := len(p.api.Requests("/pods?limit=100")); n != 500 {
-		t.Errorf("%d pages were asked for, want 500", n)
+		t.Errorf("%d pages were requested, want 500", n)
 	}
 
-	// Jump about in what is there, while much of it changes.
+	// Jump around in the list while much of it changes.
 	for i := range 2000 {
 		pod := p.api.At("eu", i*7%30000)
 		pod.Restarts++
@@ -113,7 +113,7 @@ func TestFiftyThousandObjectsNeverFreezeThePage(t *testing.T) {
 	n := p.number(`work.most`)
 	t.Logf("up to %v changes in a frame", n)
 	if n > 3000 { // some 40 rows of 8 cells, each with its text and marks
-		t.Errorf("a frame changed %v things in the list: more than a screen has", n)
+		t.Errorf("a frame changed %v nodes of the list, more than fit on a screen", n)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestFilterByLabels(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`#filter-clear`)))
 	p.until("everything again", status+` === '100 of 1,000'`)
 	p.eval(`history.back()`, new(any))
-	p.until("Back is the filter again", `document.getElementById('filter-text').value === 'app in (web, mail)'`)
+	p.until("Back restores the filter", `document.getElementById('filter-text').value === 'app in (web, mail)'`)
 }
 
 func TestFilterByCELAndItsError(t *testing.T) {
@@ -141,9 +141,9 @@ func TestFilterByCELAndItsError(t *testing.T) {
 	p.eval(`document.getElementById('filter-text').value = ''`, new(any))
 	p.do(chromedp.SendKeys(chromedp.CSS(`#filter-text`), `what? <b>no</b>`+kb.Enter))
 	p.until("the error", `!document.getElementById('filter-error').hidden`)
-	p.same("with the server's words, as text",
+	p.same("the server's error as text",
 		`document.getElementById('filter-error').textContent.includes('<b>no</b>')`, "true")
-	p.same("beside its field", `document.getElementById('filter-text').hasAttribute('aria-invalid')`, "true")
+	p.same("the field is marked as invalid", `document.getElementById('filter-text').hasAttribute('aria-invalid')`, "true")
 	p.shoot("filter-error")
 
 	p.eval(`document.getElementById('filter-text').value = ''`, new(any))
@@ -151,7 +151,7 @@ func TestFilterByCELAndItsError(t *testing.T) {
 	p.until("a right one works again", `document.getElementById('filter-error').hidden && `+gridRows+`.length > 10`)
 }
 
-func TestAChangeShowsInItsRowAndInTheFeed(t *testing.T) {
+func TestAChangeIsShownInItsRowAndInTheFeed(t *testing.T) {
 	p := open(t, "#/objects", fakeapi.Options{Pods: map[string]int{"eu": 500, "us": 300}})
 	pod := p.api.At("eu", 3)
 	p.until("the list is live", live+` === 'live' && `+status+` === '100 of 800'`)
@@ -159,7 +159,8 @@ func TestAChangeShowsInItsRowAndInTheFeed(t *testing.T) {
 	p.api.Put(pod)
 	p.until("the row", `(`+rowOf(pod.Name)+`)?.children[4].textContent === 'CrashLoopBackOff'`)
 	p.same("its tone", `(`+rowOf(pod.Name)+`).children[4].dataset.tone`, "bad")
-	p.until("the feed", `document.querySelector('.feed-what')?.textContent.includes('Status Running → CrashLoopBackOff')`)
+	p.until("the feed",
+		`document.querySelector('.feed-what')?.textContent.includes('Status Running → CrashLoopBackOff')`)
 
 	fresh := fakeapi.Pod{Cluster: "eu", Namespace: pod.Namespace, Name: "api-00001-zzzzz", App: "api", Status: "Pending"}
 	p.api.Put(fresh)
@@ -171,8 +172,8 @@ func TestAChangeShowsInItsRowAndInTheFeed(t *testing.T) {
 		"deleted,added,changed")
 }
 
-// A page of the list is older than what the watch told meanwhile.
-func TestTheWatchWinsOverAPageThatComesLater(t *testing.T) {
+// A page of the list can be older than what the watch has already sent.
+func TestAWatchEventOverridesAnOlderPage(t *testing.T) {
 	p := open(t, "#/objects?cluster=eu", fakeapi.Options{Pods: map[string]int{"eu": 150}})
 	p.until("the first page", status+` === '100 of 150'`)
 	changed, deleted, seen := p.api.At("eu", 120), p.api.At("eu", 130), p.api.At("eu", 1)
@@ -183,7 +184,7 @@ func TestTheWatchWinsOverAPageThatComesLater(t *testing.T) {
 	p.api.Put(fakeapi.Pod{Cluster: "eu", Namespace: changed.Namespace, Name: changed.Name + "-later",
 		App: "web", Status: "Pending"})
 	p.api.Put(seen)
-	p.until("the watch has told all", `(`+rowOf(seen.Name)+`)?.children[3].textContent === 'Evicted'`)
+	p.until("the watch has sent everything", `(`+rowOf(seen.Name)+`)?.children[3].textContent === 'Evicted'`)
 	p.same("what is not loaded does not show yet", status, "100 of 150")
 	p.do(chromedp.Click(chromedp.CSS(`#more`)))
 	p.until("all of it", status+` === '150'`) // one gone, one new
@@ -194,7 +195,7 @@ func TestTheWatchWinsOverAPageThatComesLater(t *testing.T) {
 	p.same("not the deleted one", `Boolean(`+rowOf(deleted.Name)+`)`, "false")
 }
 
-func TestAnObjectThatLeavesTheFilterLeavesTheList(t *testing.T) {
+func TestAnObjectThatLeavesTheFilterIsRemovedFromTheList(t *testing.T) {
 	p := open(t, `#/objects?cluster=eu&filter=where&text=`+`status.phase+%3D%3D+%22Pending%22`,
 		fakeapi.Options{Pods: map[string]int{"eu": 500}})
 	pod := p.api.At("eu", 13)
@@ -204,12 +205,12 @@ func TestAnObjectThatLeavesTheFilterLeavesTheList(t *testing.T) {
 	p.until("it is gone", `!(`+rowOf(pod.Name)+`)`)
 }
 
-func TestAListThatIsTooOldIsReadAgain(t *testing.T) {
+func TestAnExpiredListIsRelisted(t *testing.T) {
 	p := open(t, "#/objects?cluster=eu", fakeapi.Options{Pods: map[string]int{"eu": 300}})
 	p.expect("410")
 	p.until("the first page", status+` === '100 of 300'`)
 	p.api.Forget()
-	p.until("it says so", `document.getElementById('list-notice').textContent.includes('read again')`)
+	p.until("the notice", `document.getElementById('list-notice').textContent.includes('read again')`)
 	p.until("and has the list", status+` === '100 of 300'`)
 	pod := p.api.At("eu", 0)
 	pod.Status = "Evicted"
@@ -217,7 +218,7 @@ func TestAListThatIsTooOldIsReadAgain(t *testing.T) {
 	p.until("and is live", `(`+rowOf(pod.Name)+`)?.children[3].textContent === 'Evicted'`)
 }
 
-func TestAPauseHoldsChangesBack(t *testing.T) {
+func TestPauseHoldsChangesBack(t *testing.T) {
 	p := open(t, "#/objects?cluster=eu", fakeapi.Options{Pods: map[string]int{"eu": 300}})
 	p.until("the list", status+` === '100 of 300'`)
 	p.do(chromedp.Click(chromedp.CSS(`#pause`)))
@@ -261,9 +262,9 @@ func TestTheDetailIsTheObjectAsYAML(t *testing.T) {
 	p.until("Back closes it", `!document.getElementById('detail').open`)
 }
 
-// The page reads an object again a moment after it changed. Where it is deleted within that moment, or while it is
-// being read, there is nothing to read: what counts is that it is gone.
-func TestADeletionEndsTheReadingOfTheDetail(t *testing.T) {
+// The page reads an object again a moment after it changed. If it is deleted within that moment, or during the read,
+// the page must show that it is deleted, and no error.
+func TestADeletionCancelsTheReadOfTheDetail(t *testing.T) {
 	p := open(t, "#/objects", fakeapi.Options{Pods: map[string]int{"eu": 10}})
 	p.until("the rows", rowOf(p.api.At("eu", 0).Name))
 	var got string
@@ -285,8 +286,9 @@ func TestADeletionEndsTheReadingOfTheDetail(t *testing.T) {
 			detail.changed('k', 'DELETED');
 			const left = timers.size;
 			for (const f of timers.values()) f();
-			await new Promise((done) => real.setTimeout.call(window, done)); // what failed has said so
-			const state = document.getElementById('detail-state').textContent, error = document.getElementById('detail-error').hidden;
+			await new Promise((done) => real.setTimeout.call(window, done)); // let failed reads report
+			const state = document.getElementById('detail-state').textContent;
+			const error = document.getElementById('detail-error').hidden;
 			detail.close();
 			return [due, left, reads.length, state, error].join();
 		} finally {
@@ -310,7 +312,7 @@ func sameYAML(t *testing.T, text string, want []byte) {
 	}
 }
 
-// normal decodes JSON so that equal numbers are equal however they are written.
+// normal decodes JSON so that equal numbers compare equal however they are written.
 func normal(t *testing.T, raw []byte) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(raw)))

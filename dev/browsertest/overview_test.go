@@ -11,10 +11,11 @@ import (
 const lanes = `[...document.querySelectorAll('.lane')]`
 
 func lane(cluster, resource string) string {
-	return `[...document.querySelectorAll('[aria-labelledby=cluster-` + cluster + `] .lane')].find(l => l.querySelector('.lane-name').textContent === '` + resource + `')`
+	return `[...document.querySelectorAll('[aria-labelledby=cluster-` + cluster + `] .lane')]` +
+		`.find(l => l.querySelector('.lane-name').textContent === '` + resource + `')`
 }
 
-func TestEveryPipelineShowsAndQuietOnesFold(t *testing.T) {
+func TestEveryPipelineIsShownAndQuietOnesAreFolded(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("both clusters", `document.querySelectorAll('.cluster').length === 2`)
 	p.until("active lanes", lanes+`.length >= 14`)
@@ -26,13 +27,13 @@ func TestEveryPipelineShowsAndQuietOnesFold(t *testing.T) {
 
 	p.same("trouble comes first", `document.querySelectorAll('.cluster')[1].querySelector('.lane-name').textContent`,
 		"widgets")
-	p.same("the server's words are text",
+	p.same("the server's error is shown as text",
 		`document.querySelectorAll('.cluster')[1].querySelector('.lane-error').textContent`,
 		"watch widgets.example.com: the server refused: <b>forbidden</b> to mirador")
-	p.same("no markup came of it", `document.querySelectorAll('.lane-error b').length`, "0")
+	p.same("the error is not parsed as markup", `document.querySelectorAll('.lane-error b').length`, "0")
 	if s := p.text("(" + lane("us", "jobs") + `).querySelector('svg').getAttribute('aria-label')`); !strings.Contains(s,
 		"420 queued") {
-		t.Errorf("the picture of jobs says %q", s)
+		t.Errorf("the drawing of jobs has the text %q", s)
 	}
 	if s := p.text(`document.querySelector('.tiles').textContent`); !strings.Contains(s, "118 MiB") {
 		t.Errorf("memory is missing in %q", s)
@@ -71,7 +72,7 @@ func TestALaneLeadsToItsObjects(t *testing.T) {
 	p.same("the title", `document.title`, "Objects · Mirador")
 }
 
-func TestAClusterThatIsLostSaysWhy(t *testing.T) {
+func TestAnUnreachableClusterShowsItsError(t *testing.T) {
 	p := open(t, "", fakeapi.Options{})
 	p.until("both clusters", `document.querySelectorAll('.cluster').length === 2`)
 	p.api.SetState("eu", "unreachable", "dial tcp 10.0.0.1:6443: connection refused")
@@ -79,20 +80,22 @@ func TestAClusterThatIsLostSaysWhy(t *testing.T) {
 	p.until("the reason", `document.querySelector('.section-error').textContent.includes('connection refused')`)
 }
 
-func TestThePageComesBackAfterTheDaemonDid(t *testing.T) {
+func TestThePageReconnectsAfterARestartOfTheDaemon(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Tick: 100 * time.Millisecond})
 	p.until("connected", `document.getElementById('connection').dataset.on === 'yes'`)
-	p.eval(`(window.lost = 0, new MutationObserver(() => { if (document.getElementById('connection').dataset.on === 'no') lost++; }).observe(document.getElementById('connection'), {attributes: true}))`, new(any))
+	p.eval(`(window.lost = 0, new MutationObserver(() => {
+		if (document.getElementById('connection').dataset.on === 'no') lost++;
+	}).observe(document.getElementById('connection'), {attributes: true}))`, new(any))
 	p.api.Cut()
-	p.until("it said so", `lost > 0`)
+	p.until("the page showed the lost connection", `lost > 0`)
 	p.until("connected again", `document.getElementById('connection').dataset.on === 'yes'`)
 	if n := len(p.api.Requests("/clusters?watch=true")); n != 2 {
 		t.Errorf("%d streams were opened, want 2", n)
 	}
 }
 
-// A browser allows six connections to one host over all its tabs.
-func TestAPageThatNobodyLooksAtHoldsNoConnection(t *testing.T) {
+// A browser allows six connections to one host in all its tabs together.
+func TestAHiddenPageHoldsNoConnection(t *testing.T) {
 	p := open(t, "#/objects?cluster=eu", fakeapi.Options{Pods: map[string]int{"eu": 100}})
 	p.until("the list is live", live+` === 'live'`)
 	hide := func(yes string) {

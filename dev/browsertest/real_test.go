@@ -13,8 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// These tests have no stand-in: a real API server, a fleet that mirrors it, and its server. Every
-// one of them fails if the console or the page's policy has anything to complain about.
+// These tests use a real API server, a fleet that mirrors it, and its server. Each fails on any console error or
+// policy violation.
 
 const (
 	pickedNamespace = `document.getElementById('pick-namespace')`
@@ -22,7 +22,7 @@ const (
 	names           = gridRows + `.map(r => r.children[` + headers + `.indexOf('Name')].textContent)`
 )
 
-// pick chooses in a select as a person does.
+// pick selects an option as a user does.
 func (p *tab) pick(id, value string) {
 	p.t.Helper()
 	p.until("the choice of "+value, `[...document.getElementById('`+id+`').options].some(o => o.value === '`+value+`')`)
@@ -30,13 +30,13 @@ func (p *tab) pick(id, value string) {
 		`'; s.dispatchEvent(new Event('change', { bubbles: true })); })()`, new(any))
 }
 
-// press presses a button that may be moving, as those below a busy cluster are.
+// press presses a button that may move, as those below a busy cluster do.
 func (p *tab) press(selector string) {
 	p.t.Helper()
 	p.eval("document.querySelector('"+selector+"').click()", new(any))
 }
 
-// write types into a field that may have something in it, and sends it.
+// write replaces the text of a field and submits it.
 func (p *tab) write(id, text string) {
 	p.t.Helper()
 	p.eval(`(document.getElementById('`+id+`').value = '')`, new(any))
@@ -56,7 +56,8 @@ func TestRealOverviewShowsEveryPipeline(t *testing.T) {
 	for _, name := range []string{"eu", "us"} {
 		section := `document.querySelector('[aria-labelledby=cluster-` + name + `]')`
 		p.until("every resource of "+name+" is a lane or a dot",
-			section+`.querySelectorAll('.lane').length + (`+section+`.querySelector('.fold').open ? 0 : `+section+`.querySelectorAll('.dots i').length) === `+strconv.Itoa(n))
+			section+`.querySelectorAll('.lane').length + (`+section+`.querySelector('.fold').open ? 0 : `+
+				section+`.querySelectorAll('.dots i').length) === `+strconv.Itoa(n))
 		p.until("all stream", section+`.querySelector('.pipe-big svg').getAttribute('aria-label').includes('`+
 			strconv.Itoa(n)+` of `+strconv.Itoa(n)+` resources streaming')`)
 	}
@@ -68,8 +69,8 @@ func TestRealOverviewShowsEveryPipeline(t *testing.T) {
 		p.until("pods are a lane of "+name, lane(name, "pods"))
 	}
 	p.eval("("+lane("us", "pods")+`).querySelector('a').click()`, new(any))
-	p.until("which leads to its objects", names+`.includes('first')`)
-	p.same("of its cluster", `document.getElementById('pick-cluster').value`, "us")
+	p.until("the lane's link shows its objects", names+`.includes('first')`)
+	p.same("the cluster is selected", `document.getElementById('pick-cluster').value`, "us")
 }
 
 func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
@@ -86,7 +87,7 @@ func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
 	p.until("it is live", live+` === 'live'`)
 	apply(t, cluster, podYAML(ns, "web-3", "web")+podYAML(ns, "db-2", "db"))
 	p.until("a new one comes by itself", names+`.join() === 'web-1,web-2,web-3'`)
-	p.until("and is told of",
+	p.until("the new object is in the feed",
 		`[...document.querySelectorAll('.feed-item[data-type=ADDED] .feed-name')].some(n => n.textContent === 'web-3')`)
 	cluster.Kubectl(t, "label", "pod", "-n", ns, "web-2", "app=other", "--overwrite")
 	p.until("one that leaves the filter goes", names+`.join() === 'web-1,web-3'`)
@@ -95,11 +96,12 @@ func TestRealObjectsAreFilteredFollowedAndShown(t *testing.T) {
 
 	p.pick("filter-kind", "where")
 	p.write("filter-text", `metadata.name.startsWith("db-") && status.phase == "Pending"`)
-	p.until("what CEL says", names+`.join() === 'db-1,db-2'`)
+	p.until("the objects that match the CEL expression", names+`.join() === 'db-1,db-2'`)
 	p.expect("400")
 	p.write("filter-text", `metadata.name ==`)
-	p.until("and what it cannot say",
-		`document.getElementById('filter-error').checkVisibility() && /expression/i.test(document.getElementById('filter-error').textContent)`)
+	p.until("the error of an invalid expression",
+		`document.getElementById('filter-error').checkVisibility() &&
+			/expression/i.test(document.getElementById('filter-error').textContent)`)
 	p.do(chromedp.Click(chromedp.CSS(`#filter-clear`)))
 	p.until("everything again", names+`.join() === 'db-1,db-2,web-1,web-2'`)
 }
@@ -125,7 +127,7 @@ func TestRealDetailIsTheObjectOfTheCluster(t *testing.T) {
 	p.until("a change shows, marked",
 		`[...document.querySelectorAll('.yaml .fresh')].some(l => l.textContent.includes('later'))`)
 	cluster.Kubectl(t, "delete", "pod", "-n", ns, "one", "--grace-period=0", "--force")
-	p.until("its end too", `document.getElementById('detail-state').textContent === 'deleted'`)
+	p.until("the deletion", `document.getElementById('detail-state').textContent === 'deleted'`)
 }
 
 func TestRealNamespacesArePicked(t *testing.T) {
@@ -156,15 +158,16 @@ func TestRealNamespacesArePicked(t *testing.T) {
 	three := place(t, cluster)
 	p.until("a new namespace can be picked", `[...`+pickedNamespace+`.options].some(o => o.value === 'us.`+three+`')`)
 	p.pick("pick-namespace", "us."+three)
-	p.until("nothing in it is said", `document.getElementById('list-trouble').textContent.includes('no pods')`)
+	p.until("the list shows that the namespace is empty",
+		`document.getElementById('list-trouble').textContent.includes('no pods')`)
 	p.pick("pick-resource", "namespaces.v1")
-	p.until("what is in no namespace", names+`.includes('eu.`+one+`') || `+names+`.includes('`+one+`')`)
-	p.same("leaves none to pick", pickedNamespace+`.disabled && !location.hash.includes('ns=')`, "true")
+	p.until("cluster-scoped objects", names+`.includes('eu.`+one+`') || `+names+`.includes('`+one+`')`)
+	p.same("no namespace can be selected", pickedNamespace+`.disabled && !location.hash.includes('ns=')`, "true")
 	p.eval(`history.back()`, new(any))
-	p.until("Back is the namespace again", pickedNamespace+`.value === 'us.`+three+`'`)
+	p.until("Back restores the namespace", pickedNamespace+`.value === 'us.`+three+`'`)
 }
 
-func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
+func TestRealClusterJoinsAndLeavesThroughTheDialogs(t *testing.T) {
 	d := startDaemon(t, server.Access{}, "pods", "namespaces", "nodes")
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
@@ -174,7 +177,7 @@ func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
 	ns := place(t, cluster)
 	apply(t, cluster, podYAML(ns, "one", "web"))
 	p := openDaemon(t, d, "")
-	p.until("nothing is there yet", noCluster)
+	p.until("there is no cluster yet", noCluster)
 	join := func(name, text string) {
 		p.do(chromedp.SetValue(chromedp.CSS(`#join-name`), name), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`), text),
 			chromedp.Click(chromedp.CSS(`#join-submit`)))
@@ -188,7 +191,7 @@ func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
 			"user: u}}]\ncurrent-context: x\n")
 	p.until("a plugin is refused", joinError+` !== ''`)
 	if s := p.text(joinError); !strings.Contains(s, "exec") && !strings.Contains(s, "plugin") {
-		t.Errorf("it says %q", s)
+		t.Errorf("the error is %q", s)
 	}
 	join("eu", string(kubeconfig))
 	p.until("the dialog closes", `!document.getElementById('join').open`)
@@ -213,5 +216,5 @@ func TestRealClusterJoinsAndLeavesByTheDialogs(t *testing.T) {
 		t.Error("the fleet still has it")
 	}
 	p.eval(`location.hash = '#/objects?filter=labels&text=app%3Dweb'`, new(any))
-	p.until("with its objects", names+`.filter(n => n === 'one').length === 1`)
+	p.until("its objects are removed", names+`.filter(n => n === 'one').length === 1`)
 }

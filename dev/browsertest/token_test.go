@@ -15,10 +15,11 @@ const (
 	signInOpen = `document.getElementById('sign-in')?.open`
 	signInSays = `document.getElementById('sign-in-error')?.textContent`
 	noCluster  = `document.querySelector('.empty')?.checkVisibility()`
-	anywhere   = `[location.href, document.documentElement.outerHTML, JSON.stringify({ ...localStorage }), document.cookie, JSON.stringify(performance.getEntriesByType('resource').map(e => e.name)), JSON.stringify(history.state)].join()`
+	anywhere   = `[location.href, document.documentElement.outerHTML, JSON.stringify({ ...localStorage }), document.cookie,
+		JSON.stringify(performance.getEntriesByType('resource').map(e => e.name)), JSON.stringify(history.state)].join()`
 )
 
-// typed puts a token into the form and sends it.
+// typed enters a token into the form and submits it.
 func (p *tab) typed(token string) {
 	p.t.Helper()
 	p.write("sign-in-token", token)
@@ -31,38 +32,38 @@ func TestADaemonWithATokenIsUsedFromTheBrowser(t *testing.T) {
 	p.until("it asks", signInOpen)
 	p.same("for a password", `document.getElementById('sign-in-token').type`, "password")
 	p.same("which has the focus", `document.activeElement.id`, "sign-in-token")
-	p.same("and no name, so that no form could send it", `document.getElementById('sign-in-token').name`, "")
-	p.same("where nothing is signed in, nothing can be forgotten", `document.getElementById('forget').hidden`, "true")
+	p.same("the field has no name, so that a form cannot send it", `document.getElementById('sign-in-token').name`, "")
+	p.same("no Forget button without a token", `document.getElementById('forget').hidden`, "true")
 	p.shoot("sign-in")
 	p.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape))
-	p.until("there is no way around", signInOpen)
+	p.until("the dialog cannot be dismissed", signInOpen)
 	walk(p, 10)
 
 	p.typed("")
-	p.until("nothing is no token", signInSays+`.includes('Paste')`)
+	p.until("an empty token is refused", signInSays+`.includes('Paste')`)
 	p.typed("not-the-token-at-all")
-	p.until("a wrong one is said to be wrong", signInSays+`.includes('does not accept')`)
+	p.until("a wrong token is refused", signInSays+`.includes('does not accept')`)
 	p.same("and marked", `document.getElementById('sign-in-token').getAttribute('aria-invalid')`, "true")
 	p.shoot("sign-in-wrong")
 	p.typed(secret)
 	p.until("the right one opens the page", `!`+signInOpen)
-	p.expect("404") // of the cluster that the address names
-	p.until("where the address says", `document.getElementById('list-trouble').textContent.includes('not found')`)
+	p.expect("404") // for the cluster in the URL
+	p.until("the page of the URL", `document.getElementById('list-trouble').textContent.includes('not found')`)
 	p.eval(`location.hash = '#/'`, new(any))
 	p.until("streams carry it too", noCluster+` && document.getElementById('connection').dataset.on === 'yes'`)
 	p.same("the field is empty again", `document.getElementById('sign-in-token').value`, "")
 	p.same("the tab keeps it", `sessionStorage.getItem('mirador.token')`, secret)
-	p.same("and nothing else does", anywhere+`.includes('`+secret+`')`, "false")
+	p.same("no other place has the token", anywhere+`.includes('`+secret+`')`, "false")
 
 	p.do(chromedp.Reload())
-	p.until("a reload asks for nothing", noCluster)
+	p.until("the page after a reload", noCluster)
 	p.same("it does not ask", signInOpen, "false")
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)),
 		chromedp.SetValue(chromedp.CSS(`#join-name`), "eu"), chromedp.SetValue(chromedp.CSS(`#join-kubeconfig`),
 			"no kubeconfig"), chromedp.Click(chromedp.CSS(`#join-submit`)))
 	p.expect("400")
 	p.until("what is sent carries it", joinError+` !== ''`)
-	p.same("so it is not the token that is wrong", signInOpen, "false")
+	p.same("the request had the token", signInOpen, "false")
 	p.do(chromedp.KeyEvent(kb.Escape))
 
 	p.do(chromedp.Click(chromedp.CSS(`#forget`)))
@@ -70,7 +71,7 @@ func TestADaemonWithATokenIsUsedFromTheBrowser(t *testing.T) {
 	p.same("nothing is kept", `sessionStorage.getItem('mirador.token')`, "null")
 }
 
-func TestATokenThatIsNotKeptIsGoneWithThePage(t *testing.T) {
+func TestATokenThatIsNotKeptIsLostOnReload(t *testing.T) {
 	d := startDaemon(t, server.Access{Token: secret})
 	p := openDaemon(t, d, "", phone())
 	p.expect("401")
@@ -85,10 +86,10 @@ func TestATokenThatIsNotKeptIsGoneWithThePage(t *testing.T) {
 	p.shoot("phone-signed-in")
 	p.same("nothing is kept", anywhere+`.includes('`+secret+`') || Object.keys(sessionStorage).length > 0`, "false")
 	p.do(chromedp.Reload())
-	p.until("so it asks again", signInOpen)
+	p.until("the page asks for a token again", signInOpen)
 }
 
-func TestATokenThatIsNoLongerRightIsAskedForAgain(t *testing.T) {
+func TestThePageAsksAgainWhenTheTokenIsNoLongerValid(t *testing.T) {
 	d := startDaemon(t, server.Access{Token: secret})
 	p := openDaemon(t, d, "")
 	p.expect("401")
@@ -100,8 +101,8 @@ func TestATokenThatIsNoLongerRightIsAskedForAgain(t *testing.T) {
 	p.until("it opens", noCluster)
 }
 
-// The page without a token is the page with one: what is open to all has no secret in it.
-func TestOnlyThePageItselfIsOpen(t *testing.T) {
+// The page itself is served without a token, because it contains no secret.
+func TestOnlyThePageIsServedWithoutAToken(t *testing.T) {
 	d := startDaemon(t, server.Access{Token: secret})
 	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/clusters": 401, "/clusters?watch=true": 401,
 		"/fleet/api": 401, "/metrics": 401, "/readyz": 200, "/readyz?verbose": 401, "/index.html": 401} {

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/browsertest/fakeapi"
 )
 
-// awkward are strings that some version of YAML takes for something else.
+// awkward are strings that some version of YAML reads as another type.
 var awkward = []string{"", " ", "~", "null", "Null", "true", "False", "yes", "NO", "on", "Off", "y", "n", "0", "007",
 	"0x1f", "0o17", "0b11", "1_000", "1e3", "1.5", ".5", "5.", "-1", "+1", ".inf", "-.Inf", ".NaN",
 	"1:30", "12:30:45", "2024-01-01", "2024-01-01T00:00:00Z", "2001-12-14 21:59:43.10 -5", "10.0.0.1", "1.2.3", "1.2",
@@ -20,7 +20,9 @@ var awkward = []string{"", " ", "~", "null", "Null", "true", "False", "yes", "NO
 	"a\tb", "a ", "a  b", " a", "a\n ", "a\n  \nb", "a \nb", "a\r\nb", "\r", "a\u0085b", "a\u2028b\nc", "\ufeffa",
 	"a\u0000b", "\u001b[0m", "\u007f", "é", "日本語", "😀", "😀\n😀\n", "a\\b", `C:\n`, "key: |\n  text\n",
 	"- a\n- b", "# c\n# d\n",
-	"00000001-0000-4000-8000-000000000001", "1e400000-0000-4000-8000-000000000001", "deadbeef", "12e03", "1a", "9z", "_1", "a_1", "/bin/sh", "--flag=x", "$(VAR)", "<img src=x>", "a\n---\nb", "...\na", "a\n...\n", strings.Repeat("long ", 300)}
+	"00000001-0000-4000-8000-000000000001", "1e400000-0000-4000-8000-000000000001", "deadbeef", "12e03",
+	"1a", "9z", "_1", "a_1", "/bin/sh", "--flag=x", "$(VAR)", "<img src=x>",
+	"a\n---\nb", "...\na", "a\n...\n", strings.Repeat("long ", 300)}
 
 func TestYAMLReadsBackAsTheSameJSON(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{"eu": 10}})
@@ -53,7 +55,8 @@ func TestYAMLReadsBackAsTheSameJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var texts []string
-	p.eval(`import(document.querySelector('script[src$="main.js"]').src.replace('main.js', 'yaml.js')).then(({parse, stringify}) => `+string(arg)+`.map(d => stringify(parse(d))))`, &texts)
+	p.eval(`import(document.querySelector('script[src$="main.js"]').src.replace('main.js', 'yaml.js'))`+
+		`.then(({parse, stringify}) => `+string(arg)+`.map(d => stringify(parse(d))))`, &texts)
 	for i, text := range texts {
 		if t.Failed() {
 			break

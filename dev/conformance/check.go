@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// checker finds out which declarations of the test files our package can serve.
+// checker finds the declarations of the test files that compile against our package.
 type checker struct {
 	set      *token.FileSet
 	path     string
 	under    []*ast.File // the package under test, where the tests are inside it
 	tests    []*testFile
 	importer types.Importer
-	dropped  map[string]string // declarations left out, and why
+	dropped  map[string]string // removed declarations, with the reason
 }
 
-// imports are the packages that the files import.
+// imports returns the packages that the files import.
 func (c *checker) imports() []string {
 	var paths []string
 	files := slices.Clone(c.under)
@@ -40,7 +40,7 @@ func (c *checker) imports() []string {
 	return slices.Compact(paths)
 }
 
-// settle drops what does not compile until the rest does.
+// settle removes declarations that do not compile until the rest does.
 func (c *checker) settle() error {
 	for range 100 {
 		faults := c.check()
@@ -57,7 +57,7 @@ func (c *checker) settle() error {
 			return fmt.Errorf("our own package does not compile: %w", faults[0])
 		}
 	}
-	return errors.New("the test files do not settle")
+	return errors.New("removing declarations does not make the test files compile")
 }
 
 func (c *checker) check() (faults []types.Error) {
@@ -66,16 +66,17 @@ func (c *checker) check() (faults []types.Error) {
 		files = append(files, f.ast)
 	}
 	conf := types.Config{Importer: c.importer, Error: func(err error) {
-		if e, ok := errors.AsType[types.Error](err); ok && !strings.HasPrefix(e.Msg, "\t") { // a tab: more of the last
+		// A message that starts with a tab continues the previous one.
+		if e, ok := errors.AsType[types.Error](err); ok && !strings.HasPrefix(e.Msg, "\t") {
 			faults = append(faults, e)
 		}
 	}}
-	// Every error went through the function above.
+	// The Error function above received every error.
 	_, _ = conf.Check(c.path, c.set, files, nil)
 	return faults
 }
 
-// drop takes out the declaration that a fault is in; false if it is not in a test.
+// drop removes the declaration that contains an error; it returns false if the error is not in a test file.
 func (c *checker) drop(fault types.Error) bool {
 	for _, f := range c.tests {
 		if f.ast.FileStart > fault.Pos || fault.Pos >= f.ast.FileEnd {
@@ -83,7 +84,7 @@ func (c *checker) drop(fault types.Error) bool {
 		}
 		decl, spec := f.at(fault.Pos)
 		if decl == nil {
-			return true // went with another fault of this round
+			return true // already removed because of another error of this round
 		}
 		for _, name := range declared(decl, spec) {
 			c.dropped[name] = c.why(fault.Msg)
@@ -94,11 +95,10 @@ func (c *checker) drop(fault types.Error) bool {
 	return false
 }
 
-// undefined is what the type checker says of a name that is not there.
+// undefined matches the type checker's error for a name that does not exist.
 var undefined = regexp.MustCompile(`^undefined: (\w+)$`)
 
-// why gives the reason behind a complaint: if it is that something was left out,
-// then why that was.
+// why returns the reason for an error: if it is a name that was removed, then the reason for that.
 func (c *checker) why(msg string) string {
 	if m := undefined.FindStringSubmatch(msg); m != nil {
 		if deeper, ok := c.dropped[m[1]]; ok {
@@ -109,7 +109,7 @@ func (c *checker) why(msg string) string {
 	return msg
 }
 
-// declared names what a declaration declares.
+// declared returns the names that a declaration declares.
 func declared(decl ast.Decl, spec ast.Spec) []string {
 	if f, ok := decl.(*ast.FuncDecl); ok {
 		if f.Recv == nil {
@@ -132,7 +132,7 @@ func declared(decl ast.Decl, spec ast.Spec) []string {
 
 func isTest(name string) bool { return strings.HasPrefix(name, "Test") && name != "TestMain" }
 
-// reasons says of each test that was left out why it was.
+// reasons returns the reason for each test that was removed.
 func (c *checker) reasons() map[string]string {
 	out := map[string]string{}
 	for name, why := range c.dropped {
@@ -143,7 +143,7 @@ func (c *checker) reasons() map[string]string {
 	return out
 }
 
-// remaining are the tests that are left.
+// remaining returns the tests that are left.
 func (c *checker) remaining() []string {
 	var names []string
 	for _, f := range c.tests {

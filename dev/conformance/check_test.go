@@ -71,7 +71,7 @@ func settled(t *testing.T, under, tests string) (*checker, *testFile) {
 	return c, files[0]
 }
 
-func TestWhatLooksInsideIsLeftOutWithItsReason(t *testing.T) {
+func TestWhiteBoxTestsAreRemovedWithAReason(t *testing.T) {
 	c, file := settled(t, underTest, theirTests)
 	if got := c.remaining(); !slices.Equal(got, []string{"TestBlackBox", "TestMethodOfTheirOwn"}) {
 		t.Errorf("remaining tests: %v", got)
@@ -81,17 +81,17 @@ func TestWhatLooksInsideIsLeftOutWithItsReason(t *testing.T) {
 	}
 	out := string(file.source())
 	if strings.Contains(out, `"strings"`) || strings.Contains(out, "TestWhiteBox") {
-		t.Errorf("what was left out is still there:\n%s", out)
+		t.Errorf("a removed declaration is still in the file:\n%s", out)
 	}
 	if strings.Count(out, "\n") != strings.Count(theirTests, "\n") {
-		t.Error("lines have other numbers now")
+		t.Error("line numbers have changed")
 	}
 	if _, err := parser.ParseFile(token.NewFileSet(), "p_test.go", out, 0); err != nil {
 		t.Errorf("what is left does not parse: %v", err)
 	}
 }
 
-func TestOurOwnMistakesAreNotLeftOut(t *testing.T) {
+func TestErrorsInOurPackageAreReported(t *testing.T) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "p.go", "package p\n\nvar x int = \"\"\n", 0)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestOurOwnMistakesAreNotLeftOut(t *testing.T) {
 	}
 }
 
-func TestResultsAreJudgedByTheList(t *testing.T) {
+func TestResultsAreComparedWithTheList(t *testing.T) {
 	s := suite{fail: map[string]string{"TestKnown": "because", "TestCured": "because"}}
 	passed, failed, complaints := s.judge(map[string]string{
 		"TestFine": "pass", "TestCured": "pass", "TestKnown": "fail", "TestNew": "fail", "TestHangs": "did not finish"})
@@ -116,7 +116,7 @@ func TestResultsAreJudgedByTheList(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsRunAgain(t *testing.T) {
+func TestFailedTestsAreRunAgain(t *testing.T) {
 	s := suite{fail: map[string]string{"TestKnown": "because"},
 		timed: map[string]string{"TestTimed": "a little", "TestTooLong": "a little"}}
 	results := map[string]string{"TestFine": "pass", "TestKnown": "fail", "TestBroken": "fail", "TestTimed": "fail",

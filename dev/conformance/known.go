@@ -2,23 +2,20 @@ package main
 
 import "time"
 
-// suite is one package of client-go whose tests are run in one of ours.
+// suite is one package of client-go whose tests run in one of ours.
 type suite struct {
 	// from is client-go's package, into ours, both below their modules.
 	from, into string
-	// external says that the tests are in a package of their own, which imports the
-	// one under test.
+	// external says that the tests are in an external test package, which imports the one under test.
 	external bool
 	// atLeast is how many tests must pass.
 	atLeast int
-	// streaming names tests that hand over a plain ListWatch and expect it to be
-	// asked for its state by a watch. In compat one has to say so, or to set
-	// client-go's own switch by hand: that is done for these.
+	// streaming names tests that pass a plain ListWatch and expect the informer to use sendInitialEvents. In compat that
+	// is an option, or client-go's own feature switch, which is set for these tests.
 	streaming []string
-	// timed names tests that fail when a few milliseconds of real time too many have
-	// passed, with how many they allow.
+	// timed names tests that fail when a few milliseconds too many of real time have passed, with how many they allow.
 	timed map[string]string
-	// fail lists the tests that may fail, and must, with the reason.
+	// fail lists the tests that are expected to fail, with the reason.
 	fail map[string]string
 }
 
@@ -37,8 +34,8 @@ const (
 	ours   = "github.com/mirador-k8s/mirador"
 	// limit bounds one run of "go test".
 	limit = 6 * time.Minute
-	// repeats is how often a test of real time is run again until it passes.
+	// repeats is how often a timed test is run until it passes.
 	repeats = 40
-	// watchListSwitch is client-go's switch for asking for the state by a watch.
+	// watchListSwitch is client-go's feature switch for sendInitialEvents.
 	watchListSwitch = "KUBE_FEATURE_WatchListClient=true"
 )

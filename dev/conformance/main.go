@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// conform runs all suites and reports whether all is as known.go says.
+// conform runs all suites and reports whether the results are as known.go says.
 func conform(race bool, only string) (bool, error) {
 	filter, err := regexp.Compile(only)
 	if err != nil {
@@ -69,7 +69,7 @@ func conform(race bool, only string) (bool, error) {
 	return fine, nil
 }
 
-// judge counts results and says what is not as known.go has it.
+// judge counts results and returns how they differ from known.go.
 func (s suite) judge(results map[string]string) (passed, failed int, complaints []string) {
 	for _, name := range sortedKeys(results) {
 		reason, listed := s.fail[name]
@@ -90,8 +90,8 @@ func (s suite) judge(results map[string]string) (passed, failed int, complaints 
 	return passed, failed, complaints
 }
 
-// environment is how the go command is run: in the module's folder, with a copy of
-// go.mod that may grow, because client-go's tests use modules that ours do not.
+// environment is how the go command runs: in the module's folder, with a copy of go.mod that may be extended, because
+// client-go's tests use modules that ours do not.
 type environment struct {
 	root, work, clientGo string
 	flags                []string
@@ -113,7 +113,7 @@ func newEnvironment(work string) (*environment, error) {
 		}
 	}
 	e.flags = []string{"-mod=mod", "-modfile=" + filepath.Join(work, "go.mod")}
-	// Downloaded, not listed: a fresh module cache does not hold it yet.
+	// The module is downloaded and not only listed, because a new module cache does not have it yet.
 	out, err = exec.Command("go", "mod", "download", "-json", theirs).Output()
 	if err != nil {
 		return nil, fmt.Errorf("downloading %s: %w: %s", theirs, err, out)
@@ -126,7 +126,7 @@ func newEnvironment(work string) (*environment, error) {
 	return e, nil
 }
 
-// goCommand runs the go command and gives what it prints.
+// goCommand runs the go command and returns its output.
 func (e *environment) goCommand(verb string, args ...string) ([]byte, error) {
 	cmd := e.command(verb, args...)
 	out, err := cmd.Output()

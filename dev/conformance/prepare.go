@@ -21,7 +21,7 @@ type prepared struct {
 	env     *environment
 	overlay string
 	tests   []string
-	leftOut map[string]string // by test, why
+	leftOut map[string]string // reason by test
 }
 
 // prepare filters the test files of a suite and lays them over our package.
@@ -59,7 +59,7 @@ func prepare(env *environment, s suite) (*prepared, error) {
 	return p, p.layOver(files)
 }
 
-// exports builds packages and says where their export data are.
+// exports builds packages and returns the paths of their export data.
 func (e *environment) exports(paths []string) (map[string]string, error) {
 	fmt.Printf("   building %d packages that the tests import\n", len(paths))
 	out, err := e.goCommand("list", append([]string{"-deps", "-export", "-json=ImportPath,Export"}, paths...)...)
@@ -72,7 +72,7 @@ func (e *environment) exports(paths []string) (map[string]string, error) {
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return exports, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("reading what go list prints: %w", err)
+			return nil, fmt.Errorf("reading the output of go list: %w", err)
 		}
 		exports[p.ImportPath] = p.Export
 	}
@@ -109,7 +109,7 @@ func (p *prepared) layOver(files []*testFile) error {
 }
 
 func (p *prepared) printLeftOut() {
-	fmt.Printf("-- %d left out, because they look inside:\n", len(p.leftOut))
+	fmt.Printf("-- %d left out, because they use unexported names:\n", len(p.leftOut))
 	for _, name := range sortedKeys(p.leftOut) {
 		fmt.Printf("   %s: %s\n", name, p.leftOut[name])
 	}

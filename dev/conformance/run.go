@@ -17,8 +17,8 @@ type event struct {
 	Elapsed              float64
 }
 
-// run runs the tests, those that need client-go's switch apart from the others, and
-// gives the result of each: "pass", "fail" or "did not finish".
+// run runs the tests, those that need client-go's switch separately, and returns the result of each: "pass", "fail" or
+// "did not finish".
 func (p *prepared) run(race bool) (map[string]string, error) {
 	results := map[string]string{}
 	plain, streaming := []string{}, []string{}
@@ -45,9 +45,8 @@ func (p *prepared) run(race bool) (map[string]string, error) {
 	})
 }
 
-// again runs what failed and is not known to fail once more, by itself: a busy machine
-// is no fault of ours. A test of real time is run until it passes, a bounded number of
-// times: if we did wait too long, we would each time.
+// again runs tests that failed unexpectedly once more, each alone, because a busy machine can make them fail. A timed
+// test is run until it passes, a bounded number of times: if our code waited too long, it would fail every time.
 func (s suite) again(results map[string]string, run func(name string) error) error {
 	for _, name := range sortedKeys(results) {
 		if _, listed := s.fail[name]; listed {
@@ -58,7 +57,7 @@ func (s suite) again(results map[string]string, run func(name string) error) err
 			tries = repeats
 		}
 		for i := 0; i < tries && results[name] != "pass"; i++ {
-			fmt.Printf("   once more, %d of at most %d: %s\n", i+1, tries, name)
+			fmt.Printf("   again, %d of at most %d: %s\n", i+1, tries, name)
 			if err := run(name); err != nil {
 				return err
 			}
@@ -121,8 +120,7 @@ func (p *prepared) goTest(race bool, names []string, results map[string]string, 
 	return p.loose(err, names, results, said, loose)
 }
 
-// loose shows what cannot be told of one test: a build that failed, a test that
-// never ended, goroutines that were left behind.
+// loose prints output that belongs to no single test: a failed build, a test that never ended, leaked goroutines.
 func (p *prepared) loose(exit error, names []string, results map[string]string, said map[string][]string,
 	lines []string) error {
 	if exit == nil {
@@ -138,12 +136,12 @@ func (p *prepared) loose(exit error, names []string, results map[string]string, 
 	}
 	tail(lines)
 	if !bad {
-		return fmt.Errorf("every test passed, and yet: %w", exit)
+		return fmt.Errorf("every test passed, but go test failed: %w", exit)
 	}
 	return nil
 }
 
-// tail prints the end of what was said.
+// tail prints the last lines.
 func tail(lines []string) {
 	const most = 60
 	if len(lines) > most {

@@ -16,14 +16,13 @@ type testFile struct {
 	name string
 	text []byte
 	ast  *ast.File
-	cut  []span // what was left out
+	cut  []span // the removed parts
 }
 
 // span is a piece of a file, by offsets.
 type span struct{ from, to int }
 
-// parseTests reads the test files of a folder. The import of the package under test
-// is turned into ours.
+// parseTests parses the test files of a folder. The import of the package under test is replaced by ours.
 func parseTests(set *token.FileSet, folder string, s suite) ([]*testFile, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
@@ -50,7 +49,7 @@ func parseTests(set *token.FileSet, folder string, s suite) ([]*testFile, error)
 	return files, nil
 }
 
-// parsePackage reads the files of a package that are no tests.
+// parsePackage parses the files of a package without its tests.
 func parsePackage(set *token.FileSet, folder string) ([]*ast.File, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -70,8 +69,7 @@ func parsePackage(set *token.FileSet, folder string) ([]*ast.File, error) {
 	return files, nil
 }
 
-// source is the file without what was cut. Blanks take its place, so that lines
-// keep their numbers.
+// source returns the file without the removed parts. Blanks take their place, so that line numbers do not change.
 func (f *testFile) source() []byte {
 	out := append([]byte(nil), f.text...)
 	for _, s := range f.cut {
@@ -84,7 +82,7 @@ func (f *testFile) source() []byte {
 	return out
 }
 
-// remove takes a declaration, or one line of a group, out of the file.
+// remove removes a declaration, or one line of a group, from the file.
 func (f *testFile) remove(set *token.FileSet, decl ast.Decl, spec ast.Spec) {
 	node := ast.Node(decl)
 	group, grouped := decl.(*ast.GenDecl)
@@ -115,7 +113,7 @@ func (f *testFile) remove(set *token.FileSet, decl ast.Decl, spec ast.Spec) {
 	f.cut = append(f.cut, span{set.Position(node.Pos()).Offset, set.Position(node.End()).Offset})
 }
 
-// at finds the declaration, and the line of a group, at a position.
+// at returns the declaration, and the line of a group, at a position.
 func (f *testFile) at(pos token.Pos) (ast.Decl, ast.Spec) {
 	for _, d := range f.ast.Decls {
 		if pos < d.Pos() || pos >= d.End() {

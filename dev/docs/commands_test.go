@@ -93,7 +93,7 @@ func runCommands(t *testing.T, s *stage) {
 		}
 	}
 	for text := range unused {
-		t.Errorf("notRun has %q, which no page has any more", text)
+		t.Errorf("notRun has %q, which is on no page", text)
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *stage) run(t *testing.T, c command) {
 	}
 }
 
-// output keeps what a command prints, and calls first when it has printed a line.
+// output records the output of a command, and calls first after the first line.
 type output struct {
 	text  []byte
 	first func()
@@ -165,7 +165,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A block with an apiVersion is accepted by the API server; any other one is a configuration of mirador serve.
+// A block with an apiVersion must be accepted by the API server; any other one is a configuration of mirador serve.
 func runYAML(t *testing.T, s *stage) {
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {

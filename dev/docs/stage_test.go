@@ -32,7 +32,7 @@ import (
 // patience is how long a test waits for something that should take seconds.
 const patience = 2 * time.Minute
 
-// folder is where everything lives that the commands need; TestMain makes and removes it.
+// folder has everything that the commands need; TestMain creates and removes it.
 var folder string
 
 func TestMain(m *testing.M) {

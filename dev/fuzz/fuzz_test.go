@@ -36,17 +36,19 @@ func TestTheModulesOwnTargetsAreFound(t *testing.T) {
 		}
 	}
 	if _, err := findTargets("../..", regexp.MustCompile("^FuzzNobodyWroteThis$")); err == nil {
-		t.Error("that there is nothing to run was not told")
+		t.Error("no error although no target matches")
 	}
 }
 
-// module is one with a target that fails soon, one that does not, and what only looks
-// like a target.
+// module has a target that fails soon, one that does not, and functions that only look like targets.
 var module = map[string]string{
 	"go.mod": "module example.test/m\n\ngo 1.26\n",
 	"a/a_test.go": `package a
 import "testing"
-func FuzzFails(f *testing.F) { f.Add([]byte("a")); f.Fuzz(func(t *testing.T, b []byte) { if len(b) > 2 { t.Fatal("three bytes") } }) }
+func FuzzFails(f *testing.F) {
+	f.Add([]byte("a"))
+	f.Fuzz(func(t *testing.T, b []byte) { if len(b) > 2 { t.Fatal("three bytes") } })
+}
 func FuzzHolds(f *testing.F) { f.Add([]byte("a")); f.Fuzz(func(t *testing.T, b []byte) {}) }
 type helper struct{}
 func (helper) FuzzHelper(f *testing.F) {}
@@ -56,7 +58,7 @@ func (helper) FuzzHelper(f *testing.F) {}
 	"other/x_test.go":      "package x\nimport \"testing\"\nfunc FuzzOther(f *testing.F) {}\n",
 }
 
-func TestAFindingIsToldWithItsInput(t *testing.T) {
+func TestAFailureIsReportedWithItsInput(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range module {
 		path := filepath.Join(root, name)
@@ -74,16 +76,16 @@ func TestAFindingIsToldWithItsInput(t *testing.T) {
 	if want := []target{{"./a", "FuzzFails"}, {"./a", "FuzzHolds"}}; !slices.Equal(targets, want) {
 		t.Fatalf("found %v, want %v", targets, want)
 	}
-	t.Setenv("GOFLAGS", "") // the flags of who runs this are not the module's
+	t.Setenv("GOFLAGS", "") // do not inherit the caller's flags
 	var said strings.Builder
 	s := settings{root: root, lasts: time.Second, parallel: 1, out: &said}
 	if err := s.runAll(t.Context(), targets); err == nil || !strings.Contains(err.Error(), "FuzzFails") ||
 		strings.Contains(err.Error(), "FuzzHolds") {
-		t.Errorf("%v, and it said\n%s", err, &said)
+		t.Errorf("%v, with the output\n%s", err, &said)
 	}
 	input := regexp.MustCompile(`the input is in (a/testdata/fuzz/FuzzFails/\w+)`).FindStringSubmatch(said.String())
 	if input == nil {
-		t.Fatalf("it does not say where the input is:\n%s", &said)
+		t.Fatalf("the output does not name the input:\n%s", &said)
 	}
 	if _, err := os.Stat(filepath.Join(root, input[1])); err != nil {
 		t.Error(err)
@@ -93,7 +95,7 @@ func TestAFindingIsToldWithItsInput(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRunIsToldAsThat(t *testing.T) {
+func TestATargetThatCannotRunIsAnError(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "go.mod"), []byte(module["go.mod"]), 0o644); err != nil {
 		t.Fatal(err)
@@ -106,10 +108,10 @@ func TestWhatCannotBeRunIsToldAsThat(t *testing.T) {
 	}
 	for _, minutes := range []float64{0, -1, 1e9} {
 		if err := fuzz(t.Context(), minutes, "", 1); err == nil {
-			t.Errorf("%v minutes were taken", minutes)
+			t.Errorf("%v minutes were accepted", minutes)
 		}
 	}
 	if fuzz(t.Context(), 1, "(", 1) == nil || fuzz(t.Context(), 1, "", 0) == nil {
-		t.Error("settings that make no sense were taken")
+		t.Error("invalid settings were accepted")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	minutes := flag.Float64("minutes", 10, "how long each target is run")
+	minutes := flag.Float64("minutes", 10, "how many minutes each target is run")
 	only := flag.String("only", "", "a regular expression: run the targets whose names it matches")
 	parallel := flag.Int("parallel", runtime.GOMAXPROCS(0), "how many inputs are tried at a time")
 	flag.Parse()
@@ -33,7 +33,7 @@ func fuzz(ctx context.Context, minutes float64, only string, parallel int) error
 	}
 	pattern, err := regexp.Compile(only)
 	if err != nil {
-		return fmt.Errorf("which targets to run: %w", err)
+		return fmt.Errorf("-only: %w", err)
 	}
 	targets, err := findTargets(".", pattern)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// settings are what every target is run with.
+// settings apply to every target.
 type settings struct {
 	root     string
 	lasts    time.Duration
@@ -24,19 +24,19 @@ type settings struct {
 	out      io.Writer
 }
 
-// outcome is what became of a target.
+// outcome is the result of a target.
 type outcome struct {
 	target
 	took        time.Duration
 	execs       int
-	interesting int      // inputs of this run that reached something new
-	finding     []string // what the target said when it failed
-	input       string   // where the input lies that made it
+	interesting int      // new inputs of this run that increased coverage
+	finding     []string // the output of the failed target
+	input       string   // the path of the failing input
 	err         error    // the target could not be run
 }
 
-// A target that does not end within grace of its time hangs. What it is made of is
-// compiled anew for fuzzing, which takes minutes the first time, before that time begins.
+// A target that does not end within grace of its time hangs. The package is compiled for fuzzing before that time
+// starts, which takes minutes the first time.
 const (
 	grace   = 2 * time.Minute
 	compile = 30 * time.Minute
@@ -50,12 +50,12 @@ func (s settings) run(ctx context.Context, t target) outcome {
 	defer cancel()
 	patience := time.AfterFunc(compile, cancel)
 	defer patience.Stop()
-	// By default every input that reaches something new is made smaller for a minute, during
-	// which nothing new is tried; inputs as large as pods would take all the time.
+	// By default every input that increases coverage is minimised for a minute, during which nothing new is tried; inputs
+	// as large as pods would take all the time.
 	cmd := exec.CommandContext(bounded, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$",
 		"-fuzztime="+s.lasts.String(), "-fuzzminimizetime=1s", "-parallel="+strconv.Itoa(s.parallel), t.pkg)
 	cmd.Dir = s.root
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its workers then
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that the go command ends its workers
 	cmd.WaitDelay = 10 * time.Second
 	read, write := io.Pipe()
 	cmd.Stdout, cmd.Stderr = write, write
@@ -72,7 +72,7 @@ func (s settings) run(ctx context.Context, t target) outcome {
 	case ctx.Err() != nil:
 		o.err = ctx.Err()
 	case bounded.Err() != nil:
-		o.err = fmt.Errorf("it did not end %s after its time: an input hangs", grace)
+		o.err = fmt.Errorf("the target did not end within %s after its time: an input hangs", grace)
 	case err != nil && !slices.ContainsFunc(o.finding, isFailure):
 		o.err = fmt.Errorf("%w: %s", err, strings.Join(o.finding, "\n"))
 	case err != nil:
@@ -82,8 +82,7 @@ func (s settings) run(ctx context.Context, t target) outcome {
 	return o
 }
 
-// isFailure tells the line with which a target fails from those of one that could not
-// be compiled.
+// isFailure reports whether a line says that the target failed, and not that it could not be compiled.
 func isFailure(line string) bool { return strings.HasPrefix(line, "--- FAIL: ") }
 
 var (
@@ -91,8 +90,8 @@ var (
 	inputLine    = regexp.MustCompile(`Failing input written to (\S+)`)
 )
 
-// follow reads what the go command says. Its progress is passed on twice a minute;
-// begun is called when the target runs.
+// follow reads the output of the go command and prints its progress twice a minute; begun is called when the target
+// starts.
 func (s settings) follow(o *outcome, r io.Reader, begun func()) {
 	var said time.Time
 	compiling := true
@@ -127,10 +126,10 @@ func (s settings) follow(o *outcome, r io.Reader, begun func()) {
 	if err := lines.Err(); err != nil {
 		o.finding = append(o.finding, fmt.Sprintf("(the rest of its output cannot be read: %v)", err))
 	}
-	_, _ = io.Copy(io.Discard, r) // so that whoever writes can go on
+	_, _ = io.Copy(io.Discard, r) // so that the writer is not blocked
 }
 
-// runAll runs the targets one after the other and reports.
+// runAll runs the targets one after the other and prints their results.
 func (s settings) runAll(ctx context.Context, targets []target) error {
 	fmt.Fprintf(s.out, "%d targets, %s each, %d at a time: %s\n", len(targets), s.lasts, s.parallel,
 		time.Duration(len(targets))*s.lasts)
@@ -142,13 +141,13 @@ func (s settings) runAll(ctx context.Context, targets []target) error {
 		fmt.Fprintf(s.out, "%s  target %d of %d: %s %s; compiling takes minutes the first time\n",
 			time.Now().Format("15:04:05"), i+1, len(targets), t.pkg, t.name)
 		o := s.run(ctx, t)
-		o.tell(s.out)
+		o.print(s.out)
 		all = append(all, o)
 	}
 	fmt.Fprintln(s.out)
 	var failed []string
 	for _, o := range all {
-		o.tell(s.out)
+		o.print(s.out)
 		if o.err != nil || len(o.finding) > 0 {
 			failed = append(failed, o.name)
 		}
@@ -157,13 +156,13 @@ func (s settings) runAll(ctx context.Context, targets []target) error {
 		return fmt.Errorf("ended after %d of %d targets: %w", len(all), len(targets), err)
 	}
 	if len(failed) > 0 {
-		return errors.New("not without a finding: " + strings.Join(failed, ", "))
+		return errors.New("targets failed: " + strings.Join(failed, ", "))
 	}
 	return nil
 }
 
-// tell says in a line, or in as many as a finding has, what became of the target.
-func (o outcome) tell(w io.Writer) {
+// print prints the result of the target in a line, or with its output if it failed.
+func (o outcome) print(w io.Writer) {
 	verdict := "nothing found"
 	switch {
 	case o.err != nil:

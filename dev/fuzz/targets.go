@@ -19,8 +19,8 @@ type target struct {
 	name string
 }
 
-// findTargets walks a module and finds the functions that `go test -fuzz` would run, in
-// the order of their packages. Modules inside it are others, and are left alone.
+// findTargets walks a module and returns the functions that `go test -fuzz` would run, in the order of their packages.
+// It skips nested modules.
 func findTargets(root string, only *regexp.Regexp) ([]target, error) {
 	var found []target
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -58,7 +58,7 @@ func findTargets(root string, only *regexp.Regexp) ([]target, error) {
 	return found, nil
 }
 
-// enter says whether a folder belongs to the module.
+// enter returns filepath.SkipDir for folders outside the module.
 func enter(root, path string) error {
 	if path == root {
 		return nil
@@ -74,7 +74,7 @@ func enter(root, path string) error {
 	return errors.Join(err)
 }
 
-// fuzzName is the name of a function that takes a *testing.F, or "".
+// fuzzName returns the name of a function that takes a *testing.F, or "".
 func fuzzName(decl ast.Decl) string {
 	f, ok := decl.(*ast.FuncDecl)
 	if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Fuzz") || f.Type.Params.NumFields() != 1 {

@@ -1,9 +1,9 @@
-// Command gobuild runs "go build" and says how far it is. Compiling Kubernetes
-// takes minutes on two cores, and a silent minute looks like a hang.
+// Command gobuild runs "go build" and shows its progress. Compiling Kubernetes takes minutes on two cores, and a silent
+// minute looks like a hang.
 //
 //	go run ./dev/gobuild -C devcluster -o ../bin/devcluster -- -ldflags '-s -w'
 //
-// What follows the flags is handed to go build as it is.
+// Arguments after the flags are passed to go build unchanged.
 package main
 
 import (
@@ -27,11 +27,11 @@ func main() {
 	pkg := flag.String("pkg", ".", "`package` to build")
 	flag.Parse()
 	if *out == "" {
-		fmt.Fprintln(os.Stderr, "gobuild: -o is missing: say which file to write")
+		fmt.Fprintln(os.Stderr, "gobuild: -o is missing: give the file to write")
 		os.Exit(2)
 	}
-	// The terminal sends Ctrl-C to go as well; wait for it to end rather than leave
-	// it behind. Caught and not ignored: what is ignored, go would inherit.
+	// The terminal sends Ctrl-C to the go command as well; wait for it to end instead of leaving it behind. The signal is
+	// caught and not ignored, because the go command would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
 	if err := build(*dir, *out, *pkg, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "gobuild: building %s: %v\n", filepath.Base(*out), err)
@@ -48,7 +48,7 @@ func build(dir, out, pkg string, flags []string) error {
 	if err := run(dir, func(string) {}, "mod", "download"); err != nil {
 		return fmt.Errorf("downloading modules: %w", err)
 	}
-	p.say("looking at what has to be compiled")
+	p.say("finding what has to be compiled")
 	stale := 0
 	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...)
 	err := run(dir, func(line string) {
@@ -71,8 +71,8 @@ func build(dir, out, pkg string, flags []string) error {
 	return nil
 }
 
-// run starts go in dir and hands each line that it prints to line. What looks
-// like an error is kept and becomes part of the error returned.
+// run starts go in dir and calls line with each line of its output. Lines that look like errors become part of the
+// returned error.
 func run(dir string, line func(string), args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir

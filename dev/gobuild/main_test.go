@@ -28,7 +28,7 @@ func TestItBuilds(t *testing.T) {
 	}
 }
 
-func TestAFailedBuildTellsWhatTheCompilerSaid(t *testing.T) {
+func TestAFailedBuildReturnsTheCompilerErrors(t *testing.T) {
 	err := build(module(t, "package main\n\nfunc main() { nonsense() }\n"), "out", ".", nil)
 	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
 		t.Errorf("err = %v", err)

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// progress writes one moving line to a terminal, or a line now and then to
-// anything else, also while nothing is heard of go: a silent minute looks like a
-// hang.
+// progress rewrites one line on a terminal, or prints a line now and then elsewhere, even while go prints nothing: a
+// silent minute looks like a hang.
 type progress struct {
 	out      io.Writer
 	name     string
@@ -34,7 +33,7 @@ func newProgress(out *os.File, name string, now time.Time) *progress {
 	return p
 }
 
-// tick prints from time to time until close is called.
+// tick prints periodically until close is called.
 func (p *progress) tick() {
 	every := 10 * time.Second
 	if p.terminal {
@@ -54,7 +53,7 @@ func (p *progress) tick() {
 	}
 }
 
-// say begins a new stage.
+// say starts a new stage.
 func (p *progress) say(stage string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +61,7 @@ func (p *progress) say(stage string) {
 	p.print()
 }
 
-// step notes one package compiled.
+// step counts one compiled package.
 func (p *progress) step(pkg string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

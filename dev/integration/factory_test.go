@@ -40,11 +40,12 @@ func TestStockFactorySeededWithOursServesItsListers(t *testing.T) {
 		})
 	seen := make(chan string, 10)
 	maps := factory.Core().V1().ConfigMaps()
-	maps.Informer() // what it returns is wrapped in a type; what it asked the factory for is ours
+	maps.Informer() // the result is wrapped, but the factory's informer is ours
 	if factory.InformerFor(&corev1.ConfigMap{}, nil) != ours {
-		t.Fatal("the stock factory made an informer of its own")
+		t.Fatal("the stock factory created its own informer")
 	}
-	if _, err := maps.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) { seen <- o.(*corev1.ConfigMap).Name }}); err != nil {
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(o any) { seen <- o.(*corev1.ConfigMap).Name }}
+	if _, err := maps.Informer().AddEventHandler(handler); err != nil {
 		t.Fatal(err)
 	}
 	run, stop := context.WithCancel(ctx)
@@ -72,7 +73,7 @@ func TestStockFactorySeededWithOursServesItsListers(t *testing.T) {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatal("the handler never heard of c")
+			t.Fatal("the handler did not receive c")
 		}
 	}
 }

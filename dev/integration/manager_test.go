@@ -21,8 +21,8 @@ import (
 
 const patience = 90 * time.Second
 
-// copier keeps a copy of every ConfigMap that asks for one: a small controller
-// that reads from the manager's cache and owns what it makes.
+// copier keeps a copy of every ConfigMap that asks for one: a small controller that reads from the manager's cache and
+// owns what it creates.
 type copier struct{ client.Client }
 
 func (c *copier) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -64,7 +64,9 @@ func TestControllerRuntimeManagerReconcilesOnOurInformers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.ConfigMap{}).Complete(&copier{mgr.GetClient()}); err != nil {
+	err = ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.ConfigMap{}).
+		Complete(&copier{mgr.GetClient()})
+	if err != nil {
 		t.Fatal(err)
 	}
 	runCtx, stop := context.WithCancel(ctx)
@@ -90,7 +92,7 @@ func TestControllerRuntimeManagerReconcilesOnOurInformers(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitCopy(t, ctx, c, ns, "2")
-	// Somebody deletes the copy: its owner is reconciled, and it is back.
+	// When the copy is deleted, its owner is reconciled and creates it again.
 	if err := api.Delete(ctx, "plan-copy", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func mirrored(t *testing.T, c *testcluster.Cluster) (url string) {
 	return web.URL
 }
 
-// eventually waits for something; what is missing is said when time is over.
+// eventually waits until nothing is missing, and fails with what is missing after a timeout.
 func eventually(t *testing.T, missing func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -91,7 +91,7 @@ func eventually(t *testing.T, missing func() string) {
 	}
 }
 
-// observer is a controller that only looks.
+// observer is a controller that only records what it reconciles.
 type observer struct {
 	client.Client
 	mu   sync.Mutex
@@ -119,7 +119,7 @@ func (o *observer) saw(t *testing.T, want map[string]string) {
 		defer o.mu.Unlock()
 		for k, v := range want {
 			if o.last[k] != v {
-				return fmt.Sprintf("%s was reconciled as %q, not %q", k, o.last[k], v)
+				return fmt.Sprintf("%s was reconciled as %q, want %q", k, o.last[k], v)
 			}
 		}
 		return ""
@@ -143,14 +143,14 @@ func start(t *testing.T, mgr ctrl.Manager) {
 	}
 }
 
-func TestControllerRuntimeManagerLivesOnTheMirror(t *testing.T) {
+func TestControllerRuntimeManagerRunsOnTheMirror(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	url := mirrored(t, c)
 	for name, base := range map[string]string{"a cluster": "/clusters/eu", "the fleet": "/fleet"} {
 		t.Run(name, func(t *testing.T) {
 			ns := c.Namespace(t)
-			shown := []string{ns} // the namespaces in which the mirror shows what is in ns
+			shown := []string{ns} // the namespaces of the mirror with the objects of ns
 			if base == "/fleet" {
 				shown = []string{"eu." + ns, "us." + ns}
 			}
@@ -176,7 +176,7 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	there := create("there", "blue", "1")
 
 	cfg := &rest.Config{Host: host}
-	unnamed := true // two managers of one process would have controllers of one name
+	unnamed := true // two managers in one process may have controllers of the same name
 	mgr, err := ctrl.NewManager(cfg,
 		ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"},
 			Controller: config.Controller{SkipNameValidation: &unnamed}})
@@ -223,7 +223,7 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 				got = append(got, cm.Name+"="+cm.Data["v"])
 			}
 			if slices.Sort(got); !slices.Equal(got, want) {
-				return fmt.Sprintf("the cache has %q in %s, and should have %q", got, in, want)
+				return fmt.Sprintf("the cache has %q in %s, want %q", got, in, want)
 			}
 			return ""
 		})
@@ -246,7 +246,7 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	}
 	expect(blue, shown[0], []string{"there=2"})
 
-	// It changes sides: the index follows, and a cache that is restricted by the label sees it go.
+	// The label changes: the index follows, and a cache that selects by the label drops the object.
 	there.Data["team"], there.Labels["team"] = "red", "red"
 	if _, err = api.Update(ctx, there, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 		expect(mgr.GetClient(), s, []string{"late=7", "there=2"})
 	}
 
-	// Other forms of reading, each with a cache of its own.
+	// The other forms of reading each have their own cache.
 	var meta metav1.PartialObjectMetadata
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	if err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: shown[0], Name: "there"}, &meta); err != nil ||
@@ -288,9 +288,9 @@ func lives(t *testing.T, c *testcluster.Cluster, host, ns string, shown []string
 	if err := mgr.GetClient().Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{}); err != nil {
 		t.Error(err)
 	}
-	// A write through the manager's client says where it has to go.
+	// A write through the manager's client returns an error that says where to send it.
 	err = mgr.GetClient().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shown[0], Name: "no"}})
 	if err == nil || !strings.Contains(err.Error(), "read-only mirror") {
-		t.Errorf("a write is answered %v", err)
+		t.Errorf("a write returned %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	seeds := flag.Int("seeds", 1000, "how many seeds each bug is given")
+	seeds := flag.Int("seeds", 1000, "how many seeds are run for each bug")
 	only := flag.String("only", "", "only the bugs whose name matches this regular expression")
 	folder := flag.String("patches", filepath.Join("informer", "testdata", "mutants"), "where the patches are")
 	flag.Parse()

@@ -17,7 +17,7 @@ import (
 // mutant is a bug to be planted.
 type mutant struct {
 	name  string
-	patch string // where it is
+	patch string // the path of the patch
 	files []string
 }
 
@@ -52,11 +52,11 @@ func readMutants(folder string) ([]mutant, error) {
 	return all, nil
 }
 
-// verdict is what became of a bug.
+// verdict is the result for a bug.
 type verdict struct {
 	caught  bool
-	promise string // that was broken
-	seed    int    // in which that showed; 0 where the run ended before it could say
+	promise string // the broken promise
+	seed    int    // the seed that broke it; 0 if the run ended without naming it
 	took    time.Duration
 }
 
@@ -75,8 +75,7 @@ var (
 	crashed = regexp.MustCompile(`(?m)^panic: `)
 )
 
-// try plants the bug and runs the simulator until it breaks a promise or the seeds are
-// used up.
+// try applies the bug and runs the simulator until it breaks a promise or the seeds are used up.
 func (m *mutant) try(work string, seeds int) (verdict, error) {
 	overlay, err := m.plant(work)
 	if err != nil {
@@ -84,7 +83,7 @@ func (m *mutant) try(work string, seeds int) (verdict, error) {
 	}
 	began := time.Now()
 	if out, err := exec.Command("go", "vet", "-overlay="+overlay, "./informer").CombinedOutput(); err != nil {
-		return verdict{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
+		return verdict{}, fmt.Errorf("the mutant does not compile: %w\n%s", err, out)
 	}
 	cmd := exec.Command("go", "test", "-overlay="+overlay, "-count=1", "-timeout=10m",
 		"-run=^TestSimulation$", "./informer")
@@ -110,7 +109,7 @@ func (m *mutant) try(work string, seeds int) (verdict, error) {
 	return v, err
 }
 
-// plant applies the patch to copies and gives the overlay that puts them in place.
+// plant applies the patch to copies of the files and returns the overlay that replaces them.
 func (m *mutant) plant(work string) (overlay string, err error) {
 	replace := map[string]string{}
 	for _, f := range m.files {
@@ -133,10 +132,10 @@ func (m *mutant) plant(work string) (overlay string, err error) {
 	}
 	apply := exec.Command("git", "apply", m.patch)
 	apply.Dir = work
-	// Without a repository around it, git takes the paths from the folder it stands in.
+	// Outside a repository, git resolves the paths from the current folder.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(work))
 	if out, err := apply.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the patch does not apply any more; make it again from what the code is now: %w\n%s", err, out)
+		return "", fmt.Errorf("the patch does not apply; regenerate it for the current code: %w\n%s", err, out)
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -146,7 +145,7 @@ func (m *mutant) plant(work string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// tail gives the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text []byte, n int) string {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	return string(bytes.Join(lines[max(0, len(lines)-n):], []byte("\n")))

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A patch that does not apply plants no bug. Running the simulator on all of them takes long; applying them does not.
+// A patch that does not apply plants no bug. Running the simulator on all of them takes long, but applying them does
+// not.
 func TestEveryPatchApplies(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	all, err := readMutants(filepath.Join("informer", "testdata", "mutants"))

@@ -31,8 +31,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// These tests run on a real API server. They wait for versions and states, with
-// a deadline, and never for a time.
+// These tests run on a real API server. They wait for versions and states, with a deadline, and never for a fixed
+// time.
 const patience = 2 * time.Minute
 
 // mirror runs an informer over a source until the end of the test.
@@ -40,7 +40,7 @@ type mirror[T any] struct {
 	*informer.Informer[T]
 	mu       sync.Mutex
 	problems []informer.Problem
-	heard    chan struct{} // a word for each problem, dropped if nobody listens
+	heard    chan struct{} // a signal for each problem, dropped if nothing receives it
 }
 
 func startMirror[T any](t *testing.T, src source.Source[T], options *informer.Options[T]) *mirror[T] {
@@ -83,7 +83,7 @@ func (m *mirror[T]) untilProblem(t *testing.T, ctx context.Context, reason sourc
 	m.untilMore(t, ctx, reason, 0)
 }
 
-// untilMore waits until more than so many problems of this reason were reported.
+// untilMore waits until more than n problems of this reason were reported.
 func (m *mirror[T]) untilMore(t *testing.T, ctx context.Context, reason source.Reason, than uint64) {
 	t.Helper()
 	for m.Health().Reflector.Errors[reason] <= than {
@@ -119,7 +119,7 @@ func configMaps(t *testing.T, cfg *rest.Config, ns string) *kube.Source[*corev1.
 	return must[*kube.Source[*corev1.ConfigMap]](t)(kube.Typed[*corev1.ConfigMap](cfg, &kube.Options{Namespace: ns}))
 }
 
-// writer changes ConfigMaps and remembers the last version the server gave.
+// writer changes ConfigMaps and records the last version that the server returned.
 type writer struct {
 	t       *testing.T
 	ctx     context.Context
@@ -184,14 +184,14 @@ func newWriter(t *testing.T, c *testcluster.Cluster) *writer {
 	return &writer{t: t, ctx: impatient(t), client: kubernetes.NewForConfigOrDie(c.Config()), ns: c.Namespace(t)}
 }
 
-func TestP10_OnARealServerTheStateComesByWatchListAndObjectsKeepTheirKind(t *testing.T) {
+func TestP10_OnARealServerObjectsOfAWatchListKeepTheirKind(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a", "b")
 	m := startMirror(t, configMaps(t, c.Config(), w.ns), nil)
 	w.check(m)
 	if h := m.Health(); !h.Reflector.InitialState || h.Reflector.Lists != 0 || h.Reflector.State != reflector.Streaming {
-		t.Errorf("the state did not come by a watch: %+v", h.Reflector)
+		t.Errorf("the initial state was not read by a watch: %+v", h.Reflector)
 	}
 	cm, ok := m.Get(object.NewKey(w.ns, "a"))
 	if !ok || cm.Kind != "ConfigMap" || cm.APIVersion != "v1" {
@@ -201,7 +201,7 @@ func TestP10_OnARealServerTheStateComesByWatchListAndObjectsKeepTheirKind(t *tes
 	w.check(m)
 }
 
-func TestP1_OnARealServerAListGivesTheSameAsAWatchList(t *testing.T) {
+func TestP1_OnARealServerAListEqualsAWatchList(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	for i := range 25 {
@@ -216,11 +216,11 @@ func TestP1_OnARealServerAListGivesTheSameAsAWatchList(t *testing.T) {
 	w.update("cm-03", "x")
 	w.check(m)
 	if h := m.Health(); h.Reflector.InitialState || h.Reflector.Lists != 1 {
-		t.Errorf("the state did not come by a list: %+v", h.Reflector)
+		t.Errorf("the initial state was not read by a list: %+v", h.Reflector)
 	}
 }
 
-func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testing.T) {
+func TestP1_P6_OnARealServerMissedDeletesAreDeliveredAfterACompaction(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("stays", "goes")
@@ -228,7 +228,8 @@ func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testi
 	w.check(m)
 	var mu sync.Mutex
 	deleted := map[object.Key]int{}
-	sub := must[*informer.Subscription[*corev1.ConfigMap]](t)(m.Subscribe(informer.HandlerFunc[*corev1.ConfigMap](func(e object.Event[*corev1.ConfigMap]) {
+	sub := must[*informer.Subscription[*corev1.ConfigMap]](t)(m.Subscribe(informer.HandlerFunc[*corev1.ConfigMap](func(
+		e object.Event[*corev1.ConfigMap]) {
 		if e.Type == object.Deleted {
 			mu.Lock()
 			deleted[e.Key]++
@@ -236,20 +237,20 @@ func TestP1_P6_OnARealServerCompactionIsSurvivedAndMissedDeletesAreTold(t *testi
 		}
 	}), nil))
 	<-sub.Synced()
-	// Compaction restarts the API server without the history that the mirror would resume from.
+	// Compaction restarts the API server without the history from which the mirror would resume.
 	c.Fault(t, "compact")
 	w.delete("goes")
 	w.create("comes")
 	w.check(m)
 	m.untilProblem(t, w.ctx, source.Expired)
-	// The delete was told before the version of the create was reached; the handler may still be behind.
+	// The delete was delivered before the version of the create was reached, but the handler may still be behind.
 	w.update("stays", "last")
 	w.check(m)
 	m.Stop(w.ctx)
 	mu.Lock()
 	defer mu.Unlock()
 	if n := deleted[object.NewKey(w.ns, "goes")]; n != 1 {
-		t.Errorf("the delete was told %d times", n)
+		t.Errorf("the delete was delivered %d times", n)
 	}
 }
 
@@ -270,7 +271,7 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 		t.Error("the mirror must stay readable while the server is paused")
 	}
 	if later := before.LastWord.Add(time.Minute); before.Age(later) != time.Minute {
-		t.Errorf("the age of the last word does not grow while the server says nothing: %s", before.Age(later))
+		t.Errorf("the last-event age does not grow while the server is silent: %s", before.Age(later))
 	}
 	c.Fault(t, "resume", "apiserver")
 	w.create("after-pause")
@@ -279,10 +280,10 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	c.Fault(t, "kill", "apiserver")
 	m.untilProblem(t, w.ctx, source.Refused)
 	if s := m.Health().Reflector.State; s != reflector.Retrying {
-		t.Errorf("state while nobody listens: %s", s)
+		t.Errorf("state while the server is down: %s", s)
 	}
 	if _, ok := m.Get(object.NewKey(w.ns, "a")); !ok {
-		t.Error("the mirror must stay readable while the server is gone")
+		t.Error("the mirror must stay readable while the server is down")
 	}
 	c.Fault(t, "restart", "apiserver")
 	w.create("after-kill")
@@ -291,7 +292,7 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	w.check(m)
 }
 
-func TestP11_OnARealServerRightsGrantedWithdrawnAndGrantedAgain(t *testing.T) {
+func TestP11_OnARealServerTheMirrorFollowsItsRights(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a")
@@ -318,8 +319,7 @@ func TestP11_OnARealServerRightsGrantedWithdrawnAndGrantedAgain(t *testing.T) {
 	w.update("a", "granted")
 	w.check(m)
 
-	// Withdrawn: an open watch is not cut by that, a new one is refused. What was
-	// mirrored stays, and says how old it is.
+	// Removing the right does not end an open watch, but a new one is refused. The mirrored objects stay, with their age.
 	if err := w.client.RbacV1().RoleBindings(w.ns).Delete(w.ctx, "reader", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-func TestP11_OnARealServerACustomResourceGoesAndComesBack(t *testing.T) {
+func TestP11_OnARealServerADeletedCustomResourceCanReturn(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ctx, ns := impatient(t), c.Namespace(t)
 	crd := t.TempDir() + "/crd.yaml"
@@ -387,7 +387,7 @@ func TestP11_OnARealServerACustomResourceGoesAndComesBack(t *testing.T) {
 	m.untilProblem(t, ctx, source.NotServed)
 	install()
 	if err := m.WaitVersion(ctx, create("two")); err != nil {
-		t.Fatalf("it did not come back: %v; health %+v", err, m.Health().Reflector)
+		t.Fatalf("the resource did not return: %v; health %+v", err, m.Health().Reflector)
 	}
 	keys := map[object.Key]bool{}
 	for k := range m.Snapshot().All() {
@@ -398,7 +398,7 @@ func TestP11_OnARealServerACustomResourceGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// It creates 3,000 pods, and 20,000 if MIRADOR_NIGHTLY is set.
+// The test creates 3,000 pods, and 20,000 if MIRADOR_NIGHTLY is set.
 func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -409,7 +409,8 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 		})
 	var mu sync.Mutex
 	alive := map[object.Key]string{}
-	must[*informer.Subscription[*corev1.Pod]](t)(m.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
+	must[*informer.Subscription[*corev1.Pod]](t)(m.Subscribe(informer.HandlerFunc[*corev1.Pod](func(
+		e object.Event[*corev1.Pod]) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Type == object.Deleted {
@@ -424,8 +425,8 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	}
 	churn(t, ctx, c.Config(), c.Namespace(t), pods, changes)
 
-	// When the source is quiet, the store and the handler equal it. The last events
-	// may still be on their way, so look until they are through.
+	// When the source is quiet, the store and the handler equal it. The last events may still be in flight, so poll until
+	// they have arrived.
 	client := kubernetes.NewForConfigOrDie(c.Config())
 	var want, got, told map[object.Key]string
 	for {
@@ -441,20 +442,20 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 			break
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("the server has %d pods, the mirror %d, the handler was told of %d:\n%.2000s", len(want), len(got),
+			t.Fatalf("the server has %d pods, the mirror %d, the handler %d:\n%.2000s", len(want), len(got),
 				len(told), cmp.Diff(want, got))
 		}
 	}
 	if len(want) != pods {
-		t.Errorf("only %d pods were there to mirror", len(want))
+		t.Errorf("only %d pods existed", len(want))
 	}
 	h := m.Health()
 	t.Logf("%d objects, %d events, %d coalesced in the queue, %d retries", h.Objects, h.Events, h.QueueCoalesced,
 		h.Reflector.Retries)
 }
 
-// churn creates pods and changes some of them meanwhile: relabelled, or deleted
-// and created again. It returns when the server has taken all of it.
+// churn creates pods and changes some of them meanwhile: they are relabelled, or deleted and created again. It returns
+// when the server has accepted everything.
 func churn(t *testing.T, ctx context.Context, cfg *rest.Config, ns string, pods, changes int) {
 	t.Helper()
 	cfg.ContentType = runtime.ContentTypeProtobuf
@@ -497,7 +498,7 @@ func churn(t *testing.T, ctx context.Context, cfg *rest.Config, ns string, pods,
 	wg.Wait()
 }
 
-// podVersions asks the server for the versions of all pods.
+// podVersions lists the versions of all pods.
 func podVersions(t *testing.T, ctx context.Context, client kubernetes.Interface) map[object.Key]string {
 	t.Helper()
 	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").

@@ -28,12 +28,12 @@ func (m *mirror[T]) untilState(w *writer, want reflector.State) reflector.Health
 		select {
 		case <-tick.C:
 		case <-w.ctx.Done():
-			w.t.Fatalf("it never was %s: %+v", want, h)
+			w.t.Fatalf("the state never was %s: %+v", want, h)
 		}
 	}
 }
 
-func TestP12_OnARealServerWithTheRightToListAndNotToWatchIsPolled(t *testing.T) {
+func TestP12_OnARealServerAResourceThatCannotBeWatchedIsPolled(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	w := newWriter(t, c)
 	w.create("a")
@@ -58,7 +58,7 @@ func TestP12_OnARealServerWithTheRightToListAndNotToWatchIsPolled(t *testing.T) 
 	w.create("b")
 	w.check(m)
 	if h := m.untilState(w, reflector.Polling); source.ReasonOf(h.Err) != source.Denied || h.Lists < 2 {
-		t.Errorf("health does not say why it is polled: %+v", h)
+		t.Errorf("health has no reason for polling: %+v", h)
 	}
 
 	role.Rules[0].Verbs = []string{"list", "watch"}

@@ -17,12 +17,12 @@ import (
 
 func main() {
 	var p plan
-	flag.IntVar(&p.keys, "objects", 1000, "how many objects there are")
+	flag.IntVar(&p.keys, "objects", 1000, "the number of objects")
 	flag.IntVar(&p.rate, "rate", 5000, "events a second")
-	seconds := flag.Int("seconds", 20, "how long a run lasts; there are four")
+	seconds := flag.Int("seconds", 20, "the duration of each of the four runs")
 	flag.IntVar(&p.quick, "quick", 3, "handlers that return at once")
-	flag.DurationVar(&p.takes, "takes", 10*time.Millisecond, "what the slow handler takes for an event")
-	flag.IntVar(&p.payload, "payload", 2000, "bytes that an object carries")
+	flag.DurationVar(&p.takes, "takes", 10*time.Millisecond, "how long the slow handler takes for an event")
+	flag.IntVar(&p.payload, "payload", 2000, "the size of an object in bytes")
 	flag.Parse()
 	p.lasts = time.Duration(*seconds) * time.Second
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -33,11 +33,10 @@ func main() {
 	}
 }
 
-// compare runs without and with the slow handler in turn, twice, so that a machine
-// that was busy for a while shows.
+// compare runs without and with the slow handler in turn, twice, so that a temporary load of the machine shows.
 func compare(ctx context.Context, p plan) error {
 	if p.takes <= 0 {
-		return errors.New("the slow handler takes no time; give -takes")
+		return errors.New("the slow handler takes no time; set -takes")
 	}
 	fmt.Printf("%d events/s on %d objects for %s, %d quick handlers; the slow one takes %s an event, so it could "+
 		"follow %.0f/s\n",
@@ -55,7 +54,7 @@ func compare(ctx context.Context, p plan) error {
 	print(rows)
 	for _, r := range rows {
 		if len(r.faults) > 0 {
-			return fmt.Errorf("what must hold did not: %q", r.faults)
+			return fmt.Errorf("checks failed: %q", r.faults)
 		}
 	}
 	fmt.Println("every event reached every quick handler in order; the slow one ended with the latest state of every " +
@@ -63,12 +62,12 @@ func compare(ctx context.Context, p plan) error {
 	return nil
 }
 
-// row is what one run showed.
+// row is the result of one run.
 type row struct {
 	slow                 bool
 	events               int
 	took, late           time.Duration
-	p50, p99, worst      time.Duration // of all quick handlers the worst
+	p50, p99, worst      time.Duration // the worst of all quick handlers
 	backlog              int
 	delivered, coalesced uint64
 	caughtUp             time.Duration
@@ -77,7 +76,7 @@ type row struct {
 }
 
 func measured(ctx context.Context, p plan, title string) (row, error) {
-	runtime.GC() // of what was before
+	runtime.GC() // collect the garbage of the previous run
 	began := time.Now()
 	r, err := begin(ctx, p, nil)
 	if err != nil {
@@ -117,8 +116,8 @@ func measured(ctx context.Context, p plan, title string) (row, error) {
 	return out, nil
 }
 
-// liveHeap is what the last collection found alive. None is forced while delays are
-// measured: at this rate there is one every few seconds anyway.
+// liveHeap returns the live heap at the last collection. None is forced while delays are measured: at this rate there
+// is one every few seconds.
 func liveHeap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
@@ -139,7 +138,8 @@ func print(rows []row) {
 			name = "one"
 		}
 		fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", name, float64(r.events)/r.took.Seconds(),
-			short(r.p50), short(r.p99), short(r.worst), r.backlog, r.delivered, r.coalesced, short(r.caughtUp), mib(r.peak), mib(r.atEnd), short(r.late))
+			short(r.p50), short(r.p99), short(r.worst),
+			r.backlog, r.delivered, r.coalesced, short(r.caughtUp), mib(r.peak), mib(r.atEnd), short(r.late))
 	}
 	w.Flush()
 	fmt.Println()

@@ -14,18 +14,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inFakeTime is the overload of `make overload`, shorter.
+// inFakeTime is a shorter version of `make overload`.
 var inFakeTime = plan{keys: 500, rate: 5000, lasts: 8 * time.Second, quick: 3,
 	takes: 10 * time.Millisecond, payload: 16}
 
-// limit is how many events may wait for a handler that asks for nothing else; what
-// it has in hand, here a piece of the initial state, is not among them.
+// limit is the default backlog bound of a handler; what it has in hand, here a piece of the initial state, is not
+// counted.
 const (
 	limit  = 10_000
 	inHand = 128
 )
 
-func TestP7_OneSlowHandlerIsCoalescedAndHurtsNobodyElse(t *testing.T) {
+func TestP7_ASlowHandlerIsCoalescedAndAffectsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inFakeTime
 		var objects []weak.Pointer[thing]
@@ -37,13 +37,13 @@ func TestP7_OneSlowHandlerIsCoalescedAndHurtsNobodyElse(t *testing.T) {
 
 		peak, coalescing := 0, false
 		err = r.load(t.Context(), 10*time.Millisecond, func(st fanout.Stats) {
-			synctest.Wait() // all that is due now has been handed on
+			synctest.Wait() // everything due now has been delivered
 			st = r.behind.Stats()
 			peak = max(peak, st.Backlog)
 			if st.Backlog > limit+inHand {
 				t.Errorf("%d events wait; the limit is %d and %d in hand", st.Backlog, limit, inHand)
 			}
-			// Once it is coalesced, an object waits as its delete, its latest state, or both.
+			// A coalesced object has at most its delete and its latest state in the backlog.
 			coalescing = coalescing || st.Coalesced > 0
 			if coalescing && st.Backlog > 2*p.keys+inHand {
 				t.Errorf("%d events wait for %d objects, coalesced", st.Backlog, p.keys)
@@ -54,7 +54,7 @@ func TestP7_OneSlowHandlerIsCoalescedAndHurtsNobodyElse(t *testing.T) {
 		}
 		synctest.Wait()
 		if peak < limit*9/10 {
-			t.Errorf("at most %d events waited: that was no overload", peak)
+			t.Errorf("at most %d events waited: the handler was not overloaded", peak)
 		}
 		busyAllTheTime(t, r)
 		heldObjects(t, r, objects)
@@ -73,7 +73,7 @@ func TestP7_OneSlowHandlerIsCoalescedAndHurtsNobodyElse(t *testing.T) {
 	})
 }
 
-// busyAllTheTime: the slow handler was called again as soon as it had returned.
+// busyAllTheTime checks that the slow handler was called again as soon as it had returned.
 func busyAllTheTime(t *testing.T, r *run) {
 	t.Helper()
 	st := r.behind.Stats()
@@ -86,8 +86,8 @@ func busyAllTheTime(t *testing.T, r *run) {
 	}
 }
 
-// heldObjects counts the objects that something still holds: those of the store,
-// and for each object that waits what its handler saw last, the delete and the new state.
+// heldObjects counts the objects that are still referenced: those of the store, and for each object in the backlog
+// what its handler saw last, the delete and the new state.
 func heldObjects(t *testing.T, r *run, objects []weak.Pointer[thing]) {
 	t.Helper()
 	runtime.GC()
@@ -98,7 +98,7 @@ func heldObjects(t *testing.T, r *run, objects []weak.Pointer[thing]) {
 		}
 	}
 	if most := 4 * r.plan.keys; held > most {
-		t.Errorf("%d of %d objects are held, for %d that there are; want at most %d", held, len(objects), r.plan.keys, most)
+		t.Errorf("%d of %d objects are held with %d in the store, want at most %d", held, len(objects), r.plan.keys, most)
 	}
 	if held < r.plan.keys/2 {
 		t.Errorf("only %d of %d objects are held: nothing was counted", held, len(objects))
@@ -131,7 +131,7 @@ func TestWithoutTheSlowHandlerNothingIsCoalesced(t *testing.T) {
 	})
 }
 
-func TestAPlanThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidPlanIsAnError(t *testing.T) {
 	for _, change := range []func(*plan){
 		func(p *plan) { p.keys = 0 },
 		func(p *plan) { p.rate = 0 },

@@ -19,15 +19,15 @@ type run struct {
 	inf    *informer.Informer[*thing]
 	quick  []*quick
 	subs   []*informer.Subscription[*thing]
-	slow   *slow                          // nil where the plan has none
-	behind *informer.Subscription[*thing] // the slow handler's
+	slow   *slow                          // nil if the plan has none
+	behind *informer.Subscription[*thing] // the slow handler's subscription
 
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// begin starts a run; made hears of every object, where it is not nil. The slow
-// handler joins first: should it hold up anybody, it would be those behind it.
+// begin starts a run; made, if not nil, is called with every object. The slow handler subscribes first, where it would
+// delay the others most.
 func begin(ctx context.Context, p plan, made func(*thing)) (*run, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -58,8 +58,7 @@ func begin(ctx context.Context, p plan, made func(*thing)) (*run, error) {
 	return r, nil
 }
 
-// load waits until the stream has given its last event, and samples meanwhile how
-// the slow handler is doing.
+// load waits until the stream has sent its last event, and samples the slow handler's state meanwhile.
 func (r *run) load(ctx context.Context, every time.Duration, sample func(fanout.Stats)) error {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -109,13 +108,13 @@ func (r *run) end() error {
 	return <-r.ended
 }
 
-// faults says what should have held and did not. It is for a run that has settled.
+// faults returns the failed checks of a run that has settled.
 func (r *run) faults() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for n, q := range r.quick {
 		if q.events != r.plan.events() {
-			say("quick handler %d was given %d of %d events", n, q.events, r.plan.events())
+			say("quick handler %d received %d of %d events", n, q.events, r.plan.events())
 		}
 		if q.wrong != "" {
 			say("quick handler %d: %s", n, q.wrong)
@@ -140,7 +139,7 @@ func (r *run) faults() []string {
 		}
 		alive++
 		if got := r.slow.view[keyOf(k)]; got != t.version {
-			say("slow handler: it has version %d of %s, which is at %d", got, t.key, t.version)
+			say("slow handler: it has version %d of %s, want %d", got, t.key, t.version)
 		}
 	}
 	if len(r.slow.view) != alive {

@@ -11,19 +11,19 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// stream is a source whose objects change at a steady rate. Every fiftieth event
-// deletes its object; the next one of that name is another.
+// stream is a source whose objects change at a steady rate. Every fiftieth event deletes its object; the next one of
+// that name is a new object.
 type stream struct {
 	plan plan
-	made func(*thing)  // hears of every object, where it is set
+	made func(*thing)  // called with every object, if not nil
 	said chan struct{} // closed when the last event was read
 
-	// Only for the reflector's goroutine, until said is closed.
+	// The following fields belong to the reflector's goroutine until said is closed.
 	began   time.Time
 	next    int
-	current []*thing      // nil where it was deleted
-	lives   []int         // how often there was one of the name
-	latest  time.Duration // how late an event was read at most
+	current []*thing      // nil if it was deleted
+	lives   []int         // how often an object of the name was created
+	latest  time.Duration // the largest delay of a read
 }
 
 const deleteEvery = 50
@@ -50,7 +50,7 @@ func keyOf(k int) object.Key { return object.NewKey("overload", strconv.Itoa(k))
 // Describe names the source.
 func (s *stream) Describe() source.Description { return source.Description{Resource: "things"} }
 
-// List gives the objects as they are before the first event.
+// List returns the objects before the first event.
 func (s *stream) List(context.Context, source.ListOptions) (source.Lister[*thing], error) {
 	return &list{s: s}, nil
 }
@@ -66,7 +66,7 @@ func (s *stream) Watch(ctx context.Context, o source.WatchOptions) (source.Watch
 	return &watch{s: s, ctx: ctx}, nil
 }
 
-// version is that of the last event read.
+// version returns the version of the last event read.
 func (s *stream) version() object.Version { return object.Version(strconv.Itoa(s.plan.keys + s.next)) }
 
 type list struct {
@@ -128,10 +128,9 @@ func (w *watch) Read(buf []source.Change[*thing]) ([]source.Change[*thing], erro
 
 func (w *watch) Close() error { return nil }
 
-// event makes the next one. Its version is one more than that of the last, so that
-// whoever sees all of them can tell.
+// event returns the next event. Its version is one more than that of the last, so that a handler can detect gaps.
 func (s *stream) event() source.Change[*thing] {
-	k := s.next * 7919 % s.plan.keys // a prime: the keys come in turn, in no order
+	k := s.next * 7919 % s.plan.keys // a prime stride visits all keys in a scattered order
 	s.next++
 	gone := s.current[k] != nil && s.next%deleteEvery == 0
 	if s.current[k] == nil {

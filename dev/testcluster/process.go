@@ -20,15 +20,15 @@ type process struct {
 	// stdin is held open and never written to: the cluster ends when it closes,
 	// which the kernel does when this process ends.
 	stdin *os.File
-	// output has no name any more, so it goes with the last one who has it open.
+	// output is unlinked, so it is removed when the last process closes it.
 	output *os.File
 
 	mu    sync.Mutex
-	ended error // how the process ended, once check has found that out
+	ended error // how the process ended; set by check
 }
 
-// launch starts the binary. It inherits neither standard output nor standard
-// error: `go test` would wait for whoever holds those.
+// launch starts the binary. It does not inherit standard output and standard error, because `go test` would wait until
+// they are closed.
 func launch(binary string, args []string) (*process, error) {
 	output, err := os.CreateTemp("", "testcluster-*.log")
 	if err != nil {
@@ -44,7 +44,7 @@ func launch(binary string, args []string) (*process, error) {
 	defer read.Close()
 	cmd := exec.Command(binary, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, output, output
-	// Its own group: a Ctrl-C at `go test` ends the test binary, and that ends the cluster.
+	// The cluster has its own process group: a Ctrl-C ends the test binary, and that ends the cluster.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
@@ -55,7 +55,7 @@ func launch(binary string, args []string) (*process, error) {
 const (
 	readyTimeout = 3 * time.Minute
 	readyPoll    = 50 * time.Millisecond
-	// readyMark is how `devcluster up` tells its user that the cluster is ready.
+	// readyMark is what `devcluster up` prints when the cluster is ready.
 	readyMark = "export KUBECONFIG="
 )
 
@@ -71,12 +71,12 @@ func (p *process) waitReady() (string, error) {
 			}
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("not ready after %v; it said:\n%s", readyTimeout, p.said())
+			return "", fmt.Errorf("not ready after %v; its output:\n%s", readyTimeout, p.said())
 		}
 	}
 }
 
-// said returns what the process has printed so far.
+// said returns the output so far.
 func (p *process) said() string {
 	b, err := io.ReadAll(io.NewSectionReader(p.output, 0, 1<<20))
 	if err != nil {
@@ -85,8 +85,8 @@ func (p *process) said() string {
 	return string(b)
 }
 
-// check returns an error if the process has ended. It asks the system without
-// waiting: a goroutine that waits would look like a leak to every test.
+// check returns an error if the process has ended. It does not wait, because a waiting goroutine would look like a
+// leak to every test.
 func (p *process) check() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *process) check() error {
 	if err == nil && pid == 0 || errors.Is(err, syscall.EINTR) {
 		return nil
 	}
-	p.ended = fmt.Errorf("it ended with status %d; it said:\n%s", status.ExitStatus(), p.said())
+	p.ended = fmt.Errorf("it ended with status %d; its output:\n%s", status.ExitStatus(), p.said())
 	return p.ended
 }
 

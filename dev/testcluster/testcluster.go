@@ -36,8 +36,8 @@ type Option func(*options)
 // Nodes sets the number of fake nodes; without it there are 5.
 func Nodes(n int) Option { return func(o *options) { o.nodes = n } }
 
-// WithoutControllers starts etcd and the API server only: no controllers, no
-// scheduler, no nodes. Nothing then changes but what the test changes.
+// WithoutControllers starts only etcd and the API server: no controllers, no scheduler, no nodes. Only the test
+// changes objects then.
 func WithoutControllers() Option { return func(o *options) { o.noControllers = true } }
 
 // shared is the one cluster of this test binary.
@@ -48,9 +48,9 @@ var shared struct {
 	err     error
 }
 
-// Start returns the cluster of this test binary. The first call starts it and
-// waits until it is ready; its options hold for all calls, and a later call
-// with others fails its test. In make quick, which sets MIRADOR_QUICK, it skips the test.
+// Start returns the cluster of this test binary. The first call starts it and waits until it is ready; its options
+// apply to all calls, and a later call with others fails its test. In make quick, which sets MIRADOR_QUICK, it skips
+// the test.
 func Start(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	if os.Getenv("MIRADOR_QUICK") != "" {
@@ -71,7 +71,7 @@ func Start(t testing.TB, opts ...Option) *Cluster {
 		t.Fatal(err)
 	}
 	if err := shared.cluster.process.check(); err != nil {
-		t.Fatalf("the test cluster is gone: %v", err)
+		t.Fatalf("the test cluster has ended: %v", err)
 	}
 	return shared.cluster
 }
@@ -84,7 +84,7 @@ func sameOptions(running, want options) error {
 		"all tests of a package, or move the test to another package", running, want)
 }
 
-// String describes the options as their user wrote them.
+// String formats the options as in Go code.
 func (o options) String() string {
 	if o.noControllers {
 		return "WithoutControllers()"
@@ -130,29 +130,24 @@ func start(o options) (*Cluster, error) {
 // suffix makes names unique.
 func suffix() string { return strings.ToLower(rand.Text()[:8]) }
 
-// Name is the name by which devcluster knows the cluster.
+// Name returns devcluster's name of the cluster.
 func (c *Cluster) Name() string { return c.name }
 
-// Kubeconfig is the path of an administrator's kubeconfig.
+// Kubeconfig returns the path of an administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// AuditLog is the path of the API server's own log of who asked for what: a line of
-// JSON, an audit.k8s.io/v1 Event of level Metadata, for every request when it is
-// answered, and for a watch also when it starts. At 100 MB the file is moved away
-// and begun anew.
+// AuditLog returns the path of the API server's audit log: a line of JSON, an audit.k8s.io/v1 Event of level Metadata,
+// for every request when it is answered, and for a watch also when it starts. At 100 MB the file is rotated.
 func (c *Cluster) AuditLog() string {
 	return filepath.Join(filepath.Dir(c.kubeconfig), "logs", "audit.log")
 }
 
-// Config returns a new copy of an administrator's client configuration. It has
-// no client-side rate limit. Clients made from it keep connections open, and
-// client-go keeps the transports for ever: a test that uses goleak makes its
-// own http.Client with rest.HTTPClientFor and closes it with
-// net.CloseIdleConnectionsFor of apimachinery.
+// Config returns a new copy of an administrator's client configuration. It has no client-side rate limit. Clients made
+// from it keep connections open, and client-go keeps the transports forever: a test that uses goleak should create its
+// own http.Client with rest.HTTPClientFor and close it with net.CloseIdleConnectionsFor of apimachinery.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Namespace creates a namespace for this test alone and has it deleted when the
-// test is over, without waiting for that.
+// Namespace creates a namespace for this test and deletes it when the test ends, without waiting for that.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	name := "test-" + suffix()
@@ -165,8 +160,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return name
 }
 
-// Kubectl runs kubectl against the cluster and returns what it printed; if it
-// fails, so does the test.
+// Kubectl runs kubectl against the cluster and returns its output; if it fails, so does the test.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return c.must(t, append([]string{"kubectl"}, args...)...)
@@ -211,7 +205,7 @@ func (c *Cluster) run(args ...string) (string, error) {
 			detail = ": " + strings.TrimSpace(string(exit.Stderr))
 		}
 		if gone := c.process.check(); gone != nil {
-			detail += fmt.Sprintf("; the test cluster is gone: %v", gone)
+			detail += fmt.Sprintf("; the test cluster has ended: %v", gone)
 		}
 		return "", fmt.Errorf("devcluster %s: %w%s", strings.Join(args, " "), err, detail)
 	}

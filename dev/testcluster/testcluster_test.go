@@ -38,7 +38,7 @@ func TestNamespaceIsDeletedWhenItsTestIsOver(t *testing.T) {
 	c := Start(t)
 	var ns string
 	t.Run("user", func(t *testing.T) { ns = c.Namespace(t) })
-	// Deleted or on its way out: a deletion time is set at once.
+	// The namespace is deleted or being deleted: a deletion time is set at once.
 	c.Kubectl(t, "wait", "--for=delete", "namespace/"+ns, "--timeout=60s")
 }
 
@@ -74,7 +74,7 @@ func TestFaultAndLoadReachTheCluster(t *testing.T) {
 	}
 }
 
-func TestAuditLogTellsWhoAskedForWhat(t *testing.T) {
+func TestAuditLogHasTheRequestsOfKubectl(t *testing.T) {
 	c := Start(t)
 	ns := c.Namespace(t)
 	c.Kubectl(t, "get", "configmaps", "-n", ns)
@@ -88,7 +88,7 @@ func TestAuditLogTellsWhoAskedForWhat(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the list that kubectl asked for is not in the audit log")
+	t.Error("kubectl's list is not in the audit log")
 }
 
 func TestOtherOptionsInTheSameBinaryAreRefused(t *testing.T) {
@@ -110,7 +110,7 @@ func TestMissingBinaryIsAnErrorThatNamesTheCommand(t *testing.T) {
 	}
 }
 
-func TestFailedStartQuotesWhatTheClusterSaid(t *testing.T) {
+func TestFailedStartReturnsTheOutputOfTheCluster(t *testing.T) {
 	p, err := launch("/bin/sh", []string{"-c", "echo no luck today; exit 3"})
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +122,8 @@ func TestFailedStartQuotesWhatTheClusterSaid(t *testing.T) {
 	}
 }
 
-// TestClusterEndsWithTheTestBinary runs this test binary once more, kills it in
-// the middle of a test and waits until the cluster it had started is gone.
+// TestClusterEndsWithTheTestBinary runs this test binary again, kills it in the middle of a test and waits until the
+// cluster that it had started has ended.
 func TestClusterEndsWithTheTestBinary(t *testing.T) {
 	if os.Getenv("TESTCLUSTER_VICTIM") != "" {
 		c := Start(t, WithoutControllers())
@@ -147,7 +147,7 @@ func TestClusterEndsWithTheTestBinary(t *testing.T) {
 	n, err := out.Read(buf)
 	name, ok := strings.CutPrefix(strings.TrimSpace(string(buf[:n])), "cluster ")
 	if err != nil || !ok {
-		t.Fatalf("the victim said %q (%v)", buf[:n], err)
+		t.Fatalf("the victim printed %q (%v)", buf[:n], err)
 	}
 	binary, err := findBinary()
 	if err != nil {

@@ -1,18 +1,16 @@
-// Package testpods makes pods as a real API server and kubelets would have
-// them, for tests and measurements that must not flatter: random uids and
-// container ids, distinct times, managedFields of three managers, the
-// kube-api-access volume that makes each pod's volumes its own.
+// Package testpods makes pods that look like those of a real API server and kubelets, for realistic tests and
+// measurements: random UIDs and container ids, distinct times, managedFields of three managers, and the kube-api-access
+// volume, which makes the volumes of each pod different.
 //
-// What it promises:
+// It guarantees:
 //
-//   - Pod(i) depends on the seed, the number of templates and i alone.
-//   - Every call returns an object of its own: no two of them share a string, a
-//     slice or a map, because each comes out of the protobuf decoder.
-//   - Pods of one template are alike as those of a ReplicaSet are; templates
-//     differ in images, environment, arguments, labels, probes and resources.
+//   - Pod(i) depends only on the seed, the number of templates and i.
+//   - Every call returns a new object: no two of them share a string, a slice or a map, because each is decoded from
+//     protobuf.
+//   - Pods of one template are as similar as those of a ReplicaSet; templates differ in images, environment,
+//     arguments, labels, probes and resources.
 //
-// For example, the first hundred pods of a cluster with the usual number of
-// workloads, and the same pod a change later:
+// For example, the first hundred pods of a cluster with the usual number of workloads, and the next change of each:
 //
 //	set := testpods.New(1, testpods.DefaultTemplates)
 //	for i := range 100 {

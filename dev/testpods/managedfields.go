@@ -9,12 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// costAnnotation is the one field of a pod that a small controller of the
-// cluster's owner writes, so that pods have a third manager.
+// costAnnotation is the only field of a pod that a small custom controller writes, so that pods have a third manager.
 const costAnnotation = "cost.example.com/center"
 
-// listKeys are the fields by which the items of a list are told apart in
-// managedFields; a list that is not here is owned as a whole.
+// listKeys are the fields that identify the items of a list in managedFields; a list that is not here is owned as a
+// whole.
 var listKeys = map[string][]string{
 	"ownerReferences":           {"uid"},
 	"containers":                {"name"},
@@ -32,10 +31,9 @@ var listKeys = map[string][]string{
 var atomicFields = map[string]bool{"nodeSelector": true, "resourceFieldRef": true, "fieldRef": true,
 	"secretKeyRef": true}
 
-// managedFields returns who wrote what of a pod, as a server notes it: the
-// controller that made it, a small controller that annotates, and the kubelet.
-// The last one's fields name the pod's address, so they come as a text to fill
-// in too.
+// managedFields returns the managers of a pod's fields as a server records them: the controller that created it, a
+// small controller that annotates, and the kubelet. The kubelet's fields contain the pod's address, so they are also
+// returned as a text to fill in.
 func managedFields(pod *corev1.Pod) ([]metav1.ManagedFieldsEntry, string) {
 	meta := fieldsOf(map[string]any{
 		"generateName": "", "labels": asTree(pod.Labels), "annotations": asTree(pod.Annotations),
@@ -54,7 +52,7 @@ func managedFields(pod *corev1.Pod) ([]metav1.ManagedFieldsEntry, string) {
 	for _, c := range status["conditions"].([]any) {
 		c.(map[string]any)["lastProbeTime"], c.(map[string]any)["lastTransitionTime"] = "", ""
 	}
-	delete(status, "qosClass") // the server sets it
+	delete(status, "qosClass") // set by the server
 	statusFields := map[string]any{"f:status": fieldsOf(status, "status")}
 
 	text := encode(statusFields)
@@ -73,7 +71,7 @@ func managedFields(pod *corev1.Pod) ([]metav1.ManagedFieldsEntry, string) {
 	}, text
 }
 
-// setFields gives an entry its fields. The text must not be used elsewhere.
+// setFields sets the fields of an entry. The text must not be used elsewhere.
 func setFields(entry *metav1.ManagedFieldsEntry, text string) {
 	entry.FieldsV1 = metav1.NewFieldsV1(text)
 }
@@ -126,7 +124,7 @@ func itemKey(item map[string]any, keys []string) string {
 func asTree(value any) any {
 	var tree any
 	if err := json.Unmarshal([]byte(encode(value)), &tree); err != nil {
-		panic(fmt.Sprintf("read JSON that was written here: %v", err))
+		panic(fmt.Sprintf("decode JSON that was encoded here: %v", err))
 	}
 	return tree
 }
@@ -136,7 +134,7 @@ func encode(value any) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("write a value as JSON: %v", err))
+		panic(fmt.Sprintf("encode a value as JSON: %v", err))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultTemplates is how many workloads a cluster of middling size has.
+// DefaultTemplates is the number of workloads of a medium-sized cluster.
 const DefaultTemplates = 200
 
-// Namespaces is how many namespaces the templates are spread over.
+// Namespaces is the number of namespaces of the templates.
 const Namespaces = 20
 
-// Set makes pods. It never changes once made, so any number of goroutines may
-// use it at a time.
+// Set makes pods. It is immutable, so any number of goroutines may use it at a time.
 type Set struct {
 	seed      uint64
 	templates []*template
@@ -55,8 +54,8 @@ func (s *Set) Key(i int) string {
 	return t.namespace + "/" + t.generateName + suffix(i/n)
 }
 
-// Pod returns the i-th pod, running and ready. Neighbours are of different
-// templates: i and j are siblings if they are equal modulo their number.
+// Pod returns the i-th pod, running and ready. Consecutive pods have different templates: i and j are siblings if they
+// are equal modulo the number of templates.
 func (s *Set) Pod(i int) *corev1.Pod {
 	n := len(s.templates)
 	t, ordinal := s.templates[i%n], i/n
@@ -89,10 +88,9 @@ func (s *Set) Pod(i int) *corev1.Pod {
 	return pod
 }
 
-// Changed returns what p becomes by its next change, as an object of its own:
-// it loses or gains readiness, and what gains it does so by a restarted
-// container. The versions grow with n, which should be different in each call,
-// and lie above those of every pod that has not been changed.
+// Changed returns the state of p after its next change, as a new object: it loses or gains readiness, and gains it by
+// a restarted container. The versions grow with n, which should be different in each call, and are above those of
+// every unchanged pod.
 func (s *Set) Changed(p *corev1.Pod, n int) *corev1.Pod {
 	encoded, err := p.Marshal()
 	if err != nil {
@@ -151,7 +149,7 @@ func decode(encoded []byte) *corev1.Pod {
 	return pod
 }
 
-// renameAccess gives the service account's volume and its mounts their name.
+// renameAccess sets the name of the service account's volume and its mounts.
 func renameAccess(pod *corev1.Pod, name string) {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Name == accessVolume {
@@ -168,8 +166,7 @@ func renameAccess(pod *corev1.Pod, name string) {
 	}
 }
 
-// fillStatus gives a status its addresses, ids and moments, which lie in order
-// after the creation, as on a real node.
+// fillStatus sets a status's addresses, ids and timestamps, which follow the creation in order, as on a real node.
 func fillStatus(pod *corev1.Pod, ip, hostIP string, r *rand.Rand, at func(int) metav1.Time, pull int) {
 	s := &pod.Status
 	for i, seconds := range []int{2 + pull, 1, 7 + pull, 6 + pull, 0} {
@@ -188,7 +185,7 @@ func fillStatus(pod *corev1.Pod, ip, hostIP string, r *rand.Rand, at func(int) m
 
 func setTime(entry *metav1.ManagedFieldsEntry, at metav1.Time) { entry.Time = &at }
 
-// alphabet is Kubernetes' own for generated names: nothing that spells words.
+// alphabet is the one that Kubernetes uses for generated names, which cannot spell words.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 func letters(r *rand.Rand, n int) string {
@@ -199,9 +196,8 @@ func letters(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-// suffix returns five letters that no other pod of the template has: ordinals
-// are multiplied by a number that shares no factor with the size of the
-// alphabet, so that no two meet.
+// suffix returns five letters that no other pod of the template has: ordinals are multiplied by a number that is
+// coprime to the size of the alphabet, so that no two are equal.
 func suffix(ordinal int) string {
 	const size = len(alphabet) * len(alphabet) * len(alphabet) * len(alphabet) * len(alphabet)
 	x := (uint64(ordinal)*7_919_777 + 4_242_421) % uint64(size)

@@ -95,8 +95,8 @@ func proxyContainer(r *rand.Rand, name string) corev1.Container {
 	}
 }
 
-// addDefaults does what admission does to a pod: the service account's token,
-// the tolerations of every pod, the priority.
+// addDefaults does what admission does to a pod: it adds the service account's token, the default tolerations and the
+// priority.
 func addDefaults(pod *corev1.Pod) {
 	spec := &pod.Spec
 	spec.EnableServiceLinks = new(true)
@@ -104,7 +104,8 @@ func addDefaults(pod *corev1.Pod) {
 	spec.Priority = new(int32(len(spec.PriorityClassName) * 1000))
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
-			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))})
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: new(int64(300))})
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: accessVolume, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{
@@ -130,7 +131,7 @@ func fieldEnv(name, path string) corev1.EnvVar {
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// probe asks over HTTP mostly, else by a bare connection.
+// probe returns an HTTP probe mostly, otherwise a TCP probe.
 func probe(r *rand.Rand, path, port string, failures int32) *corev1.Probe {
 	p := &corev1.Probe{
 		PeriodSeconds: int32(5 + 5*r.IntN(3)), FailureThreshold: failures, SuccessThreshold: 1,

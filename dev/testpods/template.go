@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What stands in a template where each pod has its own.
+// Placeholders in a template for values that differ per pod.
 const (
 	accessVolume  = "kube-api-access-"
 	ipPlaceholder = "@ip@"
@@ -21,7 +21,7 @@ const (
 type template struct {
 	namespace    string
 	generateName string
-	encoded      []byte // a pod without what differs from pod to pod
+	encoded      []byte // a pod without the values that differ per pod
 	statusFields string // the kubelet's managedFields, with ipPlaceholder
 }
 
@@ -56,7 +56,7 @@ func newTemplate(seed uint64, index int) *template {
 	pod.Status = podStatus(r, &pod.Spec)
 	t := &template{namespace: pod.Namespace, generateName: pod.GenerateName}
 	pod.ManagedFields, t.statusFields = managedFields(pod)
-	// After managedFields: what admission adds belongs to no manager.
+	// This follows managedFields, because what admission adds has no manager.
 	addDefaults(pod)
 	encoded, err := pod.Marshal()
 	if err != nil {
@@ -93,7 +93,7 @@ func annotations(r *rand.Rand, name string) map[string]string {
 	return a
 }
 
-// podStatus returns a running status without addresses, ids and moments.
+// podStatus returns a running status without addresses, ids and timestamps.
 func podStatus(r *rand.Rand, spec *corev1.PodSpec) corev1.PodStatus {
 	s := corev1.PodStatus{ObservedGeneration: 1, Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable}
 	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized,

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestPodsDependOnSeedAndNumberAlone(t *testing.T) {
+func TestPodsDependOnlyOnSeedAndNumber(t *testing.T) {
 	a, b := New(7, 50), New(7, 50)
 	for _, i := range []int{0, 1, 49, 50, 12345} {
 		if !reflect.DeepEqual(a.Pod(i), b.Pod(i)) {
@@ -40,7 +40,7 @@ func TestEveryPodHasItsOwnIdentity(t *testing.T) {
 	for i := range 4000 {
 		p := set.Pod(i)
 		if key := p.Namespace + "/" + p.Name; set.Key(i) != key {
-			t.Fatalf("the key of pod %d is said to be %s and not %s", i, set.Key(i), key)
+			t.Fatalf("the key of pod %d is %s, want %s", i, set.Key(i), key)
 		}
 		once(i, "key", p.Namespace+"/"+p.Name)
 		once(i, "uid", string(p.UID))
@@ -108,14 +108,14 @@ func TestPodsShareNoMemory(t *testing.T) {
 	}
 }
 
-// stringsOf finds the strings of a value by where their bytes lie.
+// stringsOf returns the strings in a value by the addresses of their bytes.
 func stringsOf(of any) map[*byte]string {
 	found := map[*byte]string{}
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
 		switch v.Kind() {
 		case reflect.String:
-			if s := v.String(); len(s) > 1 { // the runtime has one copy of each short one
+			if s := v.String(); len(s) > 1 { // the runtime shares one-byte strings
 				found[unsafe.StringData(s)] = s
 			}
 		case reflect.Pointer, reflect.Interface:
@@ -124,7 +124,7 @@ func stringsOf(of any) map[*byte]string {
 			}
 		case reflect.Struct:
 			if v.Type().String() == "resource.Quantity" {
-				return // its unit is a constant of the decoder
+				return // its unit is a constant in the decoder
 			}
 			for i := range v.NumField() {
 				walk(v.Field(i))
@@ -144,7 +144,7 @@ func stringsOf(of any) map[*byte]string {
 	return found
 }
 
-func TestPodsLookLikeAServers(t *testing.T) {
+func TestPodsLookLikeThoseOfAServer(t *testing.T) {
 	p := New(1, DefaultTemplates).Pod(77)
 	if len(p.Spec.Containers) != 2 || len(p.Status.Conditions) != 5 || len(p.ManagedFields) != 3 ||
 		len(p.OwnerReferences) != 1 {
@@ -160,11 +160,11 @@ func TestPodsLookLikeAServers(t *testing.T) {
 	}
 	for _, m := range p.ManagedFields {
 		if !json.Valid(m.FieldsV1.GetRawBytes()) {
-			t.Errorf("the fields of %s are no JSON: %s", m.Manager, m.FieldsV1)
+			t.Errorf("the fields of %s are not JSON: %s", m.Manager, m.FieldsV1)
 		}
 	}
 	if !bytes.Contains(p.ManagedFields[2].FieldsV1.GetRawBytes(), []byte(`k:{\"ip\":\"`+p.Status.PodIP+`\"}`)) {
-		t.Errorf("the kubelet's fields do not name the address: %s", p.ManagedFields[2].FieldsV1)
+		t.Errorf("the kubelet's fields do not contain the address: %s", p.ManagedFields[2].FieldsV1)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestPodsRoundTripByProtobuf(t *testing.T) {
 			t.Fatal(err)
 		}
 		if back := decode(data); !reflect.DeepEqual(p, back) {
-			t.Fatalf("pod %d comes back different", i)
+			t.Fatalf("pod %d differs after a round trip", i)
 		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package tools pins, in a module of its own, the programs that the checks use,
-// so that none of them is in the library's go.mod.
+// Package tools pins the programs that the checks use in a separate module, so that none of them is in the library's
+// go.mod.
 package tools

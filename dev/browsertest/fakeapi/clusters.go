@@ -26,28 +26,40 @@ type cluster struct {
 	lag                      float64
 }
 
-// catalog is 60 resources as a cluster has them: what Kubernetes brings and some that
-// teams added.
+// catalog is 60 resources, built-in and custom, as in a typical cluster.
 var catalog = strings.Fields(`
-	v1/pods/Pod v1/services/Service v1/configmaps/ConfigMap v1/endpoints/Endpoints v1/events/Event v1/serviceaccounts/ServiceAccount
-	v1/persistentvolumeclaims/PersistentVolumeClaim v1/replicationcontrollers/ReplicationController v1/resourcequotas/ResourceQuota
-	v1/limitranges/LimitRange v1/podtemplates/PodTemplate v1/nodes/Node! v1/namespaces/Namespace! v1/persistentvolumes/PersistentVolume!
-	apps/v1/deployments/Deployment apps/v1/replicasets/ReplicaSet apps/v1/statefulsets/StatefulSet apps/v1/daemonsets/DaemonSet
-	apps/v1/controllerrevisions/ControllerRevision batch/v1/jobs/Job batch/v1/cronjobs/CronJob autoscaling/v2/horizontalpodautoscalers/HorizontalPodAutoscaler
-	policy/v1/poddisruptionbudgets/PodDisruptionBudget networking.k8s.io/v1/ingresses/Ingress networking.k8s.io/v1/networkpolicies/NetworkPolicy
-	networking.k8s.io/v1/ingressclasses/IngressClass! discovery.k8s.io/v1/endpointslices/EndpointSlice coordination.k8s.io/v1/leases/Lease
-	rbac.authorization.k8s.io/v1/roles/Role rbac.authorization.k8s.io/v1/rolebindings/RoleBinding rbac.authorization.k8s.io/v1/clusterroles/ClusterRole!
-	rbac.authorization.k8s.io/v1/clusterrolebindings/ClusterRoleBinding! storage.k8s.io/v1/storageclasses/StorageClass!
-	storage.k8s.io/v1/csidrivers/CSIDriver! storage.k8s.io/v1/csinodes/CSINode! storage.k8s.io/v1/volumeattachments/VolumeAttachment!
-	storage.k8s.io/v1/csistoragecapacities/CSIStorageCapacity scheduling.k8s.io/v1/priorityclasses/PriorityClass! node.k8s.io/v1/runtimeclasses/RuntimeClass!
-	certificates.k8s.io/v1/certificatesigningrequests/CertificateSigningRequest! apiextensions.k8s.io/v1/customresourcedefinitions/CustomResourceDefinition!
-	apiregistration.k8s.io/v1/apiservices/APIService! admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ValidatingWebhookConfiguration!
-	admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/MutatingWebhookConfiguration! admissionregistration.k8s.io/v1/validatingadmissionpolicies/ValidatingAdmissionPolicy!
-	flowcontrol.apiserver.k8s.io/v1/flowschemas/FlowSchema! flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/PriorityLevelConfiguration!
-	cert-manager.io/v1/certificates/Certificate cert-manager.io/v1/issuers/Issuer monitoring.example.com/v1/servicemonitors/ServiceMonitor
-	monitoring.example.com/v1/prometheusrules/PrometheusRule gateway.networking.k8s.io/v1/gateways/Gateway gateway.networking.k8s.io/v1/httproutes/HTTPRoute
-	example.com/v1/widgets/Widget example.com/v1/gadgets/Gadget example.com/v1beta1/gizmos/Gizmo snapshot.example.com/v1/volumesnapshots/VolumeSnapshot
-	argo.example.com/v1alpha1/applications/Application argo.example.com/v1alpha1/rollouts/Rollout keda.example.com/v1/scaledobjects/ScaledObject`)
+	v1/pods/Pod v1/services/Service v1/configmaps/ConfigMap v1/endpoints/Endpoints v1/events/Event
+	v1/serviceaccounts/ServiceAccount v1/persistentvolumeclaims/PersistentVolumeClaim
+	v1/replicationcontrollers/ReplicationController v1/resourcequotas/ResourceQuota v1/limitranges/LimitRange
+	v1/podtemplates/PodTemplate v1/nodes/Node! v1/namespaces/Namespace! v1/persistentvolumes/PersistentVolume!
+	apps/v1/deployments/Deployment apps/v1/replicasets/ReplicaSet apps/v1/statefulsets/StatefulSet
+	apps/v1/daemonsets/DaemonSet apps/v1/controllerrevisions/ControllerRevision batch/v1/jobs/Job
+	batch/v1/cronjobs/CronJob autoscaling/v2/horizontalpodautoscalers/HorizontalPodAutoscaler
+	policy/v1/poddisruptionbudgets/PodDisruptionBudget networking.k8s.io/v1/ingresses/Ingress
+	networking.k8s.io/v1/networkpolicies/NetworkPolicy networking.k8s.io/v1/ingressclasses/IngressClass!
+	discovery.k8s.io/v1/endpointslices/EndpointSlice coordination.k8s.io/v1/leases/Lease
+	rbac.authorization.k8s.io/v1/roles/Role rbac.authorization.k8s.io/v1/rolebindings/RoleBinding
+	rbac.authorization.k8s.io/v1/clusterroles/ClusterRole!
+	rbac.authorization.k8s.io/v1/clusterrolebindings/ClusterRoleBinding!
+	storage.k8s.io/v1/storageclasses/StorageClass! storage.k8s.io/v1/csidrivers/CSIDriver!
+	storage.k8s.io/v1/csinodes/CSINode! storage.k8s.io/v1/volumeattachments/VolumeAttachment!
+	storage.k8s.io/v1/csistoragecapacities/CSIStorageCapacity scheduling.k8s.io/v1/priorityclasses/PriorityClass!
+	node.k8s.io/v1/runtimeclasses/RuntimeClass!
+	certificates.k8s.io/v1/certificatesigningrequests/CertificateSigningRequest!
+	apiextensions.k8s.io/v1/customresourcedefinitions/CustomResourceDefinition!
+	apiregistration.k8s.io/v1/apiservices/APIService!
+	admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ValidatingWebhookConfiguration!
+	admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/MutatingWebhookConfiguration!
+	admissionregistration.k8s.io/v1/validatingadmissionpolicies/ValidatingAdmissionPolicy!
+	flowcontrol.apiserver.k8s.io/v1/flowschemas/FlowSchema!
+	flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/PriorityLevelConfiguration!
+	cert-manager.io/v1/certificates/Certificate cert-manager.io/v1/issuers/Issuer
+	monitoring.example.com/v1/servicemonitors/ServiceMonitor
+	monitoring.example.com/v1/prometheusrules/PrometheusRule gateway.networking.k8s.io/v1/gateways/Gateway
+	gateway.networking.k8s.io/v1/httproutes/HTTPRoute example.com/v1/widgets/Widget example.com/v1/gadgets/Gadget
+	example.com/v1beta1/gizmos/Gizmo snapshot.example.com/v1/volumesnapshots/VolumeSnapshot
+	argo.example.com/v1alpha1/applications/Application argo.example.com/v1alpha1/rollouts/Rollout
+	keda.example.com/v1/scaledobjects/ScaledObject`)
 
 var busy = map[string]float64{"pods": 37, "events": 12, "endpointslices": 8, "leases": 6.5, "nodes": 1.2,
 	"deployments": 0.8, "replicasets": 1.5, "jobs": 3}
@@ -75,7 +87,7 @@ func newCluster(name string, pods int, now time.Time) *cluster {
 	return c
 }
 
-// trouble gives a cluster what the overview must not hide.
+// trouble gives a cluster the problems that the overview must show.
 func (c *cluster) trouble() {
 	c.state, c.lag, c.origin = "degraded", 14.2, "folder"
 	for _, r := range c.resources {
@@ -130,7 +142,7 @@ func (s *Server) getClusters(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	for {
 		line := s.document()
-		line["whole"] = true // the real daemon sends changes; this is the same to a page, and shorter
+		line["whole"] = true // the real daemon sends changes; the page treats both alike
 		if json.NewEncoder(w).Encode(line) != nil {
 			return
 		}
@@ -184,14 +196,14 @@ func (s *Server) deleteCluster(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, object{"kind": "Status", "status": "Success"})
 }
 
-// SetState puts a cluster into a state.
+// SetState sets a cluster's state.
 func (s *Server) SetState(name, state, err string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clusters[name].state, s.clusters[name].err = state, err
 }
 
-// Clusters are the names of those that are there.
+// Clusters returns the names of the clusters.
 func (s *Server) Clusters() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 // change is one version of one pod.
 type change struct {
 	version int64
-	before  *Pod // nil if it was not there
+	before  *Pod // nil if it did not exist
 	after   Pod
 	deleted bool
 }
 
-// cursor is a place in a list: before which of the pods of the start, and how many of those
-// that were made later and come before it are behind us.
+// cursor is a position in a list: the next of the initial pods, and how many of the later ones before it were already
+// returned.
 type cursor struct{ cluster, index, later int }
 
 func (s *Server) now() int64 {
@@ -41,7 +41,7 @@ func (s *Server) since(version int64) []change {
 // Put adds or changes a pod. Its version is set.
 func (s *Server) Put(p Pod) { s.record(p, false) }
 
-// Delete takes a pod away.
+// Delete deletes a pod.
 func (s *Server) Delete(p Pod) { s.record(p, true) }
 
 func (s *Server) record(p Pod, deleted bool) {
@@ -59,7 +59,7 @@ func (s *Server) record(p Pod, deleted bool) {
 	s.moved = make(chan struct{})
 }
 
-// At is the pod at a place of a cluster's list as it was at the start.
+// At returns the pod at a position of a cluster's initial list.
 func (s *Server) At(cluster string, i int) Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Server) At(cluster string, i int) Pod {
 	return c.pods[i].pod(cluster, i)
 }
 
-// Pod finds one as it is now.
+// Pod returns the current state of a pod.
 func (s *Server) Pod(cluster, namespace, name string) (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,13 +84,13 @@ func (s *Server) Pod(cluster, namespace, name string) (Pod, bool) {
 	return s.clusters[cluster].pods[i].pod(cluster, i), true
 }
 
-// place is where a pod is, or would be, among those of the start.
+// place returns the position of a pod among the initial ones.
 func (c *cluster) place(namespace, name string) (int, bool) {
 	return slices.BinarySearchFunc(c.pods, namespace+"/"+name,
 		func(b base, k string) int { return strings.Compare(b.namespace+"/"+b.name, k) })
 }
 
-// changes are the last states until a version, by key.
+// changes returns the last states up to a version, by key.
 func (s *Server) changes(at int64) map[string]change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +103,7 @@ func (s *Server) changes(at int64) map[string]change {
 	return last
 }
 
-// objects yields what a request can see at a version, in order, from a place on. Only pods
-// have a history.
+// objects yields what a request can see at a version, in order, from a position on. Only pods have a history.
 func (s *Server) objects(q request, from cursor, at int64) iter.Seq2[Pod, cursor] {
 	return func(yield func(Pod, cursor) bool) {
 		changed := s.changes(at)
@@ -139,7 +138,7 @@ func others(c *cluster, r *resource, start cursor, yield func(Pod, cursor) bool)
 	return true
 }
 
-// nameAt names an object of a resource that has no history. Namespaces are those of the pods.
+// nameAt returns the name of an object of a resource without history. Namespaces are those of the pods.
 func (r *resource) nameAt(i int) string {
 	if r.name == "namespaces" {
 		return fmt.Sprintf("team-%02d", i)
@@ -147,9 +146,9 @@ func (r *resource) nameAt(i int) string {
 	return r.name + "-" + string(rune('a'+i/676%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
 }
 
-// merged yields the pods of the start as they are, with those that came later between them.
+// merged yields the initial pods in their current state, with the later ones between them.
 func merged(c *cluster, start cursor, changed map[string]change, yield func(Pod, cursor) bool) bool {
-	later := map[int][]Pod{} // by the place before which they come
+	later := map[int][]Pod{} // by the position before which they come
 	for _, ch := range changed {
 		if i, found := c.place(ch.after.Namespace, ch.after.Name); ch.after.Cluster == c.name && !found && !ch.deleted {
 			later[i] = append(later[i], ch.after)

@@ -18,7 +18,7 @@ type request struct {
 	fleet     bool
 	clusters  []*cluster
 	res       *resource
-	namespace string // as the path has it
+	namespace string // as in the path
 	name      string
 	match     func(Pod) bool
 	filtered  bool
@@ -35,7 +35,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "as=Table") {
-		refuse(w, http.StatusNotAcceptable, "NotAcceptable", "the page lists Tables only")
+		refuse(w, http.StatusNotAcceptable, "NotAcceptable", "the page lists only Tables")
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {
@@ -93,7 +93,7 @@ var (
 	nameBegin = regexp.MustCompile(`^metadata\.name\.startsWith\("([^"]*)"\)$`)
 )
 
-// selection understands label selectors, and of CEL the two expressions that tests use.
+// selection supports label selectors, and the two CEL expressions that tests use.
 func (q *request) selection(w http.ResponseWriter, r *http.Request) bool {
 	v := r.URL.Query()
 	selector, err := labels.Parse(v.Get("labelSelector"))
@@ -117,7 +117,7 @@ func (q *request) selection(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// within: the pod is in the namespace that was asked for, if one was.
+// within reports whether the pod is in the requested namespace, if any.
 func (q *request) within(p Pod) bool {
 	if q.fleet {
 		return q.namespace == "" || q.namespace == p.Cluster+"."+p.Namespace
@@ -145,7 +145,7 @@ func apiVersion(r *resource) string {
 	return r.group + "/" + r.version
 }
 
-// list answers one page. The token says at which version the list is and where it goes on.
+// list answers one page. The token has the list's version and the position at which it continues.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, q request) {
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	at, from, served := s.now(), cursor{}, 0
@@ -181,7 +181,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q request) {
 	reply(w, http.StatusOK, t)
 }
 
-// watch sends what changed since a version, for as long as the client stays.
+// watch sends what changed since a version, until the client disconnects.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 	since := number(r.URL.Query().Get("resourceVersion"))
 	_, cut := s.streams()
@@ -220,7 +220,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 	}
 }
 
-// seen is a change as somebody with this selection sees it.
+// seen returns a change as a client with this selection sees it.
 func (q request) seen(c change) (kind string, p Pod) {
 	if q.res.name != "pods" || !slices.ContainsFunc(q.clusters,
 		func(k *cluster) bool { return k.name == c.after.Cluster }) {

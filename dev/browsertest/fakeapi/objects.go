@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// base is a pod as it was at the start: enough to make the rest when it is asked for.
+// base is an initial pod: enough to make the rest on request.
 type base struct{ namespace, name string }
 
-// Pod is an object of the fake, whatever its resource: pods have more to say.
+// Pod is an object of the fake, of any resource; pods have more fields.
 type Pod struct {
 	Cluster, Namespace, Name string
 	App, Status              string
@@ -21,7 +21,7 @@ type Pod struct {
 
 var apps = []string{"api", "cart", "mail", "search", "web"}
 
-// makePods names pods in the order of their keys: 20 namespaces with five applications each.
+// makePods returns pods in the order of their keys: 20 namespaces with five applications each.
 func makePods(n int) []base {
 	pods := make([]base, n)
 	for i := range pods {
@@ -57,14 +57,14 @@ func (p Pod) labels() map[string]string {
 	return map[string]string{"app": p.App, "tier": tier}
 }
 
-// began is when all objects are as old as they say.
+// began is the reference for the ages of all objects.
 var began = time.Now()
 
 func (p Pod) created() time.Time {
 	return began.Add(-time.Duration(p.index%4000)*time.Minute - 90*time.Second).Truncate(time.Second)
 }
 
-// metadata is the object's, in a cluster's own view or in the fleet's.
+// metadata returns the object's metadata, in a cluster's own view or in the fleet's.
 func (p Pod) metadata(fleet bool) object {
 	m := object{"name": p.Name, "uid": fmt.Sprintf("%08x-0000-4000-8000-%012x", p.index, p.index),
 		"resourceVersion":   fmt.Sprint(p.Version),
@@ -86,7 +86,7 @@ func (p Pod) metadata(fleet bool) object {
 	return m
 }
 
-// JSON is the whole object as the server sends it.
+// JSON returns the whole object as the server sends it.
 func (p Pod) JSON(kind, apiVersion string, fleet bool) []byte {
 	meta := p.metadata(fleet)
 	meta["managedFields"] = []object{{"manager": "kubelet", "operation": "Update",
@@ -140,8 +140,8 @@ func columns(kind string, fleet bool) (cols []column) {
 			Type: "string", Priority: 1})
 }
 
-// row is a row of a Table. Its object is the metadata, as the server includes it, but for
-// annotations that nobody looks at: of 50,000 rows they would be the most.
+// row returns a row of a Table. Its object is the metadata, as from the server, but without annotations, which the
+// page does not use and which would be the largest part of 50,000 rows.
 func (p Pod) row(kind string, fleet bool) object {
 	meta := p.metadata(fleet)
 	delete(meta, "annotations")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Options say how big and how quick the fake is.
+// Options are the size and speed of the fake.
 type Options struct {
 	Pods map[string]int // per cluster; default 30,000 in eu and 20,000 in us
 	Tick time.Duration  // of /clusters?watch=true; default one second
@@ -25,14 +25,14 @@ type Server struct {
 	clusters map[string]*cluster
 	version  int64
 	log      []change
-	oldest   int64         // versions below it are gone
+	oldest   int64         // older versions have expired
 	moved    chan struct{} // closed at the next change
 	cut      chan struct{} // closed to end all streams
 	requests []string
 	open     int // streams
 }
 
-// New makes a fake with the clusters eu and us.
+// New returns a fake with the clusters eu and us.
 func New(o Options) *Server {
 	if o.Pods == nil {
 		o.Pods = map[string]int{"eu": 30000, "us": 20000}
@@ -57,7 +57,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP answers a request and remembers it.
+// ServeHTTP answers a request and records it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
@@ -65,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Requests are those that contain a text, in order.
+// Requests returns the requests that contain a text, in order.
 func (s *Server) Requests(containing string) (found []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) Cut() {
 	s.cut = make(chan struct{})
 }
 
-// Forget makes every version until now gone: pages and watches from there get 410.
+// Forget makes every version until now expire: pages and watches from there get 410.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,14 +96,14 @@ func (s *Server) Forget() {
 	s.cut = make(chan struct{})
 }
 
-// Streams is how many are open.
+// Streams returns how many streams are open.
 func (s *Server) Streams() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
 }
 
-// stream counts one until the function that it gives back is called.
+// stream counts a stream until the returned function is called.
 func (s *Server) stream() (end func()) {
 	s.opened(1)
 	return func() { s.opened(-1) }
@@ -115,7 +115,7 @@ func (s *Server) opened(n int) {
 	s.open += n
 }
 
-// streams gives the channels that wake and end a stream.
+// streams returns the channels that wake and end a stream.
 func (s *Server) streams() (moved, cut <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shot is one picture: where to look, how, and what must be there first.
+// shot is one picture: the URL, the settings, and what must be on the page first.
 type shot struct {
 	name          string
 	theme         string
@@ -26,24 +26,26 @@ type shot struct {
 	scale         float64
 	phone         bool
 	hash          string
-	ready         string // JavaScript that is true once there is something to see
+	ready         string // JavaScript that is true once the page has content
 	then          string // JavaScript to run after that
-	settled       string // and what must be true in the end
+	settled       string // JavaScript that must be true before the picture is taken
 }
 
 const (
-	someLanes = `document.querySelectorAll('.lane').length >= 3 && document.querySelector('.lane .spark-line')?.getAttribute('d').split('L').length >= 55`
-	someRows  = `document.querySelectorAll('.grid-row').length >= 5 && document.querySelectorAll('.feed-item').length >= 5`
+	someLanes = `document.querySelectorAll('.lane').length >= 3 &&
+		document.querySelector('.lane .spark-line')?.getAttribute('d').split('L').length >= 55`
+	someRows = `document.querySelectorAll('.grid-row').length >= 5 && document.querySelectorAll('.feed-item').length >= 5`
 )
 
 var shots = []shot{
 	{name: "light", theme: "light", width: 1280, height: 860, scale: 1, hash: "#/", ready: someLanes},
 	{name: "dark", theme: "dark", width: 1280, height: 800, scale: 1, hash: "#/objects", ready: someRows},
 	{name: "detail", theme: "light", width: 1280, height: 800, scale: 1,
-		hash:    "#/objects?cluster=eu&resource=deployments.v1.apps",
-		ready:   `document.querySelectorAll('.grid-row').length >= 1`,
-		then:    `document.querySelector('.grid-row').click()`,
-		settled: `document.getElementById('detail-yaml').textContent.includes('kind') && document.getElementById('detail').getAnimations().length === 0`},
+		hash:  "#/objects?cluster=eu&resource=deployments.v1.apps",
+		ready: `document.querySelectorAll('.grid-row').length >= 1`,
+		then:  `document.querySelector('.grid-row').click()`,
+		settled: `document.getElementById('detail-yaml').textContent.includes('kind') &&
+			document.getElementById('detail').getAnimations().length === 0`},
 	{name: "phone", theme: "light", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/", ready: someLanes},
 	{name: "phone-objects", theme: "dark", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/objects",
 		ready: `document.querySelectorAll('.grid-row').length >= 5`},
@@ -75,7 +77,7 @@ func run(url, out string) error {
 		return err
 	}
 	failed := make(chan error, len(shots))
-	for _, s := range shots { // all at once: each waits for a minute of history
+	for _, s := range shots { // in parallel: each waits for a minute of history
 		go func() {
 			if err := s.take(browser, url, filepath.Join(out, s.name+".png")); err != nil {
 				failed <- fmt.Errorf("the picture %s: %w", s.name, err)
@@ -130,7 +132,7 @@ func (s shot) take(browser context.Context, url, file string) error {
 	return os.WriteFile(file, small, 0o644)
 }
 
-// until waits for JavaScript to be true.
+// until waits until JavaScript is true.
 func until(ctx context.Context, js string) error {
 	for {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(`+js+`)`))
@@ -144,7 +146,7 @@ func until(ctx context.Context, js string) error {
 	}
 }
 
-// command is a command of the browser's protocol whose answer does not matter.
+// command returns an action that sends a command of the browser's protocol and ignores the answer.
 func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// shrink writes a picture again with at most 256 colours: a page has few, and the edges of its
-// letters many that nobody tells apart.
+// shrink reencodes a picture with at most 256 colours: a page has few, and the antialiased edges of letters many that
+// look alike.
 func shrink(in []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(in))
 	if err != nil {
@@ -43,8 +43,8 @@ func shrink(in []byte) ([]byte, error) {
 
 func rgba(c color.Color) color.RGBA { return color.RGBAModel.Convert(c).(color.RGBA) }
 
-// choose takes the most frequent colours that are not too close to one taken already, and asks
-// for more distance until they are few enough.
+// choose takes the most frequent colours that are not too close to one already taken, and increases the distance until
+// they are few enough.
 func choose(count map[color.RGBA]int) color.Palette {
 	all := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
 		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
