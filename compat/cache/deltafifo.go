@@ -204,11 +204,13 @@ func (f *DeltaFIFO) Done() <-chan struct{} { return f.queue.Synced() }
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transform }
 
 var typesOut = [...]DeltaType{
-	object.Added: Added, object.Updated: Updated, object.Deleted: Deleted, object.Replaced: Replaced, object.Resynced: Sync,
+	object.Added: Added, object.Updated: Updated, object.Deleted: Deleted, object.Replaced: Replaced,
+	object.Resynced: Sync,
 }
 
 var typesIn = map[DeltaType]object.ChangeType{
-	Added: object.Added, Updated: object.Updated, Deleted: object.Deleted, Replaced: object.Replaced, Sync: object.Resynced,
+	Added: object.Added, Updated: object.Updated, Deleted: object.Deleted, Replaced: object.Replaced,
+	Sync: object.Resynced,
 }
 
 func toDeltas(in queue.Deltas[any]) Deltas {

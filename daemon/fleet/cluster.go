@@ -24,7 +24,6 @@ type Cluster struct {
 	fleet  *Fleet
 	name   string
 	origin Origin
-	joined time.Time
 	client *clusterClient
 
 	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
@@ -68,7 +67,7 @@ type discoveryStatus struct {
 func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluster, error) {
 	now := time.Now()
 	c := &Cluster{
-		fleet: f, name: name, origin: origin, joined: now, state: Joining, since: now,
+		fleet: f, name: name, origin: origin, state: Joining, since: now,
 		done: make(chan struct{}), discoveryChanged: make(chan struct{}, 1), reconfigured: make(chan struct{}, 1),
 		triggers: map[schema.GroupResource]*trigger{},
 	}

@@ -47,13 +47,11 @@ type ClusterHealth struct {
 	// LastHeard is the largest last-event age of the synced resources. An idle watch receives
 	// a bookmark every minute. The watch of events does not, so it counts only while it fails.
 	LastHeard time.Duration
-	// Joined is when the cluster joined.
-	Joined time.Time
 }
 
 // Health returns the health of the cluster.
 func (c *Cluster) Health() ClusterHealth {
-	h := ClusterHealth{Joined: c.joined}
+	var h ClusterHealth
 	if v := c.version.Load(); v != nil {
 		h.ServerVersion = v.name
 	}

@@ -51,8 +51,8 @@ func (l Limits) orDefault() (Limits, error) {
 	return l, nil
 }
 
-// ErrLimit is wrapped by the error of a resource that exceeded a limit.
-var ErrLimit = errors.New("a limit was exceeded")
+// errLimit is wrapped by the error of a resource that exceeded a limit.
+var errLimit = errors.New("a limit was exceeded")
 
 const (
 	// A resource that exceeded a limit is read again after firstPause, then after twice as
@@ -167,18 +167,18 @@ func (g *mirrorUsage) set(objects, bytes int64, visible bool) error {
 	switch {
 	case objects > l.max.Objects:
 		over = fmt.Errorf("%w: it has more than %d objects; raise the limit with --max-objects, or leave it out with "+
-			"--exclude", ErrLimit, l.max.Objects)
+			"--exclude", errLimit, l.max.Objects)
 	case bytes > l.max.Bytes:
 		over = fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out "+
-			"with --exclude", ErrLimit, l.max.Bytes)
+			"with --exclude", errLimit, l.max.Bytes)
 	case l.objects > l.max.ClusterObjects:
 		l.largest(func(g *mirrorUsage) int64 { return g.objects }).
 			drop(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with "+
-				"--max-cluster-objects, or leave it out with --exclude", ErrLimit, l.max.ClusterObjects))
+				"--max-cluster-objects, or leave it out with --exclude", errLimit, l.max.ClusterObjects))
 	case l.bytes > l.max.ClusterBytes:
 		l.largest(func(g *mirrorUsage) int64 { return g.bytes }).
 			drop(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
-				"limit with --max-cluster-bytes, or leave it out with --exclude", ErrLimit, l.max.ClusterBytes))
+				"limit with --max-cluster-bytes, or leave it out with --exclude", errLimit, l.max.ClusterBytes))
 	}
 	switch {
 	case over != nil && !visible:

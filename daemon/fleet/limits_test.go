@@ -3,7 +3,6 @@ package fleet_test
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -153,7 +152,11 @@ func TestEndlessListOrWatchDropsOnlyItsResource(t *testing.T) {
 				}))
 				w.until("pods are dropped", func() bool {
 					r, ok := c.Resource(podsGVR)
-					return ok && errors.Is(r.Health().Reflector.Err, fleet.ErrLimit)
+					if !ok {
+						return false
+					}
+					err := r.Health().Reflector.Err
+					return err != nil && strings.Contains(err.Error(), "a limit was exceeded")
 				})
 				h := w.untilState(c, fleet.Degraded)
 				if !strings.Contains(h.Err, "--max-") || !strings.Contains(h.Err, "1 of 2 resources fail") {

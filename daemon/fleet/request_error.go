@@ -78,7 +78,7 @@ func (e *tooLargeError) Error() string {
 // describeError returns the kind of a failure and what to do about it, or "" if the kind is
 // unknown.
 func describeError(err error) string {
-	if errors.Is(err, ErrLimit) {
+	if errors.Is(err, errLimit) {
 		return err.Error() // contains nothing of an answer
 	}
 	if errors.Is(err, errNotKubernetes) {
