@@ -82,7 +82,7 @@ staticcheck: bin/staticcheck bin/devcluster
 # seconds even then.
 LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
-NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreDoesWhatAMapDoes
+NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /informer$$|/compat/informers$$|/daemon/query$$|/store$$|/store/internal/pack$$|/internal/share$$

@@ -61,7 +61,7 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 				n++
 			}
 		}},
-		{"Put of an existing key, while nobody takes snapshots", 1, func() {
+		{"Put of an existing key, without snapshots", 1, func() {
 			it := entries[i%len(entries)]
 			it.Version = versions[i%len(versions)] // later ones: they are published with each batch
 			w.Begin()

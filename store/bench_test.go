@@ -41,7 +41,7 @@ func newBenchStore(b *testing.B) *benchStore {
 	s := &benchStore{w: w, r: w.Reader()}
 	for i := range benchObjects {
 		key := object.Key(fmt.Sprintf("namespace-%d/object-%d", i%100, i))
-		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // who asks has a string of their own
+		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // a reader has a string of its own
 		s.entries = append(s.entries, object.Item[*benchObject]{
 			Key: key, Version: object.Version(strconv.Itoa(i + 1)), UID: strconv.Itoa(i), Size: 1000,
 			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)},

@@ -48,7 +48,7 @@ func scribble(r *store.Reader[*guarded]) {
 	obj.Labels["app"] = "other"
 }
 
-func TestWhoeverWritesToAStoredObjectIsNamed(t *testing.T) {
+func TestWrittenNamesTheReadersOfAnObject(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
 			got := writes(t, layout, func(w *store.Writer[*guarded]) {
@@ -66,7 +66,7 @@ func TestWhoeverWritesToAStoredObjectIsNamed(t *testing.T) {
 	}
 }
 
-func TestAWriteIsFoundWhenTheObjectIsReplacedOrRead(t *testing.T) {
+func TestWriteIsReportedWhenTheObjectIsReplacedOrRead(t *testing.T) {
 	for what, then := range map[string]func(w *store.Writer[*guarded]){
 		"read": func(w *store.Writer[*guarded]) { w.Reader().Get("a") },
 		"replaced": func(w *store.Writer[*guarded]) {
@@ -88,7 +88,7 @@ func TestAWriteIsFoundWhenTheObjectIsReplacedOrRead(t *testing.T) {
 	}
 }
 
-func TestReadingAloneIsNoWrite(t *testing.T) {
+func TestReadsAreNotReportedAsWrites(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		got := writes(t, layout, func(w *store.Writer[*guarded]) {
 			for range 3 {
@@ -127,7 +127,7 @@ func TestWhatCannotBePackedIsKeptLiveAndCounted(t *testing.T) {
 	}
 }
 
-func TestALayoutThatDoesNotExistIsRefused(t *testing.T) {
+func TestUnknownLayoutIsAnError(t *testing.T) {
 	if _, err := store.New(store.Options[int]{Layout: 7}); err == nil || !strings.Contains(err.Error(), "Layout(7)") {
 		t.Errorf("err = %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestTableTellsKeysOfOneHashApart(t *testing.T) {
+func TestTableDistinguishesKeysWithTheSameHash(t *testing.T) {
 	tab := newTable[int](20)
 	const hash = 1<<40 + 1
 	for i := range 10 {
@@ -38,7 +38,7 @@ func TestTableTellsKeysOfOneHashApart(t *testing.T) {
 	}
 }
 
-func TestTableShrinksAndForgetsDeletions(t *testing.T) {
+func TestTableShrinksAfterDeletions(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	for round := range 4 {
 		w.Begin()
@@ -71,7 +71,7 @@ func TestTableShrinksAndForgetsDeletions(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreTooLongForTheirHash(t *testing.T) {
+func TestKeysLongerThanTheirHashCanEncode(t *testing.T) {
 	tab := newTable[int](4)
 	const hash = 1<<40 + longKey
 	long := strings.Repeat("x", longKey)
@@ -87,7 +87,7 @@ func TestKeysThatAreTooLongForTheirHash(t *testing.T) {
 	}
 }
 
-func TestSnapshotTellsKeysOfOneWordApart(t *testing.T) {
+func TestSnapshotDistinguishesKeysWithTheSameWord(t *testing.T) {
 	for _, layout := range []Layout{Live, Packed} {
 		w := mustNew(t, Options[thing]{Layout: layout, Codec: thingCodec})
 		w.Begin()
@@ -111,7 +111,7 @@ func TestSnapshotTellsKeysOfOneWordApart(t *testing.T) {
 }
 
 // A reader that comes between the two halves of a put waits for the second.
-func TestNoRecordIsOlderThanItsObject(t *testing.T) {
+func TestEntryIsNeverOlderThanTheObjectReadBefore(t *testing.T) {
 	tab := newTable[*thing](4)
 	const hash = 1<<40 + 1
 	was, now := &record[*thing]{Entry: Entry[*thing]{Key: "a",
@@ -138,7 +138,7 @@ func TestNoRecordIsOlderThanItsObject(t *testing.T) {
 	}
 }
 
-func TestPointReadsFindAKeyThatStaysWhileOthersComeAndGo(t *testing.T) {
+func TestGetFindsAKeyWhileOthersAreAddedAndDeleted(t *testing.T) {
 	point := func(name, color string) *thing { return &thing{Name: name, Color: color} }
 	t.Run("structs", func(t *testing.T) {
 		comeAndGo(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) },

@@ -10,7 +10,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidIndexesAreErrors(t *testing.T) {
 	for name, indexes := range map[string]map[string]IndexFunc[thing]{
 		`add index "color": its function is nil`: {"color": nil},
 		"its name is empty":                      {"": byColor},
@@ -51,7 +51,7 @@ func TestP12_AFailingIndexFunctionIsReportedAndTheObjectStored(t *testing.T) {
 	w.check(t)
 }
 
-func TestFailuresWithoutAnErrorHandlerHarmNothing(t *testing.T) {
+func TestFailingIndexFunctionWithoutOnErrorIsHarmless(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	commit(w, func() { put(w, 1, "a", "panic") })
 	for range w.Reader().Snapshot().ByIndex("nope", "x") {
@@ -59,7 +59,7 @@ func TestFailuresWithoutAnErrorHandlerHarmNothing(t *testing.T) {
 	}
 }
 
-func TestAnUnknownIndexIsAnErrorThatListsTheKnown(t *testing.T) {
+func TestErrorForAnUnknownIndexListsTheIndexes(t *testing.T) {
 	var got []reported
 	w := mustNew(t, Options[thing]{
 		Indexes: map[string]IndexFunc[thing]{"name": byName, "color": byColor},
@@ -159,7 +159,7 @@ func TestAnUpdateComputesTheValuesOfTheNewObjectOnly(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreGoneLeaveNothingBehind(t *testing.T) {
+func TestIndexValuesWithoutObjectsAreRemoved(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	for i := range 5000 {
 		commit(w, func() { put(w, i+1, "a", fmt.Sprint("c", i)) })

@@ -66,7 +66,7 @@ func checkOneMoment(s *Snapshot[thing]) error {
 	return nil
 }
 
-func TestP8_ASnapshotIsOneMomentOfObjectsIndexesAndVersion(t *testing.T) {
+func TestP8_SnapshotHasOneVersionOfObjectsAndIndexes(t *testing.T) {
 	rnd := seedOf(t)
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}, LogBytes: 5000})
 	r := w.Reader()
@@ -159,7 +159,7 @@ func TestP4_AfterCommitEverySnapshotIsAtThatBatchOrLater(t *testing.T) {
 		}
 		seq := w.Commit()
 		if i%5 == 0 {
-			continue // nobody asks
+			continue // no reader asks
 		}
 		if s := r.Snapshot(); seq != uint64(i) || s.Seq() != seq {
 			t.Fatalf("after batch %d (number %d) the snapshot is at %d", i, seq, s.Seq())
@@ -167,7 +167,7 @@ func TestP4_AfterCommitEverySnapshotIsAtThatBatchOrLater(t *testing.T) {
 	}
 }
 
-func TestP8_WhileABatchIsOpenTheStateBeforeItIsReadIfSomebodyHasIt(t *testing.T) {
+func TestP8_TakenSnapshotIsReadableWhileABatchIsOpen(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	r := w.Reader()
 	w.Begin()
@@ -197,7 +197,7 @@ func TestP8_WhileABatchIsOpenTheStateBeforeItIsReadIfSomebodyHasIt(t *testing.T)
 
 // On one processor, a writer in the middle of a batch goes on only if the reader lets it. Now and then the scheduler
 // chooses the reader again, so one of some tries must do.
-func TestAReaderGivesWayToAWriterInABatch(t *testing.T) {
+func TestSnapshotYieldsToTheWriterDuringABatch(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	w := mustNew(t, Options[thing]{})
 	r := w.Reader()
@@ -218,7 +218,7 @@ func TestAReaderGivesWayToAWriterInABatch(t *testing.T) {
 	}
 }
 
-func TestReadersThatAskDuringABatchWaitForItsCommitAndNoLonger(t *testing.T) {
+func TestSnapshotDuringABatchWaitsForOneCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mustNew(t, Options[thing]{})
 		r := w.Reader()
@@ -251,7 +251,7 @@ func TestReadersThatAskDuringABatchWaitForItsCommitAndNoLonger(t *testing.T) {
 	})
 }
 
-func TestP8_NobodyWaitsForALongReplaceOrANewIndex(t *testing.T) {
+func TestP8_ReadersDoNotWaitForAReplaceOrANewIndex(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	r := w.Reader()
 	seen := 0

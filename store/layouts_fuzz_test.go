@@ -38,9 +38,9 @@ func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 	})
 }
 
-// TestP15_BasesComeAndGoBeneathReaders plays scripts at random on a packed store and makes sure that they do what they
+// TestP15_ReadersReadWhileBasesChange plays scripts at random on a packed store and makes sure that they do what they
 // are for: objects are told from a base, bases are made anew and dropped, all beside readers.
-func TestP15_BasesComeAndGoBeneathReaders(t *testing.T) {
+func TestP15_ReadersReadWhileBasesChange(t *testing.T) {
 	rnd := seedOf(t)
 	s := newFuzzedStore(t, Packed)
 	stop := readBeside(s, s)
@@ -224,7 +224,7 @@ func (s *fuzzedStore) countBases() {
 	}
 }
 
-// end deletes everything: no base is left then, and who has an old snapshot can read it still.
+// end deletes everything: then no base is left, and old snapshots can still be read.
 func (s *fuzzedStore) end() {
 	s.t.Helper()
 	if torn := s.torn.Load(); torn != nil {
@@ -287,8 +287,7 @@ func (s *fuzzedStore) check() {
 	checkSnapshot(s.t, s.w.Reader().Snapshot(), s.want)
 }
 
-// readOnce looks at all that is there, by snapshot and by key, and reports whether
-// something was there that nobody stored.
+// readOnce reads all objects, by snapshot and by key, and reports whether it read a state that was never stored.
 func (s *fuzzedStore) readOnce() (torn bool) {
 	r := s.w.Reader()
 	look := func(e *Entry[thing]) {

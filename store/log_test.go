@@ -45,10 +45,10 @@ func wantSince(t *testing.T, w *Writer[thing], v object.Version, want string) {
 
 func commit(w *Writer[thing], do func()) { w.Begin(); do(); w.Commit() }
 
-func TestSinceReplaysWhatHappenedAfterAVersion(t *testing.T) {
+func TestSinceReturnsTheChangesAfterAVersion(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
-	commit(w, func() { put(w, 5, "a", "blue"); w.Delete("b", "6"); w.Delete("nobody", "7") })
+	commit(w, func() { put(w, 5, "a", "blue"); w.Delete("b", "6"); w.Delete("none", "7") })
 	wantSince(t, w, "1", "2 b ->red, 5 a red>blue, 6 b red>-")
 	wantSince(t, w, "2", "5 a red>blue, 6 b red>-")
 	wantSince(t, w, "4", "5 a red>blue, 6 b red>-")
@@ -63,8 +63,8 @@ func TestSinceReplaysWhatHappenedAfterAVersion(t *testing.T) {
 	wantSince(t, w, "15", "")
 }
 
-// Where coalescing left history behind, two states may have the same version. From that version
-// nobody can say what happened since; from a later one they can.
+// If changes were coalesced, two states may have the same version. The changes since that version are unknown; those
+// since a later one are known.
 func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
@@ -89,9 +89,9 @@ func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
 	wantSince(t, w, "11", "")
 }
 
-// A server can announce a version by a bookmark and tell what led to it afterwards, from another
-// replica. Whoever took a snapshot in between must not be told that nothing but the rest happened.
-func TestSinceAVersionThatWasAnnouncedTooSoonIsGone(t *testing.T) {
+// A server can send a version in a bookmark, and the changes up to it afterwards, from another replica. A reader that
+// took a snapshot in between must not get a log without those changes.
+func TestSinceAVersionBeforeALateChangeIsGone(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20})
 	commit(w, func() { put(w, 4, "a", "red"); put(w, 4, "b", "red") })
 	commit(w, func() { w.SetVersion("5") })
@@ -103,7 +103,7 @@ func TestSinceAVersionThatWasAnnouncedTooSoonIsGone(t *testing.T) {
 	wantSince(t, w, "7", "8 a blue>green")
 }
 
-func TestSinceStaysWhatItWasWhenAsked(t *testing.T) {
+func TestSinceReturnsTheChangesAtTheTimeOfTheCall(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1000})
 	commit(w, func() { put(w, 1, "a", "red") })
 	commit(w, func() { put(w, 2, "a", "blue") })
@@ -198,7 +198,7 @@ func TestTheFirstListStartsTheLogAndALaterOneEndsIt(t *testing.T) {
 	wantSince(t, w, "20", "")
 	commit(w, func() { put(w, 21, "a", "white") })
 	wantSince(t, w, "20", "21 a green>white")
-	list("21", "black") // the same version, and still nobody knows how it came about
+	list("21", "black") // the same version, and the change that led to it is unknown
 	wantSince(t, w, "20", "gone")
 	list("5", "grey") // the source was set back
 	wantSince(t, w, "5", "")

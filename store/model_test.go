@@ -308,7 +308,7 @@ var thingCodec = &object.Codec[thing]{
 	},
 }
 
-func TestStoreDoesWhatAMapDoes(t *testing.T) {
+func TestStoreBehavesLikeAMap(t *testing.T) {
 	for _, layout := range []Layout{Live, Shared, Packed} {
 		t.Run(layout.String(), func(t *testing.T) { testModel(t, layout) })
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // The index by namespace has what a function of the objects would find, in every layout, however the objects came.
-func TestTheIndexByNamespaceIsThatOfTheKeys(t *testing.T) {
+func TestByNamespaceIndexesTheNamespacesOfKeys(t *testing.T) {
 	byName := func(v *thing) ([]string, error) {
 		namespace, _ := object.Key(v.Name).Split()
 		return []string{namespace}, nil
@@ -75,7 +75,7 @@ func TestTheIndexByNamespaceIsThatOfTheKeys(t *testing.T) {
 }
 
 // No object is decoded for it.
-func TestAddingTheIndexByNamespaceDecodesNothing(t *testing.T) {
+func TestAddingByNamespaceDecodesNoObject(t *testing.T) {
 	decoded := 0
 	codec := &object.Codec[*thing]{Encode: jsonThings.Encode,
 		Decode: func(b []byte) (*thing, error) { decoded++; return jsonThings.Decode(b) }}

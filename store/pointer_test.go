@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestObjectsOfAnyTypeAreReadAsTheyWerePut(t *testing.T) {
+func TestObjectsOfDifferentTypesAreReturnedUnchanged(t *testing.T) {
 	type pair struct{ a, b string }
 	one := &thing{Name: "one"}
 	for name, objects := range map[string][]any{
@@ -89,7 +89,7 @@ func TestKeysOfEveryLength(t *testing.T) {
 	}
 }
 
-// Whoever has seen a state is shown no older one, whichever way it asks.
+// A reader that has read a state never reads an older one, through Get or Entry.
 func TestReadsOfOneKeyNeverGoBack(t *testing.T) {
 	t.Run("pointers", func(t *testing.T) {
 		neverBack(t, func(n int) *thing { return &thing{Tags: n} }, func(o *thing) int { return o.Tags })
@@ -161,7 +161,7 @@ func orZero[T any](number func(T) int, o T, ok bool) int {
 	return number(o)
 }
 
-func TestPointersAgainstAMap(t *testing.T) {
+func TestStoreOfPointersBehavesLikeAMap(t *testing.T) {
 	rnd := seedOf(t)
 	w := mustNew(t, Options[*thing]{Indexes: map[string]IndexFunc[*thing]{
 		"digits": func(o *thing) ([]string, error) { return strings.Split(o.Name, ""), nil }, // none to five

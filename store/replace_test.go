@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestAListDeletesWhatItDoesNotHaveAndKeepsWhatItCannotTell(t *testing.T) {
+func TestListDeletesMissingObjectsAndKeepsUndecodableOnes(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	commit(w, func() {
 		for i, key := range []string{"same", "changed", "gone", "broken", "reborn"} {
@@ -77,7 +77,7 @@ func TestAListDeletesWhatItDoesNotHaveAndKeepsWhatItCannotTell(t *testing.T) {
 	w.check(t)
 }
 
-func TestAnAbortedListLeavesNoTrace(t *testing.T) {
+func TestAbortedListHasNoEffect(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
 	w.BeginReplace()
@@ -100,7 +100,7 @@ func TestAnAbortedListLeavesNoTrace(t *testing.T) {
 	w.check(t)
 }
 
-func TestWhatIsTakenBackFromAListIsDeletedWithIt(t *testing.T) {
+func TestUnstagedObjectsAreDeletedWithTheList(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red"); put(w, 3, "c", "red") })
 	w.BeginReplace()
@@ -126,7 +126,7 @@ func TestWhatIsTakenBackFromAListIsDeletedWithIt(t *testing.T) {
 	w.check(t)
 }
 
-func TestAListOfWhatIsThereCostsNextToNothing(t *testing.T) {
+func TestListOfUnchangedObjectsDoesNotAllocatePerObject(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	w.BeginReplace()
 	keys := make([]object.Key, 10000)
@@ -150,7 +150,7 @@ func TestAListOfWhatIsThereCostsNextToNothing(t *testing.T) {
 	}
 }
 
-func TestCallsOutOfOrderSaySo(t *testing.T) {
+func TestCallsInTheWrongPhasePanic(t *testing.T) {
 	idleW := func() *Writer[thing] { return mustNew(t, Options[thing]{}) }
 	inBatch := func() *Writer[thing] { w := idleW(); w.Begin(); return w }
 	inReplace := func() *Writer[thing] { w := idleW(); w.BeginReplace(); return w }
@@ -185,7 +185,7 @@ func TestCallsOutOfOrderSaySo(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatAListHasTwiceIsKnownToBeStaged(t *testing.T) {
+func TestStagedReportsAnObjectThatTheListHasTwice(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	w.BeginReplace()
 	if w.Staged("a", "1", "u") {
@@ -204,7 +204,7 @@ func TestAnObjectThatAListHasTwiceIsKnownToBeStaged(t *testing.T) {
 	w.AbortReplace()
 }
 
-func TestAListThatSaysAKeyOftenMakesNoLargeTable(t *testing.T) {
+func TestStagingAKeyOftenDoesNotGrowTheTable(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	item := func(key object.Key) object.Item[thing] {
 		return object.Item[thing]{Key: key, Version: "1", Value: thing{Name: string(key)}}
@@ -222,7 +222,7 @@ func TestAListThatSaysAKeyOftenMakesNoLargeTable(t *testing.T) {
 	}
 }
 
-func TestAListHasTheLastWordOnWhatABatchBesideItChanged(t *testing.T) {
+func TestListOverridesABatchThatWasCommittedWhileItWasOpen(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	commit(w, func() {
 		for i, key := range []string{"same", "repeated", "changed", "gone", "dropped"} {

@@ -29,7 +29,7 @@ func (m *trieModel) verify(t *testing.T, hashOf func(string) uint64, values int)
 	}
 }
 
-func TestTrieFindsItsValuesWhateverTheirHashes(t *testing.T) {
+func TestTrieFindsValuesWithCollidingHashes(t *testing.T) {
 	for name, hashOf := range map[string]func(string) uint64{
 		"all the same":          func(string) uint64 { return 42 },
 		"two of them":           func(v string) uint64 { return uint64(len(v)) << 63 },

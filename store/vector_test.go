@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestVectorKeepsEveryCutWhileItGrowsAndShrinks(t *testing.T) {
+func TestVectorKeepsSnapshotsWhileItGrowsAndShrinks(t *testing.T) {
 	rnd := seedOf(t)
 	type cut struct {
 		v    vec[int]
@@ -59,7 +59,7 @@ func TestVectorKeepsEveryCutWhileItGrowsAndShrinks(t *testing.T) {
 	}
 }
 
-func TestVectorCopiesANodeOncePerCut(t *testing.T) {
+func TestVectorCopiesANodeOncePerSnapshot(t *testing.T) {
 	var v vec[int]
 	for i := range 40000 {
 		v.push(1, i)

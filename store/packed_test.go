@@ -24,7 +24,7 @@ var jsonThings = &object.Codec[*thing]{
 }
 
 // The read cache is bounded by a number, so what is in it must be small.
-func TestALargeObjectIsNotRemembered(t *testing.T) {
+func TestReadCacheDoesNotKeepLargeObjects(t *testing.T) {
 	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestALargeObjectIsNotRemembered(t *testing.T) {
 // Events that wait for a slow handler hold entries that others have read. What those
 // decoded must not wait with them: then a packed store's backlog would be as large as a
 // live one's.
-func TestOnceHoldsNoDecodedObject(t *testing.T) {
+func TestDecodeOnceDoesNotKeepTheDecodedObject(t *testing.T) {
 	const objects, cached = 500, 8
 	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached})
 	if err != nil {
@@ -85,8 +85,8 @@ func TestOnceHoldsNoDecodedObject(t *testing.T) {
 	}
 }
 
-// An entry has its object as long as the read cache knows of it and no longer, whoever reads what meanwhile.
-func TestTheReadCacheKnowsOfEveryDecodedObject(t *testing.T) {
+// An entry has its decoded object exactly as long as the read cache has it, under concurrent reads.
+func TestReadCacheBoundsTheDecodedObjects(t *testing.T) {
 	const objects, cached = 100, 8
 	for _, guarded := range []bool{false, true} {
 		opts := Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached}
@@ -142,8 +142,8 @@ func TestTheReadCacheKnowsOfEveryDecodedObject(t *testing.T) {
 	}
 }
 
-// Entries are plain values: who copies one, and gives the copy another content, takes nothing from the cache.
-func TestACopyOfAnEntryMayBeReused(t *testing.T) {
+// Entries are plain values: changing a copy does not affect the read cache.
+func TestChangingACopyOfAnEntryLeavesTheReadCacheAlone(t *testing.T) {
 	const objects, cached = 40, 4
 	w := mustNew(t, Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached})
 	w.Begin()

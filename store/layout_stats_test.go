@@ -7,7 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-func TestPackedBytesAreCountedAndGoWithTheObjects(t *testing.T) {
+func TestLayoutCountsTheBytesOfPackedObjects(t *testing.T) {
 	w := mustNew(t, Options[thing]{Layout: Packed, Codec: thingCodec})
 	commit(w, func() {
 		for i := range 500 {
