@@ -163,11 +163,7 @@ func (s *simulated) Since(v object.Version) (iter.Seq2[object.Key, *corev1.Pod],
 	}, err == nil
 }
 
-var (
-	_ informertest.Stepper   = (*simulated)(nil)
-	_ informertest.Historian = (*simulated)(nil)
-	_ informertest.Lockable  = (*simulated)(nil)
-)
+var _ informertest.Stepper = (*simulated)(nil)
 
 // How much is simulated: make simulate sets these.
 func simOptions(seeds int) informertest.SimOptions {

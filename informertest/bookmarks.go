@@ -5,11 +5,10 @@ import "time"
 // apiServerPeriod is how often an API server sends bookmarks.
 const apiServerPeriod = time.Minute
 
-// bookmarkTimes says when an API server sends the bookmarks of one watch: every minute,
-// late by up to a second because it looks once a second whose turn it is, and two seconds
-// before the watch ends. In every other watch that last one is sent twice. period
-// stands for the minute, and everything else is in proportion to it. Nothing is random:
-// the same watch has the same bookmarks.
+// bookmarkTimes computes when an API server sends the bookmarks of one watch: every minute, up to a second late
+// because the API server checks once a second which watches are due, and two seconds before the watch ends. In every
+// other watch the last bookmark is sent twice. period stands for the minute, and all other intervals scale with it.
+// Nothing is random: the same watch has the same bookmarks.
 type bookmarkTimes struct {
 	period time.Duration
 	end    time.Time // when the watch ends
@@ -17,13 +16,13 @@ type bookmarkTimes struct {
 	last   int // how many were sent shortly before the end
 }
 
-// after gives the time of the bookmark that follows one at now; false for none.
+// after returns the time of the bookmark that follows one at now, or false if there is none.
 func (b *bookmarkTimes) after(now time.Time) (time.Time, bool) {
 	if b.period <= 0 {
 		return time.Time{}, false
 	}
 	beforeEnd := b.end.Add(-b.period / 30)
-	late := 200 + time.Duration(b.sent*137%701) // thousandths of a second, of 60
+	late := 200 + time.Duration(b.sent*137%701) // in thousandths of a sixtieth of the period
 	next := now.Add(b.period + late*b.period/60_000)
 	b.sent++
 	switch {
@@ -40,7 +39,7 @@ func (b *bookmarkTimes) after(now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// bookmarkClock is a timer that rings for each bookmark of a watch.
+// bookmarkClock is a timer that fires for each bookmark of a watch.
 type bookmarkClock struct {
 	times bookmarkTimes
 	timer *time.Timer
@@ -54,7 +53,7 @@ func newBookmarkClock(period, timeout time.Duration) *bookmarkClock {
 	return c
 }
 
-// next sets the timer for the bookmark that follows one that is sent now.
+// next sets the timer for the bookmark that follows one sent now.
 func (c *bookmarkClock) next() {
 	now := time.Now()
 	if at, ok := c.times.after(now); ok {

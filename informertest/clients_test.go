@@ -63,7 +63,7 @@ func mustCreate(t *testing.T, s *informertest.Server, objs ...runtime.Object) ob
 	return v
 }
 
-// everywhere runs a test on sockets, and on pipes inside a bubble.
+// everywhere runs a test over sockets, and over pipes inside a synctest bubble.
 func everywhere(t *testing.T, test func(t *testing.T, s *informertest.Server, cfg *rest.Config)) {
 	t.Run("sockets", func(t *testing.T) {
 		s := informertest.NewServer()
@@ -184,10 +184,10 @@ func TestDynamicClientWorksOnACustomResource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e := <-w.ResultChan(); e.Type != "DELETED" {
-			t.Errorf("unregistering tells %v", e)
+			t.Errorf("after unregistering the watch sent %v", e)
 		}
 		if _, open := <-w.ResultChan(); open {
-			t.Error("the watch of an unregistered resource goes on")
+			t.Error("the watch of an unregistered resource stays open")
 		}
 		if _, err := widgets.List(ctx, metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("after it is unregistered: %v", err)
@@ -216,7 +216,7 @@ func TestMetadataClientGetsMetadataOnly(t *testing.T) {
 			}
 			e := <-w.ResultChan()
 			if m, ok := e.Object.(*metav1.PartialObjectMetadata); !ok || m.Name != list.Items[0].Name {
-				t.Errorf("%s: watch tells %v", gvr.Resource, e)
+				t.Errorf("%s: the watch sent %v", gvr.Resource, e)
 			}
 			w.Stop()
 		}
@@ -238,7 +238,7 @@ func TestStockInformerSyncsByWatchListAndFollows(t *testing.T) {
 			t.Fatal("not synced")
 		}
 		mustCreate(t, s, pod("c", nil))
-		// client-go collects the first state in a map and tells of it in that map's order.
+		// client-go collects the initial state in a map and delivers it in map order.
 		first, then := []string{<-added, <-added}, <-added
 		slices.Sort(first)
 		if diff := cmp.Diff([]string{"a", "b", "c"}, append(first, then)); diff != "" {
@@ -294,7 +294,7 @@ func TestDiscoveryFollowsTheRegisteredResources(t *testing.T) {
 	}
 }
 
-func TestItemsOfABuiltInListCarryNoKindAndOthersDo(t *testing.T) {
+func TestItemsCarryTheirKindExceptInBuiltInLists(t *testing.T) {
 	s := informertest.NewServer()
 	s.Register(widgetsGVR, "Widget", true)
 	mustCreate(t, s, pod("a", nil), widget("w", 1))
@@ -336,7 +336,7 @@ func TestTableIsRefused(t *testing.T) {
 		b, err := get("application/json;as=Table;g=meta.k8s.io;v=v1,application/json").Raw()
 		var list corev1.PodList
 		if err != nil || json.Unmarshal(b, &list) != nil || list.Kind != "PodList" {
-			t.Errorf("a table or else JSON: %s, %v", b, err)
+			t.Errorf("accepting a table, then JSON: %s, %v", b, err)
 		}
 	})
 }
@@ -382,7 +382,7 @@ func TestTimeIsFakeOnPipes(t *testing.T) {
 		start, n := time.Now(), 0
 		for e := range w.ResultChan() {
 			if e.Type != "BOOKMARK" {
-				t.Errorf("an idle watch tells %v", e)
+				t.Errorf("an idle watch sent %v", e)
 			}
 			n++
 		}

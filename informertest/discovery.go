@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery answers what is no resource: the groups, their versions and
-// resources, the server's version and its health.
+// serveDiscovery answers requests that name no resource: the groups, their versions and resources, the server's
+// version and its health.
 func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		http.NotFound(w, r)
@@ -49,7 +49,7 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// served gives the resources in a fixed order.
+// served returns the resources in a fixed order.
 func (s *Server) served() []*resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request, served []*r
 	writeJSON(w, mediaJSON, list)
 }
 
-// groups gives every group with its versions, the first one preferred.
+// groups returns every group with its versions; the first version is the preferred one.
 func groups(served []*resource) []metav1.APIGroup {
 	var out []metav1.APIGroup
 	for _, r := range served {
@@ -124,7 +124,7 @@ func serveResources(w http.ResponseWriter, r *http.Request, served []*resource, 
 	writeJSON(w, mediaJSON, list)
 }
 
-// aggregate gives all groups with all their resources in one document.
+// aggregate returns all groups with all their resources in one document.
 func aggregate(served []*resource, core bool) apidiscovery.APIGroupDiscoveryList {
 	out := apidiscovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: aggregatedKind},

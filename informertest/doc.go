@@ -1,39 +1,33 @@
-// Package informertest has what tests of informers need: an API server in memory and a simulator. The conformance kit
-// is in package kit below it.
+// Package informertest provides an in-memory API server and a simulator for tests of informers. Package kit, below it,
+// has the conformance kit.
 //
 // # The server
 //
-// A Server holds objects and their history and answers HTTP as a Kubernetes API
-// server does: get, list (pages on a fixed version, resourceVersion and
-// resourceVersionMatch), watch (bookmarks, timeouts, sendInitialEvents), create,
-// update, status, delete, selectors, discovery; in JSON, protobuf and as
-// PartialObjectMetadata. Serve puts it on a socket, Pipe on connections in memory
-// on which time can be fake; both give a rest.Config.
+// A Server holds objects and their history and answers HTTP as a Kubernetes API server does: get, list (pages at a
+// fixed version, resourceVersion and resourceVersionMatch), watch (bookmarks, timeouts, sendInitialEvents), create,
+// update, status, delete, selectors, discovery; in JSON, protobuf and as PartialObjectMetadata. Serve serves it on a
+// socket, Pipe over in-memory connections that work with fake time; both return a rest.Config.
 //
-// What it promises:
+// It guarantees:
 //
-//   - One sequence of decimal versions over all resources, as etcd has it.
+//   - All resources share one sequence of decimal versions, as in etcd.
 //   - The same writes give the same versions, UIDs and names in every run.
-//   - A list is of one version, over all its pages. A watch tells every change
-//     after its version, in order, or says that it has expired.
-//   - Nothing goes wrong by itself: Inject, Compact, Restore, Stall, CutWatches
-//     and Unregister make it go wrong, and Requests tells what was asked.
-//   - It starts no goroutine. Everything that a request waits for is a channel, a
-//     condition or a timer, so that testing/synctest can see it wait.
+//   - All pages of a list have one version. A watch sends every change after its version, in order, or an error that
+//     the version has expired.
+//   - Faults happen only on request: Inject, Compact, Restore, Stall, CutWatches and Unregister cause them, and
+//     Requests returns what clients requested.
+//   - It starts no goroutine. Requests wait only on channels, conditions and timers, so that testing/synctest knows
+//     when they are blocked.
 //
-// What it leaves out: admission, validation of objects, defaults, patches,
-// tables, graceful deletion of pods, authentication. Namespaces need not exist.
-// A watch that cannot be served is told so by an ERROR event, as the API server's
-// watch cache does; a version that is too large is refused at once, without the
-// three seconds of hope.
+// It does not implement admission, validation of objects, defaults, patches, tables, graceful deletion of pods or
+// authentication. Namespaces need not exist. A watch that cannot be served gets an ERROR event, as from the API
+// server's watch cache; a version that is too large is refused at once, without waiting three seconds for it.
 //
 // # The simulator
 //
-// Simulate runs an informer, given as a Simulated, through seeds. Each is a plan of
-// writes, faults on the wire and in the server, and handlers that are slow, block,
-// panic, come and go; what the informer does is held to the promises P1–P14 against a
-// model of everything that was written. One that is a Stepper runs one step at a time
-// in an order that the seed decides, and so every run of a seed is the same. A seed that
-// fails is shrunk to the shortest history that shows it. Survey only counts, for
-// informers that make other promises.
+// Simulate runs an informer, given as a Simulated, through seeds. Each seed is a plan of writes, of faults on the wire
+// and in the server, and of handlers that are slow, block, panic, and are added and removed. The promises P1–P14 are
+// checked against a model of everything that was written. An informer that is also a Stepper runs one step at a time
+// in an order that the seed decides, so that every run of a seed is the same. A failed seed is shrunk to the shortest
+// history that shows the failure. Survey only counts broken promises, for informers that make other promises.
 package informertest

@@ -15,10 +15,10 @@ const (
 	mediaProtobuf = runtime.ContentTypeProtobuf
 )
 
-// protobufMagic opens every protobuf document of the API server.
+// protobufMagic is the prefix of every protobuf document of the API server.
 var protobufMagic = []byte{'k', '8', 's', 0}
 
-// form is how a response shows objects.
+// form is how a response represents objects.
 type form struct {
 	protobuf bool
 	// metadata asks for PartialObjectMetadata in place of the object.
@@ -32,7 +32,7 @@ func (f form) mediaType() string {
 	return mediaJSON
 }
 
-// kindOf gives the apiVersion and kind that an object of a resource shows.
+// kindOf returns the apiVersion and kind that objects of a resource carry in this form.
 func (f form) kindOf(r *resource) (apiVersion, kind string) {
 	if f.metadata {
 		return "meta.k8s.io/v1", "PartialObjectMetadata"
@@ -40,7 +40,7 @@ func (f form) kindOf(r *resource) (apiVersion, kind string) {
 	return r.gvr.GroupVersion().String(), r.kind
 }
 
-// splice puts apiVersion and kind in front of an object's other fields.
+// splice puts apiVersion and kind before an object's other fields.
 func splice(apiVersion, kind string, body []byte) []byte {
 	head, _ := json.Marshal(metav1.TypeMeta{APIVersion: apiVersion, Kind: kind})
 	if bytes.Equal(body, []byte("{}")) {
@@ -58,7 +58,7 @@ func envelope(apiVersion, kind string, message []byte) []byte {
 	return append(bytes.Clone(protobufMagic), marshal(&u)...)
 }
 
-// document gives an object as it stands alone: in a GET and in a watch event.
+// document encodes the object as a whole document, as in a GET and in a watch event.
 func (e *entry) document(f form) []byte {
 	apiVersion, kind := f.kindOf(e.resource)
 	if f.protobuf {
@@ -71,8 +71,7 @@ func (e *entry) document(f form) []byte {
 	return splice(apiVersion, kind, e.body)
 }
 
-// item gives an object as it stands in a list: built-in kinds show neither
-// apiVersion nor kind there.
+// item encodes the object as an item of a list: built-in kinds carry neither apiVersion nor kind there.
 func (e *entry) item(f form) []byte {
 	switch {
 	case f.protobuf && f.metadata:
@@ -90,11 +89,11 @@ func metadataOnly(raw json.RawMessage) []byte {
 	return append(append([]byte(`{"metadata":`), raw...), '}')
 }
 
-// undecodable gives a document whose name and version can still be read but
-// that is no object of any kind.
+// undecodable returns a document whose name and version can still be read but which does not decode to an object of
+// any kind.
 func (e *entry) undecodable(f form, whole bool) []byte {
 	if f.protobuf {
-		// An unfinished varint at the end: every decoder runs out of bytes.
+		// The message ends in an unfinished varint, so every decoder fails.
 		message := append(bytes.Clone(e.item(f)), 0xff)
 		if !whole {
 			return message
@@ -107,12 +106,12 @@ func (e *entry) undecodable(f form, whole bool) []byte {
 		raw...), '}')
 }
 
-// listPage is what one list response holds.
+// listPage is the content of one list response.
 type listPage struct {
 	resource *resource
 	meta     metav1.ListMeta
 	items    []*entry
-	// broken is the 1-based number of the item to be shown undecodable; 0 for none.
+	// broken is the 1-based number of the item that is sent undecodable; 0 for none.
 	broken int
 }
 
@@ -122,13 +121,13 @@ func (p *listPage) kind(f form) (apiVersion, kind string) {
 }
 
 func (p *listPage) item(f form, i int) []byte {
-	if i+1 == p.broken || p.items[i].spoilt {
+	if i+1 == p.broken || p.items[i].corrupt {
 		return p.items[i].undecodable(f, false)
 	}
 	return p.items[i].item(f)
 }
 
-// write streams the page: it is never whole in memory.
+// write streams the page, so that the encoded page is never whole in memory.
 func (p *listPage) write(w io.Writer, f form) error {
 	if f.protobuf {
 		return p.writeProtobuf(w, f)
@@ -200,7 +199,7 @@ func fieldSize(length int) int {
 	return 1 + len(binary.AppendUvarint(nil, uint64(length))) + length
 }
 
-// frame gives one watch event as it travels.
+// frame encodes one watch event.
 func (f form) frame(eventType string, document []byte) []byte {
 	if f.protobuf {
 		return lengthPrefixed(marshal(&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: document}}))
@@ -211,7 +210,7 @@ func (f form) frame(eventType string, document []byte) []byte {
 	return append(out, "}\n"...)
 }
 
-// garbageFrame gives something of a frame's length that is none.
+// garbageFrame returns bytes about as long as a frame that cannot be decoded as one.
 func (f form) garbageFrame() []byte {
 	if f.protobuf {
 		return lengthPrefixed(bytes.Repeat([]byte{0xff}, 32))
@@ -223,7 +222,7 @@ func lengthPrefixed(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// statusDocument gives a Status as it stands in an error response or event.
+// statusDocument encodes a Status for an error response or event.
 func (f form) statusDocument(st metav1.Status) []byte {
 	if f.protobuf {
 		return envelope("v1", "Status", marshal(&st))

@@ -17,8 +17,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// entry is one state of one object. It is never changed after it was made, so
-// any number of requests may read it without a lock.
+// entry is one state of one object. It never changes after it was made, so any number of requests may read it without
+// a lock.
 type entry struct {
 	resource        *resource
 	key             object.Key
@@ -28,13 +28,11 @@ type entry struct {
 	labels          labels.Set
 	finalizers      bool
 	deleting        bool
-	// spoilt objects are sent in a form that nobody can decode, as one would be that
-	// was stored by a broken webhook.
-	spoilt bool
-	// body is the object's JSON without apiVersion and kind, which are spliced in
-	// where a verb shows them.
+	// corrupt objects are sent in a form that no client can decode, like an object that a broken webhook stored.
+	corrupt bool
+	// body is the object's JSON without apiVersion and kind, which are spliced in for the verbs that include them.
 	body []byte
-	// protobuf is made from body when first asked for.
+	// protobuf is encoded from body when it is first needed.
 	protobuf atomic.Pointer[[]byte]
 }
 
@@ -57,7 +55,7 @@ func newEntry(r *resource, obj metav1.Object) (*entry, error) {
 	}, nil
 }
 
-// bodyOf gives an object's JSON without apiVersion and kind.
+// bodyOf returns an object's JSON without apiVersion and kind.
 func bodyOf(obj metav1.Object) ([]byte, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content := make(map[string]any, len(u.Object))
@@ -74,8 +72,7 @@ func bodyOf(obj metav1.Object) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// decode gives the object back: typed where the scheme knows its kind,
-// unstructured otherwise. The caller owns it.
+// decode returns the object: typed if the scheme knows its kind, unstructured otherwise. The caller owns it.
 func (e *entry) decode() (metav1.Object, error) {
 	if !e.resource.typed {
 		return e.unstructured()
@@ -98,7 +95,7 @@ func (e *entry) unstructured() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// withVersion gives the same state at another version.
+// withVersion returns the same state with another version.
 func (e *entry) withVersion(version uint64) (*entry, error) {
 	obj, err := e.decode()
 	if err != nil {
@@ -108,7 +105,7 @@ func (e *entry) withVersion(version uint64) (*entry, error) {
 	return newEntry(e.resource, obj)
 }
 
-// message gives the object as protobuf, without any envelope.
+// message returns the object as protobuf, without the envelope.
 func (e *entry) message() []byte {
 	if b := e.protobuf.Load(); b != nil {
 		return *b
@@ -122,7 +119,7 @@ func (e *entry) message() []byte {
 	return b
 }
 
-// metadata gives the object's metadata alone, for PartialObjectMetadata.
+// metadata returns the object's metadata, for PartialObjectMetadata.
 func (e *entry) metadata() (raw json.RawMessage, decoded metav1.ObjectMeta) {
 	var part struct {
 		Metadata json.RawMessage `json:"metadata"`
@@ -136,7 +133,7 @@ func (e *entry) metadata() (raw json.RawMessage, decoded metav1.ObjectMeta) {
 	return part.Metadata, decoded
 }
 
-// bookmark makes the object that a bookmark carries: its kind and a version.
+// bookmark returns the object of a bookmark, which has only a kind and a version.
 func bookmark(r *resource, version uint64, initialEnd bool) (*entry, error) {
 	var obj metav1.Object = &unstructured.Unstructured{Object: map[string]any{}}
 	if r.typed {

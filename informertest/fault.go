@@ -11,67 +11,64 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Fault is something that goes wrong. The first group of fields says with which
-// requests and how often; the others say what, and several of them may be set.
-// Numbers of frames and items count from 1; 0 means none.
+// Fault makes matching requests fail in a chosen way. The first group of fields selects the requests and how many of
+// them; the other fields say what goes wrong, and several of them may be set. Frames and items count from 1; 0 means
+// none.
 type Fault struct {
-	// Match chooses requests; nil takes all.
+	// Match selects requests; nil selects all.
 	Match func(*http.Request) bool
-	// Verbs chooses requests by verb, as in Request.Verb; empty takes all.
+	// Verbs selects requests by verb, as in Request.Verb; empty selects all.
 	Verbs []string
-	// Resource chooses requests by resource, such as "pods"; "" takes all.
+	// Resource selects requests by resource, such as "pods"; "" selects all.
 	Resource string
-	// Times is how many requests are hit; 0 hits until the fault is removed.
+	// Times is how many requests fail; 0 means all until the fault is removed.
 	Times int
 
-	// Delay is how long the server waits before it does anything.
+	// Delay is how long the server waits before it handles the request.
 	Delay time.Duration
-	// Code answers with an HTTP status and the Status object that belongs to it;
-	// 404 is plain text, as for a path that is not served.
+	// Code is the HTTP status of the answer, sent with the matching Status object; 404 is plain text, as for a path that
+	// is not served.
 	Code int
-	// Status answers with this Status instead; its Code is the HTTP status.
+	// Status is the answer's Status object, used instead of Code; its Code is the HTTP status.
 	Status *metav1.Status
-	// RetryAfter goes with Code: the time that the client is asked to wait.
+	// RetryAfter is the time that the client is asked to wait, sent with Code.
 	RetryAfter time.Duration
 	// AsEvent sends Code or Status to a watch as its first event, with HTTP 200.
 	AsEvent bool
-	// Refuse cuts the connection before anything is answered.
+	// Refuse cuts the connection before anything is sent.
 	Refuse bool
-	// CutAfterBytes cuts the connection when so much of the body has been sent.
+	// CutAfterBytes cuts the connection after this many bytes of the body.
 	CutAfterBytes int
-	// CutAfterFrames cuts a watch's connection after so many frames.
+	// CutAfterFrames cuts a watch's connection after this many frames.
 	CutAfterFrames int
-	// CloseAtOnce ends a watch regularly before its first event.
+	// CloseAtOnce ends a watch normally before its first event.
 	CloseAtOnce bool
-	// GarbageFrame replaces a watch's frame, or a list's whole body, by what
-	// cannot be read.
+	// GarbageFrame replaces a watch's frame, or a list's whole body, by bytes that cannot be decoded.
 	GarbageFrame int
 	// DuplicateFrame sends a watch's frame twice.
 	DuplicateFrame int
-	// DropFrame leaves a watch's frame out.
+	// DropFrame omits a watch's frame.
 	DropFrame int
-	// Undecodable spoils the object in a watch's frame, or a list's item.
+	// Undecodable makes the object in a watch's frame, or a list's item, undecodable.
 	Undecodable int
-	// NoBookmarks keeps all bookmarks from a watch, the one that ends the initial
-	// events included.
+	// NoBookmarks suppresses all bookmarks of a watch, including the one that ends the initial events.
 	NoBookmarks bool
-	// RefuseInitialEvents answers a watch with sendInitialEvents as a server that
-	// does not know it: 422 Invalid. Other requests are not touched.
+	// RefuseInitialEvents answers a watch with sendInitialEvents as a server that does not support it: 422 Invalid. Other
+	// requests are not affected.
 	RefuseInitialEvents bool
-	// StaleAt serves a get, a list or a watch's initial state as of an older
-	// version, as a replica that lags behind does.
+	// StaleAt serves a get, a list or a watch's initial state as of an older version, as a replica that is behind does.
 	StaleAt object.Version
 }
 
-// injected is a Fault at work.
+// injected is a Fault that is in force.
 type injected struct {
 	Fault
 	left    int
 	endless bool
 }
 
-// Inject makes requests fail. Of several faults that match a request the one
-// injected first counts. The returned function takes the fault back.
+// Inject makes requests fail. If several faults match a request, the one injected first applies. The returned function
+// removes the fault.
 func (s *Server) Inject(f Fault) (remove func()) {
 	in := &injected{Fault: f, left: f.Times, endless: f.Times == 0}
 	s.mu.Lock()
@@ -84,8 +81,8 @@ func (s *Server) Inject(f Fault) (remove func()) {
 	}
 }
 
-// fault finds the fault for a request and uses it up by one. Match is called
-// without the lock, so that it may ask the server.
+// fault returns the fault for a request and counts it as used once. Match is called without the lock, so that it may
+// call the server's methods.
 func (s *Server) fault(r *http.Request, req *Request) Fault {
 	s.mu.Lock()
 	candidates := slices.Clone(s.faults)
@@ -121,7 +118,7 @@ func (in *injected) matches(r *http.Request, req *Request) bool {
 	return in.Match == nil || in.Match(r)
 }
 
-// status gives the Status that the fault answers with, if it does.
+// status returns the Status that the fault answers with, if any.
 func (f *Fault) status(req *Request) (metav1.Status, bool) {
 	switch {
 	case f.Status != nil:
@@ -132,10 +129,10 @@ func (f *Fault) status(req *Request) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// faultyWriter cuts the connection after a number of bytes and notes the code.
+// faultyWriter cuts the connection after a number of bytes and records the status code.
 type faultyWriter struct {
 	http.ResponseWriter
-	// left is how many bytes may still pass; negative for no limit.
+	// left is how many bytes may still be written; negative for no limit.
 	left    int
 	onCode  func(int)
 	written bool
@@ -166,7 +163,7 @@ func (w *faultyWriter) Write(b []byte) (int, error) {
 
 func (w *faultyWriter) flush() { http.NewResponseController(w.ResponseWriter).Flush() }
 
-// abort breaks the connection after what was written has gone out.
+// abort breaks the connection after flushing what was written.
 func (w *faultyWriter) abort() {
 	w.flush()
 	panic(http.ErrAbortHandler)

@@ -27,10 +27,10 @@ func TestFaultAnswersWithTheStatusOfItsCode(t *testing.T) {
 				t.Errorf("%d: %v", code, err)
 			}
 			if _, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil {
-				t.Errorf("%d hit more than once: %v", code, err)
+				t.Errorf("%d failed more than one request: %v", code, err)
 			}
 		}
-		// The client asks again after the second that this status names, so the fault stays.
+		// The client retries after the second that this status names, so the fault stays.
 		remove := s.Inject(informertest.Fault{Status: informertest.TooLargeVersion(9, 1)})
 		if _, err := pods.Watch(t.Context(), metav1.ListOptions{}); !apierrors.HasStatusCause(err,
 			metav1.CauseTypeResourceVersionTooLarge) {
@@ -41,7 +41,7 @@ func TestFaultAnswersWithTheStatusOfItsCode(t *testing.T) {
 		expect(t, open(t, pods, metav1.ListOptions{ResourceVersion: "1"}), "ERROR 410 Expired", "end")
 		s.Inject(informertest.Fault{Times: 1, RefuseInitialEvents: true})
 		if _, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("refusing initial events hit a list: %v", err)
+			t.Errorf("refusing initial events failed a list: %v", err)
 		}
 		if _, err := pods.Watch(t.Context(), watchList()); !apierrors.IsInvalid(err) {
 			t.Errorf("refused initial events: %v", err)
@@ -57,7 +57,7 @@ func TestRetryAfterIsSentAndHonouredByClientGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 7*time.Second {
-			t.Errorf("asked again after %v", took)
+			t.Errorf("retried after %v", took)
 		}
 		log := s.Requests()
 		if len(log) != 2 || log[0].Code != 429 || log[1].Code != 200 || log[1].Verb != "list" ||
@@ -67,7 +67,7 @@ func TestRetryAfterIsSentAndHonouredByClientGo(t *testing.T) {
 	})
 }
 
-func TestFaultsInTheStream(t *testing.T) {
+func TestFaultsChangeWhatAWatchSends(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault informertest.Fault
 		want  []string
@@ -100,7 +100,7 @@ func TestFaultsInTheStream(t *testing.T) {
 	}
 }
 
-func TestFaultsInAList(t *testing.T) {
+func TestFaultsMakeAListFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault informertest.Fault
 		want  string
@@ -113,7 +113,7 @@ func TestFaultsInAList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 				mustCreate(t, s, pod("a", nil))
-				// A client repeats a GET on a connection that broke, so the fault stays.
+				// The client repeats a GET on a broken connection, so the fault stays.
 				remove := s.Inject(c.fault)
 				if _, err := pods.List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("list: %v, want %q in the error", err, c.want)
@@ -127,7 +127,7 @@ func TestFaultsInAList(t *testing.T) {
 	}
 }
 
-func TestStaleListIsOfAnOlderVersion(t *testing.T) {
+func TestStaleListHasAnOlderVersion(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		v := mustCreate(t, s, pod("a", nil))
 		mustCreate(t, s, pod("b", nil))
@@ -142,7 +142,7 @@ func TestStaleListIsOfAnOlderVersion(t *testing.T) {
 	})
 }
 
-func TestDelayPassesInFakeTimeAndEndsWithTheClient(t *testing.T) {
+func TestDelayUsesFakeTimeAndEndsWithTheClient(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		s.Inject(informertest.Fault{Delay: time.Hour,
 			Match: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/pods") }})
@@ -159,7 +159,7 @@ func TestDelayPassesInFakeTimeAndEndsWithTheClient(t *testing.T) {
 	})
 }
 
-func TestCutWatchesBreaksOnlyWhatIsOpen(t *testing.T) {
+func TestCutWatchesBreaksOnlyOpenWatches(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		w := open(t, pods, metav1.ListOptions{ResourceVersion: "1"})
 		s.CutWatches()

@@ -2,8 +2,8 @@ package informertest
 
 import "sync"
 
-// gate counts who is inside and, once shut, lets nobody in and waits until all
-// have left. A WaitGroup would not allow entering while somebody waits.
+// gate counts running handlers. Once shut, it admits no more of them and waits until all have left. A WaitGroup does
+// not allow Add while another goroutine waits.
 type gate struct {
 	mu     sync.Mutex
 	cond   *sync.Cond

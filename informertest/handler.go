@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ServeHTTP answers as the API server would.
+// ServeHTTP answers as an API server does.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	req := s.logRequest(r)
 	fault := s.fault(r, req)
@@ -43,7 +43,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.serveResource(w, r, req, &fault)
 }
 
-// sleep waits like a slow server: on a timer, and no longer than the client does.
+// sleep waits for d and returns true, or returns false as soon as the client gives up.
 func sleep(r *http.Request, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -55,7 +55,7 @@ func sleep(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// call is one request for a resource on its way through the server.
+// call is one request for a resource.
 type call struct {
 	s     *Server
 	w     *faultyWriter
@@ -124,8 +124,7 @@ func (c *call) writeDocument(code int, document []byte) {
 	c.w.Write(document)
 }
 
-// stale gives the version to read at: an older one where a fault says so. The
-// lock is held.
+// stale returns the version to read at, which a fault can make older. The lock is held.
 func (c *call) stale(version uint64) (uint64, error) {
 	if c.fault.StaleAt == "" {
 		return version, nil

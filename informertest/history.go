@@ -7,14 +7,14 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// revision is what a key held from a version on; a nil entry says: nothing.
+// revision is the state of a key from a version on; a nil entry means that the key has no object.
 type revision struct {
 	version uint64
 	entry   *entry
 }
 
-// change is one write. old is nil where the object is new, next where it is
-// gone; final is the state that a deletion announces.
+// change is one write. old is nil if the object is new, next is nil if it was deleted; final is the state that a
+// deletion announces.
 type change struct {
 	version          uint64
 	resource         *resource
@@ -30,7 +30,7 @@ type history struct {
 	log       []change
 }
 
-// at gives what a key held at a version.
+// at returns the object of a key at a version, or nil.
 func (h *history) at(r *resource, key object.Key, version uint64) *entry {
 	revs := r.revisions[key]
 	for i := len(revs) - 1; i >= 0; i-- {
@@ -41,7 +41,7 @@ func (h *history) at(r *resource, key object.Key, version uint64) *entry {
 	return nil
 }
 
-// list gives all objects of a resource at a version, in the order of their keys.
+// list returns all objects of a resource at a version, in the order of their keys.
 func (h *history) list(r *resource, version uint64) []*entry {
 	keys := r.keys()
 	out := make([]*entry, 0, len(keys))
@@ -53,7 +53,7 @@ func (h *history) list(r *resource, version uint64) []*entry {
 	return out
 }
 
-// since gives a resource's changes after a version, oldest first.
+// since returns a resource's changes after a version, oldest first.
 func (h *history) since(r *resource, version uint64) []change {
 	from := sort.Search(len(h.log), func(i int) bool { return h.log[i].version > version })
 	var out []change
@@ -68,14 +68,14 @@ func (h *history) since(r *resource, version uint64) []change {
 // next is the version that the next write will have.
 func (h *history) next() uint64 { return h.version + 1 }
 
-// put stores an entry made for the next version.
+// put stores an entry that was made for the next version.
 func (h *history) put(r *resource, old, e *entry) {
 	h.version = e.version
 	h.append(r, e.key, e)
 	h.log = append(h.log, change{version: e.version, resource: r, old: old, next: e})
 }
 
-// remove deletes an object and returns the state that its watchers are told.
+// remove deletes an object and returns the final state that watches send.
 func (h *history) remove(r *resource, old *entry) (*entry, error) {
 	final, err := old.withVersion(h.next())
 	if err != nil {
@@ -85,8 +85,7 @@ func (h *history) remove(r *resource, old *entry) (*entry, error) {
 	return final, nil
 }
 
-// removeAs is remove with the state that the watchers are told, made for the next
-// version.
+// removeAs is like remove, with a given final state, made for the next version.
 func (h *history) removeAs(r *resource, old, final *entry) {
 	h.version = final.version
 	h.append(r, old.key, nil)
@@ -100,8 +99,7 @@ func (h *history) append(r *resource, key object.Key, e *entry) {
 	r.revisions[key] = append(r.revisions[key], revision{h.version, e})
 }
 
-// compact forgets what was before a version. Changes after keep, the version of
-// the slowest open watch, are held a little longer.
+// compact drops the history before a version. Changes after keep, the version of the slowest open watch, are kept.
 func (h *history) compact(resources []*resource, version, keep uint64) {
 	h.compacted = max(h.compacted, version)
 	for _, r := range resources {
@@ -125,7 +123,7 @@ func (h *history) compact(resources []*resource, version, keep uint64) {
 	h.log = slices.Clone(h.log[cut:])
 }
 
-// restore goes back to a version: what came later has never happened.
+// restore goes back to a version and discards everything written later.
 func (h *history) restore(resources []*resource, version uint64) {
 	for _, r := range resources {
 		for k, revs := range r.revisions {

@@ -16,7 +16,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// page is the place at which a list goes on: the content of a continue token.
+// page is the position at which a list continues: the content of a continue token.
 type page struct {
 	APIVersion string `json:"v"`
 	// Version is the list's version; -1 asks for the newest.
@@ -46,7 +46,7 @@ func decodePage(token string) (page, error) {
 	return p, nil
 }
 
-// listOptions reads the query of a list or a watch and checks what fits together.
+// listOptions parses the query of a list or a watch and checks the combination of its parameters.
 func (c *call) listOptions() (*internalversion.ListOptions, error) {
 	q := c.req.Query
 	o := &internalversion.ListOptions{
@@ -84,7 +84,7 @@ func (c *call) listOptions() (*internalversion.ListOptions, error) {
 	return o, nil
 }
 
-// versionOf reads a resourceVersion; "" and "0" are 0.
+// versionOf parses a resourceVersion; "" and "0" are 0.
 func versionOf(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
@@ -129,8 +129,8 @@ func (c *call) list() error {
 	return nil
 }
 
-// where finds the version at which a list reads, the key it starts at and how
-// much it may return. The lock is held.
+// where returns the version at which a list reads, the key it starts at and how many objects it may return. The lock
+// is held.
 func (c *call) where(o *internalversion.ListOptions) (version uint64, start object.Key, limit int64, err error) {
 	h := &c.s.history
 	asked, err := versionOf(o.ResourceVersion)
@@ -169,25 +169,25 @@ func (c *call) where(o *internalversion.ListOptions) (version uint64, start obje
 	}
 	limit = o.Limit
 	if o.ResourceVersion == "0" {
-		// The server's watch cache answers this one, and it knows no pages.
+		// The API server's watch cache answers this request, and the cache does not support pages.
 		limit = 0
 	}
 	version, err = c.stale(h.version)
 	return version, "", limit, err
 }
 
-// continueExpired says that a list cannot go on as of its version, and gives a
-// token with which it can go on as of now.
+// continueExpired returns the error for a list that cannot continue at its version, with a token to continue at the
+// newest one.
 func continueExpired(p page) error {
 	p.Version = -1
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
-		"the remainder of the results.")
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
+		"result. You can start a new list without the continue parameter, or use the continue token in this " +
+		"response to retrieve the remainder of the results.")
 	err.ErrStatus.ListMeta.Continue = p.encode()
 	return err
 }
 
-// cutPage picks what a list returns and says where it goes on.
+// cutPage selects what a list returns and where it continues.
 func cutPage(entries []*entry, sel selection, start object.Key, limit int64, version uint64) *listPage {
 	from, _ := slices.BinarySearchFunc(entries, start, func(e *entry, k object.Key) int {
 		if e.key < k {

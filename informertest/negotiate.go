@@ -16,8 +16,8 @@ type clause struct {
 	params    map[string]string
 }
 
-// accepted gives what a request accepts, in its order. Weights are not looked
-// at: Kubernetes clients write what they prefer first.
+// accepted returns what a request accepts, in order. Weights are ignored: Kubernetes clients put what they prefer
+// first.
 func accepted(r *http.Request) []clause {
 	var out []clause
 	for _, header := range r.Header.Values("Accept") {
@@ -40,8 +40,8 @@ func (c clause) json() bool {
 	return c.mediaType == mediaJSON || c.mediaType == "*/*" || c.mediaType == "application/*"
 }
 
-// negotiate picks the form in which a resource's objects are shown. Tables are
-// refused: whoever asks for one gets the next thing that it accepts.
+// negotiate picks the form of a response. Tables are not supported: a client that asks for one gets the next form that
+// it accepts.
 func negotiate(r *http.Request, res *resource) (form, error) {
 	for _, c := range accepted(r) {
 		as := c.params["as"]
@@ -62,12 +62,12 @@ func negotiate(r *http.Request, res *resource) (form, error) {
 	}}
 }
 
-// errorForm picks the form of an error: protobuf only where that is asked for first.
+// errorForm picks the form of an error: protobuf only if that is the first accepted form.
 func errorForm(r *http.Request) form {
 	return form{protobuf: accepted(r)[0].protobuf()}
 }
 
-// writeError answers with a Status, as the API server does for every error.
+// writeError answers with a Status, as the API server does forevery error.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	st := statusOf(err)
 	writeStatus(w, errorForm(r), st)

@@ -13,12 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Pipe serves s over connections that exist in memory only and returns a
-// config for them. Everything above the connection is real: an http.Server, an
-// http.Transport, HTTP/1.1. All waiting is on channels, conditions and timers,
-// so inside a synctest bubble time is fake; server and pipe must then be made
-// inside the bubble, and stop be called before it ends. stop cuts every
-// connection and returns when the server has let go.
+// Pipe serves s over in-memory connections and returns a config for them. Everything above the connection is real: an
+// http.Server, an http.Transport, HTTP/1.1. All waiting is on channels, conditions and timers, so inside a synctest
+// bubble time is fake; server and pipe must then be made inside the bubble, and stop be called before it ends. stop
+// cuts every connection and returns when all handlers have ended.
 func Pipe(s *Server) (cfg *rest.Config, stop func()) {
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	transport := &http.Transport{DialContext: l.dial, DisableCompression: true, MaxIdleConnsPerHost: 16}
@@ -29,7 +27,7 @@ func Pipe(s *Server) (cfg *rest.Config, stop func()) {
 	}
 }
 
-// pipeListener hands over one end of each connection that is dialled.
+// pipeListener accepts in-memory connections.
 type pipeListener struct {
 	conns  chan net.Conn
 	once   sync.Once
@@ -58,7 +56,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and refuses whoever dials later.
+// Close ends Accept and refuses later connections.
 func (l *pipeListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
@@ -72,7 +70,7 @@ type pipeAddr struct{}
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "informertest.invalid:80" }
 
-// pipeBuffer is how much a pipe takes before its writer waits, like a socket's buffer.
+// pipeBuffer is how many bytes a pipe buffers before a write blocks, like a socket's buffer.
 const pipeBuffer = 64 << 10
 
 // stream is one direction of a connection.
@@ -80,7 +78,7 @@ type stream struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	data []byte
-	// ended says that no more will be written, dead that nobody will read.
+	// ended says that no more will be written, dead that the reading end is closed.
 	ended, dead bool
 }
 
@@ -101,8 +99,8 @@ func newPipe() (a, b *pipeConn) {
 	return &pipeConn{in: x, out: y}, &pipeConn{in: y, out: x}
 }
 
-// deadline is the time by which a direction must be done; it wakes the waiters
-// of its stream. The stream's lock guards it.
+// deadline is the deadline of one direction; it wakes the goroutines that wait on its stream. The stream's lock guards
+// it.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -128,7 +126,7 @@ func (d *deadline) set(s *stream, at time.Time) {
 	s.cond.Broadcast()
 }
 
-// Read takes what is there, waiting for at least one byte.
+// Read returns the buffered bytes and waits for at least one.
 func (c *pipeConn) Read(b []byte) (int, error) {
 	s := c.in
 	s.mu.Lock()
@@ -156,7 +154,7 @@ func (c *pipeConn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write hands bytes over, waiting while the buffer is full.
+// Write buffers the bytes and waits while the buffer is full.
 func (c *pipeConn) Write(b []byte) (int, error) {
 	s := c.out
 	s.mu.Lock()
@@ -208,7 +206,7 @@ func (c *pipeConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// SetReadDeadline bounds reads; a passed one ends a read that waits.
+// SetReadDeadline bounds reads; a deadline in the past ends a waiting read.
 func (c *pipeConn) SetReadDeadline(t time.Time) error {
 	c.readBy.set(c.in, t)
 	return nil

@@ -41,7 +41,7 @@ func TestPipeWriterWaitsForItsReader(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-done:
-			t.Fatal("a write that nobody reads returned")
+			t.Fatal("a write returned although nothing was read")
 		default:
 		}
 		b.Close()

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request is one request that the server was asked.
+// Request is one request that the server received.
 type Request struct {
-	// Verb is get, list, watch, create, update, delete, deletecollection or, for
-	// what is no resource (discovery, the version), the HTTP method in lower case.
+	// Verb is get, list, watch, create, update, delete, deletecollection or, for a request that names no resource
+	// (discovery, the version), the HTTP method in lower case.
 	Verb string
-	// Resource is what was asked for; empty for what is no resource.
+	// Resource is the requested resource; empty if the request names none.
 	Resource    schema.GroupVersionResource
 	Namespace   string
 	Name        string
@@ -22,12 +22,11 @@ type Request struct {
 	Path        string
 	Query       url.Values
 	Time        time.Time
-	// Code is the HTTP status that was answered; 0 while there is no answer yet
-	// and where the connection was cut instead.
+	// Code is the HTTP status of the answer; 0 while there is none and if the connection was cut instead.
 	Code int
 }
 
-// Requests returns everything that was asked so far, oldest first.
+// Requests returns all requests so far, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +46,7 @@ func (s *Server) logRequest(r *http.Request) *Request {
 	return rec
 }
 
-// parseRequest reads what a URL asks for:
-// /api/v1 or /apis/group/version, [namespaces/ns], resource, [name, [subresource]].
+// parseRequest parses a URL: /api/v1 or /apis/group/version, [namespaces/ns], resource, [name, [subresource]].
 func parseRequest(r *http.Request) *Request {
 	req := &Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

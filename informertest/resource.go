@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// resource is one served resource together with all that is known of its objects.
+// resource is one served resource with the history of its objects.
 type resource struct {
 	gvr        schema.GroupVersionResource
 	kind       string
@@ -26,7 +26,7 @@ type resource struct {
 	gone chan struct{}
 
 	revisions map[object.Key][]revision
-	// sorted holds the keys of revisions in order; nil when that must be made anew.
+	// sorted holds the keys of revisions in order; nil when it must be rebuilt.
 	sorted []object.Key
 }
 
@@ -52,11 +52,10 @@ func (r *resource) keys() []object.Key {
 	return r.sorted
 }
 
-// verbs are what every resource can do.
+// verbs are the verbs that every resource supports.
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "update", "watch"}
 
-// builtins are the resources that every server starts with: "group/version:
-// kinds", a star marking those without a namespace.
+// builtins are the resources that every server starts with: "group/version: kinds"; a star marks cluster-scoped kinds.
 var builtins = map[string]string{
 	"v1": "Pod ConfigMap Secret Service Endpoints Event ServiceAccount PersistentVolumeClaim ReplicationController " +
 		"LimitRange ResourceQuota PodTemplate *Namespace *Node *PersistentVolume",
@@ -72,7 +71,7 @@ var builtins = map[string]string{
 	"scheduling.k8s.io/v1":         "*PriorityClass",
 }
 
-// plural names a kind's resource as the built-in kinds do.
+// plural returns the resource name of a built-in kind.
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
@@ -100,9 +99,8 @@ func (s *Server) registerBuiltins() {
 	}
 }
 
-// Register makes the server serve one more resource, as creating a
-// CustomResourceDefinition would. The usual built-in resources are there from
-// the start.
+// Register makes the server serve one more resource, as creating a CustomResourceDefinition does. The usual built-in
+// resources are registered from the start.
 func (s *Server) Register(gvr schema.GroupVersionResource, kind string, namespaced bool) error {
 	if gvr.Version == "" || gvr.Resource == "" || kind == "" {
 		return fmt.Errorf("registering resource %q of kind %q: version, resource and kind must be given", gvr, kind)
@@ -116,10 +114,9 @@ func (s *Server) Register(gvr schema.GroupVersionResource, kind string, namespac
 	return nil
 }
 
-// Unregister stops serving a resource, as deleting its
-// CustomResourceDefinition would: its objects are deleted, open watches are
-// told so and end, and every later request gets 404 until it is registered
-// again. Discovery follows.
+// Unregister stops serving a resource, as deleting its CustomResourceDefinition does: its objects are deleted, open
+// watches send the deletions and end, and every later request gets 404 until the resource is registered again.
+// Discovery no longer lists it.
 func (s *Server) Unregister(gvr schema.GroupVersionResource) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +135,7 @@ func (s *Server) Unregister(gvr schema.GroupVersionResource) error {
 	return nil
 }
 
-// byKind finds the resource that serves a kind. The lock is held.
+// byKind returns the resource that serves a kind. The lock is held.
 func (s *Server) byKind(gvk schema.GroupVersionKind) *resource {
 	for _, r := range s.resources {
 		if r.gvk() == gvk {

@@ -26,14 +26,14 @@ var selectableFields = map[string][]string{
 	"nodes":      {"spec.unschedulable"},
 }
 
-// selection is what a request narrows a resource down to.
+// selection is the part of a resource that a request selects.
 type selection struct {
 	namespace, name string
 	labels          labels.Selector
 	fields          fields.Selector
 }
 
-// selection reads a request's namespace, name and selectors.
+// selection parses a request's namespace, name and selectors.
 func (c *call) selection() (selection, error) {
 	sel := selection{namespace: c.req.Namespace, name: c.req.Name}
 	var err error
@@ -63,8 +63,8 @@ func (s selection) matches(e *entry) bool {
 
 func (c *call) key() object.Key { return object.NewKey(c.req.Namespace, c.req.Name) }
 
-// fieldsOf shows an entry to a field selector; the body is decoded only where a
-// field beyond the metadata is asked for.
+// fieldsOf presents an entry to a field selector; the body is decoded only if the selector uses a field outside the
+// metadata.
 type fieldsOf struct {
 	entry   *entry
 	content map[string]any
@@ -73,7 +73,7 @@ type fieldsOf struct {
 // Has reports whether the object can be selected by a field at all.
 func (f *fieldsOf) Has(field string) bool { return true }
 
-// Get gives a field's value as text, "" where it is not set.
+// Get returns a field's value as text, or "" if it is not set.
 func (f *fieldsOf) Get(field string) string {
 	switch field {
 	case "metadata.name":

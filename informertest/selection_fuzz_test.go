@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// fuzzedPods are what the server of these targets has.
+// fuzzedPods returns a server and the pods that it serves.
 func fuzzedPods(t testing.TB) (*Server, []*corev1.Pod) {
 	s := NewServer()
 	var pods []*corev1.Pod
@@ -38,7 +38,7 @@ func fuzzedPods(t testing.TB) (*Server, []*corev1.Pod) {
 	return s, pods
 }
 
-// listed asks the server over HTTP, and gives the code and the keys.
+// listed lists pods over HTTP and returns the status code and the keys.
 func listed(t *testing.T, s *Server, q url.Values) (code int, keys []string, meta metav1.ListMeta) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -46,7 +46,7 @@ func listed(t *testing.T, s *Server, q url.Values) (code int, keys []string, met
 	r.Header.Set("Accept", "application/json")
 	s.ServeHTTP(w, r)
 	s.mu.Lock()
-	s.requests = nil // a server remembers them all, and there are millions here
+	s.requests = nil // the server keeps all requests, and fuzzing sends millions
 	s.mu.Unlock()
 	if w.Code != http.StatusOK {
 		var st metav1.Status
@@ -63,13 +63,12 @@ func listed(t *testing.T, s *Server, q url.Values) (code int, keys []string, met
 		keys = append(keys, p.Namespace+"/"+p.Name)
 	}
 	if !slices.IsSorted(keys) {
-		t.Fatalf("the list has no order: %q", keys)
+		t.Fatalf("the list is not sorted: %q", keys)
 	}
 	return w.Code, keys, list.ListMeta
 }
 
-// FuzzSelection: what the server selects is what apimachinery's selectors select, and
-// page by page it is the same.
+// FuzzSelection checks that the server selects the same objects as apimachinery's selectors, with and without pages.
 func FuzzSelection(f *testing.F) {
 	f.Add("app=web", "spec.nodeName=n1", byte(2))
 	f.Add("app in (web,db),!x", "metadata.name!=p3", byte(1))
@@ -112,8 +111,8 @@ func FuzzSelection(f *testing.F) {
 	})
 }
 
-// selected is the same by apimachinery's own selectors on the objects themselves. A
-// field that pods cannot be selected by is as wrong as one that cannot be parsed.
+// selected applies apimachinery's own selectors to the objects. A field by which pods cannot be selected counts as an
+// error, like a selector that cannot be parsed.
 func selected(pods []*corev1.Pod, label, field string) (keys []string, ok bool) {
 	byLabel, err := labels.Parse(label)
 	if err != nil {
@@ -133,7 +132,7 @@ func selected(pods []*corev1.Pod, label, field string) (keys []string, ok bool) 
 		set := fields.Set{"metadata.name": p.Name, "metadata.namespace": p.Namespace, "spec.nodeName": p.Spec.NodeName,
 			"spec.hostNetwork": "false"}
 		for _, f := range known {
-			set[f] += "" // set, if to nothing
+			set[f] += "" // present, possibly empty
 		}
 		if byLabel.Matches(labels.Set(p.Labels)) && byField.Matches(set) {
 			keys = append(keys, p.Namespace+"/"+p.Name)
@@ -143,8 +142,8 @@ func selected(pods []*corev1.Pod, label, field string) (keys []string, ok bool) 
 	return keys, true
 }
 
-// FuzzContinueToken: any text as a token gives a page or a refusal that says why, and
-// a token that the server made leads to what it was made for.
+// FuzzContinueToken checks that any text as a token gives a page or an error with a reason, and that a token made by
+// the server continues where it should.
 func FuzzContinueToken(f *testing.F) {
 	s, pods := fuzzedPods(f)
 	all, _ := selected(pods, "", "")
@@ -168,14 +167,14 @@ func FuzzContinueToken(f *testing.F) {
 					t.Fatalf("the token %q leads to %q", token, keys)
 				}
 			}
-		case http.StatusGatewayTimeout: // a version that is yet to come
+		case http.StatusGatewayTimeout: // a version that the server has not reached
 		default:
 			t.Fatalf("the token %q was answered with %d", token, code)
 		}
 		p := page{APIVersion: pageAPIVersion, Version: at, Start: start}
 		back, err := decodePage(p.encode())
 		if valid := at != 0 && start != ""; valid != (err == nil) || valid && utf8.ValidString(start) && back != p {
-			t.Fatalf("%+v came back as %+v, %v", p, back, err)
+			t.Fatalf("%+v was decoded as %+v, %v", p, back, err)
 		}
 		if at != version && at != -1 || start == "" || back.Start != start {
 			return

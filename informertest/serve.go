@@ -12,12 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errRefused is what dialling a server that is gone gives, as a socket would.
+// errRefused is the error of dialling a server that was stopped, the same as for a socket.
 var errRefused error = syscall.ECONNREFUSED
 
-// Serve serves s on a socket of the loopback interface and returns a config
-// for it. stop cuts every connection and returns when the server has let go. It
-// panics where no loopback socket can be had: nothing can be tested there.
+// Serve serves s on a loopback socket and returns a config for it. stop cuts every connection and returns when all
+// handlers have ended. Serve panics if it cannot listen on the loopback interface.
 func Serve(s *Server) (cfg *rest.Config, stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,8 +25,8 @@ func Serve(s *Server) (cfg *rest.Config, stop func()) {
 	return &rest.Config{Host: "http://" + l.Addr().String(), QPS: -1}, serveOn(s, l)
 }
 
-// serveOn runs an http.Server on a listener until the returned function is
-// called, which waits for the server's goroutine and every handler to end.
+// serveOn runs an http.Server on a listener until the returned function is called, which waits for the server's
+// goroutine and all handlers to end.
 func serveOn(s *Server, l net.Listener) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	handlers := newGate()

@@ -15,23 +15,21 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Server is an API server in memory. It is an http.Handler; Serve and Pipe put
-// it behind a rest.Config. All methods may be called from any goroutine. It
-// starts no goroutine.
+// Server is an in-memory API server. It is an http.Handler; Serve and Pipe put it behind a rest.Config. All methods
+// may be called from any goroutine. It starts no goroutine.
 type Server struct {
 	bookmarkPeriod time.Duration
 
 	mu        sync.Mutex
 	resources map[schema.GroupVersionResource]*resource
 	history   history
-	// uids and names number what the server makes up; unlike versions they never
-	// go back.
+	// uids and names count the UIDs and names that the server has generated; unlike versions they never go back.
 	uids, names uint64
 	faults      []*injected
 	requests    []*Request
 	watches     map[*watch]struct{}
 	stalled     bool
-	// wake is closed and replaced whenever open watches have something to look at.
+	// wake is closed and replaced whenever open watches may have something to send.
 	wake chan struct{}
 	// cut is closed and replaced to break all open watches.
 	cut chan struct{}
@@ -40,16 +38,15 @@ type Server struct {
 // Option changes a Server from its default.
 type Option func(*Server)
 
-// BookmarkEvery makes the server send bookmarks to each open watch that takes them, as
-// an API server does that sends them every minute: each a little late, and one or two
-// more shortly before the watch ends. Without it bookmarks come only when
-// Server.Bookmark is called.
+// BookmarkEvery makes the server send bookmarks to each open watch that allows them, with the timing of an API server
+// whose period is one minute: each a little late, and one or two more shortly before the watch ends. Without this
+// option bookmarks are sent only when Server.Bookmark is called.
 func BookmarkEvery(period time.Duration) Option {
 	return func(s *Server) { s.bookmarkPeriod = period }
 }
 
-// NewServer makes an empty server that serves the usual built-in resources.
-// Inside a synctest bubble it must be made inside too.
+// NewServer returns an empty server that serves the usual built-in resources. A server used inside a synctest bubble
+// must be created inside it.
 func NewServer(opts ...Option) *Server {
 	s := &Server{
 		resources: map[schema.GroupVersionResource]*resource{},
@@ -65,14 +62,14 @@ func NewServer(opts ...Option) *Server {
 	return s
 }
 
-// Version is the version of the last write.
+// Version returns the version of the last write.
 func (s *Server) Version() object.Version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return formatVersion(s.history.version)
 }
 
-// Get returns an object as it is now. The caller owns the result.
+// Get returns the current state of an object. The caller owns the result.
 func (s *Server) Get(gvr schema.GroupVersionResource, key object.Key) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	r := s.resources[gvr]
@@ -88,8 +85,7 @@ func (s *Server) Get(gvr schema.GroupVersionResource, key object.Key) (*unstruct
 	return e.unstructured()
 }
 
-// List returns all objects of a resource as they are now, in the order of
-// their keys.
+// List returns all objects of a resource in the order of their keys.
 func (s *Server) List(gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	entries, err := s.current(gvr)
 	if err != nil {
@@ -106,8 +102,8 @@ func (s *Server) List(gvr schema.GroupVersionResource) ([]*unstructured.Unstruct
 	return out, nil
 }
 
-// Versions returns the version of every object of a resource: what a mirror
-// must hold once it has caught up. A resource that is not served has none.
+// Versions returns the version of every object of a resource: what a mirror must hold once it has caught up. For a
+// resource that is not served the result is empty.
 func (s *Server) Versions(gvr schema.GroupVersionResource) map[object.Key]object.Version {
 	entries, _ := s.current(gvr)
 	out := make(map[object.Key]object.Version, len(entries))
@@ -127,7 +123,7 @@ func (s *Server) current(gvr schema.GroupVersionResource) ([]*entry, error) {
 	return s.history.list(r, s.history.version), nil
 }
 
-// Bookmark sends a bookmark to the open watches of a resource that take them.
+// Bookmark sends a bookmark to the open watches of a resource that allow them.
 func (s *Server) Bookmark(gvr schema.GroupVersionResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,9 +133,8 @@ func (s *Server) Bookmark(gvr schema.GroupVersionResource) {
 	}
 }
 
-// Compact forgets the history before a version: a watch or a list that asks for
-// an older one is told that it has expired, continue tokens too. Open watches
-// go on undisturbed.
+// Compact drops the history before a version: a watch, a list or a continue token that needs an older version gets an
+// error that it has expired. Open watches are not affected.
 func (s *Server) Compact(version object.Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,9 +150,8 @@ func (s *Server) Compact(version object.Version) error {
 	return nil
 }
 
-// Restore goes back to an older version, as an etcd restored from a backup
-// does: objects and the version counter are as they were, what comes next is
-// numbered as if nothing had happened since, and open watches are cut.
+// Restore goes back to an older version, as an etcd restored from a backup does: objects and the version counter are
+// as they were, later writes reuse the version numbers, and open watches are cut.
 func (s *Server) Restore(version object.Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +164,7 @@ func (s *Server) Restore(version object.Version) error {
 	return nil
 }
 
-// past reads a version that must still be known. The lock is held.
+// past parses a version that the history must still contain. The lock is held.
 func (s *Server) past(version object.Version) (uint64, error) {
 	v, err := strconv.ParseUint(string(version), 10, 64)
 	switch {
@@ -191,11 +185,11 @@ func (s *Server) CutWatches() {
 	s.cutWatches()
 }
 
-// Stall makes every watch, open or opened later, stay open and say nothing, not
-// even that its time is over, until Resume is called.
+// Stall makes every watch, open or opened later, stay open and send nothing, even past its timeout, until Resume is
+// called.
 func (s *Server) Stall() { s.setStalled(true) }
 
-// Resume ends Stall: the watches tell what they kept back.
+// Resume ends Stall: the watches send what has accumulated.
 func (s *Server) Resume() { s.setStalled(false) }
 
 func (s *Server) setStalled(stalled bool) {
@@ -205,7 +199,7 @@ func (s *Server) setStalled(stalled bool) {
 	s.wakeWatches()
 }
 
-// OpenWatches counts the watches that are open now.
+// OpenWatches returns how many watches are open.
 func (s *Server) OpenWatches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

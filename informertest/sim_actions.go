@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// perform does one action of the plan and then lets things run.
+// perform runs one action of the plan and then the steps that follow it.
 func (s *simulation) perform(a *action) {
 	s.steps++
-	s.settleFree()
+	s.runFree()
 	s.rng = rand.New(rand.NewPCG(a.seed, s.plan.seed))
 	s.note("action %s", a)
 	s.act(a)
@@ -20,7 +20,7 @@ func (s *simulation) perform(a *action) {
 			s.pass(min(s.nextTime(), time.Duration(1+s.rng.Int64N(int64(3*time.Second)))))
 		}
 	}
-	s.judge.look()
+	s.judge.betweenActions()
 }
 
 func (s *simulation) act(a *action) {
@@ -38,7 +38,7 @@ func (s *simulation) act(a *action) {
 		s.pass(a.d)
 		s.mu.Lock()
 		if k == clockJump {
-			s.bite(k)
+			s.countFault(k)
 		}
 	case k == takeSnapshot:
 		s.mu.Unlock()
@@ -55,12 +55,12 @@ func (s *simulation) act(a *action) {
 	case k >= failingIndex:
 		s.writeFlawed(a)
 	case k == panickingReport:
-		s.judge.startled += 1 + a.n%3
+		s.judge.panics += 1 + a.n%3
 	case k == restored:
 		s.restore(a)
 	case k == noBookmarks:
 		s.marks = !s.marks
-		s.bite(k)
+		s.countFault(k)
 	case k == bookmarksOnly:
 		if s.unsettled {
 			return // see write
@@ -69,7 +69,7 @@ func (s *simulation) act(a *action) {
 			s.writeElsewhere()
 		}
 		s.res.bookmarks++
-		s.bite(k)
+		s.countFault(k)
 	case k == noInitialEnd:
 		s.endless = !s.endless
 	case k == noWatchList:
@@ -82,7 +82,7 @@ func (s *simulation) act(a *action) {
 		}
 	case k == compaction:
 		s.compact()
-		s.bite(k)
+		s.countFault(k)
 	default:
 		s.mu.Unlock()
 		s.actOnHandlers(a)
@@ -90,10 +90,9 @@ func (s *simulation) act(a *action) {
 	}
 }
 
-// below reports whether a restored server can write n times more and still be behind what
-// the subject knows, or is about to know from a state that it has not read to its end. Once it
-// has reached that, nobody can notice any more that history was set back: no informer is
-// judged by that. Before, it gives out versions again.
+// below reports whether a restored server can write n times more and still be behind the version that the subject
+// knows, or will know from a list that it is still reading. Once the server has passed that version, no informer can
+// notice that history was set back, so the simulation does not go there. Before, it reuses versions.
 func (s *simulation) below(n int) bool {
 	known, err := versionOf(string(s.subject.Health().Version))
 	for _, ex := range s.exchanges {
@@ -101,10 +100,10 @@ func (s *simulation) below(n int) bool {
 			known = min(known, ex.version)
 		}
 	}
-	return err == nil && s.server.history.version+2*uint64(n) < known // a recreation is two
+	return err == nil && s.server.history.version+2*uint64(n) < known // a recreation is two writes
 }
 
-// write is what a well-behaved writer does.
+// write performs an action that only writes objects.
 func (s *simulation) write(a *action) {
 	n := 1
 	if a.kind == burst {
@@ -150,8 +149,8 @@ func (s *simulation) writeFlawed(a *action) {
 	case panickingTransform:
 		f.transform = "panic"
 	case undecodable:
-		f.spoilt = true
-		s.bite(undecodable)
+		f.corrupt = true
+		s.countFault(undecodable)
 	}
 	s.put(key, f)
 }
@@ -162,20 +161,20 @@ func (s *simulation) onWatches(a *action) {
 		if ex.verb != "watch" || !ex.answered || ex.end != nil || ex.closed || ex.bad != "" {
 			continue
 		}
-		s.bite(a.kind)
+		s.countFault(a.kind)
 		if a.kind == silentWatch {
 			ex.held = true
 			s.note("request %d: silent", ex.id)
 			continue
 		}
-		if a.n%2 == 0 && len(ex.frames) > 0 { // what was on its way may still arrive
+		if a.n%2 == 0 && len(ex.frames) > 0 { // a frame already sent may still arrive
 			s.deliver(ex, ex.frames[0])
 		}
 		ex.cut("watch cut")
 	}
 }
 
-// answerWith answers a request, with a fault that waits for one.
+// answerWith answers a request, applying the first pending fault that fits it.
 func (s *simulation) answerWith(ex *exchange) {
 	var a *action
 	at := slices.IndexFunc(s.refusals, func(a action) bool { return a.fits(ex) })
@@ -190,7 +189,7 @@ func (s *simulation) answerWith(ex *exchange) {
 	}
 	if s.noList && ex.initial {
 		f.RefuseInitialEvents = true
-		s.bite(noWatchList)
+		s.countFault(noWatchList)
 		s.answer(ex, f)
 		return
 	}
@@ -218,7 +217,7 @@ func (s *simulation) answerWith(ex *exchange) {
 		h := &s.server.history
 		f.StaleAt = formatVersion(max(h.compacted, h.version-min(h.version, uint64(a.n%30)), 1))
 	}
-	s.bite(a.kind)
+	s.countFault(a.kind)
 	s.answer(ex, f)
 	switch a.kind {
 	case staleList:
@@ -239,7 +238,7 @@ func (s *simulation) answerWith(ex *exchange) {
 	}
 }
 
-// fits reports whether a fault that waits for a request can hit this one.
+// fits reports whether a pending fault can apply to this request.
 func (a *action) fits(ex *exchange) bool {
 	switch a.kind {
 	case gonePage:
@@ -256,10 +255,10 @@ func (a *action) fits(ex *exchange) bool {
 	return true
 }
 
-// spoil does to a frame what an armed fault says.
-func (s *simulation) spoil(ex *exchange, f frame, a action) {
+// applyToFrame applies an armed fault to a frame.
+func (s *simulation) applyToFrame(ex *exchange, f frame, a action) {
 	s.note("request %d: %s %s version %d meets %s", ex.id, f.what, f.key, f.version, a.kind)
-	s.bite(a.kind)
+	s.countFault(a.kind)
 	switch a.kind {
 	case frameLost:
 		ex.cut("frame lost")
@@ -286,8 +285,7 @@ func (s *simulation) spoil(ex *exchange, f frame, a action) {
 
 func (s *simulation) garbage() []byte { return form{protobuf: !s.plan.json}.garbageFrame() }
 
-// expire ends the streams from which a frame is missing. Nobody can notice that by
-// himself: a list must mend it.
+// expire ends the streams in which a frame is missing. A subject cannot detect that, so the simulator forces a relist.
 func (s *simulation) expire() {
 	if s.judge.taint == 0 || s.judge.mended > 0 {
 		return
@@ -296,7 +294,7 @@ func (s *simulation) expire() {
 		if (ex.lossy || !ex.initial) && ex.watch != nil && ex.end == nil && !ex.closed {
 			ex.frames = nil
 			ex.writes = nil
-			ex.watch.told = nil
+			ex.watch.onFrame = nil
 			ex.watch.sendStatus(statusFor(410, 0, "watch", s.res.gvr.GroupResource(), ""))
 			ex.inbox = append(ex.inbox, slices.Concat(ex.writes...)...)
 			ex.bad = "410 event"
@@ -312,7 +310,7 @@ func (s *simulation) compact() {
 	s.note("compacted at %d", s.server.history.version)
 }
 
-// restore sets history back.
+// restore sets the server's history back.
 func (s *simulation) restore(a *action) {
 	h := &s.server.history
 	back := uint64(a.n % 40)
@@ -324,7 +322,7 @@ func (s *simulation) restore(a *action) {
 		s.fail("setup", "%v", err)
 		return
 	}
-	s.bite(restored)
+	s.countFault(restored)
 	s.note("restored to version %d", to)
 	s.model.restore(to)
 	s.judge.restores++
@@ -337,13 +335,13 @@ func (s *simulation) restore(a *action) {
 	s.unsettled = s.running
 }
 
-// actOnHandlers does what concerns handlers and the run as a whole.
+// actOnHandlers performs actions on handlers and on the run as a whole.
 func (s *simulation) actOnHandlers(a *action) {
 	switch a.kind {
 	case joiningHandler:
 		if s.running && len(s.handlers) < 7 {
 			s.join(false)
-			s.bite(a.kind)
+			s.countFault(a.kind)
 		}
 		return
 	case stopped, restartedFromDump:
@@ -365,7 +363,7 @@ func (s *simulation) actOnHandlers(a *action) {
 	switch a.kind {
 	case slowHandler:
 		h.slow = a.n % 8
-		s.bite(a.kind)
+		s.countFault(a.kind)
 	case blockedHandler:
 		h.blocked = !h.blocked
 	case panickingHandler:
@@ -376,7 +374,7 @@ func (s *simulation) actOnHandlers(a *action) {
 		s.mu.Unlock()
 		h.sub.Remove()
 		s.mu.Lock()
-		s.bite(a.kind)
+		s.countFault(a.kind)
 	}
 }
 

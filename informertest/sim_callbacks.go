@@ -2,17 +2,17 @@ package informertest
 
 import "testing/synctest"
 
-// mayWrite judges P11 inside one of the subject's callbacks: whoever writes from there waits for nobody.
-func (j *judge) mayWrite(callback string) {
-	if s, ok := j.s.subject.(Lockable); ok && !s.Writable() {
-		j.s.fail("P11", "%s runs inside a write: it would wait for itself for ever if it added an index", callback)
+// checkWritable checks P11 inside one of the subject's callbacks: a write from the callback must not block.
+func (j *judge) checkWritable(callback string) {
+	if j.steps() && !j.s.stepper.Writable() {
+		j.s.fail("P11", "%s runs inside a write: a callback that adds an index would deadlock", callback)
 	}
 }
 
-// mayAsk judges P11 inside OnProblem: whoever hears of a problem may take a snapshot, ask for the health and add a
-// handler, and is answered before the subject goes on. The questions are asked by a goroutine of their own, so that
-// one that has no answer does not hold up the simulation too.
-func (j *judge) mayAsk() {
+// checkCallsInOnProblem checks P11 inside OnProblem: the callback may take a snapshot, read the health and add a
+// handler, and gets an answer before the subject continues. A separate goroutine makes the calls, so that one that
+// blocks does not block the simulation.
+func (j *judge) checkCallsInOnProblem() {
 	if !j.steps() {
 		return
 	}
@@ -34,5 +34,5 @@ func (j *judge) mayAsk() {
 		return
 	}
 	after := map[string]string{"": "Health", "Health": "Snapshot", "Snapshot": "a new handler"}[answered]
-	j.s.fail("P11", "OnProblem asks for %s and waits for ever: it runs inside the write that it waits for", after)
+	j.s.fail("P11", "OnProblem calls %s and deadlocks: it runs inside the write that the call waits for", after)
 }

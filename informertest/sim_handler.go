@@ -9,22 +9,22 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// handler is one simulated handler, with what it was told.
+// handler is one simulated handler, with the events it received.
 type handler struct {
 	spec    SimHandler
 	sub     SimSubscription
 	log     *handlerLog
-	witness bool // it is never disturbed and never coalesced: its order is the order
+	witness bool // never disturbed, never coalesced: the reference for the order of events
 
-	slow    int  // for how many turns a callback rests
+	slow    int  // for how many turns a callback pauses
 	blocked bool // callbacks do not return
 	panics  int  // how many of the next callbacks panic
 	removed bool
-	over    bool // the run has ended: nothing may be told any more
+	over    bool // the run has ended: no event may follow
 	inside  bool // a callback is running
 }
 
-// neverReached is a backlog that is bounded and that no seed fills.
+// neverReached is a backlog bound that no seed reaches.
 const neverReached = 1000
 
 // join adds a handler.
@@ -63,7 +63,7 @@ func (s *simulation) handle(h *handler, e Event) {
 		podOf(e.New), e.Initial, e.Missed, e.Epoch)
 	h.inside = true
 	if h.over || h.removed && h.log.removedSeen {
-		s.fail("P9", "handler %s is told of %s %s after its end", h.spec.Name, e.Type, e.Key)
+		s.fail("P9", "handler %s received %s %s after its end", h.spec.Name, e.Type, e.Key)
 	}
 	s.judge.event(h, e, stored, ok, epoch)
 	rest, panics := h.slow, h.panics > 0
@@ -72,7 +72,7 @@ func (s *simulation) handle(h *handler, e Event) {
 	}
 	blocked := h.blocked
 	if blocked {
-		s.bite(blockedHandler)
+		s.countFault(blockedHandler)
 	}
 	s.mu.Unlock()
 	for range rest {
@@ -84,9 +84,9 @@ func (s *simulation) handle(h *handler, e Event) {
 	s.mu.Lock()
 	h.inside = false
 	h.log.removedSeen = h.removed
-	crash := panics && !s.free // client-go's process would end
+	crash := panics && !s.free // a panic would end client-go's process
 	if crash {
-		s.bite(panickingHandler)
+		s.countFault(panickingHandler)
 		s.judge.panicked++
 	}
 	s.mu.Unlock()
@@ -95,42 +95,42 @@ func (s *simulation) handle(h *handler, e Event) {
 	}
 }
 
-// told is one event as the promises look at it.
-type told struct {
+// orderedEvent is the part of an event that the promises compare.
+type orderedEvent struct {
 	what  object.ChangeType
 	key   object.Key
-	write int // of the new state
+	write int // the number of the write that made the new state
 	uid   string
 	epoch uint64
 }
 
-// seen is what a handler knows of an object.
+// seen is the last state of an object that a handler received.
 type seen struct {
 	write   int
 	uid     string
 	version object.Version
 }
 
-// lastSeen is how far a handler has come with an object.
+// lastSeen is the last epoch and version of an object that a handler received.
 type lastSeen struct {
 	epoch   uint64
 	version object.Version
 }
 
-// handlerLog is what a handler was told, judged as it comes. It knows nothing of the
-// simulation, so that it can be fed a history that was made up.
+// handlerLog records and checks the events of a handler. It does not depend on the simulation, so that tests can feed
+// it made-up histories.
 type handlerLog struct {
 	name  string
 	late  bool
 	known map[object.Key]seen
-	// base is what was there when the handler counts from: each of it must come,
-	// marked initial, before the handler is synced.
+	// base is the state at the time from which the handler counts: each object must arrive, marked initial, before the
+	// handler is synced.
 	base     map[object.Key]string
 	came     map[object.Key]bool
 	synced   bool
 	last     map[object.Key]lastSeen
-	order    []told // without initial and resynced ones
-	initials []told
+	order    []orderedEvent // without initial and resync events
+	initials []orderedEvent
 
 	removedSeen bool
 }
@@ -140,8 +140,8 @@ func newHandlerLog(name string, late bool) *handlerLog {
 		last: map[object.Key]lastSeen{}}
 }
 
-// add takes one event and gives what is wrong with it. of finds the number of the
-// write that made a pod, epochs says whether the subject tells of epochs.
+// add records one event and returns what is wrong with it. of returns the number of the write that made a pod; epochs
+// says whether the subject reports epochs.
 func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), epochs bool) (out []failure) {
 	fail := func(promise, format string, args ...any) {
 		out = append(out, failure{promise, fmt.Sprintf("handler %s: %s %s: ", l.name, e.Type, e.Key) +
@@ -150,7 +150,7 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 	was, known := l.known[e.Key]
 	newWrite, newUID := of(e.New)
 	oldWrite, oldUID := of(e.Old)
-	// Per object: what was coalesced keeps no order between objects.
+	// Versions are compared per object: coalesced events keep no order between objects.
 	last := l.last[e.Key]
 	if epochs && e.Epoch < last.epoch {
 		fail("P2", "epoch %d after %d", e.Epoch, last.epoch)
@@ -165,7 +165,7 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 			fail("P10", "the object carries apiVersion %q and kind %q", e.New.APIVersion, e.New.Kind)
 		}
 		if newWrite < 0 {
-			fail("P1", "an object that nobody wrote: %s", podOf(e.New))
+			fail("P1", "an object that was never written: %s", podOf(e.New))
 		}
 	}
 	if e.Initial {
@@ -173,43 +173,43 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 		case e.Type != object.Added:
 			fail("P5", "marked initial")
 		case l.synced:
-			fail("P5", "marked initial, and the handler counts as synced already")
+			fail("P5", "marked initial after the handler has synced")
 		case l.base != nil && l.base[e.Key] == "":
-			fail("P5", "marked initial, and it was not there")
+			fail("P5", "marked initial, but the object did not exist")
 		}
 		l.came[e.Key] = true
 	}
 	switch e.Type {
 	case object.Added:
 		if known {
-			fail("P6", "write %d is added, and write %d was never announced deleted", newWrite, was.write)
+			fail("P6", "write %d is added, but write %d was never deleted", newWrite, was.write)
 		}
 		l.known[e.Key] = seen{newWrite, newUID, versionIn(e.New)}
 	case object.Updated:
 		switch {
 		case !known:
-			fail("P6", "an update of what the handler does not know")
+			fail("P6", "an update of an object that the handler does not know")
 		case was.uid != newUID:
 			fail("P6", "%s became %s by an update: it is another object", was.uid, newUID)
 		case oldWrite != was.write:
-			fail("P3", "old is write %d, and what the handler saw last is write %d", oldWrite, was.write)
+			fail("P3", "old is write %d, but the handler last saw write %d", oldWrite, was.write)
 		}
 		l.known[e.Key] = seen{newWrite, newUID, versionIn(e.New)}
 	case object.Deleted:
 		switch {
 		case !known:
-			fail("P6", "a delete of what the handler does not know")
+			fail("P6", "a delete of an object that the handler does not know")
 		case was.uid != oldUID:
-			fail("P6", "%s is announced deleted, and the handler knows %s", oldUID, was.uid)
+			fail("P6", "%s is deleted, but the handler knows %s", oldUID, was.uid)
 		}
 		delete(l.known, e.Key)
 	case object.Resynced:
 		if !known || was.write != newWrite || oldWrite != newWrite {
-			fail("P3", "write %d (old %d) is given again, and the handler saw last write %d", newWrite, oldWrite, was.write)
+			fail("P3", "write %d (old %d) is resynced, but the handler last saw write %d", newWrite, oldWrite, was.write)
 		}
 		return out
 	}
-	t := told{e.Type, e.Key, newWrite, newUID, e.Epoch}
+	t := orderedEvent{e.Type, e.Key, newWrite, newUID, e.Epoch}
 	if e.Type == object.Deleted {
 		t.write, t.uid = 0, oldUID
 	}
@@ -221,26 +221,23 @@ func (l *handlerLog) add(e Event, of func(*corev1.Pod) (write int, uid string), 
 	return out
 }
 
-// nowSynced is called when the handler counts as synced for the first time. merged
-// tells of an object of the initial state whether it may have been merged with its
-// own end, and so never have been mentioned.
+// nowSynced is called when the handler reports synced for the first time. merged reports whether an object of the
+// initial state may have been coalesced with its deletion, and so may never have been delivered.
 func (l *handlerLog) nowSynced(merged func(key object.Key, uid string) bool) (out []failure) {
 	l.synced = true
 	for k, uid := range l.base {
 		if !l.came[k] && len(out) == 0 && !merged(k, uid) {
 			out = append(out,
-				failure{"P5", fmt.Sprintf("handler %s counts as synced and was never told of %s, which is of the initial state",
+				failure{"P5", fmt.Sprintf("handler %s is synced but never received %s, which is in the initial state",
 					l.name, k)})
 		}
 	}
 	return out
 }
 
-// follows compares the handler's order with the one order. coalesced says that
-// events of the handler may have been merged: then it keeps the order of each object alone,
-// since what is merged stays at the place of its first event, so that an object that
-// always changes is delivered too. ended says that both may have been stopped in the
-// middle.
+// follows compares the handler's order with the reference order. coalesced says that events of the handler may have
+// been merged: then only the order per object is kept, since a merged event stays at the position of the first one, so
+// that an object that always changes is delivered too. ended says that both may have been stopped before the end.
 func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []failure) {
 	if len(l.order) == 0 {
 		return nil
@@ -248,8 +245,8 @@ func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []fa
 	if !coalesced {
 		return l.sameOrder(order.order, ended)
 	}
-	perKey := map[object.Key][]told{}
-	for _, t := range append(append([]told(nil), order.initials...), order.order...) {
+	perKey := map[object.Key][]orderedEvent{}
+	for _, t := range append(append([]orderedEvent(nil), order.initials...), order.order...) {
 		perKey[t.key] = append(perKey[t.key], t)
 	}
 	at := map[object.Key]int{}
@@ -265,7 +262,7 @@ func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []fa
 				return nil
 			}
 			return []failure{{"P3",
-				fmt.Sprintf("handler %s was told %s %s write %d, which is not, or earlier, in the order of all", l.name,
+				fmt.Sprintf("handler %s received %s %s write %d, which is missing or earlier in the reference order", l.name,
 					t.what, t.key, t.write)}}
 		}
 		at[t.key] = n + 1
@@ -273,9 +270,9 @@ func (l *handlerLog) follows(order *handlerLog, coalesced, ended bool) (out []fa
 	return nil
 }
 
-// sameOrder looks for the place from which both orders are the same. There may be
-// several places to try: what a restored history brings back can be told again.
-func (l *handlerLog) sameOrder(order []told, ended bool) (out []failure) {
+// sameOrder looks for a position from which both orders are the same. Several positions may match: a restored history
+// can repeat events.
+func (l *handlerLog) sameOrder(order []orderedEvent, ended bool) (out []failure) {
 	for start, t := range order {
 		if t != l.order[0] {
 			continue
@@ -286,23 +283,23 @@ func (l *handlerLog) sameOrder(order []told, ended bool) (out []failure) {
 	}
 	if out == nil && !ended {
 		first := l.order[0]
-		out = []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d, and the witness was not", l.name, first.what,
+		out = []failure{{"P3", fmt.Sprintf("handler %s received %s %s write %d, but the witness did not", l.name, first.what,
 			first.key, first.write)}}
 	}
 	return out
 }
 
-func (l *handlerLog) sameFrom(order []told, ended bool) []failure {
+func (l *handlerLog) sameFrom(order []orderedEvent, ended bool) []failure {
 	for i, t := range l.order {
 		if i >= len(order) {
 			if ended {
 				return nil
 			}
-			return []failure{{"P3", fmt.Sprintf("handler %s was told %s %s write %d beyond what the witness was told", l.name,
+			return []failure{{"P3", fmt.Sprintf("handler %s received %s %s write %d after the witness's last event", l.name,
 				t.what, t.key, t.write)}}
 		}
 		if order[i] != t {
-			return []failure{{"P3", fmt.Sprintf("handler %s was told %v where the witness was told %v", l.name, t, order[i])}}
+			return []failure{{"P3", fmt.Sprintf("handler %s received %v where the witness received %v", l.name, t, order[i])}}
 		}
 	}
 	return nil

@@ -14,46 +14,45 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// judge holds a run to the promises, at once where that can be seen at once and at
-// the end otherwise.
+// judge checks the promises of a run, immediately where possible and at the end otherwise.
 type judge struct {
 	s *simulation
 
 	storm      stormWatch
-	problems   map[string]int // by what was attempted, told by OnProblem
-	expected   map[string]int // the same, as the simulator knows it
+	problems   map[string]int // by what was attempted, as OnProblem reported them
+	expected   map[string]int // the same, as the simulator counts them
 	panicked   int
-	startled   int // how many of the next reports of a problem panic
+	panics     int // how many of the next reports of a problem panic
 	bad        int // bad answers noticed
 	inStep     int // bad answers noticed in the reflector's step that is under way
-	reported   int // problems told in it
+	reported   int // problems reported in that step
 	staleReads int
 	restores   int
 	cancelled  bool
-	watchEnds  int // watches that the server ended when their time was over
+	watchEnds  int // watches that the server ended at their timeout
 
-	// Of the run under way.
-	taint      int // the request after which a list must have come; 0 for none
-	mended     int // the request that shows that it was read
-	mendedAt   uint64
-	listing    int // the last list
-	aborted    int
-	transforms map[string]int // by write and version
-	deleted    map[string]bool
-	hidden     map[object.Key]int // how often a state was told without it: it counts as gone, and may come back as it was
-	told       uint64             // the highest version that was let through
-	heard      time.Time
-	word       time.Time // when a whole frame was last read
-	unreadable int       // frames of a watch that were read and do not decode
-	held       []heldSnapshot
-	stays      staying
-	stretch    heldSnapshot // where the one begins that checkLog judges next
-	synced     bool
-	firstKnown bool
-	firstState map[object.Key]string // UIDs of what the first list had, of what can be stored; nil where a frame was lost
-	lastState  map[object.Key]string // of what the last one had
-	lastStream *exchange             // what brought it, where that was a watch
-	maxBatch   int
+	// Fields of the current run.
+	taint       int // the request after which a list must follow; 0 for none
+	mended      int // the request that shows that this list was read
+	mendedAt    uint64
+	listing     int // the last list
+	aborted     int
+	transforms  map[string]int // by write and version
+	deleted     map[string]bool
+	hidden      map[object.Key]int // how often a list omitted the key: it counts as deleted, and may return unchanged
+	sentVersion uint64             // the highest version that was delivered
+	heard       time.Time
+	word        time.Time // when a whole frame was last read
+	unreadable  int       // watch frames that were read and do not decode
+	held        []heldSnapshot
+	stays       staying
+	stretch     heldSnapshot // the start of the stretch that checkLog checks next
+	synced      bool
+	firstKnown  bool
+	firstState  map[object.Key]string // UIDs of the storable objects of the first list; nil if a frame was lost
+	lastState   map[object.Key]string // the same of the last list
+	lastStream  *exchange             // the watch that delivered it, if it was one
+	maxBatch    int
 }
 
 func newJudge(s *simulation) *judge {
@@ -62,13 +61,13 @@ func newJudge(s *simulation) *judge {
 
 // begin is called at the start of a run.
 func (j *judge) begin(from *SimState) {
-	j.taint, j.mended, j.aborted, j.told, j.held, j.synced = 0, 0, 0, 0, nil, false
+	j.taint, j.mended, j.aborted, j.sentVersion, j.held, j.synced = 0, 0, 0, 0, nil, false
 	j.transforms, j.deleted, j.hidden = map[string]int{}, map[string]bool{}, map[object.Key]int{}
 	j.cancelled, j.firstState, j.lastState, j.lastStream, j.firstKnown = false, nil, nil, nil, from != nil
 	j.storm, j.stretch, j.stays = stormWatch{}, heldSnapshot{}, staying{}
 	if from != nil {
 		v, _ := versionOf(string(from.Version))
-		j.told = v
+		j.sentVersion = v
 		j.firstState = map[object.Key]string{}
 		for _, p := range from.Pods {
 			j.firstState[keyOfPod(p)] = string(p.UID)
@@ -76,10 +75,10 @@ func (j *judge) begin(from *SimState) {
 	}
 }
 
-// steps is false for what runs free: some things can only be seen between steps.
+// steps reports whether the subject is stepped: some things can be checked only between steps.
 func (j *judge) steps() bool { return j.s.stepper != nil }
 
-// indexes are the functions that the subject indexes by.
+// indexes returns the index functions of the subject.
 func (j *judge) indexes() map[string]func(*corev1.Pod) ([]string, error) {
 	return map[string]func(*corev1.Pod) ([]string, error){
 		"x": func(p *corev1.Pod) ([]string, error) {
@@ -98,35 +97,35 @@ func (j *judge) indexes() map[string]func(*corev1.Pod) ([]string, error) {
 	}
 }
 
-// expect notes a failure that the subject has to report.
+// expect counts a failure that the subject has to report.
 func (j *judge) expect(doing string, k kind) {
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
 	j.expected[doing]++
-	j.s.bite(k)
+	j.s.countFault(k)
 }
 
-// transform is what the subject transforms by.
+// transform is the subject's transform function.
 func (j *judge) transform(p *corev1.Pod) (*corev1.Pod, error) {
 	switch p.Labels[labelTransform] {
 	case "fail":
 		j.expect("transform", failingTransform)
 		return nil, errors.New("a simulated transform fails")
 	case "panic":
-		if !j.s.free { // client-go's process would end
+		if !j.s.free { // a panic would end client-go's process
 			j.expect("transform", panickingTransform)
 			panic("a simulated transform panics")
 		}
 		j.expect("transform", panickingTransform)
 		return nil, errors.New("a simulated transform fails")
 	}
-	j.mayWrite("a transform")
+	j.checkWritable("a transform")
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
 	id := string(p.UID) + "@" + p.ResourceVersion
 	j.transforms[id]++
-	// A list that was given up has transformed what the next one brings again: what
-	// was staged is thrown away with the list.
+	// A list that was aborted has transformed objects that the next list delivers again: its staged objects are
+	// discarded.
 	if n := j.transforms[id]; n > 1+j.aborted+j.staleReads+j.restores+j.hidden[keyOfPod(p)] {
 		j.s.fail("P13", "%s of %s/%s was transformed %d times", p.ResourceVersion, p.Namespace, p.Name, n)
 	}
@@ -134,15 +133,15 @@ func (j *judge) transform(p *corev1.Pod) (*corev1.Pod, error) {
 	return p, nil
 }
 
-// problem is told of everything that the subject reports.
+// problem is called for each problem that the subject reports.
 func (j *judge) problem(doing string, key object.Key, err error, wait time.Duration) {
-	j.mayWrite("OnProblem")
-	j.mayAsk()
+	j.checkWritable("OnProblem")
+	j.checkCallsInOnProblem()
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
 	text := err.Error()
 	if at := strings.IndexByte(text, '\n'); at >= 0 {
-		text = text[:at] // a stack has addresses in it
+		text = text[:at] // a stack trace contains addresses
 	}
 	j.s.note("problem: %s %s: %s", doing, key, text)
 	j.problems[doing]++
@@ -150,10 +149,10 @@ func (j *judge) problem(doing string, key object.Key, err error, wait time.Durat
 	if doing == "list" || doing == "initial state" {
 		j.aborted++
 	}
-	if j.startled > 0 && j.steps() { // client-go's process would end
-		j.startled--
-		j.problems["report"]++ // what is to be counted
-		j.s.bite(panickingReport)
+	if j.panics > 0 && j.steps() { // a panic would end client-go's process
+		j.panics--
+		j.problems["report"]++ // the panic must be counted
+		j.s.countFault(panickingReport)
 		panic("a simulated OnProblem panics")
 	}
 }
@@ -167,11 +166,11 @@ func (j *judge) request(ex *exchange) {
 	case ex.verb == "list":
 		j.listing = ex.id
 	case !ex.initial && j.taint > 0 && j.listing > j.taint:
-		j.mended = ex.id // no watch follows a list but one that was read whole
+		j.mended = ex.id // a watch follows only a list that was read whole
 		j.mendedAt, _ = versionOf(ex.asked)
 	}
-	// A state that was read whole is the first, however late it is consumed: a watch
-	// follows a list, and anything else the end of an initial stream.
+	// A state that was read whole is the first one, however late it is consumed: a watch follows a list, and any request
+	// follows an initial stream.
 	if was := j.lastStream; !j.firstKnown && (ex.verb == "watch" && !ex.initial || was != nil && !was.unread) {
 		j.firstState, j.firstKnown = j.lastState, true
 	}
@@ -181,7 +180,7 @@ func (j *judge) request(ex *exchange) {
 	}
 }
 
-// noticed is called when the subject has seen that an answer is bad.
+// noticed is called when the subject has seen a bad answer.
 func (j *judge) noticed(ex *exchange) {
 	j.inStep++
 	j.bad++
@@ -193,8 +192,8 @@ func (j *judge) noticed(ex *exchange) {
 		seconds, _ := strconv.Atoi(ex.resp.Header.Get("Retry-After"))
 		wait = time.Duration(seconds) * time.Second
 		if ex.code == http.StatusGatewayTimeout {
-			// The version asked for is not there yet, says this one. Asking for another
-			// is a new question, which nobody has to wait for.
+			// This status says that the requested version does not exist yet. A request for another version is a new one and
+			// need not wait.
 			wait = 0
 		}
 	}
@@ -219,34 +218,34 @@ func (j *judge) read(ex *exchange, n int) {
 	}
 }
 
-// delivered is called when a frame was let through.
+// delivered is called when a frame was delivered.
 func (j *judge) delivered(ex *exchange, f frame) {
 	if f.what == kwatch.Deleted {
 		j.deleted[f.uid] = true
 	}
 	if f.what != kwatch.Error {
-		j.told = max(j.told, f.version)
+		j.sentVersion = max(j.sentVersion, f.version)
 	}
 	if f.initialEnd {
 		j.listed(ex)
 	}
-	if ex.whole = len(ex.inbox) == len(f.bytes); ex.whole { // nothing before it can spoil it
-		ex.undecodable = f.spoilt && f.what != kwatch.Deleted && (!ex.initial || ex.stated && !f.initialEnd)
+	if ex.whole = len(ex.inbox) == len(f.bytes); ex.whole { // no other bytes precede it
+		ex.undecodable = f.corrupt && f.what != kwatch.Deleted && (!ex.initial || ex.stated && !f.initialEnd)
 	}
 }
 
-// listed is called when a whole state was let through.
+// listed is called when a whole state was delivered.
 func (j *judge) listed(ex *exchange) {
 	if ex.initial && j.taint > 0 && ex.id > j.taint {
 		j.mended, j.mendedAt = ex.id, ex.version
 	}
-	j.told = max(j.told, ex.version)
+	j.sentVersion = max(j.sentVersion, ex.version)
 	if ex.initial {
 		j.lastStream = ex
 	}
 	j.lastState = map[object.Key]string{}
 	if ex.lossy {
-		j.lastState = nil // nobody can know what is missing
+		j.lastState = nil // what is missing is unknown
 	}
 	for _, k := range j.s.model.keys {
 		if st := j.s.model.branches[ex.epoch].at(k, ex.version); st != nil && !st.bad && !ex.lossy {
@@ -255,7 +254,7 @@ func (j *judge) listed(ex *exchange) {
 	}
 }
 
-// lossy is called when a stream goes on without a frame.
+// lossy is called when a stream continues without one of its frames.
 func (j *judge) lossy(ex *exchange, f frame) {
 	j.taint, j.mended = ex.id, 0
 	if ex.initial && !ex.stated {
@@ -277,15 +276,15 @@ func (j *judge) stepped() {
 func (j *judge) reflected() {
 	h := j.s.subject.Health()
 	now := time.Now()
-	for _, f := range judgeHealth(&h, j.reading(), now, j.heard, j.told, j.s.wakeAt.After(now)) {
+	for _, f := range judgeHealth(&h, j.reading(), now, j.heard, j.sentVersion, j.s.wakeAt.After(now)) {
 		j.s.fail(f.promise, "%s", f.what)
 	}
 	if total(h.Counts) != uint64(sum(j.problems)) {
-		j.s.fail("P12", "%d problems were told and %d counted", sum(j.problems), total(h.Counts))
+		j.s.fail("P12", "%d problems were reported and %d counted", sum(j.problems), total(h.Counts))
 	}
 }
 
-// reading says what the reflector is waiting for.
+// reading returns what the reflector is waiting for.
 func (j *judge) reading() string {
 	for _, ex := range j.s.exchanges {
 		switch {
@@ -304,26 +303,26 @@ func (j *judge) reading() string {
 	return ""
 }
 
-// judgeHealth holds what a subject says of itself against what it is doing (P14).
-func judgeHealth(h *SimHealth, reading string, now, heard time.Time, told uint64, sleeps bool) (out []failure) {
+// judgeHealth checks P14: it compares the health that a subject reports with what it is doing.
+func judgeHealth(h *SimHealth, reading string, now, heard time.Time, sentVersion uint64, sleeps bool) (out []failure) {
 	fail := func(format string, args ...any) { out = append(out, failure{"P14", fmt.Sprintf(format, args...)}) }
 	switch {
 	case reading == "list" && h.State != "listing", reading == "initial" && h.State != "listing":
-		fail("the state is being read, and health says %q", h.State)
+		fail("a list is being read, but health says %q", h.State)
 	case reading == "watch" && h.State != "streaming":
-		fail("a watch is being read, and health says %q", h.State)
+		fail("a watch is being read, but health says %q", h.State)
 	case reading == "" && sleeps && h.State != "retrying" && h.State != "not served" && h.State != "polling" &&
 		h.State != "stopped":
-		fail("it waits after a failure, and health says %q", h.State)
+		fail("it waits after a failure, but health says %q", h.State)
 	}
 	if h.LastWord.After(heard) {
-		fail("the last word is said to be from %s, and was at %s", h.LastWord, heard)
+		fail("LastWord is %s, but the server last sent something at %s", h.LastWord, heard)
 	}
-	if v, err := versionOf(string(h.Version)); err != nil || v > told {
-		fail("health is at version %q, and the server has told %d", h.Version, told)
+	if v, err := versionOf(string(h.Version)); err != nil || v > sentVersion {
+		fail("health has version %q, but the server has only sent %d", h.Version, sentVersion)
 	}
 	if sleeps && h.Err == nil {
-		out = append(out, failure{"P12", "it waits after a failure, and health has no error"})
+		out = append(out, failure{"P12", "it waits after a failure, but health has no error"})
 	}
 	return out
 }
@@ -342,16 +341,16 @@ func total(m map[string]uint64) (n uint64) {
 	return n
 }
 
-// consumed is called when a batch went into the store.
+// consumed is called when a batch was committed to the store.
 func (j *judge) consumed() {
 	s := j.s
-	// While the subject does not know that history was set back, it has not read the list,
-	// though its store may look like the new history by chance.
+	// Until the subject knows that history was set back, it has not read the list, though its store may equal the new
+	// history by chance.
 	if j.mended > 0 && !s.unsettled && s.stepper.Waiting() == 0 {
 		snap := s.subject.Snapshot()
 		v, _ := versionOf(string(snap.Version()))
 		if v >= j.mendedAt && s.model.compare(snap, s.subject.Health().Coalesced == 0, s.plan.transform) == "" {
-			j.taint, j.mended = 0, 0 // the list that mends it has arrived
+			j.taint, j.mended = 0, 0 // the list that repairs it has arrived
 		}
 	}
 	if !j.synced && s.subject.Synced() {
@@ -370,14 +369,14 @@ func (j *judge) nowSynced() {
 		j.firstState, j.firstKnown = j.lastState, true
 	}
 	for _, h := range j.s.handlers {
-		if !h.log.late && h.log.base == nil && j.steps() { // which list one took that runs free cannot be seen
+		if !h.log.late && h.log.base == nil && j.steps() { // the list that a free-running subject used is unknown
 			h.log.base = j.firstState
 		}
 	}
 }
 
-// look is called between actions.
-func (j *judge) look() {
+// betweenActions is called between actions and checks store and handlers.
+func (j *judge) betweenActions() {
 	if !j.steps() {
 		if !j.synced && j.s.subject.Synced() {
 			j.nowSynced()
@@ -390,7 +389,7 @@ func (j *judge) look() {
 	j.checkHandlers()
 }
 
-// checkHandlers sees which handlers have synced, and how much waits for them.
+// checkHandlers checks which handlers have synced and how long their backlogs are.
 func (j *judge) checkHandlers() {
 	for _, h := range j.s.handlers {
 		if h.removed || h.sub == nil {
@@ -401,7 +400,7 @@ func (j *judge) checkHandlers() {
 			snap := j.s.subject.Snapshot()
 			for _, f := range h.log.nowSynced(func(k object.Key, uid string) bool {
 				p, ok := snap.Get(k)
-				// A restored history can bring back what had ended, as itself.
+				// A restored history can bring back a deleted object with the same UID.
 				return coalesced > 0 && (!ok || string(p.UID) != uid || j.restores > 0)
 			}) {
 				j.s.fail(f.promise, "%s", f.what)
@@ -409,13 +408,13 @@ func (j *judge) checkHandlers() {
 		}
 		if waiting, _ := h.sub.Backlog(); h.spec.Backlog >= 0 &&
 			waiting > h.spec.Backlog+2*len(j.s.model.keys)+2*j.maxBatch+8 {
-			// The batch that a handler is busy with, or is about to begin, does not count.
+			// The batch that a handler is handling, or is about to handle, does not count.
 			j.s.fail("P7", "%d events wait for handler %s, which has a backlog of %d", waiting, h.spec.Name, h.spec.Backlog)
 		}
 	}
 }
 
-// track begins to follow a handler.
+// track starts to follow a handler.
 func (j *judge) track(h *handler) {
 	if !h.log.late && j.synced && j.steps() {
 		h.log.base = j.firstState
@@ -438,28 +437,29 @@ func (j *judge) event(h *handler, e Event, stored *corev1.Pod, ok bool, epoch ui
 		s.fail("P4", "handler %s: %s", h.spec.Name, f)
 	}
 	if e.Type == object.Deleted && !e.Missed && !j.deleted[string(e.Old.UID)] {
-		s.fail("P6", "handler %s: the delete of %s was never seen, and is not marked missed", h.spec.Name, e.Key)
+		s.fail("P6", "handler %s: the delete of %s was never sent by the server, but is not marked missed",
+			h.spec.Name, e.Key)
 	}
 }
 
-// spared says that the subject is not judged by where versions go: history was set
-// back, and who has no epochs cannot tell of that.
+// spared reports whether the subject's versions are not checked: history was set back, and a subject without epochs
+// cannot report that.
 func (j *judge) spared() bool { return !j.steps() && j.restores+j.staleReads > 0 }
 
-// storedFirst judges P4: the store has the event's state, or a later one.
+// storedFirst checks P4: the store has the event's state, or a later one.
 func storedFirst(e Event, stored *corev1.Pod, ok bool, epoch uint64, m *model) string {
 	if e.Epoch != epoch {
-		return "" // of a history that was given up since
+		return "" // from a history that has since been replaced
 	}
 	if e.Type == object.Deleted {
 		if ok && stored.UID == e.Old.UID && versionIn(stored).Before(e.Version) {
-			return fmt.Sprintf("told that %s is gone, and the store has it at %s", e.Key, stored.ResourceVersion)
+			return fmt.Sprintf("a delete of %s was delivered, but the store has it at %s", e.Key, stored.ResourceVersion)
 		}
 		return ""
 	}
 	if ok {
 		if versionIn(stored).Before(versionIn(e.New)) {
-			return fmt.Sprintf("told of %s at %s, and the store has it at %s", e.Key, e.New.ResourceVersion,
+			return fmt.Sprintf("%s at %s was delivered, but the store has it at %s", e.Key, e.New.ResourceVersion,
 				stored.ResourceVersion)
 		}
 		return ""
@@ -473,12 +473,12 @@ func storedFirst(e Event, stored *corev1.Pod, ok bool, epoch uint64, m *model) s
 		}
 	}
 	if len(m.branches) > 1 {
-		return "" // a restored history may never have had it
+		return "" // the object may not exist in a restored history
 	}
-	return fmt.Sprintf("told of %s at %s, and the store has nothing", e.Key, e.New.ResourceVersion)
+	return fmt.Sprintf("%s at %s was delivered, but the store does not have it", e.Key, e.New.ResourceVersion)
 }
 
-// write finds the write that made a pod.
+// write returns the number of the write that made a pod, and its UID.
 func (j *judge) write(p *corev1.Pod) (int, string) {
 	st := j.s.model.state(p)
 	if st == nil {

@@ -11,7 +11,7 @@ func (j *judge) stopping() {
 	j.checkHeld()
 }
 
-// stopped is called when it is.
+// stopped is called when the run was stopped.
 func (j *judge) stopped() {
 	j.orders(true)
 	for _, h := range j.s.handlers {
@@ -20,7 +20,7 @@ func (j *judge) stopped() {
 	j.inStep, j.reported = 0, 0
 }
 
-// orders holds every handler against the one order.
+// orders compares every handler's order of events with the reference order.
 func (j *judge) orders(ended bool) {
 	var witness *handler
 	for _, h := range j.s.handlers {
@@ -39,7 +39,7 @@ func (j *judge) orders(ended bool) {
 	}
 }
 
-// quiet reports whether the subject has come to rest and knows everything.
+// quiet reports whether the subject is idle and has caught up.
 func (j *judge) quiet() bool {
 	s := j.s
 	if s.running && s.unsettled || j.taint > 0 && j.mended == 0 {
@@ -59,7 +59,7 @@ func (j *judge) quiet() bool {
 	return false
 }
 
-// differs says in what the store is not the server's state.
+// differs returns how the store differs from the server's state, or "".
 func (j *judge) differs() string {
 	snap := j.s.subject.Snapshot()
 	n := 0
@@ -68,20 +68,20 @@ func (j *judge) differs() string {
 		p, ok := snap.Get(k)
 		switch {
 		case want == nil && ok:
-			return fmt.Sprintf("%s is stored as %s and does not exist", k, podOf(p))
+			return fmt.Sprintf("%s is stored as %s, but does not exist", k, podOf(p))
 		case want != nil && (!ok || j.s.model.state(p) != want):
-			return fmt.Sprintf("%s is stored as %s and is write %d at %d", k, podOf(p), want.write, want.version)
+			return fmt.Sprintf("%s is stored as %s, but is write %d at %d", k, podOf(p), want.write, want.version)
 		case ok:
 			n++
 		}
 	}
 	if n != snap.Len() {
-		return fmt.Sprintf("%d objects are stored of which %d exist", snap.Len(), n)
+		return fmt.Sprintf("%d objects are stored, of which %d exist", snap.Len(), n)
 	}
 	return ""
 }
 
-// neverQuiet is called when the subject did not come to rest in time.
+// neverQuiet is called when the subject did not become quiet in time.
 func (j *judge) neverQuiet() {
 	h := j.s.subject.Health()
 	why := j.differs()
@@ -92,17 +92,17 @@ func (j *judge) neverQuiet() {
 	j.s.fail("P1", "half an hour after the last fault %s; it is %s at %s: %v", why, h.State, h.Version, h.Err)
 }
 
-// final judges what can be judged when all is quiet.
+// final checks what can be checked when everything is quiet.
 func (j *judge) final() {
 	s := j.s
 	if f := j.differs(); f != "" {
-		return // said already
+		return // reported already
 	}
 	j.checkStore()
 	h := s.subject.Health()
 	if j.steps() {
 		if want := map[bool]string{true: "streaming", false: "polling"}[s.noWatch == 0]; h.State != want {
-			s.fail("P14", "all is quiet, and health says %q instead of %q", h.State, want)
+			s.fail("P14", "everything is quiet, but health says %q instead of %q", h.State, want)
 		}
 		for doing, n := range map[string]int{"index": j.expected["index"], "transform": j.expected["transform"],
 			"handle": j.panicked,
@@ -113,13 +113,13 @@ func (j *judge) final() {
 			}
 		}
 		if h.LastWord.Before(j.word) {
-			s.fail("P14", "the last word is said to be from %s, and a frame was read at %s", h.LastWord, j.word)
+			s.fail("P14", "LastWord is %s, but a frame was read at %s", h.LastWord, j.word)
 		}
 		if j.unreadable > 0 && j.problems["decode"] == 0 {
-			s.fail("P12", "%d objects could not be read, and none was reported", j.unreadable)
+			s.fail("P12", "%d objects could not be decoded, but none was reported", j.unreadable)
 		}
 		if h.Epoch > uint64(j.restores+j.staleReads) {
-			s.fail("P2", "%d epochs began, and history was set back %d times", h.Epoch, j.restores+j.staleReads)
+			s.fail("P2", "%d epochs began, but history was set back %d times", h.Epoch, j.restores+j.staleReads)
 		}
 	}
 	if !j.steps() && (j.bad > 0 && sum(j.problems) == 0) {
@@ -130,7 +130,7 @@ func (j *judge) final() {
 			continue
 		}
 		if !h.sub.HasSynced() {
-			s.fail("P5", "all is quiet, and handler %s has not synced", h.spec.Name)
+			s.fail("P5", "everything is quiet, but handler %s has not synced", h.spec.Name)
 		}
 		for _, f := range h.log.complete(s.subject.Snapshot(), s.model) {
 			s.fail(f.promise, "%s", f.what)
@@ -139,7 +139,7 @@ func (j *judge) final() {
 	j.orders(false)
 }
 
-// complete compares what a handler knows with the store when all is quiet.
+// complete compares the handler's last states with the store when everything is quiet.
 func (l *handlerLog) complete(snap SimSnapshot, m *model) (out []failure) {
 	for _, k := range m.keys {
 		p, ok := snap.Get(k)
@@ -147,12 +147,12 @@ func (l *handlerLog) complete(snap SimSnapshot, m *model) (out []failure) {
 		switch {
 		case known && !ok:
 			out = append(out,
-				failure{"P6", fmt.Sprintf("handler %s was never told that %s (%s) is gone", l.name, k, knows.uid)})
+				failure{"P6", fmt.Sprintf("handler %s never received the delete of %s (%s)", l.name, k, knows.uid)})
 		case ok && !known:
-			out = append(out, failure{"P7", fmt.Sprintf("handler %s was never told of %s", l.name, k)})
+			out = append(out, failure{"P7", fmt.Sprintf("handler %s never received %s", l.name, k)})
 		case ok && m.state(p) != nil && m.state(p).write != knows.write:
 			out = append(out,
-				failure{"P7", fmt.Sprintf("handler %s was last told of write %d of %s, and the store has %d", l.name, knows.write,
+				failure{"P7", fmt.Sprintf("handler %s last received write %d of %s, but the store has %d", l.name, knows.write,
 					k, m.state(p).write)})
 		}
 	}

@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,47 +12,46 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// checkLog judges what the log says of a stretch of a few batches.
+// checkLog checks the store's log over a stretch of a few batches.
 func (j *judge) checkLog() {
-	log, ok := j.s.subject.(Historian)
-	if !ok {
+	if !j.steps() {
 		return
 	}
 	snap, epoch := j.s.subject.Snapshot(), j.s.subject.Health().Epoch
 	now := shown(snap)
 	if from := j.stretch; from.snap != nil && from.epoch == epoch {
-		for _, f := range from.replays(log, now) {
+		for _, f := range from.replays(j.s.stepper.Since, now) {
 			j.s.fail(f.promise, "%s", f.what)
 		}
 	}
 	j.stretch = heldSnapshot{snap, now, epoch}
 }
 
-// keptState is what a store shows, to be compared with what it shows later.
+// keptState is the content of the store, to be compared with its content later.
 type keptState struct {
 	version object.Version
 	shows   map[object.Key]string
 }
 
-// keep notes what the store shows.
+// keep records the content of the store.
 func (j *judge) keep() keptState {
 	snap := j.s.subject.Snapshot()
 	return keptState{snap.Version(), shown(snap)}
 }
 
-// checkSynced judges what a reader relies on that asks whether the subject has synced: if so,
-// the store is a whole state, and what is missing there does not exist.
+// checkSynced checks what a reader relies on when the subject reports synced: the store holds a whole state, and what
+// is missing there does not exist.
 func (j *judge) checkSynced() {
 	s := j.s
 	if !j.steps() || !s.running || !s.subject.Synced() {
 		return
 	}
 	if snap := s.subject.Snapshot(); snap.Version() == "" {
-		s.fail("P9", "run %d counts as synced, and its store has no state", s.run)
+		s.fail("P9", "run %d is synced, but its store is empty", s.run)
 	}
 }
 
-// contents gives the keys that the store has.
+// contents returns the keys and UIDs in the store.
 func (j *judge) contents() map[object.Key]string {
 	out := map[object.Key]string{}
 	for k, p := range j.s.subject.Snapshot().All() {
@@ -60,7 +60,7 @@ func (j *judge) contents() map[object.Key]string {
 	return out
 }
 
-// heldSnapshot is one that was taken, and what it showed then.
+// heldSnapshot is a snapshot and the content it had when it was taken.
 type heldSnapshot struct {
 	snap  SimSnapshot
 	shows map[object.Key]string
@@ -77,14 +77,13 @@ func (j *judge) hold() {
 	}
 }
 
-// checkHeld judges the snapshots that were kept.
+// checkHeld checks the snapshots that were kept.
 func (j *judge) checkHeld() {
-	log, _ := j.s.subject.(Historian)
 	epoch := j.s.subject.Health().Epoch
 	for _, h := range j.held {
 		found := h.unchanged()
-		if log != nil && h.epoch == epoch {
-			found = append(found, h.replays(log, shown(j.s.subject.Snapshot()))...)
+		if j.steps() && h.epoch == epoch {
+			found = append(found, h.replays(j.s.stepper.Since, shown(j.s.subject.Snapshot()))...)
 		}
 		for _, f := range found {
 			j.s.fail(f.promise, "%s", f.what)
@@ -92,10 +91,13 @@ func (j *judge) checkHeld() {
 	}
 }
 
-// replays judges the log, by P8: what a snapshot showed and everything since is what
-// the store has now, unless the log says that it does not reach back so far.
-func (h heldSnapshot) replays(log Historian, now map[object.Key]string) []failure {
-	changes, ok := log.Since(h.snap.Version())
+// logReader has the signature of Stepper.Since.
+type logReader = func(object.Version) (changes iter.Seq2[object.Key, *corev1.Pod], ok bool)
+
+// replays checks the log, for P8: the content of the snapshot plus all changes since must be the content now, unless
+// the log does not reach back that far.
+func (h heldSnapshot) replays(since logReader, now map[object.Key]string) []failure {
+	changes, ok := since(h.snap.Version())
 	if !ok {
 		return nil
 	}
@@ -125,7 +127,7 @@ func shown(snap SimSnapshot) map[object.Key]string {
 	return out
 }
 
-// unchanged judges P8: a snapshot shows later what it showed first.
+// unchanged checks P8: a snapshot's content never changes.
 func (h heldSnapshot) unchanged() []failure {
 	if now := shown(h.snap); !maps.Equal(now, h.shows) {
 		return []failure{{"P8", fmt.Sprintf("a snapshot of version %s has changed: it had %d objects and has %d",
@@ -134,7 +136,7 @@ func (h heldSnapshot) unchanged() []failure {
 	return nil
 }
 
-// checkStore holds the store against the model.
+// checkStore compares the store with the model.
 func (j *judge) checkStore() {
 	s := j.s
 	defer func() {
@@ -157,15 +159,15 @@ func (j *judge) checkStore() {
 		s.fail("P8", "the store at version %s: %s", snap.Version(), f)
 	}
 	if j.restores > 0 {
-		return // a restore may bring back what was deleted, and as what cannot be read
+		return // a restore may bring back a deleted object in a state that does not decode
 	}
 	for _, f := range j.stays.check(s.model, snap, s.subject.Health().Epoch, j.hidden) {
 		s.fail(f.promise, "%s", f.what)
 	}
 }
 
-// staying is what a store had, to judge P12 by: an object of which a later state cannot be
-// read stays as it was.
+// staying is an earlier content of the store, to check P12: an object with a later state that does not decode stays as
+// it was.
 type staying struct {
 	uids  map[object.Key]string
 	epoch uint64
@@ -183,7 +185,7 @@ func (st *staying) check(m *model, snap SimSnapshot, epoch uint64, hidden map[ob
 			want := b.at(k, v)
 			if uid, had := st.uids[k]; had && hidden[k] == 0 && now[k] == "" && want != nil && want.bad && want.uid == uid {
 				out = append(out,
-					failure{"P12", fmt.Sprintf("%s cannot be read at version %d, and what the store had of it is gone", k, v)})
+					failure{"P12", fmt.Sprintf("%s does not decode at version %d, and its earlier state is gone", k, v)})
 			}
 		}
 	}
@@ -191,9 +193,8 @@ func (st *staying) check(m *model, snap SimSnapshot, epoch uint64, hidden map[ob
 	return out
 }
 
-// compare holds a snapshot against the state at its version, in the newest history or
-// in one that was given up. Where changes were coalesced on their way, an object may
-// be further than the snapshot's version says: that says how far all of them are.
+// compare compares a snapshot with the state at its version, in the newest history or in a replaced one. If changes
+// were coalesced in the queue, an object may be newer than the snapshot's version, which holds for all objects.
 func (m *model) compare(snap SimSnapshot, exact, transformed bool) (complaint string) {
 	v, err := versionOf(string(snap.Version()))
 	if err != nil {
@@ -223,13 +224,13 @@ func (b *branch) compare(m *model, snap SimSnapshot, v uint64, exact, transforme
 			}
 		}
 		switch have := m.state(p); {
-		case want != nil && want.bad: // it keeps what it had, or stays out
+		case want != nil && want.bad: // it keeps its earlier state, or is not stored
 		case want == nil && !ok, want != nil && have == want:
 		case !exact && b.later(k, want, have, v):
 		case want == nil:
-			return fmt.Sprintf("%s is there as %s and should not", k, podOf(p))
+			return fmt.Sprintf("%s is stored as %s, but should not exist", k, podOf(p))
 		default:
-			return fmt.Sprintf("%s is %s and should be write %d at %d", k, podOf(p), want.write, want.version)
+			return fmt.Sprintf("%s is %s, but should be write %d at %d", k, podOf(p), want.write, want.version)
 		}
 	}
 	if n != snap.Len() {
@@ -238,7 +239,7 @@ func (b *branch) compare(m *model, snap SimSnapshot, v uint64, exact, transforme
 	return ""
 }
 
-// later reports whether a key may show this state when everything up to v is there.
+// later reports whether a key may have this state when everything up to v has been applied.
 func (b *branch) later(key object.Key, want, have *podState, v uint64) bool {
 	if have != nil {
 		return have.version > v && slices.Contains(b.states[key], have)
@@ -251,12 +252,13 @@ func (b *branch) later(key object.Key, want, have *podState, v uint64) bool {
 	return want == nil
 }
 
-// intact says whether a stored pod is what was written.
+// intact returns how a stored pod differs from what was written, or "".
 func intact(p *corev1.Pod, st *podState, transformed bool) string {
 	switch {
 	case st == nil:
-		return "an object that nobody wrote: " + podOf(p)
-	case string(p.UID) != st.uid, p.Spec.NodeName != st.pod.Spec.NodeName, p.ResourceVersion != strconv.FormatUint(st.version, 10):
+		return "an object that was never written: " + podOf(p)
+	case string(p.UID) != st.uid, p.Spec.NodeName != st.pod.Spec.NodeName,
+		p.ResourceVersion != strconv.FormatUint(st.version, 10):
 		return fmt.Sprintf("%s has changed: uid %s node %s version %s", st.key, p.UID, p.Spec.NodeName, p.ResourceVersion)
 	case p.Kind != "Pod" || p.APIVersion != "v1":
 		return fmt.Sprintf("%s carries apiVersion %q and kind %q", st.key, p.APIVersion, p.Kind)
@@ -266,7 +268,7 @@ func intact(p *corev1.Pod, st *podState, transformed bool) string {
 	return ""
 }
 
-// indexed judges P8: the indexes of a snapshot are of its objects.
+// indexed checks P8: the indexes of a snapshot match its objects.
 func (j *judge) indexed(snap SimSnapshot) (out []failure) {
 	want := map[string]int{}
 	for _, p := range snap.All() {
@@ -283,7 +285,7 @@ func (j *judge) indexed(snap SimSnapshot) (out []failure) {
 			now, ok := snap.Get(keyOfPod(p))
 			if !ok || podOf(now) != podOf(p) {
 				out = append(out,
-					failure{"P8", fmt.Sprintf("index %s=%s has %s of %s, and the objects have %s", v.index, v.value, podOf(p),
+					failure{"P8", fmt.Sprintf("index %s=%s has %s of %s, but the objects have %s", v.index, v.value, podOf(p),
 						keyOfPod(p), podOf(now))})
 			}
 		}
@@ -297,7 +299,7 @@ func (j *judge) indexed(snap SimSnapshot) (out []failure) {
 
 func keyOfPod(p *corev1.Pod) object.Key { return object.NewKey(p.Namespace, p.Name) }
 
-// dump takes what the store has, to start from it later.
+// dump returns the content of the store, to start from it later.
 func (j *judge) dump() *SimState {
 	if !j.synced || j.taint > 0 || j.s.unsettled || j.s.subject.Health().Coalesced > 0 {
 		return nil
@@ -305,7 +307,7 @@ func (j *judge) dump() *SimState {
 	snap := j.s.subject.Snapshot()
 	v, err := versionOf(string(snap.Version()))
 	if m := j.s.model; err != nil || m.now().compare(m, snap, v, true, j.s.plan.transform) != "" {
-		return nil // of a history that was given up: nobody could notice once the new one is past it
+		return nil // from a replaced history: undetectable once the new history has passed it
 	}
 	d := &SimState{Version: snap.Version()}
 	for _, p := range snap.All() {

@@ -17,10 +17,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// A checker that cannot fail is worth nothing: each is fed a history that breaks its
-// promise, and one that does not.
+// Each check is tested with a history that breaks its promise and with one that does not.
 
-// state makes a pod as the simulator writes it.
+// state returns a pod as the simulator writes it.
 func state(write int, version, uid string) *corev1.Pod {
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "a",
@@ -47,22 +46,22 @@ func gone(old *corev1.Pod) Event { return Event{Type: object.Deleted, Key: aKey,
 func initially(e Event) Event         { e.Initial = true; return e }
 func inEpoch(n uint64, e Event) Event { e.Epoch = n; return e }
 
-func TestHandlersAreHeldToTheirPromises(t *testing.T) {
+func TestHandlerLogDetectsBrokenPromises(t *testing.T) {
 	one, two, three := state(1, "10", "u1"), state(2, "20", "u1"), state(3, "30", "u2")
 	bare := state(2, "20", "u1")
 	bare.TypeMeta = metav1.TypeMeta{}
 	for _, c := range []struct {
 		what    string
 		events  []Event
-		promise string // "" for none
+		promise string // "" if none is broken
 	}{
-		{"as it should be", []Event{added(one), updated(one, two), gone(two), added(three)}, ""},
+		{"correct", []Event{added(one), updated(one, two), gone(two), added(three)}, ""},
 		{"a version goes back", []Event{added(two), updated(two, state(1, "10", "u1"))}, "P2"},
 		{"a version goes back by a later write", []Event{added(two), updated(two, state(3, "10", "u1"))}, "P2"},
-		{"a version goes back and says so", []Event{added(two), inEpoch(1, updated(two, one))}, ""},
+		{"a version goes back in a new epoch", []Event{added(two), inEpoch(1, updated(two, one))}, ""},
 		{"an epoch goes back", []Event{inEpoch(2, added(one)), inEpoch(1, updated(one, two))}, "P2"},
 		{"old is not what was seen last", []Event{added(one), updated(two, state(4, "40", "u1"))}, "P3"},
-		{"another state is given again", []Event{added(one), {Type: object.Resynced, Key: aKey, Old: two, New: two}}, "P3"},
+		{"a resync with another state", []Event{added(one), {Type: object.Resynced, Key: aKey, Old: two, New: two}}, "P3"},
 		{"added twice", []Event{added(one), added(two)}, "P6"},
 		{"another object by an update", []Event{added(one), updated(one, three)}, "P6"},
 		{"updated without an add", []Event{updated(one, two)}, "P6"},
@@ -90,11 +89,11 @@ func expectPromise(t *testing.T, what string, got []failure, promise string) {
 	}
 }
 
-func TestP3_OrdersAreCompared(t *testing.T) {
+func TestP3_DifferentOrdersAreDetected(t *testing.T) {
 	order := func(writes ...int) *handlerLog {
 		l := newHandlerLog("h", false)
 		for _, w := range writes {
-			l.order = append(l.order, told{what: object.Updated, key: object.Key(strconv.Itoa(w % 10)), write: w})
+			l.order = append(l.order, orderedEvent{what: object.Updated, key: object.Key(strconv.Itoa(w % 10)), write: w})
 		}
 		return l
 	}
@@ -117,7 +116,7 @@ func TestP3_OrdersAreCompared(t *testing.T) {
 	}
 }
 
-func TestP5_SyncedWithoutAnInitialObjectIsNoticed(t *testing.T) {
+func TestP5_SyncedWithoutAnInitialObjectIsDetected(t *testing.T) {
 	l := newHandlerLog("h", false)
 	l.base = map[object.Key]string{aKey: "u1", "blue/b": "u2"}
 	l.add(initially(added(state(1, "10", "u1"))), writeOf, true)
@@ -127,7 +126,7 @@ func TestP5_SyncedWithoutAnInitialObjectIsNoticed(t *testing.T) {
 		l.add(initially(Event{Type: object.Added, Key: "blue/b", New: state(2, "5", "u2")}), writeOf, true), "P5")
 }
 
-func TestP11_StormsAreNoticed(t *testing.T) {
+func TestP11_StormsAreDetected(t *testing.T) {
 	at := time.Unix(1000, 0)
 	var w stormWatch
 	var got []failure
@@ -155,7 +154,7 @@ func TestP11_StormsAreNoticed(t *testing.T) {
 	expectPromise(t, "in time", w.request(at.Add(5*time.Second), false), "")
 }
 
-func TestP14_HealthIsHeldAgainstWhatIsDone(t *testing.T) {
+func TestP14_WrongHealthIsDetected(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		what    string
@@ -168,7 +167,7 @@ func TestP14_HealthIsHeldAgainstWhatIsDone(t *testing.T) {
 		{"listing while it streams", SimHealth{Health: Health{State: "listing", Version: "7"}}, "watch", false, "P14"},
 		{"streaming while it lists", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "list", false, "P14"},
 		{"a version from the future", SimHealth{Health: Health{State: "streaming", Version: "8"}}, "watch", false, "P14"},
-		{"a word that was not said", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now.Add(1)}},
+		{"a LastWord in the future", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now.Add(1)}},
 			"watch", false, "P14"},
 		{"streaming while it waits", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "", true, "P14"},
 		{"waiting without an error", SimHealth{Health: Health{State: "retrying", Version: "7"}}, "", true, "P12"},
@@ -177,20 +176,20 @@ func TestP14_HealthIsHeldAgainstWhatIsDone(t *testing.T) {
 	}
 }
 
-// shelf is a snapshot that a test can spoil.
-type shelf struct {
+// fakeSnapshot is a snapshot whose content a test can change.
+type fakeSnapshot struct {
 	version object.Version
 	pods    map[object.Key]*corev1.Pod
 	index   map[string][]*corev1.Pod
 }
 
-func (s *shelf) Version() object.Version { return s.version }
-func (s *shelf) Len() int                { return len(s.pods) }
-func (s *shelf) Get(k object.Key) (*corev1.Pod, bool) {
+func (s *fakeSnapshot) Version() object.Version { return s.version }
+func (s *fakeSnapshot) Len() int                { return len(s.pods) }
+func (s *fakeSnapshot) Get(k object.Key) (*corev1.Pod, bool) {
 	p, ok := s.pods[k]
 	return p, ok
 }
-func (s *shelf) All() iter.Seq2[object.Key, *corev1.Pod] {
+func (s *fakeSnapshot) All() iter.Seq2[object.Key, *corev1.Pod] {
 	return func(yield func(object.Key, *corev1.Pod) bool) {
 		for k, p := range s.pods {
 			if !yield(k, p) {
@@ -199,12 +198,12 @@ func (s *shelf) All() iter.Seq2[object.Key, *corev1.Pod] {
 		}
 	}
 }
-func (s *shelf) ByIndex(index, value string) iter.Seq[*corev1.Pod] {
+func (s *fakeSnapshot) ByIndex(index, value string) iter.Seq[*corev1.Pod] {
 	return slices.Values(s.index[index+"="+value])
 }
 
-// simulationOf gives a simulation with three writes of one object and its end: write 0
-// at 2, write 1 at 3, gone at 4, write 2 at 5 as another object.
+// simulationOf runs do with a simulation in which one object was written three times and deleted in between: write 0
+// at version 2, write 1 at 3, deleted at 4, write 2 at 5 as a new object.
 func simulationOf(t *testing.T, do func(s *simulation, shown func(write int) *corev1.Pod)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{plan: &plan{keys: 2}, server: NewServer(), model: newModel(2), out: discard{}, began: time.Now()}
@@ -229,7 +228,7 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-func TestP8_SnapshotsAreComparedWithTheModel(t *testing.T) {
+func TestP8_SnapshotsThatDifferFromTheModelAreDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k, other := s.model.keys[0], s.model.keys[1]
 		bare, twice := shown(1), shown(1)
@@ -258,14 +257,14 @@ func TestP8_SnapshotsAreComparedWithTheModel(t *testing.T) {
 			{"transformed", "3", map[object.Key]*corev1.Pod{k: twice}, true, false},
 			{"nobody's", "3", map[object.Key]*corev1.Pod{k: foreign}, true, false},
 		} {
-			if got := s.model.compare(&shelf{version: c.version, pods: c.pods}, c.exact, false); (got == "") != c.ok {
+			if got := s.model.compare(&fakeSnapshot{version: c.version, pods: c.pods}, c.exact, false); (got == "") != c.ok {
 				t.Errorf("%s: judged %q", c.what, got)
 			}
 		}
 	})
 }
 
-func TestP8_IndexesAreComparedWithTheObjects(t *testing.T) {
+func TestP8_WrongIndexesAreDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]
 		index := func(pods ...*corev1.Pod) map[string][]*corev1.Pod {
@@ -277,57 +276,58 @@ func TestP8_IndexesAreComparedWithTheObjects(t *testing.T) {
 			return out
 		}
 		now := map[object.Key]*corev1.Pod{k: shown(1)}
-		expectPromise(t, "right", s.judge.indexed(&shelf{pods: now, index: index(shown(1))}), "")
-		expectPromise(t, "an entry left behind", s.judge.indexed(&shelf{pods: now, index: index(shown(0), shown(1))}), "P8")
-		expectPromise(t, "an entry missing", s.judge.indexed(&shelf{pods: now}), "P8")
+		expectPromise(t, "right", s.judge.indexed(&fakeSnapshot{pods: now, index: index(shown(1))}), "")
+		expectPromise(t, "an entry left behind",
+			s.judge.indexed(&fakeSnapshot{pods: now, index: index(shown(0), shown(1))}), "P8")
+		expectPromise(t, "an entry missing", s.judge.indexed(&fakeSnapshot{pods: now}), "P8")
 	})
 }
 
-func TestP8_AChangedSnapshotIsNoticed(t *testing.T) {
-	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1")}}
+func TestP8_AChangedSnapshotIsDetected(t *testing.T) {
+	sh := &fakeSnapshot{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1")}}
 	h := heldSnapshot{snap: sh, shows: shown(sh)}
 	expectPromise(t, "as it was", h.unchanged(), "")
 	sh.pods[aKey] = state(2, "4", "u1")
 	expectPromise(t, "changed", h.unchanged(), "P8")
 }
 
-// since is a log that is all there.
-type since map[object.Key]*corev1.Pod
+// changeLog is a log that reaches back to every version.
+type changeLog map[object.Key]*corev1.Pod
 
-func (s since) Since(object.Version) (iter.Seq2[object.Key, *corev1.Pod], bool) {
-	return maps.All(s), true
+func (l changeLog) since(object.Version) (iter.Seq2[object.Key, *corev1.Pod], bool) {
+	return maps.All(l), true
 }
 
-func TestP8_ALogThatLeavesSomethingOutIsNoticed(t *testing.T) {
-	sh := &shelf{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1"),
+func TestP8_AnIncompleteLogIsDetected(t *testing.T) {
+	sh := &fakeSnapshot{version: "3", pods: map[object.Key]*corev1.Pod{aKey: state(1, "3", "u1"),
 		"gone/away": state(2, "2", "u2")}}
 	h := heldSnapshot{snap: sh, shows: shown(sh)}
 	now := map[object.Key]string{aKey: podOf(state(4, "5", "u1"))}
-	expectPromise(t, "all of it", h.replays(since{aKey: state(4, "5", "u1"), "gone/away": nil}, now), "")
-	expectPromise(t, "without the delete", h.replays(since{aKey: state(4, "5", "u1")}, now), "P8")
-	expectPromise(t, "an older state", h.replays(since{aKey: state(3, "4", "u1"), "gone/away": nil}, now), "P8")
+	expectPromise(t, "all of it", h.replays(changeLog{aKey: state(4, "5", "u1"), "gone/away": nil}.since, now), "")
+	expectPromise(t, "without the delete", h.replays(changeLog{aKey: state(4, "5", "u1")}.since, now), "P8")
+	expectPromise(t, "an older state", h.replays(changeLog{aKey: state(3, "4", "u1"), "gone/away": nil}.since, now), "P8")
 }
 
-func TestP12_AnObjectThatCannotBeReadAndIsDroppedIsNoticed(t *testing.T) {
+func TestP12_ADroppedUndecodableObjectIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]
 		b := s.model.branches[0]
 		last := b.states[k][len(b.states[k])-1]
-		spoilt := *last
-		spoilt.bad, spoilt.version = true, last.version+1
-		b.states[k] = append(b.states[k], &spoilt)
-		v := object.Version(strconv.FormatUint(spoilt.version, 10))
-		before := &shelf{version: v,
+		corrupt := *last
+		corrupt.bad, corrupt.version = true, last.version+1
+		b.states[k] = append(b.states[k], &corrupt)
+		v := object.Version(strconv.FormatUint(corrupt.version, 10))
+		before := &fakeSnapshot{version: v,
 			pods: map[object.Key]*corev1.Pod{k: {ObjectMeta: metav1.ObjectMeta{UID: types.UID(last.uid)}}}}
 		var st staying
 		expectPromise(t, "at first", st.check(s.model, before, 0, nil), "")
 		expectPromise(t, "it stays", st.check(s.model, before, 0, nil), "")
-		expectPromise(t, "it is gone", st.check(s.model, &shelf{version: v}, 0, nil), "P12")
-		expectPromise(t, "it was gone before", st.check(s.model, &shelf{version: v}, 0, nil), "")
+		expectPromise(t, "it is gone", st.check(s.model, &fakeSnapshot{version: v}, 0, nil), "P12")
+		expectPromise(t, "it was gone before", st.check(s.model, &fakeSnapshot{version: v}, 0, nil), "")
 	})
 }
 
-func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {
+func TestP4_AStoreBehindItsEventsIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]
 		add := Event{Type: object.Added, Key: k, New: shown(1), Version: "3"}
@@ -350,21 +350,21 @@ func TestP4_AStoreThatComesLateIsNoticed(t *testing.T) {
 	})
 }
 
-func TestP6P7_WhatAHandlerWasNeverToldIsNoticed(t *testing.T) {
+func TestP6P7_MissingEventsAreDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		k := s.model.keys[0]
 		l := newHandlerLog("h", false)
-		there := &shelf{pods: map[object.Key]*corev1.Pod{k: shown(2)}}
+		there := &fakeSnapshot{pods: map[object.Key]*corev1.Pod{k: shown(2)}}
 		expectPromise(t, "nothing", l.complete(there, s.model), "P7")
 		l.known[k] = seen{write: 1}
 		expectPromise(t, "an old state", l.complete(there, s.model), "P7")
-		expectPromise(t, "its end", l.complete(&shelf{}, s.model), "P6")
+		expectPromise(t, "its end", l.complete(&fakeSnapshot{}, s.model), "P6")
 		l.known[k] = seen{write: 2}
 		expectPromise(t, "all", l.complete(there, s.model), "")
 	})
 }
 
-func TestP13_ASecondTransformIsNoticed(t *testing.T) {
+func TestP13_ASecondTransformIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		s.judge.transform(shown(0))
 		expectPromise(t, "once", s.failed, "")
@@ -373,7 +373,7 @@ func TestP13_ASecondTransformIsNoticed(t *testing.T) {
 	})
 }
 
-func TestP12_ABadAnswerThatNobodyReportsIsNoticed(t *testing.T) {
+func TestP12_AnUnreportedBadAnswerIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, _ func(int) *corev1.Pod) {
 		s.judge.noticed(&exchange{s: s})
 		s.judge.problem("watch", "", errCut, 0)
@@ -385,16 +385,16 @@ func TestP12_ABadAnswerThatNobodyReportsIsNoticed(t *testing.T) {
 	})
 }
 
-func TestP9_AStopThatNamesNobodyIsNoticed(t *testing.T) {
+func TestP9_AStopThatNamesNoRunningHandlerIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
 		closed := make(chan struct{})
 		close(closed)
-		sub := &still{health: SimHealth{Health: Health{State: "stopped"}}}
+		sub := &idleSubject{health: SimHealth{Health: Health{State: "stopped"}}}
 		s.subject = sub
 		s.judgeStop(closed, closed, nil, nil, time.Now())
 		expectPromise(t, "stopped", s.failed, "")
 		s.judgeStop(closed, closed, nil, []string{"h01"}, time.Now())
-		expectPromise(t, "it names nobody", s.failed, "P9")
+		expectPromise(t, "it names no handler", s.failed, "P9")
 		s.failed = nil
 		s.judgeStop(make(chan struct{}), closed, nil, nil, time.Now())
 		expectPromise(t, "it does not return", s.failed, "P9")
@@ -409,9 +409,9 @@ func TestP9_AStopThatNamesNobodyIsNoticed(t *testing.T) {
 	})
 }
 
-func TestP9_ARunThatCountsAsSyncedWithoutAStateIsNoticed(t *testing.T) {
+func TestP9_ARunThatIsSyncedWithAnEmptyStoreIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
-		sub := &still{synced: true}
+		sub := &idleSubject{synced: true}
 		s.subject, s.stepper, s.running = sub, sub, true
 		s.judge.checkSynced()
 		expectPromise(t, "synced and empty", s.failed, "P9")
@@ -422,26 +422,22 @@ func TestP9_ARunThatCountsAsSyncedWithoutAStateIsNoticed(t *testing.T) {
 	})
 }
 
-func TestP9_AReleaseThatDoesNothingOrTooMuchIsNoticed(t *testing.T) {
+func TestP9_AReleaseThatDoesNothingOrTooMuchIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
-		sub := &still{pods: map[object.Key]*corev1.Pod{aKey: shown(0)}}
+		sub := &idleSubject{pods: map[object.Key]*corev1.Pod{aKey: shown(0)}}
 		s.subject = sub
-		s.releaseKept(releases(func() error { return nil }))
+		s.releaseKept(func() error { return nil })
 		expectPromise(t, "nothing is released", s.failed, "P9")
 		s.failed = nil
-		s.releaseEarly(releases(func() error { return errCut }))
+		s.releaseEarly(func() error { return errCut })
 		expectPromise(t, "refused", s.failed, "")
-		s.releaseEarly(releases(func() error { sub.pods = nil; return errCut }))
+		s.releaseEarly(func() error { sub.pods = nil; return errCut })
 		expectPromise(t, "refused, and emptied", s.failed, "P9")
 	})
 }
 
-type releases func() error
-
-func (r releases) Release() error { return r() }
-
-// still is a subject that does nothing.
-type still struct {
+// idleSubject is a subject that does nothing.
+type idleSubject struct {
 	Simulated
 	Stepper
 	health SimHealth
@@ -449,14 +445,14 @@ type still struct {
 	synced bool
 }
 
-func (s *still) Synced() bool { return s.synced }
+func (s *idleSubject) Synced() bool { return s.synced }
 
-func (s *still) Health() SimHealth     { return s.health }
-func (s *still) Snapshot() SimSnapshot { return &shelf{pods: s.pods} }
+func (s *idleSubject) Health() SimHealth     { return s.health }
+func (s *idleSubject) Snapshot() SimSnapshot { return &fakeSnapshot{pods: s.pods} }
 
-func TestP1_AStoreThatDiffersIsNoticed(t *testing.T) {
+func TestP1_AStoreThatDiffersIsDetected(t *testing.T) {
 	simulationOf(t, func(s *simulation, shown func(int) *corev1.Pod) {
-		sub := &still{pods: map[object.Key]*corev1.Pod{s.model.keys[0]: shown(2)}}
+		sub := &idleSubject{pods: map[object.Key]*corev1.Pod{s.model.keys[0]: shown(2)}}
 		s.subject = sub
 		if got := s.judge.differs(); got != "" {
 			t.Errorf("the same: judged %q", got)
@@ -467,7 +463,7 @@ func TestP1_AStoreThatDiffersIsNoticed(t *testing.T) {
 	})
 }
 
-func TestShrinkKeepsWhatMatters(t *testing.T) {
+func TestShrinkKeepsTheActionsThatFail(t *testing.T) {
 	p := drawPlan(7)
 	p.actions[10].n, p.actions[60].n = -1, -2
 	short := shrink(p, func(p *plan) bool {

@@ -25,25 +25,25 @@ const (
 	labelTransform = "t"
 )
 
-// podState is one state that was written, or the object's end.
+// podState is one written state of an object, or its deletion.
 type podState struct {
 	key     object.Key
 	write   int
 	uid     string
 	version uint64
 	gone    bool
-	// bad states cannot be stored: they do not decode, or the transform refuses them.
+	// bad states cannot be stored: they do not decode, or the transform fails.
 	bad   bool
 	pod   *corev1.Pod
 	entry *entry
 }
 
-// branch is one history. A restored etcd begins another, which shares its beginning.
+// branch is one history. A restored etcd starts another, which shares its beginning.
 type branch struct {
 	states map[object.Key][]*podState
 }
 
-// at gives what a key held at a version; nil for nothing.
+// at returns the state of a key at a version, or nil.
 func (b *branch) at(key object.Key, version uint64) *podState {
 	states := b.states[key]
 	n := sort.Search(len(states), func(i int) bool { return states[i].version > version })
@@ -53,7 +53,7 @@ func (b *branch) at(key object.Key, version uint64) *podState {
 	return states[n-1]
 }
 
-// model is what was written, and so what an informer may know.
+// model records everything that was written, and so what an informer may know.
 type model struct {
 	keys     []object.Key
 	branches []*branch
@@ -82,7 +82,7 @@ func (m *model) current(key object.Key) *podState {
 	return states[len(states)-1]
 }
 
-// live gives the keys that hold something.
+// live returns the keys that have an object.
 func (m *model) live() []object.Key {
 	var out []object.Key
 	for _, k := range m.keys {
@@ -93,14 +93,14 @@ func (m *model) live() []object.Key {
 	return out
 }
 
-// add writes a state down.
+// add records a state.
 func (m *model) add(st *podState) {
 	b := m.now()
 	b.states[st.key] = append(b.states[st.key], st)
 	m.newest = max(m.newest, st.version)
 }
 
-// restore begins a history that goes on from a version.
+// restore starts a history that continues from a version.
 func (m *model) restore(version uint64) {
 	next := &branch{states: map[object.Key][]*podState{}}
 	for k, states := range m.now().states {
@@ -110,7 +110,7 @@ func (m *model) restore(version uint64) {
 	m.branches = append(m.branches, next)
 }
 
-// state finds the state that a pod shows.
+// state returns the recorded state that a pod shows.
 func (m *model) state(p *corev1.Pod) *podState {
 	if p == nil {
 		return nil
@@ -122,18 +122,18 @@ func (m *model) state(p *corev1.Pod) *podState {
 	return m.writes[n]
 }
 
-// flaw is what is wrong with an object that is written.
+// flaw is what is wrong with a written object.
 type flaw struct {
 	index, transform string // "fail" or "panic"
-	spoilt           bool
+	corrupt          bool
 }
 
-// put writes a state of an object: a new object where there is none.
+// put writes a state of an object, and creates the object if it does not exist.
 func (s *simulation) put(key object.Key, f flaw) {
 	m := s.model
 	old := m.current(key)
 	st := &podState{key: key, write: len(m.writes), version: s.server.history.next(),
-		bad: f.spoilt || f.transform != "" && s.plan.transform}
+		bad: f.corrupt || f.transform != "" && s.plan.transform}
 	var oldEntry *entry
 	if old != nil {
 		st.uid, oldEntry = old.uid, old.entry
@@ -151,7 +151,7 @@ func (s *simulation) put(key object.Key, f flaw) {
 	ns, name := key.Split()
 	st.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID(st.uid), Labels: labels},
 		Spec: corev1.PodSpec{NodeName: "node-" + string(rune('0'+st.write%2))}}
-	st.entry = s.encode(st.pod, st.version, f.spoilt)
+	st.entry = s.encode(st.pod, st.version, f.corrupt)
 	m.writes = append(m.writes, st)
 	m.add(st)
 	s.server.history.put(s.res, oldEntry, st.entry)
@@ -164,13 +164,13 @@ func (s *simulation) drop(key object.Key) {
 	version := s.server.history.next()
 	st := &podState{key: key, write: old.write, uid: old.uid, version: version, gone: true}
 	s.model.add(st)
-	s.server.history.removeAs(s.res, old.entry, s.encode(old.pod, version, old.entry.spoilt))
+	s.server.history.removeAs(s.res, old.entry, s.encode(old.pod, version, old.entry.corrupt))
 	s.note("delete %s version %d", key, version)
 }
 
-// encode makes what the server stores. The server's own way is to decode and encode
-// an object several times, which a hundred thousand seeds cannot afford.
-func (s *simulation) encode(p *corev1.Pod, version uint64, spoilt bool) *entry {
+// encode makes the entry that the server stores. The server's own path decodes and encodes an object several times,
+// which is too slow for a hundred thousand seeds.
+func (s *simulation) encode(p *corev1.Pod, version uint64, corrupt bool) *entry {
 	p = p.DeepCopy()
 	p.ResourceVersion = strconv.FormatUint(version, 10)
 	e, err := newEntry(s.res, p)
@@ -179,12 +179,11 @@ func (s *simulation) encode(p *corev1.Pod, version uint64, spoilt bool) *entry {
 	}
 	b := marshal(p)
 	e.protobuf.Store(&b)
-	e.spoilt = spoilt
+	e.corrupt = corrupt
 	return e
 }
 
-// writeElsewhere writes to another resource: versions go on, and a watch of pods has
-// nothing to tell but bookmarks.
+// writeElsewhere writes to another resource: the version increases, and a watch of pods has only bookmarks to send.
 func (s *simulation) writeElsewhere() {
 	h := &s.server.history
 	was := s.elsewhere
@@ -205,7 +204,7 @@ func newElsewhere(r *resource) *entry {
 	return e
 }
 
-// versionIn gives the version of a pod, or "" of none.
+// versionIn returns the version of a pod, or "" if it is nil.
 func versionIn(p *corev1.Pod) object.Version {
 	if p == nil {
 		return ""

@@ -89,9 +89,8 @@ var kindNames = [allKinds]string{
 
 func (k kind) String() string { return kindNames[k] }
 
-// action is one thing that a plan does, and for how many steps the parts of the
-// informer and of the wire run afterwards, in an order that seed decides. It carries
-// all it needs, so that a plan without some of its actions is still a plan.
+// action is one action of a plan, and for how many steps the parts of the informer and of the wire run afterwards, in
+// an order that seed decides. It is self-contained, so that a plan without some of its actions is still a plan.
 type action struct {
 	kind  kind
 	n     int
@@ -116,21 +115,21 @@ type plan struct {
 	variant   int
 	pageSize  int
 	queue     int
-	patient   bool // whether problems of the last part are mended at all
+	repairs   bool // whether objects that could not be stored are repaired at the end
 	actions   []action
 }
 
-// minSteps is how many steps a seed has at least.
+// minSteps is the least number of steps of a seed.
 const minSteps = 1000
 
-// drawPlan draws the plan of a seed.
+// drawPlan returns the plan of a seed.
 func drawPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	p := &plan{
 		seed: seed, keys: 5 + r.IntN(36), handlers: 1 + r.IntN(3),
 		json: r.IntN(4) == 0, watchList: r.IntN(2) == 0, transform: r.IntN(3) == 0,
 		variant: r.IntN(6), pageSize: []int{0, 3, 7, 500}[r.IntN(4)], queue: []int{1500, 6000, 1 << 20}[r.IntN(3)],
-		patient: r.IntN(4) > 0,
+		repairs: r.IntN(4) > 0,
 	}
 	p.first = r.IntN(p.keys + 1)
 	var faults []kind

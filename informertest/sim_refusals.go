@@ -2,8 +2,7 @@ package informertest
 
 import "net/http"
 
-// toggleWatches makes the server refuse every watch, or serve them again. The open ones
-// end with the right to have them.
+// toggleWatches makes the server refuse every watch, or serve them again. Refusing also ends the open ones.
 func (s *simulation) toggleWatches(k kind) {
 	if s.noWatch != 0 {
 		s.noWatch = 0
@@ -16,7 +15,7 @@ func (s *simulation) toggleWatches(k kind) {
 	s.cutWatches("watches are refused from now on")
 }
 
-// relist has the subject lose its place in history.
+// relist forces the subject to relist.
 func (s *simulation) relist() {
 	s.cutWatches("and its version expires")
 	s.refusals = append(s.refusals, action{kind: goneWatch})
@@ -30,15 +29,15 @@ func (s *simulation) cutWatches(why string) {
 	}
 }
 
-// refusal is the status that a server which refuses watches, or whose pages expire,
-// answers a request with; 0 for none.
+// refusal returns the status with which the server answers a request while it refuses watches or its pages expire; 0
+// for none.
 func (s *simulation) refusal(ex *exchange) int {
 	switch {
 	case s.noWatch != 0 && ex.verb == "watch":
-		s.bite(s.noWatchKind)
+		s.countFault(s.noWatchKind)
 		return s.noWatch
 	case s.noPages && ex.more:
-		s.bite(expiringPages)
+		s.countFault(expiringPages)
 		return http.StatusGone
 	}
 	return 0

@@ -17,9 +17,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// simulation is one seed being run. One thing happens at a time: the simulator's own
-// goroutine does it, or a task to which it has handed control. What is free (a subject
-// that cannot be stepped) runs until it waits before the simulator goes on.
+// simulation is the run of one seed. Only one thing happens at a time: either the simulator's own goroutine runs, or a
+// task to which it has passed control. A subject that cannot be stepped runs freely until it waits; then the simulator
+// continues.
 type simulation struct {
 	plan    *plan
 	subject Simulated
@@ -32,30 +32,30 @@ type simulation struct {
 	elsewhere *entry
 	model     *model
 	judge     *judge
-	rng       *rand.Rand // of the action under way
+	rng       *rand.Rand // for the current action
 	began     time.Time
 
 	mu   sync.Mutex
 	stir *sync.Cond
-	runs []*task // handlers that have something to do, by name
+	runs []*task // handlers that are ready to run, by name
 
 	current     *task
 	reflector   *task
-	wakeAt      time.Time // when the reflector goes on
+	wakeAt      time.Time // when the reflector continues
 	exchanges   []*exchange
 	requests    int
-	armed       []action // frame faults that wait for a frame
-	refusals    []action // faults that wait for a request
-	lazy        int      // how reluctant the consumer is
+	armed       []action // pending faults of frames
+	refusals    []action // pending faults of requests
+	lazy        int      // how rarely the consumer is chosen
 	marks       bool     // the server sends bookmarks
-	endless     bool     // it never sends the one that ends the initial state
-	noList      bool     // it refuses to give the state by a watch
+	endless     bool     // it never sends the bookmark that ends the initial state
+	noList      bool     // it refuses watches with sendInitialEvents
 	noWatch     int      // it refuses all watches with this status; 0: it serves them
-	noPages     bool     // it gives the first page of a list and then says that the list has expired
+	noPages     bool     // it sends the first page of a list, and the rest has expired
 	noWatchKind kind     // why noWatch is set
-	unsettled   bool     // history was set back, and the subject does not know it yet
+	unsettled   bool     // history was set back, and the subject has not noticed yet
 	dump        *SimState
-	kept        keptState // what the store had at the last stop
+	kept        keptState // the content of the store at the last stop
 	running     bool
 	run         int
 	handlers    []*handler
@@ -77,7 +77,7 @@ type failure struct {
 
 func (f failure) String() string { return f.promise + ": " + f.what }
 
-// result is what became of a seed.
+// result is the outcome of a seed.
 type result struct {
 	plan     *plan
 	steps    int
@@ -130,8 +130,8 @@ func (s *simulation) build() bool {
 	return true
 }
 
-// stretch is the subject's randomness: half of all waits are not stretched at all, so
-// that whoever does not wait long enough is seen.
+// stretch is the subject's random source for jitter: it returns 0 half of the time, so that waits that are too short
+// are detected.
 func (s *simulation) stretch() float64 {
 	if s.free {
 		return rand.Float64()
@@ -142,7 +142,7 @@ func (s *simulation) stretch() float64 {
 	return s.rng.Float64()
 }
 
-// note writes a line of the history.
+// note adds a line to the history.
 func (s *simulation) note(format string, args ...any) {
 	if s.free && !s.keep {
 		return
@@ -155,16 +155,16 @@ func (s *simulation) note(format string, args ...any) {
 	}
 }
 
-// fail notes a broken promise.
+// fail records a broken promise.
 func (s *simulation) fail(promise, format string, args ...any) {
 	f := failure{promise, fmt.Sprintf(format, args...)}
 	s.note("BROKEN %s", f)
 	if !slices.ContainsFunc(s.failed, func(o failure) bool { return o.promise == promise }) {
-		s.failed = append(s.failed, f) // the first of each tells most
+		s.failed = append(s.failed, f) // the first of each promise tells most
 	}
 }
 
-// runHandler takes over what a handler has to do. Timers call it too, in any order.
+// runHandler queues a handler that is ready to run. Timers call it too, in any order.
 func (s *simulation) runHandler(name string, run func()) {
 	t := newTask(name, run)
 	s.mu.Lock()
@@ -189,7 +189,7 @@ const (
 	doHandler
 )
 
-// choices gives everything that can happen now, in a fixed order.
+// choices returns everything that can happen now, in a fixed order.
 func (s *simulation) choices() []choice {
 	now := time.Now()
 	var out []choice
@@ -204,7 +204,7 @@ func (s *simulation) choices() []choice {
 		case ex.end != nil:
 		case ex.verb == "list":
 			out = append(out, choice{doRelease, ex, nil})
-		case len(ex.frames) > 0 || ex.talks() || !now.Before(ex.deadline):
+		case len(ex.frames) > 0 || ex.hasOutput() || !now.Before(ex.deadline):
 			out = append(out, choice{doFrame, ex, nil})
 		}
 	}
@@ -227,10 +227,10 @@ func (s *simulation) choices() []choice {
 	return out
 }
 
-// step lets one thing happen, and reports whether there was one.
+// step runs one choice, and reports whether there was one.
 func (s *simulation) step() bool {
 	s.steps++
-	s.settleFree()
+	s.runFree()
 	all := s.choices()
 	if len(all) == 0 {
 		return false
@@ -248,14 +248,14 @@ func (s *simulation) step() bool {
 		s.mu.Unlock()
 	case doFrame:
 		s.mu.Lock()
-		s.letFrame(c.ex)
+		s.deliverFrame(c.ex)
 		s.mu.Unlock()
 	case doReflect:
 		before := s.subject.Snapshot().Version()
 		s.resume(c.task)
 		s.judge.reflected()
 		if s.subject.Snapshot().Version() != before {
-			s.judge.consumed() // it went past the queue
+			s.judge.consumed() // the change did not go through the queue
 		}
 	case doConsume:
 		s.judge.maxBatch = max(s.judge.maxBatch, s.stepper.Waiting())
@@ -264,16 +264,15 @@ func (s *simulation) step() bool {
 	case doHandler:
 		s.resume(c.task)
 	}
-	s.settleFree()
+	s.runFree()
 	if s.unsettled {
 		s.unsettled = !s.noticed()
 	}
 	return true
 }
 
-// noticed reports whether the subject knows of the history that a restore began:
-// nothing of the old one is left on the wire, and it has come no further than the new
-// one.
+// noticed reports whether the subject knows of the history that a restore started: nothing of the old one is left on
+// the wire, and the subject is not past the new one's version.
 func (s *simulation) noticed() bool {
 	for _, ex := range s.exchanges {
 		if ex.answered && !ex.over() && ex.epoch < s.model.epoch() {
@@ -284,23 +283,23 @@ func (s *simulation) noticed() bool {
 	return err == nil && v <= s.server.history.version
 }
 
-// settleFree lets what runs free run until it waits.
-func (s *simulation) settleFree() {
+// runFree lets a free-running subject run until it waits.
+func (s *simulation) runFree() {
 	if s.free {
-		s.stirUp()
+		s.wakeFree()
 		synctest.Wait()
 	}
 }
 
 // pass lets time pass.
 func (s *simulation) pass(d time.Duration) {
-	s.settleFree()
+	s.runFree()
 	time.Sleep(d)
 	synctest.Wait()
-	s.settleFree()
+	s.runFree()
 }
 
-// nextTime is how long nothing will happen by itself, as far as that is known.
+// nextTime returns how long nothing will happen without an action, as far as that is known.
 func (s *simulation) nextTime() time.Duration {
 	now := time.Now()
 	next := 45 * time.Second
@@ -322,7 +321,7 @@ func (s *simulation) nextTime() time.Duration {
 	return next
 }
 
-// release lets a piece of a list through.
+// release delivers a piece of a list.
 func (s *simulation) release(ex *exchange) {
 	n := len(ex.rest)
 	if n > 1 && s.rng.IntN(3) > 0 {
@@ -337,10 +336,10 @@ func (s *simulation) release(ex *exchange) {
 	}
 }
 
-// letFrame lets the next frame of a watch through, or what a fault makes of it.
-func (s *simulation) letFrame(ex *exchange) {
+// deliverFrame delivers the next frame of a watch, or what a fault makes of it.
+func (s *simulation) deliverFrame(ex *exchange) {
 	if len(ex.frames) == 0 && ex.watch != nil {
-		if !time.Now().Before(ex.deadline) && !ex.talks() {
+		if !time.Now().Before(ex.deadline) && !ex.hasOutput() {
 			ex.finish()
 			return
 		}
@@ -350,7 +349,7 @@ func (s *simulation) letFrame(ex *exchange) {
 		ex.frames = slices.DeleteFunc(ex.frames, func(f frame) bool {
 			skip := f.what == kwatch.Bookmark && (f.initialEnd && s.endless || !f.initialEnd && !s.marks)
 			if skip && f.initialEnd {
-				s.bite(noInitialEnd)
+				s.countFault(noInitialEnd)
 			}
 			ex.unmarked = ex.unmarked || skip
 			return skip
@@ -370,7 +369,7 @@ func (s *simulation) letFrame(ex *exchange) {
 	if f.what != kwatch.Bookmark && f.what != kwatch.Error && len(s.armed) > 0 {
 		a := s.armed[0]
 		s.armed = s.armed[1:]
-		s.spoil(ex, f, a)
+		s.applyToFrame(ex, f, a)
 		return
 	}
 	s.deliver(ex, f)
@@ -379,7 +378,7 @@ func (s *simulation) letFrame(ex *exchange) {
 	}
 }
 
-// deliver puts a frame where the reader finds it.
+// deliver makes a frame available to the reader.
 func (s *simulation) deliver(ex *exchange, f frame) {
 	s.note("request %d: %s %s version %d initialEnd=%t", ex.id, f.what, f.key, f.version, f.initialEnd)
 	ex.inbox = append(ex.inbox, f.bytes...)
@@ -388,11 +387,11 @@ func (s *simulation) deliver(ex *exchange, f frame) {
 	s.judge.delivered(ex, f)
 }
 
-// start begins a run of the subject.
+// start starts a run of the subject.
 func (s *simulation) start(from *SimState) {
 	s.run++
 	s.judge.begin(from)
-	if s.run > 1 || s.plan.seed%2 == 0 { // handlers come before the run, or right after it began
+	if s.run > 1 || s.plan.seed%2 == 0 { // handlers are added before the run, or right after its start
 		s.startSubject(from)
 		s.join(true)
 	} else {
@@ -417,14 +416,14 @@ func (s *simulation) startSubject(from *SimState) {
 	s.running, s.wakeAt = true, time.Time{}
 	s.judge.checkSynced()
 	if n := s.subject.Snapshot().Len(); s.stepper != nil && from == nil && n > 0 {
-		s.fail("P9", "a run that starts from nothing begins with %d objects", n)
+		s.fail("P9", "a run without a start state begins with %d objects", n)
 	}
 	if s.stepper != nil {
 		s.reflector = newTask("reflector", s.reflect)
 	}
 }
 
-// reflect is the life of the reflector.
+// reflect is the task of the reflector.
 func (s *simulation) reflect() {
 	for {
 		wait, done := s.stepper.Reflect()
@@ -443,10 +442,10 @@ func (s *simulation) reflect() {
 	}
 }
 
-// bite counts a fault that took effect.
-func (s *simulation) bite(k kind) { s.bites[k]++ }
+// countFault counts a fault that took effect.
+func (s *simulation) countFault(k kind) { s.bites[k]++ }
 
-// key picks a name that holds something, or nothing.
+// key picks a name that has an object, or one that has none.
 func (s *simulation) key(n int, live bool) (object.Key, bool) {
 	all := s.model.keys
 	if live {

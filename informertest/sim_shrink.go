@@ -2,8 +2,7 @@ package informertest
 
 import "slices"
 
-// shrink leaves actions out of a plan, in ever smaller pieces, for as long as it
-// still fails.
+// shrink removes actions from a plan, in ever smaller pieces, as long as it still fails.
 func shrink(p *plan, fails func(*plan) bool) *plan {
 	best := *p
 	tries := 0

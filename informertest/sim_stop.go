@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// restart stops the subject and starts it again: from nothing, or from what it knew.
+// restart stops the subject and starts it again: empty, or from a saved state.
 func (s *simulation) restart(a *action) {
 	if !s.running {
 		return
@@ -20,9 +20,8 @@ func (s *simulation) restart(a *action) {
 		s.dump = s.judge.dump()
 	}
 	from := s.dump
-	keeps, _ := s.subject.(Releaser)
-	if keeps != nil && a.n%7 == 0 {
-		s.releaseEarly(keeps)
+	if s.stepper != nil && a.n%7 == 0 {
+		s.releaseEarly(s.stepper.Release)
 	}
 	s.stop(time.Duration(1+a.n%5) * time.Second)
 	if a.n%2 == 0 {
@@ -30,22 +29,22 @@ func (s *simulation) restart(a *action) {
 		s.write(&action{kind: burst, n: a.n})
 		s.mu.Unlock()
 	}
-	if keeps != nil {
+	if s.stepper != nil {
 		s.judgeKept()
 		if a.n%5 == 0 {
-			s.releaseKept(keeps)
+			s.releaseKept(s.stepper.Release)
 		}
 	}
 	if a.kind != restartedFromDump || from == nil || s.unsettled {
 		from = nil
 	}
-	s.bite(a.kind)
+	s.countFault(a.kind)
 	s.start(from)
 }
 
-// stop ends a run the way Stop and Run do together, and holds it to P9.
+// stop ends a run the way Stop and Run do together, and checks P9.
 func (s *simulation) stop(patience time.Duration) {
-	s.settleFree()
+	s.runFree()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.note("stop")
@@ -64,7 +63,7 @@ func (s *simulation) stop(patience time.Duration) {
 			s.resume(s.reflector)
 		}
 		if !s.reflector.done {
-			s.fail("P11", "the reflector goes on after it was cancelled")
+			s.fail("P11", "the reflector still runs after it was cancelled")
 		}
 		s.kept = s.judge.keep()
 		go func() {
@@ -78,7 +77,7 @@ func (s *simulation) stop(patience time.Duration) {
 	if len(stuck) > 0 {
 		s.pass(patience + 11*time.Second)
 	}
-	s.settleFree()
+	s.runFree()
 	if s.stepper != nil {
 		s.judgeStop(stopped, ended, err, stuck, began)
 	}
@@ -92,10 +91,10 @@ func (s *simulation) stop(patience time.Duration) {
 	s.handlers = nil
 }
 
-// drain lets every handler run that can.
+// drain runs every handler that can run.
 func (s *simulation) drain() {
 	for {
-		s.settleFree()
+		s.runFree()
 		s.mu.Lock()
 		at := slices.IndexFunc(s.runs, (*task).runnable)
 		var t *task
@@ -111,7 +110,7 @@ func (s *simulation) drain() {
 	}
 }
 
-// stuck names the handlers whose callback does not return.
+// stuck returns the names of the handlers with a callback that does not return.
 func (s *simulation) stuck() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,14 +123,14 @@ func (s *simulation) stuck() []string {
 	return out
 }
 
-// releaseHandlers lets blocked handlers go.
+// releaseHandlers unblocks the blocked handlers.
 func (s *simulation) releaseHandlers() {
 	s.mu.Lock()
 	for _, h := range s.handlers {
 		h.blocked = false
 	}
 	s.mu.Unlock()
-	s.stirUp()
+	s.wakeFree()
 	s.drain()
 }
 
@@ -142,21 +141,21 @@ func (s *simulation) judgeStop(stopped, ended <-chan struct{}, err error, stuck 
 	}
 	if len(stuck) == 0 {
 		if err != nil {
-			s.fail("P9", "Stop failed although nothing held it up: %v", err)
+			s.fail("P9", "Stop failed although no handler was running: %v", err)
 		}
 		if d := time.Since(began); d > 0 {
-			s.fail("P11", "a cancelled run went on for %s", d)
+			s.fail("P11", "a cancelled run took %s to end", d)
 		}
 	}
 	for _, name := range stuck {
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
-			s.fail("P9", "handler %s is still running, and Stop says: %v", name, err)
+			s.fail("P9", "handler %s is still running, but Stop returned: %v", name, err)
 		}
 	}
 	for _, h := range s.handlers {
 		if err != nil && !slices.Contains(stuck, h.spec.Name) &&
 			strings.Contains(err.Error(), fmt.Sprintf("%q", h.spec.Name)) {
-			s.fail("P9", "handler %s is not running, and Stop says: %v", h.spec.Name, err)
+			s.fail("P9", "handler %s is not running, but Stop returned: %v", h.spec.Name, err)
 		}
 	}
 	s.judgeKept()
@@ -167,7 +166,7 @@ func (s *simulation) judgeStop(stopped, ended <-chan struct{}, err error, stuck 
 	}
 }
 
-// judgeKept judges P9: after a stop the store shows what it showed last.
+// judgeKept checks P9: after a stop the store shows what it showed last.
 func (s *simulation) judgeKept() {
 	if now := s.judge.keep(); now.version != s.kept.version || !maps.Equal(now.shows, s.kept.shows) {
 		s.fail("P9", "at the stop the store had %d objects of version %q, and after it %d of version %q",
@@ -175,10 +174,10 @@ func (s *simulation) judgeKept() {
 	}
 }
 
-// releaseEarly asks a run for its memory, which is refused and changes nothing.
-func (s *simulation) releaseEarly(r Releaser) {
+// releaseEarly calls Release during a run, which must fail and change nothing.
+func (s *simulation) releaseEarly(release func() error) {
 	before := s.judge.keep()
-	if err := r.Release(); err == nil {
+	if err := release(); err == nil {
 		s.fail("P9", "Release while it runs is not refused")
 	}
 	if now := s.judge.keep(); now.version != before.version || !maps.Equal(now.shows, before.shows) {
@@ -186,10 +185,10 @@ func (s *simulation) releaseEarly(r Releaser) {
 	}
 }
 
-// releaseKept gives up what the stopped subject keeps.
-func (s *simulation) releaseKept(r Releaser) {
+// releaseKept calls Release on the stopped subject, which must empty the store.
+func (s *simulation) releaseKept(release func() error) {
 	s.note("release")
-	if err := r.Release(); err != nil {
+	if err := release(); err != nil {
 		s.fail("P9", "Release after the stop: %v", err)
 	}
 	if n := s.subject.Snapshot().Len(); n > 0 {
@@ -206,14 +205,14 @@ func isDone(c <-chan struct{}) bool {
 	}
 }
 
-// settle is the quiet part: faults end, time passes, and everything runs until
-// nothing is left to do. Then the promises are judged.
+// settle is the quiet part: faults end, time passes, and everything runs until nothing is left to do. Then the
+// promises are checked.
 func (s *simulation) settle() {
 	s.rng = rand.New(rand.NewPCG(s.plan.seed, 2))
 	s.mu.Lock()
 	s.note("the quiet part begins")
 	s.armed, s.refusals, s.lazy = nil, nil, 1
-	if s.plan.patient {
+	if s.plan.repairs {
 		s.marks, s.endless, s.noList, s.noWatch, s.noPages = true, false, false, 0, false
 	}
 	s.mu.Unlock()
@@ -225,17 +224,17 @@ func (s *simulation) settle() {
 		s.mu.Unlock()
 		for n := 0; s.step(); n++ {
 			if n > 20000 {
-				s.fail("P11", "it never comes to rest")
+				s.fail("P11", "it never becomes quiet")
 				return
 			}
 		}
 		if !s.unsettled && !mended {
 			mended = true
-			s.mend()
+			s.repair()
 			continue
 		}
 		if mended && s.judge.quiet() {
-			if s.plan.patient && len(s.failed) == 0 {
+			if s.plan.repairs && len(s.failed) == 0 {
 				s.idle(12 * time.Minute)
 			}
 			break
@@ -254,9 +253,8 @@ func (s *simulation) settle() {
 	s.judge.atEnd()
 }
 
-// mend writes every object anew that could not be stored, and a last change for all
-// to see.
-func (s *simulation) mend() {
+// repair rewrites every object that could not be stored, and makes a last change to one object.
+func (s *simulation) repair() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.model.live() {

@@ -5,24 +5,22 @@ import (
 	"time"
 )
 
-// What the subjects' backoff is made with, and how many bad answers one attempt may
-// meet without a pause: a state asked for by a watch, asked for anew without a
-// version, listed, and listed anew.
+// The parameters of the subjects' backoff, and how many bad answers one attempt may get without a pause: an initial
+// state by a watch, the same without a version, a list, and a second list.
 const (
 	backoffFirst = 800 * time.Millisecond
 	backoffMost  = 30 * time.Second
 	perAttempt   = 4
 )
 
-// stormWatch judges P11 on the requests as the server sees them.
+// stormWatch checks P11 on the requests as the server sees them.
 type stormWatch struct {
-	row      int       // bad answers since a stream last lived
-	since    time.Time // when the first of them was met
-	notUntil time.Time // what the last Retry-After asks for
+	row      int       // bad answers since the last stream that lasted
+	since    time.Time // when the first of them was received
+	notUntil time.Time // the end of the last Retry-After
 }
 
-// bad is told of a bad answer; it is the end of a stream that had lived, where lived
-// says so.
+// bad is called for a bad answer; lived says that it ended a stream that had lasted.
 func (w *stormWatch) bad(now time.Time, retryAfter time.Duration, lived bool) {
 	if lived {
 		w.row = 0
@@ -37,28 +35,25 @@ func (w *stormWatch) bad(now time.Time, retryAfter time.Duration, lived bool) {
 	}
 }
 
-// lived is told that a stream has lasted: what failed before is over.
+// lived is called when a stream has lasted: earlier failures no longer count.
 func (w *stormWatch) lived() { w.row = 0 }
 
-// leastMissed is how many bookmarks of an API server a watch must have missed before a
-// subject may take it for dead.
+// leastMissed is how many bookmarks of an API server a watch must have missed before a subject may consider it dead.
 const leastMissed = 3
 
-// gaveUp judges P11 on a watch that the subject closes while it waits for the server to
-// say something.
-func (j *judge) gaveUp(ex *exchange) {
+// closedEarly checks P11 on a watch that the subject closes while it waits for the server.
+func (j *judge) closedEarly(ex *exchange) {
 	silent := time.Since(ex.spoke)
 	switch {
 	case ex.closed || j.cancelled || !j.steps() || ex.watch == nil || ex.initial && !ex.stated:
-	case ex.held || !ex.heldUntil.IsZero() || ex.lossy || ex.unmarked || ex.bad != "": // something was wrong with it
-	case len(ex.inbox) > 0 || len(ex.frames) > 0: // the server said something, and the simulator kept it back
+	case ex.held || !ex.heldUntil.IsZero() || ex.lossy || ex.unmarked || ex.bad != "": // the watch had a fault
+	case len(ex.inbox) > 0 || len(ex.frames) > 0: // the server sent something that the simulator has not delivered
 	case silent < leastMissed*apiServerPeriod:
-		j.s.fail("P11", "request %d, a watch that had said something %s before, was given up without a cause", ex.id, silent)
+		j.s.fail("P11", "request %d, a watch that had sent something %s before, was closed without a cause", ex.id, silent)
 	}
 }
 
-// idle lets time pass with nothing to tell but bookmarks: as many watches are opened as
-// the server has ended.
+// idle lets time pass in which only bookmarks are sent: the subject must open as many watches as the server ends.
 func (s *simulation) idle(d time.Duration) {
 	requests, ends := s.requests, s.judge.watchEnds
 	for until := time.Now().Add(d); time.Now().Before(until); {
@@ -69,15 +64,15 @@ func (s *simulation) idle(d time.Duration) {
 	for s.step() {
 	}
 	if made, ended := s.requests-requests, s.judge.watchEnds-ends; made > ended && s.judge.steps() {
-		s.fail("P11", "%d requests in an idle time of %s, in which the server ended %d watches", made, d, ended)
+		s.fail("P11", "%d requests in %s of idle time, in which the server ended %d watches", made, d, ended)
 	}
 }
 
-// request is told of a request. A list's further pages are no attempts.
+// request is called for each request. Further pages of a list are not attempts.
 func (w *stormWatch) request(now time.Time, more bool) (out []failure) {
 	if now.Before(w.notUntil) {
 		out = append(out,
-			failure{"P11", fmt.Sprintf("a request %s before the time that Retry-After asks for", w.notUntil.Sub(now))})
+			failure{"P11", fmt.Sprintf("a request %s before the end of its Retry-After", w.notUntil.Sub(now))})
 		w.notUntil = time.Time{}
 	}
 	if more || w.row <= perAttempt {
@@ -93,7 +88,7 @@ func (w *stormWatch) request(now time.Time, more bool) (out []failure) {
 	}
 	if w.row > allowed {
 		out = append(out,
-			failure{"P11", fmt.Sprintf("%d bad answers in a row in %s, and backoff allows %d", w.row,
+			failure{"P11", fmt.Sprintf("%d bad answers in a row in %s, but backoff allows %d", w.row,
 				now.Sub(w.since), allowed)})
 		w.row = 0
 	}

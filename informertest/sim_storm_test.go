@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// anyStepper makes a simulation one that is stepped.
+// anyStepper is a Stepper for simulations that only check whether there is one.
 type anyStepper struct{ Stepper }
 
-func TestP11_AWatchThatIsGivenUpWithoutACauseIsSeen(t *testing.T) {
+func TestP11_AWatchClosedWithoutACauseIsDetected(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(ex *exchange)
 		broken bool
 	}{
-		"it said something a minute ago":       {func(ex *exchange) {}, true},
-		"it missed three bookmarks":            {func(ex *exchange) { ex.spoke = ex.spoke.Add(-2 * time.Minute) }, false},
-		"it went silent":                       {func(ex *exchange) { ex.held = true }, false},
-		"its frames were delayed":              {func(ex *exchange) { ex.heldUntil = time.Now() }, false},
-		"its bookmarks were kept back":         {func(ex *exchange) { ex.unmarked = true }, false},
-		"what it said was not read yet":        {func(ex *exchange) { ex.inbox = []byte("x") }, false},
-		"its initial state is not complete":    {func(ex *exchange) { ex.initial = true }, false},
-		"its initial state was given up later": {func(ex *exchange) { ex.initial, ex.stated = true, true }, true},
-		"the run was stopped":                  {func(ex *exchange) { ex.s.judge.cancelled = true }, false},
+		"it sent something a minute ago":        {func(ex *exchange) {}, true},
+		"it missed three bookmarks":             {func(ex *exchange) { ex.spoke = ex.spoke.Add(-2 * time.Minute) }, false},
+		"it went silent":                        {func(ex *exchange) { ex.held = true }, false},
+		"its frames were delayed":               {func(ex *exchange) { ex.heldUntil = time.Now() }, false},
+		"its bookmarks were withheld":           {func(ex *exchange) { ex.unmarked = true }, false},
+		"what it sent was not read yet":         {func(ex *exchange) { ex.inbox = []byte("x") }, false},
+		"its initial state is not complete":     {func(ex *exchange) { ex.initial = true }, false},
+		"it was closed after its initial state": {func(ex *exchange) { ex.initial, ex.stated = true, true }, true},
+		"the run was stopped":                   {func(ex *exchange) { ex.s.judge.cancelled = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &simulation{out: io.Discard, began: time.Now(), stepper: anyStepper{}}
 			s.judge = newJudge(s)
 			ex := &exchange{s: s, verb: "watch", watch: &watch{}, spoke: time.Now().Add(-time.Minute - time.Second)}
 			c.change(ex)
-			s.judge.gaveUp(ex)
+			s.judge.closedEarly(ex)
 			if broken := len(s.failed) > 0; broken != c.broken {
 				t.Errorf("broken = %t, want %t: %v", broken, c.broken, s.failed)
 			}
@@ -37,9 +37,7 @@ func TestP11_AWatchThatIsGivenUpWithoutACauseIsSeen(t *testing.T) {
 	}
 }
 
-// The bookmarks of a watch are those of an API server: a little more than a minute apart,
-// and one or two shortly before its end.
-func TestBookmarksComeAsFromAnAPIServer(t *testing.T) {
+func TestBookmarksHaveTheTimingOfAnAPIServer(t *testing.T) {
 	twice := 0
 	for seconds := range 120 {
 		begin := time.Unix(1_000_000, 0)
@@ -48,7 +46,7 @@ func TestBookmarksComeAsFromAnAPIServer(t *testing.T) {
 		for at, ok := b.after(begin); ok; at, ok = b.after(at) {
 			all = append(all, at)
 			if len(all) > 10 {
-				t.Fatalf("they never end: %v", all)
+				t.Fatalf("the bookmarks never end: %v", all)
 			}
 		}
 		before := begin
@@ -68,6 +66,6 @@ func TestBookmarksComeAsFromAnAPIServer(t *testing.T) {
 		}
 	}
 	if twice < 30 || twice > 90 {
-		t.Errorf("the last bookmark came twice in %d of 120 watches, want about half", twice)
+		t.Errorf("the last bookmark was sent twice in %d of 120 watches, want about half", twice)
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"iter"
 )
 
-// task is something that runs until it has to wait, and goes on when the simulator
-// says so. The hand-over is a coroutine's: nothing else runs meanwhile.
+// task is a coroutine that runs until it has to wait, and continues when the simulator resumes it. Nothing else runs
+// meanwhile.
 type task struct {
 	name  string
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
-	ready func() bool // nil where it waits for nothing but its turn
+	ready func() bool // nil if it only waits for its turn
 	done  bool
 }
 
 func newTask(name string, run func()) *task {
 	t := &task{name: name}
-	// The coroutine is never stopped from outside: each is run to its end.
+	// The coroutine is never stopped from outside: each runs to its end.
 	t.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		run()
@@ -27,7 +27,7 @@ func newTask(name string, run func()) *task {
 
 func (t *task) runnable() bool { return !t.done && (t.ready == nil || t.ready()) }
 
-// resume lets a task run until it waits or ends.
+// resume runs a task until it waits or ends.
 func (s *simulation) resume(t *task) {
 	before := s.current
 	s.current, t.ready = t, nil
@@ -36,8 +36,8 @@ func (s *simulation) resume(t *task) {
 	t.done = !more
 }
 
-// wait returns when ready does. What is stepped hands control back to the simulator;
-// what runs free blocks until the simulator has done something.
+// wait returns when ready returns true. A task passes control back to the simulator; a free-running goroutine blocks
+// until the simulator has done something.
 func (s *simulation) wait(ready func() bool) {
 	if s.free {
 		s.mu.Lock()
@@ -49,23 +49,23 @@ func (s *simulation) wait(ready func() bool) {
 	}
 	for !ready() {
 		if s.current == nil {
-			panic("informertest: something waits that is no part of the simulation")
+			panic("informertest: a goroutine waits that is not part of the simulation")
 		}
 		s.current.ready = ready
 		s.current.yield(struct{}{})
 	}
 }
 
-// waitFor is wait for something that belongs to a request.
+// waitFor is wait for a goroutine that also waits for a request's context.
 func (s *simulation) waitFor(ctx context.Context, ready func() bool) {
 	if s.free {
-		stop := context.AfterFunc(ctx, s.stirUp)
+		stop := context.AfterFunc(ctx, s.wakeFree)
 		defer stop()
 	}
 	s.wait(func() bool { return ready() || ctx.Err() != nil })
 }
 
-// pause lets others have their turn.
+// pause ends the task's turn.
 func (s *simulation) pause() {
 	if !s.free && s.current != nil {
 		s.current.ready = nil
@@ -73,8 +73,8 @@ func (s *simulation) pause() {
 	}
 }
 
-// stirUp lets everything that runs free look again whether it may go on.
-func (s *simulation) stirUp() {
+// wakeFree makes every waiting free-running goroutine check its condition again.
+func (s *simulation) wakeFree() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stir.Broadcast()

@@ -16,19 +16,18 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// The simulated wire is an http.RoundTripper. A request waits until the simulator has
-// it answered; the answer's bytes wait until the simulator lets them through, a list's
-// in pieces and a watch's frame by frame. The server behind it is a Server: its
-// history, lists, watches and encodings are the ones that Pipe and Serve serve.
+// The simulated wire is an http.RoundTripper. A request waits until the simulator has it answered; the bytes of the
+// answer wait until the simulator delivers them, a list's in pieces and a watch's frame by frame. The server behind it
+// is a Server: its history, lists, watches and encodings are the ones that Pipe and Serve use.
 
-// frame is one frame of a watch on its way.
+// frame is one undelivered frame of a watch.
 type frame struct {
 	what    kwatch.EventType
 	key     object.Key
 	version uint64
 	uid     string
-	spoilt  bool
-	// initialEnd marks the bookmark that closes the initial state.
+	corrupt bool
+	// initialEnd marks the bookmark that ends the initial state.
 	initialEnd bool
 	bytes      []byte
 }
@@ -38,9 +37,9 @@ type exchange struct {
 	s       *simulation
 	id      int
 	verb    string
-	initial bool   // a watch that begins with the state
-	more    bool   // a list's further page
-	asked   string // the version
+	initial bool   // a watch with sendInitialEvents
+	more    bool   // a page of a list after the first
+	asked   string // the requested version
 	req     *http.Request
 	at      time.Time
 
@@ -49,31 +48,31 @@ type exchange struct {
 	code       int
 	err        error
 	resp       *http.Response
-	held       bool // nothing more is said until something else happens
-	whole      bool // what can be read is one frame and nothing else
-	// undecodable says that this frame's object cannot be read, and must be reported.
+	held       bool // the stream is silent until another event
+	whole      bool // the readable bytes are exactly one frame
+	// undecodable says that this frame's object does not decode, which must be reported.
 	undecodable bool
 	heldUntil   time.Time
-	bad         string // what is wrong with it, where something is
+	bad         string // what is wrong with the answer; "" for nothing
 
-	rest   []byte // of a list, what was not let through yet
+	rest   []byte // the part of a list that was not delivered yet
 	frames []frame
-	inbox  []byte // what was let through and not read yet
+	inbox  []byte // delivered bytes that were not read yet
 	queued []frame
 	end    error // what the reader gets when inbox is empty; nil while it is open
 	closed bool
-	unread bool // it was closed before everything was read
+	unread bool // closed before everything was read
 
 	watch    *watch
 	deadline time.Time
 	marks    bookmarkTimes
 	nextMark time.Time // when its next bookmark is due; zero for never
-	unmarked bool      // bookmarks were kept back
-	spoke    time.Time // when a frame was last let through, or when it was opened
+	unmarked bool      // bookmarks were withheld
+	spoke    time.Time // when a frame was last delivered, or when the watch was opened
 	lossy    bool      // a frame is missing in the middle
-	stated   bool      // the initial state, or the whole list, was let through
+	stated   bool      // the initial state, or the whole list, was delivered
 	version  uint64
-	epoch    int // the history's, when it was answered
+	epoch    int // the history's epoch when the request was answered
 	writes   [][]byte
 }
 
@@ -95,9 +94,9 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case r.Context().Err() != nil: // whatever was answered, as a real transport does
+	case r.Context().Err() != nil: // takes precedence over the answer, as in a real transport
 		ex.shut()
-		s.note("request %d: given up", ex.id)
+		s.note("request %d: cancelled", ex.id)
 		return nil, context.Cause(r.Context())
 	case ex.err != nil:
 		ex.closed = true
@@ -110,14 +109,14 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	return ex.resp, nil
 }
 
-// Read gives what was let through.
+// Read returns delivered bytes.
 func (ex *exchange) Read(p []byte) (int, error) {
 	s := ex.s
 	ctx := ex.req.Context()
 	for {
 		if err := ctx.Err(); err != nil {
 			s.mu.Lock()
-			s.judge.gaveUp(ex)
+			s.judge.closedEarly(ex)
 			s.mu.Unlock()
 			return 0, err
 		}
@@ -152,7 +151,7 @@ func (ex *exchange) take(p []byte) (n int, err error, ok bool) {
 	return n, nil, true
 }
 
-// Close ends the exchange on the reader's side.
+// Close closes the exchange on the reader's side.
 func (ex *exchange) Close() error {
 	ex.s.mu.Lock()
 	defer ex.s.mu.Unlock()
@@ -173,11 +172,11 @@ func (ex *exchange) shut() {
 	}
 }
 
-// over reports whether nothing more will happen on it.
+// over reports whether nothing more will happen on the exchange.
 func (ex *exchange) over() bool { return ex.closed || ex.answered && ex.err != nil }
 
-// broken is what a reader is told of a connection that was cut: an error of the network, or
-// what net/http makes of a body that ends too soon.
+// broken returns the error that a reader gets when the connection was cut: a network error, or what net/http makes of
+// a body that ends too soon.
 func (ex *exchange) broken() error {
 	if ex.id%2 == 0 {
 		return io.ErrUnexpectedEOF
@@ -199,7 +198,7 @@ func (ex *exchange) cut(why string) {
 	}
 }
 
-// finish ends an answer as it should end.
+// finish ends an answer normally.
 func (ex *exchange) finish() {
 	ex.end = io.EOF
 	ex.s.note("request %d: end", ex.id)
@@ -215,21 +214,21 @@ func (ex *exchange) finish() {
 // Header, WriteHeader and Write make the exchange an http.ResponseWriter.
 func (ex *exchange) Header() http.Header { return ex.resp.Header }
 
-// WriteHeader notes the status.
+// WriteHeader records the status code.
 func (ex *exchange) WriteHeader(code int) {
 	if ex.code == 0 {
 		ex.code = code
 	}
 }
 
-// Write keeps what the server says.
+// Write records what the server sends.
 func (ex *exchange) Write(b []byte) (int, error) {
 	ex.WriteHeader(http.StatusOK)
 	ex.writes = append(ex.writes, bytes.Clone(b))
 	return len(b), nil
 }
 
-// answer lets the server answer a request, with a fault or without.
+// answer makes the server answer a request, with or without a fault.
 func (s *simulation) answer(ex *exchange, fault Fault) {
 	ex.answered, ex.answeredAt, ex.epoch = true, time.Now(), s.model.epoch()
 	if fault.Refuse {
@@ -252,8 +251,7 @@ func (s *simulation) answer(ex *exchange, fault Fault) {
 	s.note("request %d: answered %d at %d", ex.id, ex.code, ex.version)
 }
 
-// serveWhole answers everything but a watch that is served: it is whole at once, and
-// let through in pieces.
+// serveWhole answers everything but a successful watch: the answer is complete at once, and delivered in pieces.
 func (s *simulation) serveWhole(ex *exchange, fault Fault) {
 	fault.Times = 1
 	take := s.server.Inject(fault)
@@ -267,7 +265,7 @@ func (s *simulation) serveWhole(ex *exchange, fault Fault) {
 	}
 }
 
-// listVersion is the version that a list will have.
+// listVersion returns the version that a list will have.
 func (s *simulation) listVersion(ex *exchange, fault Fault) uint64 {
 	if fault.StaleAt != "" {
 		v, _ := versionOf(string(fault.StaleAt))
@@ -281,7 +279,7 @@ func (s *simulation) listVersion(ex *exchange, fault Fault) uint64 {
 	return s.server.history.version
 }
 
-// openStepped opens a watch that the simulator pumps.
+// openStepped opens a watch whose frames the simulator delivers.
 func (s *simulation) openStepped(ex *exchange, fault *Fault) {
 	rec := parseRequest(ex.req)
 	w := &faultyWriter{ResponseWriter: ex, left: -1, onCode: func(int) {}}
@@ -301,11 +299,10 @@ func (s *simulation) openStepped(ex *exchange, fault *Fault) {
 	ex.watch, ex.deadline, ex.spoke = opened, time.Now().Add(timeout), time.Now()
 	ex.marks = bookmarkTimes{period: apiServerPeriod, end: ex.deadline}
 	ex.takeMark()
-	opened.agree()
+	opened.sendHeader()
 	if failure == nil && !ex.initial && opened.cursor > s.server.history.version {
-		// A server that was restored has no history up to there. Real ones wait until
-		// they are past that version, and the client never learns what it missed: no
-		// promise can be kept then, so ours says so.
+		// A restored server has no history up to that version. A real server waits until it has passed the version, and the
+		// client never learns what it missed. No promise can be kept then, so this one returns an error.
 		failure = apierrors.NewResourceExpired("the version is of a history that was replaced")
 	}
 	if st, ok := fault.status(rec); ok {
@@ -320,12 +317,12 @@ func (s *simulation) openStepped(ex *exchange, fault *Fault) {
 		return
 	}
 	ex.version = opened.cursor
-	opened.told = func(t kwatch.EventType, e *entry) {
-		ex.queued = append(ex.queued, frame{what: t, key: e.key, version: e.version, uid: e.uid, spoilt: e.spoilt})
+	opened.onFrame = func(t kwatch.EventType, e *entry) {
+		ex.queued = append(ex.queued, frame{what: t, key: e.key, version: e.version, uid: e.uid, corrupt: e.corrupt})
 	}
 }
 
-// pump lets a watch say what there is to say.
+// pump makes a watch produce the frames that are due.
 func (ex *exchange) pump(mark bool) {
 	w := ex.watch
 	ending := w.initialEnd
@@ -355,8 +352,8 @@ func (ex *exchange) takeMark() bool {
 
 func (ex *exchange) markDue() bool { return !ex.nextMark.IsZero() && !time.Now().Before(ex.nextMark) }
 
-// talks reports whether pump would give something.
-func (ex *exchange) talks() bool {
+// hasOutput reports whether pump would produce a frame.
+func (ex *exchange) hasOutput() bool {
 	w := ex.watch
 	return w != nil && (w.initial != nil || w.initialEnd || w.cursor < ex.s.server.history.version ||
 		w.seen != w.res.bookmarks || ex.markDue())

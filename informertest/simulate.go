@@ -13,40 +13,39 @@ import (
 	"time"
 )
 
-// SimOptions say how much is simulated.
+// SimOptions configure a simulation.
 type SimOptions struct {
-	// First is the first seed, Seeds how many there are.
+	// First is the first seed, Seeds the number of seeds.
 	First uint64
 	Seeds int
 	// Twice runs every seed twice and compares the histories.
 	Twice bool
-	// FailFast stops at the first seed that fails, MostFailures says after how many to
-	// stop otherwise; 0 means 10.
+	// FailFast stops at the first seed that fails; otherwise the simulation stops after MostFailures of them, 0 meaning
+	// 10.
 	FailFast     bool
 	MostFailures int
-	// Whole prints the whole history of a seed that fails, not only the shortest that
-	// shows the failure.
+	// Whole prints the whole history of a failed seed, not only the shortest one that shows the failure.
 	Whole bool
-	// Command reproduces a seed, with %d in its place.
+	// Command is the command that reproduces a seed, with %d for the seed.
 	Command string
-	// Progress is told how it goes, every few seconds; nil for nobody.
+	// Progress receives a line every few seconds; nil for none.
 	Progress io.Writer
 }
 
-// SimSummary is what became of all seeds.
+// SimSummary is the outcome of all seeds.
 type SimSummary struct {
 	Seeds, Steps, Fewest int
-	// Faults counts by kind how often one took effect, In in how many seeds.
+	// Faults counts by kind how often a fault took effect, In in how many seeds.
 	Faults, In map[string]int
-	// Broken counts in how many seeds a promise was broken; Example has one of each.
+	// Broken counts by promise the seeds that broke it; Example has a failure of each.
 	Broken  map[string]int
 	Example map[string]string
-	// Failed are the seeds in which one was.
+	// Failed are the seeds that broke a promise.
 	Failed []uint64
 	Took   time.Duration
 }
 
-// FaultKinds names every kind of fault that is simulated.
+// FaultKinds returns the names of all simulated faults.
 func FaultKinds() []string {
 	var out []string
 	for k := firstFault; k < allKinds; k++ {
@@ -55,15 +54,14 @@ func FaultKinds() []string {
 	return out
 }
 
-// Simulate runs an informer through seeds: each is a plan of writes, faults and
-// disturbed handlers, drawn at random, in fake time and, where the subject is a
-// Stepper, one step at a time. What it does is held to the promises P1–P14. Failures
-// are shrunk to the shortest history that shows them, and reported to t.
+// Simulate runs an informer through seeds. Each seed is a random plan of writes, faults and disturbed handlers, run
+// in fake time and, if the subject is a Stepper, one step at a time. The promises P1–P14 are checked. A failure is
+// shrunk to the shortest history that shows it, and reported to t.
 func Simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions) *SimSummary {
 	return simulate(t, newSubject, opts, func(text string) { t.Error(text) })
 }
 
-// Survey is Simulate for a subject that is known to break promises: it only counts.
+// Survey is like Simulate, but only counts broken promises and does not fail t.
 func Survey(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions) *SimSummary {
 	opts.MostFailures = opts.Seeds + 1
 	return simulate(t, newSubject, opts, nil)
@@ -97,17 +95,17 @@ func simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts S
 	return r.sum
 }
 
-// simRun is many seeds being run.
+// simRun is a simulation of many seeds.
 type simRun struct {
 	opts   SimOptions
 	make   func(SimSetup) (Simulated, error)
 	report func(string)
 	began  time.Time
 
-	mu    sync.Mutex
-	given int
-	told  time.Time
-	sum   *SimSummary
+	mu           sync.Mutex
+	given        int
+	lastProgress time.Time
+	sum          *SimSummary
 }
 
 func (r *simRun) next() (seed uint64, ok bool) {
@@ -120,7 +118,7 @@ func (r *simRun) next() (seed uint64, ok bool) {
 	return r.opts.First + uint64(r.given) - 1, true
 }
 
-// inBubble runs a plan in a bubble of its own.
+// inBubble runs a plan in its own synctest bubble.
 func inBubble(t *testing.T, p *plan, make func(SimSetup) (Simulated, error), keep bool) (res *result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -142,7 +140,7 @@ func (r *simRun) one(t *testing.T, seed uint64) *result {
 	return res
 }
 
-// done adds a seed to the sum, and shows it where it failed.
+// done adds a seed to the summary, and reports it if it failed.
 func (r *simRun) done(t *testing.T, res *result) {
 	r.mu.Lock()
 	s := r.sum
@@ -179,10 +177,10 @@ func (r *simRun) done(t *testing.T, res *result) {
 }
 
 func (r *simRun) progress() {
-	if r.opts.Progress == nil || time.Since(r.told) < 5*time.Second {
+	if r.opts.Progress == nil || time.Since(r.lastProgress) < 5*time.Second {
 		return
 	}
-	r.told = time.Now()
+	r.lastProgress = time.Now()
 	faults := 0
 	for _, n := range r.sum.Faults {
 		faults += n
@@ -194,7 +192,7 @@ func (r *simRun) progress() {
 		r.sum.Seeds, r.opts.Seeds, rate, faults, len(r.sum.Failed), left.Round(time.Second))
 }
 
-// explain gives the shortest history that shows what failed.
+// explain returns the shortest history that shows the failure.
 func (r *simRun) explain(t *testing.T, res *result) string {
 	want := res.failures[0].promise
 	var b strings.Builder
@@ -213,9 +211,10 @@ func (r *simRun) explain(t *testing.T, res *result) string {
 	}
 	short := inBubble(t, p, r.make, true)
 	fmt.Fprintf(&b,
-		"%d of %d actions show it; keys %d, %d handlers, json %t, WatchList %t, transform %t, variant %d, pages of %d, "+
-			"queue of %d bytes:\n",
-		len(p.actions), len(res.plan.actions), p.keys, p.handlers, p.json, p.watchList, p.transform, p.variant, p.pageSize, p.queue)
+		"%d of %d actions show the failure; keys %d, %d handlers, json %t, WatchList %t, transform %t, variant %d, "+
+			"pages of %d, queue of %d bytes:\n",
+		len(p.actions), len(res.plan.actions), p.keys, p.handlers, p.json, p.watchList, p.transform,
+		p.variant, p.pageSize, p.queue)
 	for _, line := range short.lines {
 		fmt.Fprintln(&b, line)
 	}
@@ -238,7 +237,7 @@ func firstDifference(a, b []string) string {
 	return "the histories are the same; only the order of steps differs"
 }
 
-// String gives the summary as a few lines for a terminal.
+// String formats the summary as a few lines for a terminal.
 func (s *SimSummary) String() string {
 	var b strings.Builder
 	faults := 0

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TooLargeVersion is the Status of a request for a version that the server has
-// not reached yet: 504 with the cause ResourceVersionTooLarge.
+// TooLargeVersion returns the Status of a request for a version that the server has not reached yet: 504 with the
+// cause ResourceVersionTooLarge.
 func TooLargeVersion(asked, current uint64) *metav1.Status {
 	st := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current),
 		1).Status()
@@ -34,7 +34,7 @@ func notFound(r *resource, name string) error {
 	return apierrors.NewNotFound(r.gvr.GroupResource(), name)
 }
 
-// statusFor gives the Status that the API server sends with an HTTP code.
+// statusFor returns the Status that the API server sends with an HTTP code.
 func statusFor(code int, retryAfter time.Duration, verb string, gr schema.GroupResource, name string) metav1.Status {
 	seconds := int((retryAfter + time.Second - 1) / time.Second)
 	var err *apierrors.StatusError

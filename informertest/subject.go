@@ -8,17 +8,17 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Event is what a subject tells a handler: a change of one pod.
+// Event is what a subject sends to a handler: a change of one pod.
 type Event = object.Event[*corev1.Pod]
 
-// Health is what a subject can say of itself at any time.
+// Health is the state that a subject reports at any time.
 type Health struct {
 	// State is "listing", "streaming", "retrying", "not served", "polling" or "stopped".
 	State string
-	// Version is how far the server's history was read.
+	// Version is the version that the subject has read the server's history up to.
 	Version object.Version
-	// LastWord is when the server last said anything.
+	// LastWord is when the server last sent anything.
 	LastWord time.Time
-	// Problems counts everything that went wrong.
+	// Problems counts all problems.
 	Problems uint64
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// onPods runs a test inside a bubble, with a server and a client of its pods,
-// once in JSON and once in protobuf.
+// onPods runs a test inside a synctest bubble, with a server and a client for its pods, once in JSON and once in
+// protobuf.
 func onPods(t *testing.T, test func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface)) {
 	for _, encoding := range []string{"json", "protobuf"} {
 		t.Run(encoding, func(t *testing.T) {
@@ -41,7 +41,7 @@ func onPods(t *testing.T, test func(t *testing.T, s *informertest.Server, pods t
 	}
 }
 
-// events reads n events and tells them in short: type, name, version.
+// events reads n events and formats each as type, name and version.
 func events(t *testing.T, w watch.Interface, n int) []string {
 	t.Helper()
 	var out []string
@@ -74,7 +74,7 @@ func expect(t *testing.T, w watch.Interface, want ...string) {
 	}
 }
 
-// open starts a watch that ends with the test's bubble.
+// open starts a watch that is stopped when the test ends.
 func open(t *testing.T, pods typedcorev1.PodInterface, o metav1.ListOptions) watch.Interface {
 	t.Helper()
 	w, err := pods.Watch(t.Context(), o)
@@ -99,7 +99,7 @@ func watchList() metav1.ListOptions {
 		AllowWatchBookmarks: true}
 }
 
-func TestPagesOfAListAreOfOneVersion(t *testing.T) {
+func TestAllPagesOfAListHaveOneVersion(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		mustCreate(t, s, pod("a", nil), pod("b", nil), pod("d", nil), pod("e", nil), pod("f", nil))
 		first, err := pods.List(t.Context(), metav1.ListOptions{Limit: 2})
@@ -116,7 +116,7 @@ func TestPagesOfAListAreOfOneVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if names(second) != "d e" || second.ResourceVersion != first.ResourceVersion {
-			t.Errorf("second page %q at %s, want what was there at %s", names(second), second.ResourceVersion,
+			t.Errorf("second page %q at %s, want the pods at version %s", names(second), second.ResourceVersion,
 				first.ResourceVersion)
 		}
 		if err := s.Compact(s.Version()); err != nil {
@@ -129,10 +129,10 @@ func TestPagesOfAListAreOfOneVersion(t *testing.T) {
 		token := err.(apierrors.APIStatus).Status().Continue
 		rest, err := pods.List(t.Context(), metav1.ListOptions{Continue: token})
 		if err != nil || names(rest) != "f" || rest.Continue != "" {
-			t.Errorf("the rest as of now: %q, %v", names(rest), err)
+			t.Errorf("the rest at the newest version: %q, %v", names(rest), err)
 		}
 		if _, err := pods.List(t.Context(), metav1.ListOptions{Continue: "nonsense"}); !apierrors.IsBadRequest(err) {
-			t.Errorf("a token that is none: %v", err)
+			t.Errorf("an invalid token: %v", err)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestListHonoursResourceVersions(t *testing.T) {
 	})
 }
 
-func TestWatchListTellsTheStateThenABookmarkThenChanges(t *testing.T) {
+func TestWatchListSendsTheStateThenABookmarkThenChanges(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		mustCreate(t, s, pod("b", nil), pod("a", nil))
 		w := open(t, pods, watchList())
@@ -200,7 +200,7 @@ func TestWatchListTellsTheStateThenABookmarkThenChanges(t *testing.T) {
 	})
 }
 
-func TestWatchStartsWhereItIsTold(t *testing.T) {
+func TestWatchStartsAtTheRequestedVersion(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		mustCreate(t, s, pod("a", nil))
 		s.Delete(pod("a", nil))
@@ -215,7 +215,7 @@ func TestWatchStartsWhereItIsTold(t *testing.T) {
 	})
 }
 
-func TestCompactedWatchIsToldSoInsideTheStream(t *testing.T) {
+func TestWatchOfACompactedVersionGetsAnErrorEvent(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		v := mustCreate(t, s, pod("a", nil))
 		early := open(t, pods, metav1.ListOptions{ResourceVersion: string(v)})
@@ -231,12 +231,12 @@ func TestCompactedWatchIsToldSoInsideTheStream(t *testing.T) {
 		mustCreate(t, s, pod("d", nil))
 		expect(t, latest, "ADDED d 5")
 		if err := s.Compact("2"); err == nil {
-			t.Error("compacted twice at falling versions")
+			t.Error("compacted at an older version than before")
 		}
 	})
 }
 
-func TestSelectorsTurnChangesIntoComingAndGoing(t *testing.T) {
+func TestChangesOfTheSelectedLabelsAreAddsAndDeletes(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		w := open(t, pods, metav1.ListOptions{ResourceVersion: "1", LabelSelector: "app=x"})
 		mustCreate(t, s, pod("a", map[string]string{"app": "y"}))
@@ -264,7 +264,7 @@ func TestRestoreGoesBackAndCutsWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := events(t, w, 2); got[len(got)-1] != "end" {
-			t.Errorf("the watch goes on: %v", got)
+			t.Errorf("the watch stays open: %v", got)
 		}
 		if diff := cmp.Diff(map[object.Key]object.Version{"default/a": v}, s.Versions(podsGVR)); diff != "" {
 			t.Error(diff)
@@ -277,7 +277,7 @@ func TestRestoreGoesBackAndCutsWatches(t *testing.T) {
 			t.Errorf("the first write after a restore has version %s, want 3 again", again)
 		}
 		if err := s.Restore("99"); err == nil {
-			t.Error("restored the future")
+			t.Error("restored a version that does not exist yet")
 		}
 	})
 }
@@ -291,7 +291,7 @@ func TestStalledStreamsStayOpenAndSilent(t *testing.T) {
 		synctest.Wait()
 		select {
 		case e := <-w.ResultChan():
-			t.Errorf("a stalled stream tells %v", e)
+			t.Errorf("a stalled watch sent %v", e)
 		default:
 		}
 		if s.OpenWatches() != 1 {
@@ -302,7 +302,7 @@ func TestStalledStreamsStayOpenAndSilent(t *testing.T) {
 	})
 }
 
-func TestObjectWithFinalizersGoesWhenTheyAreCleared(t *testing.T) {
+func TestObjectWithFinalizersIsDeletedWhenTheyAreCleared(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		p := pod("a", nil)
 		p.Finalizers = []string{"example.com/hold"}
@@ -332,7 +332,7 @@ func TestUpdateThatChangesNothingWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCollectionIsDeletedBySelector(t *testing.T) {
+func TestDeleteCollectionUsesSelectors(t *testing.T) {
 	onPods(t, func(t *testing.T, s *informertest.Server, pods typedcorev1.PodInterface) {
 		mustCreate(t, s, pod("a", map[string]string{"app": "x"}), pod("b", nil))
 		if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{},
@@ -353,8 +353,8 @@ func TestBadInputGetsAnError(t *testing.T) {
 	_, cases["nil"] = s.Create(nil)
 	_, cases["it is nil"] = s.Create(nilPod)
 	_, cases["no name"] = s.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x"}})
-	_, cases["has none"] = s.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
-	_, cases["has one"] = s.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "y"}})
+	_, cases["has no namespace"] = s.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
+	_, cases["has a namespace"] = s.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "y"}})
 	_, cases["register it first"] = s.Create(widget("w", 1))
 	_, cases["already exists"] = s.Create(pod("a", nil))
 	_, cases["not found"] = s.Update(pod("z", nil))
@@ -372,7 +372,7 @@ func TestBadInputGetsAnError(t *testing.T) {
 		}
 	}
 	if keys := s.Versions(podsGVR); len(keys) != 1 || s.Version() != "2" {
-		t.Errorf("bad input left traces: %v at %s", keys, s.Version())
+		t.Errorf("bad input changed the server: %v at %s", keys, s.Version())
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	kwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// defaultWatchTimeout ends a watch that named no timeoutSeconds.
+// defaultWatchTimeout ends a watch without timeoutSeconds.
 const defaultWatchTimeout = 30 * time.Minute
 
 // watch is one open watch.
@@ -17,25 +17,23 @@ type watch struct {
 	*call
 	selection selection
 	bookmarks bool
-	// cursor is the version up to which everything has been told.
+	// cursor is the version up to which everything has been sent.
 	cursor uint64
-	// initial is the state that is told first; nil once it is told or where none
-	// was asked for.
+	// initial is the state that is sent first; nil once it was sent or if none was requested.
 	initial []*entry
 	// initialEnd says that a bookmark must follow the initial state.
 	initialEnd bool
-	// seen is how many of the resource's forced bookmarks were answered.
+	// seen is how many of the resource's forced bookmarks were sent.
 	seen uint64
-	// frames counts what was sent.
+	// frames counts the frames that were sent.
 	frames int
 	// cut is closed when the connection breaks.
 	cut <-chan struct{}
-	// told, where it is set, hears of each frame with an object before it is written.
-	told func(t kwatch.EventType, e *entry)
+	// onFrame, if not nil, is called before each frame with an object is written.
+	onFrame func(t kwatch.EventType, e *entry)
 }
 
-// open reads what is asked for and starts the watch. failure is what the server
-// cannot serve, and tells inside the stream.
+// open parses the request and starts the watch. failure is an error that is sent inside the stream.
 func (c *call) open() (w *watch, timeout time.Duration, failure, err error) {
 	o, err := c.listOptions()
 	if err != nil {
@@ -60,15 +58,15 @@ func (c *call) open() (w *watch, timeout time.Duration, failure, err error) {
 	return w, timeout, failure, nil
 }
 
-// close takes the watch off the server's list.
+// close removes the watch from the server's open watches.
 func (w *watch) close() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	delete(w.s.watches, w)
 }
 
-// agree answers that the watch is on.
-func (w *watch) agree() {
+// sendHeader starts a successful response.
+func (w *watch) sendHeader() {
 	contentType := w.form.mediaType()
 	if w.form.protobuf {
 		contentType += ";stream=watch"
@@ -84,12 +82,12 @@ func (c *call) watch() error {
 		return err
 	}
 	defer w.close()
-	w.agree()
+	w.sendHeader()
 	if st, ok := c.fault.status(c.req); ok {
 		w.sendStatus(st)
 		return nil
 	}
-	// What the server cannot serve is told inside the stream, as its watch cache does.
+	// A watch that cannot be served gets an ERROR event, as from the API server's watch cache.
 	if failure != nil {
 		w.sendStatus(statusOf(failure))
 		return nil
@@ -105,8 +103,7 @@ func (c *call) watch() error {
 
 func (w *watch) sendStatus(st metav1.Status) { w.send("ERROR", w.form.statusDocument(st)) }
 
-// start finds the version at which the watch starts and the state to tell
-// first. The lock is held.
+// start sets the version at which the watch starts and the state to send first. The lock is held.
 func (w *watch) start(o *internalversion.ListOptions) error {
 	h := &w.s.history
 	asked, err := versionOf(o.ResourceVersion)
@@ -132,14 +129,13 @@ func (w *watch) start(o *internalversion.ListOptions) error {
 	if asked < h.compacted {
 		return tooOld(asked, h.compacted)
 	}
-	// A version that is still to come is no error: the watch says nothing until
-	// the server is past it.
+	// A version that the server has not reached is not an error: the watch sends nothing until the server has passed it.
 	w.cursor = asked
 	return nil
 }
 
-// run tells the initial state and then every change, until the watch's time is
-// over, the client leaves or the connection is cut.
+// run sends the initial state and then every change, until the watch times out, the client closes it or the connection
+// is cut.
 func (w *watch) run(timeout time.Duration, cut <-chan struct{}) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
@@ -174,8 +170,7 @@ func (w *watch) run(timeout time.Duration, cut <-chan struct{}) error {
 	}
 }
 
-// poll takes what happened since the last look. While the server is stalled
-// there is nothing to take.
+// poll returns what happened since the last call. While the server is stalled there is nothing.
 func (w *watch) poll() (changes []change, marked, stalled bool, wake <-chan struct{}) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -200,7 +195,7 @@ func (w *watch) tell(changes []change, mark bool) error {
 	}
 	if w.initialEnd {
 		w.initialEnd = false
-		// Changes that came meanwhile follow: the mark is for what was there first.
+		// Changes made since then follow the bookmark, which ends the initial state only.
 		version := w.cursor
 		if len(changes) > 0 {
 			version = changes[0].version - 1
@@ -217,8 +212,7 @@ func (w *watch) tell(changes []change, mark bool) error {
 		case after:
 			w.sendEntry(kwatch.Added, c.next)
 		case before && c.next != nil:
-			// It left the selection: what is told is its last state inside, at the
-			// version at which it left.
+			// The object left the selection: the event has its last selected state, with the version at which it left.
 			left, err := c.old.withVersion(c.version)
 			if err != nil {
 				return err
@@ -250,10 +244,10 @@ func (w *watch) mark(version uint64, initialEnd bool) error {
 }
 
 func (w *watch) sendEntry(t kwatch.EventType, e *entry) {
-	if w.told != nil {
-		w.told(t, e)
+	if w.onFrame != nil {
+		w.onFrame(t, e)
 	}
-	if w.frames+1 == w.fault.Undecodable || e.spoilt {
+	if w.frames+1 == w.fault.Undecodable || e.corrupt {
 		w.send(string(t), e.undecodable(w.form, true))
 		return
 	}

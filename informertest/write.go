@@ -21,31 +21,28 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Create stores a new object and returns its version. The server assigns
-// version, UID and creation time, and a name where generateName is set. The
-// object itself is left as it is; Get shows what was stored.
+// Create stores a new object and returns its version. The server assigns version, UID and creation time, and a name if
+// generateName is set. obj is not changed; Get returns what was stored.
 func (s *Server) Create(obj runtime.Object) (object.Version, error) {
 	return s.write("creating", obj, s.create)
 }
 
-// Update stores a new state of an object and returns its version. If the
-// object carries a version, it must be the current one; an update that changes
-// nothing writes nothing.
+// Update stores a new state of an object and returns its version. If obj has a version, it must be the current one; an
+// update that changes nothing writes nothing.
 func (s *Server) Update(obj runtime.Object) (object.Version, error) {
 	return s.write("updating", obj, s.update)
 }
 
-// Delete removes the object of the same kind, namespace and name and returns
-// the deletion's version. If the object carries a UID, it must be the stored
-// one. An object with finalizers is only marked, and goes when an update clears
-// them.
+// Delete deletes the object of the same kind, namespace and name and returns the version of the deletion. If obj has a
+// UID, it must be the stored one. An object with finalizers is only marked as deleted, and removed when an update
+// clears them.
 func (s *Server) Delete(obj runtime.Object) (object.Version, error) {
 	return s.write("deleting", obj, func(r *resource, m metav1.Object) (*entry, error) {
 		return s.delete(r, object.NewKey(m.GetNamespace(), m.GetName()), m.GetUID(), "")
 	})
 }
 
-// write runs one write of an object that a test hands over.
+// write performs a write of an object that a test passes in.
 func (s *Server) write(what string, obj runtime.Object,
 	do func(*resource, metav1.Object) (*entry, error)) (object.Version, error) {
 	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -83,8 +80,8 @@ func kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
 	return kinds[0], nil
 }
 
-// own makes the server's own copy of an object, in the type that the server
-// keeps: the scheme's where it has one, unstructured otherwise.
+// own returns a copy of an object in the type that the server keeps: the scheme's if it has one, unstructured
+// otherwise.
 func (r *resource) own(obj runtime.Object) (metav1.Object, error) {
 	if _, isMap := obj.(*unstructured.Unstructured); isMap != r.typed {
 		return meta.Accessor(obj.DeepCopyObject())
@@ -96,7 +93,7 @@ func (r *resource) own(obj runtime.Object) (metav1.Object, error) {
 	return r.parse(b)
 }
 
-// parse reads an object's JSON.
+// parse decodes an object's JSON.
 func (r *resource) parse(b []byte) (metav1.Object, error) {
 	if !r.typed {
 		u := &unstructured.Unstructured{}
@@ -137,14 +134,14 @@ func (r *resource) checkName(m metav1.Object) error {
 	case m.GetName() == "":
 		return apierrors.NewBadRequest("the object has no name; set metadata.name or generateName")
 	case r.namespaced && m.GetNamespace() == "":
-		return apierrors.NewBadRequest(fmt.Sprintf("%s live in a namespace, and the object has none", r.gvr.Resource))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s are namespaced, but the object has no namespace", r.gvr.Resource))
 	case !r.namespaced && m.GetNamespace() != "":
-		return apierrors.NewBadRequest(fmt.Sprintf("%s live in no namespace, and the object has one", r.gvr.Resource))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s are cluster-scoped, but the object has a namespace", r.gvr.Resource))
 	}
 	return nil
 }
 
-// put stores a state at the next version and tells the watches. The lock is held.
+// put stores a state at the next version and wakes the watches. The lock is held.
 func (s *Server) put(r *resource, old *entry, m metav1.Object) (*entry, error) {
 	m.SetResourceVersion(strconv.FormatUint(s.history.next(), 10))
 	e, err := newEntry(r, m)
@@ -192,7 +189,7 @@ func (s *Server) update(r *resource, m metav1.Object) (*entry, error) {
 	return s.put(r, old, m)
 }
 
-// delete removes an object, or marks it where finalizers hold it. The lock is held.
+// delete removes an object, or marks it as deleted if it has finalizers. The lock is held.
 func (s *Server) delete(r *resource, key object.Key, uid types.UID, version string) (*entry, error) {
 	old := s.history.at(r, key, s.history.version)
 	if old == nil {

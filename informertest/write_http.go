@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxBody bounds what a write may send, as the API server does.
+// maxBody bounds the body of a write, as the API server does.
 const maxBody = 3 << 20
 
 func (c *call) readBody() ([]byte, error) {
@@ -29,7 +29,7 @@ func (c *call) readBody() ([]byte, error) {
 	return b, nil
 }
 
-// readObject decodes the object that a create or update sends.
+// readObject decodes the body of a create or update.
 func (c *call) readObject() (metav1.Object, error) {
 	b, err := c.readBody()
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *call) update() error {
 	return nil
 }
 
-// replace writes an update: the whole object, or its status alone. The lock is held.
+// replace performs an update of the whole object, or of its status only. The lock is held.
 func (c *call) replace(m metav1.Object) (*entry, error) {
 	if c.req.Subresource == "" {
 		return c.s.update(c.res, m)

@@ -22,7 +22,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// stock is client-go's own shared informer, as its generated code makes it.
+// stock is client-go's shared informer, as its generated code makes it.
 type stock struct {
 	informer cache.SharedIndexInformer
 	cancel   context.CancelFunc
@@ -110,15 +110,15 @@ func (s *stock) Versions() map[object.Key]object.Version {
 	return out
 }
 
-// Health says what can be asked of client-go's informer: the version alone.
+// Health returns what client-go's informer reports: only the version.
 func (s *stock) Health() informertest.Health {
 	return informertest.Health{Version: object.Version(s.informer.LastSyncResourceVersion())}
 }
 
-// brokenByClientGo is what client-go v0.37.2 does not promise or does not keep.
+// brokenByClientGo lists the promises that client-go v0.37.2 does not make or does not keep.
 var brokenByClientGo = []kit.Broken{
-	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "takes the older state over and says nothing"},
-	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is told again"},
+	{Case: "P2_RestoredHistoryStartsANewEpoch", Why: "takes over the older state without reporting it"},
+	{Case: "P6_DeleteIsAnnouncedOnce", Why: "a repeated DELETED is delivered again"},
 	{Case: "P6_RecreatedUnseenIsDeleteAndAdd", Why: "UIDs are not compared: one update"},
 	{Case: "P7_BacklogOfABlockedHandlerIsBounded", Why: "every event waits, without bound"},
 	{Case: "P7_PanickingHandlerCrashesNothing", Why: "a handler's panic ends the process", Crashes: true},
@@ -128,15 +128,15 @@ var brokenByClientGo = []kit.Broken{
 	{Case: "P10_ListedObjectsCarryTheirKind", Why: "apiVersion and kind of typed objects are cleared"},
 	{Case: "P11_NoStormWhenConnectionsBreak",
 		Why: "each request is repeated ten times, a second apart, under the backoff"},
-	{Case: "P11_NoStormWhenEveryVersionIsTooOld", Why: "the initial stream is asked for again without a pause"},
-	{Case: "P11_NoStormWhenEveryVersionIsTooOldAtOnce", Why: "the initial stream is asked for again without a pause"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooOld", Why: "the initial stream is requested again without a pause"},
+	{Case: "P11_NoStormWhenEveryVersionIsTooOldAtOnce", Why: "the initial stream is requested again without a pause"},
 	{Case: "P11_NoStormWhenEveryVersionIsTooLarge",
 		Why: "each request is repeated ten times, a second apart, under the backoff"},
 	{Case: "P11_NoStormWhenWatchesAreCutAfterTheirFirstFrame", Why: "the initial stream is opened again without a pause"},
 	{Case: "P11_RetryAfterIsHonoured", Why: "honoured ten times, then the reflector's own backoff of a second counts"},
-	{Case: "P11_CancelIsImmediate", Why: "the backoff of the initial stream does not look at the context"},
-	{Case: "P11_MissingBookmarkIsNoEndlessWait", Why: "waits for the bookmark for ever"},
-	{Case: "P11_UnservedResourceGoesQuietAndComesBack", Why: "goes on asking as for any other error"},
+	{Case: "P11_CancelIsImmediate", Why: "the backoff of the initial stream ignores the context"},
+	{Case: "P11_MissingBookmarkIsNoEndlessWait", Why: "waits for the bookmark forever"},
+	{Case: "P11_UnservedResourceGoesQuietAndComesBack", Why: "retries as after any other error"},
 	{Case: "P12_UndecodableObjectInAWatchIsReported", Why: "stream errors reach no handler"},
 	{Case: "P12_UndecodableObjectInAListIsReported", Why: "one bad item fails the whole list"},
 	{Case: "P12_StreamErrorIsReported", Why: "stream errors reach no handler"},
@@ -152,7 +152,7 @@ func TestConformanceOfClientGo(t *testing.T) {
 	kit.Conformance(t, newStock, brokenByClientGo...)
 }
 
-// insideCrash marks the process in which TestP7_ClientGoCrashes… lets it crash.
+// insideCrash is set in the process that TestP7_ClientGoCrashesWhenAHandlerPanics starts and that crashes.
 const insideCrash = "INFORMERTEST_INSIDE_CRASH"
 
 func TestP7_ClientGoCrashesWhenAHandlerPanics(t *testing.T) {
@@ -161,7 +161,7 @@ func TestP7_ClientGoCrashesWhenAHandlerPanics(t *testing.T) {
 		cmd.Env = append(os.Environ(), insideCrash+"=1")
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "a handler that panics") {
-			t.Errorf("the process went on: %v\n%s", err, out)
+			t.Errorf("the process did not crash: %v\n%s", err, out)
 		}
 		return
 	}

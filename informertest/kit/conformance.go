@@ -8,16 +8,14 @@ import (
 	"testing/synctest"
 )
 
-// Broken is an entry in the list of promises that a subject does not keep. The
-// kit runs the case all the same and fails if it passes, so that the list stays
-// honest.
+// Broken is a promise that a subject does not keep. The kit runs the case anyway and fails if it passes, so that the
+// list stays true.
 type Broken struct {
 	// Case is the name of a subtest, such as "P6_RecreatedUnseenIsDeleteAndAdd".
 	Case string
 	// Why says what the subject does instead.
 	Why string
-	// Crashes says that the subject ends the process, so that the case cannot be
-	// run here; whoever says so shows it in a test of its own.
+	// Crashes says that the subject ends the process, so that the case cannot run here; a separate test must show it.
 	Crashes bool
 }
 
@@ -27,13 +25,13 @@ type promise struct {
 	run  func(k *kit)
 }
 
-// promises gives every case, in the order of their numbers.
+// promises returns every case, in the order of their numbers.
 func promises() []promise {
 	return slices.Concat(convergence(), orders(), initialDelivery(), deletes(), isolation(), stopping(), kinds(),
 		storms(), nothingSilent(), transforms(), staleness(), boundedStart())
 }
 
-// caseNames names the cases of the kit, each by its promise and what it shows.
+// caseNames returns the names of the cases, each with its promise and what it checks.
 func caseNames() []string {
 	var out []string
 	for _, p := range promises() {
@@ -42,13 +40,12 @@ func caseNames() []string {
 	return out
 }
 
-// Conformance checks an informer against the promises P1–P7, P9–P14 and P16,
-// one subtest each, on a server of this package inside a synctest bubble: hours
-// of faults pass in no time. P8 and P15 are about the store alone and cannot be
-// seen through a Subject.
+// Conformance checks an informer against the promises P1–P7, P9–P14 and P16, with subtests that run against an
+// informertest.Server inside a synctest bubble, so that hours of faults take no real time. P8 and P15 concern only the
+// store and cannot be seen through a Subject.
 //
-// newSubject makes the informer under test. It is called inside the bubble and
-// may start nothing that lives on after Run has returned.
+// newSubject makes the informer under test. It is called inside the bubble and must not start anything that lives on
+// after Run has returned.
 func Conformance(t *testing.T, newSubject func(Setup) (Subject, error), broken ...Broken) {
 	known := caseNames()
 	for _, b := range broken {
@@ -59,7 +56,7 @@ func Conformance(t *testing.T, newSubject func(Setup) (Subject, error), broken .
 	for _, p := range promises() {
 		at := slices.IndexFunc(broken, func(b Broken) bool { return b.Case == p.name })
 		if at >= 0 && broken[at].Crashes {
-			t.Logf("%s: not run, the process would end: %s", p.name, broken[at].Why)
+			t.Logf("%s: not run, because the process would end: %s", p.name, broken[at].Why)
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
@@ -70,7 +67,7 @@ func Conformance(t *testing.T, newSubject func(Setup) (Subject, error), broken .
 					t.Error(f)
 				}
 			case len(failures) == 0:
-				t.Errorf("listed as broken (%s), but it holds: take it off the list", broken[at].Why)
+				t.Errorf("listed as broken (%s), but it holds: remove it from the list", broken[at].Why)
 			default:
 				t.Logf("broken as listed (%s): %s", broken[at].Why, strings.Join(failures, "; "))
 			}
@@ -78,7 +75,7 @@ func Conformance(t *testing.T, newSubject func(Setup) (Subject, error), broken .
 	}
 }
 
-// runPromise runs one case in a bubble of its own and gives what failed.
+// runPromise runs one case in its own bubble and returns what failed.
 func runPromise(t *testing.T, p promise, newSubject func(Setup) (Subject, error)) (failures []string) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(newSubject)
@@ -96,5 +93,5 @@ func runPromise(t *testing.T, p promise, newSubject func(Setup) (Subject, error)
 	return failures
 }
 
-// errGaveUp is what a case panics with when going on makes no sense.
+// errGaveUp is the value with which fatalf panics to end a case.
 var errGaveUp = fmt.Errorf("the case gave up")

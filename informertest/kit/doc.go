@@ -1,7 +1,7 @@
-// Package kit holds informers to the promises of this project.
+// Package kit checks informers against the promises of this project.
 //
-// Conformance runs an informer, given as a Subject, through one subtest for each promise, against informertest's
-// server on pipes and in fake time, so that hours of faults pass in moments. What an informer does not keep is listed
-// as Broken, and the kit checks that too: it fails when a promise that is listed has come to hold. client-go's own
-// informer is run through it in this package's tests; its list shows what the promises are worth.
+// Conformance runs an informer, given as a Subject, through subtests for each promise, against informertest's server
+// over pipes and in fake time, so that hours of faults take moments. Promises that an informer does not keep are
+// listed as Broken, and the kit checks the list too: it fails when a listed promise holds. The tests of this package
+// run client-go's own informer; its list shows how the two differ.
 package kit

@@ -21,17 +21,17 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 const namespace = "default"
 
-// kit is what a case works with: a server, a subject and the means to judge.
-// Its methods are for the case's own goroutine, handlers excepted.
+// kit is the environment of a case: a server, a subject and the checks. Its methods must be called from the case's own
+// goroutine, except by handlers.
 type kit struct {
 	server     *informertest.Server
 	newSubject func(Setup) (Subject, error)
 	setup      Setup
 	closePipe  func()
 	runs       []*run
-	// freed is closed at the end, to let blocked handlers go.
+	// freed is closed at the end, to unblock handlers.
 	freed chan struct{}
-	// writes numbers the updates, so that each one changes something.
+	// writes numbers the updates, so that each one is a change.
 	writes int
 
 	mu       sync.Mutex
@@ -76,7 +76,7 @@ func (k *kit) problemCount() int {
 	return len(k.problems)
 }
 
-// tearDown ends everything that a case started, whatever state it is in.
+// tearDown ends everything that a case started, in whatever state it is.
 func (k *kit) tearDown() {
 	close(k.freed)
 	k.server.Resume()
@@ -105,7 +105,7 @@ func (k *kit) handle(s Subject, name string, f func(informertest.Event)) (synced
 	return synced
 }
 
-// record adds a handler that writes down what it is told.
+// record adds a handler that records its events.
 func (k *kit) record(s Subject, name string) *recorder {
 	r := &recorder{}
 	k.handle(s, name, r.handle)
@@ -134,7 +134,7 @@ func (k *kit) startSynced(s Subject) *run {
 	return r
 }
 
-// eventually waits in fake time until something holds.
+// eventually waits in fake time until holds returns true.
 func (k *kit) eventually(within time.Duration, what string, holds func() bool) {
 	end := time.Now().Add(within)
 	for {
@@ -143,7 +143,7 @@ func (k *kit) eventually(within time.Duration, what string, holds func() bool) {
 			return
 		}
 		if !time.Now().Before(end) {
-			k.fatalf("after %v it is not so that %s", within, what)
+			k.fatalf("after %v it does not hold that %s", within, what)
 		}
 		time.Sleep(within / 100)
 	}
@@ -156,7 +156,7 @@ func (k *kit) converges(s Subject, within time.Duration) {
 	})
 }
 
-// pod makes a pod that differs from every other made here.
+// pod returns a pod that differs from every other one made here.
 func (k *kit) pod(name string) *corev1.Pod {
 	k.writes++
 	return &corev1.Pod{
@@ -202,23 +202,21 @@ func (k *kit) compact() {
 	}
 }
 
-// unseen does something while the subject is cut off, and leaves no history of
-// it: the subject must list again.
+// unseen calls do while the subject is disconnected, and compacts the history: the subject must relist.
 func (k *kit) unseen(do func()) {
 	back := k.server.Inject(informertest.Fault{Code: 503})
 	k.server.CutWatches()
 	synctest.Wait()
 	do()
-	// One more write, so that whatever the subject knew is before the compaction.
+	// One more write, so that every version the subject knows is before the compaction.
 	k.create(fmt.Sprintf("after-gap-%d", k.writes))
 	k.compact()
 	back()
 }
 
-// reopen makes the subject open its watch again, with a fault on it, and waits
-// until it has.
+// reopen makes the subject reopen its watch, with a fault on it, and waits until it has.
 func (k *kit) reopen(fault informertest.Fault) {
-	// A watch that ends right after it began makes some list again; not here.
+	// Some informers relist after a watch that ends right after its start; this must not happen here.
 	time.Sleep(time.Minute)
 	k.server.Inject(fault)
 	k.server.CutWatches()
@@ -226,7 +224,7 @@ func (k *kit) reopen(fault informertest.Fault) {
 	k.eventually(5*time.Minute, "the watch is open again", func() bool { return k.server.OpenWatches() == 1 })
 }
 
-// recorder writes down what a handler is told.
+// recorder records the events of a handler.
 type recorder struct {
 	mu     sync.Mutex
 	events []informertest.Event
@@ -244,7 +242,7 @@ func (r *recorder) all() []informertest.Event {
 	return append([]informertest.Event(nil), r.events...)
 }
 
-// of gives the events of one key.
+// of returns the events of one key.
 func (r *recorder) of(key object.Key) []informertest.Event {
 	var out []informertest.Event
 	for _, e := range r.all() {
@@ -261,7 +259,7 @@ func (r *recorder) len() int {
 	return len(r.events)
 }
 
-// versionIn gives the version of a pod, or "" of none.
+// versionIn returns the version of a pod, or "" if it is nil.
 func versionIn(p *corev1.Pod) object.Version {
 	if p == nil {
 		return ""

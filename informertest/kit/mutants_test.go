@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// mutant is client-go's informer with one thing spoilt.
+// mutant is client-go's informer with one defect.
 type mutant struct {
 	kit.Subject
 	versions func(map[object.Key]object.Version)
@@ -64,8 +64,7 @@ func (m *mutant) Run(ctx context.Context) error {
 	return err
 }
 
-// mutants are subjects that break a promise which client-go keeps, and the
-// cases that must notice.
+// mutants are subjects that break a promise which client-go keeps, with the cases that must detect it.
 var mutants = map[string]struct {
 	cases []string
 	spoil func(m *mutant, setup *kit.Setup)
@@ -76,7 +75,7 @@ var mutants = map[string]struct {
 		func(m *mutant, _ *kit.Setup) {
 			m.versions = func(v map[object.Key]object.Version) { delete(v, "default/pod-0001") }
 		}},
-	"tells an old state again": {
+	"delivers an old state again": {
 		[]string{"P2_StatesOfAKeyNeverGoBack"},
 		func(m *mutant, _ *kit.Setup) {
 			m.handler = func(_ string, handle func(informertest.Event)) func(informertest.Event) {
@@ -107,12 +106,12 @@ var mutants = map[string]struct {
 				}
 			}
 		}},
-	"stores after it tells": {
+	"stores after it delivers": {
 		[]string{"P4_StoreIsThereBeforeTheHandler"},
 		func(m *mutant, _ *kit.Setup) {
 			m.get = func(*corev1.Pod, bool) (*corev1.Pod, bool) { return nil, false }
 		}},
-	"counts handlers as synced at once": {
+	"reports handlers as synced immediately": {
 		[]string{"P5_InitialStateIsDeliveredBeforeSynced", "P5_LateHandlerGetsTheStateBeforeSynced"},
 		func(m *mutant, _ *kit.Setup) { m.synced = func() bool { return true } }},
 	"loses deletes": {
@@ -138,7 +137,7 @@ var mutants = map[string]struct {
 				}
 			}
 		}},
-	"tells on after its end": {
+	"delivers events after its end": {
 		[]string{"P9_NothingIsToldAfterRunHasReturned"},
 		func(m *mutant, _ *kit.Setup) {
 			var last func(informertest.Event)
@@ -150,7 +149,7 @@ var mutants = map[string]struct {
 				time.AfterFunc(time.Minute, func() { last(informertest.Event{Type: object.Deleted, Key: "default/pod-0002"}) })
 			}
 		}},
-	"asks every second": {
+	"sends a request every second": {
 		[]string{"P11_NoStormWhenTheServerFails", "P11_NoStormWhenTheServerIsUnavailable", "P11_NoStormWhenTheServerIsBusy",
 			"P11_NoStormWhenAccessIsDenied", "P11_NoStormWhenBodiesAreCutShort", "P11_NoStormWhenEveryFrameIsGarbage",
 			"P11_NoStormWhenWatchesCloseAtOnce"},
@@ -166,7 +165,7 @@ var mutants = map[string]struct {
 				}
 			}
 		}},
-	"holds everything twice until it has synced": {
+	"keeps everything twice until it has synced": {
 		[]string{"P16_WatchedStateIsNotHeldTwice"},
 		func(m *mutant, setup *kit.Setup) {
 			var mu sync.Mutex
@@ -190,7 +189,7 @@ var mutants = map[string]struct {
 		}},
 }
 
-func TestKitNoticesWhatIsSpoilt(t *testing.T) {
+func TestKitDetectsEveryMutant(t *testing.T) {
 	for what, c := range mutants {
 		for _, name := range c.cases {
 			t.Run(what+"/"+name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func convergence() []promise {
 			for seed := range uint64(5) {
 				s := k.subject()
 				k.start(s)
-				// Faults of the seed before may be left, each of which costs a pause.
+				// Faults of the previous seed may be left, each of which costs a pause.
 				k.eventually(30*time.Minute, "the subject has synced", s.Synced)
 				rnd := rand.New(rand.NewPCG(seed, 2))
 				k.churn(rnd, 200, func() { k.randomFault(rnd) })
@@ -46,7 +46,7 @@ func convergence() []promise {
 	}
 }
 
-// churn writes at random, with something else in between from time to time.
+// churn writes at random, and calls between now and then.
 func (k *kit) churn(rnd *rand.Rand, steps int, between func()) {
 	live := map[string]bool{}
 	for key := range k.server.Versions(pods) {
@@ -73,8 +73,8 @@ func (k *kit) churn(rnd *rand.Rand, steps int, between func()) {
 	}
 }
 
-// randomFault does one thing that a server or a network may do and that loses
-// nothing for good. Dropped frames are not among them: no informer can know.
+// randomFault causes one fault of a server or a network that loses nothing for good. Dropped frames are not among
+// them: no informer can detect them.
 func (k *kit) randomFault(rnd *rand.Rand) {
 	n := 1 + rnd.IntN(4)
 	either := []string{"list", "watch"}

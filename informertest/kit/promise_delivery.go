@@ -9,8 +9,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// initialDelivery is P5: what is there at first is told, marked so, before the
-// handler counts as synced.
+// initialDelivery is P5: the objects that exist at first are delivered, marked as initial, before the handler is
+// synced.
 func initialDelivery() []promise {
 	const n = 50
 	check := func(k *kit, s Subject, start func()) {
@@ -37,11 +37,11 @@ func initialDelivery() []promise {
 		}
 		for _, e := range rec.all() {
 			if e.Type != object.Added || !e.Initial {
-				k.errorf("%s of %s, initial %v, among what was there at first", e.Type, e.Key, e.Initial)
+				k.errorf("%s of %s, initial %v, in the initial state", e.Type, e.Key, e.Initial)
 			}
 		}
 		k.create("later")
-		k.eventually(time.Minute, "a later pod is told", func() bool { return len(rec.of(keyOf("later"))) > 0 })
+		k.eventually(time.Minute, "a later pod is delivered", func() bool { return len(rec.of(keyOf("later"))) > 0 })
 		if rec.of(keyOf("later"))[0].Initial {
 			k.errorf("a later pod is marked initial")
 		}
@@ -61,7 +61,7 @@ func initialDelivery() []promise {
 	}
 }
 
-// deletes is P6: no deletion is lost, none is told twice.
+// deletes is P6: no deletion is lost, none is delivered twice.
 func deletes() []promise {
 	return []promise{
 		{"P6_DeleteIsAnnouncedOnce", func(k *kit) {
@@ -72,10 +72,10 @@ func deletes() []promise {
 			k.reopen(informertest.Fault{Verbs: []string{"watch"}, DuplicateFrame: 1, Times: 1})
 			k.delete("a")
 			k.converges(s, time.Minute)
-			k.eventually(time.Minute, "the deletion is told", func() bool { return len(deletions(rec, "a")) > 0 })
+			k.eventually(time.Minute, "the deletion is delivered", func() bool { return len(deletions(rec, "a")) > 0 })
 			time.Sleep(10 * time.Minute)
 			if d := deletions(rec, "a"); len(d) != 1 || d[0].Missed {
-				k.errorf("a deletion that was seen was told %d times, missed: %v", len(d), len(d) > 0 && d[0].Missed)
+				k.errorf("a deletion that was seen was delivered %d times, missed: %v", len(d), len(d) > 0 && d[0].Missed)
 			}
 		}},
 		{"P6_DeleteMissedDuringGapIsAnnounced", func(k *kit) {
@@ -87,10 +87,10 @@ func deletes() []promise {
 			k.converges(s, 10*time.Minute)
 			synctest.Wait()
 			if d := deletions(rec, "a"); len(d) != 1 || !d[0].Missed {
-				k.errorf("a deletion that was missed was told %d times, marked missed: %v", len(d), len(d) > 0 && d[0].Missed)
+				k.errorf("a deletion that was missed was delivered %d times, marked missed: %v", len(d), len(d) > 0 && d[0].Missed)
 			}
 			if d := deletions(rec, "b"); len(d) != 0 {
-				k.errorf("a pod that is there was told deleted %d times", len(d))
+				k.errorf("a pod that exists was delivered as deleted %d times", len(d))
 			}
 		}},
 		{"P6_RecreatedUnseenIsDeleteAndAdd", func(k *kit) {
@@ -109,7 +109,7 @@ func deletes() []promise {
 				got = append(got, e.Type)
 			}
 			if want := []object.ChangeType{object.Added, object.Deleted, object.Added}; !slices.Equal(got, want) {
-				k.errorf("told %v, want %v", got, want)
+				k.errorf("received %v, want %v", got, want)
 			}
 		}},
 	}
@@ -119,7 +119,7 @@ func deletions(r *recorder, name string) []informertest.Event {
 	return slices.DeleteFunc(r.of(keyOf(name)), func(e informertest.Event) bool { return e.Type != object.Deleted })
 }
 
-// isolation is P7: one handler's trouble is its own.
+// isolation is P7: a blocked or panicking handler does not affect others.
 func isolation() []promise {
 	return []promise{
 		{"P7_BlockedHandlerDelaysNoOther", func(k *kit) {
@@ -132,7 +132,7 @@ func isolation() []promise {
 				v := k.update("a")
 				synctest.Wait()
 				if e := rec.all(); len(e) == 0 || versionIn(e[len(e)-1].New) != v {
-					k.fatalf("version %s was not told to the other handler at once", v)
+					k.fatalf("version %s was not delivered to the other handler at once", v)
 				}
 			}
 		}},
@@ -168,7 +168,7 @@ func isolation() []promise {
 				return true
 			})
 			if n := rec.len(); n > 3*k.setup.Backlog {
-				k.errorf("%d events waited where %d may", n, k.setup.Backlog)
+				k.errorf("%d events waited, at most %d may", n, k.setup.Backlog)
 			}
 			k.checkOld(rec)
 		}},
@@ -183,12 +183,12 @@ func isolation() []promise {
 			}
 			v := k.server.Version()
 			k.converges(s, time.Minute)
-			k.eventually(time.Minute, "the other handler was told everything", func() bool {
+			k.eventually(time.Minute, "the other handler has received everything", func() bool {
 				e := rec.all()
 				return len(e) > 0 && versionIn(e[len(e)-1].New) == v
 			})
 			if k.problemCount() == 0 {
-				k.errorf("a panic was reported to nobody")
+				k.errorf("a panic was not reported")
 			}
 		}},
 	}

@@ -28,9 +28,9 @@ func boundedStart() []promise {
 	}
 }
 
-// checkPeak syncs many pods that are mostly text, so that an encoded one is as
-// large as a decoded one and whatever is held twice shows. The text is random, and each
-// pod's its own: a subject that keeps equal parts once, or compresses, keeps it too.
+// checkPeak syncs many pods that are mostly text, so that an encoded pod is as large as a decoded one and anything
+// kept twice shows. The text is random and different in each pod, so that a subject that shares equal parts, or
+// compresses, cannot save memory.
 func (k *kit) checkPeak() {
 	const count, size = 2000, 16 << 10
 	random := rand.NewChaCha8([32]byte{})
@@ -48,21 +48,22 @@ func (k *kit) checkPeak() {
 	for range peakTries {
 		grown, most = k.syncMeasured()
 		if grown < count*size/2 {
-			k.fatalf("%d pods of %d bytes made the heap grow by %d bytes only: this measures nothing", count, size, grown)
+			k.fatalf("%d pods of %d bytes made the heap grow by only %d bytes: the measurement is invalid", count, size, grown)
 		}
 		if most <= grown*3/2 {
 			return
 		}
 	}
-	k.errorf("the heap grew by %d MiB while syncing and by %d MiB in all", most>>20, grown>>20)
+	k.errorf("the heap grew by %d MiB while syncing and by %d MiB in total", most>>20, grown>>20)
 }
 
-// peakTries is how often a sync is measured until one stays within its bound. What is allocated while the collector
-// runs counts as live until its next run; where others have the processor that it runs on, that is as much as was
-// held. Whoever holds a list does so each time.
+// peakTries is how often a sync is measured until one stays within its bound. Objects allocated while the collector
+// runs count as live until its next run, which on a busy machine can be as much as was allocated. A subject that keeps
+// a whole list exceeds the bound every time.
 const peakTries = 6
 
-// syncMeasured lets a subject sync, and gives by how much the live heap has grown with it and meanwhile.
+// syncMeasured lets a subject sync, and returns the growth of the live heap after the sync and its highest growth
+// during it.
 func (k *kit) syncMeasured() (grown, most int64) {
 	peak := watchHeap()
 	base := liveHeap()
@@ -101,9 +102,9 @@ func (k *kit) warm() {
 	}
 }
 
-// liveHeap is what a collection leaves.
+// liveHeap returns the size of the heap after a collection.
 func liveHeap() uint64 {
-	// What a finalizer or a pool holds goes with the second collection.
+	// Objects held by a finalizer or a pool are freed by the second collection.
 	runtime.GC()
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -111,8 +112,8 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// watchHeap makes the collector run often and notes what each run leaves, until
-// the returned function is called, which gives the highest.
+// watchHeap makes the collector run often and records the live heap after each run, until the returned function is
+// called, which returns the highest value.
 func watchHeap() (peak func() uint64) {
 	var highest atomic.Uint64
 	var over atomic.Bool

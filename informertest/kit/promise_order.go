@@ -9,8 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// restore sets the server back and ends the watches that follow, as an API
-// server that was restarted on the restored state does.
+// restore sets the server back and ends the watches, as an API server does that was restarted on the restored state.
 func (k *kit) restore(version string) {
 	if err := k.server.Restore(object.Version(version)); err != nil {
 		k.fatalf("%v", err)
@@ -18,7 +17,7 @@ func (k *kit) restore(version string) {
 	k.server.Inject(informertest.Fault{Verbs: []string{"watch"}, Code: 410, AsEvent: true, Times: 1})
 }
 
-// orders are P2, P3 and P4: in which order handlers are told, and when.
+// orders are P2, P3 and P4: the order of events, and the store at the time of an event.
 func orders() []promise {
 	return []promise{
 		{"P2_StatesOfAKeyNeverGoBack", func(k *kit) {
@@ -58,7 +57,7 @@ func orders() []promise {
 			events := rec.of(keyOf("a"))
 			first, end := events[0], events[len(events)-1]
 			if versionIn(end.New) != version {
-				k.errorf("the restored state was not told: the last was %s at %s", end.Type, versionIn(end.New))
+				k.errorf("the restored state was not delivered: the last event was %s at %s", end.Type, versionIn(end.New))
 			}
 			if end.Epoch <= first.Epoch {
 				k.errorf("the state went back to %s within epoch %d", version, end.Epoch)
@@ -83,9 +82,9 @@ func orders() []promise {
 					longest = s
 				}
 			}
-			// Gaps leave out what happened in them, but not nearly everything.
+			// Changes made during gaps are not delivered, but most others are.
 			if len(longest) < 50 {
-				k.errorf("only %d events were told", len(longest))
+				k.errorf("only %d events were delivered", len(longest))
 			}
 			for i, r := range recs {
 				if !subsequence(steps(r), longest) {
@@ -103,7 +102,7 @@ func orders() []promise {
 				if v := versionIn(e.New); v != "" {
 					p, ok := s.Get(e.Key)
 					if !ok || object.Version(p.ResourceVersion).Before(v) {
-						k.errorf("told of %s at %s while the store has %s", e.Key, v, versionIn(p))
+						k.errorf("%s was delivered at %s while the store has %s", e.Key, v, versionIn(p))
 					}
 				}
 			})
@@ -115,12 +114,12 @@ func orders() []promise {
 				}
 			}
 			k.converges(s, time.Minute)
-			k.eventually(time.Minute, "the last update was told", func() bool { return told.len() >= 40 })
+			k.eventually(time.Minute, "the last update was delivered", func() bool { return told.len() >= 40 })
 		}},
 	}
 }
 
-// steps reduces what a handler saw to what can be compared.
+// steps reduces the events of a handler to what can be compared.
 func steps(r *recorder) []string {
 	var out []string
 	for _, e := range r.all() {
@@ -147,7 +146,7 @@ func (k *kit) checkOld(r *recorder) {
 	seen := map[object.Key]object.Version{}
 	for _, e := range r.all() {
 		if e.Type == object.Updated && versionIn(e.Old) != seen[e.Key] {
-			k.errorf("%s: the update's old state is %s, the handler saw %s last", e.Key, versionIn(e.Old), seen[e.Key])
+			k.errorf("%s: the update's old state is %s, but the handler last saw %s", e.Key, versionIn(e.Old), seen[e.Key])
 		}
 		seen[e.Key] = versionIn(e.New)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// nothingSilent is P12: whatever goes wrong is reported, and neither empties
-// nor freezes the cache.
+// nothingSilent is P12: every problem is reported, and none empties or freezes the store.
 func nothingSilent() []promise {
 	return []promise{
 		{"P12_UndecodableObjectInAWatchIsReported", func(k *kit) {
@@ -72,7 +71,7 @@ func nothingSilent() []promise {
 	}
 }
 
-// expectProblem checks that something is reported and counted while do runs.
+// expectProblem checks that a problem is reported and counted while do runs.
 func (k *kit) expectProblem(s Subject, do func()) {
 	told, counted := k.problemCount(), s.Health().Problems
 	do()
@@ -149,7 +148,7 @@ func transforms() []promise {
 	}
 }
 
-// staleness is P14: state, version and the age of the last word are readable.
+// staleness is P14: state, version and the time of the server's last word can be read at any time.
 func staleness() []promise {
 	return []promise{
 		{"P14_StateIsReadableAtAnyTime", func(k *kit) {
@@ -190,12 +189,12 @@ func staleness() []promise {
 			k.update("a")
 			version(k.server.Version())
 			if at := s.Health().LastWord; at.Before(word) {
-				k.errorf("the last word is said to be from %v, it came at %v", at, word)
+				k.errorf("LastWord is %v, but the server last sent something at %v", at, word)
 			}
 			k.server.Stall()
 			time.Sleep(20 * time.Second)
 			if age := time.Since(s.Health().LastWord); age < 19*time.Second || age > 22*time.Second {
-				k.errorf("after 20s of silence the last word is %v old", age)
+				k.errorf("after 20s of silence LastWord is %v ago", age)
 			}
 		}},
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// stopping is P9: stop means stop.
+// stopping is P9: after a stop nothing runs and no event is delivered.
 func stopping() []promise {
 	return []promise{
 		{"P9_NothingIsToldAfterRunHasReturned", func(k *kit) {
@@ -28,7 +28,7 @@ func stopping() []promise {
 			k.delete("pod-0002")
 			time.Sleep(time.Hour)
 			if n := rec.len(); n != told {
-				k.errorf("%d events were told after the end", n-told)
+				k.errorf("%d events were delivered after the end", n-told)
 			}
 			if n := k.server.OpenWatches(); n != 0 {
 				k.errorf("%d watches are open after the end", n)

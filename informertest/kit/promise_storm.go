@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// hourly is how many requests an informer may send in an hour in which
-	// nothing works: one in six seconds. A backoff of up to 30 s stays below.
+	// hourly is how many requests an informer may send in an hour in which every request fails: one in six seconds. A
+	// backoff of up to 30 s sends fewer.
 	hourly = 600
 	// quietHourly is the same for a resource that is not served at all.
 	quietHourly = 150
-	// fuse ends a fault after so many requests: in fake time a client that asks
-	// without any pause would otherwise ask for ever.
+	// fuse ends a fault after this many requests: in fake time a client that retries without a pause would never end.
 	fuse = 1500
 )
 
-// storms is P11: whatever the server does, requests are bounded.
+// storms is P11: the number of requests is bounded, whatever the server does.
 func storms() []promise {
 	either, watches := []string{"list", "watch"}, []string{"watch"}
 	out := []promise{}
@@ -46,7 +45,7 @@ func storms() []promise {
 			k.create("a")
 			k.server.Inject(informertest.Fault{Verbs: either, Code: 429, RetryAfter: time.Minute, Times: fuse})
 			k.start(k.subject())
-			// Long enough that a subject that honours it now and then only is found out.
+			// The time is long enough to detect a subject that honours Retry-After only sometimes.
 			time.Sleep(8 * time.Hour)
 			log := k.server.Requests()
 			if len(log) < 2 {
@@ -54,7 +53,7 @@ func storms() []promise {
 			}
 			for i := 1; i < len(log); i++ {
 				if gap := log[i].Time.Sub(log[i-1].Time); gap < time.Minute {
-					k.errorf("request %d came %v after one that was told to wait 1m0s", i, gap)
+					k.errorf("request %d came %v after one that was answered with Retry-After: 60", i, gap)
 				}
 			}
 		}},
@@ -68,7 +67,7 @@ func storms() []promise {
 				r.cancel()
 				<-r.done
 				if took := time.Since(start); took > 50*time.Millisecond {
-					k.errorf("with %d from the server, ending took %v", fault.Code, took)
+					k.errorf("with %d from the server, stopping took %v", fault.Code, took)
 				}
 				remove()
 			}
@@ -110,8 +109,8 @@ func storms() []promise {
 	)
 }
 
-// noStorm counts the requests of an hour in which a fault hits every request:
-// once for a subject that has never synced and once for one that has.
+// noStorm counts the requests of an hour in which a fault fails every request: once for a subject that has never
+// synced and once for one that has.
 func (k *kit) noStorm(fault informertest.Fault) {
 	fault.Times = fuse
 	k.createMany(5)
