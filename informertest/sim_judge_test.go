@@ -255,7 +255,7 @@ func TestP8_SnapshotsThatDifferFromTheModelAreDetected(t *testing.T) {
 			{"one too many", "3", map[object.Key]*corev1.Pod{k: shown(1), "red/x": shown(1)}, true, false},
 			{"without its kind", "3", map[object.Key]*corev1.Pod{k: bare}, true, false},
 			{"transformed", "3", map[object.Key]*corev1.Pod{k: twice}, true, false},
-			{"nobody's", "3", map[object.Key]*corev1.Pod{k: foreign}, true, false},
+			{"an object that was never written", "3", map[object.Key]*corev1.Pod{k: foreign}, true, false},
 		} {
 			if got := s.model.compare(&fakeSnapshot{version: c.version, pods: c.pods}, c.exact, false); (got == "") != c.ok {
 				t.Errorf("%s: judged %q", c.what, got)

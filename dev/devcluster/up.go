@@ -36,7 +36,7 @@ with it.`,
   devcluster up --name big --nodes 100
   devcluster up --data ./cluster        keep its state and resume it next time
   devcluster up --no-controllers        only etcd and the API server
-  devcluster up --workload -- ./watcher something to watch, and somebody who does`,
+  devcluster up --workload -- ./watcher run a program that watches the workload`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return fmt.Errorf("up takes no argument %q: use --name for the cluster's name, and put a command after --", args[0])

@@ -170,8 +170,7 @@ func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 //
 //	cluster.Fault(t, "restart", "apiserver")
 //
-// Whoever pauses or kills a part brings it back before the test ends: the
-// cluster is shared.
+// A test that pauses or kills a part must bring it back before it ends, because the cluster is shared.
 func (c *Cluster) Fault(t testing.TB, args ...string) {
 	t.Helper()
 	c.must(t, append([]string{"fault", c.name}, args...)...)
