@@ -255,7 +255,7 @@ func stillRunning[T any](subs []*Subscription[T], cause error) error {
 func (o *HandlerOptions[T]) check() error {
 	switch {
 	case o.Handle == nil && o.HandleShared == nil:
-		return errors.New("Handle is nil; set it to the function that receives the events")
+		return errors.New("there is no function that receives the events; set Handle")
 	case o.Handle != nil && o.HandleShared != nil:
 		return errors.New("both Handle and HandleShared are set; set one of them")
 	case o.Resync < 0:
