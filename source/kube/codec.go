@@ -13,25 +13,25 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// codec turns encoded objects into items. raw is only lent: an item owns its
-// memory. Beside an error comes an item with what could be read of the name.
+// codec decodes objects into items. An item must not refer to the raw bytes, which are
+// reused. If decoding fails, the item has the parts of the name that could be read.
 type codec[T any] struct {
 	listAccept, watchAccept string
-	// kept encodes and decodes for whoever keeps objects encoded, and bytes gives what
-	// such a reader keeps of an object; nil: nothing that would do as it is.
+	// kept is the codec for readers that keep objects encoded. bytes returns the encoded form
+	// that such a reader keeps; it is nil if the bytes of the wire cannot be kept.
 	kept     *object.Codec[T]
 	bytes    func(kind typeMeta, raw []byte) ([]byte, error)
-	protobuf func(kind typeMeta, raw []byte) (object.Item[T], error) // nil where T has none
+	protobuf func(kind typeMeta, raw []byte) (object.Item[T], error) // nil if T has no protobuf encoding
 	json     func(kind typeMeta, raw []byte) (object.Item[T], error)
 }
 
-// keeps is what the reader of a stream does with objects.
+// keeps is the form in which the reader of a stream keeps objects.
 type keeps uint8
 
 const (
 	asTheyAre keeps = iota
 	encoded
-	inParts // of which equal ones are one
+	inParts // equal parts are shared
 )
 
 func keepsOf(inBytes, shares bool) keeps {
@@ -44,8 +44,8 @@ func keepsOf(inBytes, shares bool) keeps {
 	return asTheyAre
 }
 
-// decoder is what the objects of one stream are decoded with. Where the reader keeps
-// them encoded they come with their bytes; where it does nothing of the kind equal strings of theirs are one.
+// decoder returns the function that decodes the objects of one stream. If the reader keeps
+// objects encoded, items include their bytes. If it keeps them whole, equal strings are shared.
 func (s *Source[T]) decoder(w wire, keeps keeps) (func(typeMeta, []byte) (object.Item[T], error), error) {
 	c := &s.codec
 	decode := c.json
@@ -54,7 +54,7 @@ func (s *Source[T]) decoder(w wire, keeps keeps) (func(typeMeta, []byte) (object
 		decode = c.protobuf
 	}
 	if decode == nil {
-		return nil, fmt.Errorf("the server answered in protobuf, which was not asked for")
+		return nil, fmt.Errorf("the server answered in protobuf, which was not requested")
 	}
 	return func(kind typeMeta, raw []byte) (object.Item[T], error) {
 		item, err := decode(kind, raw)
@@ -68,7 +68,7 @@ func (s *Source[T]) decoder(w wire, keeps keeps) (func(typeMeta, []byte) (object
 			s.strings.share(item.Value)
 		case keeps == encoded && c.bytes != nil:
 			if !isProtobuf {
-				raw = bytes.TrimLeft(raw, " \t\r\n") // so that its brace tells it from a message
+				raw = bytes.TrimLeft(raw, " \t\r\n") // so that the first byte tells JSON from protobuf
 			}
 			item.Encoded, err = c.bytes(kind, raw)
 		}
@@ -76,24 +76,24 @@ func (s *Source[T]) decoder(w wire, keeps keeps) (func(typeMeta, []byte) (object
 	}, nil
 }
 
-// message is what the generated protobuf types have.
+// message is implemented by the generated protobuf types.
 type message interface{ Unmarshal([]byte) error }
 
 // typed decodes into T, a pointer to a struct. All its objects are of one kind.
 type typed[T runtime.Object] struct {
 	elem reflect.Type
 	kind typeMeta
-	// anyKind is for metadata, which every kind has.
+	// anyKind accepts objects of any kind, for metadata.
 	anyKind bool
 }
 
 func (t *typed[T]) codec(forceJSON bool) codec[T] {
 	c := codec[T]{listAccept: jsonType, watchAccept: jsonType, json: t.decodeJSON, kept: t.storeCodec()}
-	if !t.anyKind { // of metadata, a server that cannot cut it out sends all
+	if !t.anyKind { // a server without PartialObjectMetadata sends whole objects of any kind
 		c.bytes = func(_ typeMeta, raw []byte) ([]byte, error) { return bytes.Clone(raw), nil }
 	}
 	if _, ok := reflect.New(t.elem).Interface().(message); ok && !forceJSON {
-		// A server that has no protobuf for this resource answers in JSON.
+		// A server without protobuf for this resource answers in JSON.
 		c.listAccept = protobufType + "," + jsonType
 		c.watchAccept = c.listAccept
 		c.protobuf = t.decodeProtobuf
@@ -136,16 +136,17 @@ func (t *typed[T]) decodeJSON(kind typeMeta, raw []byte) (object.Item[T], error)
 	return item, err
 }
 
-// check refuses another kind than T's: decoded into T it would be a mix of both.
+// check rejects objects of another kind than T's, which must not be decoded into T.
 func (t *typed[T]) check(kind string) error {
 	if kind == "" || kind == t.kind.kind || t.anyKind {
 		return nil
 	}
-	return fmt.Errorf("%w: %s and not %s; set Options.Resource to the resource of %s", errWrongKind, kind, t.kind.kind, t.elem)
+	return fmt.Errorf("%w: %s and not %s; set Options.Resource to the resource of %s",
+		errWrongKind, kind, t.kind.kind, t.elem)
 }
 
-// item keeps the kind with the object: neither protobuf nor the items of a
-// JSON list carry it.
+// item makes an item of an object and sets its kind, which neither protobuf nor the items
+// of a JSON list include.
 func (t *typed[T]) item(obj T, size int) (object.Item[T], error) {
 	if tm, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok {
 		tm.APIVersion, tm.Kind = t.kind.apiVersion, t.kind.kind
@@ -165,8 +166,8 @@ func (t *typed[T]) item(obj T, size int) (object.Item[T], error) {
 	}, nil
 }
 
-// metadataCodec asks for the metadata alone. A server that cannot cut it out
-// sends whole objects, of which the metadata is kept.
+// metadataCodec requests only the metadata. If the server does not support that, it sends
+// whole objects, and the codec decodes only their metadata.
 func metadataCodec(forceJSON bool) codec[*metav1.PartialObjectMetadata] {
 	t := &typed[*metav1.PartialObjectMetadata]{
 		elem:    reflect.TypeFor[metav1.PartialObjectMetadata](),
@@ -186,10 +187,10 @@ func metadataCodec(forceJSON bool) codec[*metav1.PartialObjectMetadata] {
 	return c
 }
 
-// unstructuredCodec decodes whatever comes into maps.
+// unstructuredCodec decodes objects of any kind into maps.
 func unstructuredCodec() codec[*unstructured.Unstructured] {
 	return codec[*unstructured.Unstructured]{listAccept: jsonType, watchAccept: jsonType, json: decodeUnstructured,
-		kept: dynamicCodec, bytes: whole}
+		kept: dynamicCodec, bytes: withKind}
 }
 
 func decodeUnstructured(kind typeMeta, raw []byte) (item object.Item[*unstructured.Unstructured], err error) {
@@ -216,7 +217,7 @@ func decodeUnstructured(kind typeMeta, raw []byte) (item object.Item[*unstructur
 	return item, nil
 }
 
-// complete gives an object of a list its kind, where it does not carry one itself.
+// complete sets the apiVersion and kind of an object of a list if it has none.
 func (k typeMeta) complete(u *unstructured.Unstructured) error {
 	_, hasVersion := u.Object["apiVersion"]
 	_, hasKind := u.Object["kind"]
@@ -235,8 +236,8 @@ func (k typeMeta) complete(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// jsonName reads what it can of an object's name when the object itself could
-// not be decoded.
+// jsonName returns the parts of the name that can be read from an object that could not
+// be decoded.
 func jsonName(raw []byte) (object.Key, object.Version, string) {
 	h, _ := scanHeader(raw)
 	return partialKey(string(h.namespace), string(h.name)), object.Version(h.version), string(h.uid)

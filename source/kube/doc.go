@@ -1,34 +1,34 @@
-// Package kube is a source over a real Kubernetes API server. It reads one
+// Package kube is a source that reads from a Kubernetes API server. It reads one
 // resource in one of four forms:
 //
-//   - Typed: Go structs such as *corev1.Pod, over protobuf where there is one;
+//   - Typed: Go structs such as *corev1.Pod, over protobuf if available;
 //   - Dynamic: unstructured maps, for any resource;
-//   - Metadata: the metadata alone, which the server cuts out;
-//   - Raw: the JSON as served, for those who keep or forward bytes.
+//   - Metadata: only the metadata, which is all the server then sends;
+//   - Raw: the JSON that the server sends, for programs that store or forward it.
 //
-// A source gives its state by a paged LIST or, where the server can, by a WATCH
-// that starts with the state (WatchList), and its changes by a WATCH with
-// bookmarks. It starts no goroutine and does not retry: whoever reads it decides
-// what to do about an error, and the error's reason says what can be done.
+// A source reads the state with a paged LIST or, if the server supports it, with a
+// WATCH that begins with the state (WatchList), and the changes with a WATCH with
+// bookmarks. It starts no goroutine and does not retry: its reader handles errors,
+// and the reason of an error says how.
 //
-// What it promises, beside the contract of package source:
+// Promises, in addition to the contract of package source:
 //
-//   - A list is decoded object by object while it arrives, in both encodings.
-//     Neither a response nor a page is ever held whole; what is held is one
-//     buffer, as large as the largest object (P16).
-//   - Every object carries its apiVersion and kind (P10). PartialObjectMetadata
-//     carries its own, as the server sends it.
-//   - A response that is cut short, at whatever byte, or garbled, is an error of
-//     reason Garbled, never a short list. A connection that breaks between two
-//     events of a watch is Unavailable.
-//   - An object that alone cannot be decoded costs that object: a list gives it as
-//     an item whose Decode fails, a watch as Undecodable.
-//   - No object above 64 MiB is taken in, and no length prefix is believed before
-//     the bytes have come. An Allowance bounds the buffers of many sources together.
-//   - No error text holds a query, a token or a whole object.
+//   - P16: A list is decoded object by object while it arrives, in both encodings.
+//     Neither a response nor a page is ever in memory as a whole, only one buffer of
+//     the size of the largest object.
+//   - P10: Every object has its apiVersion and kind. PartialObjectMetadata has its own,
+//     as sent by the server.
+//   - A response that is cut short at any byte, or is malformed, results in an error
+//     with reason Garbled, never in a shorter list. A connection that breaks between
+//     two events of a watch is Unavailable.
+//   - An object that cannot be decoded affects no other object: a list returns it as an
+//     item whose Decode fails, a watch as Undecodable.
+//   - Objects above 64 MiB are rejected, and memory is allocated for bytes that have
+//     arrived, not for announced lengths. An Allowance bounds the buffers of several
+//     sources together.
+//   - No error text contains a query, a token or a whole object.
 //
-// What it does not keep: fields that a typed object's Go type does not have.
-// Dynamic and Raw keep every field.
+// Typed drops fields that the Go type does not have. Dynamic and Raw keep every field.
 //
-// The version of a paged list is its first page's.
+// The version of a paged list is the version of its first page.
 package kube

@@ -12,15 +12,15 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// appender is what the generated protobuf types have for writing.
+// appender is implemented by the generated protobuf types.
 type appender interface {
 	Size() int
 	MarshalTo(b []byte) (int, error)
 }
 
-// storeCodec encodes and decodes typed objects for whoever keeps them encoded. It
-// reads both wires: what is kept of JSON begins with its brace, and a message never does:
-// that would be the start of a group, and Kubernetes has none.
+// storeCodec returns the codec for readers that keep typed objects encoded. It decodes both
+// encodings and tells them apart by the first byte: JSON begins with a brace. In protobuf
+// that byte would begin a group, which Kubernetes does not use.
 func (t *typed[T]) storeCodec() *object.Codec[T] {
 	return &object.Codec[T]{
 		Encode: func(dst []byte, obj T) ([]byte, error) { return appendObject(dst, obj) },
@@ -35,8 +35,8 @@ func (t *typed[T]) storeCodec() *object.Codec[T] {
 	}
 }
 
-// appendObject encodes a copy: a Quantity writes its text down in itself when it is
-// encoded, and the object may be somebody else's.
+// appendObject encodes a copy of obj, because encoding a Quantity caches its text in the
+// Quantity, and other goroutines may be reading the object.
 func appendObject(dst []byte, obj runtime.Object) ([]byte, error) {
 	obj = obj.DeepCopyObject()
 	m, ok := obj.(appender)
@@ -52,7 +52,7 @@ func appendObject(dst []byte, obj runtime.Object) ([]byte, error) {
 
 func startsJSON(encoded []byte) bool { return len(encoded) > 0 && encoded[0] == '{' }
 
-// dynamicCodec is the same for objects that are maps.
+// dynamicCodec is like storeCodec for unstructured objects.
 var dynamicCodec = &object.Codec[*unstructured.Unstructured]{
 	Encode: func(dst []byte, obj *unstructured.Unstructured) ([]byte, error) {
 		encoded, err := json.Marshal(obj.Object)
@@ -64,24 +64,23 @@ var dynamicCodec = &object.Codec[*unstructured.Unstructured]{
 	},
 }
 
-// bytesCodec is the same for objects that are bytes.
+// bytesCodec is like storeCodec for raw objects.
 var bytesCodec = &object.Codec[*RawObject]{
 	Encode: func(dst []byte, obj *RawObject) ([]byte, error) { return append(dst, obj.Bytes...), nil },
 	Decode: openRaw,
 	Lends:  true,
 }
 
-// stringTable lets equal strings of the objects of a source be one. Pods of one
-// template have most of theirs in common.
+// stringTable shares equal strings among the objects of a source. Pods of one template have
+// most of their strings in common.
 type stringTable struct {
 	mu    sync.Mutex
 	table *share.Strings
-	slots int // of table
-	seen  int // how many objects
+	slots int // the size of table
+	seen  int // the number of objects
 }
 
-// Many sources have few objects, or none: how many strings are remembered grows with
-// the objects.
+// Many sources have few objects or none, so the size of the table grows with their number.
 const (
 	firstSlots = 1 << 8
 	mostSlots  = 1 << 15
@@ -97,7 +96,7 @@ func (s *stringTable) share(obj any) {
 		s.table = share.NewStrings(s.slots)
 	case s.seen > s.slots && s.slots < mostSlots:
 		s.slots *= 8
-		s.table = share.NewStrings(s.slots) // what was remembered is soon seen again
+		s.table = share.NewStrings(s.slots) // the strings of the old table will soon be seen again
 	}
 	s.table.Share(obj)
 }

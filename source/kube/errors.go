@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// maxErrorBody bounds what is read of a refusal, maxExcerpt what is shown of
-	// one that is no Status.
+	// maxErrorBody bounds how much of an error response is read, maxExcerpt how much of it
+	// is quoted if it is not a Status.
 	maxErrorBody = 1 << 20
 	maxExcerpt   = 200
 )
 
-// garbled marks what could not be read.
+// garbled wraps err as an error with reason Garbled.
 func garbled(err error) error {
 	return &source.Error{Reason: source.Garbled, Err: err}
 }
 
-// broken classifies the end of a stream that was being read.
+// broken classifies an error that ended a stream.
 func broken(what string, err error) error {
 	if _, ok := errors.AsType[*source.Error](err); ok {
 		return fmt.Errorf("%s: %w", what, err)
@@ -42,8 +42,8 @@ func broken(what string, err error) error {
 		Err: fmt.Errorf("%s: the connection broke: %w", what, notEOF(bare(err)))}
 }
 
-// notEOF keeps a connection that ended too early from looking like the end of
-// the data, which is what io.EOF tells the reader of a stream.
+// notEOF replaces io.EOF by io.ErrUnexpectedEOF, because the reader of a stream takes io.EOF
+// for the end of the data.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%v: %w", err, io.ErrUnexpectedEOF)
@@ -51,7 +51,7 @@ func notEOF(err error) error {
 	return err
 }
 
-// bare takes the URL off an error of net/http: a query may hold a secret.
+// bare removes the URL from an error of net/http, because its query may contain a secret.
 func bare(err error) error {
 	for {
 		wrapped, ok := errors.AsType[*url.Error](err)
@@ -62,7 +62,7 @@ func bare(err error) error {
 	}
 }
 
-// unreachable classifies a request that got no answer.
+// unreachable classifies a request without an answer.
 func (s *server) unreachable(err error) error {
 	err = notEOF(bare(err))
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -71,11 +71,12 @@ func (s *server) unreachable(err error) error {
 	reason, hint := source.Unavailable, "check the network between here and "+s.url.Host
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		reason, hint = source.Refused, "nobody listens there: check that the API server runs and that the config's Host "+
-			"is right"
+		reason, hint = source.Refused, "the connection was refused: check that the API server runs and that the config's "+
+			"Host is right"
 	case isType[*net.DNSError](err):
 		hint = "check the host name in the config's Host"
-	case isType[x509.UnknownAuthorityError](err), isType[x509.HostnameError](err), isType[x509.CertificateInvalidError](err):
+	case isType[x509.UnknownAuthorityError](err), isType[x509.HostnameError](err),
+		isType[x509.CertificateInvalidError](err):
 		hint = "check the CA in the config's TLSClientConfig"
 	}
 	return &source.Error{Reason: reason, Err: fmt.Errorf("%w (%s)", err, hint)}
@@ -105,7 +106,7 @@ func (s *server) refusal(verb string, resp *http.Response, initialState bool) er
 	return statusError(verb, status, wait, initialState)
 }
 
-// readStatus reads the Status that a Kubernetes API server sends with a refusal.
+// readStatus decodes the Status that an API server sends in an error response.
 func readStatus(contentType string, body []byte) (metav1.Status, bool) {
 	w, err := wireFor(contentType)
 	if err != nil {
@@ -121,8 +122,8 @@ func readStatus(contentType string, body []byte) (metav1.Status, bool) {
 	return status, err == nil
 }
 
-// statusError makes an error of a Status; errors.As finds client-go's own
-// *apierrors.StatusError in it too.
+// statusError makes an error of a Status. errors.As finds client-go's
+// *apierrors.StatusError in it.
 func statusError(verb string, status metav1.Status, wait time.Duration, initialState bool) error {
 	if wait == 0 && status.Details != nil {
 		wait = time.Duration(status.Details.RetryAfterSeconds) * time.Second
@@ -141,7 +142,7 @@ var hints = map[source.Reason]string{
 		"namespace are right",
 }
 
-// classify says what can be done about a Status.
+// classify returns the reason of a Status.
 func classify(verb string, status metav1.Status, initialState bool) source.Reason {
 	switch status.Reason {
 	case metav1.StatusReasonExpired, metav1.StatusReasonGone:
@@ -169,8 +170,8 @@ func classify(verb string, status metav1.Status, initialState bool) source.Reaso
 	return source.Unavailable
 }
 
-// tooLarge reports whether the server has not reached the version asked for.
-// Since 1.19 it says so by a cause; servers before that, only in words.
+// tooLarge reports whether the server has not reached the requested version yet. Servers
+// since 1.19 say so in a cause; older ones only in the message.
 func tooLarge(status metav1.Status) bool {
 	const words = "Too large resource version"
 	if status.Details != nil {

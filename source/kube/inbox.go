@@ -7,49 +7,48 @@ import (
 )
 
 const (
-	// restBuffer is what a stream holds that has little to say: most watches are silent
-	// for most of their time, and a program may have a thousand.
+	// restBuffer is the buffer size of a stream with little traffic. Most watches are quiet
+	// most of the time, and a program may have a thousand of them.
 	restBuffer = 1 << 10
-	// firstBuffer is what a stream holds while its objects are small.
+	// firstBuffer is the buffer size of a stream whose objects are small.
 	firstBuffer = 32 << 10
-	// calm is after how many small reads in a row a stream counts as silent.
+	// calm is the number of consecutive small reads after which a stream counts as quiet.
 	calm = 16
-	// keptBuffer is what a stream may go on holding after a large object.
+	// keptBuffer is the largest buffer that a stream keeps after a large object.
 	keptBuffer = 1 << 20
-	// maxObject bounds one encoded object. The server's own bound is a few MiB; what
-	// claims to be more is not an object but a broken or hostile stream.
+	// maxObject bounds one encoded object. The server's own limit is a few MiB; a stream
+	// that announces more is broken or hostile.
 	maxObject = 64 << 20
 )
 
 var errTooLarge = fmt.Errorf("one object takes more than %d MiB", maxObject>>20)
 
-// inbox is the part of a response that has arrived and was not used yet. What
-// data returns stays in place until the next fill, so that an object is decoded
-// from the buffer it arrived in. The buffer grows with what does arrive, never
-// with what a length prefix says will.
+// inbox buffers the part of a response that has arrived and was not consumed yet. The slice
+// that data returns is valid until the next fill, so that an object is decoded from the
+// buffer it arrived in. The buffer grows with the bytes that arrive, not with an announced
+// length.
 type inbox struct {
 	r      io.Reader
 	buf    []byte
 	lo, hi int
-	small  int   // how many reads in a row would have fitted in restBuffer
-	err    error // why nothing more will arrive
-	// hold asks for room beyond firstBuffer, or gives it back; nil asks nobody.
+	small  int   // consecutive reads that would have fitted into restBuffer
+	err    error // the error that ended the response
+	// hold reserves or returns memory beyond firstBuffer; nil means that there is no limit.
 	hold func(beyond int) error
 }
 
-// reset starts over on another response with the same buffer.
+// reset starts reading another response into the same buffer.
 func (b *inbox) reset(r io.Reader) {
 	b.r, b.lo, b.hi, b.err = r, 0, 0, nil
 }
 
-// data is what has arrived.
+// data returns the bytes that have arrived and were not dropped yet.
 func (b *inbox) data() []byte { return b.buf[b.lo:b.hi] }
 
-// drop takes n bytes as used.
+// drop consumes n bytes.
 func (b *inbox) drop(n int) { b.lo += n }
 
-// more gets at least one more byte. Where it must not block it gets none and
-// says so.
+// more reads at least one more byte. If block is false, it reads nothing and returns false.
 func (b *inbox) more(block bool) (bool, error) {
 	if !block {
 		return false, nil
@@ -60,7 +59,7 @@ func (b *inbox) more(block bool) (bool, error) {
 	return true, nil
 }
 
-// want gets until there are n bytes.
+// want reads until there are at least n bytes.
 func (b *inbox) want(n int, block bool) (bool, error) {
 	for b.hi-b.lo < n {
 		if ok, err := b.more(block); !ok {
@@ -98,8 +97,8 @@ func (b *inbox) fill() error {
 	return b.err
 }
 
-// makeRoom leaves room behind the data: by moving it to the front, by growing
-// the buffer, or by giving back one that a large object left behind.
+// makeRoom makes room after the data: it moves the data to the front, grows the buffer, or
+// replaces a buffer that is larger than needed after a large object.
 func (b *inbox) makeRoom() error {
 	held, was := b.hi-b.lo, len(b.buf)
 	switch {
@@ -126,7 +125,7 @@ func (b *inbox) makeRoom() error {
 	return nil
 }
 
-// claim says how large the buffer is to be.
+// claim reserves the memory for a buffer of the given size.
 func (b *inbox) claim(size int) error {
 	if b.hold == nil {
 		return nil
@@ -134,8 +133,8 @@ func (b *inbox) claim(size int) error {
 	return b.hold(max(0, size-firstBuffer))
 }
 
-// cutShort turns the end of the input in the middle of something into the error
-// that says so, and leaves any other error as it is.
+// cutShort replaces the end of the input by an error, because more bytes were expected. It
+// returns other errors unchanged.
 func cutShort(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return garbled(fmt.Errorf("the stream was cut short: %w", io.ErrUnexpectedEOF))

@@ -7,24 +7,24 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kjson "k8s.io/apimachinery/pkg/util/json" // which tells metadata from Metadata, as the server does
+	kjson "k8s.io/apimachinery/pkg/util/json" // case-sensitive, like the server
 )
 
 var (
-	errNotObject = errors.New("a JSON object was expected and something else came")
+	errNotObject = errors.New("expected a JSON object")
 	errNoItems   = errors.New("the answer has no items: it is not a list")
-	errAfterEnd  = errors.New("something follows where the list has ended")
-	errTwice     = errors.New("it comes twice, and one of both would be lost")
+	errAfterEnd  = errors.New("there is more data after the end of the list")
+	errTwice     = errors.New("it occurs twice, and one of the two would be lost")
 )
 
-// jsonInput reads the pieces of JSON off an inbox. Each method uses up nothing
-// until the whole piece is there, so that it can be called again.
+// jsonInput reads JSON from an inbox. A method consumes nothing until all it needs has
+// arrived, so that it can be called again.
 type jsonInput struct {
 	in  *inbox
 	ext extent
 }
 
-// peek gives the next byte that is no white space.
+// peek returns the next byte that is not white space.
 func (d *jsonInput) peek(block bool) (byte, bool, error) {
 	for {
 		b := d.in.data()
@@ -42,7 +42,7 @@ func (d *jsonInput) peek(block bool) (byte, bool, error) {
 	}
 }
 
-// value uses up the value at the front, whatever it is.
+// value consumes and returns the next value of any type.
 func (d *jsonInput) value(block bool) ([]byte, bool, error) {
 	for {
 		b := d.in.data()
@@ -60,9 +60,8 @@ func (d *jsonInput) value(block bool) ([]byte, bool, error) {
 	}
 }
 
-// jsonList takes a list response apart while it arrives. The server writes the
-// kind and the metadata of a built-in list in front of the items, those of a
-// custom resource's list behind them.
+// jsonList parses a list response while it arrives. The server writes the kind and the
+// metadata of a built-in list before the items, those of a custom resource's list after them.
 type jsonList struct {
 	jsonInput
 	stage jsonStage
@@ -105,7 +104,7 @@ func (d *jsonList) next(block bool) ([]byte, bool, error) {
 	}
 }
 
-// finish says whether what has ended was a list.
+// finish returns an error unless the response was a list.
 func (d *jsonList) finish() error {
 	switch {
 	case !d.items:
@@ -116,14 +115,14 @@ func (d *jsonList) finish() error {
 	return io.EOF
 }
 
-// mark steps over a punctuation mark.
+// mark consumes a punctuation mark.
 func (d *jsonList) mark(next jsonStage) ([]byte, bool, error) {
 	d.in.drop(1)
 	d.stage = next
 	return nil, true, nil
 }
 
-// step reads the piece that starts with c.
+// step parses the token that starts with c.
 func (d *jsonList) step(c byte, block bool) ([]byte, bool, error) {
 	switch {
 	case d.stage == jsonOpen && c == '{':
@@ -183,7 +182,7 @@ func (d *jsonList) step(c byte, block bool) ([]byte, bool, error) {
 	return nil, false, garbled(fmt.Errorf("%w: %q in a list's envelope", errSyntax, c))
 }
 
-// keep notes a member of the envelope that matters and checks any other.
+// keep stores the members of the envelope that are needed and validates the others.
 func (d *jsonList) keep(raw []byte) error {
 	switch d.key {
 	case "kind":
@@ -216,7 +215,7 @@ func (d *jsonList) keep(raw []byte) error {
 	return nil
 }
 
-// jsonFrames cuts a watch into frames: one object after another.
+// jsonFrames splits a watch into frames, which are JSON objects one after another.
 type jsonFrames struct{ jsonInput }
 
 func (d *jsonFrames) next(block bool) ([]byte, bool, error) {
@@ -230,7 +229,7 @@ func (d *jsonFrames) next(block bool) ([]byte, bool, error) {
 	return d.value(block)
 }
 
-// jsonWire reads what the API server writes as JSON.
+// jsonWire is the JSON encoding.
 type jsonWire struct{}
 
 func (jsonWire) list(in *inbox) pageReader { return &jsonList{jsonInput: jsonInput{in: in}} }
@@ -246,7 +245,7 @@ func (jsonWire) event(frame []byte) (event, error) {
 			e.what = eventName(what)
 			return err
 		case "object":
-			// The object's own check comes with its decoding.
+			// The object is validated when it is decoded.
 			var ext extent
 			n, ok := ext.end(s.b[s.i:])
 			if !ok || n == 0 {
@@ -262,7 +261,7 @@ func (jsonWire) event(frame []byte) (event, error) {
 	case err != nil:
 		return e, fmt.Errorf("read a watch event: %w", err)
 	case e.what == "":
-		return e, errors.New("a watch event does not say what happened")
+		return e, errors.New("a watch event has no type")
 	case e.object == nil:
 		return e, errors.New("a watch event has no object")
 	}

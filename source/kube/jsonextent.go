@@ -2,17 +2,17 @@ package kube
 
 import "bytes"
 
-// extent finds where a JSON value ends while its bytes still arrive: it counts
-// brackets outside strings and remembers how far it came. Whether the value is
-// valid inside is for the scanner or the decoder to say.
+// extent finds the end of a JSON value while its bytes still arrive. It counts brackets
+// outside strings and remembers its position between calls. It does not validate the value;
+// the scanner or the decoder does.
 type extent struct {
 	pos      int
 	depth    int
 	inString bool
 }
 
-// end looks at b, which starts at the value and is longer at each call. ok is
-// false as long as the end has not arrived.
+// end returns the length of the value at the start of b, which is longer at each call. ok is
+// false if the end has not arrived yet.
 func (e *extent) end(b []byte) (n int, ok bool) {
 	i := e.pos
 	for i < len(b) {
@@ -36,7 +36,7 @@ func (e *extent) end(b []byte) (n int, ok bool) {
 			e.depth++
 		case '}', ']':
 			if e.depth == 0 {
-				return i, true // the bracket around a bare number or word
+				return i, true // the bracket that ends a number or a literal
 			}
 			if e.depth--; e.depth == 0 {
 				return i + 1, true
@@ -52,10 +52,10 @@ func (e *extent) end(b []byte) (n int, ok bool) {
 	return 0, false
 }
 
-// stringEnd goes from inside a string to behind its closing quote, or as far as
-// b reaches; that may be one past it, behind a backslash. No byte is looked at
-// more than twice, and then by bytes.IndexByte: BenchmarkList/raw, whose strings
-// are long, takes 60% of the time of a loop over the bytes.
+// stringEnd returns the position after the closing quote of the string that i is in. If b
+// ends first, it returns the position to continue at, which is len(b)+1 after a backslash.
+// It uses bytes.IndexByte, which is faster than a loop for long strings, and examines no byte
+// more than twice.
 func stringEnd(b []byte, i int) (int, bool) {
 	for i < len(b) {
 		quote := bytes.IndexByte(b[i:], '"')
@@ -69,7 +69,7 @@ func stringEnd(b []byte, i int) (int, bool) {
 				i = limit
 				break
 			}
-			i += backslash + 2 // perhaps past the quote, which was escaped then
+			i += backslash + 2 // this may skip the quote, if it is escaped
 		}
 		if i == limit && quote >= 0 {
 			return i + 1, true

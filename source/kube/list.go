@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// lister is an open list. It holds one response's buffer and no items.
+// lister is an open list. It holds the buffer of one response and no items.
 type lister[T any] struct {
 	*stream
 	src    *Source[T]
@@ -20,16 +20,15 @@ type lister[T any] struct {
 	page   pageReader
 	decode func(typeMeta, []byte) (object.Item[T], error)
 	keeps  keeps
-	paged  bool // the first page is through, so the version stands
+	paged  bool // the first page was read, so the version is final
 	turns  int
-	marked string // a continue token that was given before
+	marked string // an earlier continue token
 
 	version object.Version
 	err     error
 }
 
-// List opens a stream over the state. The first request is sent here, those for
-// further pages by Read when it gets there.
+// List opens a list. It sends the first request; Read sends those for further pages.
 func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
 	l := &lister[T]{stream: newStream(ctx, s.server, "list", s.opts.Buffers), src: s, req: s.opts.request(),
 		keeps: keepsOf(opts.Encoded, opts.Shares)}
@@ -60,7 +59,7 @@ func (s *Source[T]) List(ctx context.Context, opts source.ListOptions) (source.L
 	return l, nil
 }
 
-// open asks for the next page.
+// open requests the next page.
 func (l *lister[T]) open() error {
 	body, w, err := l.src.get(l.ctx, "list", l.req, l.src.codec.listAccept)
 	if err != nil {
@@ -76,11 +75,11 @@ func (l *lister[T]) open() error {
 	return nil
 }
 
-// Version is the first page's version: at that or any later one the changes
-// since can be followed.
+// Version returns the version of the first page. A watch from there sees every change
+// since any of the pages.
 func (l *lister[T]) Version() object.Version { return l.version }
 
-// Read appends the items that have arrived, waiting for one if there is none.
+// Read appends the items that have arrived. It waits if there is none.
 func (l *lister[T]) Read(buf []object.Item[T]) ([]object.Item[T], error) {
 	start := len(buf)
 	for l.err == nil {
@@ -94,14 +93,14 @@ func (l *lister[T]) Read(buf []object.Item[T]) ([]object.Item[T], error) {
 			return buf, nil
 		}
 	}
-	if len(buf) > start { // the error is there for the next call
+	if len(buf) > start { // the next call returns the error
 		return buf, nil
 	}
 	return buf, l.err
 }
 
-// next reads one item. Without one, ok is false: because it must not block, or
-// because it has just gone over to another page.
+// next reads one item. ok is false if none has arrived and block is false, or if another
+// page was opened.
 func (l *lister[T]) next(block bool) (item object.Item[T], ok bool, err error) {
 	if err := l.alive(); err != nil {
 		return item, false, err
@@ -138,14 +137,14 @@ func (l *lister[T]) next(block bool) (item object.Item[T], ok bool, err error) {
 	return item, true, nil
 }
 
-// undecodable is an item that is there and cannot be read: it has its name, and
-// a decoder that says why.
+// undecodable returns an item for an object that exists but cannot be decoded: it has the
+// object's name, and its Decode returns err.
 func undecodable[T any](item object.Item[T], err error) object.Item[T] {
 	return object.Item[T]{Key: item.Key, Version: item.Version, UID: item.UID, Size: item.Size,
 		Decode: func([]byte) (T, error) { var none T; return none, err }}
 }
 
-// turn ends a page and prepares the next, or ends the list.
+// turn ends a page and prepares the request for the next, or ends the list.
 func (l *lister[T]) turn() error {
 	head := l.page.head()
 	if _, err := head.item(); err != nil {
@@ -157,14 +156,14 @@ func (l *lister[T]) turn() error {
 	case "":
 		return io.EOF
 	case l.req.Continue, l.marked:
-		return garbled(errors.New("the server gave the same continue token twice: the list would never end"))
+		return garbled(errors.New("the server sent the same continue token twice: the list would never end"))
 	}
-	// Tokens may go in a longer circle. One of them is kept in mind, each for twice as
-	// many pages as the one before, so that a circle of any length comes upon it.
+	// Tokens may repeat after several pages. Remember one token, each for twice as many
+	// pages as the one before, so that a cycle of any length is detected.
 	if l.turns++; l.turns&(l.turns-1) == 0 {
 		l.marked = head.cont
 	}
-	// The token stands for version and match; the server refuses them beside it.
+	// The token includes version and match; the server rejects a request that has both.
 	l.req.Continue, l.req.ResourceVersion, l.req.ResourceVersionMatch = head.cont, "", ""
 	return nil
 }

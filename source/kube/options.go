@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// defaultPageSize is what client-go and kubectl ask for too.
+// defaultPageSize is also the page size of client-go and kubectl.
 const defaultPageSize = 500
 
 // Options select the objects of a Source and tune it. The zero value of each field means its default.
@@ -57,7 +57,7 @@ type Options struct {
 	Buffers *Allowance
 }
 
-// completed returns a copy of the options that is checked and has the defaults filled in. Nil options mean the defaults.
+// completed returns a checked copy of the options with the defaults filled in. Nil options mean the defaults.
 func completed(opts *Options) (*Options, error) {
 	var o Options
 	if opts != nil {
@@ -82,7 +82,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("Options.Namespace is %q, which is not the name of a namespace; leave it empty for all namespaces",
 			o.Namespace)
 	}
-	// What the server will be sent includes the tweak's own selectors.
+	// Check the selectors as they are sent, after Tweak.
 	lo := o.request()
 	if o.Tweak != nil {
 		o.Tweak(&lo)
@@ -98,12 +98,12 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// request gives the options that every request of the source has.
+// request returns the options that all requests of the source have in common.
 func (o *Options) request() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 }
 
-// scope says in one line what the source is narrowed to.
+// scope describes namespace and selectors in one line.
 func (o *Options) scope() string {
 	lo := o.request()
 	if o.Tweak != nil {

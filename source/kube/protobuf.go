@@ -15,23 +15,21 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// The wire, as the API server writes it: four bytes of magic, then a
-// runtime.Unknown whose field 1 is the kind and whose field 2 is the object. A
-// list's field 1 is its ListMeta and its field 2, repeated, an item; every
-// object's field 1 is its ObjectMeta.
+// The format of the API server: four bytes of magic, then a runtime.Unknown whose field 1
+// is the kind and whose field 2 is the object. Field 1 of a list is its ListMeta, and its
+// repeated field 2 an item. Field 1 of every object is its ObjectMeta.
 var magic = []byte("k8s\x00")
 
 var (
 	errShort      = errors.New("more bytes are needed")
 	errNoMagic    = errors.New("the magic k8s\\0 of a Kubernetes protobuf is missing")
-	errNoObject   = errors.New("the protobuf envelope has no object in it")
+	errNoObject   = errors.New("the protobuf envelope contains no object")
 	errWireType   = errors.New("a protobuf field has a type that no Kubernetes message uses")
 	errOverrun    = errors.New("a protobuf field is longer than the message around it")
 	errNoListMeta = errors.New("the list has no metadata")
 )
 
-// field is the start of a protobuf field: its payload follows after head bytes
-// and is size bytes long.
+// field describes a protobuf field: its payload begins after head bytes and has size bytes.
 type field struct {
 	num  protowire.Number
 	typ  protowire.Type
@@ -39,8 +37,8 @@ type field struct {
 	size int
 }
 
-// parseField reads the start of the field at the front of b; errShort asks for
-// a longer b.
+// parseField parses the tag and length of the field at the start of b. It returns errShort if
+// b is too short.
 func parseField(b []byte) (field, error) {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n < 0 {
@@ -78,7 +76,7 @@ func wireError(n int) error {
 	return errShort
 }
 
-// eachField walks a whole message that is in memory.
+// eachField calls visit for each field of a message.
 func eachField(b []byte, visit func(num protowire.Number, typ protowire.Type, payload []byte)) error {
 	for len(b) > 0 {
 		f, err := parseField(b)
@@ -94,7 +92,7 @@ func eachField(b []byte, visit func(num protowire.Number, typ protowire.Type, pa
 	return nil
 }
 
-// openEnvelope takes magic and runtime.Unknown off an object.
+// openEnvelope removes the magic and the runtime.Unknown around an object.
 func openEnvelope(b []byte) (kind typeMeta, raw []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, magic)
 	if !ok {
@@ -135,8 +133,8 @@ func parseTypeMeta(b []byte) (kind typeMeta, err error) {
 	return kind, err
 }
 
-// protobufName reads what it can of an object's name when the object itself
-// could not be decoded.
+// protobufName returns the parts of the name that can be read from an object that could not
+// be decoded.
 func protobufName(raw []byte) (key object.Key, version object.Version, uid string) {
 	var namespace, name string
 	_ = eachField(raw, func(num protowire.Number, typ protowire.Type, meta []byte) {
@@ -160,8 +158,8 @@ func protobufName(raw []byte) (key object.Key, version object.Version, uid strin
 	return partialKey(namespace, name), version, uid
 }
 
-// protobufFrames cuts a watch into frames: a length in four bytes, big end
-// first, and as many bytes.
+// protobufFrames splits a watch into frames, each with its length before it in four bytes,
+// big-endian.
 type protobufFrames struct{ in *inbox }
 
 func (d protobufFrames) next(block bool) ([]byte, bool, error) {
@@ -176,7 +174,7 @@ func (d protobufFrames) next(block bool) ([]byte, bool, error) {
 	}
 	size := binary.BigEndian.Uint32(d.in.data())
 	if size > maxObject {
-		return nil, false, garbled(fmt.Errorf("a frame claims %d bytes: %w", size, errTooLarge))
+		return nil, false, garbled(fmt.Errorf("a frame announces %d bytes: %w", size, errTooLarge))
 	}
 	if ok, err := d.in.want(4+int(size), block); !ok {
 		return nil, false, cutShort(err)
@@ -186,7 +184,7 @@ func (d protobufFrames) next(block bool) ([]byte, bool, error) {
 	return frame, true, nil
 }
 
-// protobufWire reads what the API server writes as protobuf.
+// protobufWire is the protobuf encoding.
 type protobufWire struct{}
 
 func (protobufWire) list(in *inbox) pageReader { return &protobufList{in: in} }
@@ -215,7 +213,7 @@ func (protobufWire) event(frame []byte) (event, error) {
 	case inner != nil:
 		return e, fmt.Errorf("read the object of a watch event: %w", inner)
 	case e.what == "":
-		return e, errors.New("a watch event does not say what happened")
+		return e, errors.New("a watch event has no type")
 	case !found:
 		return e, errors.New("a watch event has no object")
 	}

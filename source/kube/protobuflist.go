@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listStage is where in a list a protobufList stands.
+// listStage is the part of a list that a protobufList is parsing.
 type listStage uint8
 
 const (
@@ -18,11 +18,11 @@ const (
 	listItems
 )
 
-// protobufList takes a list response apart while it arrives.
+// protobufList parses a list response while it arrives.
 type protobufList struct {
 	in    *inbox
 	stage listStage
-	left  int // of the list message, which is the envelope's field 2
+	left  int // bytes left of the list message, which is field 2 of the envelope
 	list  listHead
 }
 
@@ -57,8 +57,8 @@ func (d *protobufList) next(block bool) ([]byte, bool, error) {
 	}
 }
 
-// envelopeField reads one field around the list. The input's end between two
-// fields is the end of the list, if there was one.
+// envelopeField reads one field of the envelope. The end of the input between two fields
+// is the end of the response.
 func (d *protobufList) envelopeField(block bool) (bool, error) {
 	f, ok, err := d.start(block)
 	if err == io.EOF && len(d.in.data()) == 0 && d.list.complete {
@@ -93,7 +93,7 @@ func (d *protobufList) envelopeField(block bool) (bool, error) {
 	return true, nil
 }
 
-// listField reads one field of the list: an item is returned, its metadata is kept.
+// listField reads one field of the list. It returns items and stores the metadata.
 func (d *protobufList) listField(block bool) ([]byte, bool, error) {
 	f, ok, err := d.start(block)
 	if !ok {
@@ -127,7 +127,7 @@ func (d *protobufList) listField(block bool) ([]byte, bool, error) {
 	return nil, true, nil
 }
 
-// start reads a field's start without using it up.
+// start parses the tag and length of the next field without consuming them.
 func (d *protobufList) start(block bool) (field, bool, error) {
 	for {
 		f, err := parseField(d.in.data())
@@ -143,7 +143,7 @@ func (d *protobufList) start(block bool) (field, bool, error) {
 	}
 }
 
-// payload uses up a field and returns what it holds.
+// payload consumes a field and returns its payload.
 func (d *protobufList) payload(f field, block bool) ([]byte, bool, error) {
 	if f.size > maxObject {
 		return nil, false, garbled(errTooLarge)

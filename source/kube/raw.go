@@ -6,17 +6,17 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// RawObject is an object as the server sent it: valid JSON with apiVersion and
-// kind, every field kept, in the order it came.
+// RawObject is an object as the server sent it: valid JSON with apiVersion and kind, with
+// all fields in their original order.
 type RawObject struct {
-	// Bytes is the object. Whoever reads it leaves it as it is.
+	// Bytes is the object. It must not be changed.
 	Bytes []byte
 }
 
-var errNoKind = errors.New("neither the object nor the list before it says apiVersion and kind")
+var errNoKind = errors.New("neither the object nor its list has apiVersion and kind")
 
-// rawCodec keeps the bytes. Items carry them as Encoded, so that a store may
-// keep or compress them without encoding anything again.
+// rawCodec keeps the bytes. Items have them in Encoded, so that a store can keep or compress
+// them without encoding the object again.
 func rawCodec() codec[*RawObject] {
 	return codec[*RawObject]{listAccept: jsonType, watchAccept: jsonType, json: keepRaw, kept: bytesCodec}
 }
@@ -42,8 +42,8 @@ func keepRaw(kind typeMeta, raw []byte) (item object.Item[*RawObject], err error
 	return item, nil
 }
 
-// whole gives an object's bytes with its apiVersion and kind.
-func whole(kind typeMeta, raw []byte) ([]byte, error) {
+// withKind returns a copy of an object's bytes that includes apiVersion and kind.
+func withKind(kind typeMeta, raw []byte) ([]byte, error) {
 	h, err := scanHeader(raw)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func whole(kind typeMeta, raw []byte) ([]byte, error) {
 	return splice(raw, kind, !h.hasAPIVersion, !h.hasKind)
 }
 
-// splice copies an object and puts what it lacks of apiVersion and kind in
-// front. raw is known to be a JSON object with at least one member.
+// splice copies an object and inserts the missing ones of apiVersion and kind at the start.
+// raw must be a JSON object with at least one member.
 func splice(raw []byte, kind typeMeta, apiVersion, needKind bool) ([]byte, error) {
 	if (apiVersion || needKind) && (kind.kind == "" || kind.apiVersion == "") {
 		return nil, errNoKind

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// server is the place of one resource on one API server.
+// server sends requests for one resource to one API server.
 type server struct {
 	client    *http.Client
 	url       url.URL
@@ -34,8 +34,8 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *Options) (*
 			"server's URL")
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1    // whoever reads backs off; a second brake would only hide it
-	cfg.Timeout = 0 // it would end a watch
+	cfg.QPS = -1    // no client-side rate limit: the reader has its own backoff
+	cfg.Timeout = 0 // a timeout would end watches
 	if o.UserAgent != "" {
 		cfg.UserAgent = o.UserAgent
 	}
@@ -69,14 +69,14 @@ func newServer(cfg *rest.Config, gvr schema.GroupVersionResource, o *Options) (*
 	return s, nil
 }
 
-// attempt says what is being attempted, for errors. The URL's query and user
-// stay out of it: there may be a secret in them.
+// attempt describes a request for errors. It omits the query and the user of the URL, which
+// may contain a secret.
 func (s *server) attempt(verb string) string {
 	return fmt.Sprintf("%s %s on %s", verb, s.resource, s.url.Host)
 }
 
-// get sends one request and returns the answer with its encoding, or what is
-// wrong, classified. The caller adds what was attempted.
+// get sends one request and returns the response body and its encoding. Errors are
+// classified; the caller adds the result of attempt.
 func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions,
 	accept string) (io.ReadCloser, wire, error) {
 	if s.tweak != nil {
@@ -110,25 +110,25 @@ func (s *server) get(ctx context.Context, verb string, lo metav1.ListOptions,
 	return resp.Body, w, nil
 }
 
-// stream is what an open list and an open watch have in common: a context, the
-// response that is being read, and the error that ended it.
+// stream is the common part of an open list and an open watch: a context, the response that
+// is being read, and the error that ended it.
 type stream struct {
 	srv    *server
 	verb   string
-	ctx    context.Context // of its requests
-	parent context.Context // of its reader
-	cancel func()          // ends ctx; nil where it is the reader's
+	ctx    context.Context // of the requests
+	parent context.Context // of the reader
+	cancel func()          // ends ctx; nil if ctx is parent
 	in     inbox
 
-	allowed *Allowance // nil for no bound but that of each object
+	allowed *Allowance // nil for no common bound
 
 	mu     sync.Mutex
 	body   io.Closer
-	held   int         // of what is allowed
+	held   int         // bytes taken from allowed
 	closed atomic.Bool // set under mu
 }
 
-var errClosed = errors.New("it was closed by its reader")
+var errClosed = errors.New("the stream was closed by its reader")
 
 func newStream(ctx context.Context, srv *server, verb string, allowed *Allowance) *stream {
 	s := &stream{srv: srv, verb: verb, ctx: ctx, parent: ctx, allowed: allowed}
@@ -138,15 +138,14 @@ func newStream(ctx context.Context, srv *server, verb string, allowed *Allowance
 	return s
 }
 
-// ownRequests gives the stream a context of its own, which Close ends: for one that sends requests
-// when it is open already. Who has a response only needs none, and a context that
-// waits for another is half a kilobyte.
+// ownRequests gives the stream its own context, which Close cancels, so that Close ends
+// later requests too. A watch sends no later requests and saves the memory of the context.
 func (s *stream) ownRequests() { s.ctx, s.cancel = context.WithCancel(s.parent) }
 
-// what says what is being attempted.
+// what describes the stream's request for errors.
 func (s *stream) what() string { return s.srv.attempt(s.verb) }
 
-// hold changes how much of the allowance the stream has. A closed one has nothing.
+// hold changes how much of the allowance the stream has taken. A closed stream has none.
 func (s *stream) hold(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +163,7 @@ func (s *stream) hold(n int) error {
 	return nil
 }
 
-// attach makes body the response that is read. It fails when the stream has
-// been closed meanwhile.
+// attach makes body the response that is read. It fails if the stream was closed meanwhile.
 func (s *stream) attach(body io.ReadCloser) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +176,7 @@ func (s *stream) attach(body io.ReadCloser) error {
 	return nil
 }
 
-// release ends the response that was being read.
+// release closes the response that was being read.
 func (s *stream) release() {
 	s.mu.Lock()
 	body := s.body
@@ -189,9 +187,9 @@ func (s *stream) release() {
 	}
 }
 
-// Close ends the stream and makes a blocked Read return. The response goes
-// before the context: closing it waits until the transport has let go of it,
-// which it does not when the context has ended.
+// Close ends the stream and makes a blocked Read return. It closes the response before it
+// cancels the context: closing waits until the transport has released the response, but not
+// if the context was cancelled before.
 func (s *stream) Close() error {
 	s.mu.Lock()
 	s.closed.Store(true)
@@ -207,7 +205,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// alive fails when the reader's context has ended or the stream was closed.
+// alive returns an error if the reader's context has ended or the stream was closed.
 func (s *stream) alive() error {
 	if s.closed.Load() {
 		return errClosed
@@ -215,8 +213,8 @@ func (s *stream) alive() error {
 	return s.parent.Err()
 }
 
-// failure says why the stream ended, and ends what is left of it. Whatever the
-// transport makes of a cancelled context, the context's own error is reported.
+// failure closes the stream after err and returns the error for the reader. If the reader's
+// context has ended, that is the context's error, whatever the transport returned.
 func (s *stream) failure(err error) error {
 	closed := s.closed.Load()
 	s.Close()

@@ -16,8 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Source reads one resource of one API server, and follows it. It is safe for
-// use by many goroutines; an open list or watch belongs to one, but for Close.
+// Source lists and watches one resource of one API server. It is safe for concurrent use. An
+// open list or watch must be used by one goroutine at a time, except for Close.
 type Source[T any] struct {
 	*server
 	codec   codec[T]
@@ -28,8 +28,8 @@ type Source[T any] struct {
 
 var _ source.Source[*RawObject] = (*Source[*RawObject])(nil)
 
-// Typed reads objects of a Go type, a pointer such as *corev1.Pod. They arrive
-// as protobuf where type and server have it and as JSON otherwise, and carry
+// Typed returns a source of objects of a Go type, a pointer such as *corev1.Pod. It uses
+// protobuf if the type and the server support it, and JSON otherwise. Objects have their
 // apiVersion and kind. Fields that the Go type does not have are dropped.
 func Typed[T runtime.Object](cfg *rest.Config, opts *Options) (*Source[T], error) {
 	t := reflect.TypeFor[T]()
@@ -53,22 +53,22 @@ func Typed[T runtime.Object](cfg *rest.Config, opts *Options) (*Source[T], error
 	return s, nil
 }
 
-// Dynamic reads any resource, custom ones included, as maps.
+// Dynamic returns a source of any resource, including custom resources, as maps.
 func Dynamic(cfg *rest.Config, gvr schema.GroupVersionResource,
 	opts *Options) (*Source[*unstructured.Unstructured], error) {
 	return untyped(cfg, gvr, opts, func(*Options) codec[*unstructured.Unstructured] { return unstructuredCodec() })
 }
 
-// Metadata reads the metadata of any resource and nothing else: the server cuts
-// it out. The objects are of kind PartialObjectMetadata, as served.
+// Metadata returns a source of the metadata of any resource. The server sends nothing else.
+// The objects are of kind PartialObjectMetadata.
 func Metadata(cfg *rest.Config, gvr schema.GroupVersionResource,
 	opts *Options) (*Source[*metav1.PartialObjectMetadata], error) {
 	return untyped(cfg, gvr, opts,
 		func(o *Options) codec[*metav1.PartialObjectMetadata] { return metadataCodec(o.ForceJSON) })
 }
 
-// Raw reads any resource as the JSON that is served. Nothing is decoded: one
-// scan checks each object and finds its key, version and UID.
+// Raw returns a source of any resource as the JSON that the server sends. Objects are not
+// decoded: one scan validates each and finds its key, version and UID.
 func Raw(cfg *rest.Config, gvr schema.GroupVersionResource, opts *Options) (*Source[*RawObject], error) {
 	return untyped(cfg, gvr, opts, func(*Options) codec[*RawObject] { return rawCodec() })
 }
@@ -111,10 +111,10 @@ func newSource[T any](cfg *rest.Config, gvr schema.GroupVersionResource, o *Opti
 	}, nil
 }
 
-// Describe names the source.
+// Describe returns the description of the source.
 func (s *Source[T]) Describe() source.Description { return s.desc }
 
-// resolve finds what T is called and where it is served.
+// resolve returns the kind and the resource of the Go type t.
 func resolve(t reflect.Type, o *Options) (gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, err error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return gvk, gvr, errors.New("the type must be a pointer to a struct, such as *corev1.Pod; use kube.Dynamic for " +

@@ -24,11 +24,11 @@ type watcher[T any] struct {
 	err     error
 }
 
-// Watch opens a stream of changes. It returns when the server has agreed to it.
+// Watch opens a watch. It returns when the server has accepted the request.
 func (s *Source[T]) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[T], error) {
 	if opts.InitialState && s.opts.WithoutInitialState {
 		return nil, &source.Error{Reason: source.Unsupported,
-			Err: fmt.Errorf("%s: initial state was turned off by kube.WithoutInitialState; list first", s.attempt("watch"))}
+			Err: fmt.Errorf("%s: initial state is disabled by Options.WithoutInitialState; list first", s.attempt("watch"))}
 	}
 	req := s.opts.request()
 	req.Watch = true
@@ -66,7 +66,7 @@ func (w *watcher[T]) open(s *Source[T], req metav1.ListOptions) error {
 	return nil
 }
 
-// Read appends the changes that have arrived, waiting for one if there is none.
+// Read appends the changes that have arrived. It waits if there is none.
 func (w *watcher[T]) Read(buf []source.Change[T]) ([]source.Change[T], error) {
 	start := len(buf)
 	for w.err == nil {
@@ -80,7 +80,7 @@ func (w *watcher[T]) Read(buf []source.Change[T]) ([]source.Change[T], error) {
 			return buf, nil
 		}
 	}
-	if len(buf) > start { // the error is there for the next call
+	if len(buf) > start { // the next call returns the error
 		return buf, nil
 	}
 	return buf, w.err
@@ -102,7 +102,7 @@ func (w *watcher[T]) next(block bool) (change source.Change[T], ok bool, err err
 	return change, err == nil, err
 }
 
-// change makes one change of an event, or an error of an ERROR.
+// change converts an event to a change, or an ERROR event to an error.
 func (w *watcher[T]) change(e event) (source.Change[T], error) {
 	switch e.what {
 	case eventError:
@@ -131,16 +131,16 @@ func (w *watcher[T]) change(e event) (source.Change[T], error) {
 	case e.what != eventDeleted:
 		return w.undecodable(change.Item, err), nil
 	case change.Item.Key == "":
-		// Something is gone, and nobody can say what: only a list can.
+		// An unknown object was deleted. Only a list can show which one.
 		return source.Change[T]{}, &source.Error{Reason: source.Expired,
-			Err: fmt.Errorf("%s: a delete that cannot be read: %w", w.what(), err)}
+			Err: fmt.Errorf("%s: a delete event cannot be read: %w", w.what(), err)}
 	}
-	// That it is gone is certain, whatever its last state was.
+	// The object was deleted, although its last state cannot be decoded.
 	change.Item = undecodable(change.Item, fmt.Errorf("%s: decode %q: %w", w.what(), change.Item.Key, err))
 	return change, nil
 }
 
-// undecodable keeps the name of an object, and nothing of its content.
+// undecodable returns the change for an object that cannot be decoded, with its name only.
 func (w *watcher[T]) undecodable(item object.Item[T], err error) source.Change[T] {
 	return source.Change[T]{
 		Type: object.Undecodable,
@@ -167,7 +167,7 @@ func (w *watcher[T]) bookmark(e event) source.Change[T] {
 	}
 }
 
-// serverError classifies what the server ends a watch with.
+// serverError classifies an ERROR event.
 func (w *watcher[T]) serverError(e event) error {
 	status, err := metav1.Status{}, e.err
 	if err == nil {
@@ -177,8 +177,8 @@ func (w *watcher[T]) serverError(e event) error {
 		return garbled(fmt.Errorf("the server reported an error that cannot be read: %w", err))
 	}
 	if status.Code == http.StatusInternalServerError && status.Reason != metav1.StatusReasonExpired {
-		// The stream reached something that the server itself cannot read, such as a
-		// corrupt object being removed. Resuming would run into it again.
+		// The server itself cannot decode an object, for example a corrupt object that is
+		// being deleted. Resuming the watch would fail there again.
 		status.Code, status.Reason = http.StatusGone, metav1.StatusReasonExpired
 	}
 	return statusError("watch", status, 0, w.initial)

@@ -26,19 +26,19 @@ func (k typeMeta) gvk() schema.GroupVersionKind {
 
 // wire is one encoding of the API: protobuf or JSON.
 type wire interface {
-	// list takes apart one page of a list.
+	// list parses one page of a list.
 	list(in *inbox) pageReader
-	// frames cuts a watch into its events.
+	// frames splits a watch into frames.
 	frames(in *inbox) framer
-	// event takes apart one frame of a watch.
+	// event parses one frame of a watch.
 	event(frame []byte) (event, error)
-	// meta reads the metadata of an object and nothing else.
+	// meta decodes only the metadata of an object.
 	meta(raw []byte) (metav1.ObjectMeta, error)
-	// status reads the Status that an ERROR event or a failed request carries.
+	// status decodes the Status of an ERROR event or a failed request.
 	status(kind typeMeta, raw []byte) (metav1.Status, error)
 }
 
-// wireFor finds the encoding by the type that the server says it answered in.
+// wireFor returns the encoding of a response by its content type.
 func wireFor(contentType string) (wire, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -54,34 +54,33 @@ func wireFor(contentType string) (wire, error) {
 		"one and that no proxy answers in its place", mediaType)
 }
 
-// pageReader gives the items of one page, each in the buffer it arrived in:
-// good until the next call. Where it must not block, ok is false when an item
-// is not there yet. The end of a whole page is io.EOF.
+// pageReader returns the items of one page, each valid until the next call. If block is
+// false, ok is false if the next item has not arrived yet. The end of a complete page is
+// io.EOF.
 type pageReader interface {
 	next(block bool) (item []byte, ok bool, err error)
 	head() *listHead
 }
 
-// framer gives the frames of a watch by the same rules. io.EOF is the end
-// between two frames.
+// framer returns the frames of a watch by the same rules. It returns io.EOF if the stream
+// ends between two frames.
 type framer interface {
 	next(block bool) (frame []byte, ok bool, err error)
 }
 
-// listHead is what a page says beside its items; in JSON it may come after them.
+// listHead is the kind and the metadata of a page. In JSON they may follow the items.
 type listHead struct {
 	typeMeta
 	version, cont string
 	hasMeta       bool
-	complete      bool // the items have been there, all of them
+	complete      bool // all items have been read
 }
 
 func (h *listHead) setMeta(version, cont string) {
 	h.version, h.cont, h.hasMeta = version, cont, true
 }
 
-// item gives the kind of the list's items, by the rule that a list of Pods is a
-// PodList.
+// item returns the kind of the list's items: the items of a PodList are Pods.
 func (h *listHead) item() (typeMeta, error) {
 	if h.kind == "" {
 		return typeMeta{}, nil
@@ -90,13 +89,13 @@ func (h *listHead) item() (typeMeta, error) {
 	if !ok || !plain(h.kind) || !plain(h.apiVersion) {
 		return typeMeta{}, fmt.Errorf("the server answered with a %q and not with a list", h.kind)
 	}
-	if kind == "" { // a v1 List: its items say what they are
+	if kind == "" { // a v1 List, whose items have their own kinds
 		return typeMeta{}, nil
 	}
 	return typeMeta{h.apiVersion, kind}, nil
 }
 
-// plain reports whether s means the same inside the quotes of JSON.
+// plain reports whether s needs no escapes in a JSON string.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -106,7 +105,7 @@ func plain(s string) bool {
 	return true
 }
 
-// partialKey names an object as far as its name is known.
+// partialKey returns the key of an object of whose name parts may be missing.
 func partialKey(namespace, name string) object.Key {
 	if name == "" {
 		return ""
@@ -123,8 +122,7 @@ const (
 	eventError    = "ERROR"
 )
 
-// event is one frame of a watch, taken apart. err says that the object's
-// envelope is broken.
+// event is a parsed frame of a watch. err is set if the object's envelope is malformed.
 type event struct {
 	typeMeta
 	what   string
@@ -132,7 +130,7 @@ type event struct {
 	err    error
 }
 
-// eventName gives the known names without making a string each time.
+// eventName returns an event type as a string, without allocating for the known ones.
 func eventName(b []byte) string {
 	switch string(b) {
 	case eventAdded:
