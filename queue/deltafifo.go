@@ -9,44 +9,42 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// KnownObjects is what the consumer of a DeltaFIFO has already taken over:
+// KnownObjects are the objects that the consumer of a DeltaFIFO has already processed,
 // usually its store.
 type KnownObjects[T any] interface {
-	// ListKeys gives the keys of all known objects.
+	// ListKeys returns the keys of all known objects.
 	ListKeys() []string
-	// GetByKey looks one of them up.
+	// GetByKey returns a known object.
 	GetByKey(key string) (obj T, exists bool, err error)
 }
 
 // Options configure a DeltaFIFO. All functions are called while the queue is
 // locked, except Key, and must not call it.
 type Options[T any] struct {
-	// Key names an object. It is required.
+	// Key returns the key of an object. It is required.
 	Key func(obj T) (string, error)
-	// Known lets Replace find the objects that are gone, Delete recognise what it
-	// may ignore, and Resync give everything again. Without it only what is
-	// queued counts as known.
+	// Known is used by Replace to find deleted objects, by Delete to ignore unknown
+	// objects, and by Resync to list all objects. If it is nil, only queued objects count
+	// as known.
 	Known KnownObjects[T]
-	// EmitReplaced makes Replace queue deltas of type Replaced; otherwise they
-	// are Resynced, as they were before Replaced existed.
+	// EmitReplaced makes Replace queue deltas of type Replaced instead of Resynced.
 	EmitReplaced bool
-	// Tombstone makes what a Deleted carries that was not seen but inferred by
-	// Replace. Last is the last state known: the zero T where Known could not
-	// give it, a tombstone where the newest queued delta holds one. By default
-	// it is last itself.
+	// Tombstone returns the object of a Deleted delta that Replace inferred. last is the
+	// last known state: the zero T if Known could not return it, or a tombstone if the
+	// newest queued delta has one. The default returns last.
 	Tombstone func(key string, last T) T
-	// Inferred says whether an object is a tombstone. It is asked when of two
-	// Deleted in a row one has to go, and before Transform.
+	// Inferred reports whether an object is a tombstone. It is called to choose between
+	// two consecutive Deleted deltas, and before Transform.
 	Inferred func(obj T) bool
-	// Transform is applied once to each object that enters the queue. Tombstones
-	// and objects given again by Resync went through it before.
+	// Transform is applied once to each object that is queued. It is not applied to
+	// tombstones and to objects queued by Resync, which were transformed before.
 	Transform func(obj T) (T, error)
-	// OnError is told what was worked around: Known listed a key that it could
-	// then not give. Such a key is deleted by Replace and skipped by Resync.
+	// OnError is called if Known listed a key but did not return its object. Replace
+	// deletes such a key, and Resync skips it.
 	OnError func(err error)
 }
 
-// DeltaFIFO is a queue of keys, each with the deltas that wait for it.
+// DeltaFIFO is a queue of keys, each with its deltas.
 type DeltaFIFO[T any] struct {
 	opts Options[T]
 
@@ -57,26 +55,26 @@ type DeltaFIFO[T any] struct {
 	deltas  int
 	closed  bool
 
-	// populated: something was queued, so what the first list is has been decided.
+	// populated is true once something was queued. It fixes the value of initial.
 	populated bool
-	// initial counts the keys of the first list that were not popped yet.
+	// initial is the number of keys of the first list that were not popped yet.
 	initial  int
 	isSynced bool
 	synced   chan struct{}
 }
 
-// entry is what waits for one key.
+// entry holds the queued deltas of one key.
 type entry[T any] struct {
 	deltas Deltas[T]
-	// inferred says that the newest delta is a Deleted that Replace made up. It
-	// covers objects for which there is no Inferred function.
+	// inferred is true if the newest delta is a Deleted that Replace inferred. It works
+	// without an Inferred function too.
 	inferred bool
 }
 
-// NewDeltaFIFO makes an empty queue.
+// NewDeltaFIFO returns an empty queue.
 func NewDeltaFIFO[T any](opts Options[T]) (*DeltaFIFO[T], error) {
 	if opts.Key == nil {
-		return nil, errors.New("make a DeltaFIFO: Options.Key is nil; set it to a function that names an object")
+		return nil, errors.New("make a DeltaFIFO: Options.Key is nil; set it to a function that returns the key of an object")
 	}
 	f := &DeltaFIFO[T]{
 		opts:    opts,
@@ -87,7 +85,7 @@ func NewDeltaFIFO[T any](opts Options[T]) (*DeltaFIFO[T], error) {
 	return f, nil
 }
 
-// KeyOf gives the key of an object. Its error is a KeyError.
+// KeyOf returns the key of an object. Its error is a KeyError.
 func (f *DeltaFIFO[T]) KeyOf(obj T) (string, error) {
 	key, err := f.opts.Key(obj)
 	if err != nil {
@@ -102,8 +100,8 @@ func (f *DeltaFIFO[T]) Add(obj T) error { return f.put(object.Added, obj) }
 // Update queues an object as Updated.
 func (f *DeltaFIFO[T]) Update(obj T) error { return f.put(object.Updated, obj) }
 
-// Delete queues an object as Deleted, unless it is neither queued nor known:
-// then its delete was announced before, by a Replace that no longer had it.
+// Delete queues an object as Deleted. It ignores an object that is neither queued nor
+// known, because an earlier Replace without the object has already announced its delete.
 func (f *DeltaFIFO[T]) Delete(obj T) error { return f.put(object.Deleted, obj) }
 
 func (f *DeltaFIFO[T]) put(kind object.ChangeType, obj T) error {
@@ -125,7 +123,7 @@ func (f *DeltaFIFO[T]) put(kind object.ChangeType, obj T) error {
 	return nil
 }
 
-// knows reports whether a delete of key is news. Where Known cannot tell, it is.
+// knows reports whether an object is queued or known. It returns true if Known fails.
 func (f *DeltaFIFO[T]) knows(key string) bool {
 	if _, queued := f.waiting[key]; queued {
 		return true
@@ -152,7 +150,7 @@ func (f *DeltaFIFO[T]) isTombstone(obj T) bool {
 	return f.opts.Inferred != nil && f.opts.Inferred(obj)
 }
 
-// enqueue appends a delta to its key, and the key to the order if it is new.
+// enqueue appends a delta to its key, and the key to the queue if it is not queued.
 func (f *DeltaFIFO[T]) enqueue(key string, d Delta[T], inferred bool) {
 	e, queued := f.waiting[key]
 	if !queued {
@@ -160,7 +158,7 @@ func (f *DeltaFIFO[T]) enqueue(key string, d Delta[T], inferred bool) {
 	}
 	if n := len(e.deltas); n > 0 && d.Type == object.Deleted && e.deltas[n-1].Type == object.Deleted {
 		if !e.inferred && !f.isTombstone(e.deltas[n-1].Object) {
-			return // what waits was seen: the new one cannot say more
+			return // the queued delete was observed and takes precedence
 		}
 		e.deltas[n-1] = d
 	} else {
@@ -172,8 +170,8 @@ func (f *DeltaFIFO[T]) enqueue(key string, d Delta[T], inferred bool) {
 	f.arrived.Broadcast()
 }
 
-// populate decides, the first time it is called, how much has to be popped
-// before the queue counts as synced.
+// populate sets, on its first call, the number of keys that must be popped before the
+// queue counts as synced.
 func (f *DeltaFIFO[T]) populate(initial int) {
 	if f.populated {
 		return
@@ -190,9 +188,9 @@ func (f *DeltaFIFO[T]) checkSynced() {
 	}
 }
 
-// AddIfNotPresent puts deltas back whose processing failed, at the end of the
-// queue. If the key was queued again in the meantime they are dropped: what
-// waits is newer.
+// AddIfNotPresent queues deltas again whose processing failed, at the end of the queue. If
+// the key was queued again in the meantime, they are dropped, because the queued ones are
+// newer.
 func (f *DeltaFIFO[T]) AddIfNotPresent(key string, d Deltas[T]) error {
 	if len(d) == 0 {
 		return fmt.Errorf("queue %q again: there are no deltas", key)

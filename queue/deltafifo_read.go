@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Pop waits for a key, removes it from the queue and calls process with its
-// deltas; isInInitialList says that the queue had not synced before. It returns
-// the deltas together with what process returned: whoever wants to try them
-// again gives them to AddIfNotPresent. The error is ErrClosed when the queue is
-// closed and empty.
+// Pop waits for a key, removes it from the queue and calls process with its deltas.
+// isInInitialList is true if the queue had not synced before. Pop returns the deltas and
+// the error of process; to retry the deltas, pass them to AddIfNotPresent. The error is
+// ErrClosed if the queue is closed and empty.
 //
 // The queue is locked while process runs.
 func (f *DeltaFIFO[T]) Pop(process func(key string, d Deltas[T], isInInitialList bool) error) (Deltas[T], error) {
@@ -36,7 +35,7 @@ func (f *DeltaFIFO[T]) Pop(process func(key string, d Deltas[T], isInInitialList
 	return d, process(key, d, isInInitialList)
 }
 
-// Get gives a copy of the deltas that wait for an object's key.
+// Get returns a copy of the queued deltas of an object.
 func (f *DeltaFIFO[T]) Get(obj T) (Deltas[T], bool, error) {
 	key, err := f.KeyOf(obj)
 	if err != nil {
@@ -45,8 +44,8 @@ func (f *DeltaFIFO[T]) Get(obj T) (Deltas[T], bool, error) {
 	return f.GetByKey(key)
 }
 
-// GetByKey gives a copy of the deltas that wait for a key. Its error is always
-// nil; it is there so that a DeltaFIFO reads like a store.
+// GetByKey returns a copy of the queued deltas of a key. Its error is always nil; the
+// signature is that of a store.
 func (f *DeltaFIFO[T]) GetByKey(key string) (Deltas[T], bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +53,7 @@ func (f *DeltaFIFO[T]) GetByKey(key string) (Deltas[T], bool, error) {
 	return slices.Clone(e.deltas), queued, nil
 }
 
-// List gives the newest object of each key, in the order of the queue.
+// List returns the newest object of each key, in the order of the queue.
 func (f *DeltaFIFO[T]) List() []T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,14 +65,14 @@ func (f *DeltaFIFO[T]) List() []T {
 	return list
 }
 
-// ListKeys gives the keys in the order of the queue.
+// ListKeys returns the keys in the order of the queue.
 func (f *DeltaFIFO[T]) ListKeys() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append(make([]string, 0, f.order.len()), f.order.keys()...)
 }
 
-// Depth says how many keys wait, and how many deltas they have between them.
+// Depth returns the number of queued keys and of their deltas.
 func (f *DeltaFIFO[T]) Depth() (keys, deltas int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,11 +87,11 @@ func (f *DeltaFIFO[T]) HasSynced() bool {
 	return f.isSynced
 }
 
-// Synced is closed when HasSynced turns true.
+// Synced returns a channel that is closed when HasSynced becomes true.
 func (f *DeltaFIFO[T]) Synced() <-chan struct{} { return f.synced }
 
-// Close lets Pop fail once the queue is empty, and wakes those that wait in it.
-// What is queued, even later, can still be popped.
+// Close makes Pop return ErrClosed once the queue is empty, also in goroutines that are
+// already waiting. Queued keys, even later ones, can still be popped.
 func (f *DeltaFIFO[T]) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,8 +106,7 @@ func (f *DeltaFIFO[T]) IsClosed() bool {
 	return f.closed
 }
 
-// keyOrder is a first-in first-out list of keys that does not hold on to what
-// was popped.
+// keyOrder is a first-in first-out list of keys that keeps no popped key alive.
 type keyOrder struct {
 	list []string
 	head int
@@ -118,9 +116,9 @@ func (o *keyOrder) len() int       { return len(o.list) - o.head }
 func (o *keyOrder) keys() []string { return o.list[o.head:] }
 
 func (o *keyOrder) push(key string) {
-	// Moving the rest to the front instead of growing keeps a queue that never
-	// runs empty from walking through memory. At least half has to be free, so
-	// each key is moved once on average.
+	// Move the keys to the front instead of growing, so that the slice does not grow
+	// without bound if the queue is never empty. At least half must be free, so each
+	// key is moved once on average.
 	if len(o.list) == cap(o.list) && o.head > len(o.list)/2 {
 		n := copy(o.list, o.list[o.head:])
 		clear(o.list[n:])
@@ -136,7 +134,7 @@ func (o *keyOrder) pop() string {
 	if o.head == len(o.list) {
 		o.list, o.head = o.list[:0], 0
 		if cap(o.list) > 4096 {
-			o.list = nil // a burst is over
+			o.list = nil // free the memory of a burst
 		}
 	}
 	return key

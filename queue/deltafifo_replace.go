@@ -6,15 +6,14 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Replace says that list is all there is. Each of its objects is queued as
-// Replaced (or Resynced, see Options.EmitReplaced); everything else that is queued
-// or known is queued as Deleted. The version is the list's; the queue has no use
-// for it.
+// Replace declares that list contains all existing objects. Each of them is queued as
+// Replaced (or Resynced, see Options.EmitReplaced); all other queued or known objects are
+// queued as Deleted. The version of the list is used only in errors.
 func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	// Whatever can fail comes first, so that a failure leaves the queue alone.
+	// Everything that can fail comes first, so that a failure leaves the queue unchanged.
 	type named struct {
 		key string
 		obj T
@@ -39,14 +38,14 @@ func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
 			gone = append(gone, key)
 		}
 	}
-	queuedGone := len(gone) // from here on, keys that only Known has
+	queuedGone := len(gone) // the rest of gone are keys that only Known has
 	inList := len(listed)
 	if f.opts.Known != nil {
 		for _, key := range f.opts.Known.ListKeys() {
 			_, done := listed[key]
 			if _, queued := f.waiting[key]; !done && !queued {
 				gone = append(gone, key)
-				listed[key] = struct{}{} // whatever Known lists twice is gone once
+				listed[key] = struct{}{} // Known may list a key twice
 			}
 		}
 	}
@@ -75,8 +74,8 @@ func (f *DeltaFIFO[T]) Replace(list []T, version string) error {
 	return nil
 }
 
-// Resync queues every known object as Resynced, unless something waits for its key
-// already: that is newer than what is known.
+// Resync queues every known object as Resynced, except those that are queued already,
+// because the queued deltas are newer.
 func (f *DeltaFIFO[T]) Resync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +98,8 @@ func (f *DeltaFIFO[T]) Resync() error {
 	return nil
 }
 
-// lookUp gets a key that Known itself has listed. If that fails the caller does
-// what instead says, and OnError hears of it.
+// lookUp returns the object of a key that Known has listed. If that fails, it calls OnError
+// with an error that includes instead, which describes what the caller does then.
 func (f *DeltaFIFO[T]) lookUp(key, instead string) (T, bool) {
 	obj, exists, err := f.opts.Known.GetByKey(key)
 	if err == nil && exists {

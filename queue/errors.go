@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// ErrClosed is what a DeltaFIFO answers after Close, once it is empty.
+// ErrClosed is returned by Pop after Close, once the queue is empty.
 var ErrClosed = errors.New("the queue is closed")
 
-// KeyError says that the Key function of a DeltaFIFO gave no key for an object.
+// KeyError is returned if the Key function of a DeltaFIFO failed.
 type KeyError struct {
-	// Obj is the object in question.
+	// Obj is the object without a key.
 	Obj any
-	// Err is what the Key function said.
+	// Err is the error of the Key function.
 	Err error
 }
 
-// Error names the type of the object, not its content, which may be long or secret.
+// Error includes the type of the object, but not its content, which may be long or secret.
 func (e KeyError) Error() string {
 	return fmt.Sprintf("no key for an object of type %T: %v", e.Obj, e.Err)
 }
 
-// Unwrap gives what the Key function said.
+// Unwrap returns the error of the Key function.
 func (e KeyError) Unwrap() error { return e.Err }
