@@ -6,38 +6,37 @@ import (
 	"time"
 )
 
-// Reason classifies what went wrong by what can be done about it.
+// Reason classifies an error by how the reader can respond to it.
 type Reason uint8
 
 const (
-	// Unavailable is anything that may pass: no connection, a server error, a
-	// timeout. Wait and try again.
+	// Unavailable is any temporary failure: no connection, a server error, a timeout.
+	// Wait and retry.
 	Unavailable Reason = iota
-	// Expired means that the version asked for is no longer kept: list again.
+	// Expired means that the requested version is no longer available. Relist.
 	Expired
-	// Ahead means that the version asked for has not been reached yet, or never
-	// was: the source's history may have been set back. Ask for the newest.
+	// Ahead means that the source has not reached the requested version. Its history may
+	// have been set back. Request the newest state.
 	Ahead
-	// Throttled means that the source is too busy; wait for RetryAfter.
+	// Throttled means that the source is overloaded. Wait for RetryAfter.
 	Throttled
 	// Denied means that the source refuses this user.
 	Denied
-	// NotServed means that there is no such resource now.
+	// NotServed means that the source does not serve the resource at present.
 	NotServed
-	// Unsupported means that the source does not know this kind of request, such
-	// as a watch with initial state.
+	// Unsupported means that the source does not support this kind of request, for
+	// example a watch with initial state.
 	Unsupported
-	// Refused means that nobody listens: the connection was not accepted.
+	// Refused means that the connection was refused.
 	Refused
-	// Garbled means that what arrived could not be read: cut short or not in the
-	// format that was agreed on.
+	// Garbled means that the response was cut short or malformed.
 	Garbled
 )
 
 var reasonNames = [...]string{"unavailable", "expired", "ahead", "throttled", "denied", "not served", "unsupported",
 	"refused", "garbled"}
 
-// String gives the reason in words that suit a metric's label.
+// String returns the reason as text, suitable for the label of a metric.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
 		return reasonNames[r]
@@ -48,12 +47,12 @@ func (r Reason) String() string {
 // Error is a failure with its reason.
 type Error struct {
 	Reason Reason
-	// RetryAfter is how long the source asked to be left alone; 0 if it did not say.
+	// RetryAfter is how long the source asked the reader to wait; 0 if it did not.
 	RetryAfter time.Duration
 	Err        error
 }
 
-// Error gives the underlying error's text, or the reason where there is none.
+// Error returns the text of Err, or the reason if Err is nil.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Reason.String()
@@ -61,10 +60,10 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives the underlying error.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ReasonOf finds the reason in an error; an error without one is Unavailable.
+// ReasonOf returns the reason of an error. An error without a reason is Unavailable.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
@@ -72,7 +71,7 @@ func ReasonOf(err error) Reason {
 	return Unavailable
 }
 
-// RetryAfter finds how long the source asked to be left alone, or 0.
+// RetryAfter returns how long the source asked the reader to wait, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter

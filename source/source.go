@@ -7,29 +7,29 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Source is a state that changes and that can be read and followed.
+// Source is a set of objects that can be listed and watched.
 type Source[T any] interface {
-	// List opens a stream over the state.
+	// List opens a stream of the state.
 	List(ctx context.Context, opts ListOptions) (Lister[T], error)
 	// Watch opens a stream of changes.
 	Watch(ctx context.Context, opts WatchOptions) (Watcher[T], error)
-	// Describe names the source for logs, metrics and errors.
+	// Describe returns a description of the source for logs, metrics and errors.
 	Describe() Description
 }
 
-// Description names a source.
+// Description identifies a source.
 type Description struct {
-	// Cluster is where the objects live; "" where there is only one.
+	// Cluster is the name of the cluster; it may be empty.
 	Cluster string
-	// Resource is what they are: "pods", "deployments.apps".
+	// Resource is the resource, such as "pods" or "deployments.apps".
 	Resource string
-	// Scope narrows them: a namespace, a selector; "" for all.
+	// Scope is the namespace and the selectors; "" for all objects.
 	Scope string
-	// InitialState says whether Watch may be asked for the state too.
+	// InitialState reports whether Watch supports WatchOptions.InitialState.
 	InitialState bool
 }
 
-// String gives the description in one word for a log line.
+// String returns the description in the form cluster/resource[scope].
 func (d Description) String() string {
 	s := d.Resource
 	if d.Scope != "" {
@@ -41,46 +41,45 @@ func (d Description) String() string {
 	return s
 }
 
-// Match says how ListOptions.Version is meant.
+// Match is how fresh a list must be.
 type Match uint8
 
 const (
-	// Consistent asks for the newest state there is; Version is not looked at.
+	// Consistent requests the newest state; Version is ignored.
 	Consistent Match = iota
-	// Any takes whatever state is cheapest to have, however old.
+	// Any accepts the state that is cheapest for the source, however old.
 	Any
-	// NotOlderThan takes any state at Version or later.
+	// NotOlderThan accepts any state at Version or later.
 	NotOlderThan
 )
 
-// OnePage is the ListOptions.PageSize of a list that comes in one piece.
+// OnePage is the ListOptions.PageSize of a list in one page.
 const OnePage = -1
 
-// ListOptions choose what List reads.
+// ListOptions configure List.
 type ListOptions struct {
-	// Match says how fresh the state must be, with Version where it needs one.
+	// Match is how fresh the state must be. NotOlderThan needs Version.
 	Match   Match
 	Version object.Version
-	// PageSize bounds one page; 0 leaves it to the source, OnePage asks for the whole
-	// list in one piece. All pages arrive on the one stream.
+	// PageSize bounds the objects of one page. 0 leaves it to the source; OnePage requests
+	// the whole list in one page. All pages arrive on the same stream.
 	PageSize int
-	// Encoded says that the reader keeps objects encoded: a source that has their
-	// bytes delivers them as Item.Encoded.
+	// Encoded means that the reader keeps objects encoded. A source that has their bytes
+	// delivers them in Item.Encoded.
 	Encoded bool
-	// Shares says that the reader finds equal parts of objects itself, so that a source need not
-	// make equal strings one.
+	// Shares means that the reader shares equal parts of objects itself, so that the source
+	// need not share equal strings.
 	Shares bool
 }
 
-// WatchOptions choose what Watch follows.
+// WatchOptions configure Watch.
 type WatchOptions struct {
-	// Version is where the changes start: the first one is the first after it.
+	// Version is the version after which the changes begin.
 	Version object.Version
-	// InitialState asks for the state first, as changes of type Added, closed by a
-	// Bookmark with InitialEnd. The state is at Version or later; "" asks for the
-	// newest.
+	// InitialState requests the state first, as changes of type Added, completed by a
+	// Bookmark with InitialEnd. The state is at Version or later; "" requests the newest.
 	InitialState bool
-	// Timeout is when the source should end the stream by itself; 0 leaves it to
+	// Timeout is the time after which the source should end the stream; 0 leaves it to
 	// the source.
 	Timeout time.Duration
 	// Encoded and Shares are as in ListOptions.
@@ -89,13 +88,13 @@ type WatchOptions struct {
 
 // Lister is an open list.
 type Lister[T any] interface {
-	// Read appends to buf the items that can be had: at least one, unless the
-	// list is at its end or has failed. The end is io.EOF, and comes with no items.
+	// Read appends the available items to buf: at least one, unless the list has ended or
+	// failed. At the end it returns io.EOF and no items.
 	Read(buf []object.Item[T]) ([]object.Item[T], error)
-	// Version is the list's version; known from the first Read on, at the latest
-	// when Read has returned io.EOF.
+	// Version returns the version of the list. It is valid once Read has returned io.EOF,
+	// and may be valid before.
 	Version() object.Version
-	// Close ends the list and frees what it holds. It may be called at any time.
+	// Close ends the list and releases its resources. It may be called at any time.
 	Close() error
 }
 
@@ -103,20 +102,20 @@ type Lister[T any] interface {
 type Change[T any] struct {
 	// Type is Added, Updated, Deleted, Bookmark or Undecodable.
 	Type object.ChangeType
-	// Item is the object; for Deleted, its last state. A Bookmark has only a Version, and an Undecodable the key and
-	// version as far as they could be read.
+	// Item is the object; for Deleted, its last state. A Bookmark has only a Version, and an
+	// Undecodable only those of key and version that could be read.
 	Item object.Item[T]
-	// InitialEnd marks the Bookmark that closes the initial state.
+	// InitialEnd marks the Bookmark that completes the initial state.
 	InitialEnd bool
-	// Err is why an object is Undecodable.
+	// Err is the reason why an object is Undecodable.
 	Err error
 }
 
 // Watcher is an open watch.
 type Watcher[T any] interface {
-	// Read appends to buf the changes that can be had: at least one, unless the
-	// watch is at its end or has failed. A normal end is io.EOF. Changes and an
-	// error may come together: the changes count.
+	// Read appends the available changes to buf: at least one, unless the watch has ended or
+	// failed. At a normal end it returns io.EOF. It may return changes together with an
+	// error; the changes are valid.
 	Read(buf []Change[T]) ([]Change[T], error)
 	// Close ends the watch and makes a blocked Read return.
 	Close() error
