@@ -22,15 +22,19 @@ func apiServer() *httptest.Server {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "true" {
 			fmt.Fprintln(w,
-				`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"7"}}}`)
+				`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front",`+
+					`"resourceVersion":"7"}}}`)
 			fmt.Fprintln(w,
-				`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+				`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9",`+
+					`"annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 			fmt.Fprintln(w,
-				`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front","resourceVersion":"12"}}}`)
+				`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"web","name":"front",`+
+					`"resourceVersion":"12"}}}`)
 			return
 		}
 		fmt.Fprint(w,
-			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"namespace":"web","name":"front","resourceVersion":"7"},"spec":{"nodeName":"n1"}}]}`)
+			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},`+
+				`"items":[{"metadata":{"namespace":"web","name":"front","resourceVersion":"7"},"spec":{"nodeName":"n1"}}]}`)
 	}))
 }
 

@@ -170,7 +170,8 @@ func FuzzScanHeader(f *testing.F) {
 
 // TestScanFindsWhatDecodingFinds checks the header by value.
 func TestScanFindsWhatDecodingFinds(t *testing.T) {
-	h, err := scanHeader([]byte(`{"metadata":{"name":"first"},"spec":{"metadata":{"name":"no"}},"metadata":{"labels":{"name":"no"},"n\u0061me":"a\"b\u00e9","namespace":"ns","uid":"u","resourceVersion":"12"}}`))
+	h, err := scanHeader([]byte(`{"metadata":{"name":"first"},"spec":{"metadata":{"name":"no"}},` +
+		`"metadata":{"labels":{"name":"no"},"n\u0061me":"a\"b\u00e9","namespace":"ns","uid":"u","resourceVersion":"12"}}`))
 	if err != nil || string(h.name) != "a\"bé" || string(h.namespace) != "ns" || string(h.uid) != "u" ||
 		string(h.version) != "12" || h.hasKind || h.hasAPIVersion {
 		t.Errorf("%+v, %v", h, err)

@@ -110,11 +110,13 @@ func TestResourceIsFoundFromTheType(t *testing.T) {
 
 func TestTypeWithoutProtobufIsReadAsJSON(t *testing.T) {
 	var accept string
-	s, err := Typed[*widget](here, with(func(o *Options) { o.Scheme = widgetScheme() }, via(func(r *http.Request) (*http.Response, error) {
-		accept = r.Header.Get("Accept")
-		return answer(r, 200, jsonType,
-			strings.NewReader(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"w","resourceVersion":"4"},"size":3}]}`)), nil
-	})))
+	s, err := Typed[*widget](here, with(func(o *Options) { o.Scheme = widgetScheme() },
+		via(func(r *http.Request) (*http.Response, error) {
+			accept = r.Header.Get("Accept")
+			return answer(r, 200, jsonType,
+				strings.NewReader(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"},`+
+					`"items":[{"metadata":{"name":"w","resourceVersion":"4"},"size":3}]}`)), nil
+		})))
 	if err != nil {
 		t.Fatal(err)
 	}

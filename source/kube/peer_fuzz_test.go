@@ -104,8 +104,10 @@ func fuzzListPeer(f *testing.F, enc encoding) {
 				f.Add(whole, uint(i+1))
 			}
 		}
-		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}],"items":[{"metadata":{"name":"b"}}]}`), uint(1))
-		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"metadata":{"continue":"c"},"items":[]}`), uint(1))
+		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},`+
+			`"items":[{"metadata":{"name":"a"}}],"items":[{"metadata":{"name":"b"}}]}`), uint(1))
+		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},`+
+			`"metadata":{"continue":"c"},"items":[]}`), uint(1))
 		f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"ResourceVersion":"1"},"Items":[],"items":null}`),
 			uint(1))
 	} else { // the list's message, and its metadata, come twice
@@ -178,8 +180,10 @@ func fuzzWatchPeer(f *testing.F, enc encoding) {
 	f.Add(enc.frame(f, "ERROR", enc.object(f, statusObject(410, "Expired", "old"))), uint(0))
 	f.Add([]byte{}, uint(0))
 	if enc.name == "json" {
-		f.Add([]byte(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","Metadata":{"resourceVersion":"2"},"metadata":{"ResourceVersion":"1"}}}`), uint(1))
-		f.Add([]byte(`{"type":"ADDED","type":"DELETED","object":{},"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"metadata":{"namespace":"b"}}}`), uint(1))
+		f.Add([]byte(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","Metadata":{"resourceVersion":"2"},`+
+			`"metadata":{"ResourceVersion":"1"}}}`), uint(1))
+		f.Add([]byte(`{"type":"ADDED","type":"DELETED","object":{},"object":{"kind":"Pod","apiVersion":"v1",`+
+			`"metadata":{"name":"a"},"metadata":{"namespace":"b"}}}`), uint(1))
 	}
 	s := newFuzzed(f, enc)
 	f.Fuzz(func(t *testing.T, b []byte, cut uint) {
@@ -239,7 +243,8 @@ func sameWatchAsPeer(t *testing.T, enc encoding, b []byte, got []source.Change[*
 			if what != watch.Bookmark || err != nil || m.GetResourceVersion() != string(got[i].Item.Version) {
 				t.Fatalf("event %d is a bookmark at %s; client-go: %s of %+v", i, got[i].Item.Version, what, obj)
 			}
-		case (got[i].Type == object.Deleted) != (what == watch.Deleted) || (got[i].Type == object.Added) != (what == watch.Added):
+		case (got[i].Type == object.Deleted) != (what == watch.Deleted) ||
+			(got[i].Type == object.Added) != (what == watch.Added):
 			t.Fatalf("event %d is %+v; client-go: %s", i, got[i], what)
 		default:
 			samePod(t, got[i].Item.Value, p)

@@ -336,7 +336,8 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 
 // What the server itself cannot read on a stream would meet a resumed one again.
 func TestAnInternalErrorOnAStreamAsksForANewList(t *testing.T) {
-	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
+	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",` +
+		`"message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
 	s := typedPods(t, forceJSON, canned("application/json;stream=watch", body))
 	if _, err := watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
 		!strings.Contains(err.Error(), "corrupt object") {
