@@ -2,7 +2,7 @@ package cases
 
 import "github.com/mirador-k8s/mirador/dev/bench/harness"
 
-// All lists the cases in the order of the table.
+// All returns the cases in the order of the table.
 func All() []harness.Case {
 	return []harness.Case{
 		heapTyped(),
@@ -25,7 +25,7 @@ func All() []harness.Case {
 	}
 }
 
-// The names of the sides. Variants of ours carry the layout.
+// The names of the sides. Variants of ours include the layout.
 const (
 	peer   = "client-go"
 	compat = "compat"

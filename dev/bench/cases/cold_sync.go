@@ -18,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// coldPods is how many pods the real server has.
+// coldPods returns how many pods the real server has.
 func coldPods(p *harness.Params) int {
 	if p.Pods > 0 {
 		return p.Pods
@@ -26,8 +26,8 @@ func coldPods(p *harness.Params) int {
 	return p.Size(50_000, 2_000)
 }
 
-// coldSync measures a client that starts and reads all pods of a real API server,
-// both sides on protobuf and by the streaming form of a watch.
+// coldSync measures a client that starts and reads all pods of a real API server, both sides with protobuf and a watch
+// with sendInitialEvents.
 func coldSync() harness.Case {
 	c := harness.Case{Name: "cold-sync", Repeat: 2, Prepare: prepareCluster}
 	variant := func(name string, sync func(ctx context.Context, cfg *rest.Config) (held any, n func() int, err error)) {
@@ -45,7 +45,7 @@ func coldSync() harness.Case {
 				took, used := time.Since(began), measure.CPU()-cpu
 				f := harness.Figures{"wall": took.Seconds(), "cpu": used.Seconds(), "rss": measure.PeakRSS() / (1 << 20)}
 				if have := count(); have != coldPods(p) {
-					return nil, fmt.Errorf("it has %d pods and not %d", have, coldPods(p))
+					return nil, fmt.Errorf("the cluster has %d pods, want %d", have, coldPods(p))
 				}
 				runtime.KeepAlive(held)
 				return f, nil
@@ -77,7 +77,8 @@ func coldSync() harness.Case {
 			{Name: "CPU of the client", Figure: "cpu", Unit: "s", Sheltered: true, Goal: harness.Ratio(0.8)},
 			{Name: "peak memory", Figure: "rss", Unit: "MiB", Goal: harness.Ratio(0.6)},
 		} {
-			row.Name, row.Layout, row.Ours, row.Peer = "cold sync of 50k pods from the real API server, "+row.Name, l.String(), l.String(), peer
+			row.Name = "cold sync of 50k pods from the real API server, " + row.Name
+			row.Layout, row.Ours, row.Peer = l.String(), l.String(), peer
 			c.Rows = append(c.Rows, row)
 		}
 	}
@@ -96,7 +97,7 @@ func prepareCluster(ctx context.Context, p *harness.Params) (func(), error) {
 	return c.Stop, readOnce(ctx, p)
 }
 
-// readOnce reads everything from the server, so that no trial is the first to do so.
+// readOnce reads everything from the server, so that no trial is the first one to do so.
 func readOnce(ctx context.Context, p *harness.Params) error {
 	cfg, err := clientConfig(p)
 	if err != nil {
@@ -117,8 +118,7 @@ func readOnce(ctx context.Context, p *harness.Params) error {
 	return nil
 }
 
-// clientConfig is that of a client of the real server, on protobuf and without a
-// limit on its requests.
+// clientConfig returns the config of a client of the real server, with protobuf and without a rate limit.
 func clientConfig(p *harness.Params) (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", p.Cluster)
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/harness"
 )
 
-// served measures the daemon: 100,000 pods in ten simulated clusters and 10,000 in each of two real ones,
-// asked over its socket by a client on the same machine, every answer read to its last byte. Karmada has
-// published figures for the same number of pods and clusters; they stand in the names of the rows, for they are of
-// other machines.
+// served measures the daemon: 100,000 pods in ten simulated clusters and 10,000 in each of two real ones, read over
+// its socket by a client on the same machine, every answer to its last byte. The row names have the figures that
+// Karmada published for the same number of pods and clusters, on other machines.
 func served() harness.Case {
 	const ours = "daemon"
 	c := harness.Case{Name: "daemon", Repeat: 1, Variants: []harness.Variant{{Name: ours, Run: serve}}}
@@ -103,7 +102,7 @@ func serve(ctx context.Context, p *harness.Params) (harness.Figures, error) {
 	return out, memory(f, out, "rss after")
 }
 
-// beside measures reads beside clients that ask for much, and beside clients that do not read.
+// beside measures reads while other clients scan everything, and while other clients read slowly.
 func beside(ctx context.Context, f *daemon.Fleet, p *harness.Params, out harness.Figures) error {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	stopScans := f.Scans(ctx, 50)

@@ -18,15 +18,15 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// handlerCounts are how many handlers an event goes to, with the goals through compat.
+// handlerCounts are the numbers of handlers, with the goals for compat.
 var handlerCounts = []struct {
 	n    int
 	goal float64
 }{{1, 0.2}, {10, 0.07}, {50, 0.03}}
 
-// eventCost measures what an update costs from the watch to the last handler, at
-// saturation: events are sent as fast as they are taken, and the clock stops when
-// every handler has seen the last. The objects are made beforehand.
+// eventCost measures the cost of an update from the watch to the last handler, at saturation: events are sent as fast
+// as the informer takes them, and the clock stops when every handler has received the last. The objects are made
+// beforehand.
 func eventCost() harness.Case {
 	c := harness.Case{Name: "event-cost"}
 	for _, s := range sides() {
@@ -36,8 +36,7 @@ func eventCost() harness.Case {
 				given := func() (_, _ []*corev1.Pod) { return pods, changed }
 				measure.Settle(p.Size(256<<20, 16<<20))
 				figures := harness.Figures{}
-				// One measurement of a live store lasts a twentieth of a second. The other layouts are many times slower: they
-				// get fewer events.
+				// The shared and packed layouts are many times slower than the live one, so they get fewer events and one round.
 				rounds := 3
 				switch s.layout {
 				case store.Shared.String():
@@ -45,7 +44,7 @@ func eventCost() harness.Case {
 				case store.Packed.String():
 					rounds, changed = 1, changed[:len(changed)/20]
 				}
-				if rounds == 1 { // what an object is made of has a part in these: each gets objects that no other has laid out
+				if rounds == 1 { // these layouts depend on the object's content: each run gets its own copies
 					given = func() (_, _ []*corev1.Pod) { return copies(pods), copies(changed) }
 				}
 				for _, h := range handlerCounts {
@@ -87,8 +86,8 @@ func eventRows(handlers int, goal float64) (rows []harness.Row) {
 			if api == compat && l == store.Live {
 				row.Goal = harness.Ratio(goal)
 			}
-			// Whether the stages run side by side is the machine's choice from one second to the next, and the clock shows it.
-			// The work does not depend on that.
+			// Whether the stages run in parallel varies from second to second and changes the elapsed time, but not the CPU
+			// time.
 			work := row
 			work.Name, work.Figure, work.Goal = row.Name+", CPU", fmt.Sprintf("cpu %d", handlers), harness.Goal{}
 			work.Sheltered = true
@@ -111,9 +110,8 @@ func to(handlers int) string {
 	return fmt.Sprintf("%d handlers", handlers)
 }
 
-// eventObjects makes pods and changes of them. A change has everything below its first
-// level in common with the pod, so that there can be many: in the live layout, and in client-go, what
-// an object is made of has no part in this.
+// eventObjects returns pods and changes of them. A change shares everything below its first level with the pod, so
+// that there can be many: the live layout and client-go do not depend on an object's content.
 func eventObjects(p *harness.Params) (pods, changed []*corev1.Pod) {
 	pods, _ = realPods(p.Size(10_000, 500))
 	changed = make([]*corev1.Pod, p.Size(100_000, 1_500))
@@ -125,45 +123,34 @@ func eventObjects(p *harness.Params) (pods, changed []*corev1.Pod) {
 	return pods, changed
 }
 
-// saturate sends all changes and waits until all handlers have seen the last.
+// saturate sends all changes and waits until all handlers have received the last.
 func saturate(ctx context.Context, s side, handlers int, pods, changed []*corev1.Pod) (harness.Figures, error) {
-	lw := feed.NewListWatch(pods, latest)
-	t, err := s.open(lw)
-	if err != nil {
-		return nil, err
-	}
 	var seen sync.WaitGroup
 	counts := make([]struct {
 		n int
-		_ [56]byte // a cache line each
+		_ [56]byte // one cache line each
 	}, handlers)
-	for i := range handlers {
+	count := make([]func(*corev1.Pod), handlers)
+	for i := range count {
 		seen.Add(1)
-		if err := t.handle(func(*corev1.Pod) {
+		count[i] = func(*corev1.Pod) {
 			if counts[i].n++; counts[i].n == len(changed) {
 				seen.Done()
 			}
-		}); err != nil {
-			return nil, err
 		}
 	}
-	stop, err := t.run(ctx)
+	run, err := s.start(ctx, pods, count...)
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	events, err := lw.Events(ctx)
-	if err != nil {
-		return nil, err
-	}
+	defer run.stop()
 	runtime.GC()
-	// What a collection would walk through is what the driver made: so there is none while
-	// the clock runs, on either side.
+	// A collection would mostly scan objects made by the driver, so there is none while the clock runs, on either side.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	_, allocated := measure.Allocated()
 	cpu, began := measure.CPU(), time.Now()
 	for _, p := range changed {
-		events <- watch.Event{Type: watch.Modified, Object: p}
+		run.update(p)
 	}
 	seen.Wait()
 	took, used := time.Since(began), measure.CPU()-cpu
@@ -172,7 +159,7 @@ func saturate(ctx context.Context, s side, handlers int, pods, changed []*corev1
 	return harness.Figures{"ns": float64(took) / n, "cpu": float64(used) / n, "allocations": (now - allocated) / n}, nil
 }
 
-// driverShare is what sending an event to nobody costs.
+// driverShare returns the cost of sending an event without an informer.
 func driverShare(changed []*corev1.Pod) float64 {
 	events := make(chan watch.Event, feed.Buffered)
 	done := make(chan struct{})

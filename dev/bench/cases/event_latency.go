@@ -11,21 +11,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/mirador-k8s/mirador/dev/bench/feed"
 	"github.com/mirador-k8s/mirador/dev/bench/harness"
 	"github.com/mirador-k8s/mirador/dev/bench/measure"
 	"github.com/mirador-k8s/mirador/store"
 )
 
 const (
-	latencyRate     = 1000 // events a second
+	latencyRate     = 1000 // events per second
 	latencyHandlers = 10
 )
 
-// eventLatency measures how long an event takes from being sent to each of ten
-// handlers, at a steady rate far below what either side can do.
+// eventLatency measures the time from sending an event until each of ten handlers receives it, at a steady rate far
+// below saturation.
 func eventLatency() harness.Case {
 	c := harness.Case{Name: "event-latency"}
 	for _, s := range sides() {
@@ -71,9 +69,8 @@ func eventLatency() harness.Case {
 	return c
 }
 
-// bareLatency is what no informer can be below that keeps its handlers apart: the driver's
-// send to a goroutine that waits for it, on a machine that is idle in between, and that
-// starts one for each further handler.
+// bareLatency measures the least latency of an informer with one goroutine per handler: the driver sends to a waiting
+// goroutine, which starts one for each further handler. The machine is idle in between.
 func bareLatency(n, handlers int) harness.Figures {
 	events := make(chan int, 1)
 	began := time.Now()
@@ -112,23 +109,23 @@ func latencies(all []time.Duration) harness.Figures {
 	}
 }
 
-// apiOf says through which API a side of ours is used.
+// apiOf returns the API through which a side of ours is used.
 func apiOf(s side) string {
 	api, _, _ := strings.Cut(s.name, " ")
 	return api
 }
 
-// beat is what the sender of events waits for between two of them. What it does to wait comes before the one that was
-// sent to: both run on the same processor, one after the other.
+// beat is how the sender of events waits between two of them. It matters because the sender goes back to waiting
+// before the receiver runs: both use the same processor.
 type beat struct {
 	name  string
 	start func(n int) (wait func(i int) error, end func(), err error)
 }
 
-// beats are a sleep, and a pipe that something is written to in time: a watch waits for its connection like that.
+// beats are a sleep, and a read from a pipe, which is how a watch waits for its connection.
 var beats = []beat{{"", sleeping}, {", sent from a pipe", piped}}
 
-// due is how long it is until the i-th of the beats that began at a time.
+// due returns how long it is until the i-th beat after a start time.
 func due(began time.Time, i int) time.Duration {
 	return time.Duration(i)*time.Second/latencyRate - time.Since(began)
 }
@@ -148,12 +145,12 @@ func piped(n int) (wait func(i int) error, end func(), err error) {
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		defer w.Close() // the reader sees it
+		defer w.Close() // ends the reader
 		began := time.Now().Add(50 * time.Millisecond)
 		for i := range n {
 			time.Sleep(due(began, i))
 			if _, err := w.Write([]byte{1}); err != nil {
-				return // the reader has given up
+				return // the reader has closed the pipe
 			}
 		}
 	})
@@ -162,38 +159,29 @@ func piped(n int) (wait func(i int) error, end func(), err error) {
 		_, err := io.ReadFull(r, one)
 		return err
 	}
-	return wait, func() { r.Close(); writer.Wait() }, nil // nothing was written to it here
+	return wait, func() { r.Close(); writer.Wait() }, nil // closing the read end cannot lose data
 }
 
+// pace sends the changes at a steady rate and returns the latencies of all handlers.
 func pace(ctx context.Context, s side, b beat, pods, changed []*corev1.Pod) (harness.Figures, error) {
-	lw := feed.NewListWatch(pods, latest)
-	t, err := s.open(lw)
-	if err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	sent := make([]time.Duration, len(changed))
 	arrived := make([][]time.Duration, latencyHandlers)
 	var seen sync.WaitGroup
-	for h := range arrived {
+	handlers := make([]func(*corev1.Pod), latencyHandlers)
+	for h := range handlers {
 		arrived[h] = make([]time.Duration, len(changed))
 		seen.Add(len(changed))
-		if err := t.handle(func(p *corev1.Pod) {
+		handlers[h] = func(p *corev1.Pod) {
 			arrived[h][number(p)] = time.Since(began)
 			seen.Done()
-		}); err != nil {
-			return nil, err
 		}
 	}
-	stop, err := t.run(ctx)
+	run, err := s.start(ctx, pods, handlers...)
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	events, err := lw.Events(ctx)
-	if err != nil {
-		return nil, err
-	}
+	defer run.stop()
 	runtime.GC()
 	wait, end, err := b.start(len(changed))
 	if err != nil {
@@ -205,10 +193,10 @@ func pace(ctx context.Context, s side, b beat, pods, changed []*corev1.Pod) (har
 			return nil, err
 		}
 		sent[i] = time.Since(began)
-		events <- watch.Event{Type: watch.Modified, Object: p}
+		run.update(p)
 	}
 	seen.Wait()
-	warm := len(changed) / 10 // the first tenth warms up
+	warm := len(changed) / 10 // the first tenth is the warm-up
 	var all []time.Duration
 	for h := range arrived {
 		for i := warm; i < len(changed); i++ {

@@ -16,18 +16,18 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// growthSizes are the numbers of objects over which costs are followed.
+// growthSizes are the numbers of objects at which costs are measured.
 var growthSizes = []int{1_000, 10_000, 100_000}
 
-// What grows with the objects may grow as their number does: 1 is linear, and the noise of three points has its room.
-// What is done for one of them may not: it waits for memory where there are too many for the processor's caches,
-// which is as if it grew with the square root between a thousand objects and a hundred thousand.
+// The goals for the exponent. Costs of the whole store may grow linearly, with room for the noise of three points.
+// Costs of one object may grow only because a large store exceeds the processor's caches, which between a thousand and
+// a hundred thousand objects looks like a growth with the square root.
 const (
 	notMoreThanLinear = 1.1
 	notWithTheNumber  = 0.6
 )
 
-// growthCosts are what is followed in stores, with the unit of the whole.
+// growthCosts are the measured costs of stores, with their units.
 var growthCosts = []struct {
 	figure, name, unit string
 	most               float64
@@ -38,8 +38,7 @@ var growthCosts = []struct {
 	{"iterate", "growth: the whole store, iterated", "us", notMoreThanLinear},
 }
 
-// growthSample is how many objects of a store are written, and of a packed one read: all that are there, or some of
-// them, drawn at random.
+// growthSample is how many objects of a store are written, and read if it is packed: all, or some of them at random.
 const growthSample = 6_000
 
 // growth measures how the costs of a store grow with its size.
@@ -53,7 +52,7 @@ func growth() harness.Case {
 		}))
 		for _, l := range layouts {
 			c.Variants = append(c.Variants, growthVariant(l.String(), n, func(pods []*corev1.Pod) (grown, error) {
-				// what was read a moment ago would be found again in a small store, and not in a large one
+				// Without a read cache: it would hold a large share of a small store only.
 				w, err := ourStore(l, -1, pods)
 				if err != nil {
 					return grown{}, err
@@ -74,18 +73,19 @@ func growth() harness.Case {
 					Ours: harness.At(l.String(), n), Peer: harness.At(peer, n), Figure: cost.figure})
 			}
 			c.Rows = append(c.Rows, harness.Row{Name: cost.name + ", with the size", Layout: l.String(),
-				Ours: l.String(), Peer: peer, Figure: cost.figure, Growth: growthSizes, Sheltered: true, Goal: harness.AtMost(cost.most)})
+				Ours: l.String(), Peer: peer, Figure: cost.figure, Growth: growthSizes,
+				Sheltered: true, Goal: harness.AtMost(cost.most)})
 		}
 	}
 	return c
 }
 
-// grown is a store of some size, of whichever side.
+// grown is a store of some size, of either side.
 type grown struct {
 	writer
 	get     func(key string) bool
 	iterate func()
-	decodes bool // what is read: some 50 us each
+	decodes bool // a read decodes the object, which is slow
 }
 
 func growthVariant(name string, n int, open func([]*corev1.Pod) (grown, error)) harness.Variant {
@@ -120,10 +120,10 @@ func growthVariant(name string, n int, open func([]*corev1.Pod) (grown, error)) 
 		}}
 }
 
-// order puts n pods into an order that no cache can foresee.
+// order returns the numbers below n in an order that no cache can predict.
 func order(n int) []int { return rand.New(rand.NewPCG(feed.Seed, 2)).Perm(n) }
 
-// drawnKeys gives the keys of the first n pods of a set in that order.
+// drawnKeys returns the keys of the first n pods of a set in that order.
 func drawnKeys(set *testpods.Set, n int) []string {
 	keys := make([]string, n)
 	for i, at := range order(n) {
@@ -132,7 +132,7 @@ func drawnKeys(set *testpods.Set, n int) []string {
 	return keys
 }
 
-// drawnPods makes some of the first n pods of a set, the first in that order.
+// drawnPods returns some of the first n pods of a set, the first ones in that order.
 func drawnPods(set *testpods.Set, n, some int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, min(n, some))
 	at := order(n)

@@ -13,11 +13,11 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// manyTemplates is more kinds of pods than any table of recent ones holds.
+// manyTemplates is more templates than any cache of recent ones holds.
 const manyTemplates = 10_000
 
-// growthOfEvents measures what an event to ten handlers costs beside more and more
-// objects, and with ten thousand templates whose pods change in random order.
+// growthOfEvents measures the cost of an event to ten handlers with more and more objects in the store, and with ten
+// thousand templates whose pods change in random order.
 func growthOfEvents() harness.Case {
 	const handlers = 10
 	c := harness.Case{Name: "growth-events", Repeat: 1}
@@ -35,7 +35,7 @@ func growthOfEvents() harness.Case {
 	}
 	for _, s := range sides() {
 		if apiOf(s) == compat && s.layout != store.Live.String() {
-			continue // the layouts grow alike through both
+			continue // the layouts grow alike through both APIs
 		}
 		for _, n := range growthSizes {
 			c.Variants = append(c.Variants,
@@ -60,7 +60,7 @@ func growthOfEvents() harness.Case {
 	return c
 }
 
-// inRandomOrder makes n changes of pods drawn at random.
+// inRandomOrder returns n changes of pods drawn at random.
 func inRandomOrder(set *testpods.Set, pods []*corev1.Pod, n int) []*corev1.Pod {
 	r := rand.New(rand.NewPCG(feed.Seed, 1))
 	all := make([]*corev1.Pod, n)

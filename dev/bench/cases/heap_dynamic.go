@@ -14,13 +14,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// dynamicPods are fewer than the typed ones: client-go takes some 70 KB for each.
+// dynamicPods is smaller than the number of typed pods: client-go needs much more memory for each.
 func dynamicPods(p *harness.Params) int { return p.Size(15_000, 1_000) }
 
 var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-// heapDynamic measures what a dynamic informer of the same pods holds: ours as
-// unstructured objects in each layout, and as raw JSON, packed.
+// heapDynamic measures the heap of a dynamic informer of the same pods: ours with unstructured objects in each layout,
+// and with raw JSON, packed.
 func heapDynamic() harness.Case {
 	variant := func(name string, open func(ctx context.Context, cfg *rest.Config) (any, error),
 		count func(any) int) harness.Variant {
@@ -76,8 +76,7 @@ func heapDynamic() harness.Case {
 	return c
 }
 
-// rawInformer makes our informer of pods as JSON with two indexes, which are read
-// out of the bytes.
+// rawInformer returns our informer of pods as JSON with two indexes, whose values are read from the bytes.
 func rawInformer(src *kube.Source[*kube.RawObject], l store.Layout) (*informer.Informer[*kube.RawObject], error) {
 	field := func(name string) store.IndexFunc[*kube.RawObject] {
 		return func(r *kube.RawObject) ([]string, error) { return []string{rawField(r.Bytes, name)}, nil }

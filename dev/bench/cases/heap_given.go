@@ -10,8 +10,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// heapGiven measures what an informer holds whose objects somebody else decoded, as
-// they come through a caller's own ListWatch: those objects are nobody's to change.
+// heapGiven measures the heap of an informer whose objects were decoded by the caller's own ListWatch: the informer
+// must not change those objects.
 func heapGiven() harness.Case {
 	variant := func(name string, make func(lw *feed.ListWatch) clientgo.SharedIndexInformer) harness.Variant {
 		return harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {

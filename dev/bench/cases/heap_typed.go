@@ -16,13 +16,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// fineGC has the collector run whenever the heap has grown by a quarter.
+// fineGC makes the collector run whenever the heap has grown by a quarter.
 const fineGC = 25
 
 func heapPods(p *harness.Params) int { return p.Size(100_000, 2_000) }
 
-// heapTyped measures what an informer of pods holds and how high the live heap rises
-// while it syncs. Both sides decode the same protobuf.
+// heapTyped measures the heap of an informer of pods and the peak of the live heap while it syncs. Both sides decode
+// the same protobuf.
 func heapTyped() harness.Case {
 	c := harness.Case{
 		Name: "heap", Repeat: 1,
@@ -69,16 +69,16 @@ func heapTyped() harness.Case {
 	return c
 }
 
-// sharedStore is the part of client-go's informers that heapOf counts with.
+// sharedStore is the part of client-go's informers with which heapOf counts objects.
 type sharedStore interface{ GetStore() clientgo.Store }
 
-// peakOf is heapOf with a live heap that is seen often on its way.
+// peakOf is heapOf with frequent collections, so that the peak of the live heap is seen.
 func peakOf(n int, open func() (any, error), count func(any) int) (harness.Figures, error) {
 	debug.SetGCPercent(fineGC)
 	return heapOf(n, open, count)
 }
 
-// heapOf opens something that holds n objects and measures it.
+// heapOf opens something that holds n objects and measures its memory.
 func heapOf(n int, open func() (any, error), count func(any) int) (harness.Figures, error) {
 	before := measure.LiveHeap()
 	peak := measure.WatchPeak()
@@ -90,7 +90,7 @@ func heapOf(n int, open func() (any, error), count func(any) int) (harness.Figur
 	rss := measure.PeakRSS()
 	after := measure.LiveHeap()
 	if have := count(held); have != n {
-		return nil, fmt.Errorf("it holds %d objects and not %d", have, n)
+		return nil, fmt.Errorf("it holds %d objects, want %d", have, n)
 	}
 	runtime.KeepAlive(held)
 	final := after - before

@@ -18,8 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// idleInformers measures what informers cost that have nothing to do: no objects,
-// one handler and an open watch each, over one client.
+// idleInformers measures the cost of idle informers: no objects, one handler and an open watch each, over one client.
 func idleInformers() harness.Case {
 	const informersEach = 1000
 	variant := func(name string, open func(ctx context.Context, cfg *rest.Config, n int) ([]any, error)) harness.Variant {

@@ -9,15 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/mirador-k8s/mirador/dev/bench/feed"
 	"github.com/mirador-k8s/mirador/dev/bench/harness"
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// lateHandler measures the longest time that an event takes to a handler which is
-// there already, while another one joins and is given all objects.
+// lateHandler measures the longest latency of an event to an existing handler while another handler joins and receives
+// all objects.
 func lateHandler() harness.Case {
 	c := harness.Case{Name: "late-handler"}
 	for _, s := range sides() {
@@ -42,44 +40,32 @@ func lateHandler() harness.Case {
 	return c
 }
 
-// smallChange is a change of a small pod, of its own version and otherwise the same.
+// smallChange returns a change of a small pod: only the version differs.
 func smallChange(p *corev1.Pod, i int) *corev1.Pod {
 	changed := p.DeepCopy()
 	changed.ResourceVersion = strconv.Itoa(firstChange + i)
 	return changed
 }
 
-// joinLate sends an event each millisecond. After a third of them the other handler joins, and there are
-// more of them for as long as that one does not have everything.
+// joinLate sends an event each millisecond. After a third of them the other handler joins; events continue until it
+// has received every object.
 func joinLate(ctx context.Context, s side, pods []*corev1.Pod, events int) (harness.Figures, error) {
-	lw := feed.NewListWatch(pods, latest)
-	t, err := s.open(lw)
-	if err != nil {
-		return nil, err
-	}
 	most := 20 * events
 	began := time.Now()
 	arrived := make([]time.Duration, most)
 	var seen sync.WaitGroup
-	if err := t.handle(func(p *corev1.Pod) {
+	run, err := s.start(ctx, pods, func(p *corev1.Pod) {
 		arrived[number(p)] = time.Since(began)
 		seen.Done()
-	}); err != nil {
-		return nil, err
-	}
-	stop, err := t.run(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	out, err := lw.Events(ctx)
-	if err != nil {
-		return nil, err
-	}
+	defer run.stop()
 	join := events / 3
 	joined := make(chan error, 1)
 	var given int
-	var complete atomic.Int64 // when the one that joined had everything
+	var complete atomic.Int64 // when the handler that joined had everything
 	sent := make([]time.Duration, 0, most)
 	first := time.Since(began) + 20*time.Millisecond
 	for i := 0; i < events || complete.Load() == 0; i++ {
@@ -90,7 +76,7 @@ func joinLate(ctx context.Context, s side, pods []*corev1.Pod, events int) (harn
 		time.Sleep(first + time.Duration(i)*time.Millisecond - time.Since(began))
 		if i == join {
 			go func() {
-				joined <- t.join(func(*corev1.Pod) {
+				joined <- run.join(func(*corev1.Pod) {
 					if given++; given == len(pods) {
 						complete.Store(int64(time.Since(began)))
 					}
@@ -99,7 +85,7 @@ func joinLate(ctx context.Context, s side, pods []*corev1.Pod, events int) (harn
 		}
 		seen.Add(1)
 		sent = append(sent, time.Since(began))
-		out <- watch.Event{Type: watch.Modified, Object: p}
+		run.update(p)
 	}
 	seen.Wait()
 	if err := <-joined; err != nil {
@@ -112,7 +98,7 @@ func joinLate(ctx context.Context, s side, pods []*corev1.Pod, events int) (harn
 	}, nil
 }
 
-// longest gives the longest wait in milliseconds.
+// longest returns the longest latency in milliseconds.
 func longest(sent, arrived []time.Duration) float64 {
 	var most time.Duration
 	for i := range sent {

@@ -16,8 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// million measures packed informers of up to a million pods, each in a process of its own. client-go
-// would need some 20 GB for the last.
+// million measures packed informers of up to a million pods, each in its own process. client-go would need too much
+// memory for the last.
 func million() harness.Case {
 	const pods = 1_000_000
 	name := store.Packed.String()
@@ -28,7 +28,7 @@ func million() harness.Case {
 		{Name: "a million pods in one process: heap per pod", Layout: name, Unit: "B", Ours: all, Figure: "heap"},
 		{Name: "a million pods in one process: peak RSS", Layout: name, Unit: "MiB", Ours: all, Figure: "rss"},
 	}}
-	// From ten thousand on: of a thousand, the read cache would have a quarter.
+	// The sizes start at ten thousand: of a thousand pods the read cache would hold a quarter.
 	sizes := []int{10_000, 100_000, pods}
 	for _, n := range sizes {
 		c.Variants = append(c.Variants,
@@ -45,7 +45,7 @@ func million() harness.Case {
 		{"get", "growth: Get by key, of an informer", "ns", notWithTheNumber},
 		{"update", "growth: update of an informer, from the wire", "ns", notWithTheNumber},
 	} {
-		sheltered := cost.figure != "update" // which takes as long as the informer does, on goroutines of its own
+		sheltered := cost.figure != "update" // an update runs on the informer's own goroutines
 		for _, n := range sizes {
 			c.Rows = append(c.Rows, harness.Row{Name: cost.name, Layout: name, Unit: cost.unit, Sheltered: sheltered, N: n,
 				Ours: harness.At(name, n), Figure: cost.figure})
@@ -57,7 +57,7 @@ func million() harness.Case {
 	return c
 }
 
-// packedInformer measures what an informer of n pods holds, and what it takes to read and to update one of them.
+// packedInformer measures the memory of an informer of n pods, and the cost of reading and updating one of them.
 func packedInformer(ctx context.Context, p *harness.Params, n int) (harness.Figures, error) {
 	after := make(chan []byte)
 	began := time.Now()
@@ -95,7 +95,7 @@ func packedInformer(ctx context.Context, p *harness.Params, n int) (harness.Figu
 	}
 	last := object.Version(changed[some-1].ResourceVersion)
 	if v := r.Version(); !v.Before(last) {
-		return nil, fmt.Errorf("the store is at version %s before the changes that end with %s", v, last)
+		return nil, fmt.Errorf("the store has version %s, want %s after the last change", v, last)
 	}
 	runtime.GC()
 	began = time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// layouts are those that are measured.
+// layouts are the measured layouts.
 var layouts = []store.Layout{store.Live, store.Shared, store.Packed}
 
 // podCodec encodes pods as the wire does.
@@ -34,7 +34,7 @@ var podCodec = &object.Codec[*corev1.Pod]{
 	},
 }
 
-// podItem makes an item of a pod that nobody else holds.
+// podItem returns an item of a pod that the caller hands over.
 func podItem(p *corev1.Pod) object.Item[*corev1.Pod] {
 	return object.Item[*corev1.Pod]{
 		Key: object.NewKey(p.Namespace, p.Name), Version: object.Version(p.ResourceVersion), UID: string(p.UID),
@@ -51,18 +51,17 @@ func podIndexes() map[string]store.IndexFunc[*corev1.Pod] {
 
 func podsByApp(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil }
 
-// openStore makes our store of pods with two indexes. readCache is as in
-// store.Options.
+// openStore returns our store of pods with two indexes. readCache is as in store.Options.
 func openStore(l store.Layout, readCache int) (*store.Writer[*corev1.Pod], error) {
 	return store.New(store.Options[*corev1.Pod]{Indexes: podIndexes(), Layout: l, Codec: podCodec, ReadCache: readCache})
 }
 
-// typedInformer makes our informer of pods with two indexes.
+// typedInformer returns our informer of pods with two indexes.
 func typedInformer(src source.Source[*corev1.Pod], l store.Layout) (*informer.Informer[*corev1.Pod], error) {
 	return informer.New(src, &informer.Options[*corev1.Pod]{Layout: l, Indexes: podIndexes()})
 }
 
-// dynamicInformer makes our informer of unstructured pods with two indexes.
+// dynamicInformer returns our informer of unstructured pods with two indexes.
 func dynamicInformer(src source.Source[*unstructured.Unstructured],
 	l store.Layout) (*informer.Informer[*unstructured.Unstructured], error) {
 	return informer.New(src, &informer.Options[*unstructured.Unstructured]{Layout: l,
@@ -72,7 +71,7 @@ func dynamicInformer(src source.Source[*unstructured.Unstructured],
 		}})
 }
 
-// compatInformer makes our informer behind client-go's interface.
+// compatInformer returns our informer behind client-go's interface.
 func compatInformer(lw *feed.ListWatch, l store.Layout) clientgo.SharedIndexInformer {
 	return cache.With(cache.Options{Layout: l}).NewSharedIndexInformer(lw, &corev1.Pod{}, 0, indexers())
 }
@@ -100,7 +99,7 @@ func start[T any](ctx context.Context, inf *informer.Informer[T]) *running[T] {
 	return r
 }
 
-// stop ends it and waits for that.
+// stop stops the informer and waits for it to end.
 func (r *running[T]) stop() error {
 	r.cancel()
 	select {

@@ -17,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/feed"
 )
 
-// indexers are the two indexes in client-go's form.
+// indexers returns the two indexes in client-go's form.
 func indexers() clientgo.Indexers {
 	return clientgo.Indexers{
 		byNamespace: clientgo.MetaNamespaceIndexFunc,
@@ -51,13 +51,13 @@ func peerDynamic(cfg *rest.Config) (clientgo.SharedIndexInformer, error) {
 		indexers(), nil).Informer(), nil
 }
 
-// peerInformer is client-go's informer over pods that are there already.
+// peerInformer returns client-go's informer over existing pods.
 func peerInformer(lw *feed.ListWatch) clientgo.SharedIndexInformer {
 	return clientgo.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, indexers())
 }
 
-// runShared starts an informer of client-go's interface, theirs or ours, and waits
-// until it has synced. stop ends it and waits for that.
+// runShared starts an informer of client-go's interface, theirs or ours, and waits until it has synced. stop stops it
+// and waits for it to end.
 func runShared(ctx context.Context, inf clientgo.SharedIndexInformer) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

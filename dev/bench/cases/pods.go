@@ -14,16 +14,16 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
-// latest is a version that no pod has yet when a list is made.
+// latest is a version that no pod has yet when it is listed.
 const latest = "999000000"
 
-// realPods makes n realistic pods.
+// realPods returns n realistic pods.
 func realPods(n int) ([]*corev1.Pod, *testpods.Set) {
 	set := testpods.New(feed.Seed, testpods.DefaultTemplates)
 	return podsOf(set, n), set
 }
 
-// podsOf makes the first n pods of a set.
+// podsOf returns the first n pods of a set.
 func podsOf(set *testpods.Set, n int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	parallel(n, func(i int) { pods[i] = set.Pod(i) })
@@ -44,22 +44,21 @@ func parallel(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// spread puts pods into so many namespaces, in turn.
+// spread distributes pods over a number of namespaces, in turn.
 func spread(pods []*corev1.Pod, namespaces int) {
 	for i, p := range pods {
 		p.Namespace = "ns-" + strconv.Itoa(i%namespaces)
 	}
 }
 
-// copies has nothing in common with the pods.
+// copies returns deep copies of the pods.
 func copies(pods []*corev1.Pod) []*corev1.Pod {
 	all := make([]*corev1.Pod, len(pods))
 	parallel(len(pods), func(i int) { all[i] = pods[i].DeepCopy() })
 	return all
 }
 
-// smallPods makes pods with little more than metadata, for cases in which the size
-// of an object has no part.
+// smallPods returns pods with little more than metadata, for cases in which the size of an object does not matter.
 func smallPods(n int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	for i := range pods {
@@ -75,8 +74,8 @@ func smallPods(n int) []*corev1.Pod {
 	return pods
 }
 
-// changes makes n changes of pods, beforehand, each pod in its turn and each change
-// upon the one before. number tells which change an object is.
+// changes returns n changes of pods, each pod in turn and each change based on the one before. number returns which
+// change an object is.
 func changes(set *testpods.Set, pods []*corev1.Pod, n int) []*corev1.Pod {
 	all := make([]*corev1.Pod, n)
 	parallel(min(n, len(pods)), func(at int) {
@@ -92,7 +91,7 @@ func changes(set *testpods.Set, pods []*corev1.Pod, n int) []*corev1.Pod {
 // firstChange is the version of change 0.
 const firstChange = 1_000_000_000
 
-// number tells which change an object is.
+// number returns which change an object is.
 func number(p *corev1.Pod) int {
 	v, err := strconv.Atoi(p.ResourceVersion)
 	if err != nil {

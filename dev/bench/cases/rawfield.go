@@ -4,9 +4,8 @@ import (
 	"bytes"
 )
 
-// rawField finds the first "name":"value" in JSON as a server writes it, without
-// blanks and with the metadata in front. It stands for a reader of few fields, and
-// is right for these pods only.
+// rawField finds the first "name":"value" in JSON as a server writes it, without blanks and with the metadata first.
+// It stands for a reader of few fields and is correct only for these pods.
 func rawField(object []byte, name string) string {
 	_, rest, found := bytes.Cut(object, []byte(`"`+name+`":"`))
 	if !found {

@@ -8,20 +8,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/mirador-k8s/mirador/dev/bench/feed"
 	"github.com/mirador-k8s/mirador/dev/bench/harness"
 	"github.com/mirador-k8s/mirador/dev/bench/measure"
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// relist measures what it takes to list again after the watch has expired, when
-// nothing has changed. The list is there already: nothing is decoded.
+// relist measures the cost of a relist after the watch has expired, when nothing has changed. The listed objects exist
+// already: nothing is decoded.
 func relist() harness.Case {
 	c := harness.Case{Name: "relist"}
 	for _, s := range sides() {
 		c.Variants = append(c.Variants,
 			harness.Variant{Name: s.name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
-				return listAgain(ctx, s, smallPods(p.Size(100_000, 5_000)))
+				return measureRelist(ctx, s, smallPods(p.Size(100_000, 5_000)))
 			}})
 		if s.name == peer {
 			continue
@@ -39,41 +38,30 @@ func relist() harness.Case {
 	return c
 }
 
-func listAgain(ctx context.Context, s side, pods []*corev1.Pod) (harness.Figures, error) {
-	lw := feed.NewListWatch(pods, latest)
-	t, err := s.open(lw)
-	if err != nil {
-		return nil, err
-	}
-	// The last event tells that everything before it was delivered.
+// measureRelist lets the watch expire and measures until an event of the next watch has been delivered.
+func measureRelist(ctx context.Context, s side, pods []*corev1.Pod) (harness.Figures, error) {
+	// When this last event arrives, everything before it has been delivered.
 	mark := smallChange(pods[0], 0)
 	marked := make(chan struct{}, 1)
-	if err := t.handle(func(p *corev1.Pod) {
+	run, err := s.start(ctx, pods, func(p *corev1.Pod) {
 		if p.ResourceVersion == mark.ResourceVersion {
 			marked <- struct{}{}
 		}
-	}); err != nil {
-		return nil, err
-	}
-	stop, err := t.run(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	events, err := lw.Events(ctx)
-	if err != nil {
-		return nil, err
-	}
+	defer run.stop()
 	runtime.GC()
 	runtime.GC()
 	bytes, objects := measure.Allocated()
 	cpu := measure.CPU()
 	expired := apierrors.NewResourceExpired("the watch has expired").Status()
-	events <- watch.Event{Type: watch.Error, Object: &expired}
-	if events, err = lw.Events(ctx); err != nil {
+	run.events <- watch.Event{Type: watch.Error, Object: &expired}
+	if err := run.nextWatch(ctx); err != nil {
 		return nil, err
 	}
-	events <- watch.Event{Type: watch.Modified, Object: mark}
+	run.update(mark)
 	<-marked
 	used := measure.CPU() - cpu
 	bytesNow, objectsNow := measure.Allocated()

@@ -14,14 +14,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// readFor is how long a read is measured.
+// readFor is how long reads are measured.
 const readFor = 300 * time.Millisecond
 
-// recent is how many keys count as read a moment ago.
+// recent is how many keys count as recently read.
 const recent = 32
 
-// storeGet measures reading one object by key: every key once in random order, and
-// a few keys again and again.
+// storeGet measures reading one object by key: every key once in random order, and a few keys repeatedly.
 func storeGet() harness.Case {
 	indexer := func(open func([]*corev1.Pod) (clientgo.Indexer, error)) func(context.Context, *harness.Params,
 		[]*corev1.Pod) (harness.Figures, error) {
@@ -74,7 +73,7 @@ func getOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 	get := func(key string) bool { _, ok := r.Get(object.Key(key)); return ok }
 	fromSnapshot := func(key string) bool { _, ok := snap.Get(object.Key(key)); return ok }
 	few := repeated(keys)
-	if l == store.Packed { // some 40 us each: not all of them
+	if l == store.Packed { // a read decodes the object: read only some
 		keys = keys[:min(len(keys), 1_000)]
 	}
 	f := thrice(func() harness.Figures {
@@ -85,13 +84,13 @@ func getOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 	return f, nil
 }
 
-// thrice gives the medians of three measurements. A neighbour on the same core makes a Get take
-// twice as long, for longer than one of them lasts.
+// thrice returns the medians of three measurements. Other load on the same core can double the time of a Get for
+// longer than one of them takes.
 func thrice(measure func() harness.Figures) harness.Figures {
 	return harness.Medians([]harness.Figures{measure(), measure(), measure()})
 }
 
-// repeated gives a few keys over and over.
+// repeated returns a few keys many times.
 func repeated(keys []string) []string {
 	few := make([]string, 0, len(keys))
 	for i := range len(keys) {
@@ -108,6 +107,6 @@ func getEach(keys []string, get func(string) bool) float64 {
 				found++
 			}
 		}
-		runtime.KeepAlive(found) // or the compiler leaves out what is measured
+		runtime.KeepAlive(found) // so that the compiler keeps the measured calls
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// storeIterate measures reading all of one namespace by index, 500 of 50,000, and
-// all there is. The loop takes each object and does not look into it.
+// storeIterate measures reading one namespace by index, 500 of 50,000, and reading the whole store. The loop takes
+// each object and does not look into it.
 func storeIterate() harness.Case {
 	c := harness.Case{Name: "store-iterate", Variants: []harness.Variant{
 		storeVariant(peer, func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
@@ -27,7 +27,7 @@ func storeIterate() harness.Case {
 		}),
 	}}
 	row := func(name, layout, ours, figure, unit string, goal harness.Goal) {
-		sheltered := figure == "index" // a whole list is charged with collections, which are on other threads
+		sheltered := figure == "index" // a whole list includes its collections, which run on other threads
 		c.Rows = append(c.Rows, harness.Row{Name: name, Layout: layout, Unit: unit, Sheltered: sheltered, Ours: ours,
 			Peer: peer, Figure: figure, Goal: goal})
 	}
@@ -49,8 +49,8 @@ func storeIterate() harness.Case {
 	row("one namespace by index (500 of 50k), through compat's ByIndex", store.Live.String(), compat, "index",
 		"us", harness.Ratio(0.3))
 	row("the whole store (50k), through compat's List", store.Live.String(), compat, "all", "ms", harness.Ratio(0.3))
-	// What no List can be below that returns a fresh slice: the slice, copied from another,
-	// and the collections that it causes in a process that holds the pods.
+	// The least cost of a List that returns a new slice: the slice, copied from another, and the collections that it
+	// causes in a process that holds the pods.
 	floor := storeVariant("slice",
 		func(_ context.Context, _ *harness.Params, pods []*corev1.Pod) (harness.Figures, error) {
 			held := make([]any, len(pods))
@@ -80,7 +80,7 @@ func iterateIndexer(open func([]*corev1.Pod) (clientgo.Indexer, error), pods []*
 			for _, obj := range objects {
 				last, n = obj, n+1
 			}
-			runtime.KeepAlive(last) // or the compiler leaves out the loop
+			runtime.KeepAlive(last) // so that the compiler keeps the loop
 			return n
 		},
 		func() int {
@@ -101,7 +101,7 @@ func iterateOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 	r := w.Reader()
 	budget := readFor
 	if l == store.Packed {
-		budget = 0 // each object is decoded: a few rounds take seconds
+		budget = 0 // each object is decoded, and a few rounds take seconds
 	}
 	return iterate(len(pods), budget,
 		func(namespace string) int {
@@ -122,7 +122,7 @@ func iterateOurs(l store.Layout, pods []*corev1.Pod) (harness.Figures, error) {
 		})
 }
 
-// allocates reports whether f leaves something for the collector that is worth its while.
+// allocates reports whether f produces enough garbage to matter.
 func allocates(f func()) bool {
 	before, _ := measure.Allocated()
 	f()
@@ -130,14 +130,14 @@ func allocates(f func()) bool {
 	return after-before > 100_000
 }
 
-// iterate measures both reads, and checks that they read what is there.
+// iterate measures both reads, and checks that they return every object.
 func iterate(pods int, budget time.Duration, index func(namespace string) int,
 	all func() int) (harness.Figures, error) {
 	if got := index(namespaceAt(0)); got != pods/storeNamespaces {
-		return nil, fmt.Errorf("the index has %d pods of a namespace and not %d", got, pods/storeNamespaces)
+		return nil, fmt.Errorf("the index has %d pods of a namespace, want %d", got, pods/storeNamespaces)
 	}
 	if got := all(); got != pods {
-		return nil, fmt.Errorf("the store has %d pods and not %d", got, pods)
+		return nil, fmt.Errorf("the store has %d pods, want %d", got, pods)
 	}
 	next := 0
 	perIndex := measure.PerOp(10, budget, func() {

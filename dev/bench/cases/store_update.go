@@ -21,14 +21,14 @@ import (
 // updateBatch is how many updates are written together.
 const updateBatch = 100
 
-// writer is a store that is written to, of whichever side.
+// writer is a store to write to, of either side.
 type writer interface {
 	update(p *corev1.Pod) error
 	updateAll(pods []*corev1.Pod) error
 }
 
-// storeUpdate measures writing one changed object to a store with two indexes, by
-// itself and together with others. Every one changes the object's state and version.
+// storeUpdate measures writing one changed object to a store with two indexes, singly and in batches. Each update
+// changes the object's state and version.
 func storeUpdate() harness.Case {
 	variant := func(name string, open func([]*corev1.Pod) (writer, error)) harness.Variant {
 		return harness.Variant{Name: name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
@@ -83,14 +83,13 @@ func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod,
 		}
 	}
 	runtime.GC()
-	// A round of a live store is over in a twentieth of a second: there are some, there and back between two states of
-	// each object.
+	// A round of a live store is short, so there are several, which alternate between two states of each object.
 	states := [][]*corev1.Pod{changed, pods}
 	var rounds []harness.Figures
 	for version, began := firstChange+len(changed), time.Now(); len(rounds) == 0 ||
 		len(rounds) < updateRounds && time.Since(began) < time.Second/2; {
 		state := states[len(rounds)%2][:2*half]
-		for _, p := range state { // the other state is stored: nobody has these now
+		for _, p := range state { // the store holds the other state, so these may be changed
 			p.ResourceVersion = strconv.Itoa(version)
 			version++
 		}
@@ -103,10 +102,10 @@ func writeChanges(p *harness.Params, set *testpods.Set, pods []*corev1.Pod,
 	return harness.Medians(rounds), nil
 }
 
-// updateRounds is how many rounds there are, unless one lasts so long that it is enough.
+// updateRounds is how many rounds there are, unless one takes long enough by itself.
 const updateRounds = 5
 
-// writeRound writes one half one at a time, the other in batches.
+// writeRound writes one half of the pods singly, the other in batches.
 func writeRound(w writer, pods []*corev1.Pod) (harness.Figures, error) {
 	half := len(pods) / 2
 	var err error
@@ -125,8 +124,7 @@ func writeRound(w writer, pods []*corev1.Pod) (harness.Figures, error) {
 	return harness.Figures{"one": float64(one) / float64(half), "batch": float64(batch) / float64(half)}, err
 }
 
-// indexWriter writes to a store of client-go's interface, in batches by its
-// transaction.
+// indexWriter writes to a store of client-go's interface, in batches by its transaction.
 type indexWriter struct{ clientgo.Indexer }
 
 func (w indexWriter) update(p *corev1.Pod) error { return w.Update(p) }
@@ -146,10 +144,10 @@ func (w indexWriter) updateAll(pods []*corev1.Pod) error {
 	return nil
 }
 
-// noStore is the variant with nowhere to write to.
+// noStore is the variant without a store.
 const noStore = "no store"
 
-// nowhere does what no store can spare: it makes the item of an object and asks for its index values.
+// nowhere does the work that every store has to do: it makes an object's item and computes its index values.
 type nowhere struct{ read int }
 
 func (w *nowhere) update(p *corev1.Pod) error {

@@ -15,17 +15,17 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// storeNamespaces makes 500 pods a namespace of 50,000.
+// storeNamespaces gives 500 pods in each namespace if there are 50,000.
 const storeNamespaces = 100
 
 func storePods(p *harness.Params) int { return p.Size(50_000, 2_000) }
 
-// peerStore is client-go's indexer with the pods in it.
+// peerStore returns client-go's indexer filled with the pods.
 func peerStore(pods []*corev1.Pod) (clientgo.Indexer, error) {
 	return fillIndexer(clientgo.NewIndexer(clientgo.MetaNamespaceKeyFunc, indexers()), pods)
 }
 
-// compatStore is ours behind client-go's interface.
+// compatStore returns our store behind client-go's interface, filled with the pods.
 func compatStore(pods []*corev1.Pod) (clientgo.Indexer, error) {
 	return fillIndexer(cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers()), pods)
 }
@@ -39,7 +39,7 @@ func fillIndexer(in clientgo.Indexer, pods []*corev1.Pod) (clientgo.Indexer, err
 	return in, nil
 }
 
-// ourStore is our store with the pods in it, read in batches as from a list.
+// ourStore returns our store filled with the pods, in batches as from a list.
 func ourStore(l store.Layout, readCache int, pods []*corev1.Pod) (*store.Writer[*corev1.Pod], error) {
 	w, err := openStore(l, readCache)
 	if err != nil {
@@ -53,7 +53,7 @@ func ourStore(l store.Layout, readCache int, pods []*corev1.Pod) (*store.Writer[
 	return w, nil
 }
 
-// storeVariant runs f on realistic pods spread over the namespaces.
+// storeVariant returns a variant that runs f on realistic pods in several namespaces.
 func storeVariant(name string, f func(ctx context.Context, p *harness.Params, pods []*corev1.Pod) (harness.Figures,
 	error)) harness.Variant {
 	return harness.Variant{Name: name, Run: func(ctx context.Context, p *harness.Params) (harness.Figures, error) {
@@ -63,7 +63,7 @@ func storeVariant(name string, f func(ctx context.Context, p *harness.Params, po
 	}}
 }
 
-// keysOf gives the keys in an order that no cache can foresee.
+// keysOf returns the keys in an order that no cache can predict.
 func keysOf(pods []*corev1.Pod) []string {
 	keys := make([]string, len(pods))
 	for i, p := range pods {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgo "k8s.io/client-go/tools/cache"
 
 	"github.com/mirador-k8s/mirador/compat/cache"
@@ -15,13 +16,13 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// target is an informer over pods that were made beforehand, of whichever side.
+// target is an informer of either side, over pods that were made beforehand.
 type target interface {
-	// handle adds a handler that is given the new state of each update.
+	// handle adds a handler that receives the new state of each update.
 	handle(update func(*corev1.Pod)) error
-	// join adds a handler that is given each object that is there.
+	// join adds a handler that receives each existing object.
 	join(add func(*corev1.Pod)) error
-	// run starts it and waits until it has synced, and its handlers with it.
+	// run starts the informer and waits until it and its handlers have synced.
 	run(ctx context.Context) (stop func(), err error)
 }
 
@@ -32,8 +33,8 @@ type side struct {
 	open   func(lw *feed.ListWatch) (target, error)
 }
 
-// sides are client-go's, ours through compat and ours in the typed API: next to each other what is compared,
-// because the machine is another one some minutes later.
+// sides returns client-go's informer, ours through compat and ours through the typed API. Those that are compared are
+// next to each other, because the speed of the machine changes over minutes.
 func sides() []side {
 	all := []side{{peer, "", func(lw *feed.ListWatch) (target, error) {
 		return &shared{SharedIndexInformer: clientgo.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, factoryIndexers())}, nil
@@ -51,7 +52,49 @@ func sides() []side {
 	return all
 }
 
-// factoryIndexers is the one index that client-go's factories give an informer.
+// session is a running informer whose watch the driver feeds.
+type session struct {
+	target
+	lw     *feed.ListWatch
+	events chan<- watch.Event
+	stop   func()
+}
+
+// start opens the side's informer over pods, adds the handlers, and waits until the informer and the handlers have
+// synced and the watch is open.
+func (s side) start(ctx context.Context, pods []*corev1.Pod, handlers ...func(*corev1.Pod)) (*session, error) {
+	lw := feed.NewListWatch(pods, latest)
+	t, err := s.open(lw)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range handlers {
+		if err := t.handle(h); err != nil {
+			return nil, err
+		}
+	}
+	stop, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run := &session{target: t, lw: lw, stop: stop}
+	if err := run.nextWatch(ctx); err != nil {
+		stop()
+		return nil, err
+	}
+	return run, nil
+}
+
+// nextWatch waits until the informer opens its next watch.
+func (s *session) nextWatch(ctx context.Context) (err error) {
+	s.events, err = s.lw.Events(ctx)
+	return err
+}
+
+// update sends a changed pod.
+func (s *session) update(p *corev1.Pod) { s.events <- watch.Event{Type: watch.Modified, Object: p} }
+
+// factoryIndexers returns the one index that client-go's factories give an informer.
 func factoryIndexers() clientgo.Indexers {
 	return clientgo.Indexers{byNamespace: clientgo.MetaNamespaceIndexFunc}
 }
@@ -103,7 +146,7 @@ func (o *own) handle(update func(*corev1.Pod)) error {
 		if e.Type == object.Updated {
 			update(e.New.Object())
 		}
-	}, &informer.HandlerOptions{MaxBacklog: -1}) // client-go keeps every event
+	}, &informer.HandlerOptions{MaxBacklog: -1}) // unbounded, as in client-go
 	if err == nil {
 		o.handlers = append(o.handlers, h.Synced())
 	}
@@ -124,7 +167,7 @@ func (o *own) run(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := func() { _ = r.stop() } // a stop that fails has no part in the figures
+	stop := func() { _ = r.stop() } // a failed stop does not affect the figures
 	for _, synced := range o.handlers {
 		select {
 		case <-synced:

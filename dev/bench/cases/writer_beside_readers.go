@@ -16,9 +16,8 @@ import (
 
 const listingReaders = 8
 
-// writerBesideReaders measures how many updates a second one writer gets through
-// while eight readers list everything without pause. Each update has a state that is
-// not the stored one, and a later version.
+// writerBesideReaders measures how many updates per second one writer achieves while eight readers list everything
+// without pause. Each update has another state than the stored one, and a later version.
 func writerBesideReaders() harness.Case {
 	variant := func(name string, open func([]*corev1.Pod) (writer, lister, error)) harness.Variant {
 		return harness.Variant{Name: name, Run: func(_ context.Context, p *harness.Params) (harness.Figures, error) {
@@ -70,10 +69,10 @@ func writerBesideReaders() harness.Case {
 	return c
 }
 
-// lister reads all there is, and may leave off when it is told to.
+// lister reads everything, and may return early once stop is set.
 type lister func(stop *atomic.Bool)
 
-// besideIterators is a store of ours and what its readers do.
+// besideIterators returns a store of ours and what its readers do.
 func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, lister, error) {
 	w, err := ourStore(l, 0, pods)
 	if err != nil {
@@ -83,7 +82,7 @@ func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, lister, error)
 	return lentWriter{ownWriter{w}}, func(stop *atomic.Bool) {
 		n := 0
 		for range r.Snapshot().Objects() {
-			// Now and then: a packed list takes seconds, and all others less than it takes to look.
+			// stop is checked rarely: a packed list takes seconds, and all others take less time than the checks would.
 			if n++; n%1000 == 0 && stop.Load() {
 				return
 			}
@@ -91,7 +90,7 @@ func besideIterators(l store.Layout, pods []*corev1.Pod) (writer, lister, error)
 	}, nil
 }
 
-// lentWriter writes objects whose parts others have too.
+// lentWriter writes objects that share parts with others.
 type lentWriter struct{ ownWriter }
 
 func (w lentWriter) update(p *corev1.Pod) error {
@@ -108,8 +107,8 @@ func iterateList(in clientgo.Indexer) {
 	}
 }
 
-// contend writes one state of the objects after the other, as long as it lasts. The clock stands still while their
-// next versions are made; the readers go on.
+// contend writes alternating states of the objects for the given time. The clock is stopped while their next versions
+// are made; the readers continue.
 func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration) (harness.Figures, error) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
@@ -123,7 +122,7 @@ func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration
 			}
 		})
 	}
-	for begun.Load() < listingReaders { // all of them are at it
+	for begun.Load() < listingReaders { // all readers have started
 		time.Sleep(time.Millisecond)
 	}
 	defer readers.Wait()
@@ -148,8 +147,8 @@ func contend(w writer, list lister, states [][]*corev1.Pod, during time.Duration
 	return harness.Figures{"rate": float64(written) / took.Seconds(), "lists": float64(read) / took.Seconds()}, nil
 }
 
-// laterVersions makes objects of a later version than those of the rounds before. What is below their first level
-// they share.
+// laterVersions returns objects with a later version than those of earlier rounds, which share everything below their
+// first level.
 func laterVersions(of []*corev1.Pod, round int) []*corev1.Pod {
 	all := make([]*corev1.Pod, len(of))
 	for i := range of {

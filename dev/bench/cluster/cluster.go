@@ -1,6 +1,5 @@
-// Package cluster starts a real API server for a measurement and fills it with pods
-// by writing them into its etcd: 50,000 of them take seconds that way, and minutes
-// through the API.
+// Package cluster starts a real API server for a measurement and fills it with pods by writing them into its etcd,
+// which is much faster than through the API.
 package cluster
 
 import (
@@ -15,8 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/program"
 )
 
-// Cluster is a running control plane without controllers: nothing changes in it but
-// what is written here.
+// Cluster is a running control plane without controllers: nothing changes in it except by writes of this process.
 type Cluster struct {
 	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
@@ -33,8 +31,8 @@ const (
 	readyTimeout = 3 * time.Minute
 )
 
-// Start starts one whose sockets are in a folder. It ends with Stop, and in any case
-// with this process: it lives as long as a pipe that only this process holds open.
+// Start starts a cluster whose sockets are in dir. It ends with Stop, and in any case with this process: it runs as
+// long as a pipe that only this process holds open.
 func Start(ctx context.Context, dir string) (*Cluster, error) {
 	binary, err := program.Find("DEVCLUSTER", "devcluster")
 	if err != nil {
@@ -73,13 +71,13 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the cluster is not ready after %v; it said:\n%s", readyTimeout, c.said)
+			return fmt.Errorf("the cluster is not ready after %v; its output:\n%s", readyTimeout, c.said)
 		}
 	}
 }
 
-// Stop ends the cluster and waits for that.
+// Stop stops the cluster and waits for it to end.
 func (c *Cluster) Stop() {
 	c.stdin.Close()
-	_ = c.cmd.Wait() // however it ended, it has
+	_ = c.cmd.Wait() // the exit status does not matter
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
-// together is how many pods are written in one transaction: below etcd's limits of
-// 128 operations and 1.5 MiB.
+// together is how many pods are written in one transaction, within etcd's limits of 128 operations and 1.5 MiB.
 const together = 100
 
-// Fill writes n realistic pods into etcd, in the form in which the API server stores
-// them, and waits until the server counts them.
+// Fill writes n realistic pods into etcd, in the encoding in which the API server stores them, and waits until the
+// server serves them all.
 func (c *Cluster) Fill(ctx context.Context, n int) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + c.etcd}, DialTimeout: 10 * time.Second})
 	if err != nil {
@@ -45,7 +44,7 @@ func (c *Cluster) Fill(ctx context.Context, n int) error {
 	return c.waitCount(ctx, n)
 }
 
-// waitCount waits until the API server sees that many pods.
+// waitCount waits until the API server serves n pods.
 func (c *Cluster) waitCount(ctx context.Context, n int) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// scanPaths ask for what needs every pod to be read, of one simulated cluster or of all: most find little.
+// scanPath returns a request that has to read every pod of one simulated cluster or of all: most match little.
 func (f *Fleet) scanPath(i int) string {
 	where := "?where=" + url.QueryEscape("spec.containers.exists(c, c.image.endsWith(':none'))")
 	switch i % 4 {
@@ -24,8 +24,8 @@ func (f *Fleet) scanPath(i int) string {
 	return f.AllPath(i) + where
 }
 
-// Scans keeps so many clients busy with scans, one request after the other each, until the function that it returns is
-// called. A client that is told to come back later does so at once.
+// Scans keeps a number of clients busy with scans, each with one request after the other, until the returned function
+// is called. A client that is answered with Retry-After retries at once.
 func (f *Fleet) Scans(ctx context.Context, clients int) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}}
@@ -67,8 +67,8 @@ func scan(ctx context.Context, client *http.Client, at string) error {
 	return nil
 }
 
-// SlowReaders begins so many lists of 10,000 pods, of which nothing but the first byte is read until the function
-// that it returns is called.
+// SlowReaders starts n lists of 10,000 pods, of which only the first byte is read until the returned function is
+// called.
 func (f *Fleet) SlowReaders(n int) (stop func(), err error) {
 	var conns []net.Conn
 	stop = func() {
@@ -87,7 +87,7 @@ func (f *Fleet) SlowReaders(n int) (stop func(), err error) {
 		}
 		if err != nil {
 			stop()
-			return nil, fmt.Errorf("begin to read slowly: %w", err)
+			return nil, fmt.Errorf("start a slow read: %w", err)
 		}
 	}
 	return stop, nil

@@ -28,13 +28,13 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/program"
 )
 
-// Size says how much is mirrored.
+// Size is how much is mirrored.
 type Size struct {
-	Clusters, Pods int // simulated, the pods in all of them
-	Real, RealPods int // real, the pods in each
+	Clusters, Pods int // simulated clusters and the pods in all of them
+	Real, RealPods int // real clusters and the pods in each
 }
 
-// templates is how many workloads a simulated cluster has: 100 pods for each where it has 10,000.
+// templates is how many workloads a simulated cluster has: 100 pods for each if it has 10,000.
 const templates = 100
 
 // Fleet is a running daemon and the clusters that it mirrors.
@@ -45,12 +45,12 @@ type Fleet struct {
 	cmd    *exec.Cmd
 	url    string
 	client *http.Client
-	// SyncTime is how long the daemon took from its start until all of it was mirrored.
+	// SyncTime is the time from the daemon's start until everything was mirrored.
 	SyncTime time.Duration
 }
 
-// Start starts everything and waits until all is mirrored. Real clusters need bin/devcluster; the
-// daemon is $MIRADOR or bin/mirador in a folder above.
+// Start starts everything and waits until it is mirrored. Real clusters need bin/devcluster; the daemon is $MIRADOR or
+// bin/mirador in a parent folder.
 func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
 	f := &Fleet{size: size,
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10,
@@ -98,7 +98,7 @@ func (f *Fleet) simulate(configs string) error {
 		served := make(chan struct{})
 		go func() {
 			defer close(served)
-			_ = srv.Serve(l) // it always ends with an error, by Close
+			_ = srv.Serve(l) // it always returns an error after Close
 		}()
 		f.stops = append(f.stops, func() { srv.Close(); <-served })
 		f.sims = append(f.sims, sim)
@@ -138,13 +138,13 @@ func (f *Fleet) startReal(ctx context.Context, dir, configs string, i int) error
 	return nil
 }
 
-// startDaemon starts the daemon and reads from its output where it listens.
+// startDaemon starts the daemon and reads its address from its output.
 func (f *Fleet) startDaemon(binary, configs string) error {
 	f.cmd = exec.Command(binary, "serve", "--folder", configs, "--listen", "127.0.0.1:0")
 	f.cmd.Env = append(os.Environ(), "HOME="+configs)
 	out, err := f.cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("read what the daemon says: %w", err)
+		return fmt.Errorf("read the daemon's output: %w", err)
 	}
 	var said program.Output
 	f.cmd.Stderr = &said
@@ -159,13 +159,13 @@ func (f *Fleet) startDaemon(binary, configs string) error {
 		}
 	}
 	if f.url == "" {
-		return fmt.Errorf("the daemon did not say where it listens: %s", &said)
+		return fmt.Errorf("the daemon printed no address: %s", &said)
 	}
-	go io.Copy(io.Discard, out) // it ends with the daemon
+	go io.Copy(io.Discard, out) // ends with the daemon
 	return nil
 }
 
-// waitSynced waits until every pod is there and the daemon says that it is ready.
+// waitSynced waits until every pod is mirrored and the daemon is ready.
 func (f *Fleet) waitSynced(ctx context.Context) error {
 	want := f.size.Pods + f.size.Real*f.size.RealPods
 	have := 0
@@ -189,7 +189,7 @@ func (f *Fleet) ready(ctx context.Context) bool {
 	return err == nil
 }
 
-// mirrored is how many pods the daemon has.
+// mirrored returns how many pods the daemon has.
 func (f *Fleet) mirrored(ctx context.Context) (pods int, err error) {
 	body, err := f.open(ctx, "/clusters", "", false)
 	if err != nil {
@@ -218,10 +218,10 @@ func (f *Fleet) mirrored(ctx context.Context) (pods int, err error) {
 	return pods, nil
 }
 
-// Stop ends everything.
+// Stop stops the daemon and all clusters.
 func (f *Fleet) Stop() {
 	if f.cmd != nil {
-		_ = f.cmd.Process.Signal(os.Interrupt) // if it has ended already, so much the better
+		_ = f.cmd.Process.Signal(os.Interrupt) // it may have ended already
 		_ = f.cmd.Wait()
 	}
 	f.client.CloseIdleConnections()
@@ -230,10 +230,10 @@ func (f *Fleet) Stop() {
 	}
 }
 
-// RSS is the daemon's resident memory in bytes.
+// RSS returns the daemon's resident memory in bytes.
 func (f *Fleet) RSS() (float64, error) {
 	if rss := measure.RSS(f.cmd.Process.Pid); rss > 0 {
 		return rss, nil
 	}
-	return 0, errors.New("read the daemon's memory: the system does not tell")
+	return 0, errors.New("read the daemon's memory: not supported on this system")
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/measure"
 )
 
-// Latency is what requests took.
+// Latency is the time that requests took.
 type Latency struct {
 	P50, P99 time.Duration
 	Bytes    int64 // of the last answer
 }
 
-// open sends a request and gives the body of an answer that is 200.
+// open sends a request and returns the body of the answer, or an error if it is not 200.
 func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w", err)
+		return nil, fmt.Errorf("request to the daemon: %w", err)
 	}
 	req.Header.Set("Accept", accept)
 	if accept == "" {
@@ -31,17 +31,17 @@ func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.Re
 	}
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w", err)
+		return nil, fmt.Errorf("request to the daemon: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		resp.Body.Close()
-		return nil, fmt.Errorf("ask the daemon for %s: %s: %s", path, resp.Status, text)
+		return nil, fmt.Errorf("request %s to the daemon: %s: %s", path, resp.Status, text)
 	}
 	return resp.Body, nil
 }
 
-// read reads an answer to its last byte and says how long it is.
+// read reads an answer to its last byte and returns its length.
 func (f *Fleet) read(ctx context.Context, path, accept string, gzip bool) (int64, error) {
 	body, err := f.open(ctx, path, accept, gzip)
 	if err != nil {
@@ -51,7 +51,7 @@ func (f *Fleet) read(ctx context.Context, path, accept string, gzip bool) (int64
 	return io.CopyBuffer(io.Discard, struct{ io.Reader }{body}, make([]byte, 256<<10))
 }
 
-// Measure sends n requests one after the other, after a few that warm up.
+// Measure sends n requests one after the other, after a short warm-up.
 func (f *Fleet) Measure(ctx context.Context, n int, gzip bool, path func(i int) string) (Latency, error) {
 	var l Latency
 	took := make([]time.Duration, 0, n)
@@ -70,14 +70,14 @@ func (f *Fleet) Measure(ctx context.Context, n int, gzip bool, path func(i int) 
 	return l, nil
 }
 
-// GetPath asks for one pod after the other, spread over the simulated clusters.
+// GetPath returns a path for one pod after the other, over all simulated clusters.
 func (f *Fleet) GetPath(i int) string {
 	at := i % len(f.sims)
 	pod := f.sims[at].Pod(i * 7919 % (f.size.Pods / f.size.Clusters))
 	return fmt.Sprintf("/clusters/%s/api/v1/namespaces/%s/pods/%s", simName(at), pod.Namespace, pod.Name)
 }
 
-// WorkloadPath asks for the pods of one workload after the other by their label.
+// WorkloadPath returns a path for the pods of one workload after the other, by label.
 func (f *Fleet) WorkloadPath(i int) string {
 	at := i % len(f.sims)
 	pod := f.sims[at].Pod(i * 31 % templates)
@@ -85,15 +85,15 @@ func (f *Fleet) WorkloadPath(i int) string {
 		pod.Labels["pod-template-hash"])
 }
 
-// AllPath asks for all pods of one simulated cluster after the other.
+// AllPath returns a path for all pods of one simulated cluster after the other.
 func (f *Fleet) AllPath(i int) string {
 	return fmt.Sprintf("/clusters/%s/api/v1/pods", simName(i%len(f.sims)))
 }
 
-// RealPath asks for all pods of one real cluster after the other.
+// RealPath returns a path for all pods of one real cluster after the other.
 func (f *Fleet) RealPath(i int) string {
 	return fmt.Sprintf("/clusters/%s/api/v1/pods", realName(i%f.size.Real))
 }
 
-// PagePath asks for a page of the whole fleet.
+// PagePath returns a path for a page of the whole fleet.
 func (f *Fleet) PagePath(int) string { return "/fleet/api/v1/pods?limit=500" }

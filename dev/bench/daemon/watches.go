@@ -24,7 +24,7 @@ type place struct {
 	namespace string
 }
 
-// plan is which changes are sent, and how many of them each watch is to see.
+// plan is the changes to send, and how many of them each watch has to receive.
 type plan struct {
 	sends []send
 	count map[place]int
@@ -35,7 +35,7 @@ type send struct {
 	change *feed.Change
 }
 
-// prepare makes n changes, spread evenly over so many namespaces of each simulated cluster.
+// prepare makes n changes, spread evenly over a number of namespaces of each simulated cluster.
 func (f *Fleet) prepare(n, namespaces int) (*plan, error) {
 	p := &plan{count: map[place]int{}}
 	var pods []*corev1.Pod
@@ -51,11 +51,11 @@ func (f *Fleet) prepare(n, namespaces int) (*plan, error) {
 			pods, of = append(pods, pod), append(of, c)
 		}
 		if len(seen) < namespaces {
-			return nil, fmt.Errorf("simulated cluster %d has pods in %d namespaces and not in %d", c, len(seen), namespaces)
+			return nil, fmt.Errorf("simulated cluster %d has pods in %d namespaces, want %d", c, len(seen), namespaces)
 		}
 	}
 	for i := range n {
-		// Neighbours are of different clusters; a stride that is prime to the number visits all.
+		// Consecutive changes are in different clusters; a stride that is coprime to the number of pods visits all.
 		at := i * 7919 % len(pods)
 		change, next, err := f.sims[of[at]].Prepare(pods[at])
 		if err != nil {
@@ -69,7 +69,7 @@ func (f *Fleet) prepare(n, namespaces int) (*plan, error) {
 	return p, nil
 }
 
-// heard is when changes reached a watch, in its order.
+// heard is when changes reached a watch, in order.
 type heard struct {
 	where place
 	lines []arrival
@@ -81,15 +81,15 @@ type arrival struct {
 	at      time.Duration
 }
 
-// Watches is what came of a load of watches.
+// Watches is the result of a load of watches.
 type Watches struct {
 	P50, P99 time.Duration
-	// Rate is how many changes were sent a second, Told how many lines all watches got a second.
+	// Rate is how many changes were sent per second, Told how many lines all watches received per second.
 	Rate, Told float64
 }
 
-// WatchNamespaces opens ten watches on each of so many namespaces of every simulated cluster, sends n changes at a
-// rate, and says how long they took to each watch. A change that is missing, or out of order, is an error.
+// WatchNamespaces opens ten watches on each of a number of namespaces of every simulated cluster, sends n changes at a
+// rate, and returns how long they took to reach each watch. A missing change, or one out of order, is an error.
 func (f *Fleet) WatchNamespaces(ctx context.Context, namespaces, n, rate int) (Watches, error) {
 	const each = 10
 	p, err := f.prepare(n, namespaces)
@@ -107,8 +107,8 @@ func (f *Fleet) WatchNamespaces(ctx context.Context, namespaces, n, rate int) (W
 		func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(rate) })
 }
 
-// WatchMetadata opens many watches of the metadata of all pods of the whole fleet, sends n changes as fast as
-// the watches take them, and says what rate that is.
+// WatchMetadata opens many watches of the metadata of all pods of the fleet, sends n changes as fast as the watches
+// receive them, and returns that rate.
 func (f *Fleet) WatchMetadata(ctx context.Context, many, n int) (Watches, error) {
 	p, err := f.prepare(n, 10)
 	if err != nil {
@@ -129,11 +129,10 @@ type watch struct {
 	body         io.ReadCloser
 }
 
-// ahead is how many changes may be on their way where there is no rate: fewer than the daemon
-// keeps for a watch.
+// ahead is how many changes may be in flight if there is no rate: fewer than the daemon buffers for a watch.
 const ahead = 200
 
-// load opens the watches, sends the changes, each when it is due, and waits for all to be told.
+// load opens the watches, sends each change when it is due, and waits until all were received.
 func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i int) time.Duration) (Watches, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -147,7 +146,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 		}
 	}()
 	began := time.Now()
-	told := make(chan struct{}, 4096) // one for each line of the first watch, which sets the pace
+	told := make(chan struct{}, 4096) // one for each line of the first watch, which limits the rate
 	var ended sync.WaitGroup
 	for i, w := range watches {
 		if err := f.follow(ctx, w); err != nil {
@@ -175,7 +174,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 			select {
 			case <-told:
 			case <-ctx.Done():
-				return Watches{}, fmt.Errorf("wait for change %d of %d to be told: %w", i-ahead, len(p.sends), ctx.Err())
+				return Watches{}, fmt.Errorf("wait for change %d of %d to arrive: %w", i-ahead, len(p.sends), ctx.Err())
 			}
 		}
 		sent[sentKey{s.place.cluster, s.change.Version}] = time.Since(began)
@@ -185,7 +184,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 	return judge(p, watches, sent, first)
 }
 
-// follow opens a watch that begins with what happens from now on.
+// follow opens a watch from the current version on.
 func (f *Fleet) follow(ctx context.Context, w *watch) error {
 	version, err := f.version(ctx, w.path)
 	if err != nil {
@@ -195,7 +194,7 @@ func (f *Fleet) follow(ctx context.Context, w *watch) error {
 	return err
 }
 
-// version asks for where a list is.
+// version returns the version of a list.
 func (f *Fleet) version(ctx context.Context, path string) (string, error) {
 	body, err := f.open(ctx, path+"?limit=1", metadataListOnly, false)
 	if err != nil {
@@ -211,18 +210,18 @@ func (f *Fleet) version(ctx context.Context, path string) (string, error) {
 
 const metadataListOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// after gives what stands in quotes behind a text.
+// after returns the quoted text that follows a text.
 func after(b []byte, text string) []byte {
 	_, rest, _ := bytes.Cut(b, []byte(text))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))
 	return value
 }
 
-// read notes lines until all that are wanted are there.
+// read records lines until all expected ones have arrived.
 func (w *watch) read(began time.Time, told func()) {
 	defer func() {
 		for range w.want - len(w.heard.lines) {
-			told() // whoever keeps the pace need not wait for what will not come
+			told() // so that the sender does not wait for lines that will not come
 		}
 	}()
 	lines := bufio.NewReaderSize(w.body, 64<<10)
@@ -241,7 +240,7 @@ func (w *watch) read(began time.Time, told func()) {
 	}
 }
 
-// readLine gives a line, or as much of its beginning as has the metadata.
+// readLine returns a line, or enough of its beginning to contain the metadata.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -259,7 +258,7 @@ type sentKey struct {
 	version string
 }
 
-// judge compares what was sent with what each watch got.
+// judge compares what was sent with what each watch received.
 func judge(p *plan, watches []*watch, sent map[sentKey]time.Duration, first time.Duration) (Watches, error) {
 	var took []time.Duration
 	var last time.Duration
@@ -273,7 +272,7 @@ func judge(p *plan, watches []*watch, sent map[sentKey]time.Duration, first time
 			last = max(last, w.heard.lines[n-1].at)
 		}
 		if w.heard.where.namespace == "" {
-			continue // versions of the whole fleet are its own
+			continue // the fleet has its own versions
 		}
 		i := 0
 		for _, s := range p.sends {
@@ -282,7 +281,7 @@ func judge(p *plan, watches []*watch, sent map[sentKey]time.Duration, first time
 			}
 			got := w.heard.lines[i]
 			if got.version != s.change.Version {
-				return Watches{}, fmt.Errorf("watch %s: change %d is of version %s and not of %s", w.path, i,
+				return Watches{}, fmt.Errorf("watch %s: change %d has version %s, want %s", w.path, i,
 					got.version, s.change.Version)
 			}
 			took = append(took, got.at-sent[sentKey{s.place.cluster, s.change.Version}])

@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// ahead reads from another reader before it is asked to, on a goroutine of its own
-// that ends with the input or with Close: so that making a million pods and taking
-// them in share the cores.
+// ahead reads from another reader in advance, on its own goroutine, which ends with the input or with Close. Making a
+// million pods and reading them then run in parallel.
 type ahead struct {
 	chunks  chan []byte
 	current []byte
-	err     error // of the input; set before chunks is closed
+	err     error // the input's error; set before chunks is closed
 	once    sync.Once
 	stop    chan struct{}
 }
@@ -55,7 +54,7 @@ func (a *ahead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the reading ahead.
+// Close ends the goroutine that reads ahead.
 func (a *ahead) Close() error {
 	a.once.Do(func() { close(a.stop) })
 	return nil

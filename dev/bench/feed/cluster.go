@@ -13,9 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
-// Cluster answers as an API server that has pods and nothing else, and that holds none of
-// them: they are made while they are read. Clients that start with a watch of the state, as ours
-// do, can mirror it.
+// Cluster is an API server that has only pods and keeps none in memory: they are made while they are read. Clients
+// that start with a watch with sendInitialEvents, as ours do, can mirror it.
 type Cluster struct {
 	set          *testpods.Set
 	n, templates int
@@ -25,24 +24,24 @@ type Cluster struct {
 	watches map[chan []byte]struct{}
 }
 
-// NewCluster makes one with n pods of so many templates; those of two seeds differ.
+// NewCluster returns a cluster with n pods of a number of templates; the pods of different seeds differ.
 func NewCluster(seed uint64, n, templates int) *Cluster {
 	return &Cluster{set: testpods.New(seed, templates), n: n, templates: templates, watches: map[chan []byte]struct{}{}}
 }
 
-// Pod is the i-th pod as it was in the beginning.
+// Pod returns the i-th pod in its initial state.
 func (c *Cluster) Pod(i int) *corev1.Pod { return c.set.Pod(i) }
 
-// beforeChanges is the version of the state: behind all pods, and before all changes.
+// beforeChanges is the version of the initial state: later than all pods, earlier than all changes.
 const beforeChanges = "999999999"
 
-// A Change is one that was made beforehand, so that sending it costs nothing but that.
+// A Change is encoded beforehand, so that sending it is cheap.
 type Change struct {
 	Namespace, Name, Version string
 	frame                    []byte
 }
 
-// Prepare makes the next change of a pod. Changes are to be sent in the order in which they were made.
+// Prepare makes the next change of a pod. Changes must be sent in the order in which they were made.
 func (c *Cluster) Prepare(pod *corev1.Pod) (*Change, *corev1.Pod, error) {
 	c.mu.Lock()
 	c.changes++
@@ -53,7 +52,7 @@ func (c *Cluster) Prepare(pod *corev1.Pod) (*Change, *corev1.Pod, error) {
 	return &Change{next.Namespace, next.Name, next.ResourceVersion, frame}, next, err
 }
 
-// Send tells all open watches of a change.
+// Send sends a change to all open watches.
 func (c *Cluster) Send(change *Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +62,8 @@ func (c *Cluster) Send(change *Change) {
 }
 
 const podResource = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1","resources":[` +
-	`{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"],"shortNames":["po"]}]}`
+	`{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod",` +
+	`"verbs":["get","list","watch"],"shortNames":["po"]}]}`
 
 // ServeHTTP answers discovery and watches of all pods.
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +93,7 @@ func status(w http.ResponseWriter, code int, reason string) {
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("watch") != "true" && q.Get("watch") != "1" || q.Get("sendInitialEvents") != "true" {
-		status(w, http.StatusGone, "Expired") // so that the client begins with the state
+		status(w, http.StatusGone, "Expired") // so that the client requests the initial state
 		return
 	}
 	changes := make(chan []byte, 1024)
@@ -125,7 +125,7 @@ func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Kubeconfig is the text of one for a server at an address.
+// Kubeconfig returns a kubeconfig for a server at a URL.
 func Kubeconfig(name, url string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config

@@ -10,21 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Buffered is how many events a watch holds for its reader.
+// Buffered is how many events a watch buffers.
 const Buffered = 1000
 
-// ListWatch is what both client-go's informers and compat's take, over pods that
-// are there already. It has no streaming form and says so, so that both sides list
-// and then watch.
+// ListWatch is a lister and watcher for client-go's informers and compat's, over existing pods. It does not support
+// sendInitialEvents, so that both sides list and then watch.
 type ListWatch struct {
 	list *corev1.PodList
 
 	mu      sync.Mutex
-	watches []chan watch.Event // by the order in which they were opened
+	watches []chan watch.Event // in the order in which they were opened
 	opened  chan struct{}      // one signal for each watch
 }
 
-// NewListWatch lists the pods, whose memory it shares, at a version.
+// NewListWatch returns a ListWatch that lists the pods, without copying them, at a version.
 func NewListWatch(pods []*corev1.Pod, version string) *ListWatch {
 	l := &ListWatch{list: &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}},
 		opened: make(chan struct{}, 100)}
@@ -35,16 +34,16 @@ func NewListWatch(pods []*corev1.Pod, version string) *ListWatch {
 	return l
 }
 
-// IsWatchListSemanticsUnSupported is how client-go is told.
+// IsWatchListSemanticsUnSupported tells client-go not to use sendInitialEvents.
 func (l *ListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// List gives all pods in one page.
+// List returns all pods in one page.
 func (l *ListWatch) List(metav1.ListOptions) (runtime.Object, error) {
 	list := *l.list
 	return &list, nil
 }
 
-// Watch opens a watch, which says what is sent to its channel.
+// Watch opens a watch, which delivers what is sent to its channel.
 func (l *ListWatch) Watch(metav1.ListOptions) (watch.Interface, error) {
 	return l.watch(), nil
 }
@@ -68,8 +67,7 @@ func (l *ListWatch) WatchWithContext(_ context.Context, o metav1.ListOptions) (w
 	return l.Watch(o)
 }
 
-// Events waits for the next watch to be opened and gives the channel to send its
-// events to.
+// Events waits for the next watch to be opened and returns the channel for its events.
 func (l *ListWatch) Events(ctx context.Context) (chan<- watch.Event, error) {
 	select {
 	case <-l.opened:
@@ -81,13 +79,13 @@ func (l *ListWatch) Events(ctx context.Context) (chan<- watch.Event, error) {
 	return l.watches[len(l.watches)-1], nil
 }
 
-// open is a watch. Its channel belongs to the driver: Stop leaves it open.
+// open is a watch. Its channel belongs to the driver: Stop does not close it.
 type open struct{ events chan watch.Event }
 
 func (o *open) Stop()                          {}
 func (o *open) ResultChan() <-chan watch.Event { return o.events }
 
-// Forget drops the list, so that only who took the pods holds them.
+// Forget drops the list, so that only the informer references the pods.
 func (l *ListWatch) Forget() {
 	l.list = &corev1.PodList{ListMeta: l.list.ListMeta}
 }

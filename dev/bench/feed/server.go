@@ -12,12 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server answers watches inside the process. From files it starts no goroutine: a
-// client reads from the file itself.
+// Server answers watches inside the process. With files it starts no goroutine: the client reads from the file itself.
 type Server struct {
-	// Open gives the response to a watch that starts with the state, in a form.
+	// Open returns the response to a watch that starts with the state, in a form.
 	Open func(form Form) (io.ReadCloser, error)
-	// After is what a watch says after the state, piece by piece. nil is silence.
+	// After is what a watch sends after the state, piece by piece; nil for nothing.
 	After <-chan []byte
 }
 
@@ -26,13 +25,13 @@ func FromFiles(dir string, n int) *Server {
 	return &Server{Open: func(form Form) (io.ReadCloser, error) { return os.Open(File(dir, form, n)) }}
 }
 
-// Generated serves n pods of so many templates that are made while they are read.
+// Generated serves n pods of a number of templates that are made while they are read.
 func Generated(n, templates int) *Server {
 	return &Server{Open: func(form Form) (io.ReadCloser, error) { return readAhead(NewStream(form, n, templates)), nil }}
 }
 
-// Config is that of a client of this server, on protobuf where the client has it
-// and without a limit on its requests.
+// Config returns the config of a client of this server, with protobuf if the client supports it and without a rate
+// limit.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "http://feed.invalid", Transport: s, QPS: -1,
@@ -43,12 +42,12 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// RoundTrip answers a watch with the state, or with silence where none was asked
-// for. Nobody is to list: both sides use the streaming form, as they do by default.
+// RoundTrip answers a watch with the state, or with an empty stream if no state was requested. Lists are not
+// supported: both sides use sendInitialEvents, as they do by default.
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	query := req.URL.Query()
 	if query.Get("watch") != "true" && query.Get("watch") != "1" {
-		return nil, fmt.Errorf("%s: this server answers watches only", req.URL)
+		return nil, fmt.Errorf("%s: this server answers only watches", req.URL)
 	}
 	form, media := JSON, "application/json"
 	if strings.Contains(req.Header.Get("Accept"), "protobuf") {
@@ -68,13 +67,13 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// body is the state, what comes after it, and then silence until the client goes away.
+// body is the state, what follows it, and then an idle stream until the client closes it.
 type body struct {
 	ctx    context.Context
 	state  io.ReadCloser // may be nil
 	read   bool          // all of the state was read
 	after  <-chan []byte
-	piece  []byte // of what comes after, not read yet
+	piece  []byte // the unread part of what follows the state
 	once   sync.Once
 	closed chan struct{}
 }

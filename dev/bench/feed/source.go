@@ -15,16 +15,16 @@ import (
 // Source is a ListWatch for the typed API: the same pods, the same events.
 type Source struct {
 	*ListWatch
-	// Item makes an item of a pod.
+	// Item returns an item of a pod.
 	Item func(*corev1.Pod) object.Item[*corev1.Pod]
 }
 
 var _ source.Source[*corev1.Pod] = &Source{}
 
-// Describe names the source. It has no streaming form, as the ListWatch has none.
+// Describe names the source. It does not support sendInitialEvents, like the ListWatch.
 func (s *Source) Describe() source.Description { return source.Description{Resource: "pods"} }
 
-// List gives all pods.
+// List returns all pods.
 func (s *Source) List(context.Context, source.ListOptions) (source.Lister[*corev1.Pod], error) {
 	return &lister{source: s}, nil
 }
@@ -39,7 +39,7 @@ type lister struct {
 	next   int
 }
 
-// readAtOnce is how much one Read gives.
+// readAtOnce is how many changes one Read returns at most.
 const readAtOnce = 500
 
 func (l *lister) Read(buf []object.Item[*corev1.Pod]) ([]object.Item[*corev1.Pod], error) {
@@ -61,10 +61,10 @@ type watcher struct {
 	ctx    context.Context
 	events <-chan watch.Event
 
-	fetched byte // nobody reads it
+	fetched byte // only written, so that the loads are not optimised away
 }
 
-// Read waits for an event, then takes all that are there.
+// Read waits for an event, then returns all that are available.
 func (w *watcher) Read(buf []source.Change[*corev1.Pod]) ([]source.Change[*corev1.Pod], error) {
 	var e watch.Event
 	select {
@@ -101,7 +101,7 @@ func (w *watcher) Read(buf []source.Change[*corev1.Pod]) ([]source.Change[*corev
 // together is how many pods are fetched from memory at the same time, as compat does it.
 const together = 16
 
-// name makes the items of changes that have nothing but a pod.
+// name completes the items of changes that have only a pod.
 func (w *watcher) name(changes []source.Change[*corev1.Pod]) {
 	for i := range changes {
 		p := changes[i].Item.Value

@@ -16,10 +16,10 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testpods"
 )
 
-// Seed is that of all pods that are measured with.
+// Seed is the seed of all measured pods.
 const Seed = 1
 
-// latest is the version of the state: after every pod's and before every change's.
+// latest is the version of the state: later than every pod's and earlier than every change's.
 const latest = "999000000"
 
 // Form is how objects are encoded.
@@ -31,8 +31,8 @@ const (
 	JSON     Form = "json"
 )
 
-// stream is the response to a watch that starts with the state: n pods, then the
-// bookmark that ends the state. It makes them as it is read.
+// stream is the response to a watch that starts with the state: n pods, then the bookmark that ends the state. It
+// makes them while it is read.
 type stream struct {
 	form   Form
 	set    *testpods.Set
@@ -43,7 +43,7 @@ type stream struct {
 	last   string
 }
 
-// NewStream gives the watch response with n pods of so many templates.
+// NewStream returns the watch response with n pods of a number of templates.
 func NewStream(form Form, n, templates int) io.Reader {
 	if templates < 1 {
 		templates = testpods.DefaultTemplates
@@ -51,8 +51,7 @@ func NewStream(form Form, n, templates int) io.Reader {
 	return &stream{form: form, set: testpods.New(Seed, templates), order: listed(n, templates), last: latest}
 }
 
-// listed gives the numbers of n pods in the order of a list: one template after the
-// other.
+// listed returns an iterator over the numbers of n pods in list order: one template after the other.
 func listed(n, templates int) func() (int, bool) {
 	template, i := 0, 0
 	return func() (int, bool) {
@@ -102,7 +101,7 @@ func (s *stream) next() (err error) {
 	return err
 }
 
-// AppendChange appends the event of a watch that says that a pod has changed.
+// AppendChange appends the watch event of a changed pod.
 func AppendChange(dst []byte, form Form, pod *corev1.Pod) ([]byte, error) {
 	return appendEvent(dst, form, watch.Modified, pod)
 }
@@ -132,7 +131,7 @@ func appendEvent(dst []byte, form Form, kind watch.EventType, pod *corev1.Pod) (
 	return dst, nil
 }
 
-// Envelope encodes a pod as servers send it and as they store it.
+// Envelope encodes a pod as API servers send and store it.
 func Envelope(pod *corev1.Pod) ([]byte, error) {
 	body, err := pod.Marshal()
 	if err != nil {
@@ -146,12 +145,12 @@ func Envelope(pod *corev1.Pod) ([]byte, error) {
 	return append([]byte("k8s\x00"), envelope...), nil
 }
 
-// File is where the response with n pods is kept in a folder.
+// File returns the path of the response with n pods in a folder.
 func File(dir string, form Form, n int) string {
 	return filepath.Join(dir, fmt.Sprintf("pods-%d.%s", n, form))
 }
 
-// WriteFile makes that file, unless it is there.
+// WriteFile makes that file, unless it exists.
 func WriteFile(dir string, form Form, n int) (err error) {
 	name := File(dir, form, n)
 	if _, err := os.Stat(name); err == nil {

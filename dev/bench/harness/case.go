@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Figures are what one trial measured, by name.
+// Figures are the measurements of one trial, by name.
 type Figures map[string]float64
 
-// Params are what a trial is given.
+// Params are the parameters of a trial.
 type Params struct {
 	// Quick asks for small sizes: a smoke run.
 	Quick bool `json:"quick"`
 	// Scratch is a folder that all trials of a run share, for inputs that the parent
 	// prepares once.
 	Scratch string `json:"scratch"`
-	// Cluster is the kubeconfig of a real server, where the case asked for one.
+	// Cluster is the kubeconfig of a real server, if the case asked for one.
 	Cluster string `json:"cluster,omitempty"`
 	// Pods is how many pods the real server should have; 0 leaves it to the case.
 	Pods int `json:"pods,omitempty"`
 }
 
-// Size picks a size for a full or a quick run.
+// Size returns the size for a full or a quick run.
 func (p *Params) Size(full, quick int) int {
 	if p.Quick {
 		return quick
@@ -34,46 +34,46 @@ func (p *Params) Size(full, quick int) int {
 type Variant struct {
 	Name string
 	Run  func(ctx context.Context, p *Params) (Figures, error)
-	// Floor says that this is what a goal of the case is held against, though no row with a
-	// goal names it: it is measured as often.
+	// Floor says that a goal of the case is judged against this variant, though no row with a goal names it: it is
+	// measured as often.
 	Floor bool
 }
 
 // Case is one measurement.
 type Case struct {
-	// Name is short and stands in progress lines and -only.
+	// Name is short and used in progress lines and by -only.
 	Name string
-	// Repeat is how often each variant is run at most; 0 means 9.
+	// Repeat is the most repetitions of each variant; 0 means 9.
 	Repeat   int
 	Variants []Variant
 	Rows     []Row
-	// Prepare runs in the parent before the first trial: it makes inputs in
-	// Params.Scratch or starts a server. What it returns, if not nil, runs at the end.
+	// Prepare runs in the parent before the first trial: it makes inputs in Params.Scratch or starts a server. The
+	// function it returns, if not nil, runs at the end.
 	Prepare func(ctx context.Context, p *Params) (cleanup func(), err error)
 }
 
 // Row is one line of the table.
 type Row struct {
-	// Name is the case as the table calls it.
+	// Name is the name of the case in the table.
 	Name   string
 	Layout string
 	Unit   string
 	// Ours and Peer are the variants that are compared; Peer may be empty.
 	Ours, Peer string
-	// Figure is the figure of Ours, PeerFigure that of Peer where it has another name.
+	// Figure is the figure of Ours, PeerFigure that of Peer if it has another name.
 	Figure, PeerFigure string
 	Goal               Goal
-	// Sheltered says that the figure does not change when others take the processors: it is time that a thread or the
-	// process was given, by its own clock. Amounts of memory and numbers of things are so without saying.
+	// Sheltered says that other load does not change the figure: it is CPU time of a thread or the process. Amounts of
+	// memory and counts are sheltered without it.
 	Sheltered bool
 	// N is the number of objects, for the points of a growth curve.
 	N int
-	// Growth, where it is set, makes this row the exponent with which a cost grows
-	// over the sizes: Ours and Peer then are prefixes of the variants NAME@SIZE.
+	// Growth, if set, makes this row the exponent with which a cost grows over the sizes: Ours and Peer are then prefixes
+	// of the variants NAME@SIZE.
 	Growth []int
 }
 
-// Goal is what a row is to reach.
+// Goal is what a row should reach.
 type Goal struct {
 	// Of says what is compared with Value.
 	Of    GoalOf
@@ -91,10 +91,10 @@ const (
 	OursAtMost  GoalOf = "ours at most"
 )
 
-// Ratio is the goal of being at most this much of the peer's.
+// Ratio is the goal of being at most v times the peer's figure.
 func Ratio(v float64) Goal { return Goal{RatioAtMost, v} }
 
-// Times is the goal of being at least this often the peer's.
+// Times is the goal of being at least v times the peer's figure.
 func Times(v float64) Goal { return Goal{RatioAbove, v} }
 
 // AtMost is a goal without a peer.
@@ -115,9 +115,9 @@ func (g Goal) met(ours, ratio float64) *bool {
 	return &met
 }
 
-// Before there are enough runs to know the noise, it is taken to be large; afterwards it is what they spread, and
-// never nothing. Where they lie far apart, as many again have to tell: three runs of a machine with two moods may all
-// have met the same one on one side.
+// Until there are enough runs to know the noise, it is assumed to be large; afterwards it is their spread, and never
+// zero. If the runs vary much, as many again must follow: the speed of a machine can alternate between two levels, and
+// three runs may all have met the same one on one side.
 const (
 	enoughRuns   = 3
 	unknownNoise = 1.0
@@ -125,7 +125,7 @@ const (
 	wideSpread   = 0.25
 )
 
-// near reports whether the noise may decide about the goal.
+// near reports whether noise could change whether the goal is met.
 func (g Goal) near(r *Result) bool {
 	value := r.Ours
 	if g.Of != OursAtMost {
@@ -144,7 +144,7 @@ func (g Goal) near(r *Result) bool {
 	return value > g.Value/(1+noise) && value < g.Value*(1+noise)
 }
 
-// String gives the goal as the table shows it.
+// String formats the goal for the table.
 func (g Goal) String() string {
 	switch g.Of {
 	case RatioAtMost:
@@ -164,9 +164,8 @@ func (c *Case) repeat() int {
 	return c.Repeat
 }
 
-// undecided are the variants whose repetition may tell something: they have a part in a goal that the noise may
-// decide, and the floors have with them. Both sides of a row are among them, or neither. In a case without goals all
-// are.
+// undecided returns the variants worth repeating: those of rows whose goal is within the noise, and the floors with
+// them. It contains both sides of a row or neither. In a case without goals it returns all.
 func (c *Case) undecided(by sides) []string {
 	var names []string
 	goals := false
@@ -188,8 +187,8 @@ func (c *Case) undecided(by sides) []string {
 	return slices.Compact(names)
 }
 
-// measuredIn are the variants that have a part in a row of fewer rounds than that which nobody disturbed, unless its
-// figure comes out the same every time.
+// measuredIn returns the variants of rows with fewer than that many undisturbed rounds, unless their figure is the
+// same every time.
 func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	var names []string
 	for _, r := range c.Rows {
@@ -202,13 +201,13 @@ func (c *Case) measuredIn(by sides, fewerThan int) []string {
 	return slices.Compact(names)
 }
 
-// sheltered reports whether the figure of a row is the same whoever has the processors.
+// sheltered reports whether other load does not change the figure of a row.
 func (r *Row) sheltered() bool {
 	number := r.Unit == "" && r.Growth == nil
 	return r.Sheltered || number || exact(r.Unit) || r.Unit == "MiB"
 }
 
-// isTimed reports whether a variant has a part in a row that others can disturb.
+// isTimed reports whether a variant is part of a row that other load can disturb.
 func (c *Case) isTimed(variant string) bool {
 	return slices.ContainsFunc(c.Rows,
 		func(r Row) bool { return !r.sheltered() && slices.Contains(r.variants(), variant) })
@@ -223,18 +222,18 @@ func (c *Case) variant(name string) (Variant, error) {
 	return Variant{}, fmt.Errorf("case %s has no variant %q", c.Name, name)
 }
 
-// Validate finds rows that name variants which are not there.
+// Validate returns an error if a row names a variant that does not exist.
 func Validate(cases []Case) error {
 	seen := map[string]bool{}
 	for _, c := range cases {
 		if seen[c.Name] {
-			return fmt.Errorf("there are two cases %s", c.Name)
+			return fmt.Errorf("two cases are named %s", c.Name)
 		}
 		seen[c.Name] = true
 		for _, r := range c.Rows {
 			for _, v := range r.variants() {
 				if !slices.ContainsFunc(c.Variants, func(have Variant) bool { return have.Name == v }) {
-					return fmt.Errorf("row %q of case %s needs the variant %q, which is not there", r.Name, c.Name, v)
+					return fmt.Errorf("row %q of case %s needs the variant %q, which does not exist", r.Name, c.Name, v)
 				}
 			}
 		}
@@ -242,7 +241,7 @@ func Validate(cases []Case) error {
 	return nil
 }
 
-// variants lists those that a row is made of.
+// variants returns the variants of a row.
 func (r *Row) variants() []string {
 	var all []string
 	for _, side := range []string{r.Ours, r.Peer} {
@@ -259,8 +258,8 @@ func (r *Row) variants() []string {
 	return all
 }
 
-// Exponent is the unit of rows that say how a cost grows; 1 is linear.
+// Exponent is the unit of rows that show how a cost grows; 1 is linear.
 const Exponent = "exponent"
 
-// At names the variant of a side at one size.
+// At returns the name of the variant of a side at one size.
 func At(side string, n int) string { return fmt.Sprintf("%s@%d", side, n) }

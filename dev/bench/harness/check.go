@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// A check measures everything once and what then looks worse than recorded again, until it does not or has been worse
-// in so many rounds that it is sure. Code that got slower is slower in all of them; a machine's bad minute is over in
-// one of the next. Runs of the same code lie further apart than rounds of one run: a record of several says how far.
+// A check measures everything once, and repeats what looks worse than recorded until it no longer does or has been
+// worse in enough rounds to be sure. Slower code is slower in all rounds; a slow minute of the machine affects few.
+// Runs of the same code differ more than rounds of one run: a record of several runs shows by how much.
 
-// How many rounds have to agree that a row is worse: a time, and a heap, which comes out the same.
+// How many rounds have to agree that a row is worse: for a time, and for a heap size, which hardly varies.
 const (
 	sureRounds  = 5
 	exactRounds = 2
 )
 
-// What is taken for noise however close the rounds of the record were. Heaps come out the same.
+// The least noise that is assumed, however little the rounds of the record vary. Heap sizes hardly vary.
 const (
 	leastNoise = 0.15
 	exactNoise = 0.05
 )
 
-// id is what a row is recognised by in another run.
+// id identifies a row across runs.
 type id struct {
 	name, layout, unit string
 	objects            int
@@ -30,7 +30,7 @@ type id struct {
 
 func (r *Result) id() id { return id{r.Case, r.Layout, r.Unit, r.Objects} }
 
-// record is what was measured before.
+// record is the recorded results.
 type record map[id]Result
 
 func recordOf(rows []Result) record {
@@ -41,8 +41,8 @@ func recordOf(rows []Result) record {
 	return all
 }
 
-// slower is how many times as slow as then the machine is now, by the times of the peers, whose code is the same: the
-// median over all rows that have one. A faster one counts as the same.
+// slower returns how many times slower the machine is now than when the record was made, by the times of the peers,
+// whose code is the same: the median over all rows with a peer. A faster machine counts as equal.
 func slower(before record, now []Result) float64 {
 	var all []float64
 	for _, r := range now {
@@ -56,21 +56,20 @@ func slower(before record, now []Result) float64 {
 	return max(s.Median, 1)
 }
 
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict struct {
-	// Worse says which rows are worse than recorded by more than the noise, in as many rounds as it takes to be sure.
+	// Worse describes the rows that are worse than recorded by more than the noise, in enough rounds to be sure.
 	Worse []string
-	// Unsure says which look so in fewer: the time was over.
+	// Unsure describes the rows that look worse in fewer rounds, because the time ran out.
 	Unsure []string
-	// Disturbed says which look so and tell nothing: others took the processors from every trial.
+	// Disturbed describes the rows that look worse, but where the host took CPU time from every trial.
 	Disturbed []string
-	// Compared is how many rows were, and Blind of how many of them a change by half would not have been seen: they were
-	// recorded in too few rounds, these lay far apart, or others took much of the processors, then or now.
+	// Compared is how many rows were compared, and Blind in how many of them a change by half would have been missed:
+	// they were recorded in too few rounds, these varied much, or the host took much CPU time, then or now.
 	Compared, Blind int
 }
 
-// Compare holds what was measured against the record. Rows that were not measured now, or not recorded, are not
-// compared.
+// Compare compares the measured rows with the record. Rows that were not measured now, or not recorded, are ignored.
 func Compare(recorded, now []Result) (v Verdict) {
 	before := recordOf(recorded)
 	machine := slower(before, now)
@@ -83,7 +82,7 @@ func Compare(recorded, now []Result) (v Verdict) {
 		switch said := fmt.Sprintf("%s (%s): %s", r.Title(), r.Layout, what); {
 		case !bad:
 		case r.tellsNothing():
-			v.Disturbed = append(v.Disturbed, fmt.Sprintf("%s; others took %s of the processors", said, percent(r.Stolen)))
+			v.Disturbed = append(v.Disturbed, fmt.Sprintf("%s; the host took %s of the CPU time", said, percent(r.Stolen)))
 		case r.sure():
 			v.Worse = append(v.Worse, said)
 		default:
@@ -99,8 +98,8 @@ func Compare(recorded, now []Result) (v Verdict) {
 	return v
 }
 
-// worseThan says by what a row is worse than it was, if it is: by its best round, on a machine that is so many times
-// as slow.
+// worseThan describes how a row is worse than recorded, if it is: by its best round, on a machine that is this many
+// times slower.
 func (r *Result) worseThan(was *Result, machine float64) (what string, worse bool) {
 	in := fmt.Sprintf("in the best of %d rounds", r.Runs)
 	if r.Runs == 1 {
@@ -119,7 +118,7 @@ func (r *Result) worseThan(was *Result, machine float64) (what string, worse boo
 	case r.GoalOf != OursAtMost:
 		return "", false
 	case r.dependsOnTheMachine():
-		// Nothing beside it tells a slower machine from slower code, so the goal is what it is held to.
+		// Without a peer, slower code cannot be told from a slower machine, so the row is judged by its goal.
 		best, goal := r.best(r.Ours, &r.Spread.OursRange), *r.Goal
 		if r.Unit != Exponent {
 			goal *= machine
@@ -134,7 +133,7 @@ func (r *Result) worseThan(was *Result, machine float64) (what string, worse boo
 	}
 }
 
-// noise is how far a run of the same code may lie from a recorded row.
+// noise returns how far a run of the same code may differ from a recorded row.
 func (r *Result) noise(now *Result) float64 {
 	switch {
 	case exact(r.Unit):
@@ -144,14 +143,13 @@ func (r *Result) noise(now *Result) float64 {
 	}
 	noise := max(leastNoise, r.Spread.noise(), 2*r.Stolen, 2*now.Stolen)
 	if r.Peer != nil && now.Peer != nil {
-		// The peer is the same code both times: what it changed by is the machine's doing, and ours may depend on it where
-		// the peer does not, or the other way round.
+		// The peer's code is the same both times: its change comes from the machine, and may affect only one of the sides.
 		noise = max(noise, factor(*r.Peer, *now.Peer)-1)
 	}
 	return noise
 }
 
-// factor is how many times one is the other, the larger the smaller.
+// factor returns the ratio of the larger to the smaller value.
 func factor(a, b float64) float64 {
 	if a <= 0 || b <= 0 {
 		return 1
@@ -159,7 +157,7 @@ func factor(a, b float64) float64 {
 	return max(a/b, b/a)
 }
 
-// sure reports whether there are rounds enough to call a row worse.
+// sure reports whether there are enough rounds to call a row worse.
 func (r *Result) sure() bool {
 	if exact(r.Unit) {
 		return r.Runs >= exactRounds
@@ -177,25 +175,23 @@ func (r *Result) best(one float64, all *[2]float64) float64 {
 	return all[0]
 }
 
-// moreIsBetter reports whether a larger ratio is the better one: by its goal, or because it is a rate.
+// moreIsBetter reports whether a larger ratio is better: by its goal, or because it is a rate.
 func (r *Result) moreIsBetter() bool {
 	return r.GoalOf == RatioAbove || strings.HasSuffix(r.Unit, "/s")
 }
 
-// exact reports whether the figures of a unit come out the same every time: what an object or an informer takes in
-// the heap.
+// exact reports whether figures of a unit are the same every time: the heap of an object or an informer.
 func exact(unit string) bool { return unit == "B" || unit == "KiB" }
 
-// tellsNothing reports whether others took so much of the processors that a figure is theirs.
+// tellsNothing reports whether the host took so much CPU time that the figure is useless.
 func (r *Result) tellsNothing() bool { return r.Stolen > tooMuch }
 
-// dependsOnTheMachine reports whether a figure is a time or made of times.
+// dependsOnTheMachine reports whether a figure is a time or derived from times.
 func (r *Result) dependsOnTheMachine() bool {
 	return slices.Contains([]string{"ns", "us", "ms", "s", Exponent}, r.Unit)
 }
 
-// suspected are the variants of a case that have a part in a row which looks worse than recorded, and may yet turn
-// out not to be.
+// suspected returns the variants of a case that are part of a row which looks worse than recorded without being sure.
 func (c *Case) suspected(by sides, before record, machine float64) []string {
 	var names []string
 	for _, row := range c.Rows {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// rounds is a row of the ratios of several rounds.
+// rounds returns a row with the ratios of several rounds.
 func rounds(unit string, goal Goal, ratios ...float64) Result {
 	by := Trials{}
 	for i, v := range ratios {
@@ -22,8 +22,8 @@ func rounds(unit string, goal Goal, ratios ...float64) Result {
 	return res
 }
 
-// alone is a row without a peer.
-func alone(unit string, goal Goal, values ...float64) Result {
+// withoutPeer returns a row without a peer.
+func withoutPeer(unit string, goal Goal, values ...float64) Result {
 	by := Trials{}
 	for i, v := range values {
 		by.add("c", "ours", measured{round: i, figures: Figures{"f": v}})
@@ -33,7 +33,7 @@ func alone(unit string, goal Goal, values ...float64) Result {
 	return res
 }
 
-func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
+func TestCheckAllowsOnlyTheNoise(t *testing.T) {
 	none := Goal{}
 	slow := rounds("ns", none, 1.35, 1.35, 1.35)
 	*slow.Peer = 1.4
@@ -47,29 +47,31 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 		{"the same", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1), false},
 		{"below the least noise", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1.14), false},
 		{"above it", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1.16), true},
-		{"above it, and others took a fifth of the processors", rounds("ns", none, 1, 1, 1), disturbance, false},
+		{"above it, and the host took a fifth of the CPU time", rounds("ns", none, 1, 1, 1), disturbance, false},
 		{"within the recorded spread", rounds("ns", none, 0.5, 1, 1.5), rounds("ns", none, 1.4), false},
 		{"above the recorded spread", rounds("ns", none, 0.5, 1, 1.5), rounds("ns", none, 1.6), true},
-		{"one round of several is as good", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.1, 2), false},
-		{"no round of several is", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.2, 2), true},
+		{"one round of several is as good as recorded", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.1, 2), false},
+		{"no round of several is as good as recorded", rounds("ns", none, 1, 1, 1), rounds("ns", none, 2, 1.2, 2), true},
 		{"twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 1.9, 1.9), false},
 		{"more than twice a record of two rounds", rounds("ns", none, 1, 1), rounds("ns", none, 2.1, 2.1), true},
-		{"no further off than the peer is", rounds("ns", none, 1, 1, 1), slow, false},
+		{"off by as much as the peer", rounds("ns", none, 1, 1, 1), slow, false},
 		{"better", rounds("ns", none, 1, 1, 1), rounds("ns", none, 0.1), false},
-		{"a heap that came out the same", rounds("B", none, 1), rounds("B", none, 1.04), false},
+		{"a heap that hardly changed", rounds("B", none, 1), rounds("B", none, 1.04), false},
 		{"a heap that grew", rounds("B", none, 1), rounds("B", none, 1.06), true},
 		{"fewer where more is better", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 1000), true},
 		{"fewer in one round of two", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 1000, 1900), false},
 		{"more where more is better", rounds("", Times(2), 2000, 2000, 2000), rounds("", Times(2), 9000), false},
 		{"a lower rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 300), true},
 		{"a higher rate without a goal", rounds("updates/s", none, 474, 474, 474), rounds("updates/s", none, 817), false},
-		{"a time without a peer that still meets its goal", alone("ms", AtMost(2), 0.5, 0.5, 0.5),
-			alone("ms", AtMost(2), 1.9), false},
-		{"and one that does not", alone("ms", AtMost(2), 0.5, 0.5, 0.5), alone("ms", AtMost(2), 2.1), true},
-		{"nor did before", alone("ms", AtMost(2), 2.5, 2.5, 2.5), alone("ms", AtMost(2), 4), false},
-		{"memory without a peer that grew below its goal", alone("MiB", AtMost(768), 500, 500, 500),
-			alone("MiB", AtMost(768), 600), true},
-		{"a time with neither peer nor goal", alone("ms", none, 1, 1, 1), alone("ms", none, 100), false},
+		{"a time without a peer that still meets its goal", withoutPeer("ms", AtMost(2), 0.5, 0.5, 0.5),
+			withoutPeer("ms", AtMost(2), 1.9), false},
+		{"a time without a peer that misses its goal", withoutPeer("ms", AtMost(2), 0.5, 0.5, 0.5),
+			withoutPeer("ms", AtMost(2), 2.1), true},
+		{"a time without a peer that missed its goal before", withoutPeer("ms", AtMost(2), 2.5, 2.5, 2.5),
+			withoutPeer("ms", AtMost(2), 4), false},
+		{"memory without a peer that grew below its goal", withoutPeer("MiB", AtMost(768), 500, 500, 500),
+			withoutPeer("MiB", AtMost(768), 600), true},
+		{"a time with neither peer nor goal", withoutPeer("ms", none, 1, 1, 1), withoutPeer("ms", none, 100), false},
 		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
 	} {
 		if v := Compare([]Result{test.was}, []Result{test.now}); looksWorse(v) != test.worse {
@@ -78,11 +80,11 @@ func TestCheckAllowsTheNoiseAndNoMore(t *testing.T) {
 	}
 }
 
-func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
+func TestADisturbedRowIsNotWorse(t *testing.T) {
 	taken := func(r Result) Result { r.Stolen = 2 * tooMuch; return r }
 	far := []float64{9, 9, 9, 9, 9}
 	v := Compare([]Result{rounds("ns", Goal{}, 1, 1, 1)}, []Result{taken(rounds("ns", Goal{}, far...))})
-	if len(v.Worse)+len(v.Unsure) > 0 || len(v.Disturbed) != 1 || !strings.Contains(v.Disturbed[0], "others took 50%") {
+	if len(v.Worse)+len(v.Unsure) > 0 || len(v.Disturbed) != 1 || !strings.Contains(v.Disturbed[0], "the host took 50%") {
 		t.Errorf("a time: %+v", v)
 	}
 	for _, row := range []Row{{Unit: "ns", Sheltered: true}, {Unit: "B"}, {Unit: "MiB"}, {}, {Unit: "us"},
@@ -107,7 +109,7 @@ func TestWhatOthersTookTheProcessorsFromIsNotCalledWorse(t *testing.T) {
 
 func looksWorse(v Verdict) bool { return len(v.Worse)+len(v.Unsure) > 0 }
 
-func TestACheckIsSureWhenEnoughRoundsAgree(t *testing.T) {
+func TestCheckIsSureWhenEnoughRoundsAgree(t *testing.T) {
 	was := rounds("ns", Goal{}, 1, 1, 1)
 	said := "c (live): the ratio is 2 in the best of 4 rounds, recorded 1, noise 15%"
 	if v := Compare([]Result{was}, []Result{rounds("ns", Goal{}, 3, 2, 4, 2)}); len(v.Worse) > 0 ||
@@ -124,25 +126,25 @@ func TestACheckIsSureWhenEnoughRoundsAgree(t *testing.T) {
 	}
 }
 
-func TestATimeWithoutAPeerIsHeldToItsGoalOnThisMachine(t *testing.T) {
+func TestATimeWithoutAPeerIsJudgedByItsGoalOnThisMachine(t *testing.T) {
 	goal := AtMost(2)
 	beside := rounds("us", Goal{}, 1, 1, 1)
 	slow := beside
 	slow.Peer = new(1.5 * *beside.Peer)
 	for value, worse := range map[float64]bool{2.9: false, 3.1: true} {
-		v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside}, []Result{alone("ms", goal, value), slow})
+		v := Compare([]Result{withoutPeer("ms", goal, 1, 1, 1), beside}, []Result{withoutPeer("ms", goal, value), slow})
 		if looksWorse(v) != worse {
 			t.Errorf("%v ms on a machine that takes half as long again, with a goal of 2: %+v", value, v)
 		}
 	}
-	slow.Stolen = 2 * calmShare // which tells nothing about how fast the machine is
-	if v := Compare([]Result{alone("ms", goal, 1, 1, 1), beside},
-		[]Result{alone("ms", goal, 2.9), slow}); len(v.Unsure) != 1 {
-		t.Errorf("the check says %+v", v)
+	slow.Stolen = 2 * calmShare // says nothing about the speed of the machine
+	if v := Compare([]Result{withoutPeer("ms", goal, 1, 1, 1), beside},
+		[]Result{withoutPeer("ms", goal, 2.9), slow}); len(v.Unsure) != 1 {
+		t.Errorf("the check returned %+v", v)
 	}
 }
 
-func TestACheckTellsWhatItCouldNotSee(t *testing.T) {
+func TestCheckReportsTheRowsItCouldNotJudge(t *testing.T) {
 	none, taken := Goal{}, rounds("ns", Goal{}, 1, 1, 1)
 	taken.Stolen = 0.4
 	for _, test := range []struct {
@@ -153,9 +155,9 @@ func TestACheckTellsWhatItCouldNotSee(t *testing.T) {
 		{"close rounds", rounds("ns", none, 1, 1, 1), rounds("ns", none, 1), 1, 0},
 		{"one round", rounds("ns", none, 1), rounds("ns", none, 1), 1, 1},
 		{"one round of a heap", rounds("B", none, 1), rounds("B", none, 1), 1, 0},
-		{"rounds that lay far apart", rounds("ns", none, 0.4, 1, 1.6), rounds("ns", none, 1), 1, 1},
-		{"processors that were taken", rounds("ns", none, 1, 1, 1), taken, 1, 1},
-		{"neither peer nor goal", alone("ms", none, 1), alone("ms", none, 1), 0, 0},
+		{"rounds that vary much", rounds("ns", none, 0.4, 1, 1.6), rounds("ns", none, 1), 1, 1},
+		{"CPU time taken by the host", rounds("ns", none, 1, 1, 1), taken, 1, 1},
+		{"neither peer nor goal", withoutPeer("ms", none, 1), withoutPeer("ms", none, 1), 0, 0},
 		{"not recorded", rounds("us", none, 1), rounds("ns", none, 1), 0, 0},
 	} {
 		if v := Compare([]Result{test.was}, []Result{test.now}); v.Compared != test.compared || v.Blind != test.blind {
@@ -164,7 +166,7 @@ func TestACheckTellsWhatItCouldNotSee(t *testing.T) {
 	}
 }
 
-// checked is a case with a row that is worse than recorded and one that is not.
+// checked returns a case with a row that is worse than recorded and one that is not.
 func checked() (*Case, []Result) {
 	c := &Case{
 		Name:     "c",
@@ -184,7 +186,7 @@ func checked() (*Case, []Result) {
 	return c, Rows([]Case{{Name: "c", Rows: c.Rows[:2]}}, Trials{"c": by})
 }
 
-func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
+func TestCheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	c, recorded := checked()
 	r := &runner{o: Options{Budget: time.Hour, Recorded: recorded}, before: recordOf(recorded), cases: []Case{*c},
 		began: time.Now(), trials: Trials{}, took: map[string]time.Duration{}}
@@ -215,7 +217,7 @@ func TestACheckRepeatsWhatLooksWorseUntilItIsSure(t *testing.T) {
 	}
 }
 
-func TestARecordIsAddedToUntilItTellsHowFarRoundsLieApart(t *testing.T) {
+func TestAddRepeatsUntilThreeUndisturbedRounds(t *testing.T) {
 	c, _ := checked()
 	c.Variants = append(c.Variants, Variant{Name: "heap"})
 	c.Rows = append(c.Rows, Row{Name: "heap", Unit: "B", Ours: "heap", Figure: "f"})
@@ -226,12 +228,12 @@ func TestARecordIsAddedToUntilItTellsHowFarRoundsLieApart(t *testing.T) {
 		for _, v := range []string{"slow", "same", "peer"} {
 			value := 0.1
 			if v == "peer" {
-				value = 9 // so that no noise decides about the goal
+				value = 9 // so that the goal is outside the noise
 			}
 			r.trials.add("c", v, measured{round: i, figures: Figures{"f": value}, stolen: stolen})
 		}
 	}
-	for i, stolen := range []float64{0, 2 * calmShare, 0} { // the second does not count
+	for i, stolen := range []float64{0, 2 * calmShare, 0} { // the second is disturbed
 		round(i, stolen)
 		if got, want := r.again(step{c, "slow", i + 1}), []string{"peer", "same", "slow"}; !slices.Equal(got, want) {
 			t.Errorf("after %d rounds %v are repeated, want %v", i+1, got, want)
@@ -243,7 +245,7 @@ func TestARecordIsAddedToUntilItTellsHowFarRoundsLieApart(t *testing.T) {
 	}
 }
 
-func TestRoundsOfACheckLieApart(t *testing.T) {
+func TestRoundsOfACheckAreAMinuteApart(t *testing.T) {
 	for _, test := range []struct {
 		recorded []Result
 		round    int
@@ -263,13 +265,13 @@ func TestRoundsOfACheckLieApart(t *testing.T) {
 			cancel()
 			r.waitForRound(interrupted, test.round+1)
 			if waited := time.Since(began); waited != test.want {
-				t.Error("an interrupted run waits for its round")
+				t.Error("an interrupted run waits for the next round")
 			}
 		})
 	}
 }
 
-func TestWhatTellsNothingIsRepeatedUnlessItIsMemory(t *testing.T) {
+func TestDisturbedRowsAreRepeatedExceptMemory(t *testing.T) {
 	for unit, again := range map[string]bool{"B": false, "ns": true} {
 		c := Case{Rows: []Row{{Name: "c", Layout: "live", Unit: unit, Ours: "ours", Peer: "peer", Figure: "f"}}}
 		by := sides{}

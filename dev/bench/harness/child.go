@@ -16,14 +16,14 @@ import (
 // ChildArgument is the hidden first argument that makes a process run one trial.
 const ChildArgument = "run-one-trial"
 
-// order is what the parent tells a child, on its standard input.
+// order is what the parent sends to a child, on its standard input.
 type order struct {
 	Case    string `json:"case"`
 	Variant string `json:"variant"`
 	Params  Params `json:"params"`
 }
 
-// Child runs the trial that standard input asks for and prints its figures.
+// Child runs the trial described on standard input and prints its figures.
 func Child(ctx context.Context, cases []Case, in io.Reader, out io.Writer) error {
 	var o order
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
@@ -46,10 +46,10 @@ func Child(ctx context.Context, cases []Case, in io.Reader, out io.Writer) error
 	return fmt.Errorf("there is no case %q", o.Case)
 }
 
-// trialTimeout is far above what any trial takes: one that hangs must not hang all.
+// trialTimeout is far above the duration of any trial, so that one that hangs does not block the run.
 const trialTimeout = 10 * time.Minute
 
-// trial runs one variant in a process of its own.
+// trial runs one variant in its own process.
 func trial(ctx context.Context, o order) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func trial(ctx context.Context, o order) (Figures, error) {
 	return figures, nil
 }
 
-// lastWords gives the end of what a child that failed had to say.
+// lastWords returns an error with the end of a failed child's output.
 func lastWords(text string) error {
 	const keep = 2000
 	text = strings.TrimSpace(text)

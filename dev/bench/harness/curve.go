@@ -22,7 +22,8 @@ func curvePlot(title, unit string, curves map[string][][2]float64) string {
 			}
 		}
 	}
-	lowX, highX, lowY, highY = math.Log10(lowX), math.Log10(highX), math.Floor(math.Log10(lowY)), math.Ceil(math.Log10(highY))
+	lowX, highX = math.Log10(lowX), math.Log10(highX)
+	lowY, highY = math.Floor(math.Log10(lowY)), math.Ceil(math.Log10(highY))
 	if highX == lowX {
 		highX++
 	}

@@ -15,18 +15,18 @@ func TestSampleIsTheMedianWithItsRange(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	if s, _ := sampleOf([]float64{2, 4}); s.Median != 3 {
-		t.Errorf("the median of two is %v", s.Median)
+		t.Errorf("the median of two values is %v", s.Median)
 	}
 	if _, ok := sampleOf(nil); ok {
-		t.Error("nothing has a median")
+		t.Error("no values have a median")
 	}
 	if got := s.Spread(); math.Abs(got-2.0/3) > 1e-9 {
 		t.Errorf("the spread is %v", got)
 	}
 }
 
-// A machine that is half as fast for two of three rounds, and a side that has no trial in one of them.
-func TestARatioIsThatOfItsRounds(t *testing.T) {
+// The machine is half as fast for two of three rounds, and one side has no trial in one of them.
+func TestARatioIsTheMedianOfItsRounds(t *testing.T) {
 	by := Trials{}
 	for round, slow := range []float64{1, 2, 2} {
 		if round != 1 {
@@ -40,13 +40,13 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 		res.Spread.noise() != 0 {
 		t.Errorf("%+v", res)
 	}
-	// What others took from one side of a round tells nothing about it.
+	// A round in which one side was disturbed does not count.
 	by.add("c", "ours", measured{round: 3, figures: Figures{"ns": 1000}, stolen: 2 * calmShare})
 	by.add("c", "peer", measured{round: 3, figures: Figures{"ns": 20}})
 	if res, _ := row.result(by["c"]); *res.Ratio != 0.5 {
 		t.Errorf("the ratio is %v", *res.Ratio)
 	}
-	// Without a round in common there is nothing to compare.
+	// Without a common round there is nothing to compare.
 	apart := Trials{}
 	apart.add("c", "ours", measured{round: 0, figures: Figures{"ns": 10}})
 	apart.add("c", "peer", measured{round: 1, figures: Figures{"ns": 20}})
@@ -55,7 +55,7 @@ func TestARatioIsThatOfItsRounds(t *testing.T) {
 	}
 }
 
-func TestMediansAreThoseOfEachFigure(t *testing.T) {
+func TestMediansAreComputedPerFigure(t *testing.T) {
 	got := Medians([]Figures{{"a": 3, "b": 1}, {"a": 1}, {"a": 2, "b": 3}})
 	if len(got) != 2 || got["a"] != 2 || got["b"] != 2 {
 		t.Errorf("the medians are %v", got)
@@ -85,7 +85,7 @@ func TestRowsCompareMediansAndJudgeGoals(t *testing.T) {
 	}
 	missing := Row{Ours: "ours", Figure: "no such figure"}
 	if _, ok := missing.result(by["c"]); ok {
-		t.Error("a row that was not measured is shown")
+		t.Error("a row that was not measured is in the result")
 	}
 }
 
@@ -115,11 +115,11 @@ func TestVariantsAlternateWithinRoundsOverAllCases(t *testing.T) {
 		t.Errorf("the plan is %v, want %s", got, want)
 	}
 	if got := plan(cases, Options{Repeat: 1}); len(got) != 3 {
-		t.Errorf("one repetition makes %d trials", len(got))
+		t.Errorf("one repetition has %d trials", len(got))
 	}
 }
 
-func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
+func TestOnlyRowsWithinTheNoiseAreRepeated(t *testing.T) {
 	c := Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}, {Name: "other"},
 		{Name: "least", Floor: true}}}
 	by := Trials{}
@@ -154,13 +154,13 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 		busy.add("c", "peer", disturbance)
 	}
 	if len(c.undecided(busy["c"])) == 0 {
-		t.Error("runs that were all disturbed have decided")
+		t.Error("a goal was decided by disturbed runs only")
 	}
 	if got := c.measuredIn(busy["c"], enoughRuns); len(got) != 2 {
-		t.Errorf("of runs that were all disturbed, a record lacks those of %v", got)
+		t.Errorf("with disturbed runs only, the variants to repeat are %v", got)
 	}
 	if c.Rows[0].Unit = "MiB"; len(c.measuredIn(busy["c"], enoughRuns)) != 0 {
-		t.Error("memory is measured again because others took the processors")
+		t.Error("memory is measured again because its runs were disturbed")
 	}
 	for range enoughRuns {
 		by.add("c", "ours", measured{figures: Figures{"ns": 10}})
@@ -183,16 +183,16 @@ func TestOnlyWhatTheNoiseMayDecideIsRepeated(t *testing.T) {
 	}
 	by.add("c", "ours", measured{figures: Figures{"ns": 6}})
 	if c.Rows = []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1.1)}}; !repeated("peer") {
-		t.Error("runs that do not agree have decided")
+		t.Error("a goal was decided by runs that do not agree")
 	}
 	c.Rows = []Row{{Ours: "ours", Peer: "absent", Figure: "ns", Goal: Ratio(5)}}
 	if !repeated("ours") {
-		t.Error("what has nothing to be compared with yet is decided already")
+		t.Error("a row without its other side is decided already")
 	}
 }
 
-// Where both do not fit into the time that is left, neither runs: medians of different minutes are no ratio.
-func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
+// If both sides do not fit into the remaining time, neither runs: a ratio needs figures from the same minutes.
+func TestComparedVariantsAreRepeatedTogetherOrNotAtAll(t *testing.T) {
 	c := &Case{Name: "c", Variants: []Variant{{Name: "ours"}, {Name: "peer"}},
 		Rows: []Row{{Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(1)}}}
 	for budget, want := range map[time.Duration]int{time.Hour: 2, 90 * time.Second: 0} {
@@ -203,25 +203,25 @@ func TestWhatIsComparedIsRepeatedTogetherOrNotAtAll(t *testing.T) {
 		if got := r.again(step{c, "ours", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated", budget, got)
 		}
-		// which decides about the next round, and not about this one
+		// This affects only the next round.
 		r.trials.add("c", "ours", measured{figures: Figures{"ns": 1000}})
 		if got := r.again(step{c, "peer", 1}); len(got) != want {
 			t.Errorf("with %v, %v are repeated in the middle of a round", budget, got)
 		}
 		if got := r.again(step{c, "ours", 2}); len(got) != 0 {
-			t.Errorf("with %v, %v are repeated that are decided", budget, got)
+			t.Errorf("with %v, %v are repeated although they are decided", budget, got)
 		}
 	}
 }
 
-func TestRowsThatNameNoVariantAreFound(t *testing.T) {
+func TestRowsOfUnknownVariantsAreErrors(t *testing.T) {
 	c := Case{Name: "c", Variants: []Variant{{Name: "x"}}, Rows: []Row{{Name: "r", Ours: "x", Peer: "y"}}}
 	if err := Validate([]Case{c}); err == nil || !strings.Contains(err.Error(), `"y"`) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestChildRunsTheTrialItIsTold(t *testing.T) {
+func TestChildRunsTheRequestedTrial(t *testing.T) {
 	cases := []Case{{Name: "c", Variants: []Variant{{Name: "v", Run: func(_ context.Context, p *Params) (Figures, error) {
 		return Figures{"size": float64(p.Size(10, 1))}, nil
 	}}}}}
@@ -244,7 +244,7 @@ func TestTimeLeftNeverExceedsTheBudget(t *testing.T) {
 	}
 }
 
-func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
+func TestNumbersHaveThreeSignificantDigits(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 1: "1", 0.0374: "0.0374", 12.345: "12.3", 1234567: "1,234,567",
 		0.5: "0.5", -20: "-20"} {
 		if got := Number(v); got != want {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Machine is what is worth knowing of where figures come from.
+// Machine describes where figures were measured.
 type Machine struct {
 	Go, Platform, Processor string
 	Cores                   int
 	MemoryGiB               int
 }
 
-// ThisMachine describes where we are.
+// ThisMachine describes the current machine.
 func ThisMachine() Machine {
 	return Machine{
 		Go:        runtime.Version(),
@@ -25,7 +25,7 @@ func ThisMachine() Machine {
 	}
 }
 
-// procField finds a "name : value" line; "" where there is none.
+// procField returns the value of a "name : value" line, or "".
 func procField(file, name string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {

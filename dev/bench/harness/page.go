@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// page is the Markdown page.
+// page returns the Markdown page.
 func page(rows []Result, m Machine) string {
 	var b strings.Builder
 	met, open, without := 0, 0, 0
@@ -21,10 +21,11 @@ func page(rows []Result, m Machine) string {
 	}
 	fmt.Fprintf(&b, `# Measurements against client-go
 
-Both sides on the same inputs in the same rounds, each trial in a process of its own, the sides in turn; medians of the
-rounds, which may be those of several runs. A ratio is ours over client-go's, so less is better, except where the goal says "≥"; it is the median of the
-ratios of the rounds, in which both sides ran within a minute, and not that of the two medians. Written by
-`+"`make bench`"+`, the same rows are in [results.json](results.json), and the trials they are made of in [trials.jsonl](trials.jsonl).
+Both sides run on the same inputs in the same rounds, each trial in its own process, the sides in turn. The figures are
+medians of the rounds, which may come from several runs. A ratio is ours over client-go's, so less is better, except
+where the goal says "≥"; it is the median of the ratios of the rounds, in which both sides ran within a minute, and
+not the ratio of the two medians. Written by
+`+"`make bench`"+`; the same rows are in [results.json](results.json), and their trials in [trials.jsonl](trials.jsonl).
 
 %d goals met, %d not met, %d rows without a goal.
 
@@ -39,8 +40,9 @@ ratios of the rounds, in which both sides ran within a minute, and not that of t
 	b.WriteString(".\n\n![ratios against goals](ratios.svg)\n\n")
 	table(&b, rows, func(r *Result) bool { return r.Objects == 0 })
 	b.WriteString("\nThe spread is half the distance between the smallest and the largest repetition, as a share of " +
-		"the median, of ours and of client-go's; beside a ratio it is that of the rounds. Stolen is the share of the " +
-		"processors that the host gave to others during a round: those above " + percent(calmShare) + " count only where there are no others. It is 0% where the figure does not depend on it: memory, numbers of things, and time by the clock of a thread or a process.\n")
+		"the median, of ours and of client-go's; next to a ratio it is that of the rounds. Stolen is the share of CPU " +
+		"time that the host gave to others during a round: rounds above " + percent(calmShare) + " count only if there " +
+		"are no others. It is 0% if the figure does not depend on it: memory, counts, and CPU time.\n")
 	if plots := growthPlots(rows); len(plots) > 0 {
 		b.WriteString("\n## How costs grow\n\n")
 		for _, p := range plots {

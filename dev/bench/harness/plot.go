@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// ratioPlot draws the ratios as horizontal bars on a logarithmic scale, with a mark
-// where the goal is. A bar to the left of 1 is leaner or faster than client-go; of
-// rates, of which more is better, the inverse is drawn.
+// ratioPlot draws the ratios as horizontal bars on a logarithmic scale, with a mark at the goal. A bar to the left of
+// 1 is leaner or faster than client-go; for rates, of which more is better, the inverse is drawn.
 func ratioPlot(rows []Result) string {
 	type bar struct {
 		label       string
@@ -115,7 +114,7 @@ func growthPlots(rows []Result) []growthPlot {
 	return plots
 }
 
-// fileName makes a file's name of a title.
+// fileName returns a file name for a title.
 func fileName(title string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(title) {
@@ -131,7 +130,8 @@ func fileName(title string) string {
 
 func begin(b *strings.Builder, width, height int) {
 	fmt.Fprintf(b,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n"+
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+			`font-family="sans-serif" font-size="11">`+"\n"+
 			`<rect width="100%%" height="100%%" fill="white"/>`+"\n", width, height, width, height)
 }
 

@@ -53,8 +53,7 @@ func Load(dir string) ([]Result, error) {
 	return rows, nil
 }
 
-// Improve gives the rows of a record to which rounds were added: of each the one that is made of more rounds which
-// nobody disturbed.
+// Improve returns the rows of a record to which rounds were added: each from the run with more undisturbed rounds.
 func Improve(recorded, now []Result) []Result {
 	before := recordOf(recorded)
 	rows := slices.Clone(now)
@@ -66,7 +65,7 @@ func Improve(recorded, now []Result) []Result {
 	return rows
 }
 
-// calmRounds is how many rounds of a row nobody disturbed.
+// calmRounds returns how many rounds of a row were undisturbed.
 func (r *Result) calmRounds() int {
 	if disturbed(r.Stolen) {
 		return 0

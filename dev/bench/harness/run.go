@@ -14,20 +14,20 @@ import (
 // Options of a run.
 type Options struct {
 	Params Params
-	// Budget is when no further repetition is begun; every trial is run once in any case.
+	// Budget is the time after which no further repetition starts; every trial runs once in any case.
 	Budget time.Duration
-	// Repeat, where it is set, is how often every variant is run at most.
+	// Repeat, if set, is the most repetitions of every variant.
 	Repeat int
-	// Trials is where what is measured goes; where it is not set it is only in the rows.
+	// Trials receives the measurements; if nil they are only in the rows.
 	Trials Trials
-	// Add makes the run one that adds rounds to the Trials of earlier ones: of what has fewer than tell how far they lie
-	// apart, and then of what the noise may decide.
+	// Add makes the run add rounds to the Trials of earlier ones: first to rows with too few rounds to know how much they
+	// vary, then to rows whose goal is within the noise.
 	Add bool
-	// Recorded, where it is set, makes the run a check: what is repeated is what looks worse than this.
+	// Recorded, if set, makes the run a check: it repeats what looks worse than these results.
 	Recorded []Result
-	// Patience is how long to wait in all for others to leave the processors alone.
+	// Patience is how long to wait in total while the host takes much CPU time.
 	Patience time.Duration
-	// Progress is where the progress line goes; Terminal says whether it can be rewritten.
+	// Progress receives the progress line; Terminal says whether it can be rewritten.
 	Progress io.Writer
 	Terminal bool
 }
@@ -39,8 +39,8 @@ type step struct {
 	round   int
 }
 
-// Run runs the cases and returns their rows. Failed trials do not end the run: the
-// rows of what worked come with an error that tells what did not.
+// Run runs the cases and returns their rows. Failed trials do not end the run: the rows of the others are returned
+// with an error that lists the failures.
 func Run(ctx context.Context, cases []Case, o Options) (rows []Result, err error) {
 	scratch, err := os.MkdirTemp("", "mirador-bench-")
 	if err != nil {
@@ -93,7 +93,7 @@ func plan(cases []Case, o Options) []step {
 		before := len(all)
 		for i := range cases {
 			times := cases[i].repeat()
-			switch { // some of them will be disturbed
+			switch { // some rounds will be disturbed
 			case o.Recorded != nil:
 				times = max(times, 2*sureRounds)
 			case o.Add:
@@ -119,21 +119,21 @@ type runner struct {
 	o      Options
 	cases  []Case
 	before record
-	stolen func() float64 // what others take at the moment
-	waited time.Duration  // of the patience
+	stolen func() float64 // the share of CPU time that the host takes now
+	waited time.Duration  // the part of Options.Patience used so far
 	began  time.Time
 	took   map[string]time.Duration // case and variant: how long its last trial took
 	spent  map[string]time.Duration // by case, over all its trials
 	trials Trials
 	failed []error
-	broken map[string]bool // case, or case and variant, that failed: not tried again
+	broken map[string]bool // a case, or case and variant, that failed: not run again
 
-	round struct { // what the round under way runs of the case it has come to
+	round struct { // what the current round runs of the current case
 		c        *Case
 		number   int
 		variants []string
 	}
-	latest struct { // the latest round of which something was run
+	latest struct { // the latest round in which a trial ran
 		number int
 		began  time.Time
 	}
@@ -165,9 +165,8 @@ func (r *runner) step(ctx context.Context, s step, rest []step, p Params) {
 	r.trials.add(s.c.Name, s.variant, measured{s.round, figures, readTicks().stolenSince(before)})
 }
 
-// again is what of a case is run in a further round. That is decided when the round comes to the case, for all
-// variants at once: the time is short, so it is for what the noise may decide, and what is compared runs together or
-// not at all.
+// again returns the variants of a case to run in a further round. It decides for all variants when the round reaches
+// the case: only rows within the noise are repeated, and compared variants run together or not at all.
 func (r *runner) again(s step) []string {
 	if r.round.c == s.c && r.round.number == s.round {
 		return r.round.variants
@@ -184,7 +183,7 @@ func (r *runner) again(s step) []string {
 	return chosen
 }
 
-// open are the variants of a case about which another round may tell something.
+// open returns the variants of a case for which another round is useful.
 func (r *runner) open(c *Case) []string {
 	by := r.trials[c.Name]
 	switch {
@@ -198,17 +197,17 @@ func (r *runner) open(c *Case) []string {
 	return c.undecided(by)
 }
 
-// apart is how long after another the rounds of a check begin at least: they are to tell a slow minute of the machine
-// from slow code.
+// apart is the least time between the starts of two rounds of a check, which must distinguish a slow minute of the
+// machine from slow code.
 const apart = time.Minute
 
-// waitForRound waits until a round of a check may begin.
+// waitForRound waits until a round of a check may start.
 func (r *runner) waitForRound(ctx context.Context, round int) {
 	if r.latest.number == round && !r.latest.began.IsZero() {
 		return
 	}
 	if wait := apart - time.Since(r.latest.began); wait > 0 && r.o.Recorded != nil {
-		r.say("waiting %s: the rounds of what looks worse than recorded lie a minute apart", wait.Round(time.Second))
+		r.say("waiting %s: rounds of a check are a minute apart", wait.Round(time.Second))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -217,8 +216,8 @@ func (r *runner) waitForRound(ctx context.Context, round int) {
 	r.latest.number, r.latest.began = round, time.Now()
 }
 
-// left estimates what is still to come, by how long the same trial took before or,
-// where it was not run yet, by the average of all.
+// left estimates the remaining time, by how long the same trial took before or, for trials that have not run yet, by
+// the average of all.
 func (r *runner) left(rest []step) string {
 	if len(r.took) == 0 {
 		return "unknown"
@@ -229,7 +228,7 @@ func (r *runner) left(rest []step) string {
 	}
 	average := sum / time.Duration(len(r.took))
 	var left time.Duration
-	open := map[*Case][]string{} // which takes a look at every row
+	open := map[*Case][]string{} // computed once: it looks at every row
 	for _, s := range rest {
 		if s.round > 0 {
 			if _, known := open[s.c]; !known {
@@ -257,7 +256,7 @@ func (r *runner) say(format string, args ...any) {
 	fmt.Fprintf(r.o.Progress, "\r%s\x1b[K", text)
 }
 
-// summary tells where the time went.
+// summary prints where the time went.
 func (r *runner) summary(cases []Case) {
 	var parts []string
 	for _, c := range cases {

@@ -10,7 +10,7 @@ import (
 type Sample struct {
 	Median, Min, Max float64
 	Runs             int
-	// Stolen is how much others took from the trial that they took most from.
+	// Stolen is the highest share of CPU time that the host took from a trial.
 	Stolen float64
 }
 
@@ -27,7 +27,7 @@ func sampleOf(values []float64) (Sample, bool) {
 	return Sample{Median: median, Min: sorted[0], Max: sorted[n-1], Runs: n}, true
 }
 
-// Medians gives the median of each figure over several measurements of one trial.
+// Medians returns the median of each figure over several measurements of one trial.
 func Medians(runs []Figures) Figures {
 	all := map[string][]float64{}
 	for _, f := range runs {
@@ -43,7 +43,7 @@ func Medians(runs []Figures) Figures {
 	return medians
 }
 
-// Spread is half the way from the smallest to the largest value, as a share of the median.
+// Spread is half the distance from the smallest to the largest value, as a share of the median.
 func (s Sample) Spread() float64 {
 	if s.Median == 0 {
 		return 0
@@ -51,8 +51,7 @@ func (s Sample) Spread() float64 {
 	return (s.Max - s.Min) / 2 / math.Abs(s.Median)
 }
 
-// measured is one trial: the round it was run in, its figures, and the share of the processor time it asked for that
-// others took.
+// measured is one trial: its round, its figures, and the share of the requested CPU time that the host took.
 type measured struct {
 	round   int
 	figures Figures
@@ -62,7 +61,7 @@ type measured struct {
 // sides are the trials of a case, by variant.
 type sides map[string][]measured
 
-// sample is one figure of one variant.
+// sample returns one figure of one variant.
 func (s sides) sample(variant, figure string) (Sample, bool) {
 	var all []point
 	for _, m := range s[variant] {
@@ -73,7 +72,7 @@ func (s sides) sample(variant, figure string) (Sample, bool) {
 	return sampleOfPoints(calmest(all), func(p point) float64 { return p.ours })
 }
 
-// leftAlone are the same trials for a figure that what others took is no part of.
+// leftAlone returns the same trials without stolen time, for figures that do not depend on it.
 func (s sides) leftAlone() sides {
 	alone := sides{}
 	for v, all := range s {
@@ -85,12 +84,11 @@ func (s sides) leftAlone() sides {
 	return alone
 }
 
-// point is what one round has of a row.
+// point is one round of a row.
 type point struct{ ours, peer, stolen float64 }
 
-// calmest are the points that count: a processor that was taken away says nothing about the code that waited for it.
-// Those that were disturbed count where there are no others, and those that were so much that they tell nothing where
-// there is nothing else.
+// calmest returns the points that count: CPU time that the host took says nothing about the code that waited for it.
+// Disturbed points count only if there are no others, and strongly disturbed ones only if there is nothing else.
 func calmest(all []point) []point {
 	for _, most := range []float64{calmShare, tooMuch} {
 		if calm := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return p.stolen > most }); len(calm) > 0 {
@@ -111,9 +109,9 @@ func sampleOfPoints(all []point, figure func(point) float64) (Sample, bool) {
 	return sample, ok
 }
 
-// pairs are the rounds in which both sides have a trial, those that count. The two ran within a minute: a machine
-// that is half as fast for minutes at a time, because of its neighbours, is so for both. Medians of each side over
-// all of its trials would compare a fast minute of one with a slow one of the other.
+// pairs returns the points that count of rounds in which both sides have a trial. Both ran within a minute, so a slow
+// phase of the machine affects both. Medians of each side over all of its trials would compare a fast phase of one
+// with a slow phase of the other.
 func (s sides) pairs(ours, figure, peer, peerFigure string) (all []point) {
 	theirs := map[int]measured{}
 	for _, m := range s[peer] {
@@ -128,7 +126,7 @@ func (s sides) pairs(ours, figure, peer, peerFigure string) (all []point) {
 	return calmest(all)
 }
 
-// Result is a row with its figures, as results.json has it.
+// Result is a row with its figures, as stored in results.json.
 type Result struct {
 	Case   string `json:"case"`
 	Layout string `json:"layout,omitempty"`
@@ -142,29 +140,29 @@ type Result struct {
 	GoalOf  GoalOf   `json:"goalOf,omitempty"`
 	Met     *bool    `json:"met"`
 	Spread  Spread   `json:"spread"`
-	// Runs is how many rounds count, where there is a peer those of both.
+	// Runs is how many rounds count; with a peer, the rounds of both.
 	Runs int `json:"runs"`
-	// Stolen is the share of the processors that others took from a trial that counts, where they took most; none where
-	// the figure does not depend on it.
+	// Stolen is the highest share of CPU time that the host took from a trial that counts; none if the figure does not
+	// depend on it.
 	Stolen float64 `json:"stolen"`
 }
 
-// Spread is how far the repetitions of each side lay apart.
+// Spread is how much the repetitions of each side vary.
 type Spread struct {
 	// Ours and Peer are half the distance from the smallest to the largest, as a share
 	// of the median.
 	Ours float64 `json:"ours"`
 	Peer float64 `json:"peer"`
-	// Ratio is the same of the ratios of the rounds; none where there is one round or less.
+	// Ratio is the same for the ratios of the rounds; nil if there is at most one round.
 	Ratio *float64 `json:"ratio,omitempty"`
-	// RatioRange has the smallest and the largest of them.
+	// RatioRange is the smallest and the largest ratio.
 	RatioRange *[2]float64 `json:"ratioRange,omitempty"`
-	// OursRange and PeerRange are the smallest and the largest.
+	// OursRange and PeerRange are the smallest and the largest figures.
 	OursRange [2]float64  `json:"oursRange"`
 	PeerRange *[2]float64 `json:"peerRange,omitempty"`
 }
 
-// noise is how far what is compared with a goal or a record may be off.
+// noise returns the uncertainty of the value that is compared with a goal or a record.
 func (s *Spread) noise() float64 {
 	if s.Ratio != nil {
 		return *s.Ratio
@@ -172,7 +170,7 @@ func (s *Spread) noise() float64 {
 	return s.Ours + s.Peer
 }
 
-// Rows makes the rows of what was measured. A row whose figures were not is left out.
+// Rows returns the rows of the measurements. A row without figures is omitted.
 func Rows(cases []Case, t Trials) []Result {
 	var all []Result
 	for _, c := range cases {

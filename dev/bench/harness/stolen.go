@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A virtual machine's host gives its processors to others at times; the kernel counts the time for which something
-// wanted to run and could not. What is measured then is the host.
+// A virtual machine's host gives its processors to others at times; the kernel counts this stolen time, in which
+// something wanted to run and could not. Figures measured then describe the host, not the code.
 
-// calmShare is how much of the time that a trial asked for may be taken before it counts as disturbed.
+// calmShare is how much of a trial's CPU time may be stolen before it counts as disturbed.
 const calmShare = 0.05
 
 func disturbed(stolen float64) bool { return stolen > calmShare }
 
-// ticks are what the processors did since the machine was started.
+// ticks are the processors' busy and stolen times since boot.
 type ticks struct{ busy, stolen float64 }
 
-// readTicks reads them where the kernel tells; nothing was ever stolen where it does not.
+// readTicks reads them; on a kernel that does not count stolen time it is zero.
 func readTicks() ticks {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -31,7 +31,7 @@ func readTicks() ticks {
 	return parseTicks(line)
 }
 
-// parseTicks reads the line that sums up all processors: cpu user nice system idle iowait irq softirq steal …
+// parseTicks parses the line with the sum over all processors: cpu user nice system idle iowait irq softirq steal …
 func parseTicks(line string) (t ticks) {
 	for i, field := range strings.Fields(line) {
 		n, _ := strconv.ParseFloat(field, 64)
@@ -45,7 +45,7 @@ func parseTicks(line string) (t ticks) {
 	return t
 }
 
-// stolenSince is the share of the time that was asked for and not given.
+// stolenSince returns the stolen share of the requested CPU time.
 func (t ticks) stolenSince(before ticks) float64 {
 	stolen := t.stolen - before.stolen
 	asked := stolen + t.busy - before.busy
@@ -55,8 +55,7 @@ func (t ticks) stolenSince(before ticks) float64 {
 	return stolen / asked
 }
 
-// stolenNow asks for all processors for a moment, and tells how much of that it did not get: without asking one does
-// not see it.
+// stolenNow uses all processors for a moment and returns the stolen share: on an idle machine it cannot be seen.
 func stolenNow() float64 {
 	before, began := readTicks(), time.Now()
 	var all sync.WaitGroup
@@ -70,11 +69,11 @@ func stolenNow() float64 {
 	return readTicks().stolenSince(before)
 }
 
-// tooMuch is what others take when it is better to wait: a trial would take longer than the wait, and would tell
-// nothing.
+// tooMuch is the stolen share above which waiting is better: a trial would take longer than the wait, and its figures
+// would be useless.
 const tooMuch = 0.25
 
-// waitForCalm waits while others take much of the processors, as long as the run's patience lasts.
+// waitForCalm waits while much CPU time is stolen, as long as the run's patience lasts.
 func (r *runner) waitForCalm(ctx context.Context) {
 	const pause = 5 * time.Second
 	for r.waited < r.o.Patience {
@@ -82,7 +81,7 @@ func (r *runner) waitForCalm(ctx context.Context) {
 		if share <= tooMuch {
 			return
 		}
-		r.say("others take %s of the processors: waiting, %s of %s", percent(share), r.waited, r.o.Patience)
+		r.say("the host takes %s of the CPU time: waiting, %s of %s", percent(share), r.waited, r.o.Patience)
 		select {
 		case <-ctx.Done():
 			return

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestStolenIsTheShareOfWhatWasAskedFor(t *testing.T) {
+func TestStolenIsTheShareOfTheRequestedTime(t *testing.T) {
 	before := parseTicks("cpu  100 10 20 5000 30 1 2 7 0 0")
 	for line, want := range map[string]float64{
 		"cpu  100 10 20 6000 99 1 2 7 0 0":    0, // idle, and waiting for a disk
@@ -23,7 +23,7 @@ func TestStolenIsTheShareOfWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
+func TestDisturbedTrialsCountOnlyIfThereAreNoOthers(t *testing.T) {
 	by := sides{}
 	add := func(value, stolen float64) {
 		by["v"] = append(by["v"], measured{figures: Figures{"ns": value}, stolen: stolen})
@@ -35,19 +35,19 @@ func TestDisturbedTrialsCountOnlyWhereThereAreNoOthers(t *testing.T) {
 	}
 	add(200, tooMuch)
 	if s, ok := by.sample("v", "ns"); !ok || s.Median != 200 || s.Runs != 1 || s.Stolen != tooMuch {
-		t.Errorf("beside one that tells something: %+v", s)
+		t.Errorf("next to a slightly disturbed one: %+v", s)
 	}
 	add(100, calmShare)
 	add(120, 0)
 	if s, ok := by.sample("v", "ns"); !ok || s.Median != 110 || s.Runs != 2 || s.Stolen != calmShare {
-		t.Errorf("beside calm ones: %+v", s)
+		t.Errorf("next to undisturbed ones: %+v", s)
 	}
 	if _, ok := by.sample("v", "bytes"); ok {
-		t.Error("a figure that nobody measured is there")
+		t.Error("a figure that was not measured has a sample")
 	}
 }
 
-func TestARatioIsOfRoundsThatLeftBothSidesAlone(t *testing.T) {
+func TestARatioUsesRoundsInWhichBothSidesWereUndisturbed(t *testing.T) {
 	row := Row{Name: "row", Unit: "ns", Ours: "ours", Peer: "peer", Figure: "ns", Goal: Ratio(0.5)}
 	trial := func(round int, value, stolen float64) measured {
 		return measured{round, Figures{"ns": value}, stolen}
@@ -59,12 +59,12 @@ func TestARatioIsOfRoundsThatLeftBothSidesAlone(t *testing.T) {
 	res, _ := row.result(by)
 	if res.Runs != 2 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 25 ||
 		*res.Peer != 100 || res.Stolen != 0.2 {
-		t.Errorf("no round left both alone, two disturbed them a little: %+v", res)
+		t.Errorf("no undisturbed round, two slightly disturbed: %+v", res)
 	}
 	by["peer"] = append(by["peer"], trial(3, 200, 0))
 	res, _ = row.result(by)
 	if res.Runs != 1 || res.Ratio == nil || *res.Ratio != 0.25 || res.Ours != 50 || *res.Peer != 200 || res.Stolen != 0 {
-		t.Errorf("one round left both alone: %+v", res)
+		t.Errorf("one undisturbed round: %+v", res)
 	}
 	delete(by, "peer")
 	if res, ok := row.result(by); !ok || res.Ratio != nil || res.Peer != nil || res.Met != nil || res.Runs != 3 {
@@ -75,7 +75,7 @@ func TestARatioIsOfRoundsThatLeftBothSidesAlone(t *testing.T) {
 func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		shares []float64 // one after the other, the last for ever
+		shares []float64 // one after the other, the last one forever
 		want   time.Duration
 	}{
 		{"nobody else", []float64{0}, 0},
@@ -92,7 +92,7 @@ func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
 				return share
 			}}
 			began := time.Now()
-			for range 3 { // trials: the patience is for all of them together
+			for range 3 { // trials, which share the patience
 				r.waitForCalm(t.Context())
 			}
 			if got := time.Since(began); got != test.want {
@@ -102,7 +102,7 @@ func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsTimedWaitsForCalm(t *testing.T) {
+func TestOnlyTimedVariantsWaitForCalm(t *testing.T) {
 	c := Case{Rows: []Row{
 		{Unit: "B", Ours: "heap", Peer: "peer"}, {Unit: "MiB", Ours: "heap"}, {Unit: "ns", Ours: "get", Peer: "peer"},
 		{Ours: "curve", Growth: []int{10}},

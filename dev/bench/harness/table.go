@@ -18,7 +18,7 @@ func WriteTable(w io.Writer, rows []Result) error {
 	return t.Flush()
 }
 
-// Title is the case with its size.
+// Title returns the name of the case with its size.
 func (r *Result) Title() string {
 	if r.Objects > 0 {
 		return fmt.Sprintf("%s, %s objects", r.Case, thousands(r.Objects))
@@ -46,7 +46,7 @@ func (r *Result) cells() []string {
 		fmt.Sprint(r.Runs), percent(r.Stolen)}
 }
 
-// spreadOf has nothing to say of what was measured once.
+// spreadOf formats a spread; it is empty for a single run.
 func spreadOf(share float64, runs int) string {
 	if runs < 2 {
 		return "–"
@@ -68,7 +68,7 @@ func quantity(v float64, unit string) string {
 	return Number(v) + " " + unit
 }
 
-// Number gives three digits that count.
+// Number formats a value with three significant digits.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:

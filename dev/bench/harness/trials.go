@@ -12,9 +12,8 @@ import (
 	"slices"
 )
 
-// Trials are what was measured, by case: the rows are made of them. A record keeps them, so that it can be made in
-// several runs: hours in which a machine is left alone are rare on some, and rounds of one hour lie closer together
-// than those of two.
+// Trials are the measurements by case, from which the rows are made. A record keeps them, so that it can be made in
+// several runs: some machines are rarely undisturbed for hours, and rounds of one hour vary less than those of two.
 type Trials map[string]sides
 
 func (t Trials) add(c, v string, m measured) {
@@ -24,7 +23,7 @@ func (t Trials) add(c, v string, m measured) {
 	t[c][v] = append(t[c][v], m)
 }
 
-// nextRound is the first one that nothing was measured in.
+// nextRound returns the first round without measurements.
 func (t Trials) nextRound() int {
 	next := 0
 	for _, by := range t {
@@ -40,7 +39,7 @@ func (t Trials) nextRound() int {
 // TrialsFile is the name of the recorded trials inside the folder of the results.
 const TrialsFile = "trials.jsonl"
 
-// entry is one trial as the file has it.
+// entry is one trial as stored in the file.
 type entry struct {
 	Case    string  `json:"case"`
 	Variant string  `json:"variant"`
@@ -49,7 +48,7 @@ type entry struct {
 	Figures Figures `json:"figures"`
 }
 
-// Save writes the trials into a folder, a line for each.
+// Save writes the trials into a folder, one per line.
 func (t Trials) Save(dir string) error {
 	var data bytes.Buffer
 	lines := json.NewEncoder(&data)
@@ -71,7 +70,7 @@ func (t Trials) Save(dir string) error {
 	return nil
 }
 
-// LoadTrials reads recorded trials; there are none where nothing was recorded yet.
+// LoadTrials reads recorded trials; it returns none if nothing was recorded yet.
 func LoadTrials(dir string) (Trials, error) {
 	t := Trials{}
 	file, err := os.Open(filepath.Join(dir, TrialsFile))

@@ -33,11 +33,11 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadTrials(dir); err == nil || !strings.Contains(err.Error(), "line 2 of "+file) {
-		t.Errorf("a file with something else says %v", err)
+		t.Errorf("an invalid file returned %v", err)
 	}
 }
 
-func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
+func TestRoundsOfARunFollowThoseOfEarlierRuns(t *testing.T) {
 	before := Trials{}
 	before.add("c", "ours", measured{round: 2})
 	got := plan([]Case{{Name: "c", Repeat: 1, Variants: []Variant{{Name: "ours"}}}},
@@ -47,7 +47,7 @@ func TestRoundsOfARunComeAfterThoseOfEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestARecordIsMadeOfMoreRoundsThatNobodyDisturbed(t *testing.T) {
+func TestARecordKeepsRowsWithMoreUndisturbedRounds(t *testing.T) {
 	row := func(name string, runs int, stolen float64) Result {
 		return Result{Case: name, Runs: runs, Stolen: stolen}
 	}

@@ -1,5 +1,5 @@
-// Package measure reads what a trial costs this process: live heap, its peak,
-// resident memory, processor time, allocations, latencies.
+// Package measure measures what a trial costs this process: live heap, its peak, resident memory, CPU time,
+// allocations, latencies.
 package measure
 
 import (
@@ -29,17 +29,15 @@ func read(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-// LiveHeap collects twice, so that finalizers and pools have had their turn, and
-// returns the bytes that were found alive.
+// LiveHeap runs two collections, so that finalizers and pools are done, and returns the bytes that are still alive.
 func LiveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
 	return float64(read(liveHeap))
 }
 
-// Settle makes the process one that has run for a while: it has been given so much memory by the system, and has it
-// free. In one that has just begun and does not collect, a fifth of the time of what allocates is the kernel handing
-// out pages, and less of it where more was thrown away before.
+// Settle makes the process resemble one that has run for a while: the system has given it this much memory, and it is
+// free. In a new process that does not collect, much of the time of allocations is the kernel providing pages.
 func Settle(bytes int) {
 	const page = 4096
 	room := make([]byte, bytes)
@@ -52,17 +50,15 @@ func Settle(bytes int) {
 	runtime.GC()
 }
 
-// CPU is the processor time that this process has used.
+// CPU returns the CPU time that this process has used.
 func CPU() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for a bad argument only
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for a bad argument
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Work is how long the processor works on f, which does everything on the goroutine that calls it. Unlike a clock on
-// the wall it stands still while the host gives the processor to others: with 3% of it taken, the slowest of 3,000
-// loops of 13 ms took 2.5 times the median by that clock and 1.4 by this one. What the collector does meanwhile on
-// other threads is in neither.
+// Work returns the CPU time of f, which must do all its work on the calling goroutine. Unlike elapsed time it does not
+// include time that the host gives to others. Work of the collector on other threads is not included.
 func Work(f func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -71,26 +67,25 @@ func Work(f func()) time.Duration {
 	return threadTime() - before
 }
 
-// threadTime is the processor time that this thread has used.
+// threadTime returns the CPU time that this thread has used.
 func threadTime() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails for a bad argument only
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails only for a bad argument
 	return time.Duration(t.Nano())
 }
 
-// Allocated is how many bytes and objects were allocated so far.
+// Allocated returns how many bytes and objects were allocated so far.
 func Allocated() (bytes, objects float64) {
 	return float64(read(allocatedBytes)), float64(read("/gc/heap/allocs:objects"))
 }
 
-// PeakRSS is the largest resident memory so far, in bytes; 0 where the system does
-// not tell.
+// PeakRSS returns the largest resident memory so far, in bytes; 0 if the system does not report it.
 func PeakRSS() float64 { return status("self", "VmHWM:") }
 
-// RSS is the resident memory of a process, in bytes; 0 where the system does not tell.
+// RSS returns the resident memory of a process, in bytes; 0 if the system does not report it.
 func RSS(pid int) float64 { return status(strconv.Itoa(pid), "VmRSS:") }
 
-// status reads an amount of memory that the system tells of a process.
+// status reads an amount of memory from a process's status.
 func status(process, field string) float64 {
 	data, err := os.ReadFile("/proc/" + process + "/status")
 	if err != nil {
@@ -112,8 +107,8 @@ type Peak struct {
 	max     atomic.Uint64
 }
 
-// WatchPeak begins. The value is that of each collection; whoever wants to see more
-// of the way has the collector run more often.
+// WatchPeak starts to watch. The value is updated at each collection; run the collector more often for a finer
+// resolution.
 func WatchPeak() *Peak {
 	p := &Peak{stop: make(chan struct{})}
 	p.stopped.Go(func() {
@@ -147,11 +142,11 @@ func Percentile(values []time.Duration, share float64) time.Duration {
 	return values[min(len(values)-1, int(share*float64(len(values))))]
 }
 
-// enough is how long a measurement lasts at most whose rounds are so long that the noise of a moment does not count.
+// enough is how long a measurement with long rounds lasts at most, because noise hardly affects them.
 const enough = 2 * time.Second
 
-// collect collects, unless next to nothing was allocated since it last did. A collection of two gigabytes takes a
-// second, and half of the time of a trial that reads went into collecting what had just been collected.
+// collect runs the collector, unless almost nothing was allocated since the last time. Collecting a large heap takes
+// long.
 func collect() {
 	if read(allocatedBytes)-collectedAt.Load() < 1<<20 {
 		return
@@ -160,15 +155,15 @@ func collect() {
 	collectedAt.Store(read(allocatedBytes))
 }
 
-// collectedAt is how much had been allocated when collect last did something.
+// collectedAt is how much had been allocated at the last collection by collect.
 var collectedAt atomic.Uint64
 
-// PerOp runs f, which does n operations and all of them itself, until the time is up, and returns the
-// nanoseconds of work of one operation in the median round. There are five at least, unless they take longer than is
+// PerOp runs f, which does n operations on the calling goroutine, until the budget is used, and returns the CPU time
+// of one operation in the median round, in nanoseconds. There are at least five rounds, unless they take longer than
 // enough.
 func PerOp(n int, budget time.Duration, f func()) float64 {
-	// or the collection of what the input was made of runs beside the first measurement of a process, and not beside the
-	// others
+	// Otherwise the garbage of the input would be collected during the first measurement of a process, and not during the
+	// others.
 	collect()
 	f() // warm-up
 	var rounds []time.Duration
@@ -178,10 +173,9 @@ func PerOp(n int, budget time.Duration, f func()) float64 {
 	return float64(Percentile(rounds, 0.5)) / float64(n)
 }
 
-// PerOpCollected is the nanoseconds of a call of f that leaves garbage, with its share of the
-// collections that it causes: a mean over two of them, after a first one. From there on
-// what is allocated is memory that was used before; in a new process most of a large
-// allocation's time is the kernel's.
+// PerOpCollected returns the time of one call of f in nanoseconds, for an f that produces garbage, including its share
+// of the collections it causes: a mean over two collections, after a first one. From then on allocations reuse memory;
+// in a new process most of the time of a large allocation is spent in the kernel.
 func PerOpCollected(f func()) float64 {
 	until := func(collections int64) (calls int, took time.Duration) {
 		var before, now debug.GCStats

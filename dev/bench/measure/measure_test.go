@@ -11,14 +11,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLiveHeapAndItsPeakSeeWhatIsHeld(t *testing.T) {
+func TestLiveHeapAndItsPeakIncludeWhatIsHeld(t *testing.T) {
 	const size = 32 << 20
 	before := LiveHeap()
 	p := WatchPeak()
 	held := make([]byte, size)
 	during := LiveHeap()
 	for deadline := time.Now().Add(time.Minute); p.max.Load() < size && time.Now().Before(deadline); {
-		runtime.Gosched() // until the one that watches has looked
+		runtime.Gosched() // until the watching goroutine has read the value
 	}
 	runtime.KeepAlive(held)
 	held = nil
@@ -33,13 +33,13 @@ func TestLiveHeapAndItsPeakSeeWhatIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhatWasJustCollectedIsNotCollectedAgain(t *testing.T) {
+func TestCollectWithoutAllocationsDoesNothing(t *testing.T) {
 	collections := func() int64 {
 		var s debug.GCStats
 		debug.ReadGCStats(&s)
 		return s.NumGC
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or there are others
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // so that there are no others
 	sink = make([]byte, 2<<20)
 	collect()
 	before := collections()
@@ -56,7 +56,7 @@ func TestWhatWasJustCollectedIsNotCollectedAgain(t *testing.T) {
 
 var sink []byte
 
-func TestWorkIsThatOfTheCallerAlone(t *testing.T) {
+func TestWorkIncludesOnlyTheCallingGoroutine(t *testing.T) {
 	var sum int
 	spin := func() {
 		for i := range 50_000_000 {
@@ -90,7 +90,7 @@ func TestPercentiles(t *testing.T) {
 		t.Errorf("p99 is %d", p)
 	}
 	if Percentile(nil, 0.5) != 0 {
-		t.Error("nothing has a percentile")
+		t.Error("no values have a percentile")
 	}
 }
 
@@ -117,9 +117,9 @@ func TestCountersGrow(t *testing.T) {
 	}
 }
 
-// A call is charged with the collections that it causes, and the collector has run before the
-// first that counts.
-func TestACallIsMeasuredWithItsCollections(t *testing.T) {
+// The time of a call includes the collections that it causes, and the collector has run before the first call that
+// counts.
+func TestPerOpCollectedIncludesCollections(t *testing.T) {
 	var before, after debug.GCStats
 	debug.ReadGCStats(&before)
 	calls := 0

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Find returns what an environment variable names, or a program in bin/ in a folder above.
+// Find returns the path in an environment variable, or a program in bin/ of a parent folder.
 func Find(variable, name string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return path, nil
@@ -37,16 +37,16 @@ func Find(variable, name string) (string, error) {
 	}
 }
 
-// maxOutput is how much of what a program says is kept, from its beginning on.
+// maxOutput is how much of a program's output is kept, from its beginning.
 const maxOutput = 64 << 10
 
-// Output is what a program has said. Any number of goroutines may use it.
+// Output is the output of a program. It may be used by any number of goroutines.
 type Output struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// Write takes what the program says.
+// Write records output of the program.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String gives the beginning of it.
+// String returns the recorded output.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,11 +1,10 @@
-// Bench measures this project against client-go, side by side in one run, and says
-// which goals are met.
+// Bench measures this project against client-go, side by side in one run, and reports which goals are met.
 //
-//	go run ./cmd/bench                 everything, some 20 minutes
+//	go run ./cmd/bench                 everything, about 20 minutes
 //	go run ./cmd/bench -quick          a smoke run with small sizes, which records nothing
 //	go run ./cmd/bench -only heap      the cases whose name matches
-//	go run ./cmd/bench -check          compare with what is recorded; exit 1 if worse
-//	go run ./cmd/bench -add            add rounds to the record, until each row has three that nobody disturbed
+//	go run ./cmd/bench -check          compare with the record; exit 1 if worse
+//	go run ./cmd/bench -add            add rounds to the record, until each row has three undisturbed ones
 package main
 
 import (
@@ -56,8 +55,8 @@ type settings struct {
 	patience     time.Duration
 }
 
-// defaults sets what was not given. A check takes longer, for what looks worse until that is sure, and so does what
-// adds to a record.
+// defaults sets the values that were not given. A check takes longer, because it repeats what looks worse, and so does
+// adding to a record.
 func (s *settings) defaults() {
 	budget, patience := 19*time.Minute, 3*time.Minute
 	switch {
@@ -80,30 +79,30 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.BoolVar(&s.check, "check", false,
 		"compare with the recorded results instead of recording new ones; fail if a ratio is worse by more than the noise")
 	flags.BoolVar(&s.add, "add", false,
-		"add rounds to those recorded, of the same code, until each row has three that nobody disturbed: they tell a "+
-			"check how far rounds lie apart")
+		"add rounds to those recorded, of the same code, until each row has three undisturbed ones: they tell a "+
+			"check how much rounds vary")
 	flags.StringVar(&s.only, "only", "", "run the cases whose name matches this regular expression")
 	flags.StringVar(&s.out, "out", "",
-		"folder of the results: \"results\", and none for a quick run, where nothing is given")
-	flags.IntVar(&s.repeat, "repeat", 0, "how often every variant is run at most; 0 is what each case needs")
-	flags.IntVar(&s.pods, "pods", 0, "how many pods the real API server gets; 0 is 50,000")
+		"folder of the results; the default is \"results\", and none for a quick run")
+	flags.IntVar(&s.repeat, "repeat", 0, "the most repetitions of a variant; 0 is what each case needs")
+	flags.IntVar(&s.pods, "pods", 0, "the number of pods in the real API server; 0 is 50,000")
 	flags.DurationVar(&s.budget, "budget", 0,
-		"begin no further repetition after this time; 0 is 19m, 45m for -add and 75m for -check, which repeats only what "+
+		"start no further repetition after this time; 0 is 19m, 45m for -add and 75m for -check, which repeats only what "+
 			"looks worse")
 	flags.DurationVar(&s.patience, "patience", 0,
-		"wait so long in all while others take much of the machine's processors; 0 is 3m, and 10m for -add and -check; a "+
-			"quick run does not wait")
+		"wait at most this long in total while the host gives much of the CPU to others; 0 is 3m, and 10m for -add and "+
+			"-check; a quick run does not wait")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("it takes no argument %q: see -help", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: see -help", flags.Arg(0))
 	}
 	if s.out == "" && !s.quick {
 		s.out = "results"
 	}
 	if s.add && s.check {
-		return errors.New("-check compares with the record and -add adds to it: give one of them")
+		return errors.New("-check compares with the record and -add adds to it: use only one of them")
 	}
 	if (s.check || s.add) && s.out == "" {
 		return errors.New("-check or -add of a quick run needs -out, the folder that another quick run recorded")
@@ -130,7 +129,7 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 		Trials: trials, Add: s.add, Progress: progress, Terminal: isTerminal(progress),
 	})
 	if s.quick {
-		fmt.Fprintln(out, "A quick run: sizes are a fraction of what the rows say, and nothing is repeated.")
+		fmt.Fprintln(out, "A quick run: sizes are smaller than the rows say, and nothing is repeated.")
 	}
 	if err := harness.WriteTable(out, rows); err != nil {
 		return err
@@ -141,15 +140,15 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	case s.add:
 		return errors.Join(failed, added(s.out, trials))
 	case s.out == "" || s.only != "" && !s.quick:
-		return failed // part of the rows would replace all that are recorded
+		return failed // some rows would replace the whole record
 	case failed != nil:
-		return fmt.Errorf("%w\nnothing is recorded: rows are missing, and they would replace a whole table", failed)
+		return fmt.Errorf("%w\nnothing is recorded: rows are missing, and the result would replace a whole table", failed)
 	}
 	return errors.Join(trials.Save(s.out), harness.Save(s.out, rows, harness.ThisMachine()))
 }
 
-// added records trials beside those of earlier runs, also those of a run that was interrupted, and the table once it
-// is whole.
+// added records trials next to those of earlier runs, including those of an interrupted run, and the table once it is
+// complete.
 func added(dir string, trials harness.Trials) error {
 	if err := trials.Save(dir); err != nil {
 		return err
@@ -161,7 +160,7 @@ func added(dir string, trials harness.Trials) error {
 	rows := harness.Rows(all, trials)
 	if missing := whole - len(rows); missing > 0 {
 		return fmt.Errorf("the trials are recorded, the table is not: %d of its rows have not been measured yet; -add "+
-			"once more goes on", missing)
+			"again continues", missing)
 	}
 	recorded, err := harness.Load(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -194,23 +193,23 @@ func verdict(out io.Writer, v harness.Verdict) error {
 		fmt.Fprintln(out, "not sure:", u)
 	}
 	for _, d := range v.Disturbed {
-		fmt.Fprintln(out, "too disturbed to tell:", d)
+		fmt.Fprintln(out, "too disturbed to compare:", d)
 	}
 	fmt.Fprintf(out,
-		"%d rows compared with the record, %d worse, %d not sure, %d too disturbed to tell (run it again, or -only their "+
-			"case). In %d a change by half would not have been seen: the noise, then or now, was larger.\n",
+		"%d rows compared with the record, %d worse, %d not sure, %d too disturbed to compare (run again, or with -only "+
+			"their case). In %d rows the noise, then or now, would hide a change by half.\n",
 		v.Compared, len(v.Worse), len(v.Unsure), len(v.Disturbed), v.Blind)
 	switch {
 	case len(v.Worse) > 0:
-		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check measures the case of one again", len(v.Worse))
+		return fmt.Errorf("%d rows are worse than recorded: -only REGEX -check repeats one case", len(v.Worse))
 	case len(v.Unsure) > 0:
-		return fmt.Errorf("the time was over with %d rows that look worse in too few rounds to be sure: -budget 2h gives "+
-			"it more, -only REGEX -check measures the case of one alone", len(v.Unsure))
+		return fmt.Errorf("the time ran out with %d rows that look worse in too few rounds to be sure: -budget 2h allows "+
+			"more, -only REGEX -check runs a single case", len(v.Unsure))
 	}
 	return nil
 }
 
-// isTerminal says whether a progress line can be rewritten.
+// isTerminal reports whether a progress line can be rewritten.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

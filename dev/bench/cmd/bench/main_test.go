@@ -16,8 +16,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/harness"
 )
 
-// The harness starts this program again for each trial: that is what this test
-// binary is then.
+// The harness starts this program again for each trial; here the program is the test binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == harness.ChildArgument {
 		if err := harness.Child(context.Background(), cases.All(), os.Stdin, os.Stdout); err != nil {
@@ -66,7 +65,7 @@ func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
 	}
 	for _, plot := range []string{"ratios.svg", "growth-get-by-key.svg"} {
 		if svg, err := os.ReadFile(filepath.Join(dir, plot)); err != nil || !bytes.Contains(svg, []byte("</svg>")) {
-			t.Errorf("%s is no plot: %v", plot, err)
+			t.Errorf("%s is not a plot: %v", plot, err)
 		}
 	}
 	for _, want := range []string{"CASE", "heap per pod", "client-go, repetition 1", "elapsed"} {
@@ -78,13 +77,13 @@ func TestQuickRunRecordsRowsPageAndPlots(t *testing.T) {
 	checkFindsWhatGotWorse(t, dir, rows)
 }
 
-// aRunAddsToTheRecord adds a round of one case, and finds the first one of each still there.
+// aRunAddsToTheRecord adds a round of one case, and checks that the first round of each case is still recorded.
 func aRunAddsToTheRecord(t *testing.T, dir string) {
 	t.Helper()
 	before := trialsIn(t, dir)
 	err := bench(t.Context(), []string{"-quick", "-add", "-out", dir, "-only", "^store-get$"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "rows have not been measured yet") {
-		t.Errorf("adding to a table that has some cases only says %v", err)
+		t.Errorf("adding to an incomplete table returned %v", err)
 	}
 	after := trialsIn(t, dir)
 	for trial, n := range before {
@@ -116,8 +115,7 @@ func trialsIn(t *testing.T, dir string) map[string]int {
 	return counts
 }
 
-// checkFindsWhatGotWorse records better figures than there were and has a check
-// notice that.
+// checkFindsWhatGotWorse records better figures than were measured and checks that -check reports the difference.
 func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 	t.Helper()
 	for _, r := range rows {
@@ -135,11 +133,11 @@ func checkFindsWhatGotWorse(t *testing.T, dir string, rows []map[string]any) {
 	var out bytes.Buffer
 	err = bench(t.Context(), []string{"-quick", "-check", "-out", dir, "-only", "^heap$"}, &out, io.Discard)
 	if err == nil || !strings.Contains(out.String(), "not sure: heap per pod, decoded here (live)") {
-		t.Errorf("a check against figures a hundred times better says %v and prints:\n%s", err, &out)
+		t.Errorf("a check against figures a hundred times better returned %v and printed:\n%s", err, &out)
 	}
 }
 
-func TestBadFlagsAreRefused(t *testing.T) {
+func TestBadFlagsAreErrors(t *testing.T) {
 	for _, args := range [][]string{{"-only", "no such case"}, {"-only", "("}, {"extra"}, {"-quick", "-check"},
 		{"-quick", "-add"}, {"-add", "-check"}, {"-check", "-out", "no/such/folder"}} {
 		if err := bench(t.Context(), args, io.Discard, io.Discard); err == nil {
@@ -154,7 +152,7 @@ func TestAnInterruptedRunRecordsNothing(t *testing.T) {
 	interrupt()
 	err := bench(ctx, []string{"-quick", "-out", dir, "-only", "^(heap|store-get)$"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "nothing is recorded") {
-		t.Errorf("an interrupted run says %v", err)
+		t.Errorf("an interrupted run returned %v", err)
 	}
 	if made, _ := filepath.Glob(filepath.Join(dir, "*")); len(made) > 0 {
 		t.Errorf("an interrupted run left %v", made)
