@@ -78,7 +78,7 @@ func TestARunWaitsForCalmAsLongAsItsPatienceLasts(t *testing.T) {
 		shares []float64 // one after the other, the last one forever
 		want   time.Duration
 	}{
-		{"nobody else", []float64{0}, 0},
+		{"undisturbed", []float64{0}, 0},
 		{"a little", []float64{tooMuch}, 0},
 		{"a burst", []float64{0.9, 0.9, 0.1}, 10 * time.Second},
 		{"for ever", []float64{0.9}, time.Minute},
