@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/queue"
 )
 
-func TestReplaceFindsWhatIsGoneInTheQueueAndAmongTheKnown(t *testing.T) {
+func TestReplaceDeletesQueuedAndKnownObjectsNotInList(t *testing.T) {
 	f := newFIFO(t, tombstones(queue.Options[Pod]{
 		EmitReplaced: true,
 		Known:        known{"kept": {"kept", 1}, "lost": {"lost", 7}, "queued": {"queued", 1}},
@@ -35,7 +35,7 @@ func TestReplaceAfterADeleteKeepsBoth(t *testing.T) {
 	same(t, "popped", popAll(t, f), []string{"a: Deleted a/1 Replaced a/2"})
 }
 
-func TestReplaceDeletesWhatKnownListsButCannotGive(t *testing.T) {
+func TestReplaceDeletesKeysWhoseKnownObjectIsMissing(t *testing.T) {
 	var told []error
 	f := newFIFO(t, tombstones(queue.Options[Pod]{
 		Known:   failingKnown{known{"a": {}}},
@@ -49,7 +49,7 @@ func TestReplaceDeletesWhatKnownListsButCannotGive(t *testing.T) {
 	}
 }
 
-func TestAFailedReplaceChangesNothing(t *testing.T) {
+func TestFailedReplaceChangesNothing(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{Transform: func(p Pod) (Pod, error) {
 		if p.Value == 13 {
 			return p, errBroken
@@ -68,7 +68,7 @@ func TestAFailedReplaceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestResyncGivesEverythingKnownThatIsNotQueued(t *testing.T) {
+func TestResyncQueuesKnownObjectsThatAreNotQueued(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{Known: known{"a": {"a", 1}, "b": {"b", 1}}})
 	ok(t, f.Update(Pod{"b", 2}))
 	ok(t, f.Resync())
@@ -123,7 +123,7 @@ func TestSyncedWhenTheFirstListWasPopped(t *testing.T) {
 	same(t, "in initial list", initial, []bool{true, true, true, false})
 }
 
-func TestAnEmptyFirstListIsSyncedAtOnce(t *testing.T) {
+func TestEmptyFirstListIsSyncedAtOnce(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Replace(nil, "9"))
 	if !f.HasSynced() {
@@ -131,7 +131,7 @@ func TestAnEmptyFirstListIsSyncedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnythingBeforeTheFirstListDecidesSynced(t *testing.T) {
+func TestDeltaBeforeFirstListMakesQueueSynced(t *testing.T) {
 	for name, do := range map[string]func(*queue.DeltaFIFO[Pod]) error{
 		"Add":    func(f *queue.DeltaFIFO[Pod]) error { return f.Add(Pod{"a", 1}) },
 		"Update": func(f *queue.DeltaFIFO[Pod]) error { return f.Update(Pod{"a", 1}) },

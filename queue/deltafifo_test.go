@@ -106,7 +106,7 @@ func TestDeltasOfAKeyGatherAndKeysKeepTheirOrder(t *testing.T) {
 	same(t, "popped", popAll(t, f), []string{"a: Added a/1 Updated a/2 Deleted a/3 Added a/4", "b: Added b/1"})
 }
 
-func TestTheDeleteOfSomethingUnknownIsIgnored(t *testing.T) {
+func TestDeleteOfUnknownObjectIsIgnored(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Delete(Pod{"a", 1}))
 	same(t, "without known objects", popAll(t, f), []string(nil))
@@ -125,13 +125,13 @@ var errBroken = errors.New("broken")
 
 func (failingKnown) GetByKey(string) (Pod, bool, error) { return Pod{}, false, errBroken }
 
-func TestADeleteCountsWhereKnownObjectsCannotTell(t *testing.T) {
+func TestDeleteIsQueuedIfKnownFails(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{Known: failingKnown{}})
 	ok(t, f.Delete(Pod{"a", 1}))
 	same(t, "popped", popAll(t, f), []string{"a: Deleted a/1"})
 }
 
-func TestOfTwoDeletesInARowTheOneThatWasSeenStays(t *testing.T) {
+func TestObservedDeleteTakesPrecedenceOverInferred(t *testing.T) {
 	for name, opts := range map[string]queue.Options[Pod]{
 		"tombstones":          tombstones(queue.Options[Pod]{}),
 		"without a tombstone": {},
@@ -152,7 +152,7 @@ func TestOfTwoDeletesInARowTheOneThatWasSeenStays(t *testing.T) {
 	}
 }
 
-func TestObjectsWithoutAKeyGetATypedError(t *testing.T) {
+func TestObjectWithoutKeyIsKeyError(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	_, _, getErr := f.Get(Pod{})
 	_, keyErr := f.KeyOf(Pod{})
@@ -169,7 +169,7 @@ func TestObjectsWithoutAKeyGetATypedError(t *testing.T) {
 	}
 }
 
-func TestAFailedProcessReturnsTheDeltasForAnotherTry(t *testing.T) {
+func TestPopReturnsDeltasIfProcessFails(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Add(Pod{"a", 1}))
 	d, err := f.Pop(func(string, podDeltas, bool) error { return errBroken })
@@ -191,7 +191,7 @@ func TestAFailedProcessReturnsTheDeltasForAnotherTry(t *testing.T) {
 	}
 }
 
-func TestGetGivesACopy(t *testing.T) {
+func TestGetReturnsCopy(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Add(Pod{"a", 1}))
 	d, exists, err := f.Get(Pod{"a", 0})
@@ -252,14 +252,14 @@ func TestPopWaitsUntilThereIsSomethingOrTheQueueIsClosed(t *testing.T) {
 	})
 }
 
-func TestWhatIsQueuedAtCloseCanBePopped(t *testing.T) {
+func TestQueuedKeysCanBePoppedAfterClose(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Add(Pod{"a", 1}))
 	f.Close()
 	same(t, "popped", popAll(t, f), []string{"a: Added a/1"})
 }
 
-func TestTheQueueIsLockedWhileItIsProcessed(t *testing.T) {
+func TestQueueIsLockedDuringProcess(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{})
 	ok(t, f.Add(Pod{"a", 1}))
 	begun, added := make(chan struct{}), make(chan struct{})
@@ -286,7 +286,7 @@ func TestTheQueueIsLockedWhileItIsProcessed(t *testing.T) {
 	same(t, "keys", f.ListKeys(), []string{"b"})
 }
 
-func TestBadOptionsAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	if _, err := queue.NewDeltaFIFO(queue.Options[Pod]{}); err == nil || !strings.Contains(err.Error(), "Options.Key") {
 		t.Errorf("NewDeltaFIFO without Key: %v", err)
 	}

@@ -69,7 +69,8 @@ func TestP10_ObjectsOfAListCarryTheirKind(t *testing.T) {
 
 func TestListOfACustomResourceHasItsKindBehindTheItems(t *testing.T) {
 	body := `{"apiVersion":"example.com/v1","items":[
-		{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"3","uid":"u1"},"spec":{"n":9007199254740993,"f":1.5,"odd":"é\u00e9"}}
+		{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"3","uid":"u1"},
+		"spec":{"n":9007199254740993,"f":1.5,"odd":"é\u00e9"}}
 	],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"77"}}`
 	gvr := podsGVR
 	gvr.Group, gvr.Resource = "example.com", "widgets"
