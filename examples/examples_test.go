@@ -22,15 +22,15 @@ func TestEveryProgramPrintsWhatItsSessionSays(t *testing.T) {
 	}
 }
 
-// removeWidgets takes back what 21-everything has made outside of its namespace, so
-// that the sessions can be played again on the same cluster.
+// removeWidgets deletes what 19-everything creates outside its namespace, so that the sessions can be played again on
+// the same cluster.
 func removeWidgets(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	c.Kubectl(t, "delete", "--ignore-not-found", "customresourcedefinition", "widgets.example.com")
 	awaitServed(t, c.Config(), "widgets", false)
 }
 
-func TestEveryWayOfEveryProgramHasASession(t *testing.T) {
+func TestEveryVariantHasASession(t *testing.T) {
 	for i := range programs {
 		p := &programs[i]
 		played := map[string]bool{}
@@ -66,14 +66,14 @@ func TestEveryFolderIsAProgramAndIsInTheReadme(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForWronglyIsExplained(t *testing.T) {
+func TestWrongArgumentsAreExplained(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
 		{[]string{"no-such"}, `there is no program "no-such"`},
-		{[]string{"08-one-listener", "compat"}, "only as typed"},
-		{[]string{"01-deltafifo", "typed", "more"}, `what is "more" for?`},
+		{[]string{"08-one-listener", "compat"}, "only typed"},
+		{[]string{"01-deltafifo", "typed", "more"}, `unexpected argument "more"`},
 		{[]string{"03-list"}, "set KUBECONFIG"},
 	} {
 		err := start(t.Context(), c.args, inputs{kubeconfig: filepath.Join(t.TempDir(), "none"), out: io.Discard})
@@ -83,7 +83,7 @@ func TestWhatIsAskedForWronglyIsExplained(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := start(t.Context(), nil, inputs{out: &out}); err != nil ||
-		!strings.Contains(out.String(), "24-memory-released") {
+		!strings.Contains(out.String(), "22-memory-released") {
 		t.Errorf("without arguments: %v, %q", err, out.String())
 	}
 	out.Reset()

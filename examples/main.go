@@ -1,14 +1,13 @@
-// Command examples has every program that teaches how informers work, from a queue
-// of plain structs to a controller, each in a folder of its own. Most exist twice:
-// with client-go's names (compat) and in the typed API.
+// Command examples runs the programs that show how informers work, from a queue of plain structs to a controller. Each
+// is in its own folder. Most exist twice: with client-go's names (compat) and in the typed API.
 //
 //	go run ./examples                          # lists the programs
 //	go run ./examples 04-watch                 # runs one on the cluster of $KUBECONFIG
 //	go run ./examples 04-watch typed           # the same in the typed API
 //	go run ./examples -namespace web 04-watch  # another namespace than default
 //
-// What a program prints, and what to do in a second terminal meanwhile, is in the
-// session files of its folder. "make run" starts a cluster to try them on.
+// The session files in each folder show what the program prints and what to type in a second terminal.
+// "bin/devcluster up --no-controllers" starts a cluster for them.
 package main
 
 import (
@@ -24,10 +23,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	clientset "github.com/mirador-k8s/mirador/examples/18-clientset"
+	clientset "github.com/mirador-k8s/mirador/examples/16-clientset"
 )
 
-// address is where programs that answer HTTP do so, as in the originals.
+// address is where programs serve HTTP, as in the originals.
 const address = "localhost:4000"
 
 func main() {
@@ -47,7 +46,7 @@ func main() {
 	}
 }
 
-// inputs are what a program may be given.
+// inputs are the arguments of a program; each uses some of them.
 type inputs struct {
 	kubeconfig string
 	config     *rest.Config
@@ -66,7 +65,7 @@ func start(ctx context.Context, args []string, in inputs) error {
 		args = append(args, "")
 	case 2:
 	default:
-		return fmt.Errorf("what is %q for? Give a program and, if you like, %s or %s", args[2], compat, typed)
+		return fmt.Errorf("unexpected argument %q; give a program and optionally %s or %s", args[2], compat, typed)
 	}
 	p, w, err := find(args[0], args[1])
 	if err != nil {
@@ -81,47 +80,46 @@ func start(ctx context.Context, args []string, in inputs) error {
 	}
 	if p.needs == clusterAndPort {
 		if in.listener, err = net.Listen("tcp", address); err != nil {
-			return fmt.Errorf("%s answers HTTP on %s, which cannot be had: %w", p.name, address, err)
+			return fmt.Errorf("%s serves HTTP on %s: %w", p.name, address, err)
 		}
 		defer in.listener.Close()
 	}
 	return w.run(ctx, in)
 }
 
-// find gives a program by its name, with or without number, and one of its ways; ""
-// is the first.
-func find(name, way string) (*program, *variant, error) {
+// find returns a program by its name, with or without its number, and one of its variants; "" means the first.
+func find(name, variantName string) (*program, *variant, error) {
 	for i := range programs {
 		p := &programs[i]
 		if _, unnumbered, _ := strings.Cut(p.name, "-"); name != p.name && name != unnumbered {
 			continue
 		}
-		var ways []string
+		var variants []string
 		for j := range p.variants {
-			if way == "" || way == p.variants[j].name {
+			if variantName == "" || variantName == p.variants[j].name {
 				return p, &p.variants[j], nil
 			}
-			ways = append(ways, p.variants[j].name)
+			variants = append(variants, p.variants[j].name)
 		}
-		return nil, nil, fmt.Errorf("%s does not exist as %s, only as %s", p.name, way, strings.Join(ways, " and "))
+		return nil, nil, fmt.Errorf("%s has no variant %s, only %s", p.name, variantName, strings.Join(variants, " and "))
 	}
 	return nil, nil, fmt.Errorf("there is no program %q; run without arguments for a list", name)
 }
 
 func menu(out io.Writer) {
-	fmt.Fprintln(out, "go run ./examples [-namespace ns] [-kubeconfig file] program [way]")
+	fmt.Fprintln(out, "go run ./examples [-namespace ns] [-kubeconfig file] program [variant]")
 	fmt.Fprintln(out)
 	for _, p := range programs {
-		var ways []string
+		var variants []string
 		for _, v := range p.variants {
-			ways = append(ways, v.name)
+			variants = append(variants, v.name)
 		}
-		fmt.Fprintf(out, "  %-24s %-14s %s\n", p.name, strings.Join(ways, ", "), p.teaches)
+		fmt.Fprintf(out, "  %-24s %-14s %s\n", p.name, strings.Join(variants, ", "), p.teaches)
 	}
 	fmt.Fprintln(out)
 }
 
-// need is what a program cannot do without.
+// need says what a program requires.
 type need uint8
 
 const (
@@ -138,22 +136,22 @@ type program struct {
 	variants []variant
 }
 
-// variant is one way of writing a program.
+// variant is one version of a program.
 type variant struct {
 	name string
 	run  func(context.Context, inputs) error
 }
 
-// The ways of writing a program.
+// The names of variants.
 const (
 	compat = "compat" // with client-go's names
 	typed  = "typed"  // in the API of this module
-	plain  = "plain"  // there is only one way
+	plain  = "plain"  // uses client-go's clients and no informer
 )
 
-// The functions below make a variant of what an example exports.
+// The functions below make a variant from a function of an example.
 
-func alone(name string, run func(io.Writer) error) variant {
+func withoutCluster(name string, run func(io.Writer) error) variant {
 	return variant{name, func(_ context.Context, in inputs) error { return run(in.out) }}
 }
 

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// A session file is what one sees in two terminals while a program runs:
+// A session file shows two terminals while a program runs:
 //
 //	# kubectl run nettool --image=…   a command in the other terminal
-//	$ go run ./examples 04-watch      starts the program; what stands above was done before
+//	$ go run ./examples 04-watch      starts the program; commands above run before it
 //	ADDED : nettool , Status:  …      a line that the program prints
-//	$ curl -s localhost:4000/         asks the program; the lines that follow are the answer
+//	$ curl -s localhost:4000/         sends a request to the program; the lines that follow are the answer
 //	^C                                ends the program; without it the program ends by itself
 //	(in any order)                    holds for the lines up to the next command
 //	(in this order)                   ends that
 //
-// The whole output counts: a line too many fails as one too few does.
+// The whole output is compared: a missing line and an additional line both fail.
 type session struct {
 	file    string
 	program *program
@@ -26,13 +26,13 @@ type session struct {
 	steps   []step
 }
 
-// step is a command and the lines that are printed after it.
+// step is a command and the lines that the program prints after it.
 type step struct {
 	command string // with its prompt
 	blocks  []block
 }
 
-// block is some lines that come in an order, or in none.
+// block is a group of lines, in this order or in any order.
 type block struct {
 	lines    []string
 	anyOrder bool
@@ -40,7 +40,7 @@ type block struct {
 
 const startCommand = "$ go run ./examples "
 
-// sessionsOf reads the sessions of a program, one for each of its ways.
+// sessionsOf reads the sessions of a program, one for each of its variants.
 func sessionsOf(t *testing.T, p *program) []session {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.name, "session*.txt"))
@@ -69,7 +69,7 @@ func sessionsOf(t *testing.T, p *program) []session {
 	return all
 }
 
-// started gives the program and the way that the steps start.
+// started returns the program and the variant that the steps start.
 func started(steps []step) (name, way string, err error) {
 	for _, s := range steps {
 		if args, ok := strings.CutPrefix(s.command, startCommand); ok {

@@ -31,8 +31,8 @@ type stage struct {
 	session session
 	cluster *testcluster.Cluster
 	in      inputs
-	// transport is what client-go gives all clients of one config, for as long as
-	// somebody holds it. Held here, its connections can be closed at the end.
+	// transport is the one that client-go shares between all clients of one config while it is referenced. This reference
+	// makes it possible to close its connections at the end.
 	transport http.RoundTripper
 
 	screen *terminal
@@ -40,7 +40,7 @@ type stage struct {
 	ended  chan error
 }
 
-// play does what a session says and compares all that is printed.
+// play runs a session and compares everything that the program prints.
 func play(t *testing.T, s session) {
 	st := &stage{t: t, session: s}
 	if s.program.needs != nothing {
@@ -66,13 +66,12 @@ func play(t *testing.T, s session) {
 	}
 	st.finish()
 	if err := st.leftovers(before); err != nil {
-		t.Errorf("the program has ended and left something running: %v", err)
+		t.Errorf("goroutines are still running after the end of the program: %v", err)
 	}
 }
 
-// leftovers names the goroutines that a program has left. A watch lets go of its
-// connection a little after its end, and only then can that be closed: so it is tried
-// more than once.
+// leftovers returns an error that names the goroutines that a program has left running. A watch releases its connection
+// a moment after its end, and only then can the connection be closed, so this is tried several times.
 func (st *stage) leftovers(before goleak.Option) (err error) {
 	for range 5 {
 		st.closeConnections()
@@ -83,8 +82,8 @@ func (st *stage) leftovers(before goleak.Option) (err error) {
 	return err
 }
 
-// makeNamespace makes a namespace for this session alone, with the service account
-// that pods need and that nobody else makes where no controllers run.
+// makeNamespace creates a namespace for this session, with the service account that pods need and that no controller
+// creates here.
 func (st *stage) makeNamespace() {
 	st.t.Helper()
 	client, err := kubernetes.NewForConfig(st.in.config)
@@ -106,7 +105,7 @@ func (st *stage) makeNamespace() {
 	st.closeConnections()
 }
 
-// do does one step and compares what is printed.
+// do runs one step and compares the output.
 func (st *stage) do(s step) {
 	st.t.Helper()
 	screen := st.screen
@@ -125,14 +124,14 @@ func (st *stage) do(s step) {
 	case prompt == "#" && args[0] == "until":
 		st.awaitResource(args)
 	default:
-		st.t.Fatalf("%s: nobody knows how to do %q", st.session.file, s.command)
+		st.t.Fatalf("%s: unknown command %q", st.session.file, s.command)
 	}
 	for _, b := range s.blocks {
 		want, got := slices.Clone(b.lines), make([]string, 0, len(b.lines))
 		for range want {
 			line, err := screen.next()
 			if err != nil {
-				st.t.Fatalf("after %q there is printed\n%s\nand then: %v; want\n%s", s.command, strings.Join(got, "\n"), err,
+				st.t.Fatalf("after %q the program printed\n%s\nand then: %v; want\n%s", s.command, strings.Join(got, "\n"), err,
 					strings.Join(want, "\n"))
 			}
 			got = append(got, line)
@@ -142,20 +141,21 @@ func (st *stage) do(s step) {
 			slices.Sort(got)
 		}
 		if !slices.Equal(got, want) {
-			st.t.Fatalf("after %q there is printed\n%s\nwant\n%s", s.command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			st.t.Fatalf("after %q the program printed\n%s\nwant\n%s", s.command, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 	}
 }
 
-// mustBeEmpty fails if there is more on a screen than was expected.
+// mustBeEmpty fails the test if the program printed another line.
 func (st *stage) mustBeEmpty(screen *terminal, after string) {
 	st.t.Helper()
 	if line, err := screen.next(); err == nil {
-		st.t.Errorf("after %q there is printed, beside what is expected, %q", after, line)
+		st.t.Errorf("after %q the program printed an additional line: %q", after, line)
 	}
 }
 
-// run starts the program. A test that fails ends it too.
+// run starts the program. It ends with the test at the latest.
 func (st *stage) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	st.cancel, st.screen, st.ended = cancel, newTerminal(), make(chan error, 1)
@@ -178,12 +178,12 @@ func (st *stage) finish() {
 		if err != nil {
 			st.t.Errorf("the program failed: %v", err)
 		}
-	case <-time.After(patience):
-		st.t.Fatalf("the program has not ended %s after its last line", patience)
+	case <-time.After(outputTimeout):
+		st.t.Fatalf("the program has not ended %s after its last line", outputTimeout)
 	}
 }
 
-// closeConnections closes what is kept open for the next request.
+// closeConnections closes idle connections.
 func (st *stage) closeConnections() {
 	if st.transport != nil {
 		utilnet.CloseIdleConnectionsFor(st.transport)
@@ -201,7 +201,7 @@ func (st *stage) kubectl(args []string) {
 	st.cluster.Kubectl(st.t, append([]string{"--namespace", st.in.namespace}, args...)...)
 }
 
-// awaitResource does "until kubectl api-resources | grep -q NAME; do sleep 1; done".
+// awaitResource runs "until kubectl api-resources | grep -q NAME; do sleep 1; done".
 func (st *stage) awaitResource(args []string) {
 	st.t.Helper()
 	awaitServed(st.t, st.in.config, strings.TrimSuffix(args[len(args)-5], ";"), true)
@@ -214,7 +214,7 @@ func awaitServed(t *testing.T, config *rest.Config, name string, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		lists, err := client.ServerPreferredResourcesWithContext(ctx)
@@ -225,20 +225,20 @@ func awaitServed(t *testing.T, config *rest.Config, name string, want bool) {
 				}
 			}
 		}
-		return !want && err == nil, nil // some groups may be unknown while one comes or goes
+		return !want && err == nil, nil // discovery of a group can fail while it is installed or removed
 	})
 	if err != nil {
-		t.Fatalf("waiting until it is %v that %s are served: %v", want, name, err)
+		t.Fatalf("waiting until served is %v for %s: %v", want, name, err)
 	}
 }
 
-// curl asks the program by HTTP, in the place of its usual address, and shows the
-// answer, or of each of its objects what "jq -r '.[].path'" would.
+// curl sends a request to the program at the test's address instead of its usual one, and returns the answer, or what
+// "jq -r '.[].path'" prints for it.
 func (st *stage) curl(args []string) *terminal {
 	st.t.Helper()
 	path, ok := strings.CutPrefix(args[2], address)
 	if !ok {
-		st.t.Fatalf("%q does not ask the program, which is at %s", args[2], address)
+		st.t.Fatalf("%q is not a request to the program, whose address is %s", args[2], address)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + st.in.listener.Addr().String() + path)

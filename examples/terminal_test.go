@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// patience is how long a line, or the end of a program, is waited for.
-const patience = time.Minute
+// outputTimeout is how long the tests wait for a line or for the end of a program.
+const outputTimeout = time.Minute
 
-var errNothing = errors.New("nothing more was printed for " + patience.String())
+var errNothing = errors.New("nothing more was printed for " + outputTimeout.String())
 
-// terminal takes what a program prints and gives it line by line.
+// terminal collects the output of a program and returns it line by line.
 type terminal struct {
 	mu      sync.Mutex
-	text    strings.Builder // the line that is not ended yet
+	text    strings.Builder // the incomplete last line
 	lines   []string
 	closed  bool
 	changed chan struct{}
@@ -24,7 +24,7 @@ type terminal struct {
 
 func newTerminal() *terminal { return &terminal{changed: make(chan struct{}, 1)} }
 
-// Write takes text from any goroutine.
+// Write may be called from any goroutine.
 func (t *terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +39,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close says that no more comes.
+// close ends the output.
 func (t *terminal) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,9 +58,9 @@ func (t *terminal) signal() {
 	}
 }
 
-// next waits for a line. The end is io.EOF.
+// next waits for a line. It returns io.EOF at the end of the output.
 func (t *terminal) next() (string, error) {
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(outputTimeout)
 	defer timeout.Stop()
 	for {
 		line, err := t.take()

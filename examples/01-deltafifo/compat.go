@@ -1,11 +1,9 @@
-// Package deltafifo is the queue of an informer on its own, with plain structs
-// and no Kubernetes: it lists what waits, hands out an object's changes together,
-// oldest first, and its consumer calls back by the type of each change.
+// Package deltafifo shows the queue of an informer with plain structs and without Kubernetes: it lists the queued
+// objects, returns all changes of an object together, oldest first, and calls a function by the type of each change.
 //
-// Corrected in the original program: Value is a float64, since 1.1 does not fit the
-// int that some of them declare; Pop's callback takes isInInitialList, as it has
-// since client-go 0.27; and the queue is closed once it is filled, so that the loop
-// which the originals never leave ends with the last object.
+// Corrected in the original program: Value is a float64, since 1.1 does not fit the int that some of them declare;
+// Pop's callback takes isInInitialList, as it has since client-go 0.27; and the queue is closed once it is filled, so
+// that the loop ends with the last object.
 package deltafifo
 
 import (
@@ -29,7 +27,7 @@ func podKeyFunc(obj interface{}) (string, error) {
 	return obj.(pod).Name, nil
 }
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(out io.Writer) error {
 	df := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KeyFunction: podKeyFunc})
 	pod1 := newPod("pod1", 1)
@@ -43,7 +41,7 @@ func Compat(out io.Writer) error {
 	pod1.Value = 1.1
 	df.Update(pod1)
 	df.Delete(pod1)
-	fmt.Fprintln(out, df.List()) // still three: a key waits once, however much happened to it
+	fmt.Fprintln(out, df.List()) // still three: each key is queued once, with all its changes
 	df.Close()
 
 	for {

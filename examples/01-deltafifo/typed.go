@@ -9,8 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/queue"
 )
 
-// Typed is the same on the typed queue. What it saves: the queue knows that it
-// holds pods, so nothing is asserted, and Pop names the key.
+// Typed does the same with the typed queue. It saves type assertions, and Pop passes the key.
 func Typed(out io.Writer) error {
 	df, err := queue.NewDeltaFIFO(queue.Options[pod]{
 		Key: func(p pod) (string, error) { return p.Name, nil },

@@ -1,11 +1,8 @@
-// Package known gives a DeltaFIFO its known objects by a lister written by hand,
-// and shows the three things that they change: which deletes are news, what a new
-// list makes of objects that it no longer has, and what a resync brings.
+// Package known gives a DeltaFIFO its known objects with a hand-written lister. Known objects decide three things:
+// which deletes are queued, which objects a new list deletes, and what a resync queues.
 //
-// Corrected in the original program: its lister has Get and List, which is not what
-// NewDeltaFIFO takes. Known objects are read by ListKeys and GetByKey, and "not
-// there" is a false, not an error. ListKeys sorts, so that the output is the same
-// each time.
+// Corrected in the original program: its lister has Get and List, but NewDeltaFIFO takes ListKeys and GetByKey, and a
+// missing object is reported by false, not by an error. ListKeys sorts, so that the output is always the same.
 package known
 
 import (
@@ -20,17 +17,17 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// PodLister is what the consumer of the queue already has.
+// PodLister has the objects that the consumer of the queue already knows.
 type PodLister struct {
 	Pods map[string]*v1.Pod
 }
 
-// ListKeys gives the names of all pods.
+// ListKeys returns the names of all pods.
 func (lister *PodLister) ListKeys() []string {
 	return slices.Sorted(maps.Keys(lister.Pods))
 }
 
-// GetByKey gives one pod.
+// GetByKey returns one pod.
 func (lister *PodLister) GetByKey(key string) (interface{}, bool, error) {
 	pod, ok := lister.Pods[key]
 	return pod, ok, nil
@@ -48,7 +45,7 @@ func newPod(name string) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(out io.Writer) error {
 	podLister := &PodLister{Pods: make(map[string]*v1.Pod)}
 	podLister.Pods["a"] = newPod("a")
@@ -59,7 +56,7 @@ func Compat(out io.Writer) error {
 		for len(deltaFIFO.ListKeys()) > 0 {
 			_, err := deltaFIFO.Pop(func(obj interface{}, isInInitialList bool) error {
 				for _, delta := range obj.(cache.Deltas) {
-					// A delete that nobody saw comes wrapped, with the last state known.
+					// A missed delete is wrapped and has the last known state.
 					object := delta.Object
 					if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 						object = gone.Obj

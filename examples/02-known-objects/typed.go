@@ -12,21 +12,20 @@ import (
 	"github.com/mirador-k8s/mirador/queue"
 )
 
-// pods is what the consumer of the typed queue already has.
+// pods has the objects that the consumer of the typed queue already knows.
 type pods map[string]*v1.Pod
 
-// ListKeys gives the names of all pods.
+// ListKeys returns the names of all pods.
 func (p pods) ListKeys() []string { return slices.Sorted(maps.Keys(p)) }
 
-// GetByKey gives one pod.
+// GetByKey returns one pod.
 func (p pods) GetByKey(key string) (*v1.Pod, bool, error) {
 	pod, ok := p[key]
 	return pod, ok, nil
 }
 
-// Typed is the same on the typed queue. What it saves: a deletion that was missed is
-// a pod like any other, so there is nothing to unwrap, and a lister of the wrong
-// shape or type does not compile.
+// Typed does the same with the typed queue. The object of a missed deletion is a pod, so nothing is unwrapped, and a
+// lister with wrong methods or types does not compile.
 func Typed(out io.Writer) error {
 	known := pods{"a": newPod("a"), "b": newPod("b")}
 	fifo, err := queue.NewDeltaFIFO(queue.Options[*v1.Pod]{

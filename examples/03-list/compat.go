@@ -1,7 +1,6 @@
-// Package list reads the pods of a namespace once, which is where every mirror
-// begins.
+// Package list lists the pods of a namespace once, which is how every mirror starts.
 //
-// The original's program as it stands, but for its hard-wired namespace.
+// The original program is unchanged except for its hard-coded namespace.
 package list
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(_ context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	podLW := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
-	//lint:ignore SA1019 it is what the original calls
+	//lint:ignore SA1019 the original calls it
 	list, err := podLW.List(metav1.ListOptions{})
 	if err != nil {
 		return err

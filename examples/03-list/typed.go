@@ -14,9 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is the same on a typed source. What it saves: the list is a stream, read
-// page after page and decoded pod by pod, so that a hundred thousand pods take no
-// more memory than a few; and the pods know their kind.
+// Typed does the same with a typed source. The list is a stream, read page by page and decoded pod by pod, so that a
+// hundred thousand pods take no more memory than a few, and the pods keep their kind.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

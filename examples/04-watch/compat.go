@@ -1,10 +1,8 @@
-// Package watch follows the pods of a namespace: first those that are there, as if
-// they had just been added, then every change.
+// Package watch watches the pods of a namespace: it receives the existing pods as ADDED, then every change.
 //
-// Corrected in the original program: it spins for ever once the server has closed the
-// watch, which servers do every few minutes, and panics on an event that is no pod,
-// which is how a server tells of an error. Here both end the program. (Whoever wants
-// to go on from where the watch broke needs the reflector of 05-reflector-queue.)
+// Corrected in the original program: it loops forever once the server has closed the watch, which servers do every few
+// minutes, and panics on an event without a pod, with which a server reports an error. Here both end the program. To
+// continue where the watch ended, use the reflector of 05-reflector-queue.
 package watch
 
 import (
@@ -25,14 +23,14 @@ import (
 
 var errClosed = errors.New("the server has closed the watch; run the program again")
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	podLW := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
-	//lint:ignore SA1019 it is what the originals call
+	//lint:ignore SA1019 the originals call it
 	watcher, err := podLW.Watch(metav1.ListOptions{})
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is the same on a typed source. What it saves: an error is an error and no
-// event, changes come many at a time, and the end of the initial state is told.
+// Typed does the same with a typed source. An error is not an event, Read returns many changes at a time, and the end
+// of the initial state is marked.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

@@ -1,14 +1,12 @@
 // Package reflectorqueue lets a reflector list and watch pods into a DeltaFIFO.
 //
-// The queue has no known objects, and so no Deleted ever comes out of it: once an
-// object was popped the queue knows nothing of it, and the delete of an unknown
-// object is no news. 06-reflector-store mends that.
+// The queue has no known objects, so it never returns Deleted: once an object was popped, the queue does not know it,
+// and ignores the delete of an unknown object. 06-reflector-store corrects that.
 //
-// (In the session a finalizer keeps the last update and the delete of a pod apart.
-// Where the update still waits in the queue when the delete comes, the pod is known
-// after all, and the delete does arrive: so it depends on who is faster.)
+// In the session, a finalizer separates the last update and the delete of a pod. If the update were still queued when
+// the delete arrives, the queue would know the pod, and the delete would be returned.
 //
-// The original program as it stands, but that a context ends it.
+// The original program is unchanged, except that a context ends it.
 package reflectorqueue
 
 import (
@@ -26,7 +24,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package reflectorstore is 05-reflector-queue with a store beside the queue: the
-// consumer keeps in it what it was given, the queue asks it what is known, and now
-// Deleted arrives.
+// Package reflectorstore is 05-reflector-queue with a store beside the queue: the consumer stores what it pops, the
+// queue asks the store for known objects, and Deleted arrives.
 //
-// Corrected in the original program: the object of a Deleted need not be a pod. If the
-// delete was missed and a later list shows that the pod is gone, it is a
-// DeletedFinalStateUnknown with the last known pod inside, and the original assertion
-// panics. The store's key function must know that wrapper too, or the pod would
-// stay in the store.
+// Corrected in the original program: the object of a Deleted need not be a pod. If the delete was missed and a later
+// list shows that the pod no longer exists, the object is a DeletedFinalStateUnknown with the last known pod inside,
+// and the original type assertion panics. The store's key function must know that wrapper too, or the pod would stay
+// in the store.
 package reflectorstore
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

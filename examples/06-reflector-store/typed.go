@@ -13,9 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is the same as one informer. What it saves: reflector, queue and store are
-// inside and in step with each other, so no delete is lost and none has to be
-// unwrapped, and an event has the old state beside the new.
+// Typed does the same with an informer, which contains reflector, queue and store. No delete is lost or has to be
+// unwrapped, and an event has the old and the new state.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// PodHandler prints what it is told.
+// PodHandler prints each event.
 type PodHandler struct{ out io.Writer }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -34,7 +34,7 @@ func (h *PodHandler) OnUpdate(oldObj interface{}, newObj interface{}) {
 
 var _ cache.ResourceEventHandler = &PodHandler{}
 
-// moody is a store that refuses each pod with the label mood=bad once.
+// moody is a store that rejects each pod with the label mood=bad once.
 type moody struct {
 	cache.Store
 	refused map[string]bool
@@ -51,7 +51,7 @@ func (m *moody) Add(obj interface{}) error {
 	return m.Store.Add(obj)
 }
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is an informer in the WatchDog's place. What it saves: the WatchDog. There is
-// nothing to retry between queue and store, since its own store refuses nothing;
-// work that can fail belongs in a work queue, as 22-controller shows.
+// Typed replaces the WatchDog by an informer. There is nothing to retry between queue and store, because the informer's
+// store rejects nothing; work that can fail belongs in a work queue, as 20-controller shows.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

@@ -1,13 +1,11 @@
-// Package watchdog is a small informer, made of the pieces shown so far: a
-// reflector fills a queue, and for each change that is popped the store is brought
-// up to date and a handler is called. Deltas that could not be processed are put
-// back and tried again, unless something newer waits for the same object.
+// Package watchdog is a small informer, built from the parts shown so far: a reflector fills a queue; for each change
+// that is popped, the store is updated and a handler is called. Deltas that could not be processed are queued again,
+// unless a newer change of the same object is queued.
 //
-// Corrected in the original program: Run ends with a context; an error of the store is
-// returned from Pop's callback and the deltas go back by AddIfNotPresent, as the
-// processLoop that one original prints does it (client-go has since dropped both); an
-// update of an object that is not stored is an add, where the original loses it; and a
-// delete that was missed is unwrapped before the handler sees it.
+// Corrected in the original program: Run ends with a context; an error of the store is returned from Pop's callback and
+// the deltas are queued again with AddIfNotPresent, as the processLoop that one original prints does it (client-go has
+// removed both since); an update of an object that is not stored is an add, where the original loses it; and a missed
+// delete is unwrapped before it is passed to the handler.
 package watchdog
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// WatchDog keeps a store like the server and tells a handler what changes.
+// WatchDog keeps a store equal to the server and calls a handler for each change.
 type WatchDog struct {
 	h         cache.ResourceEventHandler
 	onError   func(error)
@@ -29,7 +27,7 @@ type WatchDog struct {
 	store     cache.Store
 }
 
-// NewWatchDog makes a WatchDog that keeps what it sees in store.
+// NewWatchDog returns a WatchDog that fills store.
 func NewWatchDog(lw *cache.ListWatch, objType runtime.Object, store cache.Store, h cache.ResourceEventHandler,
 	onError func(error)) *WatchDog {
 	fifo := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
@@ -68,8 +66,8 @@ func (wd *WatchDog) Run(ctx context.Context) {
 	}
 }
 
-// process does one delta. It may be called again with a delta that failed, and with
-// those of the same object that came before it: a handler has to bear that.
+// process applies one delta. It may be called again with a delta that failed, and with earlier deltas of the same
+// object: a handler must tolerate that.
 func (wd *WatchDog) process(delta cache.Delta, isInInitialList bool) error {
 	switch delta.Type {
 	case cache.Sync, cache.Added, cache.Updated:

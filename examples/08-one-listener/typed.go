@@ -1,11 +1,9 @@
-// Package onelistener drives the part of a shared informer that calls one handler:
-// events are put in at one end, and the handler is called at its own pace at the
-// other.
+// Package onelistener shows the part of a shared informer that calls one handler: events are published, and the handler
+// is called at its own pace.
 //
-// The original drives client-go's processorListener by hand, from a copy of its source,
-// since that type is not exported. Here the same is package fanout, which is. The
-// original puts in a pod each second for ever; here there are three, one that changes
-// and is deleted, and nobody sleeps.
+// The original drives client-go's processorListener by hand, from a copy of its source, since that type is not
+// exported. Here package fanout does the same. The original adds a pod each second forever; here there are three
+// pods, one of which changes and is deleted, and nothing sleeps.
 package onelistener
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Run is the original program on package fanout.
+// Run is the original program with package fanout.
 func Run(out io.Writer) error {
 	gone := make(chan struct{})
 	handler := informer.Funcs[*v1.Pod]{
@@ -48,8 +46,8 @@ func Run(out io.Writer) error {
 		pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod%d", count)}}
 		publish(object.Event[*v1.Pod]{Type: object.Added, Key: object.Key(pod.Name), New: pod, Initial: true})
 	}
-	// Publishing waits for nobody. To wait is a matter of its own: the handler has
-	// synced when it was called with everything up to the mark.
+	// Publishing does not wait for handlers. To wait for one: it has synced when it was called with all events up to the
+	// mark.
 	stream.MarkSynced(seq)
 	<-listener.Synced()
 	fmt.Fprintln(out, "synced")

@@ -1,10 +1,8 @@
-// Package manylisteners gives one stream of events to several handlers, each of
-// which is called at its own pace and sees the same order. One that joins late is
-// given first what is there already.
+// Package manylisteners delivers one stream of events to several handlers. Each is called at its own pace, and all see
+// the same order. A handler that joins late first receives the existing objects.
 //
-// The original drives client-go's sharedProcessor by hand, from a copy of its source,
-// and puts the pods into each listener by itself. Here it is package fanout, and a
-// pod is put in once for all.
+// The original drives client-go's sharedProcessor by hand, from a copy of its source, and adds the pods to each
+// listener separately. Here package fanout does it, and a pod is published once for all handlers.
 package manylisteners
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// MySharedInformer is a shared informer without a source: it is told what happens.
+// MySharedInformer is a shared informer without a source: the program publishes the events.
 type MySharedInformer struct {
 	processor *fanout.Fanout[*v1.Pod]
 
@@ -30,7 +28,7 @@ type MySharedInformer struct {
 	pods []*v1.Pod
 }
 
-// NewMySharedInformer makes one without handlers.
+// NewMySharedInformer returns an informer without handlers.
 func NewMySharedInformer() *MySharedInformer {
 	return &MySharedInformer{processor: fanout.New[*v1.Pod](fanout.Options{})}
 }
@@ -43,8 +41,8 @@ func (msi *MySharedInformer) addEventHandler(name string, out io.Writer) (*fanou
 	})
 }
 
-// state is what is there, and the number of the event that it goes up to: so a
-// handler that joins late gets nothing twice and misses nothing.
+// state returns the existing objects and the number of the last event that they include, so that a handler that joins
+// late receives each event exactly once.
 func (msi *MySharedInformer) state() fanout.Replay[*v1.Pod] {
 	msi.mu.Lock()
 	defer msi.mu.Unlock()
@@ -66,7 +64,7 @@ func (msi *MySharedInformer) add(pod *v1.Pod) {
 	msi.processor.Publish(msi.seq, []object.Event[*v1.Pod]{{Type: object.Added, Key: object.Key(pod.Name), New: pod}})
 }
 
-// Run is the original program on package fanout.
+// Run is the original program with package fanout.
 func Run(out io.Writer) error {
 	msi := NewMySharedInformer()
 	first, err := msi.addEventHandler("first", out)

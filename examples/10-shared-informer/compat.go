@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// PodHandler prints what it is told, after a word of its own.
+// PodHandler prints each event after its own prefix.
 type PodHandler struct {
 	Out io.Writer
 	Msg string
@@ -36,8 +36,8 @@ func (p PodHandler) OnDelete(obj interface{}) {
 	fmt.Fprintln(p.Out, "OnDelete:", p.Msg, obj.(metav1.Object).GetName())
 }
 
-// Compat runs the original's informer twice beside each other, as the original has it and
-// corrected, each with two handlers. When it ends it shows what the stores hold.
+// Compat runs the informer twice, as in the original and corrected, each with two handlers. At the end it prints what
+// the stores contain.
 func Compat(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

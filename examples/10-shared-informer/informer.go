@@ -1,13 +1,11 @@
-// Package sharedinformer puts a reflector, a queue, a store and many handlers
-// together: a shared informer, made by hand.
+// Package sharedinformer is a shared informer built by hand from a reflector, a queue, a store and many handlers.
 //
-// It shows a mistake of the original next to its correction. Before an update the original
-// asks for the old object and goes on if "err != nil && exists": which is never, so
-// that every update is swallowed, and the store keeps the state in which it first
-// saw a pod. It has to be "err == nil && exists".
+// It shows a mistake of the original next to its correction. Before an update the original reads the old object and
+// continues if "err != nil && exists". That is never true, so every update is lost, and the store keeps the state in
+// which it first saw a pod. The condition must be "err == nil && exists".
 //
-// Also corrected: the original's Run has no end, and a delete that was missed has to be
-// unwrapped. The processor, which client-go does not export, is package fanout.
+// Also corrected: the original's Run has no end, and a missed delete must be unwrapped. The processor, which client-go
+// does not export, is package fanout.
 package sharedinformer
 
 import (
@@ -23,23 +21,22 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// MySharedInformer lists and watches, stores and tells many.
+// MySharedInformer lists and watches, stores, and calls many handlers.
 type MySharedInformer struct {
 	// processor calls the handlers, each at its own pace.
 	processor *fanout.Fanout[any]
 	seq       uint64
-	// reflector lists and watches, and puts what it sees into fifo.
+	// reflector lists and watches, and fills fifo.
 	reflector *cache.Reflector
-	// fifo holds for each object what happened to it and was not looked at yet.
+	// fifo holds the unprocessed changes of each object.
 	fifo *cache.DeltaFIFO
-	// store is the local copy; an Indexer where it is to be searched.
+	// store is the local copy; an Indexer if it has indexes.
 	store cache.Store
-	// found says whether what the store answered is the old state of an update.
+	// found reports whether the store returned the old state of an update.
 	found func(exists bool, err error) bool
 }
 
-// NewMySharedInformer makes one that keeps what it sees in store, whose key
-// function must be able to read a DeletedFinalStateUnknown.
+// NewMySharedInformer returns an informer that fills store, whose key function must accept a DeletedFinalStateUnknown.
 func NewMySharedInformer(lw *cache.ListWatch, objType runtime.Object, store cache.Store) *MySharedInformer {
 	fifo := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
 		KeyFunction:  cache.MetaNamespaceKeyFunc,
@@ -75,7 +72,7 @@ func (msi *MySharedInformer) AddEventHandler(handler cache.ResourceEventHandler)
 	return err
 }
 
-// Run works until ctx ends, and returns when the last callback has.
+// Run works until ctx ends, and returns after the last callback.
 func (msi *MySharedInformer) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -119,7 +116,7 @@ func (msi *MySharedInformer) process(delta cache.Delta, isInInitialList bool) {
 
 func (msi *MySharedInformer) distribute(e object.Event[any]) {
 	msi.seq++
-	key, _ := cache.MetaNamespaceKeyFunc(cmp.Or(e.New, e.Old)) // the store has found it before
+	key, _ := cache.MetaNamespaceKeyFunc(cmp.Or(e.New, e.Old)) // the store has computed this key before
 	e.Key = object.Key(key)
 	msi.processor.Publish(msi.seq, []object.Event[any]{e})
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is an informer in the place of the one made by hand. What it saves: all of
-// informer.go, the mistake included.
+// Typed uses an informer instead of the hand-built one. It saves all of informer.go, including the mistake.
 func Typed(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package index finds objects by what an index function says of them: by
-// namespace, as client-go's own function does, and by the label app.
+// Package index finds objects by the values that an index function returns: by namespace, with client-go's own
+// function, and by the label app.
 //
-// Corrected in the original programs: one of them names the index by label
-// "namespace" and then looks for a namespace in it, which finds nothing, because the
-// values of that index are labels. The output has the names of the pods and not the
-// whole objects.
+// Corrected in the original programs: one of them names the index by label "namespace" and then looks for a namespace
+// in it, which finds nothing, because the values of that index are labels. The output has the names of the pods
+// instead of the whole objects.
 package index
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/compat/cache"
 )
 
-// LabelsIndexFunc gives the values under which an object is found: its label app.
+// LabelsIndexFunc returns the value under which an object is found: its label app.
 func LabelsIndexFunc(obj interface{}) ([]string, error) {
 	meta, err := meta.Accessor(obj)
 	if err != nil {
@@ -37,7 +36,7 @@ func twoPods() (pod1, pod2 *v1.Pod) {
 	return pod1, pod2
 }
 
-// Compat is the original programs on client-go's names.
+// Compat is the original programs, written with client-go's names.
 func Compat(out io.Writer) error {
 	indexers := cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc, "app": LabelsIndexFunc}
 	pod1, pod2 := twoPods()

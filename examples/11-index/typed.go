@@ -10,9 +10,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Typed is the same on the typed store. What it saves: index functions are given
-// pods, and all questions to one snapshot are answered as of one moment, however
-// much is written meanwhile.
+// Typed does the same with the typed store. Index functions receive pods, and all reads of one snapshot see the same
+// state, whatever is written meanwhile.
 func Typed(out io.Writer) error {
 	writer, err := store.New(store.Options[*v1.Pod]{Indexes: map[string]store.IndexFunc[*v1.Pod]{
 		"namespace": func(p *v1.Pod) ([]string, error) { return []string{p.Namespace}, nil },

@@ -1,13 +1,11 @@
-// Package indexhttp answers HTTP from the index of an informer: which pods have
-// the label app=mysqltest? No question goes to the API server.
+// Package indexhttp serves the index of an informer over HTTP: which pods have the label app=mysqltest? Requests do not
+// reach the API server.
 //
 //	curl localhost:4000/
 //
-// Corrected in the original program: net/http takes the place of gin, which does
-// nothing here that the standard library does not, an error of the index is an
-// answer and not ignored, and the names are sorted and come without their namespace.
-// The informer is that of 10-shared-informer with an Indexer as its store; with the
-// original's swallowed updates the index would never hear of a changed label.
+// Corrected in the original program: net/http replaces gin, an error of the index is returned to the client, and the
+// names are sorted and have no namespace. The informer is that of 10-shared-informer with an Indexer as its store; with
+// the original's lost updates the index would miss changed labels.
 package indexhttp
 
 import (
@@ -30,7 +28,7 @@ import (
 	index "github.com/mirador-k8s/mirador/examples/11-index"
 )
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -55,7 +53,7 @@ func Compat(ctx context.Context, config *rest.Config, namespace string, listener
 	return beside(ctx, listener, handler, msi.Run)
 }
 
-// names are the keys without their namespace, sorted.
+// names returns the keys without their namespace, sorted.
 func names(keys []string) []string {
 	out := make([]string, len(keys))
 	for i, key := range keys {
@@ -67,10 +65,10 @@ func names(keys []string) []string {
 
 func answer(w http.ResponseWriter, what any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(what) // whoever asked has gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(what) // fails only if the client has disconnected
 }
 
-// beside serves HTTP while run runs, and ends with it.
+// beside serves HTTP until run returns.
 func beside(ctx context.Context, listener net.Listener, handler http.Handler, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +76,7 @@ func beside(ctx context.Context, listener net.Listener, handler http.Handler, ru
 	var serving sync.WaitGroup
 	var failed error
 	serving.Go(func() {
-		defer cancel() // without an endpoint there is nothing to run for
+		defer cancel() // without an endpoint the informer is useless
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			failed = err
 		}

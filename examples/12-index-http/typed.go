@@ -15,9 +15,8 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Typed is the same on the typed informer. What it saves: the index is an option of
-// the informer, and an answer is read from one snapshot, so that it never mixes two
-// moments.
+// Typed does the same with the typed informer. The index is an option of the informer, and an answer is read from one
+// snapshot, so it never mixes two states.
 func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	src, err := kube.Typed[*corev1.Pod](config, &kube.Options{Namespace: namespace})
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package factoryhttp is a factory made by hand: whoever asks for the informer of
-// pods gets the same one, however often it is asked for. Its store is shown by HTTP.
+// Package factoryhttp is a factory built by hand: all users of the informer of pods get the same one. Its store is
+// served over HTTP.
 //
 //	curl localhost:4000/
 //
-// Corrected in the original program: it gives the ListWatch client.RESTClient(), the
-// client of discovery, which knows no API group, so that every list is answered 404;
-// it has to be client.CoreV1().RESTClient(). The factory's map has a lock, since the
-// HTTP handler reads it beside others. net/http takes the place of gin.
+// Corrected in the original program: it gives the ListWatch client.RESTClient(), the client of discovery, which knows
+// no API group, so that every list is answered 404; it must be client.CoreV1().RESTClient(). The factory's map has a
+// lock, since the HTTP handler reads it concurrently. net/http replaces gin.
 package factoryhttp
 
 import (
@@ -37,7 +36,7 @@ type MyFactory struct {
 	informers map[reflect.Type]cache.SharedIndexInformer
 }
 
-// PodInformer gives the informer of pods, the same each time.
+// PodInformer returns the informer of pods, the same one each time.
 func (f *MyFactory) PodInformer() cache.SharedIndexInformer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +51,7 @@ func (f *MyFactory) PodInformer() cache.SharedIndexInformer {
 	return informer
 }
 
-// NewMyFactory makes a factory without informers.
+// NewMyFactory returns a factory without informers.
 func NewMyFactory(client *kubernetes.Clientset, namespace string) *MyFactory {
 	return &MyFactory{client: client, namespace: namespace, informers: make(map[reflect.Type]cache.SharedIndexInformer)}
 }
@@ -68,7 +67,7 @@ func (f *MyFactory) Start(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// Compat is the original program on client-go's names.
+// Compat is the original program, written with client-go's names.
 func Compat(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -86,12 +85,12 @@ func Compat(ctx context.Context, config *rest.Config, namespace string, listener
 	ctx, stop := context.WithCancel(ctx)
 	wait := fact.Start(ctx)
 	defer wait()
-	defer stop() // also where the endpoint failed
+	defer stop() // also if the endpoint failed
 
 	return serve(ctx, listener, func() (any, error) { return fact.PodInformer().GetIndexer().List(), nil })
 }
 
-// serve answers every request with what list gives, until ctx ends.
+// serve answers every request with the result of list, until ctx ends.
 func serve(ctx context.Context, listener net.Listener, list func() (any, error)) error {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := list()
@@ -100,7 +99,7 @@ func serve(ctx context.Context, listener net.Listener, list func() (any, error))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(all) // whoever asked has gone; nobody is left to tell
+		_ = json.NewEncoder(w).Encode(all) // fails only if the client has disconnected
 	})}
 	closed := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { closed <- server.Close() })

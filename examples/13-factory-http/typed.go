@@ -15,9 +15,8 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// Typed is the same with the factory that there is. What it saves: the factory, and
-// a lister that says "not synced yet" where the other answers an empty list; and
-// Stop waits until everything that was started has ended.
+// Typed uses the factory of this module. Its lister returns an error before the sync, where the hand-built one returns
+// an empty list, and Stop waits until everything that was started has ended.
 func Typed(ctx context.Context, config *rest.Config, namespace string, listener net.Listener, out io.Writer) error {
 	f, err := factory.New(config, &factory.Options{
 		Scope: factory.Scope{Namespaces: []string{namespace}},

@@ -19,7 +19,7 @@ func pod(phase corev1.PodPhase) *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: "node-1"}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func TestItPrintsChangesAndReadsTheIndex(t *testing.T) {
+func TestPrintsChangesAndReadsTheIndex(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server := informertest.NewServer()
 	config, stop := informertest.Pipe(server)
@@ -42,7 +42,7 @@ func TestItPrintsChangesAndReadsTheIndex(t *testing.T) {
 	lines := bufio.NewScanner(read)
 	next := func() string { lines.Scan(); return lines.Text() }
 
-	// The handler and the main goroutine print side by side.
+	// The handler and the main goroutine print concurrently.
 	first := []string{next(), next()}
 	slices.Sort(first)
 	if want := []string{"added cart", "on node-1: shop cart"}; !slices.Equal(first, want) {

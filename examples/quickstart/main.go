@@ -1,10 +1,10 @@
-// Command quickstart follows the pods of a cluster with an informer and prints
-// what happens to them: a line when a pod appears, changes its phase or is gone.
+// Command quickstart watches the pods of a cluster with an informer and prints
+// a line when a pod appears, changes its phase or is deleted.
 //
 //	quickstart                        # the cluster of $KUBECONFIG, or of ~/.kube/config
 //	quickstart --namespace web        # one namespace
 //
-// It is what "make quickstart" shows.
+// "make quickstart" runs it.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(ctx context.Context, out io.Writer, kubeconfig, namespace string) error
 	return <-ended
 }
 
-// printer writes a line for each event that a person would care about.
+// printer prints a line for each event that changes a pod's phase.
 type printer struct {
 	out   io.Writer
 	start time.Time
@@ -89,7 +89,7 @@ func (p *printer) handle(e object.Event[*corev1.Pod]) {
 	}
 }
 
-// phase is a pod's phase, or Terminating once its deletion was asked for.
+// phase returns a pod's phase, or Terminating once its deletion was requested.
 func phase(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "Terminating"

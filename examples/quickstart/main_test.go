@@ -23,7 +23,7 @@ func pod(node string, phase corev1.PodPhase) *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func TestItPrintsALineForEachChangeThatAPersonCaresAbout(t *testing.T) {
+func TestPrintsALineForEachChangeOfPhase(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server := informertest.NewServer()
 	cfg, stop := informertest.Serve(server)
@@ -59,7 +59,7 @@ func TestItPrintsALineForEachChangeThatAPersonCaresAbout(t *testing.T) {
 	}
 	must(server.Create(pod("", corev1.PodPending)))
 	expect("appears Pending shop/cart")
-	must(server.Update(pod("node-1", corev1.PodPending))) // not worth a line
+	must(server.Update(pod("node-1", corev1.PodPending))) // the phase is the same: no line
 	must(server.Update(pod("node-1", corev1.PodRunning)))
 	expect("changes Pending -> Running shop/cart on node-1")
 	must(server.Delete(pod("node-1", corev1.PodRunning)))
@@ -70,7 +70,7 @@ func TestItPrintsALineForEachChangeThatAPersonCaresAbout(t *testing.T) {
 	}
 }
 
-func TestWithoutAClusterItSaysHowToGetOne(t *testing.T) {
+func TestErrorWithoutClusterSaysHowToStartOne(t *testing.T) {
 	err := run(t.Context(), io.Discard, filepath.Join(t.TempDir(), "none"), "")
 	if err == nil || !strings.Contains(err.Error(), "make quickstart") {
 		t.Errorf("err = %v", err)
