@@ -14,12 +14,12 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// Informer is whatever can tell its health; an *informer.Informer can.
+// Informer is anything with a Health method, such as an *informer.Informer.
 type Informer interface {
 	Health() informer.Health
 }
 
-// Of gathers the health of single informers, for NewCollector.
+// Of returns a function for NewCollector that returns the health of these informers.
 func Of(informers ...Informer) func() []informer.Health {
 	return func() []informer.Health {
 		out := make([]informer.Health, len(informers))
@@ -30,7 +30,7 @@ func Of(informers ...Informer) func() []informer.Health {
 	}
 }
 
-// Collector is a prometheus.Collector over informers.
+// Collector is a prometheus.Collector of informers.
 type Collector struct {
 	health func() []informer.Health
 
@@ -40,17 +40,17 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// NewCollector makes a collector. health is called at each scrape and returns what
-// is to be shown then, such as the Health of a factory or what Of returns.
+// NewCollector returns a collector. Each scrape calls health, which returns the informers to export: the Health
+// method of a factory, or a function that Of returns.
 func NewCollector(health func() []informer.Health) (*Collector, error) {
 	if health == nil {
-		return nil, errors.New("make a metrics collector: there is nothing to collect from; give a factory's Health, or " +
+		return nil, errors.New("make a metrics collector: the health function is nil; give a factory's Health, or " +
 			"metrics.Of(informers...)")
 	}
 	return &Collector{health: health, handlers: map[string]map[string]*tally{}}, nil
 }
 
-// Describe tells which metrics there are.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
 		to <- d
@@ -66,8 +66,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	seen := map[string]bool{}
 	for i := range all {
 		h := &all[i]
-		name := unique(seen, text(h.Name))
-		s := scrape{to: to, labels: []string{name, text(h.Source.Cluster), text(h.Source.Resource)}}
+		name := unique(seen, validText(h.Name))
+		s := scrape{to: to, labels: []string{name, validText(h.Source.Cluster), validText(h.Source.Resource)}}
 		s.informer(h, now)
 		if c.handlers[name] == nil {
 			c.handlers[name] = map[string]*tally{}
@@ -77,10 +77,10 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	maps.DeleteFunc(c.handlers, func(name string, _ map[string]*tally) bool { return !seen[name] })
 }
 
-// text makes a label's value valid.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validText replaces invalid UTF-8, which label values must not contain.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// unique tells a second informer of a name from the first.
+// unique returns a name that is not in seen, with a number if necessary, and adds it.
 func unique(seen map[string]bool, name string) string {
 	free := name
 	for n := 2; seen[free]; n++ {
@@ -111,13 +111,13 @@ func (s scrape) counter(d *prometheus.Desc, v uint64, more ...string) {
 func (s scrape) informer(h *informer.Health, now time.Time) {
 	r := &h.Reflector
 	s.gauge(objects, float64(h.Objects))
-	s.gauge(synced, truth(h.Synced))
+	s.gauge(synced, oneIf(h.Synced))
 	s.gauge(epoch, float64(h.Epoch))
 	for _, state := range states {
-		s.gauge(inState, truth(state == r.State.String()), state)
+		s.gauge(inState, oneIf(state == r.State.String()), state)
 	}
 	if !r.LastWord.IsZero() {
-		s.gauge(lastWordAge, h.Age(now).Seconds())
+		s.gauge(lastEventAge, h.Age(now).Seconds())
 	}
 	s.gauge(failuresInARow, float64(r.Failures))
 	s.counter(events, h.Events)
@@ -137,7 +137,7 @@ func (s scrape) informer(h *informer.Health, now time.Time) {
 	}
 }
 
-func truth(b bool) float64 {
+func oneIf(b bool) float64 {
 	if b {
 		return 1
 	}

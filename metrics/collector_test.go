@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// board is health that a test writes.
+// board is a list of health that a test sets.
 type board []informer.Health
 
 func (b *board) health() []informer.Health { return *b }
@@ -53,7 +53,7 @@ func full() informer.Health {
 	}
 }
 
-func TestEveryMetricShowsWhatHealthSays(t *testing.T) {
+func TestMetricsHaveTheValuesOfHealth(t *testing.T) {
 	b := &board{full()}
 	const who = `cluster="eu",informer="eu/pods.v1",resource="pods"`
 	const whose = `cluster="eu",handler="printer",informer="eu/pods.v1",resource="pods"`
@@ -84,23 +84,23 @@ func TestEveryMetricShowsWhatHealthSays(t *testing.T) {
 	shown := exposed(t, collect(t, b))
 	for name, line := range want {
 		if line = "mirador_informer_" + name + line; !slices.Contains(shown, line) {
-			t.Errorf("not shown: %s", line)
+			t.Errorf("missing: %s", line)
 		}
 	}
 	for reason, n := range map[string]int{"denied": 12, "unavailable": 13} {
 		line := fmt.Sprintf(`mirador_informer_errors_total{%s,reason="%s",resource="pods"} %d`,
 			`cluster="eu",informer="eu/pods.v1"`, reason, n)
 		if !slices.Contains(shown, line) {
-			t.Errorf("not shown: %s", line)
+			t.Errorf("missing: %s", line)
 		}
 	}
-	age := find(t, shown, "mirador_informer_last_word_age_seconds{"+who+"} ")
+	age := find(t, shown, "mirador_informer_last_event_age_seconds{"+who+"} ")
 	if age < 60 || age > 120 {
-		t.Errorf("the age of the last word is %v s, want a minute", age)
+		t.Errorf("the last-event age is %v s, want a minute", age)
 	}
 }
 
-// exposed gives the lines that a scrape shows.
+// exposed returns the lines of a scrape.
 func exposed(t *testing.T, c prometheus.Collector) []string {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -138,11 +138,11 @@ func find(t *testing.T, lines []string, prefix string) (v float64) {
 			return v
 		}
 	}
-	t.Fatalf("nothing begins with %s in\n%s", prefix, strings.Join(lines, "\n"))
+	t.Fatalf("no line begins with %s in\n%s", prefix, strings.Join(lines, "\n"))
 	return 0
 }
 
-func TestNamesAndHelpPassTheLint(t *testing.T) {
+func TestNamesAndHelpPassPromlint(t *testing.T) {
 	problems, err := testutil.CollectAndLint(collect(t, &board{full()}))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestNamesAndHelpPassTheLint(t *testing.T) {
 	}
 }
 
-func TestTheStateIsOneOfAllThatThereAre(t *testing.T) {
+func TestExactlyOneStateIsSet(t *testing.T) {
 	for s := reflector.Starting; s <= reflector.Stopped; s++ {
 		h := full()
 		h.Reflector.State = s
@@ -164,28 +164,28 @@ func TestTheStateIsOneOfAllThatThereAre(t *testing.T) {
 				if strings.HasSuffix(l, " 1") {
 					on++
 					if !strings.Contains(l, fmt.Sprintf("state=%q", s.String())) {
-						t.Errorf("in state %s it shows %s", s, l)
+						t.Errorf("in state %s: %s", s, l)
 					}
 				}
 			}
 		}
 		if on != 1 || all != int(reflector.Stopped)+1 {
-			t.Errorf("in state %s, %d of %d are on", s, on, all)
+			t.Errorf("in state %s, %d of %d states are set", s, on, all)
 		}
 	}
 }
 
-func TestAnAgeIsNotShownBeforeTheFirstWord(t *testing.T) {
+func TestNoLastEventAgeBeforeTheFirstEvent(t *testing.T) {
 	h := full()
 	h.Reflector.LastWord = time.Time{}
 	for _, l := range exposed(t, collect(t, &board{h})) {
 		if strings.Contains(l, "last_word_age") {
-			t.Errorf("shown: %s", l)
+			t.Errorf("exported before the first event: %s", l)
 		}
 	}
 }
 
-func TestHandlersWithoutANameCountTogetherAndNeverGoBack(t *testing.T) {
+func TestCountersOfUnnamedHandlersAreSummedAndNeverDecrease(t *testing.T) {
 	handler := func(name string, delivered uint64, backlog int, lag time.Duration) informer.HandlerHealth {
 		return informer.HandlerHealth{Name: name, Synced: true,
 			Stats: fanout.Stats{Delivered: delivered, Backlog: backlog, OldestWaiting: lag}}
@@ -209,12 +209,12 @@ func TestHandlersWithoutANameCountTogetherAndNeverGoBack(t *testing.T) {
 	if got := find(t, shown, strings.Replace(delivered, "delivered_total", "lag_seconds", 1)); got != 5 {
 		t.Errorf("lag = %v, want the longest", got)
 	}
-	step(35, handler("pods#2", 25, 0, 0))                             // one has left with 10
-	step(36, handler("pods#2", 25, 0, 0), handler("pods#3", 1, 0, 0)) // one has come
-	step(40, handler("pods#2", 4, 0, 0), handler("pods#3", 1, 0, 0))  // one began anew: 10 + 25 + 4 + 1
+	step(35, handler("pods#2", 25, 0, 0))                             // pods#1 was removed with a count of 10
+	step(36, handler("pods#2", 25, 0, 0), handler("pods#3", 1, 0, 0)) // pods#3 was added
+	step(40, handler("pods#2", 4, 0, 0), handler("pods#3", 1, 0, 0))  // pods#2 started again: 10 + 25 + 4 + 1
 }
 
-func TestTheNumberOfSeriesIsBounded(t *testing.T) {
+func TestNumberOfSeriesIsBounded(t *testing.T) {
 	h := informer.Health{Name: "pods"}
 	for i := range 1000 {
 		h.Handlers = append(h.Handlers,
@@ -233,11 +233,11 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 		t.Errorf("%d series for 2000 handlers", n)
 	}
 	if sum != 2000 {
-		t.Errorf("they sum up to %v deliveries, want 2000", sum)
+		t.Errorf("the sum is %v deliveries, want 2000", sum)
 	}
 }
 
-func TestAScrapeSurvivesEqualAndUnreadableNames(t *testing.T) {
+func TestScrapeWorksWithEqualAndInvalidNames(t *testing.T) {
 	bad := full()
 	bad.Name, bad.Handlers[0].Name = "\xff", "h\xfe"
 	b := &board{full(), full(), bad}
@@ -248,11 +248,11 @@ func TestAScrapeSurvivesEqualAndUnreadableNames(t *testing.T) {
 		}
 	}
 	if n != 3 {
-		t.Errorf("%d informers are shown, want 3", n)
+		t.Errorf("%d informers are exported, want 3", n)
 	}
 }
 
-func TestACollectorNeedsSomethingToCollectFrom(t *testing.T) {
+func TestNewCollectorRejectsNil(t *testing.T) {
 	if _, err := metrics.NewCollector(nil); err == nil || !strings.Contains(err.Error(), "metrics.Of") {
 		t.Errorf("NewCollector(nil): %v", err)
 	}

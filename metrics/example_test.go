@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// The informers of a factory are shown as they come and go.
+// The collector exports the informers that the factory has at the time of a scrape.
 func ExampleNewCollector() {
 	f, err := factory.New(&rest.Config{Host: "https://cluster.example"}, nil)
 	if err != nil {

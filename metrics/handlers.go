@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// namedHandlers bounds how many handlers of an informer are shown by name.
+	// namedHandlers is how many handlers of an informer have series with their own name.
 	namedHandlers = 50
 	unnamed       = "unnamed"
 	other         = "other"
@@ -28,14 +28,14 @@ func (c counts) before(o counts) bool {
 	return c.delivered < o.delivered || c.coalesced < o.coalesced || c.panics < o.panics
 }
 
-// tally keeps the counters behind one label from going back: what handlers had
-// counted that have left, or have begun anew, stays in it.
+// tally keeps the counters of one label from decreasing: it adds the counts of handlers that were removed or that
+// started again at zero.
 type tally struct {
 	past counts
 	last map[string]counts // by the handler's own name
 }
 
-// update takes what the handlers say now and gives the sum.
+// update stores the current counts of the handlers and returns the sum.
 func (t *tally) update(now map[string]counts) counts {
 	for name, last := range t.last {
 		if is, here := now[name]; !here || is.before(last) {
@@ -50,7 +50,7 @@ func (t *tally) update(now map[string]counts) counts {
 	return sum
 }
 
-// group is the handlers behind one label.
+// group is the handlers with one label.
 type group struct {
 	backlog         int
 	oldest, running float64
@@ -76,7 +76,7 @@ func (s scrape) handlers(h *informer.Health, tallies map[string]*tally) {
 		g.oldest = max(g.oldest, one.OldestWaiting.Seconds())
 		g.running = max(g.running, one.Running.Seconds())
 		g.unsynced = g.unsynced || !one.Synced
-		c := g.counts[one.Name] // two may have one name
+		c := g.counts[one.Name] // two handlers may have the same name
 		c.add(counts{one.Delivered, one.Coalesced, one.Panics})
 		g.counts[one.Name] = c
 	}
@@ -90,18 +90,18 @@ func (s scrape) handlers(h *informer.Health, tallies map[string]*tally) {
 		s.gauge(handlerBacklog, float64(g.backlog), label)
 		s.gauge(handlerOldest, g.oldest, label)
 		s.gauge(handlerRunning, g.running, label)
-		s.gauge(handlerSynced, truth(!g.unsynced), label)
+		s.gauge(handlerSynced, oneIf(!g.unsynced), label)
 		s.counter(handlerDelivered, sum.delivered, label)
 		s.counter(handlerCoalesced, sum.coalesced, label)
 		s.counter(handlerPanics, sum.panics, label)
 	}
 }
 
-// handlerLabel is a handler's name, but for the numbers that informers give to
-// those without one: they grow for as long as handlers come and go.
+// handlerLabel returns the label of a handler: its name, or "unnamed" for a name that the informer made from a number.
+// Such numbers grow with each new handler, and so would the number of series.
 func handlerLabel(informerName, name string) string {
 	if n, ok := strings.CutPrefix(name, informerName+"#"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
 		return unnamed
 	}
-	return text(name)
+	return validText(name)
 }
