@@ -13,10 +13,9 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// named reads a resource as the Go type that a scheme has for it, where the type is
-// known at run time only. It decodes what is served as JSON: the engine could be
-// compiled for each type of the scheme instead, but that makes every program that
-// uses a factory pay for sixty types of which it names one.
+// named is a source of a resource as the Go type that a scheme has for it, which is known only at run time. It
+// decodes JSON. A generic source for each type of the scheme would also work, but would be compiled into every
+// program that uses a factory.
 type named struct {
 	*kube.Source[*kube.RawObject]
 	decode func(encoded []byte) (runtime.Object, error)
@@ -40,7 +39,7 @@ func openNamed(f *Factory, gvk schema.GroupVersionKind, gvr schema.GroupVersionR
 	}}, nil
 }
 
-// List opens a stream over the state.
+// List opens a list.
 func (n *named) List(ctx context.Context, opts source.ListOptions) (source.Lister[runtime.Object], error) {
 	l, err := n.Source.List(ctx, opts)
 	if err != nil {
@@ -49,7 +48,7 @@ func (n *named) List(ctx context.Context, opts source.ListOptions) (source.Liste
 	return &namedLister{Lister: l, decode: n.decode}, nil
 }
 
-// Watch opens a stream of changes.
+// Watch opens a watch.
 func (n *named) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[runtime.Object], error) {
 	w, err := n.Source.Watch(ctx, opts)
 	if err != nil {
@@ -58,14 +57,14 @@ func (n *named) Watch(ctx context.Context, opts source.WatchOptions) (source.Wat
 	return &namedWatcher{Watcher: w, decode: n.decode}, nil
 }
 
-// namedLister is an open list. The buffer is used again for each Read.
+// namedLister is an open list. Each Read reuses the buffer.
 type namedLister struct {
 	source.Lister[*kube.RawObject]
 	decode func([]byte) (runtime.Object, error)
 	buf    []object.Item[*kube.RawObject]
 }
 
-// Read appends the items that can be had.
+// Read appends the items that are available.
 func (l *namedLister) Read(to []object.Item[runtime.Object]) ([]object.Item[runtime.Object], error) {
 	var err error
 	l.buf, err = l.Lister.Read(l.buf[:0])
@@ -83,7 +82,7 @@ type namedWatcher struct {
 	buf    []source.Change[*kube.RawObject]
 }
 
-// Read appends the changes that can be had.
+// Read appends the changes that are available.
 func (w *namedWatcher) Read(to []source.Change[runtime.Object]) ([]source.Change[runtime.Object], error) {
 	var err error
 	w.buf, err = w.Watcher.Read(w.buf[:0])
@@ -97,7 +96,8 @@ func (w *namedWatcher) Read(to []source.Change[runtime.Object]) ([]source.Change
 	return to, err
 }
 
-// withDecoder makes a typed item of a raw one. One that cannot be read stays so.
+// withDecoder returns a raw item as a typed one. If the raw object could not be read, decoding the item returns that
+// error.
 func withDecoder(it *object.Item[*kube.RawObject],
 	decode func([]byte) (runtime.Object, error)) object.Item[runtime.Object] {
 	out := object.Item[runtime.Object]{Key: it.Key, Version: it.Version, UID: it.UID, Size: it.Size}
@@ -105,7 +105,7 @@ func withDecoder(it *object.Item[*kube.RawObject],
 	switch {
 	case err != nil:
 		out.Decode = func([]byte) (runtime.Object, error) { return nil, err }
-	case raw != nil: // a bookmark has none
+	case raw != nil: // nil for a bookmark
 		out.Encoded, out.Decode = raw.Bytes, decode
 	}
 	return out

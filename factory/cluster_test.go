@@ -32,7 +32,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) {
+func TestRealClusterIsMirroredAndRefreshFollowsCustomResources(t *testing.T) {
 	cluster := testcluster.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -91,7 +91,7 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 		cluster.Kubectl(t, "delete", "crd", "gadgets.factory.test")
 		await(ctx, t, f, func(c factory.Changes) bool { return len(c.Removed) == 1 && c.Removed[0] == gadgets })
 		if err := h.WaitSynced(ctx); err == nil {
-			t.Errorf("round %d: the handle of a resource that is gone was not released", round)
+			t.Errorf("round %d: the handle of a removed resource was not released", round)
 		}
 	}
 	for _, r := range offered {
@@ -103,7 +103,7 @@ func TestRealClusterIsMirroredWholeAndItsCustomResourcesComeAndGo(t *testing.T) 
 	}
 }
 
-// mirrored compares every mirror with what the server lists, until they agree.
+// mirrored compares every mirror with a list of the server until they are equal.
 func mirrored(ctx context.Context, f *factory.Factory, set *factory.Set[*unstructuredObject]) error {
 	client, err := dynamic.NewForConfig(factory.Config(f))
 	if err != nil {
@@ -132,14 +132,14 @@ func mirrored(ctx context.Context, f *factory.Factory, set *factory.Set[*unstruc
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("the mirror does not converge: %s", missing)
-			case <-time.After(50 * time.Millisecond): // the cluster is alive; ask again
+			case <-time.After(50 * time.Millisecond): // the cluster changes; compare again
 			}
 		}
 	}
 	return nil
 }
 
-// await refreshes until the server's discovery has caught up.
+// await calls Refresh until the server's discovery shows the change.
 func await(ctx context.Context, t *testing.T, f *factory.Factory, done func(factory.Changes) bool) {
 	t.Helper()
 	for {
@@ -153,7 +153,7 @@ func await(ctx context.Context, t *testing.T, f *factory.Factory, done func(fact
 		select {
 		case <-ctx.Done():
 			t.Fatal("discovery never showed the change")
-		case <-time.After(100 * time.Millisecond): // a real server's discovery lags behind
+		case <-time.After(100 * time.Millisecond): // a real server's discovery is delayed
 		}
 	}
 }

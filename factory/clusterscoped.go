@@ -1,8 +1,7 @@
 package factory
 
-// clusterScoped are the resources of Kubernetes itself that are in no namespace, by
-// group. Nothing on the client's side tells; a test compares the table with what a
-// real server says.
+// clusterScoped has the cluster-scoped resources of Kubernetes itself, by group. No client library has this
+// information; a test compares the table with the discovery of a real server.
 var clusterScoped = map[string][]string{
 	"": {"componentstatuses", "namespaces", "nodes", "persistentvolumes"},
 	"admissionregistration.k8s.io": {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",

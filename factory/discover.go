@@ -15,14 +15,14 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// Resource is something that a server serves and that can be listed and watched.
+// Resource is a resource that the server serves and that can be listed and watched.
 type Resource struct {
 	schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
 }
 
-// Set is a handle on every resource that discovery lists and a filter takes.
+// Set has a handle on every resource that discovery lists and a filter accepts.
 type Set[T any] struct {
 	f      *Factory
 	open   func(schema.GroupVersionResource, *Scope) (*Handle[T], error)
@@ -33,21 +33,21 @@ type Set[T any] struct {
 	released bool
 }
 
-// All mirrors every resource that can be listed and watched and that filter takes
-// (nil takes all), each in its group's preferred version, custom ones included:
+// All mirrors every resource that can be listed and watched and that filter accepts (nil accepts all), each in its
+// group's preferred version, including custom resources:
 //
 //	everything, err := factory.All(ctx, f, f.Metadata, nil)
 //
-// open says in which form: f.Dynamic, f.Metadata or f.Raw. Groups whose discovery
-// fails, as that of an aggregated API server which is down, are left out until a
-// Refresh finds them; they are reported as problems and no error.
+// open selects the form: f.Dynamic, f.Metadata or f.Raw. Groups whose discovery fails, for example because an
+// aggregated API server is down, are left out until a Refresh finds them; they are reported as problems and are not
+// an error.
 func All[T any](ctx context.Context, f *Factory,
 	open func(schema.GroupVersionResource, *Scope) (*Handle[T], error), filter func(Resource) bool) (*Set[T], error) {
 	switch {
 	case f == nil:
 		return nil, errNoFactory
 	case open == nil:
-		return nil, errors.New("mirror everything: it is not said in which form; give f.Dynamic, f.Metadata or f.Raw")
+		return nil, errors.New("mirror everything: open is nil; give f.Dynamic, f.Metadata or f.Raw")
 	}
 	set := &Set[T]{f: f, open: open, filter: filter, handles: map[schema.GroupVersionResource]*Handle[T]{}}
 	found, err := f.discover(ctx)
@@ -64,7 +64,7 @@ func All[T any](ctx context.Context, f *Factory,
 	return set, nil
 }
 
-// Handles are those of the set, by name.
+// Handles returns the handles of the set, sorted by name.
 func (s *Set[T]) Handles() []*Handle[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Set[T]) Handles() []*Handle[T] {
 	})
 }
 
-// Release releases every handle of the set; Refresh then leaves it alone.
+// Release releases every handle of the set. A later Refresh does not change the set.
 func (s *Set[T]) Release() {
 	s.f.mu.Lock()
 	delete(s.f.sets, s)
@@ -87,17 +87,15 @@ func (s *Set[T]) Release() {
 	clear(s.handles)
 }
 
-// Changes is what a Refresh found.
+// Changes is the result of a Refresh.
 type Changes struct {
 	// Added and Removed are the resources that sets have opened and released.
 	Added, Removed []schema.GroupVersionResource
-	// Failed are the group versions that could not be asked about. What was known
-	// of them stays as it is.
+	// Failed has the group versions whose discovery failed. Their known resources stay as they are.
 	Failed map[schema.GroupVersion]error
 }
 
-// Refresh asks the server what it serves now: the sets made by All open what is
-// new and release what is gone.
+// Refresh repeats discovery: the sets made by All open new resources and release those that are no longer served.
 func (f *Factory) Refresh(ctx context.Context) (Changes, error) {
 	found, err := f.discover(ctx)
 	if err != nil {
@@ -114,11 +112,11 @@ func (f *Factory) Refresh(ctx context.Context) (Changes, error) {
 		all.Removed = append(all.Removed, c.Removed...)
 		failed = append(failed, err)
 	}
-	all.Added, all.Removed = tidy(all.Added), tidy(all.Removed)
+	all.Added, all.Removed = sortedUnique(all.Added), sortedUnique(all.Removed)
 	return all, errors.Join(failed...)
 }
 
-func tidy(names []schema.GroupVersionResource) []schema.GroupVersionResource {
+func sortedUnique(names []schema.GroupVersionResource) []schema.GroupVersionResource {
 	slices.SortFunc(names,
 		func(a, b schema.GroupVersionResource) int { return strings.Compare(fullName(a), fullName(b)) })
 	return slices.Compact(names)
@@ -129,7 +127,7 @@ type refresher interface {
 	refresh(*discovered) (Changes, error)
 }
 
-// refresh opens what is new and releases what is gone.
+// refresh opens new resources and releases those that are no longer served.
 func (s *Set[T]) refresh(found *discovered) (c Changes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,14 +157,14 @@ func (s *Set[T]) refresh(found *discovered) (c Changes, err error) {
 	return c, err
 }
 
-// discovered is what a server said it serves.
+// discovered is the result of a discovery.
 type discovered struct {
-	// resources has what failed group versions were known to serve before, too.
+	// resources includes the known resources of group versions whose discovery failed.
 	resources map[schema.GroupVersionResource]Resource
 	failed    map[schema.GroupVersion]error
 }
 
-// discover asks the server what it serves, and remembers it.
+// discover asks the server which resources it serves, and stores the result.
 func (f *Factory) discover(ctx context.Context) (*discovered, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(f.cfg, f.client)
 	if err != nil {
@@ -193,7 +191,7 @@ func (f *Factory) discover(ctx context.Context) (*discovered, error) {
 		}
 	}
 	f.mu.Lock()
-	// What failed groups were known to serve is still known.
+	// Known resources of failed groups stay.
 	for gvr, r := range f.served {
 		if _, unknown := failed[gvr.GroupVersion()]; unknown {
 			found.resources[gvr] = r
@@ -203,7 +201,7 @@ func (f *Factory) discover(ctx context.Context) (*discovered, error) {
 	f.mu.Unlock()
 	for gv, err := range failed {
 		f.problem(informer.Problem{Doing: "discover",
-			Err: fmt.Errorf("ask %s what it serves in %s; what was known of it stays: %w", f.cfg.Host, gv, err)})
+			Err: fmt.Errorf("ask %s what it serves in %s; its known resources stay: %w", f.cfg.Host, gv, err)})
 	}
 	return found, nil
 }

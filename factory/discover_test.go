@@ -18,8 +18,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-func TestEverythingThatDiscoveryListsIsMirrored(t *testing.T) {
-	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *world) {
+func TestAllMirrorsEverythingThatDiscoveryLists(t *testing.T) {
+	withFactory(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *fixture) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(pod("a", "one"), pod("b", "elsewhere"), widget("a", "gear"), nodeNamed("n1"))
 		set, err := factory.All(w.Context(), w.f, w.f.Metadata, func(r factory.Resource) bool { return r.Kind != "Secret" })
@@ -40,7 +40,7 @@ func TestEverythingThatDiscoveryListsIsMirrored(t *testing.T) {
 			}
 		}
 		if _, ok := found[schema.GroupVersionResource{Version: "v1", Resource: "secrets"}]; ok {
-			t.Error("what the filter left out is mirrored")
+			t.Error("a resource that the filter rejects is mirrored")
 		}
 		set.Release()
 		synctest.Wait()
@@ -50,8 +50,8 @@ func TestEverythingThatDiscoveryListsIsMirrored(t *testing.T) {
 	})
 }
 
-func TestRefreshFollowsCustomResourcesThatComeAndGo(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestRefreshOpensNewAndReleasesRemovedResources(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		set, err := factory.All(w.Context(), w.f, w.f.Raw, func(r factory.Resource) bool { return r.Group == "example.com" })
 		if err != nil {
 			t.Fatal(err)
@@ -89,9 +89,9 @@ func TestRefreshFollowsCustomResourcesThatComeAndGo(t *testing.T) {
 	})
 }
 
-// Without a Refresh the informer itself waits for its resource to come back.
-func TestAHandleOutlivesItsResource(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+// Without a Refresh, the informer waits until its resource is served again.
+func TestHandleResumesWhenItsResourceIsServedAgain(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(widget("a", "gear"))
 		h, err := w.f.Dynamic(widgetsGVR, nil)
@@ -123,7 +123,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
+func TestP12_GroupWhoseDiscoveryFailsIsReportedAndKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
 		register(t, s, widgetsGVR, "Widget")
@@ -153,7 +153,7 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 		down.Store(true)
 		set, err := factory.All(t.Context(), f, f.Dynamic, nil)
 		if err != nil {
-			t.Fatalf("one group that is down fails everything: %v", err)
+			t.Fatalf("All fails because one group is down: %v", err)
 		}
 		if p := <-problems; p.Doing != "discover" || !strings.Contains(p.Err.Error(), "example.com/v1") {
 			t.Errorf("problem: %+v", p)
@@ -167,12 +167,12 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 		}
 		down.Store(false)
 		if c, err := f.Refresh(t.Context()); err != nil || len(c.Added) != 1 || !has() {
-			t.Fatalf("the group is back: %+v, %v", c, err)
+			t.Fatalf("Refresh after the group is back = %+v, %v", c, err)
 		}
 		down.Store(true)
 		c, err := f.Refresh(t.Context())
 		if err != nil || len(c.Removed) != 0 || !has() {
-			t.Errorf("a group that cannot be asked about was taken for gone: %+v, %v", c, err)
+			t.Errorf("a group whose discovery failed was removed: %+v, %v", c, err)
 		}
 		if len(c.Failed) != 1 || c.Failed[widgetsGVR.GroupVersion()] == nil {
 			t.Errorf("Failed = %v", c.Failed)
@@ -184,7 +184,7 @@ func TestP12_AGroupThatDiscoveryCannotReachIsReportedAndKept(t *testing.T) {
 	})
 }
 
-func TestDiscoveryOnAServerThatIsGoneSaysWhatToCheck(t *testing.T) {
+func TestDiscoveryErrorSaysWhatToCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, stop := informertest.Pipe(informertest.NewServer())
 		f, err := factory.New(cfg, &factory.Options{Logger: quiet})
@@ -193,8 +193,8 @@ func TestDiscoveryOnAServerThatIsGoneSaysWhatToCheck(t *testing.T) {
 		}
 		stop()
 		_, err = factory.All(t.Context(), f, f.Raw, nil)
-		says(t, err, "mirror everything", cfg.Host, "check that the API server runs")
+		wantError(t, err, "mirror everything", cfg.Host, "check that the API server runs")
 		_, err = f.Refresh(t.Context())
-		says(t, err, "refresh", "refused")
+		wantError(t, err, "refresh", "refused")
 	})
 }

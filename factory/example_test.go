@@ -2,6 +2,7 @@ package factory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -52,12 +53,12 @@ func Example() {
 	_, err = pods.Lister().Get("web", "mysql-0")
 	fmt.Println(apierrors.IsNotFound(err))
 	_, err = pods.Lister().Get("shop", "nginx-0")
-	fmt.Println(err)
+	fmt.Println(errors.Unwrap(err))
 	fmt.Println(f.Stop(ctx))
 	// Output:
 	// 1 web nginx-0 <nil>
 	// true
-	// get shop/nginx-0 from the mirror of pods.v1: namespace "shop" is not mirrored here, only web; open the resource with a scope that includes it
+	// namespace "shop" is not mirrored here, only web; open the resource with a scope that includes it
 	// <nil>
 }
 
@@ -98,8 +99,8 @@ func ExampleAll() {
 	// <nil>
 }
 
-// A program that logs with logr hands its logger over as a slog handler.
-func ExampleLogger() {
+// A program that logs with logr passes its logger as a slog handler.
+func ExampleOptions_logger() {
 	server := informertest.NewServer()
 	config, shutdown := informertest.Serve(server)
 	defer shutdown()

@@ -5,11 +5,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config is the factory's, so that a test's own client shares its connections and
-// leaves none behind.
+// Config returns the factory's config, so that a test's own client shares its connections and leaves none open.
 func Config(f *Factory) *rest.Config { return f.cfg }
 
-// Namespaced is what is known of a resource without asking a server.
+// Namespaced reports whether a resource is namespaced, as known without a request.
 func Namespaced(gvr schema.GroupVersionResource) (namespaced, known bool) {
 	return (&Factory{}).namespaced(gvr)
 }

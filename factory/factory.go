@@ -20,33 +20,31 @@ import (
 	"github.com/mirador-k8s/mirador/informer"
 )
 
-// Factory shares informers of one cluster between their users. All methods may be
-// called from any goroutine.
+// Factory shares informers of one cluster between their users. All methods may be called from any goroutine.
 type Factory struct {
 	cfg    *rest.Config
 	client *http.Client
 	set    *settings
 
-	// mu guards what follows. It is taken before a share's own lock, and never held
-	// while something of the user's is called.
+	// mu guards the fields below. It is locked before a share's own lock, and is never held while user code is called.
 	mu     sync.Mutex
 	shares map[key]share
-	// inOrder is shares by name, as it was last changed: Health takes no lock, so that it may be asked by
-	// whoever hears of a problem, whatever locks the report is made under.
-	inOrder atomic.Pointer[[]share]
+	// sorted is shares in the order of their names. Health reads it without a lock, so that OnProblem may call Health
+	// whatever locks are held while a problem is reported.
+	sorted  atomic.Pointer[[]share]
 	openers map[schema.GroupVersionResource]opener
-	// served is what discovery said last; nil before it was asked.
+	// served is the result of the last discovery; nil before the first.
 	served map[schema.GroupVersionResource]Resource
 	sets   map[refresher]struct{}
-	// ctx is that of Start while the factory is started, and cancel ends it.
+	// ctx is derived from that of Start while the factory is started, and cancel ends it.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// active are the informers that run or are about to end, released ones
-	// included; stuck is what those said that ended with callbacks still running.
+	// active are the informers that run or are about to end, including released ones; stuck has the errors of those that
+	// ended while callbacks were still running.
 	active map[*running]struct{}
 	stuck  []error
-	// late closes what Stop could not, a moment after it; nil when there was no Stop.
-	late *time.Timer
+	// closeLater closes connections that were still in use during Stop; nil if there was no Stop.
+	closeLater *time.Timer
 }
 
 // form is how objects are represented.
@@ -54,13 +52,13 @@ type form string
 
 const (
 	asTyped    form = "typed"
-	asNamed    form = "by name" // of a Go type that is known at run time only
+	asNamed    form = "by name" // a Go type that is known only at run time
 	asDynamic  form = "dynamic"
 	asMetadata form = "metadata"
 	asRaw      form = "raw"
 )
 
-// key tells informers apart: what has the same key is shared.
+// key identifies an informer: users with the same key share it.
 type key struct {
 	gvr       schema.GroupVersionResource
 	form      form
@@ -70,23 +68,23 @@ type key struct {
 	fields    string
 }
 
-// title names an informer in logs, metrics and errors, as kubectl spells a
-// resource with its version: "deployments.v1.apps".
+// title returns the informer's name for logs, metrics and errors. Resources are written as in kubectl, with their
+// version: "deployments.v1.apps".
 func (k key) title(cluster string) string {
 	var b strings.Builder
 	if cluster != "" {
 		b.WriteString(cluster + "/")
 	}
 	b.WriteString(fullName(k.gvr))
-	var narrowed []string
-	for _, n := range []struct{ what, to string }{
+	var parts []string
+	for _, p := range []struct{ what, value string }{
 		{"namespace=", k.namespace}, {"labels=", k.labels}, {"fields=", k.fields}} {
-		if n.to != "" {
-			narrowed = append(narrowed, n.what+n.to)
+		if p.value != "" {
+			parts = append(parts, p.what+p.value)
 		}
 	}
-	if len(narrowed) > 0 {
-		b.WriteString("[" + strings.Join(narrowed, " ") + "]")
+	if len(parts) > 0 {
+		b.WriteString("[" + strings.Join(parts, " ") + "]")
 	}
 	if k.form != asTyped {
 		b.WriteString("(" + string(k.form) + ")")
@@ -94,14 +92,13 @@ func (k key) title(cluster string) string {
 	return b.String()
 }
 
-// fullName is a resource with its version and group: "pods.v1",
-// "deployments.v1.apps".
+// fullName returns a resource with its version and group: "pods.v1", "deployments.v1.apps".
 func fullName(gvr schema.GroupVersionResource) string {
 	return strings.TrimSuffix(gvr.Resource+"."+gvr.Version+"."+gvr.Group, ".")
 }
 
-// New makes a factory for one API server. Nothing is asked of the server before
-// Start, All or Refresh. Nil options mean the defaults.
+// New returns a factory for one API server. It sends no request: Start, All and Refresh do. Nil options mean the
+// defaults.
 func New(cfg *rest.Config, opts *Options) (*Factory, error) {
 	fail := func(err error) (*Factory, error) { return nil, fmt.Errorf("make a factory: %w", err) }
 	if cfg == nil {
@@ -116,8 +113,8 @@ func New(cfg *rest.Config, opts *Options) (*Factory, error) {
 		return fail(err)
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1    // informers back off by themselves
-	cfg.Timeout = 0 // it would end watches
+	cfg.QPS = -1    // informers have their own backoff
+	cfg.Timeout = 0 // a timeout would end watches
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
@@ -134,17 +131,17 @@ func New(cfg *rest.Config, opts *Options) (*Factory, error) {
 	}, nil
 }
 
-// problem tells of something that went wrong outside of any informer's own view.
+// problem logs and reports a failure that no informer reports itself.
 func (f *Factory) problem(p informer.Problem) {
 	f.set.Logger.Log(context.Background(), slog.LevelWarn, "factory: "+p.Doing+" failed",
 		"informer", p.Informer, "key", string(p.Key), "error", p.Err)
 	if f.set.OnProblem != nil {
-		f.hear(p)
+		f.callOnProblem(p)
 	}
 }
 
-// hear tells OnProblem. A panic in it is logged and ends nothing.
-func (f *Factory) hear(p informer.Problem) {
+// callOnProblem calls OnProblem. A panic in it is logged.
+func (f *Factory) callOnProblem(p informer.Problem) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			f.set.Logger.Error("factory: OnProblem panicked", "informer", p.Informer, "doing", p.Doing, "panic",
@@ -154,7 +151,7 @@ func (f *Factory) hear(p informer.Problem) {
 	f.set.OnProblem(p)
 }
 
-// Health tells how every informer is doing, by name.
+// Health returns the health of every informer that is in use, sorted by name.
 func (f *Factory) Health() []informer.Health {
 	shares := f.registered()
 	out := make([]informer.Health, len(shares))
@@ -164,16 +161,16 @@ func (f *Factory) Health() []informer.Health {
 	return out
 }
 
-// registered are the informers in use, by name.
+// registered returns the informers in use, sorted by name.
 func (f *Factory) registered() []share {
-	if all := f.inOrder.Load(); all != nil {
+	if all := f.sorted.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// changed notes that there are other informers in use. The lock is held.
-func (f *Factory) changed() {
+// sortShares must be called after every change of shares. The lock is held.
+func (f *Factory) sortShares() {
 	all := slices.SortedFunc(maps.Values(f.shares), func(a, b share) int { return strings.Compare(a.title(), b.title()) })
-	f.inOrder.Store(&all)
+	f.sorted.Store(&all)
 }

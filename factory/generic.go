@@ -15,14 +15,14 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Generic is a handle on objects of a type that is known at run time only.
+// Generic is a handle on objects whose type is known only at run time.
 type Generic interface {
-	// Resource is what is mirrored.
+	// Resource returns the mirrored resource.
 	Resource() schema.GroupVersionResource
-	// Get and List read as a Lister does.
+	// Get and List are those of a Lister.
 	Get(namespace, name string) (runtime.Object, error)
 	List(selector labels.Selector) ([]runtime.Object, error)
-	// Subscribe, AddIndex, HasSynced, WaitSynced and Release are a Handle's.
+	// Subscribe, AddIndex, HasSynced, WaitSynced and Release are those of a Handle.
 	Subscribe(h informer.Handler[runtime.Object], opts *informer.HandlerOptions) (*Subscription, error)
 	AddIndex(name string, values store.IndexFunc[runtime.Object]) error
 	HasSynced() bool
@@ -43,10 +43,9 @@ func openerOf[T runtime.Object]() opener {
 	}
 }
 
-// ForResource mirrors a resource by its name. If its Go type is known, by an Of
-// before or by ResourceOf, it shares that informer. If the factory's scheme has a
-// type for it, the objects are of that type, in an informer of their own. Else they
-// are maps, shared with Dynamic.
+// ForResource mirrors a resource by its name. If its Go type is known, from an earlier Of or from ResourceOf, it shares
+// that informer. If the factory's scheme has a type for it, the objects are of that type, in an informer of their own.
+// Otherwise they are maps, shared with Dynamic.
 func (f *Factory) ForResource(gvr schema.GroupVersionResource, scope *Scope) (Generic, error) {
 	if f == nil {
 		return nil, errNoFactory
@@ -74,7 +73,7 @@ func (f *Factory) ForResource(gvr schema.GroupVersionResource, scope *Scope) (Ge
 	return generic[*unstructured.Unstructured]{h}, nil
 }
 
-// learnType remembers the Go type of a resource; the first one counts.
+// learnType remembers the first Go type that a resource is opened with.
 func (f *Factory) learnType(gvr schema.GroupVersionResource, open opener) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,10 +82,10 @@ func (f *Factory) learnType(gvr schema.GroupVersionResource, open opener) {
 	}
 }
 
-// generic shows a handle without its type.
+// generic is a Generic over a typed handle.
 type generic[T runtime.Object] struct{ *Handle[T] }
 
-// Get gives one object.
+// Get returns one object.
 func (g generic[T]) Get(namespace, name string) (runtime.Object, error) {
 	obj, err := g.Lister().Get(namespace, name)
 	if err != nil {
@@ -95,7 +94,7 @@ func (g generic[T]) Get(namespace, name string) (runtime.Object, error) {
 	return obj, nil
 }
 
-// List gives the objects that a selector chooses.
+// List returns the objects that match a selector.
 func (g generic[T]) List(selector labels.Selector) ([]runtime.Object, error) {
 	objs, err := g.Lister().List(selector)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// Handle is one user's hold on the informers of a resource and scope.
+// Handle gives one user access to the informers of a resource and scope, until Release.
 type Handle[T any] struct {
 	gvr schema.GroupVersionResource
 
@@ -43,7 +43,7 @@ func Of[T runtime.Object](f *Factory, scope *Scope) (*Handle[T], error) {
 	t := reflect.TypeFor[T]()
 	gvr, err := f.resourceOf(t, newObject[T]())
 	if err != nil {
-		// The source knows best what is wrong with a type.
+		// The source's error says more about what is wrong with the type.
 		if _, bad := kube.Typed[T](f.cfg, &kube.Options{Scheme: f.set.Scheme}); bad != nil {
 			err = bad
 		}
@@ -66,7 +66,7 @@ func (f *Factory) Dynamic(gvr schema.GroupVersionResource, scope *Scope) (*Handl
 	return openByName(f, gvr, asDynamic, scope, kube.Dynamic)
 }
 
-// Metadata mirrors the metadata of any resource and nothing else.
+// Metadata mirrors only the metadata of any resource.
 func (f *Factory) Metadata(gvr schema.GroupVersionResource, scope *Scope) (*Handle[*metav1.PartialObjectMetadata],
 	error) {
 	return openByName(f, gvr, asMetadata, scope, kube.Metadata)
@@ -91,8 +91,7 @@ func openByName[T any](f *Factory, gvr schema.GroupVersionResource, as form, sco
 	})
 }
 
-// open makes a handle on the informers of a resource, one for each namespace of
-// the scope.
+// open returns a handle on the informers of a resource, one for each namespace of the scope.
 func open[T any](f *Factory, k key, scope *Scope,
 	src func(*kube.Options) (source.Source[T], error)) (*Handle[T], error) {
 	sc, err := f.scopeFor(k.gvr, scope)
@@ -138,7 +137,7 @@ func (f *Factory) scopeFor(gvr schema.GroupVersionResource, own *Scope) (scope, 
 	return sc, nil
 }
 
-// newObject makes an empty object; nil if T is not a pointer to a struct.
+// newObject returns an empty object, or nil if T is not a pointer to a struct.
 func newObject[T runtime.Object]() runtime.Object {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -147,7 +146,7 @@ func newObject[T runtime.Object]() runtime.Object {
 	return reflect.New(t.Elem()).Interface().(runtime.Object)
 }
 
-// resourceOf finds which resource the objects of a Go type are.
+// resourceOf returns the resource of a Go type.
 func (f *Factory) resourceOf(t reflect.Type, empty runtime.Object) (gvr schema.GroupVersionResource, err error) {
 	if empty == nil {
 		return gvr, fmt.Errorf("open %s: it is not a pointer to a struct", t)
@@ -163,11 +162,11 @@ func (f *Factory) resourceOf(t reflect.Type, empty runtime.Object) (gvr schema.G
 	return gvr, nil
 }
 
-// Resource is what the handle mirrors.
+// Resource returns the resource that the handle mirrors.
 func (h *Handle[T]) Resource() schema.GroupVersionResource { return h.gvr }
 
-// Informers are what the handle stands on: one for each namespace of a scope of
-// several, else one. After a stop of the factory there are others.
+// Informers returns the current informers of the handle: one for each namespace of the scope, or one for all. A stop of
+// the factory replaces them.
 func (h *Handle[T]) Informers() []*informer.Informer[T] {
 	parts := h.parts.Load()
 	if parts == nil {
@@ -180,7 +179,7 @@ func (h *Handle[T]) Informers() []*informer.Informer[T] {
 	return out
 }
 
-// Lister reads what is mirrored.
+// Lister returns a lister of the mirrored objects.
 func (h *Handle[T]) Lister() *Lister[T] { return &Lister[T]{h: h} }
 
 // HasSynced reports whether the initial state is stored.
@@ -194,8 +193,7 @@ func (h *Handle[T]) HasSynced() bool {
 	return len(all) > 0
 }
 
-// WaitSynced waits until the initial state is stored. Its error tells what the
-// informer is doing instead.
+// WaitSynced waits until the initial state is stored. Its error says what the informer is doing instead.
 func (h *Handle[T]) WaitSynced(ctx context.Context) error {
 	if _, err := h.use("wait for"); err != nil {
 		return err
@@ -208,10 +206,9 @@ func (h *Handle[T]) WaitSynced(ctx context.Context) error {
 	return nil
 }
 
-// Release lets go: the handle's subscriptions end, and so do its informers if
-// nobody else holds them, which frees their memory. It does not wait for callbacks
-// that are under way, so it may be called inside one; Stop of the factory waits for
-// those too. Released twice is released.
+// Release ends the handle's subscriptions. Informers without other users are stopped, and their memory is freed.
+// Release does not wait for callbacks in progress, so a callback may call it; Stop of the factory waits for them. A
+// second call does nothing.
 func (h *Handle[T]) Release() {
 	h.mu.Lock()
 	parts := h.parts.Swap(nil)
@@ -228,14 +225,14 @@ func (h *Handle[T]) Release() {
 	}
 }
 
-// ErrReleased is what the use of a released handle wraps.
+// ErrReleased is wrapped by the errors of a handle that was released.
 var ErrReleased = errors.New("the handle was released; get a new one from the factory")
 
 func (h *Handle[T]) released(what string) error {
 	return fmt.Errorf("%s %s: %w", what, fullName(h.gvr), ErrReleased)
 }
 
-// use gives the shared informers, or says that the handle was released.
+// use returns the shared informers, or an error if the handle was released.
 func (h *Handle[T]) use(what string) ([]*shared[T], error) {
 	if parts := h.parts.Load(); parts != nil {
 		return *parts, nil
@@ -243,7 +240,7 @@ func (h *Handle[T]) use(what string) ([]*shared[T], error) {
 	return nil, h.released(what)
 }
 
-// adopt ties a subscription's life to the handle's; false if that is over.
+// adopt adds a subscription that Release will end. It returns false if the handle is already released.
 func (h *Handle[T]) adopt(s *Subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

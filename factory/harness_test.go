@@ -32,16 +32,15 @@ var (
 	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 )
 
-// world is a server in memory with a factory on it, inside a bubble of fake time.
-type world struct {
+// fixture is an in-memory server and a factory that uses it, in fake time.
+type fixture struct {
 	*testing.T
 	*informertest.Server
 	f *factory.Factory
 }
 
-// inWorld runs a test with fake time. Whatever the test leaves running fails it:
-// the bubble does not end before its goroutines.
-func inWorld(t *testing.T, opts *factory.Options, test func(w *world)) {
+// withFactory runs a test in fake time. A goroutine that is left running fails the test.
+func withFactory(t *testing.T, opts *factory.Options, test func(w *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
@@ -55,13 +54,13 @@ func inWorld(t *testing.T, opts *factory.Options, test func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{T: t, Server: s, f: f}
+		w := &fixture{T: t, Server: s, f: f}
 		defer w.stop()
 		test(w)
 	})
 }
 
-func (w *world) stop() {
+func (w *fixture) stop() {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -70,14 +69,14 @@ func (w *world) stop() {
 	}
 }
 
-func (w *world) start() {
+func (w *fixture) start() {
 	w.Helper()
 	if err := w.f.Start(context.Background()); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) sync() {
+func (w *fixture) sync() {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
@@ -86,7 +85,7 @@ func (w *world) sync() {
 	}
 }
 
-func (w *world) create(objs ...runtime.Object) {
+func (w *fixture) create(objs ...runtime.Object) {
 	w.Helper()
 	for _, o := range objs {
 		if _, err := w.Create(o); err != nil {
@@ -95,8 +94,8 @@ func (w *world) create(objs ...runtime.Object) {
 	}
 }
 
-// asked counts the watches that were opened for a resource since the start.
-func (w *world) asked(gvr schema.GroupVersionResource) int {
+// watchRequests returns how many watches were opened for a resource.
+func (w *fixture) watchRequests(gvr schema.GroupVersionResource) int {
 	n := 0
 	for _, r := range w.Requests() {
 		if r.Resource == gvr && r.Verb == "watch" {
@@ -139,12 +138,12 @@ func open[H any](t testing.TB) func(h H, err error) H {
 	}
 }
 
-func pods(w *world, scope *factory.Scope) *factory.Handle[*corev1.Pod] {
+func pods(w *fixture, scope *factory.Scope) *factory.Handle[*corev1.Pod] {
 	w.Helper()
 	return open[*factory.Handle[*corev1.Pod]](w)(factory.Of[*corev1.Pod](w.f, scope))
 }
 
-// names are the keys of what a lister gave, sorted.
+// names returns the sorted keys of the objects that a lister returned.
 func names[T metav1.Object](t testing.TB) func(objs []T, err error) string {
 	return func(objs []T, err error) string {
 		t.Helper()
@@ -160,15 +159,15 @@ func names[T metav1.Object](t testing.TB) func(objs []T, err error) string {
 	}
 }
 
-// says fails the test unless an error says all of that.
-func says(t testing.TB, err error, parts ...string) {
+// wantError fails the test unless the error contains all parts.
+func wantError(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("no error; want one that says %q", parts)
+		t.Fatalf("no error; want one that contains %q", parts)
 	}
 	for _, p := range parts {
 		if !strings.Contains(err.Error(), p) {
-			t.Errorf("the error does not say %q: %v", p, err)
+			t.Errorf("the error does not contain %q: %v", p, err)
 		}
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// Reports are made, indexes are added and resources started, all at once: an index waits for the writer, which
-// reports, a start for the index, and whoever hears of the report asks for Health, which must wait for neither.
-func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
+// AddIndex waits for the writer, which reports problems, and Of and Release wait for AddIndex. OnProblem calls Health,
+// which must wait for neither.
+func TestHealthDoesNotWaitForAddIndexAndStart(t *testing.T) {
 	s := informertest.NewServer()
 	cfg, closePipe := informertest.Pipe(s)
 	defer closePipe()
 	var f *factory.Factory
-	var asked atomic.Int32
+	var reported atomic.Int32
 	f, err := factory.New(cfg, &factory.Options{Logger: quiet, OnProblem: func(informer.Problem) {
 		f.Health()
-		asked.Add(1)
+		reported.Add(1)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		for n := 0; asked.Load() < rounds; n++ {
+		for n := 0; reported.Load() < rounds; n++ {
 			if runtime.Gosched(); n >= rounds/4 {
 				continue
 			}
@@ -60,7 +60,7 @@ func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		for asked.Load() < rounds {
+		for reported.Load() < rounds {
 			again, err := factory.Of[*corev1.Pod](f, nil)
 			if err != nil {
 				t.Error(err)
@@ -74,7 +74,7 @@ func TestHealthMayBeAskedWhileIndexesAndStartsWait(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("it has come to a standstill")
+		t.Fatal("deadlock: no progress for a minute")
 	}
 	wait(t, f.Stop)
 }

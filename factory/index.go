@@ -11,16 +11,15 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// index is an index function and what tells it from others.
+// index is an index function with its identity.
 type index[T any] struct {
 	id     string
 	values store.IndexFunc[T]
 }
 
-// identity names a function declared at the top of a package; "" stands for any
-// other. Go does not compare functions, and one place in the code is many closures,
-// each with what it has captured: only a declared function is known to be the same
-// as another mention of it.
+// identity returns the name of a function that is declared at package level, and "" for any other. Go cannot compare
+// functions, and one function literal can be many closures with different captured variables: only a declared function
+// is known to be equal to itself.
 func identity(f any) string {
 	fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer())
 	if fn == nil {
@@ -37,11 +36,10 @@ func identity(f any) string {
 // same reports whether two functions are known to be the same one.
 func (x index[T]) same(other index[T]) bool { return x.id != "" && x.id == other.id }
 
-// AddIndex adds an index, before or after the start; what is stored already is
-// indexed when it returns. All users of the informer see it. Adding a declared
-// function again under its name is fine; another function under a name that is
-// taken is an error, and so is a closure, which may always be another. The function must not use
-// the factory, a lister or a handle: see informer.IndexFunc.
+// AddIndex adds an index, before or after the start. When it returns, the stored objects are indexed. All users of the
+// informer can use the index. A declared function may be added again under the same name. Another function under a name
+// that is in use is an error, and so is a closure, because closures cannot be compared. The function must not use the
+// factory, a lister or a handle: see informer.Indexes.
 func (h *Handle[T]) AddIndex(name string, values store.IndexFunc[T]) error {
 	if values == nil {
 		return fmt.Errorf("add index %q to %s: it has no function; give one that returns the values of an object",
@@ -62,8 +60,8 @@ func (h *Handle[T]) addIndex(name string, x index[T]) error {
 	if name == "" {
 		return fmt.Errorf("add an index to %s: it needs a name", fullName(h.gvr))
 	}
-	// All or none: the parts are locked together, in the order of their namespaces,
-	// which is the same for everybody.
+	// The index is added to all parts or to none: the parts are locked together, always in the order of their
+	// namespaces.
 	for _, p := range parts {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -81,17 +79,16 @@ func (h *Handle[T]) addIndex(name string, x index[T]) error {
 	return nil
 }
 
-// errIndexTaken is what adding an index wraps when its name is in use for another
-// function.
+// errIndexTaken is wrapped by the error of AddIndex if the name is in use for another function.
 var errIndexTaken = errors.New("another user has an index of this name with another function; " +
-	"share one function declared at the top of a package (a closure may always be another), or choose another name")
+	"share one function that is declared at package level (closures cannot be compared), or choose another name")
 
-// addIndex adds an index that is known not to clash. The lock is held.
+// addIndex adds an index whose name is free or has the same function. The lock is held.
 func (s *shared[T]) addIndex(name string, x index[T]) error {
 	if _, have := s.indexes[name]; have {
 		return nil
 	}
-	err := s.alive(func(inf *informer.Informer[T]) error { return inf.AddIndex(name, x.values) })
+	err := s.onRunnable(func(inf *informer.Informer[T]) error { return inf.AddIndex(name, x.values) })
 	if err == nil {
 		s.indexes[name] = x
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/factory"
 )
 
-func TestBadInputToNewSaysWhatToDo(t *testing.T) {
+func TestErrorOfNewSaysWhatToDo(t *testing.T) {
 	good := &rest.Config{Host: "http://server.invalid"}
 	for _, c := range []struct {
 		name string
@@ -28,7 +28,8 @@ func TestBadInputToNewSaysWhatToDo(t *testing.T) {
 		{"missing CA", &rest.Config{Host: "https://server.invalid",
 			TLSClientConfig: rest.TLSClientConfig{CAFile: "no-such-file"}}, nil, []string{"TLS", "no-such-file"}},
 		{"nil type option", good, &factory.Options{Types: []factory.TypeOption{nil}}, []string{"Types[0] is nil"}},
-		{"all and one", good, &factory.Options{Scope: factory.Scope{Namespaces: []string{"", "a"}}}, []string{"all namespaces"}},
+		{"all and one", good, &factory.Options{Scope: factory.Scope{Namespaces: []string{"", "a"}}},
+			[]string{"all namespaces"}},
 		{"bad namespace", good, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a/b"}}},
 			[]string{`"a/b"`, "not the name of a namespace"}},
 		{"bad labels", good, &factory.Options{Scope: factory.Scope{Labels: "a in ("}},
@@ -39,16 +40,16 @@ func TestBadInputToNewSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := factory.New(c.cfg, c.opts)
-			says(t, err, append(c.say, "make a factory")...)
+			wantError(t, err, append(c.say, "make a factory")...)
 			if f != nil {
-				t.Error("there is a factory beside the error")
+				t.Error("New returned a factory and an error")
 			}
 		})
 	}
 }
 
-func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestErrorOfOpenSaysWhatToDo(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		cases := map[string]struct {
 			open func() error
 			say  []string
@@ -57,7 +58,8 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 				[]string{"factory.New"}},
 			"nil factory by name": {func() error { _, err := (*factory.Factory)(nil).Raw(podsGVR, nil); return err },
 				[]string{"factory.New"}},
-			"nil factory for resource": {func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR, nil); return err },
+			"nil factory for resource": {
+				func() error { _, err := (*factory.Factory)(nil).ForResource(podsGVR, nil); return err },
 				[]string{"factory.New"}},
 			"unknown type": {func() error { _, err := factory.Of[*Gadget](w.f, nil); return err },
 				[]string{"Gadget", "not registered"}},
@@ -92,7 +94,7 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 				[]string{"factory.New"}},
 		}
 		for name, c := range cases {
-			t.Run(name, func(t *testing.T) { says(t, c.open(), c.say...) })
+			t.Run(name, func(t *testing.T) { wantError(t, c.open(), c.say...) })
 		}
 		if n := len(w.f.Health()); n != 1 {
 			t.Errorf("%d informers are left, want the one of the nil handler", n)
@@ -100,10 +102,9 @@ func TestBadInputToOpenSaysWhatToDo(t *testing.T) {
 	})
 }
 
-// A name that is not known here may still be served: by a newer server, or once its
-// definition is installed.
-func TestUnknownNamesThatAreNoMistakeAreTaken(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+// An unknown resource may be served by a newer server, or later, when its definition is installed.
+func TestUnknownResourceNamesAreAccepted(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		for _, gvr := range []schema.GroupVersionResource{
 			widgetsGVR,
 			{Version: "v1", Resource: "quantumthings"},
@@ -120,8 +121,9 @@ func TestUnknownNamesThatAreNoMistakeAreTaken(t *testing.T) {
 	})
 }
 
-func TestAnErrorFromTheConfigReachesNew(t *testing.T) {
-	_, err := factory.New(&rest.Config{Host: "https://server.invalid", BearerToken: "x", Username: "y", Password: "z"}, nil)
+func TestNewReturnsErrorsOfTheConfig(t *testing.T) {
+	cfg := &rest.Config{Host: "https://server.invalid", BearerToken: "x", Username: "y", Password: "z"}
+	_, err := factory.New(cfg, nil)
 	if err == nil || errors.Unwrap(err) == nil {
 		t.Errorf("two credentials at once: %v", err)
 	}

@@ -11,18 +11,18 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// errStarted is returned by a Start of a factory that is started.
-var errStarted = errors.New("the factory is started already; whatever is opened later starts at once, so one Start " +
-	"is enough. Stop it before starting it anew")
+// errStarted is returned by Start if the factory is already started.
+var errStarted = errors.New("the factory is already started; resources that are opened later start at once, so one " +
+	"Start is enough, and Stop must come before another")
 
 // errNotStarted is returned by methods that need a started factory.
 var errNotStarted = errors.New("the factory is not started; call Start first")
 
-// started reports whether informers run now. The lock is held.
+// started reports whether the factory is started. The lock is held.
 func (f *Factory) started() bool { return f.ctx != nil && f.ctx.Err() == nil }
 
-// Start starts every informer that is in use; those opened later start at once.
-// They run until ctx ends or Stop is called, and then may be started again.
+// Start starts every informer that is in use; those opened later start at once. They run until ctx ends or Stop is
+// called. Then Start may be called again.
 func (f *Factory) Start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start the factory: %w", err)
@@ -35,7 +35,7 @@ func (f *Factory) Start(ctx context.Context) error {
 	if f.cancel != nil {
 		f.cancel()
 	}
-	f.stayOpen()
+	f.keepConnections()
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	var failed []error
 	for _, s := range f.shares {
@@ -44,10 +44,9 @@ func (f *Factory) Start(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// Stop stops every informer, drops what they have mirrored and waits until all that ran has
-// ended, those that were released before included. When ctx ends first, its error names the handlers
-// that are still running. A factory that does not run needs no stop. Connections that nobody uses are
-// closed, a moment after it too.
+// Stop stops every informer, drops the mirrored objects and waits until all informers have ended, including those that
+// were released before. If ctx ends first, the error names the handlers that are still running. Stop of a factory that
+// is not started does nothing. Idle connections are closed, and once more a moment later: see connectionDelay.
 func (f *Factory) Stop(ctx context.Context) error {
 	f.mu.Lock()
 	if f.cancel != nil {
@@ -66,27 +65,27 @@ func (f *Factory) Stop(ctx context.Context) error {
 	closeIdle(f.client.Transport)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stayOpen(); !f.started() {
-		f.late = time.AfterFunc(letGo, func() { closeIdle(f.client.Transport) })
+	if f.keepConnections(); !f.started() {
+		f.closeLater = time.AfterFunc(connectionDelay, func() { closeIdle(f.client.Transport) })
 	}
 	return err
 }
 
-// letGo is how long Stop gives the transport: a watch that its context has ended is let go
-// of by a goroutine of the transport, after the reader has been told, and until then
-// its connection is in use.
-const letGo = 100 * time.Millisecond
+// connectionDelay is how long after Stop connections are closed again. When the context of a watch ends, a goroutine of
+// the transport releases the connection after the reader has returned. Until then the connection is in use and cannot
+// be closed.
+const connectionDelay = 100 * time.Millisecond
 
-// stayOpen takes back that connections are to be closed. The lock is held.
-func (f *Factory) stayOpen() {
-	if f.late != nil {
-		f.late.Stop()
-		f.late = nil
+// keepConnections cancels the closing of connections that Stop has scheduled. The lock is held.
+func (f *Factory) keepConnections() {
+	if f.closeLater != nil {
+		f.closeLater.Stop()
+		f.closeLater = nil
 	}
 }
 
-// closeIdle closes the connections that nobody uses: each is a goroutine, too. Others
-// may share the transport; they lose nothing that they were using.
+// closeIdle closes idle connections, each of which has a goroutine. Other clients may share the transport; the
+// connections that they use stay open.
 func closeIdle(rt http.RoundTripper) {
 	for rt != nil {
 		if t, ok := rt.(interface{ CloseIdleConnections() }); ok {
@@ -101,7 +100,7 @@ func closeIdle(rt http.RoundTripper) {
 	}
 }
 
-// end stops runs, all at once, and waits for them until ctx ends.
+// end stops runs concurrently and waits for them until ctx ends.
 func (f *Factory) end(ctx context.Context, runs []*running) error {
 	f.mu.Lock()
 	for _, r := range runs {
@@ -118,8 +117,8 @@ func (f *Factory) end(ctx context.Context, runs []*running) error {
 	return errors.Join(errs...)
 }
 
-// wait waits for a cancelled run to end: for its callbacks, which the informer
-// names, and for what is left of it.
+// wait waits for a cancelled run to end: first for its callbacks, which the informer names in its error, then for its
+// goroutine.
 func (r *running) wait(ctx context.Context) error {
 	if err := r.stop(ctx); err != nil {
 		return err

@@ -33,11 +33,11 @@ func selector(t testing.TB, s string) labels.Selector {
 	return sel
 }
 
-func TestWhatIsOpenedAfterTheStartStartsAtOnce(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestInformerOpenedAfterStartRunsAtOnce(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		w.start()
-		w.sync() // nothing is opened: nothing to wait for
+		w.sync() // no resource is open, so this returns at once
 		h := pods(w, nil)
 		w.sync()
 		if got := names[*corev1.Pod](t)(h.Lister().List(nil)); got != "[a/one]" {
@@ -47,7 +47,7 @@ func TestWhatIsOpenedAfterTheStartStartsAtOnce(t *testing.T) {
 }
 
 func TestP9_StopWaitsForCallbacksAndNamesThoseStillRunning(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+	withFactory(t, nil, func(w *fixture) {
 		h := pods(w, nil)
 		running, let := make(chan struct{}), make(chan struct{})
 		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
@@ -60,7 +60,7 @@ func TestP9_StopWaitsForCallbacksAndNamesThoseStillRunning(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		err := w.f.Stop(ctx)
-		says(t, err, "pods.v1", "slow handler", "a/stuck")
+		wantError(t, err, "pods.v1", "slow handler", "a/stuck")
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the error is not the context's: %v", err)
 		}
@@ -74,7 +74,7 @@ func TestP9_StopWaitsForCallbacksAndNamesThoseStillRunning(t *testing.T) {
 }
 
 func TestP9_StopWaitsAsLongAsItsContextAllows(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+	withFactory(t, nil, func(w *fixture) {
 		h := pods(w, nil)
 		running := make(chan struct{})
 		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
@@ -92,8 +92,8 @@ func TestP9_StopWaitsAsLongAsItsContextAllows(t *testing.T) {
 	})
 }
 
-func TestP9_StopTellsOfACallbackThatAReleaseLeftBehind(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestP9_StopReportsCallbacksOfReleasedInformers(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		h := pods(w, nil)
 		running, let := make(chan struct{}), make(chan struct{})
 		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
@@ -104,16 +104,16 @@ func TestP9_StopTellsOfACallbackThatAReleaseLeftBehind(t *testing.T) {
 		w.create(pod("a", "one"))
 		<-running
 		h.Release()
-		time.Sleep(time.Minute) // fake time: the informer gives up waiting
+		time.Sleep(time.Minute) // fake time: the informer's stop timeout passes
 		err := w.f.Stop(w.Context())
 		close(let)
-		says(t, err, "left behind")
+		wantError(t, err, "left behind")
 		synctest.Wait()
 	})
 }
 
-func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestSecondStartKeepsHandlersAndListers(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		h := pods(w, nil)
 		lister := h.Lister()
@@ -146,7 +146,7 @@ func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 			}
 			w.stop()
 			if _, err := lister.Get("a", "one"); !errors.Is(err, factory.ErrNotSynced) || apierrors.IsNotFound(err) {
-				t.Fatalf("a stopped mirror says %v", err)
+				t.Fatalf("List after Stop: %v", err)
 			}
 			synctest.Wait() // until the server has noticed
 			if n := w.OpenWatches(); n != 0 {
@@ -158,20 +158,20 @@ func TestStartAgainMirrorsAgainWithHandlersAndListers(t *testing.T) {
 		w.sync()
 		synctest.Wait()
 		if len(adds) != 3 {
-			t.Error("a subscription removed while stopped came back")
+			t.Error("a handler that was removed while the factory was stopped was called")
 		}
 	})
 }
 
-func TestTheContextOfStartEndsAllAndStartWorksAgain(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestStartWorksAgainAfterItsContextHasEnded(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		h := pods(w, nil)
 		ctx, cancel := context.WithCancel(w.Context())
 		if err := w.f.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.f.Start(ctx); err == nil || !strings.Contains(err.Error(), "started already") {
+		if err := w.f.Start(ctx); err == nil || !strings.Contains(err.Error(), "already started") {
 			t.Errorf("a second Start: %v", err)
 		}
 		w.sync()
@@ -189,25 +189,26 @@ func TestTheContextOfStartEndsAllAndStartWorksAgain(t *testing.T) {
 			t.Errorf("%d watches are open, want 1", n)
 		}
 		if err := w.f.Start(ctx); err == nil {
-			t.Error("a start with an ended context was taken")
+			t.Error("Start with an ended context returned no error")
 		}
 	})
 }
 
-func TestWaitForSyncSaysWhichOnesAreNotAndWhy(t *testing.T) {
-	inWorld(t, &factory.Options{Cluster: "eu"}, func(w *world) {
+func TestWaitForSyncNamesUnsyncedInformersAndReasons(t *testing.T) {
+	withFactory(t, &factory.Options{Cluster: "eu"}, func(w *fixture) {
 		w.Inject(informertest.Fault{Resource: "configmaps", Code: 403})
 		if err := w.f.WaitForSync(w.Context()); err == nil || !strings.Contains(err.Error(), "call Start first") {
 			t.Errorf("before the start: %v", err)
 		}
 		pods(w, nil)
 		open[any](w)(factory.Of[*corev1.ConfigMap](w.f, nil))
-		open[any](w)(w.f.Dynamic(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "deployments"}, nil))
+		unknown := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "deployments"}
+		open[any](w)(w.f.Dynamic(unknown, nil))
 		w.start()
 		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
 		defer cancel()
 		err := w.f.WaitForSync(ctx)
-		says(t, err, "2 of 3", "eu/configmaps.v1 is retrying", "forbidden",
+		wantError(t, err, "2 of 3", "eu/configmaps.v1 is retrying", "forbidden",
 			"eu/deployments.v1.example.com(dynamic) is not served", "did you mean deployments.v1.apps?")
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the context's error is not in it: %v", err)
@@ -219,8 +220,8 @@ func TestWaitForSyncSaysWhichOnesAreNotAndWhy(t *testing.T) {
 	})
 }
 
-func TestWaitForSyncDoesNotWaitForWhatWasReleased(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestWaitForSyncIgnoresReleasedInformers(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.Inject(informertest.Fault{Resource: "pods", Code: 500})
 		h := pods(w, nil)
 		w.start()
@@ -234,8 +235,8 @@ func TestWaitForSyncDoesNotWaitForWhatWasReleased(t *testing.T) {
 	})
 }
 
-func TestAReadBeforeTheSyncIsNotNotFound(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestReadBeforeSyncReturnsErrNotSynced(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		h := pods(w, nil)
 		for _, read := range []func() error{
@@ -254,14 +255,14 @@ func TestAReadBeforeTheSyncIsNotNotFound(t *testing.T) {
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("a pod that does not exist: %v", err)
 		}
-		says(t, err, "a/none", "pods.v1")
+		wantError(t, err, "a/none", "pods.v1")
 		if got := names[*corev1.Pod](t)(h.Lister().InNamespace("").List(selector(t, "x"))); got != "[]" {
 			t.Errorf("List = %s", got)
 		}
 	})
 }
 
-func TestResyncTransformAndTweakReachTheInformers(t *testing.T) {
+func TestResyncTransformAndTweakApplyToInformers(t *testing.T) {
 	var transformed atomic.Int32
 	opts := &factory.Options{
 		Resync: time.Hour,
@@ -282,7 +283,7 @@ func TestResyncTransformAndTweakReachTheInformers(t *testing.T) {
 		Tweak:        func(o *metav1.ListOptions) { o.LabelSelector = "app=web" },
 		WatchTimeout: 7 * time.Minute,
 	}
-	inWorld(t, opts, func(w *world) {
+	withFactory(t, opts, func(w *fixture) {
 		w.create(pod("a", "one", "app=web"), pod("a", "two"))
 		h := pods(w, nil)
 		var resyncs int
@@ -313,7 +314,7 @@ func TestResyncTransformAndTweakReachTheInformers(t *testing.T) {
 	})
 }
 
-func TestP12_ATransformThatChangesTheTypeIsReported(t *testing.T) {
+func TestP12_TransformThatChangesTheTypeIsReported(t *testing.T) {
 	problems := make(chan informer.Problem, 10)
 	opts := &factory.Options{
 		OnProblem: func(p informer.Problem) { problems <- p },
@@ -321,7 +322,7 @@ func TestP12_ATransformThatChangesTheTypeIsReported(t *testing.T) {
 			Transform: func(o metav1.Object) (metav1.Object, error) { return &corev1.Node{}, nil },
 		})},
 	}
-	inWorld(t, opts, func(w *world) {
+	withFactory(t, opts, func(w *fixture) {
 		w.create(pod("a", "one"))
 		pods(w, nil)
 		w.start()
@@ -333,11 +334,11 @@ func TestP12_ATransformThatChangesTheTypeIsReported(t *testing.T) {
 		if p.Doing != "transform" || p.Key != "a/one" || p.Informer != "pods.v1" {
 			t.Errorf("problem: %+v", p)
 		}
-		says(t, p.Err, "*v1.Node", "*v1.Pod")
+		wantError(t, p.Err, "*v1.Node", "*v1.Pod")
 	})
 }
 
-func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
+func TestP12_UndecodableObjectIsReported(t *testing.T) {
 	for form, open := range map[string]func(*factory.Factory) error{
 		"pods.v1":          func(f *factory.Factory) error { _, err := factory.Of[*corev1.Pod](f, nil); return err },
 		"pods.v1(by name)": func(f *factory.Factory) error { _, err := f.ForResource(podsGVR, nil); return err },
@@ -349,7 +350,7 @@ func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
 					problems <- p
 				}
 			}}
-			inWorld(t, opts, func(w *world) {
+			withFactory(t, opts, func(w *fixture) {
 				w.Inject(informertest.Fault{RefuseInitialEvents: true})
 				w.Inject(informertest.Fault{Resource: "pods", Verbs: []string{"list"}, Undecodable: 1})
 				w.create(pod("a", "one"), pod("a", "two"))
@@ -358,7 +359,7 @@ func TestP12_AnObjectThatCannotBeDecodedIsReported(t *testing.T) {
 				}
 				w.start()
 				w.sync()
-				synctest.Wait() // what went wrong in a list is reported when the list is in the store
+				synctest.Wait() // problems of a list are reported when the list is in the store
 				select {
 				case p := <-problems:
 					if p.Informer != form || p.Err == nil {
@@ -379,7 +380,7 @@ func TestOnProblemMayCallHealth(t *testing.T) {
 	var f *factory.Factory
 	asked := make(chan int, 10)
 	opts := &factory.Options{OnProblem: func(informer.Problem) { asked <- len(f.Health()) }}
-	inWorld(t, opts, func(w *world) {
+	withFactory(t, opts, func(w *fixture) {
 		f = w.f
 		w.create(pod("a", "one"))
 		h := pods(w, nil)
@@ -390,13 +391,13 @@ func TestOnProblemMayCallHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(asked) == 0 || <-asked != 1 {
-			t.Error("nobody heard of the problem, or it was asked in vain")
+			t.Error("OnProblem was not called, or Health returned nothing")
 		}
 	})
 }
 
-func TestUsersComeAndGoWhileTheFactoryStopsAndStarts(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestConcurrentOpenReleaseStopAndStart(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		keep := pods(w, nil)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -441,7 +442,7 @@ func TestUsersComeAndGoWhileTheFactoryStopsAndStarts(t *testing.T) {
 	})
 }
 
-// closer is a transport that knows how often it was told to close what is idle.
+// closer is a transport that counts the calls of CloseIdleConnections.
 type closer struct {
 	http.RoundTripper
 	closed atomic.Int32
@@ -449,7 +450,7 @@ type closer struct {
 
 func (c *closer) CloseIdleConnections() { c.closed.Add(1) }
 
-func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T) {
+func TestStopClosesIdleConnectionsAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, stop := informertest.Pipe(informertest.NewServer())
 		defer stop()
@@ -471,21 +472,21 @@ func TestStopClosesConnectionsAgainThatTheTransportWasSlowToLetGoOf(t *testing.T
 			return transport.closed.Load() - before
 		}
 		if n := closedAfterStop(); n != 1 {
-			t.Errorf("Stop closed what is idle %d times", n)
+			t.Errorf("Stop closed idle connections %d times", n)
 		}
-		if n := closedAfterStop(); n != 1 { // the Start took the first Stop's second time back
-			t.Errorf("the second Stop closed what is idle %d times", n)
+		if n := closedAfterStop(); n != 1 { // the Start cancelled the later close of the first Stop
+			t.Errorf("the second Stop closed idle connections %d times", n)
 		}
 		time.Sleep(time.Second)
 		if n := transport.closed.Load(); n != 3 {
-			t.Errorf("closed %d times by two Stops and a moment later, want 3", n)
+			t.Errorf("idle connections were closed %d times by two Stops and once later, want 3", n)
 		}
 	})
 }
 
-// What was released while another one was waited for is not taken for stopped.
-func TestWaitForSyncPassesOverWhatWasReleasedMeanwhile(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+// An informer that is released while WaitForSync waits for another one does not count as stopped.
+func TestWaitForSyncIgnoresInformersReleasedMeanwhile(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		heal := w.Inject(informertest.Fault{Resource: "configmaps", Code: 500})
 		open[any](w)(factory.Of[*corev1.ConfigMap](w.f, nil))
 		h := pods(w, nil)

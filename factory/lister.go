@@ -15,19 +15,18 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// ErrNotSynced is what a read wraps that came before the initial state: whatever
-// is not there may only not be there yet.
+// ErrNotSynced is wrapped by the error of a read before the initial state is stored: a missing object may exist.
 var ErrNotSynced = errors.New("the mirror is not synced yet, or is stopped; WaitForSync waits for it")
 
-// namespaceIndex finds the objects of a namespace. It is added when first needed.
+// namespaceIndex is the name of the index by namespace. The index is added when it is first needed.
 const namespaceIndex = "mirador:namespace"
 
-// Lister reads what a handle mirrors. Objects are shared by all readers: treat
-// them as read-only. A lister stays valid over a stop and a new start.
+// Lister reads the objects that a handle mirrors. Objects are shared by all readers: treat them as read-only. A lister
+// stays valid after a stop and a new start.
 type Lister[T any] struct{ h *Handle[T] }
 
-// Get gives one object. One that does not exist is an error that
-// apierrors.IsNotFound recognises; before the sync it is ErrNotSynced instead.
+// Get returns one object. If the object does not exist, the error satisfies apierrors.IsNotFound; before the sync it
+// wraps ErrNotSynced instead.
 func (l *Lister[T]) Get(namespace, name string) (T, error) {
 	var none T
 	parts, err := l.h.use("read")
@@ -46,15 +45,14 @@ func (l *Lister[T]) Get(namespace, name string) (T, error) {
 	if !inf.HasSynced() {
 		return none, l.fail("get", key, ErrNotSynced)
 	}
-	// What arrived between the two questions counts: it was there before the answer.
+	// The object may have been stored between Get and HasSynced.
 	if obj, ok := inf.Get(key); ok {
 		return obj, nil
 	}
 	return none, l.fail("get", key, apierrors.NewNotFound(l.h.gvr.GroupResource(), name))
 }
 
-// List gives the objects whose labels match, in no particular order; nil stands
-// for labels.Everything().
+// List returns the objects whose labels match, in no particular order. A nil selector means labels.Everything().
 func (l *Lister[T]) List(selector labels.Selector) ([]T, error) {
 	parts, err := l.h.use("read")
 	if err != nil {
@@ -70,7 +68,7 @@ func (l *Lister[T]) List(selector labels.Selector) ([]T, error) {
 			out = make([]T, 0, snap.Len())
 		}
 		for _, obj := range snap.All() {
-			if out, err = choose(out, obj, selector); err != nil {
+			if out, err = appendMatching(out, obj, selector); err != nil {
 				return nil, l.fail("list", "", err)
 			}
 		}
@@ -78,8 +76,8 @@ func (l *Lister[T]) List(selector labels.Selector) ([]T, error) {
 	return out, nil
 }
 
-// ByIndex gives the objects under a value of an index, in no particular order. An
-// index that nobody has added is an error that names those there are.
+// ByIndex returns the objects with a value in an index, in no particular order. If the index does not exist, the error
+// names the existing ones.
 func (l *Lister[T]) ByIndex(name, value string) ([]T, error) {
 	parts, err := l.h.use("read")
 	if err != nil {
@@ -102,7 +100,7 @@ func (l *Lister[T]) ByIndex(name, value string) ([]T, error) {
 	return out, nil
 }
 
-// InNamespace reads the objects of one namespace.
+// InNamespace returns a lister of the objects of one namespace.
 func (l *Lister[T]) InNamespace(namespace string) *NamespaceLister[T] {
 	return &NamespaceLister[T]{all: l, namespace: namespace}
 }
@@ -136,7 +134,7 @@ func (l *NamespaceLister[T]) List(selector labels.Selector) ([]T, error) {
 	}
 	out := make([]T, 0, x.Len(l.namespace))
 	for obj := range x.Get(l.namespace) {
-		if out, err = choose(out, obj, selector); err != nil {
+		if out, err = appendMatching(out, obj, selector); err != nil {
 			return fail(err)
 		}
 	}
@@ -147,7 +145,7 @@ func (l *Lister[T]) fail(verb string, key object.Key, err error) error {
 	return fmt.Errorf("%s from the mirror of %s: %w", strings.TrimSpace(verb+" "+string(key)), fullName(l.h.gvr), err)
 }
 
-// covering finds the informer that has a namespace's objects.
+// covering returns the informer that covers a namespace.
 func covering[T any](parts []*shared[T], namespace string) (*shared[T], error) {
 	for _, p := range parts {
 		if p.key.namespace == metav1.NamespaceAll || p.key.namespace == namespace {
@@ -162,7 +160,7 @@ func covering[T any](parts []*shared[T], namespace string) (*shared[T], error) {
 		namespace, strings.Join(names, ", "))
 }
 
-// snapshot gives the state, if it is complete.
+// snapshot returns a snapshot, or ErrNotSynced if the state is not complete.
 func (s *shared[T]) snapshot() (*store.Snapshot[T], error) {
 	inf := s.current.Load()
 	if !inf.HasSynced() {
@@ -171,8 +169,7 @@ func (s *shared[T]) snapshot() (*store.Snapshot[T], error) {
 	return inf.Snapshot(), nil
 }
 
-// byNamespace gives the index by namespace of the state, adding it if this is its
-// first use.
+// byNamespace returns the index by namespace of a snapshot. The first call adds the index.
 func (s *shared[T]) byNamespace() (x store.Index[T], err error) {
 	snap, err := s.snapshot()
 	if err != nil {
@@ -193,8 +190,8 @@ func (s *shared[T]) byNamespace() (x store.Index[T], err error) {
 	return snap.Index(namespaceIndex)
 }
 
-// choose appends an object if the selector takes it.
-func choose[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
+// appendMatching appends an object if the selector matches it.
+func appendMatching[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
 	if selector == nil || selector.Empty() {
 		return append(to, obj), nil
 	}
@@ -208,8 +205,8 @@ func choose[T any](to []T, obj T, selector labels.Selector) ([]T, error) {
 	return to, nil
 }
 
-// labelsOf reads what listers ask about. Of raw JSON it has to be decoded, each
-// time: an index is the better way to select there.
+// labelsOf returns the labels of an object. Those of raw JSON are decoded each time: prefer an index to select raw
+// objects.
 func labelsOf(obj any) (labels map[string]string, err error) {
 	switch o := obj.(type) {
 	case metav1.Object:

@@ -17,9 +17,9 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// A lister answers from one whole state or says ErrNotSynced, also while its resource is
-// stopped and started: whoever is told "not found" may clean up.
-func TestAListerNeverLiesAroundAStop(t *testing.T) {
+// A lister reads a complete state or returns ErrNotSynced, also while its resource is stopped and started: a caller
+// that gets NotFound may clean up.
+func TestListerReturnsCompleteStateOrErrNotSyncedDuringStop(t *testing.T) {
 	const objects, rounds = 20, 60
 	s := informertest.NewServer()
 	cfg, closePipe := informertest.Pipe(s)
@@ -58,28 +58,28 @@ func TestAListerNeverLiesAroundAStop(t *testing.T) {
 			return len(all), err
 		},
 	}
-	var over atomic.Bool
+	var done atomic.Bool
 	var readers sync.WaitGroup
 	for name, read := range reads {
 		readers.Go(func() {
-			answers, lies := 0, 0
-			var lie string
-			for !over.Load() {
+			answers, wrong := 0, 0
+			var example string
+			for !done.Load() {
 				switch n, err := read(); {
 				case errors.Is(err, factory.ErrNotSynced):
 				case err != nil:
-					lies++
-					lie = err.Error()
+					wrong++
+					example = err.Error()
 				case n != objects:
-					lies++
-					lie = fmt.Sprintf("%d of %d objects and no error", n, objects)
+					wrong++
+					example = fmt.Sprintf("%d of %d objects and no error", n, objects)
 				default:
 					answers++
 				}
 				runtime.Gosched()
 			}
-			if lies > 0 {
-				t.Errorf("%s lied %d times, such as: %s", name, lies, lie)
+			if wrong > 0 {
+				t.Errorf("%s was wrong %d times, for example: %s", name, wrong, example)
 			}
 			if answers == 0 {
 				t.Errorf("%s never answered", name)
@@ -94,7 +94,7 @@ func TestAListerNeverLiesAroundAStop(t *testing.T) {
 		}
 	}
 	wait(t, f.WaitForSync)
-	over.Store(true)
+	done.Store(true)
 	readers.Wait()
 	wait(t, f.Stop)
 }
@@ -108,21 +108,21 @@ func wait(t *testing.T, until func(context.Context) error) {
 	}
 }
 
-// After a stop, and after the Release of the last user, the factory holds nothing of what was mirrored,
-// whatever handles, listers and subscriptions the users still have.
-func TestP9_AStoppedFactoryHoldsNoObjects(t *testing.T) {
+// After a stop, and after the Release of the last user, the factory refers to no mirrored object, whatever handles,
+// listers and subscriptions the users still have.
+func TestP9_StoppedFactoryHoldsNoObjects(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(w *world, h *factory.Handle[*corev1.Pod])
+		end  func(w *fixture, h *factory.Handle[*corev1.Pod])
 	}{
-		{"Stop", func(w *world, _ *factory.Handle[*corev1.Pod]) { w.stop() }},
-		{"Release", func(w *world, h *factory.Handle[*corev1.Pod]) {
+		{"Stop", func(w *fixture, _ *factory.Handle[*corev1.Pod]) { w.stop() }},
+		{"Release", func(w *fixture, h *factory.Handle[*corev1.Pod]) {
 			h.Release()
 			w.stop()
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inWorld(t, nil, func(w *world) {
+			withFactory(t, nil, func(w *fixture) {
 				w.create(pod("a", "one"))
 				h := pods(w, nil)
 				lister := h.Lister()
@@ -142,7 +142,7 @@ func TestP9_AStoppedFactoryHoldsNoObjects(t *testing.T) {
 				}
 				time.Sleep(time.Second) // fake time: let the cleanup's goroutine run
 				if !freed.Load() {
-					t.Error("a stopped factory still holds what it mirrored")
+					t.Error("a stopped factory still holds mirrored objects")
 				}
 				runtime.KeepAlive(sub)
 				runtime.KeepAlive(lister)

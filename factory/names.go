@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// namespaced says whether a resource's objects are in namespaces: by what
-// discovery said, or by what is known of Kubernetes' own.
+// namespaced reports whether a resource is namespaced, according to discovery or, for resources of Kubernetes itself,
+// to the table of this package.
 func (f *Factory) namespaced(gvr schema.GroupVersionResource) (namespaced, known bool) {
 	f.mu.Lock()
 	r, ok := f.served[gvr]
@@ -27,7 +27,7 @@ func (f *Factory) namespaced(gvr schema.GroupVersionResource) (namespaced, known
 	return true, ok
 }
 
-// kindOf finds the kind of a resource in a scheme.
+// kindOf returns the kind of a resource in a scheme.
 func kindOf(s *runtime.Scheme, gvr schema.GroupVersionResource) (schema.GroupVersionKind, bool) {
 	for kind := range objectKinds(s, gvr.GroupVersion()) {
 		gvk := gvr.GroupVersion().WithKind(kind)
@@ -38,8 +38,8 @@ func kindOf(s *runtime.Scheme, gvr schema.GroupVersionResource) (schema.GroupVer
 	return schema.GroupVersionKind{}, false
 }
 
-// objectKinds yields the kinds of a group version that can be listed: those of
-// which there is a list. A scheme has options and reviews beside them.
+// objectKinds yields the kinds of a group version that can be listed: those with a list type. A scheme also has options
+// and reviews, which cannot be listed.
 func objectKinds(s *runtime.Scheme, gv schema.GroupVersion) func(yield func(kind string) bool) {
 	known := s.KnownTypes(gv)
 	return func(yield func(kind string) bool) {
@@ -51,9 +51,8 @@ func objectKinds(s *runtime.Scheme, gv schema.GroupVersion) func(yield func(kind
 	}
 }
 
-// checkName refuses what can be told to be a mistake without asking the server: a
-// name that is in a group version of the scheme but none of its resources, and close
-// to one that is. Anything else may be served, now or later.
+// checkName rejects names that are certainly wrong, without a request: the group version is in the scheme, the resource
+// is not, and its name is similar to one that is. Any other name may be served, now or later.
 func (f *Factory) checkName(gvr schema.GroupVersionResource) error {
 	f.mu.Lock()
 	_, served := f.served[gvr]
@@ -64,7 +63,7 @@ func (f *Factory) checkName(gvr schema.GroupVersionResource) error {
 	if _, ok := kindOf(f.set.Scheme, gvr); ok {
 		return nil
 	}
-	near := f.nearMisses(gvr)
+	near := f.similarNames(gvr)
 	if len(near) == 0 {
 		return nil
 	}
@@ -78,14 +77,13 @@ func didYouMean(names []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// nearMisses are the resources whose names look like this one: its kind's name,
-// another spelling, or the same name in another group or version. Of what is only
-// known from the scheme, the stable versions count.
-func (f *Factory) nearMisses(gvr schema.GroupVersionResource) []string {
-	const enough = 3
+// similarNames returns up to three known resources with a similar name: the kind was given instead of the resource, the
+// name has a typo, or it exists in another group or version. Of the scheme, only stable versions are searched.
+func (f *Factory) similarNames(gvr schema.GroupVersionResource) []string {
+	const most = 3
 	asked := strings.ToLower(gvr.Resource)
 	var near []string
-	look := func(r schema.GroupVersionResource, kind string) {
+	consider := func(r schema.GroupVersionResource, kind string) {
 		if r != gvr && (r.Resource == asked || strings.ToLower(kind) == asked ||
 			r.Group == gvr.Group && typo(r.Resource, asked)) {
 			near = append(near, fullName(r))
@@ -97,21 +95,20 @@ func (f *Factory) nearMisses(gvr schema.GroupVersionResource) []string {
 		}
 		for kind := range objectKinds(f.set.Scheme, gv) {
 			plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
-			look(plural, kind)
+			consider(plural, kind)
 		}
 	}
 	f.mu.Lock()
 	for r, known := range f.served {
-		look(r, known.Kind)
+		consider(r, known.Kind)
 	}
 	f.mu.Unlock()
 	slices.Sort(near)
 	near = slices.Compact(near)
-	return near[:min(len(near), enough)]
+	return near[:min(len(near), most)]
 }
 
-// typo reports whether two names differ by one letter too many, too few or wrong,
-// or by two that changed places.
+// typo reports whether two names differ by one letter that is missing or wrong, or by two swapped letters.
 func typo(a, b string) bool {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -92,7 +92,7 @@ func ResourceOf[T runtime.Object](gvr schema.GroupVersionResource) TypeOption {
 	}
 }
 
-// settings are options that were checked.
+// settings are checked options.
 type settings struct {
 	Options
 	scope      scope
@@ -102,7 +102,7 @@ type settings struct {
 	openers    map[schema.GroupVersionResource]opener
 }
 
-// transform is a function for all objects of a type, or that implement it.
+// transform is a function for all objects of a type, or of types that implement an interface.
 type transform struct {
 	fits func(reflect.Type) bool
 	call func(obj any) (any, error)
@@ -139,7 +139,7 @@ func configure(opts *Options) (*settings, error) {
 	return s, err
 }
 
-// transformFor combines the transforms that fit T; nil if none does.
+// transformFor returns the combined transforms for T, or nil if there are none.
 func transformFor[T any](s *settings) func(T) (T, error) {
 	var all []transform
 	for _, t := range s.transforms {
@@ -157,7 +157,7 @@ func transformFor[T any](s *settings) func(T) (T, error) {
 				return out, err
 			}
 			if _, ok := now.(T); !ok {
-				return out, fmt.Errorf("a transform made a %T of a %T; return the object that it was given", now, obj)
+				return out, fmt.Errorf("a transform returned a %T for a %T; it must return the object that it was given", now, obj)
 			}
 		}
 		return now.(T), nil

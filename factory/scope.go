@@ -57,7 +57,7 @@ func (s *Scope) check() (out scope, err error) {
 	return out, nil
 }
 
-// parts are the namespaces that need an informer each; "" is all of them.
+// parts returns the namespaces that need an informer each; "" means all namespaces.
 func (s *scope) parts() []string {
 	if len(s.namespaces) == 0 {
 		return []string{metav1.NamespaceAll}

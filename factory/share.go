@@ -12,31 +12,30 @@ import (
 	"github.com/mirador-k8s/mirador/source/kube"
 )
 
-// share is a shared informer without its type.
+// share is a shared informer of any type.
 type share interface {
 	identity() key
 	title() string
 	health() informer.Health
-	// start runs the informer unless it runs; the factory's lock is held.
+	// start runs the informer unless it already runs; the factory's lock is held.
 	start(ctx context.Context) error
-	// run is the run that is under way, or nil, and synced its informer's mark.
+	// run returns the current run, or nil, and the channel that is closed when its informer has synced.
 	run() (r *running, synced <-chan struct{})
 }
 
-// shared is one informer and those who use it. An informer is run once: after a
-// stop a new one takes its place, with the same indexes and subscriptions. The old one is
-// never emptied: a lister that has it in hand answers from its last state, and its
-// memory goes with the last reference.
+// shared is one informer, its users, indexes and subscriptions. An informer runs once: after a stop a new one replaces
+// it, with the same indexes and subscriptions. The old one is not emptied: a lister that is reading it answers from its
+// last state, and its memory is freed with the last reference.
 type shared[T any] struct {
 	f    *Factory
 	key  key
 	name string
 	src  source.Source[T]
-	// current is the informer of now. Readers load it without the lock, so that
-	// a callback may ask anything while an index is being added.
+	// current is the current informer. Readers load it without the lock, so that a callback can read while an index is
+	// being added.
 	current atomic.Pointer[informer.Informer[T]]
 
-	// refs is guarded by the factory's lock.
+	// refs counts the users. It is guarded by the factory's lock.
 	refs int
 
 	mu      sync.Mutex
@@ -45,10 +44,10 @@ type shared[T any] struct {
 	now     *running // the run of current; nil before it was started
 }
 
-// member is a subscription and how it joins an informer.
+// member is a subscription and the function that subscribes it to an informer.
 type member[T any] struct {
 	sub  *Subscription
-	join func(*informer.Informer[T]) (tie, error)
+	join func(*informer.Informer[T]) (registration, error)
 }
 
 // running is one run of one informer.
@@ -59,16 +58,16 @@ type running struct {
 	// stop ends the informer and waits for its callbacks until ctx ends.
 	stop func(ctx context.Context) error
 	done chan struct{}
-	// stopping is guarded by the factory's lock: somebody waits in stop and will
-	// tell what is still running.
+	// stopping is guarded by the factory's lock. It says that a caller waits in stop and will report callbacks that are
+	// still running.
 	stopping bool
 }
 
-// acquire finds or makes the shared informer of a key and counts one more user.
-// The factory's lock is held.
+// acquire returns the shared informer of a key, which it makes for the first user, and counts the user. The factory's
+// lock is held.
 func acquire[T any](f *Factory, k key, open func(*kube.Options) (source.Source[T], error)) (*shared[T], error) {
 	if found, ok := f.shares[k]; ok {
-		s := found.(*shared[T]) // the key holds form and type, so it can be no other
+		s := found.(*shared[T]) // the key has form and type, so the type is certain
 		s.refs++
 		return s, nil
 	}
@@ -90,18 +89,18 @@ func acquire[T any](f *Factory, k key, open func(*kube.Options) (source.Source[T
 		}
 	}
 	f.shares[k] = s
-	f.changed()
+	f.sortShares()
 	return s, nil
 }
 
-// release counts one user less and ends the informer after the last.
+// release removes one user and stops the informer after the last.
 func (s *shared[T]) release() {
 	s.f.mu.Lock()
 	s.refs--
 	last := s.refs == 0
 	if last {
 		delete(s.f.shares, s.key)
-		s.f.changed()
+		s.f.sortShares()
 	}
 	s.f.mu.Unlock()
 	if !last {
@@ -115,8 +114,7 @@ func (s *shared[T]) release() {
 	}
 }
 
-// renew puts a new informer in the place of the old. The lock is held, or nobody
-// else knows s yet.
+// renew replaces the informer by a new one. The lock is held, or no other goroutine knows s yet.
 func (s *shared[T]) renew() error {
 	set := s.f.set
 	resync := set.Resync
@@ -141,26 +139,25 @@ func (s *shared[T]) renew() error {
 		if err != nil {
 			return err
 		}
-		m.sub.tied(s, t)
+		m.sub.register(s, t)
 	}
 	s.current.Store(inf)
 	s.now = nil
 	return nil
 }
 
-// fresh puts a new informer in the place of one that has been stopped. The lock
-// is held.
-func (s *shared[T]) fresh() error {
+// renewIfStopped replaces an informer that has been stopped. The lock is held.
+func (s *shared[T]) renewIfStopped() error {
 	if s.now == nil || s.now.ctx.Err() == nil {
 		return nil
 	}
 	return s.renew()
 }
 
-// alive does something with an informer that has not been stopped: if it is being
-// stopped at this moment, with the one that comes after it. The lock is held.
-func (s *shared[T]) alive(do func(*informer.Informer[T]) error) error {
-	if err := s.fresh(); err != nil {
+// onRunnable calls do with an informer that has not been stopped. If the informer is stopped during the call, it is
+// replaced, and do is called with the new one. The lock is held.
+func (s *shared[T]) onRunnable(do func(*informer.Informer[T]) error) error {
+	if err := s.renewIfStopped(); err != nil {
 		return err
 	}
 	err := do(s.current.Load())
@@ -177,7 +174,7 @@ func (s *shared[T]) alive(do func(*informer.Informer[T]) error) error {
 func (s *shared[T]) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fresh(); err != nil || s.now != nil {
+	if err := s.renewIfStopped(); err != nil || s.now != nil {
 		return err
 	}
 	inf := s.current.Load()
@@ -185,13 +182,13 @@ func (s *shared[T]) start(ctx context.Context) error {
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	s.now = r
 	s.f.active[r] = struct{}{}
-	go s.work(inf, r)
+	go s.runInformer(inf, r)
 	return nil
 }
 
-// work runs the informer. Its end is that of the run's context, by Stop, by the
-// last Release or by the context of Start.
-func (s *shared[T]) work(inf *informer.Informer[T], r *running) {
+// runInformer runs the informer until the run's context ends: by Stop, by the last Release or with the context of
+// Start.
+func (s *shared[T]) runInformer(inf *informer.Informer[T], r *running) {
 	defer close(r.done)
 	err := inf.Run(r.ctx)
 	r.cancel()
@@ -199,8 +196,8 @@ func (s *shared[T]) work(inf *informer.Informer[T], r *running) {
 	s.mu.Lock()
 	var renewed error
 	if s.now == r {
-		// A stopped handle takes subscriptions and indexes again, and nothing that a user still
-		// has keeps the last state. Those that read it at this moment read it to their end.
+		// The new informer accepts subscriptions and indexes, and no handle or lister refers to the last state any more.
+		// A read that is in progress continues on the old informer.
 		renewed = s.renew()
 	}
 	s.mu.Unlock()

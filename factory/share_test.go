@@ -23,8 +23,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestSameResourceScopeAndFormIsOneInformer(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		first, second := pods(w, nil), pods(w, nil)
 		spelled, other := pods(w, &factory.Scope{Labels: "x=1,y=2"}), pods(w, &factory.Scope{Labels: "y=2, x=1"})
@@ -39,7 +39,7 @@ func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 		if a, b := first.Informers()[0], spelled.Informers()[0]; a == b {
 			t.Error("two scopes share an informer")
 		}
-		if n := w.asked(podsGVR); n != 2 {
+		if n := w.watchRequests(podsGVR); n != 2 {
 			t.Errorf("%d watches of pods were opened, want 2: one per scope", n)
 		}
 		byName := open[factory.Generic](w)(w.f.ForResource(podsGVR, nil))
@@ -57,14 +57,14 @@ func TestTheSameResourceScopeAndFormIsOneInformer(t *testing.T) {
 		for _, name := range []string{"pods.v1", "pods.v1[labels=x=1,y=2]", "pods.v1(dynamic)",
 			"pods.v1(metadata)", "pods.v1(raw)"} {
 			if !seen[name] {
-				t.Errorf("no informer is called %s among %v", name, seen)
+				t.Errorf("no informer has the name %s; the names are %v", name, seen)
 			}
 		}
 	})
 }
 
 func TestEveryFormReadsTheSameObjects(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one", "app=web"), pod("b", "two", "app=db"))
 		typed := pods(w, nil)
 		dynamic, err := w.f.Dynamic(podsGVR, nil)
@@ -105,8 +105,8 @@ func TestEveryFormReadsTheSameObjects(t *testing.T) {
 	})
 }
 
-func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestLastReleaseStopsTheInformerAndFreesItsMemory(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"))
 		first, second := pods(w, nil), pods(w, nil)
 		w.start()
@@ -114,14 +114,14 @@ func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
 		lister := first.Lister()
 		held := held(t, second)
 		first.Release()
-		first.Release() // once more changes nothing
+		first.Release() // a second call does nothing
 		synctest.Wait()
 		if n := w.OpenWatches(); n != 1 {
 			t.Fatalf("%d watches are open while one user is left, want 1", n)
 		}
 		_, err := lister.Get("a", "one")
 		if !errors.Is(err, factory.ErrReleased) {
-			t.Errorf("a released lister says %v", err)
+			t.Errorf("List after Release: %v", err)
 		}
 		second.Release()
 		synctest.Wait()
@@ -142,13 +142,13 @@ func TestReleaseOfTheLastUserStopsTheInformerAndFreesItsMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := names[*corev1.Pod](t)(again.Lister().List(nil)); got != "[a/one]" {
-			t.Errorf("opened again it has %s", got)
+			t.Errorf("List after opening it again = %s", got)
 		}
 	})
 }
 
-// held points weakly at a mirrored pod. It is a function of its own so that no
-// register of the test keeps the pod.
+// held returns a weak pointer to a mirrored pod. It is a separate function so that no variable of the test refers to
+// the pod.
 //
 //go:noinline
 func held(t *testing.T, h *factory.Handle[*corev1.Pod]) weak.Pointer[corev1.Pod] {
@@ -159,8 +159,8 @@ func held(t *testing.T, h *factory.Handle[*corev1.Pod]) weak.Pointer[corev1.Pod]
 	return weak.Make(p)
 }
 
-func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestReleaseEndsOnlyTheHandlesOwnSubscriptions(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		mine, others := pods(w, nil), pods(w, nil)
 		var gone, kept int
 		open[any](w)(mine.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { gone++ }}, nil))
@@ -185,8 +185,8 @@ func TestReleaseEndsTheHandlesOwnSubscriptionsOnly(t *testing.T) {
 	})
 }
 
-func TestReleaseInsideACallbackDoesNotHang(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestReleaseInsideCallbackReturns(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		h := pods(w, nil)
 		released := make(chan struct{})
 		open[any](w)(h.Subscribe(informer.Funcs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
@@ -203,8 +203,8 @@ func TestReleaseInsideACallbackDoesNotHang(t *testing.T) {
 	})
 }
 
-func TestSeveralNamespacesAreOneHandle(t *testing.T) {
-	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"b", "a", "b"}}}, func(w *world) {
+func TestScopeOfSeveralNamespacesIsOneHandle(t *testing.T) {
+	withFactory(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"b", "a", "b"}}}, func(w *fixture) {
 		w.create(pod("a", "one", "app=web"), pod("b", "two"), pod("c", "three"))
 		h, alone := pods(w, nil), pods(w, &factory.Scope{Namespaces: []string{"a"}})
 		if err := h.AddIndex("app", byApp); err != nil {
@@ -213,7 +213,7 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 		var together int
 		seen := map[object.Key]bool{}
 		sub, err := h.Subscribe(informer.HandlerFunc[*corev1.Pod](func(e object.Event[*corev1.Pod]) {
-			together++ // the race detector tells if two calls overlap
+			together++ // the race detector reports overlapping calls
 			seen[e.Key] = true
 		}), nil)
 		if err != nil {
@@ -224,7 +224,7 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 		if err := sub.WaitSynced(w.Context()); err != nil || !sub.HasSynced() {
 			t.Fatalf("the handler is not synced: %v", err)
 		}
-		if n := w.asked(podsGVR); n != 2 {
+		if n := w.watchRequests(podsGVR); n != 2 {
 			t.Errorf("%d watches of pods, want 2: namespace a is shared", n)
 		}
 		lister := h.Lister()
@@ -241,9 +241,9 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 			t.Errorf("Get = %v, %v", p, err)
 		}
 		_, err = lister.Get("c", "three")
-		says(t, err, `namespace "c" is not mirrored`, "a, b")
+		wantError(t, err, `namespace "c" is not mirrored`, "a, b")
 		_, err = lister.InNamespace("c").List(nil)
-		says(t, err, `namespace "c" is not mirrored`)
+		wantError(t, err, `namespace "c" is not mirrored`)
 		if all := h.Informers(); len(all) != 2 || alone.Informers()[0] != all[0] {
 			t.Errorf("there are %d informers, and that of namespace a is not shared", len(all))
 		}
@@ -260,8 +260,8 @@ func TestSeveralNamespacesAreOneHandle(t *testing.T) {
 	})
 }
 
-func TestResourcesWithoutNamespacesIgnoreTheFactorysNamespaces(t *testing.T) {
-	inWorld(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *world) {
+func TestClusterScopedResourcesIgnoreTheFactorysNamespaces(t *testing.T) {
+	withFactory(t, &factory.Options{Scope: factory.Scope{Namespaces: []string{"a"}}}, func(w *fixture) {
 		w.create(nodeNamed("n1"))
 		h, err := factory.Of[*corev1.Node](w.f, nil)
 		if err != nil {
@@ -273,11 +273,11 @@ func TestResourcesWithoutNamespacesIgnoreTheFactorysNamespaces(t *testing.T) {
 			t.Errorf("Get = %v, %v", n, err)
 		}
 		_, err = factory.Of[*corev1.Node](w.f, &factory.Scope{Namespaces: []string{"a"}})
-		says(t, err, "nodes.v1", "in no namespace", "leave")
+		wantError(t, err, "nodes.v1", "in no namespace", "leave")
 	})
 }
 
-// Gadget is a custom resource with a Go type of its own.
+// Gadget is a custom resource with its own Go type.
 type Gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -299,7 +299,7 @@ func TestCustomTypesAreFoundByTheirSchemeAndByName(t *testing.T) {
 	scheme.AddKnownTypeWithName(gv.WithKind("Gadget"), &Gadget{})
 	metav1.AddToGroupVersion(scheme, gv)
 	opts := &factory.Options{Scheme: scheme, Types: []factory.TypeOption{factory.ResourceOf[*Gadget](gvr)}}
-	inWorld(t, opts, func(w *world) {
+	withFactory(t, opts, func(w *fixture) {
 		register(t, w.Server, gvr, "Gadget")
 		u := widget("a", "big")
 		u.SetKind("Gadget")
@@ -321,7 +321,7 @@ func TestCustomTypesAreFoundByTheirSchemeAndByName(t *testing.T) {
 		}
 		obj, err := byName.Get("a", "big")
 		if err != nil || obj != kruntime.Object(g) {
-			t.Errorf("by name it is another object: %T %v", obj, err)
+			t.Errorf("ForResource returns another object: %T %v", obj, err)
 		}
 	})
 }
@@ -334,7 +334,7 @@ func register(t testing.TB, s *informertest.Server, gvr schema.GroupVersionResou
 }
 
 func TestGenericHandlesReadAndSubscribe(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+	withFactory(t, nil, func(w *fixture) {
 		register(t, w.Server, widgetsGVR, "Widget")
 		w.create(pod("a", "one", "app=web"), widget("a", "gear"))
 		byName, err := w.f.ForResource(podsGVR, nil)
@@ -349,7 +349,8 @@ func TestGenericHandlesReadAndSubscribe(t *testing.T) {
 			t.Errorf("Resource = %v", byName.Resource())
 		}
 		var events []object.Event[kruntime.Object]
-		open[any](w)(byName.Subscribe(informer.HandlerFunc[kruntime.Object](func(e object.Event[kruntime.Object]) { events = append(events, e) }), nil))
+		record := func(e object.Event[kruntime.Object]) { events = append(events, e) }
+		open[any](w)(byName.Subscribe(informer.HandlerFunc[kruntime.Object](record), nil))
 		if err := byName.AddIndex("app", appOfAny); err != nil {
 			t.Fatal(err)
 		}
@@ -378,16 +379,16 @@ func TestGenericHandlesReadAndSubscribe(t *testing.T) {
 			t.Errorf("events: %+v", events)
 		}
 		if _, err := byName.Subscribe(nil, nil); err == nil {
-			t.Error("a nil handler was taken")
+			t.Error("Subscribe accepted a nil handler")
 		}
 		if err := byName.AddIndex("none", nil); err == nil {
-			t.Error("a nil index was taken")
+			t.Error("AddIndex accepted a nil function")
 		}
 	})
 }
 
-func TestByNameAListWorksWhereAWatchCannotGiveTheState(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestForResourceListsIfTheServerHasNoStreamingList(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.Inject(informertest.Fault{RefuseInitialEvents: true})
 		w.create(pod("a", "one", "app=web"), pod("b", "two"))
 		h, err := w.f.ForResource(podsGVR, &factory.Scope{Fields: "metadata.namespace=a"})
@@ -411,8 +412,8 @@ func appOfAny(obj kruntime.Object) ([]string, error) { return byApp(obj.(*corev1
 
 func byApp(p *corev1.Pod) ([]string, error) { return []string{p.Labels["app"]}, nil }
 
-func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestIndexesOfAllUsersAreSharedAndKeptAfterAStop(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one", "app=web"))
 		first, second := pods(w, nil), pods(w, nil)
 		if err := errors.Join(first.AddIndex("app", byApp), second.AddIndex("app", byApp)); err != nil {
@@ -428,7 +429,7 @@ func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
 		if err == nil {
 			t.Fatalf("two closures of one literal under one name: %v", err)
 		}
-		says(t, err, `"x"`, "pods.v1", "choose another name")
+		wantError(t, err, `"x"`, "pods.v1", "choose another name")
 		w.start()
 		w.sync()
 		if err := second.AddIndex("late", closure("here")); err != nil {
@@ -438,7 +439,7 @@ func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
 			t.Errorf("the late index has %s", got)
 		}
 		_, err = first.Lister().ByIndex("nope", "")
-		says(t, err, `"nope"`, "app", "late")
+		wantError(t, err, `"nope"`, "app", "late")
 		w.stop()
 		if err := first.AddIndex("between", closure("too")); err != nil {
 			t.Fatalf("an index while stopped: %v", err)
@@ -450,28 +451,28 @@ func TestIndexesOfAllUsersLiveTogetherAndOutliveAStop(t *testing.T) {
 				t.Errorf("after a new start, index %s has %s", index, got)
 			}
 		}
-		says(t, first.AddIndex("", byApp), "name")
-		says(t, first.AddIndex("nil", nil), "no function")
+		wantError(t, first.AddIndex("", byApp), "name")
+		wantError(t, first.AddIndex("nil", nil), "no function")
 	})
 }
 
-func TestWaitSyncedOfAHandleSaysWhy(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+func TestWaitSyncedErrorSaysWhatTheInformerIsDoing(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.Inject(informertest.Fault{Resource: "pods", Code: 403})
 		h := pods(w, nil)
 		w.start()
 		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
 		defer cancel()
-		says(t, h.WaitSynced(ctx), "pods", "may list and watch")
+		wantError(t, h.WaitSynced(ctx), "pods", "may list and watch")
 		if h.HasSynced() {
-			t.Error("it says that it is synced")
+			t.Error("HasSynced is true before the sync")
 		}
 	})
 }
 
-// The index by namespace is the same whoever adds it, by whichever handle, and has what is there.
-func TestTheIndexByNamespaceIsSharedByTypedAndGenericHandles(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
+// The index by namespace is the same for all handles, and contains the stored objects.
+func TestNamespaceIndexIsSharedByTypedAndGenericHandles(t *testing.T) {
+	withFactory(t, nil, func(w *fixture) {
 		w.create(pod("a", "one"), pod("a", "two"), pod("b", "three"))
 		typed := pods(w, nil)
 		byName, err := w.f.ForResource(podsGVR, nil)

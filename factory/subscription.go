@@ -10,21 +10,21 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// Subscription is a handler's tie to a handle: to one informer, or to one for each
-// namespace of the scope. It outlives a stop of the factory and ends with Remove or
-// with the Release of its handle.
+// Subscription is a handler's subscription to a handle: to one informer, or to one for each namespace of the scope. It
+// continues after a stop of the factory and ends with Remove or with the Release of its handle.
 type Subscription struct {
 	owners []owner // the informers
 	handle owner
 
-	mu      sync.Mutex
-	ties    map[owner]tie // nil once removed: a tie holds on to its informer, and so to what that has mirrored
-	removed bool
-	synced  bool // what HasSynced said when it was removed
+	mu sync.Mutex
+	// registrations is nil once removed: a registration refers to its informer, and so to the mirrored objects.
+	registrations map[owner]registration
+	removed       bool
+	synced        bool // the result of HasSynced when it was removed
 }
 
-// tie is what a subscription to one informer can do.
-type tie interface {
+// registration is a subscription to one informer.
+type registration interface {
 	Remove()
 	Synced() <-chan struct{}
 	HasSynced() bool
@@ -37,12 +37,12 @@ type owner interface {
 	forget(*Subscription)
 }
 
-// tied notes the tie to the informer that an owner has now.
-func (s *Subscription) tied(o owner, t tie) {
+// register stores the registration at the owner's current informer.
+func (s *Subscription) register(o owner, t registration) {
 	s.mu.Lock()
 	removed := s.removed
 	if !removed {
-		s.ties[o] = t
+		s.registrations[o] = t
 	}
 	s.mu.Unlock()
 	if removed {
@@ -50,17 +50,17 @@ func (s *Subscription) tied(o owner, t tie) {
 	}
 }
 
-// Remove ends the subscription; the handler is called no more, but for a call
-// that is under way. It may be called inside the handler.
+// Remove ends the subscription. It does not wait for a call of the handler that is in progress, and may be called by
+// the handler.
 func (s *Subscription) Remove() {
 	s.mu.Lock()
 	if !s.removed {
 		s.removed, s.synced = true, s.hasSynced()
 	}
-	ties := s.ties
-	s.ties = nil
+	registrations := s.registrations
+	s.registrations = nil
 	s.mu.Unlock()
-	for _, t := range ties {
+	for _, t := range registrations {
 		t.Remove()
 	}
 	for _, o := range s.owners {
@@ -69,7 +69,7 @@ func (s *Subscription) Remove() {
 	s.handle.forget(s)
 }
 
-// HasSynced reports whether the handler has been given the initial state.
+// HasSynced reports whether the handler has received the initial state.
 func (s *Subscription) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,9 +79,9 @@ func (s *Subscription) HasSynced() bool {
 	return s.hasSynced()
 }
 
-// hasSynced is HasSynced of a subscription that was not removed. The lock is held.
+// hasSynced is HasSynced for a subscription that was not removed. The lock is held.
 func (s *Subscription) hasSynced() bool {
-	for _, t := range s.ties {
+	for _, t := range s.registrations {
 		if !t.HasSynced() {
 			return false
 		}
@@ -91,11 +91,11 @@ func (s *Subscription) hasSynced() bool {
 
 var errEnded = errors.New("the subscription has ended: it was removed, or its informer was stopped")
 
-// WaitSynced waits until the handler has been given the initial state.
+// WaitSynced waits until the handler has received the initial state.
 func (s *Subscription) WaitSynced(ctx context.Context) error {
 	for _, o := range s.owners {
 		s.mu.Lock()
-		t, synced := s.ties[o], s.removed && s.synced
+		t, synced := s.registrations[o], s.removed && s.synced
 		s.mu.Unlock()
 		switch {
 		case synced:
@@ -113,16 +113,15 @@ func (s *Subscription) WaitSynced(ctx context.Context) error {
 		case <-t.Done():
 			return fmt.Errorf("wait for a handler of %s to sync: %w", o.title(), errEnded)
 		case <-ctx.Done():
-			return fmt.Errorf("wait for a handler of %s to sync: %w; WaitForSync tells whether its informer is",
+			return fmt.Errorf("wait for a handler of %s to sync: %w; WaitForSync says whether its informer has synced",
 				o.title(), ctx.Err())
 		}
 	}
 	return nil
 }
 
-// Subscribe adds a handler, at any time. It first gets what is stored, marked
-// initial, then everything that happens, one event at a time. After a stop and a
-// new start it begins again with the initial state.
+// Subscribe adds a handler, at any time. It first receives the stored objects, marked initial, then every change, one
+// event at a time. After a stop and a new start it receives the initial state again. Nil options mean the defaults.
 func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts *informer.HandlerOptions) (*Subscription, error) {
 	if handler == nil {
 		return nil, fmt.Errorf("subscribe to %s: the handler is nil; give informer.Funcs or an informer.Handler",
@@ -135,11 +134,11 @@ func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts *informer.Handle
 	if len(parts) > 1 {
 		handler = &oneAtATime[T]{to: handler}
 	}
-	sub := &Subscription{handle: h, ties: map[owner]tie{}}
+	sub := &Subscription{handle: h, registrations: map[owner]registration{}}
 	for _, p := range parts {
 		sub.owners = append(sub.owners, p)
 	}
-	join := func(inf *informer.Informer[T]) (tie, error) {
+	join := func(inf *informer.Informer[T]) (registration, error) {
 		s, err := inf.Subscribe(handler, opts)
 		if err != nil {
 			return nil, err // not s: a nil pointer in an interface is not nil
@@ -159,13 +158,13 @@ func (h *Handle[T]) Subscribe(handler informer.Handler[T], opts *informer.Handle
 	return sub, nil
 }
 
-// oneAtATime keeps the promise of one event at a time over several informers.
+// oneAtATime calls a handler of several informers for one event at a time.
 type oneAtATime[T any] struct {
 	mu sync.Mutex
 	to informer.Handler[T]
 }
 
-// Handle waits for its turn.
+// Handle waits until no other informer calls the handler.
 func (o *oneAtATime[T]) Handle(e object.Event[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,10 +174,10 @@ func (o *oneAtATime[T]) Handle(e object.Event[T]) {
 func (s *shared[T]) subscribe(m member[T]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.alive(func(inf *informer.Informer[T]) error {
+	err := s.onRunnable(func(inf *informer.Informer[T]) error {
 		t, err := m.join(inf)
 		if err == nil {
-			m.sub.tied(s, t)
+			m.sub.register(s, t)
 		}
 		return err
 	})

@@ -12,18 +12,18 @@ import (
 // namedAtMost bounds how many informers an error's text names.
 const namedAtMost = 10
 
-// SyncError says which informers are not synced.
+// SyncError is the error of a wait that ended before all informers had synced.
 type SyncError struct {
-	// Waiting is their health, by name.
+	// Waiting is the health of the informers that have not synced, sorted by name.
 	Waiting []informer.Health
-	// All is how many were waited for.
+	// All is the number of informers that were waited for.
 	All int
 
 	cause error
 	hints map[string]string
 }
 
-// Error names them, with what each is doing and why.
+// Error names the informers that have not synced, with the state and the last error of each.
 func (e *SyncError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d informers are not synced: %v", len(e.Waiting), e.All, e.cause)
@@ -41,7 +41,7 @@ func (e *SyncError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives why the wait ended and each informer's last failure.
+// Unwrap returns the reason why the wait ended and the last error of each informer.
 func (e *SyncError) Unwrap() []error {
 	all := []error{e.cause}
 	for _, h := range e.Waiting {
@@ -52,9 +52,8 @@ func (e *SyncError) Unwrap() []error {
 	return all
 }
 
-// WaitForSync waits until everything that is in use has its initial state. Its
-// error is a *SyncError that says which informers have not, and why, when ctx ends
-// or one of them was stopped.
+// WaitForSync waits until all informers in use have their initial state. If ctx ends or an informer is stopped, it
+// returns a *SyncError that says which informers have not synced, and why.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	started := f.started()
@@ -71,8 +70,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// awaitSync waits for one informer; one that everybody has let go of meanwhile
-// is waited for no longer.
+// awaitSync waits for one informer. It returns nil if the informer has been released by all users.
 func (f *Factory) awaitSync(ctx context.Context, s share) error {
 	r, synced := s.run()
 	if r == nil && !f.inUse(s) {
@@ -114,7 +112,7 @@ func (f *Factory) notSynced(all []share, cause error) error {
 		}
 		e.Waiting = append(e.Waiting, h)
 		if h.Reflector.Err != nil && source.ReasonOf(h.Reflector.Err) == source.NotServed {
-			e.hints[h.Name] = didYouMean(f.nearMisses(s.identity().gvr))
+			e.hints[h.Name] = didYouMean(f.similarNames(s.identity().gvr))
 		}
 	}
 	return e

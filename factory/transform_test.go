@@ -18,9 +18,9 @@ import (
 	"github.com/mirador-k8s/mirador/reflector"
 )
 
-// A transform may look for other objects of its namespace. The first such look adds an index, which waits for
-// the write that is under way, and must not be waiting for the transform's own.
-func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
+// A transform may list the objects of a namespace. The first such list adds an index, which waits for the write in
+// progress. That must not be the write that waits for the transform.
+func TestTransformMayListTheObjectsOfANamespace(t *testing.T) {
 	s := informertest.NewServer()
 	cfg, closePipe := informertest.Pipe(s)
 	defer closePipe()
@@ -47,7 +47,7 @@ func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, f.WaitForSync)
-	// The open watch says nothing of the new object, and later ones have expired, so that the object comes with a list.
+	// The open watch does not send the new object, and new watches are answered 410, so a list delivers the object.
 	s.Stall()
 	s.Inject(informertest.Fault{Resource: "pods", Verbs: []string{"watch"}, Code: 410, Match: func(r *http.Request) bool {
 		return r.URL.Query().Get("sendInitialEvents") == ""
@@ -67,7 +67,7 @@ func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("the list never arrives: the transform waits for itself: %w", ctx.Err())
+				return fmt.Errorf("the list is never stored, because the transform waits for itself: %w", ctx.Err())
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -78,7 +78,7 @@ func TestATransformMayListTheObjectsOfANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := found.Load(); n != 1 {
-		t.Errorf("the transform found %d objects, want the one that was there before the list", n)
+		t.Errorf("the transform found %d objects, want the one that was stored before the list", n)
 	}
 	wait(t, f.Stop)
 }
