@@ -304,7 +304,8 @@ func (i *Informer[T]) changed(old, now *store.Entry[T], at object.Version, initi
 			Old: old.DecodeOnce(), OldUID: old.UID, Missed: true})
 	case i.opts.Verbatim || object.SameObject(old.UID, now.UID):
 		i.addEvent(&object.Event[*store.Entry[T]]{Type: object.Updated, Key: now.Key, Version: at, Epoch: epoch,
-			Old: old.DecodeOnce(), OldUID: old.UID, New: now.DecodeOnce(), NewUID: now.UID, Unchanged: old.Version == now.Version})
+			Old: old.DecodeOnce(), OldUID: old.UID, New: now.DecodeOnce(), NewUID: now.UID,
+			Unchanged: old.Version == now.Version})
 	default:
 		i.changed(old, nil, at, false)
 		i.changed(nil, now, at, false)

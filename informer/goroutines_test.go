@@ -54,7 +54,7 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 		entered, leave := make(chan struct{}), make(chan struct{})
 		indexed := make(chan error)
 		go func() {
-			indexed <- r.AddIndex("slow", func(*thing) ([]string, error) {
+			indexed <- r.AddIndexes(informer.Indexes[*thing]{"slow": func(*thing) ([]string, error) {
 				select {
 				case <-entered: // of the objects to come
 				default:
@@ -62,7 +62,7 @@ func TestAChangeThatFindsTheStoreBusyWaitsInTheQueue(t *testing.T) {
 					<-leave
 				}
 				return nil, nil
-			})
+			}})
 		}()
 		<-entered
 		for v := 2; v < 6; v++ {

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"maps"
-	"time"
 
 	"github.com/mirador-k8s/mirador/fanout"
 	"github.com/mirador-k8s/mirador/reflector"
@@ -42,9 +41,6 @@ type HandlerHealth struct {
 	Synced bool
 	fanout.Stats
 }
-
-// Age returns the time since the last message from the source.
-func (h Health) Age(now time.Time) time.Duration { return h.Reflector.Age(now) }
 
 // Health returns the condition of the informer. It may be called at any time.
 func (i *Informer[T]) Health() Health {

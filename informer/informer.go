@@ -157,14 +157,9 @@ func (i *Informer[T]) Get(key object.Key) (T, bool) { return i.reader.Get(key) }
 // Snapshot returns a consistent view of objects, indexes and version.
 func (i *Informer[T]) Snapshot() *store.Snapshot[T] { return i.reader.Snapshot() }
 
-// AddIndex adds an index, before Run or while it runs. When it returns, all stored objects are indexed. See Indexes
-// for what an index function must not do.
-func (i *Informer[T]) AddIndex(name string, values store.IndexFunc[T]) error {
-	return i.AddIndexes(map[string]store.IndexFunc[T]{name: values})
-}
-
-// AddIndexes adds several indexes at once: all of them, or none and an error.
-func (i *Informer[T]) AddIndexes(indexes map[string]store.IndexFunc[T]) error {
+// AddIndexes adds indexes, before Run or while it runs: all of them, or none and an error. When it returns, all stored
+// objects are indexed. See Indexes for what an index function must not do.
+func (i *Informer[T]) AddIndexes(indexes Indexes[T]) error {
 	i.mu.Lock()
 	gone := i.state == starting || i.state == stopping || i.state == stopped
 	i.mu.Unlock()

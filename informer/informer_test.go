@@ -596,10 +596,10 @@ func TestIndexesCanBeAddedWhileItRuns(t *testing.T) {
 		r := make1(t, newFeed(state{10, []object.Item[*thing]{item("a1", 1, ""), item("a2", 2, ""), item("b1", 3, "")}}))
 		r.run(t)
 		byApp := func(x *thing) ([]string, error) { return []string{x.app}, nil }
-		if err := r.AddIndex("app", byApp); err != nil {
+		if err := r.AddIndexes(informer.Indexes[*thing]{"app": byApp}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.AddIndex("app", byApp); err == nil || !strings.Contains(err.Error(), "app") {
+		if err := r.AddIndexes(informer.Indexes[*thing]{"app": byApp}); err == nil || !strings.Contains(err.Error(), "app") {
 			t.Errorf("the same name twice: %v", err)
 		}
 		r.say(put("a3", 11, ""))
@@ -612,7 +612,7 @@ func TestIndexesCanBeAddedWhileItRuns(t *testing.T) {
 			t.Errorf("found %d by the index, want 3", n)
 		}
 		r.stop()
-		if err := r.AddIndex("other", byApp); !errors.Is(err, informer.ErrStopped) {
+		if err := r.AddIndexes(informer.Indexes[*thing]{"other": byApp}); !errors.Is(err, informer.ErrStopped) {
 			t.Errorf("after the stop: %v", err)
 		}
 	})

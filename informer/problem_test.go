@@ -28,8 +28,9 @@ func TestP12_OnProblemMayCallTheInformer(t *testing.T) {
 		var seen []object.Version
 		ask := func(o *options) {
 			o.OnProblem = func(p informer.Problem) {
-				if err := r.AddIndex("added by "+string(p.Key),
-					func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+				if err := r.AddIndexes(informer.Indexes[*thing]{"added by " + string(p.Key): func(x *thing) ([]string, error) {
+					return []string{x.app}, nil
+				}}); err != nil {
 					t.Error(err)
 				}
 				seen = append(seen, r.Snapshot().Version())

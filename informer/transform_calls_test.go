@@ -16,7 +16,9 @@ import (
 func TestATransformMayCallTheInformer(t *testing.T) {
 	byApp := func(x *thing) ([]string, error) { return []string{x.app}, nil }
 	calls := map[string]func(r *running, x *thing) error{
-		"AddIndex": func(r *running, x *thing) error { return r.AddIndex(fmt.Sprint("app ", x.name, x.n), byApp) },
+		"AddIndexes": func(r *running, x *thing) error {
+			return r.AddIndexes(map[string]store.IndexFunc[*thing]{fmt.Sprint("app ", x.name, x.n): byApp})
+		},
 		"Amend": func(r *running, x *thing) error {
 			amend(r, "by hand", x.n)
 			return nil

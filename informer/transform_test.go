@@ -10,6 +10,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // A transform may be slow: only later changes wait for it.
@@ -30,7 +31,9 @@ func TestP8_ASnapshotDoesNotWaitForATransform(t *testing.T) {
 		synctest.Wait()
 		asked := time.Now()
 		same(t, "store meanwhile", contents(r), []string{"a=1"})
-		if err := r.AddIndex("app", func(x *thing) ([]string, error) { return []string{x.app}, nil }); err != nil {
+		if err := r.AddIndexes(map[string]store.IndexFunc[*thing]{"app": func(x *thing) ([]string, error) {
+			return []string{x.app}, nil
+		}}); err != nil {
 			t.Error(err)
 		}
 		rec := &recorder{}

@@ -117,7 +117,7 @@ func (s scrape) informer(h *informer.Health, now time.Time) {
 		s.gauge(inState, oneIf(state == r.State.String()), state)
 	}
 	if !r.LastWord.IsZero() {
-		s.gauge(lastEventAge, h.Age(now).Seconds())
+		s.gauge(lastEventAge, h.Reflector.Age(now).Seconds())
 	}
 	s.gauge(failuresInARow, float64(r.Failures))
 	s.counter(events, h.Events)

@@ -179,7 +179,7 @@ func TestNoLastEventAgeBeforeTheFirstEvent(t *testing.T) {
 	h := full()
 	h.Reflector.LastWord = time.Time{}
 	for _, l := range exposed(t, collect(t, &board{h})) {
-		if strings.Contains(l, "last_word_age") {
+		if strings.Contains(l, "last_event_age") {
 			t.Errorf("exported before the first event: %s", l)
 		}
 	}

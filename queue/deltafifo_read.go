@@ -72,13 +72,6 @@ func (f *DeltaFIFO[T]) ListKeys() []string {
 	return append(make([]string, 0, f.order.len()), f.order.keys()...)
 }
 
-// Depth returns the number of queued keys and of their deltas.
-func (f *DeltaFIFO[T]) Depth() (keys, deltas int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.order.len(), f.deltas
-}
-
 // HasSynced reports whether everything of the first Replace has been popped, or
 // something else was queued before any Replace.
 func (f *DeltaFIFO[T]) HasSynced() bool {

@@ -64,7 +64,7 @@ func (c *Cluster) Health() ClusterHealth {
 		if ih.Synced {
 			h.Synced++
 			if r.gvr.Resource != "events" || !follows(&ih) {
-				h.LastHeard = max(h.LastHeard, ih.Age(now))
+				h.LastHeard = max(h.LastHeard, ih.Reflector.Age(now))
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -63,7 +62,7 @@ func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error)
 	}
 	var err error
 	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, func(inf *informer.Informer[*Object]) error {
-		return cmp.Or(inf.AddIndex(NamespaceIndex, values), inf.AddIndex(labelIndex, byLabel))
+		return inf.AddIndexes(informer.Indexes[*Object]{NamespaceIndex: values, labelIndex: byLabel})
 	})
 	if err != nil {
 		return nil, err

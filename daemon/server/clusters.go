@@ -124,7 +124,7 @@ func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 		Namespaced: res.Info().Namespaced, State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects,
 		Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
 	if !h.Reflector.LastWord.IsZero() {
-		out.LastHeardSeconds = h.Age(now).Seconds()
+		out.LastHeardSeconds = h.Reflector.Age(now).Seconds()
 	}
 	if err := h.Reflector.Err; err != nil {
 		out.Error = err.Error()

@@ -38,7 +38,7 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	if h.Reflector.State.String() == "streaming" {
 		after = staleFollowed
 	}
-	if age := h.Age(time.Now()); age > after {
+	if age := h.Reflector.Age(time.Now()); age > after {
 		warn(w, fmt.Sprintf("cluster %s has sent nothing about %s for %s: this may be out of date",
 			c.Name(), res.GVR().Resource, age.Round(time.Second)))
 	}

@@ -17,8 +17,8 @@ import (
 
 // published are the packages whose exported names are promises to users.
 var published = []string{"object", "source", "source/kube", "reflector", "queue", "store", "fanout",
-	"informer", "factory",
-	"metrics", "informertest", "informertest/kit", "compat/cache", "compat/dynamicinformer", "compat/informers", "compat/metadatainformer"}
+	"informer", "factory", "metrics", "informertest", "informertest/kit",
+	"compat/cache", "compat/dynamicinformer", "compat/informers", "compat/metadatainformer"}
 
 // api.txt lists every exported name of the published packages, so that a change of the API is seen where it is
 // reviewed.
