@@ -629,7 +629,7 @@ func TestWaitSyncedSaysWhyItIsNotSynced(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- inf.Run(ctx) }()
 		err = inf.WaitSynced(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nobody home") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("WaitSynced = %v", err)
 		}
 		<-done
@@ -640,10 +640,10 @@ type deadSource struct{}
 
 func (deadSource) Describe() source.Description { return source.Description{Resource: "things"} }
 func (deadSource) List(context.Context, source.ListOptions) (source.Lister[*thing], error) {
-	return nil, &source.Error{Reason: source.Refused, Err: errors.New("nobody home")}
+	return nil, &source.Error{Reason: source.Refused, Err: errors.New("connection refused")}
 }
 func (deadSource) Watch(context.Context, source.WatchOptions) (source.Watcher[*thing], error) {
-	return nil, errors.New("nobody home")
+	return nil, errors.New("connection refused")
 }
 
 // askedSource records requests and refuses them.
@@ -654,7 +654,7 @@ type askedSource struct {
 
 func (s askedSource) List(_ context.Context, o source.ListOptions) (source.Lister[*thing], error) {
 	s.list <- o
-	return nil, &source.Error{Reason: source.Refused, Err: errors.New("nobody home")}
+	return nil, &source.Error{Reason: source.Refused, Err: errors.New("connection refused")}
 }
 
 func TestTheSourceLearnsWhetherObjectsStayEncodedOrAreShared(t *testing.T) {

@@ -129,7 +129,7 @@ func TestP9_ReleaseFreesTheMemory(t *testing.T) {
 					time.Sleep(time.Second) // fake time: let the cleanup's goroutine run
 				}
 				if collect(); freed.Load() {
-					t.Fatal("the object is gone before anybody gave it up")
+					t.Fatal("the object was freed before it was released")
 				}
 				c.drop(r)
 				if collect(); !freed.Load() {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Whoever runs go doc finds a word on every name. A const or var may share the
+// go doc shows a comment for every exported name. A const or var may share the
 // comment of its group, and generated accessors say what their interface says.
 func TestEveryExportedNameIsDocumented(t *testing.T) {
 	root := moduleRoot(t)

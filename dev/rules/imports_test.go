@@ -87,7 +87,7 @@ func TestRulesRefuseWhatTheyShould(t *testing.T) {
 		}
 	}
 	if _, ok := ruleFor("util"); ok {
-		t.Error("a package that nobody planned has a rule")
+		t.Error("an unknown package has a rule")
 	}
 }
 

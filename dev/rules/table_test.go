@@ -63,7 +63,7 @@ var rules = []rule{
 		"it serves any client, ours or not"},
 	{"informertest/kit", "the conformance kit: one test for each promise, for any informer",
 		[]string{"object", "informertest", apis, apimachinery, "k8s.io/client-go/rest/..."},
-		"the informer under test comes in through an adapter, so that the kit can judge anybody's"},
+		"the informer under test comes in through an adapter, so that the kit can test any implementation"},
 	{"daemon/query", "selectors, CEL, order and pages over snapshots, and the visibility of objects",
 		[]string{"object", "store", "internal/jsonscan", apimachinery, "github.com/google/cel-go/..."},
 		"queries run on snapshots alone, so they can never reach a cluster"},

@@ -9,7 +9,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// without gives a text and then one character for ever.
+// without returns a text and then one character without end.
 func without(end byte, before string) io.Reader {
 	return io.MultiReader(strings.NewReader(before), forever(end))
 }
@@ -40,7 +40,7 @@ func TestStreamsOfObjectsWithoutEndShareOneAllowance(t *testing.T) {
 		t.Errorf("%d of %d are left after the stream has ended", left, bytes)
 	}
 
-	// While one holds most of it, another has its small objects, and no large one.
+	// While one stream holds most of the allowance, another can read small objects but no large one.
 	if err := allowed.take(bytes - 100<<10); err != nil {
 		t.Fatal(err)
 	}

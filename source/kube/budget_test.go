@@ -9,8 +9,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// TestBudget_BytesAPodThatComesAsJSON holds what one more pod of known templates takes, packed and with everything
-// counted, in the forms that the daemon and dynamic clients use.
+// The memory of one more packed pod of a known template stays within its budget, in the forms that the daemon and
+// dynamic clients use.
 func TestBudget_BytesAPodThatComesAsJSON(t *testing.T) {
 	set := testpods.New(1, 4)
 	pods := make([][]byte, 400)

@@ -30,7 +30,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// tape notes the content types of a server's answers.
+// tape records the content types of a server's responses.
 type tape struct {
 	http.RoundTripper
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func (r *tape) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (r *tape) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
-// onCluster gives a config of the test's cluster whose answers are noted.
+// onCluster returns a config of the test's cluster whose responses are recorded.
 func onCluster(t *testing.T) (*testcluster.Cluster, *rest.Config, *tape) {
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	cfg, noted := cluster.Config(), &tape{}
@@ -76,7 +76,7 @@ func withDeadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// form is one of the four ways to read, seen from outside.
+// form is one of the four forms of objects.
 type form[T any] struct {
 	source   *Source[T]
 	kind     func(T) (apiVersion, kind string)

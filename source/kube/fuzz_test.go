@@ -15,8 +15,8 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// fuzzList checks what must hold of a list whatever the bytes: reading ends, an
-// error has a reason, and how the bytes arrive makes no difference.
+// fuzzList checks a list of arbitrary bytes: reading ends, an error has a reason, and the sizes of reads make no
+// difference.
 func fuzzList(f *testing.F, enc encoding) {
 	whole := enc.object(f, podList("42", "", pod("a", "7"), pod("b", "8")))
 	f.Add(whole)

@@ -11,8 +11,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// modelled is a store, what it must hold, and what every state that it ever held was. Versions
-// are given out once, so a reader can tell at any time whether what it finds was ever stored.
+// modelled is a store, its expected content, and all states that it has had. Each version is used once, so a reader
+// can tell whether an object was ever stored.
 type modelled[T any] struct {
 	t      testing.TB
 	w      *store.Writer[T]
@@ -80,7 +80,7 @@ func (m *modelled[T]) delete(key object.Key) {
 	delete(m.now, key)
 }
 
-// commit ends the batch and looks at what it touched, as it was before and as it is now.
+// commit ends the batch and compares the objects that it changed, before and after.
 func (m *modelled[T]) commit() {
 	m.t.Helper()
 	if m.before == nil {
@@ -108,7 +108,7 @@ func (m *modelled[T]) commit() {
 	clear(m.touched)
 }
 
-// compare looks at whether an entry has the object that was stored at its version.
+// compare checks that an entry has the object that was stored at its version.
 func (m *modelled[T]) compare(e *store.Entry[T]) bool {
 	got := e.Object()
 	want, stored := m.states.Load(state{e.Key, e.Version})
@@ -119,8 +119,8 @@ func (m *modelled[T]) compare(e *store.Entry[T]) bool {
 	return false
 }
 
-// readAlong compares whatever there is after each batch, from two goroutines and beside the next, until the
-// returned function is called and each has seen the last state.
+// readAlong compares the content after each batch on two goroutines, while the next batch is written, until the
+// returned function is called and both have seen the last state.
 func (m *modelled[T]) readAlong() (stop func()) {
 	var readers sync.WaitGroup
 	for range 2 {
@@ -149,7 +149,7 @@ func (m *modelled[T]) readAlong() (stop func()) {
 	})
 }
 
-// end looks at all that is left, and at whether more was kept live than had to be.
+// end compares all remaining objects, and checks that no more than necessary are stored live.
 func (m *modelled[T]) end() {
 	m.t.Helper()
 	m.commit()

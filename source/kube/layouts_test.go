@@ -27,7 +27,7 @@ type kindOfScheme struct {
 	unpacked *atomic.Int64 // how often a store had to decode one
 }
 
-// everyKind gives all of them, always in the same order.
+// everyKind returns all kinds, always in the same order.
 func everyKind(t testing.TB) []kindOfScheme {
 	t.Helper()
 	var kinds []kindOfScheme
@@ -53,7 +53,7 @@ func everyKind(t testing.TB) []kindOfScheme {
 	return kinds
 }
 
-// randomObject makes one at random.
+// randomObject returns a random object of the kind.
 func (k kindOfScheme) randomObject(seed int64) runtime.Object {
 	obj := reflect.New(k.elem).Interface().(runtime.Object)
 	randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 2).MaxDepth(12).Funcs(
@@ -95,7 +95,7 @@ func wireItem(t testing.TB, codec codec[runtime.Object], obj runtime.Object,
 	return item, want
 }
 
-// decodedTwice gives what a source makes of an object, and the object once more.
+// decodedTwice returns the item that a source makes of an object, and another decoding of the object.
 func decodedTwice[T any](t testing.TB, codec codec[T], w wire, kind typeMeta,
 	raw []byte) (item object.Item[T], again T, err error) {
 	t.Helper()
@@ -111,7 +111,7 @@ func decodedTwice[T any](t testing.TB, codec codec[T], w wire, kind typeMeta,
 	return item, other.Value, err
 }
 
-// A step of a script says what happens to which object, and how it comes.
+// A step of a script says what happens to which object, and in which encoding it arrives.
 const (
 	stepObject  = 3 << 0
 	stepDo      = 3 << 2
@@ -123,17 +123,17 @@ const (
 	stepCommit  = 1 << 6 // ends the batch
 )
 
-// aLife is a script in which objects of a kind come, change and go, in each form.
+// aLife is a script in which objects of a kind are added, updated and deleted, in each encoding.
 var aLife = []byte{
 	stepReplace | 1, stepReplace | 2 | stepJSON, stepReplace | 3 | stepBare | stepCommit,
 	stepChange | 1, stepReplace | 2, stepRemove | 3 | stepCommit,
 	stepChange | 1 | stepBare, stepRemove | 2, stepReplace | 3 | stepJSON | stepCommit,
 }
 
-// anEnd is one in which the rest of them go.
+// anEnd is a script that deletes the remaining objects.
 var anEnd = []byte{stepRemove | 1, stepRemove | 3 | stepCommit}
 
-// play does what a script says with objects of a kind.
+// play runs a script with objects of a kind.
 func (k kindOfScheme) play(m *modelled[runtime.Object], seed int64, script []byte) {
 	m.t.Helper()
 	var random [4]runtime.Object // making one takes longer than all else
@@ -167,9 +167,8 @@ func (k kindOfScheme) play(m *modelled[runtime.Object], seed int64, script []byt
 	m.commit()
 }
 
-// TestP15_EveryKindComesBackFromEveryLayout puts objects of every kind into stores of each
-// layout, a few kinds into each, as they come off both wires, replaces and deletes some, and compares each that
-// anybody reads meanwhile with another decoding of what was stored at its version.
+// Objects of every kind, decoded from both encodings, are put into stores of each layout, a few kinds into each. Some
+// are replaced and deleted, and every object that is read meanwhile must equal another decoding of the stored version.
 func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 	for _, layout := range []store.Layout{store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
@@ -199,13 +198,13 @@ func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 			}
 			t.Logf("readers compared %d states", read)
 			if read == 0 {
-				t.Error("nobody read anything")
+				t.Error("there were no reads")
 			}
 		})
 	}
 }
 
-// FuzzP15_EveryKindComesBackFromEveryLayout does the same with other objects and other histories.
+// The same with objects and scripts that the fuzzer chooses.
 func FuzzP15_EveryKindComesBackFromEveryLayout(f *testing.F) {
 	kinds := everyKind(f)
 	for n := range 4 {

@@ -90,7 +90,7 @@ func anyShape(m *modelled[*unstructured.Unstructured], rnd *rand.Rand, key objec
 	return object.Item[*unstructured.Unstructured]{Key: key, Version: m.next(), Value: obj, Owned: owned}, obj.DeepCopy()
 }
 
-// FuzzP15_UnstructuredObjectsOfAnyShapeComeBack takes the shapes from whoever sends the bytes.
+// The fuzzer chooses the shapes of the objects.
 func FuzzP15_UnstructuredObjectsOfAnyShapeComeBack(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,null,true,"text"],"b":{"a":1e3,"a":-0}}`), []byte(`"\u2028\ud800"`))
 	f.Add([]byte(`[[[[{}]]],[]]`), []byte(` 12345678901234567890 `))

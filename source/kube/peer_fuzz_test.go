@@ -75,10 +75,9 @@ func (s *fuzzed) watch(t *testing.T, b []byte) ([]source.Change[*corev1.Pod], er
 	return changes, err
 }
 
-// guarded runs what must end, and must not take memory that the input does not
-// account for. Objects may be many times larger than their encoding: two bytes of
-// JSON make a container of a kilobyte. A length that is claimed and does not arrive
-// must make nothing.
+// guarded runs a function that must return and must not allocate more than the input justifies. Objects may be many
+// times larger than their encoding: two bytes of JSON can become a container of a kilobyte. A length without its
+// content must allocate nothing.
 func guarded(t *testing.T, b []byte, f func()) {
 	t.Helper()
 	hang := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("reading %d bytes does not end", len(b))) })
@@ -145,8 +144,8 @@ func briefPage(p fuzzedPage) []any {
 	return out
 }
 
-// sameListAsPeer decodes the list with apimachinery. What it refuses, and what it does
-// not take for a list of pods, is our own affair; where both take it they agree.
+// sameListAsPeer decodes the list with apimachinery and compares the results, unless apimachinery refuses the list or
+// decodes something else than a list of pods.
 func sameListAsPeer(t *testing.T, b []byte, got fuzzedPage) {
 	t.Helper()
 	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(b, nil, nil)
@@ -195,7 +194,7 @@ func fuzzWatchPeer(f *testing.F, enc encoding) {
 			if headErr != nil {
 				return // the cut was noticed
 			}
-			// If the end of the head was one between two events, the rest begins with one.
+			// If the head ends between two events, the rest begins with an event.
 			tail, tailErr := s.watch(t, b[at:])
 			if (err == nil) != (tailErr == nil) || !reflect.DeepEqual(brief(got), append(brief(head), brief(tail)...)) {
 				t.Fatalf("cut at %d of %d it ends in order, with %d changes and %d behind it, %v; whole there are %d, %v",
@@ -208,7 +207,7 @@ func fuzzWatchPeer(f *testing.F, enc encoding) {
 func FuzzWatchProtobufAsPeer(f *testing.F) { fuzzWatchPeer(f, encodings[0]) }
 func FuzzWatchJSONAsPeer(f *testing.F)     { fuzzWatchPeer(f, encodings[1]) }
 
-// brief is what changes say, without the functions that they carry.
+// brief is the content of changes without their functions.
 func brief(changes []source.Change[*corev1.Pod]) []any {
 	out := []any{}
 	for _, c := range changes {

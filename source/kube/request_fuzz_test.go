@@ -16,8 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// FuzzSelectors: a selector that apimachinery can parse reaches the server as it was
-// given, any other is refused before a request is sent.
+// A selector that apimachinery can parse is sent to the server unchanged; any other is refused before a request is
+// sent.
 func FuzzSelectors(f *testing.F) {
 	f.Add("app=web,tier!=db", "spec.nodeName=n1")
 	f.Add("app in (a, b),!x,y notin (c)", "metadata.name!=a\\,b")
@@ -48,9 +48,8 @@ func FuzzSelectors(f *testing.F) {
 	})
 }
 
-// FuzzContinueTokens: whatever a server gives as a token comes back to it as it was,
-// without the version, and a list whose tokens go in a circle ends with an error. The
-// tokens are the text, cut at each bar; the server goes round them for ever.
+// A continue token is sent back to the server unchanged and without the version, and a list whose tokens repeat ends
+// with an error. The tokens are the parts of the text between bars, which the server repeats without end.
 func FuzzContinueTokens(f *testing.F) {
 	f.Add("abc|def", uint(2))
 	f.Add("a|b|a|b", uint(100))
@@ -92,7 +91,7 @@ func FuzzContinueTokens(f *testing.F) {
 	})
 }
 
-// FuzzVersionsAsPeer holds the order of versions against apimachinery's.
+// Versions have the same order as apimachinery's.
 func FuzzVersionsAsPeer(f *testing.F) {
 	f.Add("1", "2")
 	f.Add("10", "9")

@@ -17,8 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// pipes is a listener and a dialer on in-memory connections: fake time and
-// sockets do not mix.
+// pipes is a listener and a dialer on in-memory connections, because fake time does not work with sockets.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -127,8 +127,7 @@ func TestInitialStateThatWasTurnedOffIsUnsupported(t *testing.T) {
 	wantReason(t, err, source.Unsupported)
 }
 
-// TestReadTakesWhatHasArrivedAndNoMore: a burst is one batch, and a frame of
-// which only a part is there does not hold back those before it.
+// A burst is one batch, and an incomplete frame does not delay the frames before it.
 func TestReadTakesWhatHasArrivedAndNoMore(t *testing.T) {
 	for _, enc := range encodings {
 		t.Run(enc.name, func(t *testing.T) {
@@ -308,8 +307,8 @@ func TestErrorEventIsClassifiedAndComesBehindTheChanges(t *testing.T) {
 	}
 }
 
-// That an object is gone is certain even if its last state cannot be read: were it
-// passed over like any other undecodable object, it would stay in a mirror for ever.
+// The deletion of an object whose last state cannot be decoded is still a deletion: otherwise the object would stay in
+// the mirror for ever.
 func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 	frame := func(meta string) []byte {
 		return []byte(`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{` + meta +
@@ -330,11 +329,11 @@ func TestP6_ADeleteThatCannotBeDecodedIsStillADelete(t *testing.T) {
 	s = typedPods(t, forceJSON, canned("application/json;stream=watch", frame("")))
 	if changes, err = watchAll(t, s, source.WatchOptions{Version: "1"}); source.ReasonOf(err) != source.Expired ||
 		len(changes) != 0 {
-		t.Errorf("a delete of nobody knows whom: %+v, %v; want a new list", changes, err)
+		t.Errorf("a deletion without the name of its object: %+v, %v; want a new list", changes, err)
 	}
 }
 
-// What the server itself cannot read on a stream would meet a resumed one again.
+// A watch that is resumed would meet the same object that the server cannot read.
 func TestAnInternalErrorOnAStreamAsksForANewList(t *testing.T) {
 	body := []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",` +
 		`"message":"corrupt object","reason":"InternalError","code":500}}` + "\n")
