@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
@@ -62,7 +63,7 @@ func (s *Server) daemonHealth(w http.ResponseWriter, r *http.Request, path strin
 	if path == "/readyz" {
 		var start healthCheck
 		start.name = "start"
-		if !s.start.isOver() {
+		if !s.start.isOver(time.Now()) {
 			start.reason = "the clusters are being read for the first time; ?verbose names them"
 		}
 		select {

@@ -27,6 +27,20 @@ func (s *fakeTimeDaemon) probe(path string, code int, words ...string) {
 	}
 }
 
+// The daemon is ready as soon as its clusters are, and not only at the next look at them.
+func TestDaemonIsReadyWhenItsClustersAre(t *testing.T) {
+	inFakeTime(t, server.Options{}, []string{"eu"}, func(s *fakeTimeDaemon) {
+		s.start()
+		began := time.Now()
+		pass(0)
+		if passed := time.Since(began); passed > 0 {
+			t.Fatalf("%s have passed", passed)
+		}
+		s.probe("/clusters/eu/readyz", http.StatusOK)
+		s.probe("/readyz", http.StatusOK)
+	})
+}
+
 func TestDaemonIsReadyAfterItsStartAndStaysReady(t *testing.T) {
 	const ok, failed = http.StatusOK, http.StatusServiceUnavailable
 	inFakeTime(t, server.Options{StartGrace: 10 * time.Second}, []string{"eu", "us"}, func(s *fakeTimeDaemon) {

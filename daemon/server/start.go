@@ -102,10 +102,13 @@ func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time
 }
 
 // isOver reports whether the daemon counts as ready: it waits for nothing, except for resources that their cluster
-// denies.
-func (s *startup) isOver() bool {
+// denies. It looks for itself, so that it is never behind what the report says of the clusters.
+func (s *startup) isOver(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.ready {
+		s.updateLocked(now)
+	}
 	return s.ready
 }
 
