@@ -2,8 +2,11 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -76,5 +79,51 @@ func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	if warning := resp.Header.Get("Warning"); !strings.Contains(warning,
 		"cluster eu is left out: it does not let the mirror list pods") {
 		t.Errorf("the warning of the fleet is %q", warning)
+	}
+}
+
+// headerWriter is a client that does something as soon as it sees the header of an answer.
+type headerWriter struct {
+	http.ResponseWriter
+	onHeader func()
+	onWrite  func(line string)
+}
+
+func (w *headerWriter) WriteHeader(int) { w.onHeader() }
+
+func (w *headerWriter) Write(b []byte) (int, error) {
+	w.onWrite(string(b))
+	return len(b), nil
+}
+
+// A change after the header of a watch is sent, also if the mirror has it before the watch goes on.
+func TestWatchFromNowSendsChangesAfterItsHeader(t *testing.T) {
+	cluster := informertest.NewServer()
+	create(t, cluster, pod("web", "before", nil))
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
+	s.start()
+	s.ready(t, 1)
+	for name, path := range map[string]string{"a": "/clusters/eu/api/v1/pods", "b": "/fleet/api/v1/pods"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		sent := false
+		w := &headerWriter{ResponseWriter: httptest.NewRecorder(), onHeader: func() {
+			create(t, cluster, pod("web", name, nil))
+			for ctx.Err() == nil {
+				if code, _ := s.get(t, "/clusters/eu/api/v1/namespaces/web/pods/"+name, "application/json"); code == http.StatusOK {
+					return
+				}
+				runtime.Gosched()
+			}
+		}, onWrite: func(line string) {
+			sent = sent || strings.Contains(line, `"name":"`+name+`"`)
+			cancel()
+		}}
+		r := httptest.NewRequest(http.MethodGet, s.url+path+
+			"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=10", nil)
+		s.srv.ServeHTTP(w, r.WithContext(ctx))
+		cancel()
+		if !sent {
+			t.Errorf("%s: the change after the header was not sent", path)
+		}
 	}
 }

@@ -55,6 +55,8 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 		return unavailable(err)
 	}
 	defer st.hub.leave(st.feed)
+	// Taken before the client sees that the watch is open: it must receive every change after that.
+	now := v.version(res.Snapshot())
 	st.serve(ctx, req, func(ctx context.Context) error {
 		switch begin, end := req.initialEvents(); {
 		case begin:
@@ -62,7 +64,7 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 				return err
 			}
 		case req.fromNow():
-			st.beginAt(v.version(res.Snapshot()))
+			st.beginAt(now)
 		case !req.fleet:
 			st.beginAt(req.ResourceVersion)
 		}
