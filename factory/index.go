@@ -88,7 +88,9 @@ func (s *shared[T]) addIndex(name string, x index[T]) error {
 	if _, have := s.indexes[name]; have {
 		return nil
 	}
-	err := s.onRunnable(func(inf *informer.Informer[T]) error { return inf.AddIndexes(informer.Indexes[T]{name: x.values}) })
+	err := s.onRunnable(func(inf *informer.Informer[T]) error {
+		return inf.AddIndexes(informer.Indexes[T]{name: x.values})
+	})
 	if err == nil {
 		s.indexes[name] = x
 	}

@@ -10,9 +10,9 @@
 //     change. Snapshots show a batch as a whole, from the moment at which Commit or CommitReplace returns (P4).
 //
 //   - Readers never make the writer wait, whatever they do and however long they hold a snapshot. A reader waits in
-//     one case only: it asks for a snapshot during a batch, and no reader took a snapshot of the state before that batch.
-//     Then it waits for Commit. No reader waits for CommitReplace, or for AddIndexes outside a batch. While a batch is
-//     open, Snapshot yields the processor once, so that readers in a loop leave the writer its share.
+//     one case only: it asks for a snapshot during a batch, and no reader has taken one of the state before that
+//     batch. Then it waits for Commit. No reader waits for CommitReplace, or for AddIndexes outside a batch. While a
+//     batch is open, Snapshot yields the processor once, so that readers in a loop leave the writer its share.
 //
 //   - Reader.Get takes no lock and allocates nothing. It shows each write at once: its result may be newer than the
 //     newest snapshot, but never older.

@@ -49,13 +49,9 @@ var shared struct {
 }
 
 // Start returns the cluster of this test binary. The first call starts it and waits until it is ready; its options
-// apply to all calls, and a later call with others fails its test. In make quick, which sets MIRADOR_QUICK, it skips
-// the test.
+// apply to all calls, and a later call with others fails its test.
 func Start(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
-	if os.Getenv("MIRADOR_QUICK") != "" {
-		t.Skip("it needs a cluster; make test runs it")
-	}
 	want := options{nodes: 5}
 	for _, o := range opts {
 		o(&want)
