@@ -130,6 +130,7 @@ func (w *Writer[T]) rebuild(n int) {
 	t := newTable[T](n)
 	words := make([]uint64, len(t.cells))
 	if old := w.sh.table.Load(); old != nil && w.objects.n > 0 {
+		t.pointers.adopt(&old.pointers)
 		for i := range old.cells {
 			if c := &old.cells[i]; c.hash.Load() > goneCell {
 				words[t.adopt(c)] = w.words.get(i)

@@ -130,7 +130,7 @@ func (w *Writer[T]) check(t testing.TB) {
 			if w.sh.cfg.keysStay() && w.keys.get(int(rec.slot)) != unsafe.StringData(string(rec.Key)) {
 				fail("the key of %q is not where its slot says", rec.Key)
 			}
-			if tab.get(hash, rec.Key) != rec || c.obj != tab.objectPointer(rec) {
+			if tab.get(hash, rec.Key) != rec || c.obj != tab.pointers.of(rec) {
 				fail("%q is not found from its hash, or not its object", rec.Key)
 			}
 		}

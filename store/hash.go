@@ -35,9 +35,9 @@ func hashKey(seed maphash.Seed, key object.Key) uint64 {
 // that are gone.
 type table[T any] struct {
 	cells    []cell[T]
-	pointers bool // T is a pointer type
-	live     int  // cells with a record
-	used     int  // cells that are not empty: a quarter is always empty, so probing ends
+	pointers pointers[T]
+	live     int // cells with a record
+	used     int // cells that are not empty: a quarter is always empty, so probing ends
 }
 
 // cell is half a cache line. Key and object are in the record too, but with them in the cell a Get loads two cache
@@ -46,7 +46,7 @@ type cell[T any] struct {
 	hash atomic.Uint64
 	key  atomic.Pointer[byte]
 	rec  atomic.Pointer[record[T]]
-	obj  unsafe.Pointer // see objectPointer; nil: the object is in the record only
+	obj  unsafe.Pointer // from pointers; nil: the object is in the record only
 }
 
 // belongs reports whether a cell with the hash of a key is that key's.
@@ -66,7 +66,8 @@ func comparesWholeKey(key object.Key) bool { return len(key) == 0 || len(key) >=
 // put stores a new record in the cell of its key. It stores the object first: get relies on that.
 func (t *table[T]) put(at int, rec *record[T]) {
 	c := &t.cells[at]
-	atomic.StorePointer(&c.obj, t.objectPointer(rec))
+	t.pointers.learn(rec)
+	atomic.StorePointer(&c.obj, t.pointers.of(rec))
 	c.rec.Store(rec)
 	if key := unsafe.StringData(string(rec.Key)); c.key.Load() != key {
 		c.key.Store(key)
@@ -82,7 +83,7 @@ func newTable[T any](n int) *table[T] {
 	if n > 0 {
 		cells = max(minCells, 2*n)
 	}
-	return &table[T]{cells: make([]cell[T], cells), pointers: isPointerType[T]()}
+	return &table[T]{cells: make([]cell[T], cells), pointers: newPointers[T]()}
 }
 
 // start returns the cell at which the search for a hash begins.
@@ -113,7 +114,7 @@ func (t *table[T]) object(hash uint64, key object.Key) (obj T, ok bool) {
 		return obj, false
 	}
 	if p := atomic.LoadPointer(&c.obj); p != nil {
-		return objectAt[T](p), true
+		return t.pointers.object(p), true
 	}
 	if rec := c.rec.Load(); rec != nil {
 		return rec.Object(), true
@@ -130,7 +131,7 @@ func (t *table[T]) get(hash uint64, key object.Key) *record[T] {
 	}
 	for {
 		obj, rec := atomic.LoadPointer(&c.obj), c.rec.Load()
-		if rec == nil || obj == t.objectPointer(rec) {
+		if rec == nil || obj == t.pointers.of(rec) {
 			return rec
 		}
 		runtime.Gosched()

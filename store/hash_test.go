@@ -119,7 +119,7 @@ func TestEntryIsNeverOlderThanTheObjectReadBefore(t *testing.T) {
 	at, _ := tab.find(hash, "a")
 	tab.insert(at, hash, was)
 	c := &tab.cells[at]
-	atomic.StorePointer(&c.obj, tab.objectPointer(now))
+	atomic.StorePointer(&c.obj, tab.pointers.of(now))
 	if o, _ := tab.object(hash, "a"); o != now.obj {
 		t.Fatal("the object of the first half is not read")
 	}

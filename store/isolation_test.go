@@ -127,7 +127,7 @@ func TestP8_SnapshotHasOneVersionOfObjectsAndIndexes(t *testing.T) {
 			}
 			w.CommitReplace(object.Version(strconv.Itoa(i)), func(_, _ *Entry[thing]) {
 				if s := r.Snapshot(); s.Seq() != uint64(i) {
-					t.Errorf("while change %d is told, the snapshot is at %d", i, s.Seq())
+					t.Errorf("while change %d is delivered, the snapshot is at %d", i, s.Seq())
 				}
 			})
 			committed.Store(uint64(i))

@@ -39,7 +39,7 @@ func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 }
 
 // TestP15_ReadersReadWhileBasesChange plays scripts at random on a packed store and makes sure that they do what they
-// are for: objects are told from a base, bases are made anew and dropped, all beside readers.
+// are for: objects are encoded against a base, bases are made anew and dropped, all beside readers.
 func TestP15_ReadersReadWhileBasesChange(t *testing.T) {
 	rnd := seedOf(t)
 	s := newFuzzedStore(t, Packed)

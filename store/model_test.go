@@ -235,7 +235,7 @@ func (m *model) list() {
 	}
 	for key := range m.want.objects {
 		if deleted[key] == hasKey(after, key) {
-			m.t.Fatalf("%q told deleted: %v", key, deleted[key])
+			m.t.Fatalf("%q announced as deleted: %v", key, deleted[key])
 		}
 	}
 	m.want.objects, m.want.version, m.log = after, v, []knownChange{{Version: v}}

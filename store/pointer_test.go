@@ -13,10 +13,12 @@ import (
 
 func TestObjectsOfDifferentTypesAreReturnedUnchanged(t *testing.T) {
 	type pair struct{ a, b string }
+	type defined *pair
 	one := &thing{Name: "one"}
 	for name, objects := range map[string][]any{
 		"of one type":              {one, &thing{Name: "two"}, (*thing)(nil)},
 		"of several":               {one, "text", pair{"a", "b"}, 7, &pair{}, struct{}{}},
+		"of a defined type":        {defined(&pair{"a", "b"}), &pair{"c", "d"}, defined(nil)},
 		"nothing first":            {nil, one, "text"},
 		"no pointer first":         {pair{"a", "b"}, one, pair{"c", "d"}},
 		"a pointer to nothing":     {(*thing)(nil), one, (*pair)(nil)},
@@ -44,6 +46,12 @@ func TestObjectsOfDifferentTypesAreReturnedUnchanged(t *testing.T) {
 			}
 			for i, obj := range objects {
 				read(object.Key(fmt.Sprint("each/", i)), obj)
+			}
+			if name == "of one type" {
+				c := w.sh.table.Load().seek(hashKey(w.sh.cfg.seed, "each/0"), "each/0")
+				if atomic.LoadPointer(&c.obj) == nil {
+					t.Error("the object is not in its cell")
+				}
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func TestListDeletesMissingObjectsAndKeepsUndecodableOnes(t *testing.T) {
 	var got []string
 	seq := w.CommitReplace("20", func(old, now *Entry[thing]) {
 		if r.Snapshot().Version() != "20" {
-			t.Error("the list is not published when its changes are told")
+			t.Error("the list is not published when its changes are delivered")
 		}
 		switch {
 		case now == nil:
@@ -89,7 +89,7 @@ func TestAbortedListHasNoEffect(t *testing.T) {
 	var gone []object.Key
 	w.CommitReplace("9", func(old, now *Entry[thing]) {
 		if now != nil {
-			t.Errorf("%q was told as a change", now.Key)
+			t.Errorf("%q was delivered as a change", now.Key)
 			return
 		}
 		gone = append(gone, old.Key)
@@ -111,17 +111,17 @@ func TestUnstagedObjectsAreDeletedWithTheList(t *testing.T) {
 	for _, key := range []object.Key{"a", "b", "new", "unknown"} {
 		w.Unstage(key)
 	}
-	var told []string
+	var deleted []string
 	w.CommitReplace("9", func(old, now *Entry[thing]) {
 		if now != nil {
-			t.Errorf("%q was told as a change", now.Key)
+			t.Errorf("%q was delivered as a change", now.Key)
 			return
 		}
-		told = append(told, string(old.Key))
+		deleted = append(deleted, string(old.Key))
 	})
-	slices.Sort(told)
-	if _, ok := w.Get("c"); !ok || w.objects.n != 1 || !slices.Equal(told, []string{"a", "b"}) {
-		t.Errorf("deleted %v, %d left", told, w.objects.n)
+	slices.Sort(deleted)
+	if _, ok := w.Get("c"); !ok || w.objects.n != 1 || !slices.Equal(deleted, []string{"a", "b"}) {
+		t.Errorf("deleted %v, %d left", deleted, w.objects.n)
 	}
 	w.check(t)
 }
