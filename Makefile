@@ -24,14 +24,14 @@ help: ## this list
 # The daemon's folder is inside that of the first cluster, which devcluster removes however it ends.
 CLUSTER ?= --workload
 .PHONY: run
-run: bin/devcluster bin/mirador ## two real local clusters with a living workload, and the daemon that mirrors and serves both; Ctrl-C stops all
+run: bin/devcluster bin/mirador ## two real local clusters with a changing workload, and the daemon that mirrors and serves both; Ctrl-C stops all
 	@bin/devcluster up --name eu $(CLUSTER) -- sh -c ' \
 		folder="$${KUBECONFIG%/*}/fleet" && mkdir "$$folder" && ln -s "$$KUBECONFIG" "$$folder/eu.yaml" && exec \
 		bin/devcluster up --name us $(CLUSTER) -- sh -c '\'' \
 			ln -s "$$KUBECONFIG" "$$0/us.yaml" && exec bin/mirador serve --folder "$$0"'\'' "$$folder"'
 
 .PHONY: quickstart
-quickstart: bin/devcluster bin/quickstart ## a real local cluster with a living workload, and an informer that prints what happens; Ctrl-C stops all
+quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
 .PHONY: test

@@ -124,9 +124,9 @@ func TestP7_ChangesThatArriveWithTheEndOfAStreamAreDeliveredAtOnce(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := make(chan struct{})
-				rec := &recorder{on: func(object.Event[*thing]) { close(told) }}
-				r := make1(t, newFeed(state{1, nil}), func(o *options) { o.OnProblem = func(informer.Problem) { <-told } })
+				delivered := make(chan struct{})
+				rec := &recorder{on: func(object.Event[*thing]) { close(delivered) }}
+				r := make1(t, newFeed(state{1, nil}), func(o *options) { o.OnProblem = func(informer.Problem) { <-delivered } })
 				subscribe(t, r, rec, nil)
 				r.run(t)
 				r.frames <- end

@@ -21,6 +21,6 @@ func TestAnUpdateOrDeletionOfAnUndeliveredObjectHasNoOldState(t *testing.T) {
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Updated, Key: "a", New: entry}, "h")
 	f.handleEntry(&object.Event[*store.Entry[*string]]{Type: object.Deleted, Key: "a"}, "h")
 	if len(got) != 3 || got[0] != nil || got[1] != &now || got[2] != nil {
-		t.Errorf("the handler was told %v", got)
+		t.Errorf("the handler received %v", got)
 	}
 }

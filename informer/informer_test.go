@@ -146,7 +146,7 @@ func TestP4_ASnapshotIsAheadOfTheHandler(t *testing.T) {
 		}
 		synctest.Wait()
 		if behind.Load() > 0 || seen.Load() < 100 {
-			t.Errorf("%d of %d events were told before the store had them", behind.Load(), seen.Load())
+			t.Errorf("%d of %d events were delivered before the store had them", behind.Load(), seen.Load())
 		}
 	})
 }

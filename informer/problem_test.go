@@ -72,7 +72,7 @@ func TestP12_APanicInOnProblemIsRecovered(t *testing.T) {
 				synctest.Wait()
 				same(t, "store", contents(r), []string{"a=20"})
 				if n := len(panics.lines()); n < 5 {
-					t.Errorf("the handler was told of %d events", n)
+					t.Errorf("the handler received %d events", n)
 				}
 				if h := r.Health(); h.Problems["report"] == 0 || h.Problems["index"] == 0 || h.Problems["handle"] == 0 {
 					t.Errorf("counted were %v", h.Problems)

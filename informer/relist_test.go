@@ -62,7 +62,7 @@ func TestP2P6_AVerbatimRelistDeliversTheFinalState(t *testing.T) {
 			delta(object.ReplaceEnd, "", "9", 0)})
 		synctest.Wait()
 		if want := []string{"Deleted goes", "Updated same 1", "Updated moves 9"}; !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("received %q, want %q", got, want)
 		}
 		sub.Remove()
 		<-sub.Done()

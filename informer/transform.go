@@ -89,8 +89,8 @@ func (i *Informer[T]) transformAll(changes []object.Delta[T]) {
 func (i *Informer[T]) transformOne(d *object.Delta[T], have knownState) (now knownState, ok bool) {
 	if d.Type == object.Deleted {
 		// The last state is not delivered if the object is unknown or is another one with the same name.
-		told := i.opts.Verbatim || have.exists && object.SameObject(have.uid, d.Item.UID)
-		if !told || !i.decode(&d.Item) {
+		announced := i.opts.Verbatim || have.exists && object.SameObject(have.uid, d.Item.UID)
+		if !announced || !i.decode(&d.Item) {
 			d.Item.Decode = func([]byte) (none T, err error) { return none, errUndecodable }
 		}
 		return knownState{}, true

@@ -58,7 +58,7 @@ func TestP7_AHandlerThatWritesToItsObjectsDoesNotCrash(t *testing.T) {
 				}
 				synctest.Wait()
 				if n := events.Load(); n < objects*2 {
-					t.Errorf("the handler was told of %d events", n)
+					t.Errorf("the handler received %d events", n)
 				}
 				if v := r.Snapshot().Version(); v != object.Version(fmt.Sprint(version)) {
 					t.Errorf("the store is at version %s of %d", v, version)

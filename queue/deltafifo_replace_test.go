@@ -36,16 +36,16 @@ func TestReplaceAfterADeleteKeepsBoth(t *testing.T) {
 }
 
 func TestReplaceDeletesKeysWhoseKnownObjectIsMissing(t *testing.T) {
-	var told []error
+	var reported []error
 	f := newFIFO(t, tombstones(queue.Options[Pod]{
 		Known:   failingKnown{known{"a": {}}},
-		OnError: func(err error) { told = append(told, err) },
+		OnError: func(err error) { reported = append(reported, err) },
 	}))
 	ok(t, f.Replace(nil, "9"))
 	ok(t, f.Resync())
 	same(t, "popped", popAll(t, f), []string{"a: Deleted a/0"})
-	if len(told) != 2 || !errors.Is(told[0], errBroken) || !strings.Contains(told[0].Error(), `"a"`) {
-		t.Errorf("OnError was told %v", told)
+	if len(reported) != 2 || !errors.Is(reported[0], errBroken) || !strings.Contains(reported[0].Error(), `"a"`) {
+		t.Errorf("OnError was reported %v", reported)
 	}
 }
 

@@ -103,7 +103,7 @@ A flag counts before the environment, and that before the file.`,
 		"`bytes` of recent changes to keep for each resource (default 8 MiB)")
 	flags.DurationVar(&f.historyAge, "history-age", 0, "how long recent changes are kept (default 10m)")
 	flags.Int64Var(&f.limits.Objects, "max-objects", 0,
-		"`objects` to hold of one resource of a cluster; one that has more is let go of and tried again later (default "+
+		"`objects` to hold of one resource of a cluster; a resource with more is dropped and retried later (default "+
 			"1000000)")
 	flags.Int64Var(&f.limits.Bytes, "max-bytes", 0,
 		"`bytes` of memory to hold of one resource of a cluster (default 1 GiB)")

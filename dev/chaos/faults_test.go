@@ -76,7 +76,7 @@ func starved(r *run) {
 	r.mark()
 }
 
-// halfOpen leaves every connection half open. New ones would work, but no client is told that it needs one.
+// halfOpen leaves every connection half open. New ones would work, but no client notices that it needs one.
 func halfOpen(r *run) {
 	r.both(func(p *Proxy) { p.Freeze(Up | Down) })
 	r.mark()
@@ -165,7 +165,7 @@ func etcdCompacted(r *run) {
 	before := r.reported(source.Expired)
 	r.startServer("compact")
 	r.mark()
-	r.untilOurs("has not been told that its version has expired", func(m *mirror, h informer.Health) bool {
+	r.untilOurs("has not seen that its version has expired", func(m *mirror, h informer.Health) bool {
 		return h.Reflector.Errors[source.Expired] > before[m]
 	})
 }
@@ -216,7 +216,7 @@ func crdReplaced(r *run) {
 	r.until(func(context.Context) string {
 		for _, m := range r.ours.mirrors {
 			if m.resource == widgets && m.health().Reflector.Errors[source.NotServed] == before[m] {
-				return m.name + " has not been told that widgets are no longer served"
+				return m.name + " has not seen that widgets are no longer served"
 			}
 		}
 		return ""

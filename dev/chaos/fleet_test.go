@@ -40,12 +40,12 @@ var (
 
 // mirror is one informer, ours or client-go's.
 type mirror struct {
-	name     string
-	resource schema.GroupVersionResource
-	stored   func() map[string]string // key -> version in its store
-	told     *ledger
-	health   func() informer.Health // nil for client-go's, which has no health
-	run      func(ctx context.Context)
+	name      string
+	resource  schema.GroupVersionResource
+	stored    func() map[string]string // key -> version in its store
+	delivered *ledger
+	health    func() informer.Health // nil for client-go's, which has no health
+	run       func(ctx context.Context)
 }
 
 // fleet is a set of informers behind one proxy and with one user.
@@ -170,8 +170,8 @@ func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVer
 	opts.Logger = slog.New(slog.DiscardHandler)
 	inf, err := informer.New(src, &opts)
 	check(t, err)
-	m := &mirror{name: name, resource: resource, told: newLedger(), health: inf.Health}
-	_, err = inf.Subscribe(informer.HandlerFunc[T](strict[T](m.told)), nil)
+	m := &mirror{name: name, resource: resource, delivered: newLedger(), health: inf.Health}
+	_, err = inf.Subscribe(informer.HandlerFunc[T](strict[T](m.delivered)), nil)
 	check(t, err)
 	m.stored = func() map[string]string {
 		all := map[string]string{}
@@ -191,8 +191,8 @@ func native[T metav1.Object](t *testing.T, name string, resource schema.GroupVer
 // foreign returns a mirror of an informer of client-go's API.
 func foreign(t *testing.T, name string, resource schema.GroupVersionResource, inf cache.SharedIndexInformer) *mirror {
 	t.Helper()
-	m := &mirror{name: name, resource: resource, told: newLedger()}
-	_, err := inf.AddEventHandler(lenient(m.told))
+	m := &mirror{name: name, resource: resource, delivered: newLedger()}
+	_, err := inf.AddEventHandler(lenient(m.delivered))
 	check(t, err)
 	check(t, inf.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})) // expected, and many
 	m.stored = func() map[string]string {
@@ -213,7 +213,7 @@ func foreign(t *testing.T, name string, resource schema.GroupVersionResource, in
 
 // differs returns how a mirror differs from the server, or "".
 func (m *mirror) differs(want map[string]string) string {
-	for view, got := range map[string]map[string]string{"store": m.stored(), "handler": m.told.versions()} {
+	for view, got := range map[string]map[string]string{"store": m.stored(), "handler": m.delivered.versions()} {
 		if maps.Equal(got, want) {
 			continue
 		}

@@ -38,7 +38,7 @@ func (l *link) run(p *Proxy) {
 }
 
 // pump passes data one way. When one direction ends, the link ends, as for TLS. Only a frozen link outlives its ends:
-// half open means that neither end is told.
+// half open means that neither end notices.
 func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {

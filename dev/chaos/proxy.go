@@ -94,8 +94,8 @@ func (p *Proxy) Cut() int {
 	return len(p.links)
 }
 
-// Freeze leaves every open connection half open: from now on nothing passes in that direction, and neither end is
-// told. Unlike Weather it cannot be undone; new connections are not affected. It returns how many connections it
+// Freeze leaves every open connection half open: from now on nothing passes in that direction, and neither end
+// notices. Unlike Weather it cannot be undone; new connections are not affected. It returns how many connections it
 // froze.
 func (p *Proxy) Freeze(way Way) int {
 	p.mu.Lock()

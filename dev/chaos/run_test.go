@@ -202,12 +202,12 @@ func (r *run) settle(fleets ...*fleet) {
 	}
 	for _, f := range fleets {
 		for _, m := range f.mirrors {
-			m.told.mu.Lock()
-			for _, w := range m.told.wrongs {
+			m.delivered.mu.Lock()
+			for _, w := range m.delivered.wrongs {
 				r.t.Errorf("%s: %s", m.name, w)
 			}
-			m.told.wrongs = nil
-			m.told.mu.Unlock()
+			m.delivered.wrongs = nil
+			m.delivered.mu.Unlock()
 		}
 	}
 }

@@ -428,7 +428,7 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	// When the source is quiet, the store and the handler equal it. The last events may still be in flight, so poll until
 	// they have arrived.
 	client := kubernetes.NewForConfigOrDie(c.Config())
-	var want, got, told map[object.Key]string
+	var want, got, delivered map[object.Key]string
 	for {
 		want = podVersions(t, ctx, client)
 		got = map[object.Key]string{}
@@ -436,14 +436,14 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 			got[k] = p.ResourceVersion
 		}
 		mu.Lock()
-		told = maps.Clone(alive)
+		delivered = maps.Clone(alive)
 		mu.Unlock()
-		if maps.Equal(got, want) && maps.Equal(told, want) {
+		if maps.Equal(got, want) && maps.Equal(delivered, want) {
 			break
 		}
 		if ctx.Err() != nil {
 			t.Fatalf("the server has %d pods, the mirror %d, the handler %d:\n%.2000s", len(want), len(got),
-				len(told), cmp.Diff(want, got))
+				len(delivered), cmp.Diff(want, got))
 		}
 	}
 	if len(want) != pods {

@@ -17,7 +17,7 @@ type sample struct {
 	Files      int     `json:"openFiles"`
 	Objects    int     `json:"objects"`   // of both mirrors
 	Encoded    int     `json:"encoded"`   // bytes of those objects on the wire
-	Events     uint64  `json:"events"`    // told by both mirrors so far
+	Events     uint64  `json:"events"`    // delivered by both mirrors so far
 	Backlog    int     `json:"backlog"`   // waiting for all handlers
 	Coalesced  uint64  `json:"coalesced"` // for all handlers, those that left included
 	Queue      int     `json:"queue"`     // waiting between the watches and the stores

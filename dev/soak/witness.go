@@ -70,7 +70,7 @@ func (w *witness) note(what object.ChangeType, key object.Key, before, now objec
 	case what == object.Added && known, what != object.Added && !known:
 		w.odd = fmt.Sprintf("%s of %s, which it knew: %v", what, key, known)
 	case what == object.Updated && before != had:
-		w.odd = fmt.Sprintf("%s of %s from version %s, but it was told %s last", what, key, before, had)
+		w.odd = fmt.Sprintf("%s of %s from version %s, but the last one delivered was %s", what, key, before, had)
 	case what == object.Updated && now.Before(had):
 		w.odd = fmt.Sprintf("%s of %s goes back from version %s to %s", what, key, had, now)
 	}

@@ -96,9 +96,9 @@ func orders() []promise {
 		{"P4_StoreIsThereBeforeTheHandler", func(k *kit) {
 			k.createMany(20)
 			s := k.subject()
-			told := &recorder{}
+			seen := &recorder{}
 			k.handle(s, "reader", func(e informertest.Event) {
-				told.handle(e)
+				seen.handle(e)
 				if v := versionIn(e.New); v != "" {
 					p, ok := s.Get(e.Key)
 					if !ok || object.Version(p.ResourceVersion).Before(v) {
@@ -114,7 +114,7 @@ func orders() []promise {
 				}
 			}
 			k.converges(s, time.Minute)
-			k.eventually(time.Minute, "the last update was delivered", func() bool { return told.len() >= 40 })
+			k.eventually(time.Minute, "the last update was delivered", func() bool { return seen.len() >= 40 })
 		}},
 	}
 }

@@ -73,9 +73,9 @@ func nothingSilent() []promise {
 
 // expectProblem checks that a problem is reported and counted while do runs.
 func (k *kit) expectProblem(s Subject, do func()) {
-	told, counted := k.problemCount(), s.Health().Problems
+	reported, counted := k.problemCount(), s.Health().Problems
 	do()
-	if k.problemCount() == told {
+	if k.problemCount() == reported {
 		k.errorf("no problem was reported")
 	}
 	if s.Health().Problems == counted {

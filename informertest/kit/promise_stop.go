@@ -23,12 +23,12 @@ func stopping() []promise {
 			k.update("pod-0001")
 			r.cancel()
 			<-r.done
-			told := rec.len()
+			delivered := rec.len()
 			k.update("pod-0001")
 			k.delete("pod-0002")
 			time.Sleep(time.Hour)
-			if n := rec.len(); n != told {
-				k.errorf("%d events were delivered after the end", n-told)
+			if n := rec.len(); n != delivered {
+				k.errorf("%d events were delivered after the end", n-delivered)
 			}
 			if n := k.server.OpenWatches(); n != 0 {
 				k.errorf("%d watches are open after the end", n)

@@ -188,7 +188,7 @@ func TestP15_EveryKindComesBackFromEveryLayout(t *testing.T) {
 					if tried := int64(m.bare - bare); layout == store.Packed && kind.unpacked.Load() <= tried {
 						t.Fatalf("%s: none was ever unpacked", kind.name)
 					}
-					if n%3 == 0 { // and what others were told from goes with them
+					if n%3 == 0 { // including bases that other objects are encoded against
 						kind.play(m, 0, anEnd)
 					}
 				}

@@ -107,7 +107,7 @@ func answering(enc encoding, body io.Reader) option {
 // heapNow is what lives on the heap.
 func heapNow() uint64 {
 	var m runtime.MemStats
-	runtime.GC() // twice: what finalizers and pools let go of is collected by the second
+	runtime.GC() // twice: the second collects what finalizers and pools released
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -159,7 +159,7 @@ func sameListAsPeer(t *testing.T, b []byte, got fuzzedPage) {
 	}
 	for i := range want.Items {
 		if got.items[i].Decode != nil {
-			continue // told as undecodable: it has no name, for instance
+			continue // reported as undecodable: it has no name, for instance
 		}
 		samePod(t, got.items[i].Value, &want.Items[i])
 	}

@@ -84,8 +84,8 @@ type arrival struct {
 // Watches is the result of a load of watches.
 type Watches struct {
 	P50, P99 time.Duration
-	// Rate is how many changes were sent per second, Told how many lines all watches received per second.
-	Rate, Told float64
+	// Rate is how many changes were sent per second, Lines how many lines all watches received per second.
+	Rate, Lines float64
 }
 
 // WatchNamespaces opens ten watches on each of a number of namespaces of every simulated cluster, sends n changes at a
@@ -146,7 +146,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 		}
 	}()
 	began := time.Now()
-	told := make(chan struct{}, 4096) // one for each line of the first watch, which limits the rate
+	received := make(chan struct{}, 4096) // one for each line of the first watch, which limits the rate
 	var ended sync.WaitGroup
 	for i, w := range watches {
 		if err := f.follow(ctx, w); err != nil {
@@ -157,7 +157,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 			defer ended.Done()
 			w.read(began, func() {
 				if i == 0 && due == nil {
-					told <- struct{}{}
+					received <- struct{}{}
 				}
 			})
 		})
@@ -172,7 +172,7 @@ func (f *Fleet) load(ctx context.Context, p *plan, watches []*watch, due func(i 
 			first = time.Since(began)
 		case i >= ahead:
 			select {
-			case <-told:
+			case <-received:
 			case <-ctx.Done():
 				return Watches{}, fmt.Errorf("wait for change %d of %d to arrive: %w", i-ahead, len(p.sends), ctx.Err())
 			}
@@ -218,10 +218,10 @@ func after(b []byte, text string) []byte {
 }
 
 // read records lines until all expected ones have arrived.
-func (w *watch) read(began time.Time, told func()) {
+func (w *watch) read(began time.Time, received func()) {
 	defer func() {
 		for range w.want - len(w.heard.lines) {
-			told() // so that the sender does not wait for lines that will not come
+			received() // so that the sender does not wait for lines that will not come
 		}
 	}()
 	lines := bufio.NewReaderSize(w.body, 64<<10)
@@ -236,7 +236,7 @@ func (w *watch) read(began time.Time, told func()) {
 			return
 		}
 		w.heard.lines = append(w.heard.lines, arrival{string(after(line, `"resourceVersion":"`)), time.Since(began)})
-		told()
+		received()
 	}
 }
 
@@ -289,7 +289,7 @@ func judge(p *plan, watches []*watch, sent map[sentKey]time.Duration, first time
 		}
 	}
 	seconds := (last - first).Seconds()
-	out := Watches{Rate: float64(len(p.sends)) / seconds, Told: float64(lines) / seconds}
+	out := Watches{Rate: float64(len(p.sends)) / seconds, Lines: float64(lines) / seconds}
 	if len(took) > 0 {
 		out.P50, out.P99 = measure.Percentile(took, 0.5), measure.Percentile(took, 0.99)
 	}
