@@ -17,6 +17,7 @@ const module = "github.com/mirador-k8s/mirador"
 type goPackage struct {
 	ImportPath string
 	Imports    []string
+	Deps       []string
 }
 
 func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
@@ -53,6 +54,23 @@ func TestOnlyCompatNamesTheCachesOfClientGo(t *testing.T) {
 	}
 }
 
+// k8s.io/apiserver brings gRPC, OpenTelemetry and OIDC along, which a program that uses the library must not link.
+func TestNoPackageOfTheLibraryReachesTheCodeOfTheAPIServer(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		root, _, _ := strings.Cut(name, "/")
+		if slices.Contains([]string{"daemon", "cmd", "examples", "dev"}, root) {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, apiserver) {
+				t.Errorf("%s reaches %s; only packages of the daemon may", name, dep)
+				break
+			}
+		}
+	}
+}
+
 func TestThereIsNoWorkspace(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(moduleRoot(t), "go.work")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("go.work exists: devcluster pins Kubernetes by replace, and a workspace would force that on every module")
@@ -77,6 +95,10 @@ func TestRulesRefuseWhatTheyShould(t *testing.T) {
 		{"examples/x", module + "/dev/testcluster", true},
 		{"store", "unsafe", false},
 		{"informer", "unsafe", true},
+		{"daemon/identity", apiserver + "pkg/authentication/user", false},
+		{"daemon/server", apiserver + "pkg/authentication/user", false},
+		{"factory", apiserver + "pkg/authentication/user", true},
+		{"cmd/mirador", apiserver + "pkg/authentication/user", true},
 	} {
 		r, ok := ruleFor(c.pkg)
 		if !ok {
@@ -103,7 +125,16 @@ func ruleFor(name string) (rule, bool) {
 // mayImportUnsafe are the packages whose uses of unsafe CONTRIBUTING.md explains.
 var mayImportUnsafe = []string{"internal/share", "store"}
 
+// apiserver begins the names of the packages of kube-apiserver's library, and mayImportAPIServer are the packages that
+// may import them: one to authenticate, the others for the type of a user.
+const apiserver = "k8s.io/apiserver/"
+
+var mayImportAPIServer = []string{"daemon/identity", "daemon/access", "daemon/server"}
+
 func (r rule) forbids(imp string) bool {
+	if strings.HasPrefix(imp, apiserver) && !slices.Contains(mayImportAPIServer, r.pkg) {
+		return true
+	}
 	if imp == "C" || imp == "unsafe" && !slices.Contains(mayImportUnsafe, r.pkg) {
 		return true
 	}
@@ -136,7 +167,7 @@ func covers(pattern, name string) bool {
 
 func modulePackages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
 	cmd.Dir = moduleRoot(t)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
