@@ -5,24 +5,22 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/mirador-k8s/mirador/compat/cache"
 	"github.com/mirador-k8s/mirador/compat/informers"
+	"github.com/mirador-k8s/mirador/dev/sharedinformer"
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/informertest/kit"
-	"github.com/mirador-k8s/mirador/object"
 )
 
 // subject is a pod informer of the factory with a real clientset.
 type subject struct {
-	informer cache.SharedIndexInformer
-	engine   *informer.Informer[any]
-	cancel   context.CancelFunc
+	sharedinformer.Subject
+	engine *informer.Informer[any]
 }
 
 func newSubject(setup kit.Setup) (kit.Subject, error) {
@@ -32,86 +30,22 @@ func newSubject(setup kit.Setup) (kit.Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := []informers.SharedInformerOption{informers.WithCacheOptions(cache.Options{
-		MaxBacklog: setup.Backlog,
-		OnProblem:  func(p informer.Problem) { setup.OnProblem(p.Err) },
-	})}
-	if setup.Transform != nil {
-		opts = append(opts, informers.WithTransform(func(obj any) (any, error) {
-			p, err := setup.Transform(obj.(*corev1.Pod))
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		}))
-	}
-	s := &subject{informer: informers.NewSharedInformerFactoryWithOptions(client, 0,
-		opts...).Core().V1().Pods().Informer()}
-	engine, ok := cache.Engine(s.informer)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithCacheOptions(cache.Options{
+			MaxBacklog: setup.Backlog,
+			OnProblem:  func(p informer.Problem) { setup.OnProblem(p.Err) },
+		}),
+		informers.WithTransform(sharedinformer.TransformFor(setup)))
+	pods := factory.Core().V1().Pods().Informer()
+	engine, ok := cache.Engine(pods)
 	if !ok {
-		return nil, fmt.Errorf("the factory's informer is a %T", s.informer)
+		return nil, fmt.Errorf("the factory's informer is a %T", pods)
 	}
-	s.engine = engine
-	return s, nil
+	return &subject{sharedinformer.Subject{Informer: pods}, engine}, nil
 }
 
-func (s *subject) AddHandler(_ string, handle func(informertest.Event)) (func() bool, error) {
-	key := func(p *corev1.Pod) object.Key { return object.NewKey(p.Namespace, p.Name) }
-	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			p := obj.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Added, Key: key(p), New: p, Initial: initial})
-		},
-		UpdateFunc: func(old, now any) {
-			p := now.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Updated, Key: key(p), Old: old.(*corev1.Pod), New: p})
-		},
-		DeleteFunc: func(obj any) {
-			e := informertest.Event{Type: object.Deleted}
-			if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj, e.Missed = missed.Obj, true
-			}
-			e.Old = obj.(*corev1.Pod)
-			e.Key = key(e.Old)
-			handle(e)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reg.HasSynced, nil
-}
-
-func (s *subject) Run(ctx context.Context) error {
-	ctx, s.cancel = context.WithCancel(ctx)
-	defer s.cancel()
-	s.informer.RunWithContext(ctx)
-	return nil
-}
-
-func (s *subject) Stop(ctx context.Context) error {
-	s.cancel()
-	return s.engine.Stop(ctx)
-}
-
-func (s *subject) Synced() bool { return s.informer.HasSynced() }
-
-func (s *subject) Get(key object.Key) (*corev1.Pod, bool) {
-	obj, ok, err := s.informer.GetStore().GetByKey(string(key))
-	if err != nil || !ok {
-		return nil, false
-	}
-	return obj.(*corev1.Pod), true
-}
-
-func (s *subject) Versions() map[object.Key]object.Version {
-	out := map[object.Key]object.Version{}
-	for _, obj := range s.informer.GetStore().List() {
-		p := obj.(*corev1.Pod)
-		out[object.NewKey(p.Namespace, p.Name)] = object.Version(p.ResourceVersion)
-	}
-	return out
-}
+// Stop cancels Run and waits for the handlers, or names those that still run.
+func (s *subject) Stop(ctx context.Context) error { return s.engine.Stop(ctx) }
 
 func (s *subject) Health() informertest.Health {
 	h := s.engine.Health()

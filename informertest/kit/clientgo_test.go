@@ -1,7 +1,6 @@
 package kit_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,17 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mirador-k8s/mirador/dev/sharedinformer"
 	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/informertest/kit"
-	"github.com/mirador-k8s/mirador/object"
 )
 
-// stock is client-go's shared informer, as its generated code makes it.
-type stock struct {
-	informer cache.SharedIndexInformer
-	cancel   context.CancelFunc
-}
-
+// newStock makes client-go's shared informer, as its generated code does.
 func newStock(setup kit.Setup) (kit.Subject, error) {
 	cfg := rest.CopyConfig(setup.Config)
 	cfg.ContentType = runtime.ContentTypeProtobuf
@@ -36,83 +30,10 @@ func newStock(setup kit.Setup) (kit.Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stock{informer: coreinformers.NewPodInformer(client, "", 0, cache.Indexers{})}
-	if setup.Transform != nil {
-		err = s.informer.SetTransform(func(o any) (any, error) {
-			p, err := setup.Transform(o.(*corev1.Pod))
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		})
-	}
-	return s, errors.Join(err,
-		s.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { setup.OnProblem(err) }))
-}
-
-func (s *stock) AddHandler(_ string, handle func(informertest.Event)) (func() bool, error) {
-	reg, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(o any, initial bool) {
-			p := o.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Added, Key: keyOf(p), New: p, Initial: initial})
-		},
-		UpdateFunc: func(old, now any) {
-			p := now.(*corev1.Pod)
-			handle(informertest.Event{Type: object.Updated, Key: keyOf(p), Old: old.(*corev1.Pod), New: p})
-		},
-		DeleteFunc: func(o any) {
-			e := informertest.Event{Type: object.Deleted}
-			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o, e.Missed = unseen.Obj, true
-			}
-			e.Old = o.(*corev1.Pod)
-			e.Key = keyOf(e.Old)
-			handle(e)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reg.HasSynced, nil
-}
-
-func keyOf(p *corev1.Pod) object.Key { return object.NewKey(p.Namespace, p.Name) }
-
-func (s *stock) Run(ctx context.Context) error {
-	ctx, s.cancel = context.WithCancel(ctx)
-	defer s.cancel()
-	s.informer.RunWithContext(ctx)
-	return nil
-}
-
-func (s *stock) Stop(ctx context.Context) error {
-	s.cancel()
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (s *stock) Synced() bool { return s.informer.HasSynced() }
-
-func (s *stock) Get(key object.Key) (*corev1.Pod, bool) {
-	o, ok, err := s.informer.GetStore().GetByKey(string(key))
-	if err != nil || !ok {
-		return nil, false
-	}
-	return o.(*corev1.Pod), true
-}
-
-func (s *stock) Versions() map[object.Key]object.Version {
-	out := map[object.Key]object.Version{}
-	for _, o := range s.informer.GetStore().List() {
-		p := o.(*corev1.Pod)
-		out[keyOf(p)] = object.Version(p.ResourceVersion)
-	}
-	return out
-}
-
-// Health returns what client-go's informer reports: only the version.
-func (s *stock) Health() informertest.Health {
-	return informertest.Health{Version: object.Version(s.informer.LastSyncResourceVersion())}
+	pods := coreinformers.NewPodInformer(client, "", 0, cache.Indexers{})
+	err = errors.Join(pods.SetTransform(sharedinformer.TransformFor(setup)),
+		pods.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { setup.OnProblem(err) }))
+	return &sharedinformer.Subject{Informer: pods}, err
 }
 
 // brokenByClientGo lists the promises that client-go v0.37.2 does not make or does not keep.
