@@ -168,7 +168,7 @@ func TestWatchRefusesTheFieldLabelsThatListRefuses(t *testing.T) {
 	eu := informertest.NewServer()
 	create(t, eu, pod("web", "a", map[string]any{"spec": map[string]any{"nodeName": "n1"}}), pod("web", "b", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu})
-	s.start()
+	s.Start()
 	s.ready(t, 2)
 	for _, c := range []struct {
 		selector string

@@ -13,7 +13,7 @@ import (
 )
 
 // names returns the names in the answer to a list or watch.
-func (s *memoryDaemon) names(t *testing.T, path string) string {
+func (s memoryDaemon) names(t *testing.T, path string) string {
 	t.Helper()
 	code, body := s.get(t, path, "application/json")
 	if code != http.StatusOK {
@@ -36,7 +36,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	create(t, eu, pod("web", "a", on("n1")), pod("web", "b", on("n2")), pod("web", "c", nil))
 	create(t, us, pod("web", "d", on("n1")))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
-	s.start()
+	s.Start()
 	s.ready(t, 4)
 	for _, c := range []struct{ param, selector, want string }{
 		{"fieldSelector", "spec.nodeName=eu:n1", "a"},

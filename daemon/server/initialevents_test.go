@@ -20,7 +20,7 @@ func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	names := strings.Split("abcd", "")
 	for i, path := range []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods"} {
@@ -46,7 +46,7 @@ func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
 	create(t, us, pod("web", "a", nil))
 	eu.Inject(informertest.Fault{Resource: "pods", Code: http.StatusForbidden})
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func TestWatchFromNowSendsChangesAfterItsHeader(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	for name, path := range map[string]string{"a": "/clusters/eu/api/v1/pods", "b": "/fleet/api/v1/pods"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -118,9 +118,9 @@ func TestWatchFromNowSendsChangesAfterItsHeader(t *testing.T) {
 			sent = sent || strings.Contains(line, `"name":"`+name+`"`)
 			cancel()
 		}}
-		r := httptest.NewRequest(http.MethodGet, s.url+path+
+		r := httptest.NewRequest(http.MethodGet, s.URL+path+
 			"?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=10", nil)
-		s.srv.ServeHTTP(w, r.WithContext(ctx))
+		s.Server.ServeHTTP(w, r.WithContext(ctx))
 		cancel()
 		if !sent {
 			t.Errorf("%s: the change after the header was not sent", path)

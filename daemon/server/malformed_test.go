@@ -3,144 +3,15 @@ package server_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
-	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/informertest"
 )
-
-// memoryDaemon is a daemon with clusters in memory, whose objects may be malformed.
-type memoryDaemon struct {
-	url    string
-	client *http.Client
-	srv    *server.Server
-	start  func() // runs the fleet
-}
-
-func newMemoryDaemon(t *testing.T, clusters map[string]http.Handler) *memoryDaemon {
-	t.Helper()
-	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range clusters {
-		api := httptest.NewServer(c)
-		t.Cleanup(api.Close)
-		if err := fl.Join(name, &rest.Config{Host: api.URL}, fleet.Origin{Kind: "kubeconfig"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	srv, err := server.New(fl, server.Options{StartGrace: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	web := httptest.NewUnstartedServer(srv)
-	web.Config.ConnContext = withSmallBuffer
-	web.Start()
-	s := &memoryDaemon{url: web.URL, client: web.Client(), srv: srv}
-	ended := make(chan error, 2)
-	running := 0
-	s.start = func() {
-		running = 2
-		go func() { ended <- fl.Run(ctx) }()
-		go func() { ended <- srv.Run(ctx) }()
-	}
-	t.Cleanup(func() {
-		srv.Stop()
-		web.Close()
-		cancel()
-		for range running {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return s
-}
-
-func (s *memoryDaemon) open(t *testing.T, path, accept string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", accept)
-	resp, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
-}
-
-func (s *memoryDaemon) get(t *testing.T, path, accept string) (int, string) {
-	t.Helper()
-	resp := s.open(t, path, accept)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
-}
-
-// ready waits until n pods are mirrored.
-func (s *memoryDaemon) ready(t *testing.T, pods int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	reports := s.open(t, "/clusters?watch=true", "application/json")
-	defer reports.Body.Close()
-	stop := context.AfterFunc(ctx, func() { reports.Body.Close() })
-	defer stop()
-	var report server.Report
-	for in := json.NewDecoder(reports.Body); ; {
-		var update server.ReportUpdate
-		if err := in.Decode(&update); err != nil {
-			t.Fatalf("the pods were not mirrored: %v", err)
-		}
-		report.Update(&update)
-		have := 0
-		for _, c := range report.Clusters {
-			for _, r := range c.Resources {
-				have += r.Objects
-			}
-		}
-		if have == pods {
-			return
-		}
-	}
-}
-
-func pod(namespace, name string, with map[string]any) *unstructured.Unstructured {
-	obj := map[string]any{"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{}}
-	for k, v := range with {
-		obj[k] = v
-	}
-	return &unstructured.Unstructured{Object: obj}
-}
-
-func create(t *testing.T, c *informertest.Server, objs ...*unstructured.Unstructured) {
-	t.Helper()
-	for _, obj := range objs {
-		if _, err := c.Create(obj); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // malformedWriter replaces the node name of a pod by a list.
 type malformedWriter struct{ http.ResponseWriter }
@@ -162,7 +33,7 @@ func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 		"us": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			odd.ServeHTTP(&malformedWriter{w}, r)
 		})})
-	s.start()
+	s.Start()
 	s.ready(t, 2)
 	for _, accept := range []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1",
 		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
@@ -187,7 +58,7 @@ func TestFieldSelectorAtFleetAcceptsNamespacesWithAndWithoutCluster(t *testing.T
 	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
 	create(t, us, pod("web", "c", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
-	s.start()
+	s.Start()
 	s.ready(t, 3)
 	for selector, want := range map[string]int{"metadata.namespace=web": 2, "metadata.namespace=eu.web": 1,
 		"metadata.namespace!=web": 1, "metadata.namespace=none": 0} {
@@ -228,6 +99,6 @@ func TestResourceThatIsNotSyncedIsUnavailableAndNotEmpty(t *testing.T) {
 			t.Errorf("%s: %s, Retry-After %q", path, resp.Status, resp.Header.Get("Retry-After"))
 		}
 	}
-	s.start()
+	s.Start()
 	s.ready(t, 0)
 }

@@ -16,14 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// withSmallBuffer makes send buffers small, so that answers have to wait for slow clients.
-func withSmallBuffer(ctx context.Context, c net.Conn) context.Context {
-	c.(*net.TCPConn).SetWriteBuffer(4 << 10) // if it fails, the buffer is larger
-	return ctx
-}
-
 // manyPods returns a daemon with one cluster of n pods of 8 KB.
-func manyPods(t *testing.T, n int) *memoryDaemon {
+func manyPods(t *testing.T, n int) memoryDaemon {
 	t.Helper()
 	cluster := informertest.NewServer()
 	for i := range n {
@@ -32,15 +26,15 @@ func manyPods(t *testing.T, n int) *memoryDaemon {
 				"hostname": strings.Repeat(fmt.Sprintf("%08d", i*7919), 1000)}}))
 	}
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, n)
 	return s
 }
 
 // slowReader sends a request and reads only the beginning of its answer.
-func (s *memoryDaemon) slowReader(t *testing.T, path string) (status string) {
+func (s memoryDaemon) slowReader(t *testing.T, path string) (status string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,15 +52,15 @@ func (s *memoryDaemon) slowReader(t *testing.T, path string) (status string) {
 }
 
 // quickly fails the test unless an answer comes soon.
-func (s *memoryDaemon) quickly(t *testing.T, path string) {
+func (s memoryDaemon) quickly(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.client.Do(r)
+	resp, err := s.Client.Do(r)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -84,7 +78,7 @@ func TestSlowAndDisconnectingClientsDoNotDelayOthers(t *testing.T) {
 	t.Run("requests of disconnected clients hold nothing", s.disconnectingClients)
 }
 
-func (s *memoryDaemon) besideSlowReaders(t *testing.T) {
+func (s memoryDaemon) besideSlowReaders(t *testing.T) {
 	all := "/clusters/eu/api/v1/pods"
 	for i := range 74 {
 		path := []string{all, "/fleet/api/v1/pods"}[i%2]
@@ -102,7 +96,7 @@ func (s *memoryDaemon) besideSlowReaders(t *testing.T) {
 }
 
 // Each slow reader holds memory. A client that has used up its share is refused; another client is not.
-func (s *memoryDaemon) boundedSlowReaders(t *testing.T) {
+func (s memoryDaemon) boundedSlowReaders(t *testing.T) {
 	refused := 0
 	for range 300 {
 		switch status := s.slowReader(t, "/clusters/eu/api/v1/pods"); {
@@ -118,7 +112,7 @@ func (s *memoryDaemon) boundedSlowReaders(t *testing.T) {
 }
 
 // Requests of clients that disconnect hold nothing: the next client has the whole daemon.
-func (s *memoryDaemon) disconnectingClients(t *testing.T) {
+func (s memoryDaemon) disconnectingClients(t *testing.T) {
 	paths := []string{"/clusters/eu/api/v1/pods", "/fleet/api/v1/pods?orderBy=spec.hostname",
 		"/clusters/eu/api/v1/pods?watch=true",
 		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"),
@@ -126,7 +120,7 @@ func (s *memoryDaemon) disconnectingClients(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Go(func() {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 			if err != nil {
 				t.Error(err)
 				return
@@ -141,7 +135,7 @@ func (s *memoryDaemon) disconnectingClients(t *testing.T) {
 	wg.Wait()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.Now().Add(30 * time.Second); !s.srv.Idle(); <-tick.C {
+	for late := time.Now().Add(30 * time.Second); !s.Server.Idle(); <-tick.C {
 		if time.Now().After(late) {
 			t.Fatal("requests of disconnected clients still hold turns, memory or watches")
 		}

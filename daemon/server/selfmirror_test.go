@@ -17,16 +17,16 @@ func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	kubeconfig := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
 		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-		"clusters": [{"name": "c", "cluster": {"server": "` + s.url + `/fleet"}}]}`
+		"clusters": [{"name": "c", "cluster": {"server": "` + s.URL + `/fleet"}}]}`
 	body, err := json.Marshal(map[string]string{"name": "self", "kubeconfig": kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.client.Post(s.url+"/clusters", "application/json", strings.NewReader(string(body)))
+	resp, err := s.Client.Post(s.URL+"/clusters", "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}

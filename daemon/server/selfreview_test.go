@@ -19,24 +19,24 @@ import (
 )
 
 // reviewed returns a daemon with two clusters, eu and us, that have a pod each.
-func reviewed(t *testing.T) *memoryDaemon {
+func reviewed(t *testing.T) memoryDaemon {
 	t.Helper()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil))
 	create(t, us, pod("web", "b", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
-	s.start()
+	s.Start()
 	s.ready(t, 2)
 	return s
 }
 
 // The clients send protobuf, as k9s does, and JSON, as kubectl does.
-func (s *memoryDaemon) clients(t *testing.T, path string) map[string]kubernetes.Interface {
+func (s memoryDaemon) clients(t *testing.T, path string) map[string]kubernetes.Interface {
 	t.Helper()
 	out := map[string]kubernetes.Interface{}
 	for _, content := range []string{"application/vnd.kubernetes.protobuf", "application/json"} {
-		cfg := &rest.Config{Host: s.url + path, ContentConfig: rest.ContentConfig{ContentType: content}}
-		client, err := kubernetes.NewForConfigAndClient(cfg, s.client)
+		cfg := &rest.Config{Host: s.URL + path, ContentConfig: rest.ContentConfig{ContentType: content}}
+		client, err := kubernetes.NewForConfigAndClient(cfg, s.Client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestSelfReviewsAreAnswered(t *testing.T) {
 	t.Run("discovery has the reviews", s.discoversReviews)
 }
 
-func (s *memoryDaemon) readsWhatIsMirrored(t *testing.T) {
+func (s memoryDaemon) readsWhatIsMirrored(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		want authorizationv1.ResourceAttributes
@@ -116,7 +116,7 @@ func (s *memoryDaemon) readsWhatIsMirrored(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) readsServedPaths(t *testing.T) {
+func (s memoryDaemon) readsServedPaths(t *testing.T) {
 	for path, want := range map[string]bool{"/api": true, "/apis/apps": true, "/version": true,
 		"/openapi/v3/api/v1": true, "/healthz": true, "/logs/": false, "/metrics": false, "/debug/pprof": false, "*": false} {
 		for _, verb := range []string{"get", "post"} {
@@ -132,7 +132,7 @@ func (s *memoryDaemon) readsServedPaths(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) returnsUserAndRules(t *testing.T) {
+func (s memoryDaemon) returnsUserAndRules(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for content, client := range s.clients(t, path) {
 			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
@@ -163,7 +163,7 @@ func (s *memoryDaemon) returnsUserAndRules(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) refusesInvalidReviews(t *testing.T) {
+func (s memoryDaemon) refusesInvalidReviews(t *testing.T) {
 	const (
 		access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 		rules  = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -211,13 +211,13 @@ func (s *memoryDaemon) refusesInvalidReviews(t *testing.T) {
 			good, 405, "read-only mirror"},
 	} {
 		for _, view := range []string{"/clusters/eu", "/fleet"} {
-			r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+view+c.path, strings.NewReader(c.body))
+			r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+view+c.path, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Header.Set("Content-Type", c.contentType)
 			r.Header.Set("Accept", c.accept)
-			resp, err := s.client.Do(r)
+			resp, err := s.Client.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func (s *memoryDaemon) refusesInvalidReviews(t *testing.T) {
 	}
 }
 
-func (s *memoryDaemon) discoversReviews(t *testing.T) {
+func (s memoryDaemon) discoversReviews(t *testing.T) {
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		for _, client := range s.clients(t, path) {
 			lists, err := client.Discovery().ServerPreferredResources()

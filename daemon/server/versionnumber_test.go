@@ -13,7 +13,7 @@ func TestVersionThatIsNotANumberIsRefused(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	for _, path := range []string{"/api/v1/pods?resourceVersion=", "/api/v1/pods?watch=true&resourceVersion=",
 		"/api/v1/namespaces/web/pods/a?resourceVersion="} {

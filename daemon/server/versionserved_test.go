@@ -12,7 +12,7 @@ func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
-	s.start()
+	s.Start()
 	s.ready(t, 1)
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
 		for _, path := range []string{"/api/v2/pods", "/api/v2/pods?watch=true", "/api/v2/namespaces/eu.web/pods/a"} {
@@ -31,7 +31,7 @@ func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 			t.Errorf("%s: an unknown resource: %d %s", view, code, body)
 		}
 		if _, body := s.get(t, view+"/api", "application/json"); !strings.Contains(body,
-			`"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"`+strings.TrimPrefix(s.url,
+			`"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"`+strings.TrimPrefix(s.URL,
 				"http://")+`"}]`) {
 			t.Errorf("%s does not name the other version: %s", view, body)
 		}

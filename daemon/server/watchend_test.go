@@ -5,83 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/mirador-k8s/mirador/daemon/fleet"
-	"github.com/mirador-k8s/mirador/informertest"
 	"github.com/mirador-k8s/mirador/object"
 )
-
-// testServer is a server with one cluster, eu, that has pods, for tests of this package.
-type testServer struct {
-	*Server
-	url string
-	res *fleet.Resource
-}
-
-func newTestServer(t *testing.T) *testServer {
-	t.Helper()
-	cluster := informertest.NewServer()
-	for _, name := range []string{"a", "b"} {
-		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
-			"metadata": map[string]any{"namespace": "web", "name": name}}}
-		if _, err := cluster.Create(pod); err != nil {
-			t.Fatal(err)
-		}
-	}
-	api := httptest.NewServer(cluster)
-	fl, err := fleet.New(fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fl.Join("eu", &rest.Config{Host: api.URL}, fleet.Origin{Kind: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(fl, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(s)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
-	go func() { ended <- fl.Run(ctx) }()
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		s.Stop()
-		web.Close()
-		cancel()
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		api.Close()
-	})
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); <-tick.C {
-		c, _ := fl.Cluster("eu")
-		if all := c.Resources(); len(all) == 1 && all[0].Synced() {
-			return &testServer{s, web.URL, all[0]}
-		}
-	}
-	t.Fatal("the pods were not mirrored")
-	return nil
-}
 
 func (s *testServer) fleetWatchHub() *fleetWatchHub { return s.fleetHubs.get(s.res.GVR(), s.fleet) }
 
@@ -153,7 +90,7 @@ func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 	s := newTestServer(t)
 	for _, path := range []string{"/api/v1/chairs", "/apis/example.com/v1/tables",
 		"/apis/example.com/v2/tables?watch=true"} {
-		resp, err := http.Get(s.url + "/fleet" + path)
+		resp, err := http.Get(s.URL + "/fleet" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,12 +109,12 @@ func TestRequestsForUnknownResourcesKeepNoHub(t *testing.T) {
 func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
 	s := newTestServer(t)
 	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/pods"} {
-		head, err := http.Head(s.url + path)
+		head, err := http.Head(s.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		head.Body.Close()
-		get, err := http.Get(s.url + path)
+		get, err := http.Get(s.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +131,7 @@ func TestGetWaitsForTheVersionItNamesOnBothViews(t *testing.T) {
 	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/namespaces/eu.web/pods/a"} {
 		for version, want := range map[string]int{"0": http.StatusOK, "1": http.StatusOK, "x": http.StatusBadRequest,
 			"9999999999999999999": http.StatusGatewayTimeout} {
-			resp, err := http.Get(s.url + path + "?resourceVersion=" + version)
+			resp, err := http.Get(s.URL + path + "?resourceVersion=" + version)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +158,7 @@ func (s *testServer) watched(t *testing.T, view, version string, end func()) (ev
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		s.url+view+"/api/v1/pods?watch=true&resourceVersion="+version, nil)
+		s.URL+view+"/api/v1/pods?watch=true&resourceVersion="+version, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +182,7 @@ func (s *testServer) watched(t *testing.T, view, version string, end func()) (ev
 // version returns the version of a list.
 func (s *testServer) version(t *testing.T, view string) string {
 	t.Helper()
-	resp, err := http.Get(s.url + view + "/api/v1/pods")
+	resp, err := http.Get(s.URL + view + "/api/v1/pods")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +198,7 @@ func (s *testServer) version(t *testing.T, view string) string {
 // 410.
 func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
 	s := newTestServer(t)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.url + "/clusters/eu"})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL + "/clusters/eu"})
 	if err != nil {
 		t.Fatal(err)
 	}

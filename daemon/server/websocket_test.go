@@ -17,7 +17,7 @@ import (
 // dial opens a watch over a WebSocket.
 func (s *testServer) dial(t *testing.T, path string, protocols ...string) *websocket.Conn {
 	t.Helper()
-	cfg, err := websocket.NewConfig("ws"+strings.TrimPrefix(s.url, "http")+path, s.url)
+	cfg, err := websocket.NewConfig("ws"+strings.TrimPrefix(s.URL, "http")+path, s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

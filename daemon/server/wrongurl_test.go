@@ -37,7 +37,7 @@ func TestDiscoveryOfADeadClusterHasAWarning(t *testing.T) {
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 	})})
-	s.start()
+	s.Start()
 	for _, path := range []string{"/clusters/eu/api", "/fleet/apis"} {
 		resp := s.open(t, path, "application/json")
 		resp.Body.Close()
