@@ -20,10 +20,8 @@ type SimOptions struct {
 	Seeds int
 	// Twice runs every seed twice and compares the histories.
 	Twice bool
-	// FailFast stops at the first seed that fails; otherwise the simulation stops after MostFailures of them, 0 meaning
-	// 10.
-	FailFast     bool
-	MostFailures int
+	// FailFast stops at the first seed that fails; otherwise the simulation stops after 10 of them.
+	FailFast bool
 	// Whole prints the whole history of a failed seed, not only the shortest one that shows the failure.
 	Whole bool
 	// Command is the command that reproduces a seed, with %d for the seed.
@@ -58,27 +56,24 @@ func FaultKinds() []string {
 // in fake time and, if the subject is a Stepper, one step at a time. The promises P1–P14 are checked. A failure is
 // shrunk to the shortest history that shows it, and reported to t.
 func Simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions) *SimSummary {
-	return simulate(t, newSubject, opts, func(text string) { t.Error(text) })
+	maxFailures := 10
+	if opts.FailFast {
+		maxFailures = 1
+	}
+	return simulate(t, newSubject, opts, maxFailures, func(text string) { t.Error(text) })
 }
 
-// Survey is like Simulate, but only counts broken promises and does not fail t.
+// Survey is like Simulate, but runs all seeds, only counts broken promises and does not fail t.
 func Survey(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions) *SimSummary {
-	opts.MostFailures = opts.Seeds + 1
-	return simulate(t, newSubject, opts, nil)
+	return simulate(t, newSubject, opts, opts.Seeds+1, nil)
 }
 
 func simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts SimOptions,
-	report func(string)) *SimSummary {
+	maxFailures int, report func(string)) *SimSummary {
 	began := time.Now()
-	r := &simRun{opts: opts, make: newSubject, report: report, began: began,
+	r := &simRun{opts: opts, maxFailures: maxFailures, make: newSubject, report: report, began: began,
 		sum: &SimSummary{Faults: map[string]int{}, In: map[string]int{}, Broken: map[string]int{},
 			Example: map[string]string{}}}
-	if r.opts.MostFailures == 0 {
-		r.opts.MostFailures = 10
-	}
-	if opts.FailFast {
-		r.opts.MostFailures = 1
-	}
 	workers := min(runtime.GOMAXPROCS(0), max(opts.Seeds, 1))
 	t.Run("seeds", func(t *testing.T) {
 		for range workers {
@@ -97,10 +92,11 @@ func simulate(t *testing.T, newSubject func(SimSetup) (Simulated, error), opts S
 
 // simRun is a simulation of many seeds.
 type simRun struct {
-	opts   SimOptions
-	make   func(SimSetup) (Simulated, error)
-	report func(string)
-	began  time.Time
+	opts        SimOptions
+	maxFailures int
+	make        func(SimSetup) (Simulated, error)
+	report      func(string)
+	began       time.Time
 
 	mu           sync.Mutex
 	given        int
@@ -111,7 +107,7 @@ type simRun struct {
 func (r *simRun) next() (seed uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.given >= r.opts.Seeds || len(r.sum.Failed) >= r.opts.MostFailures {
+	if r.given >= r.opts.Seeds || len(r.sum.Failed) >= r.maxFailures {
 		return 0, false
 	}
 	r.given++

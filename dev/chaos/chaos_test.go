@@ -75,7 +75,7 @@ func TestChaos(t *testing.T) {
 	say("both fleets have synced")
 
 	r.row("start", began)
-	r.lonely.proxy.Freeze(Up | Down)
+	r.lonely.proxy.Freeze(toServer | toClient)
 	r.trustBoth()
 	for round := 1; round == 1 || time.Since(began).Minutes() < *minutes; round++ {
 		for _, f := range r.pace.faults {

@@ -1,5 +1,5 @@
 // Package chaos injects faults into a real cluster, and into the connections to it, while informers run, and checks
-// the informers. It has a [Proxy], through which connections can be cut, slowed, throttled and left half open, and
+// the informers. It has a proxy, through which connections can be cut, slowed, throttled and left half open, and
 // tests.
 //
 // TestChaos runs two sets of informers side by side, ours and client-go's stock ones, each through its own proxy,

@@ -61,44 +61,44 @@ func connectionsCut(r *run) {
 }
 
 func latency(r *run) {
-	r.both(func(p *Proxy) { p.Set(Weather{Latency: 100 * time.Millisecond}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{latency: 100 * time.Millisecond}) })
 	r.both(cut)
 	r.mark()
 	r.last(r.pace.hold)
 	r.mark()
-	r.both(func(p *Proxy) { p.Set(Weather{}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{}) })
 }
 
 func starved(r *run) {
-	r.both(func(p *Proxy) { p.Set(Weather{BytesPerSecond: 2000}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{bytesPerSecond: 2000}) })
 	r.last(r.pace.hold)
-	r.both(func(p *Proxy) { p.Set(Weather{}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{}) })
 	r.mark()
 }
 
 // halfOpen leaves every connection half open. New ones would work, but no client notices that it needs one.
 func halfOpen(r *run) {
-	r.both(func(p *Proxy) { p.Freeze(Up | Down) })
+	r.both(func(p *faultProxy) { p.Freeze(toServer | toClient) })
 	r.mark()
 }
 
 // halfOpenOneWay drops what the server sends, and then what the client sends, which does not affect an open watch.
 func halfOpenOneWay(r *run) {
-	r.both(func(p *Proxy) { p.Freeze(Down) })
+	r.both(func(p *faultProxy) { p.Freeze(toClient) })
 	r.mark()
-	r.both(func(p *Proxy) { p.Freeze(Up) })
+	r.both(func(p *faultProxy) { p.Freeze(toServer) })
 	r.mark()
 	r.both(cut)
 }
 
 func acceptedThenSilence(r *run) {
-	r.both(func(p *Proxy) {
-		p.Set(Weather{Silent: true})
-		p.Freeze(Up | Down)
+	r.both(func(p *faultProxy) {
+		p.Set(impairment{silent: true})
+		p.Freeze(toServer | toClient)
 	})
 	r.untilFelt()
 	r.last(r.pace.hold)
-	r.both(func(p *Proxy) { p.Set(Weather{}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{}) })
 	r.mark()
 }
 
@@ -152,12 +152,12 @@ func (r *run) startServer(fault ...string) {
 				return
 			}
 		}
-		r.both(func(p *Proxy) { p.Set(Weather{Silent: true}) })
+		r.both(func(p *faultProxy) { p.Set(impairment{silent: true}) })
 	})
 	r.cluster.Fault(r.t, fault...)
 	cancel()
 	sheltering.Wait()
-	r.both(func(p *Proxy) { p.Set(Weather{}) })
+	r.both(func(p *faultProxy) { p.Set(impairment{}) })
 }
 
 // etcdCompacted compacts the history from which a watch would resume: every informer has to relist.

@@ -51,7 +51,7 @@ type mirror struct {
 // fleet is a set of informers behind one proxy and with one user.
 type fleet struct {
 	agent   string
-	proxy   *Proxy
+	proxy   *faultProxy
 	files   *files
 	mirrors []*mirror
 	config  *rest.Config
@@ -66,7 +66,7 @@ func newFleet(t *testing.T, agent string, server *rest.Config, f *files) *fleet 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Listen(u.Host)
+	p, err := listen(u.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ type link struct {
 	cancel         context.CancelFunc
 
 	mu     sync.Mutex
-	frozen Way
+	frozen direction
 }
 
 func newLink(ctx context.Context, client, server *net.TCPConn) *link {
@@ -24,7 +24,7 @@ func newLink(ctx context.Context, client, server *net.TCPConn) *link {
 }
 
 // run passes data in both directions until one end closes, or the link is cut.
-func (l *link) run(p *Proxy) {
+func (l *link) run(p *faultProxy) {
 	defer l.cancel()
 	// Blocked reads and writes return when the link ends.
 	defer context.AfterFunc(l.ctx, func() {
@@ -32,18 +32,18 @@ func (l *link) run(p *Proxy) {
 		l.server.Close()
 	})()
 	var up sync.WaitGroup
-	up.Go(func() { l.pump(p, Up, l.client, l.server) })
-	l.pump(p, Down, l.server, l.client)
+	up.Go(func() { l.pump(p, toServer, l.client, l.server) })
+	l.pump(p, toClient, l.server, l.client)
 	up.Wait()
 }
 
 // pump passes data one way. When one direction ends, the link ends, as for TLS. Only a frozen link outlives its ends:
 // half open means that neither end notices.
-func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
+func (l *link) pump(p *faultProxy, way direction, from, to *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {
-		weather, _ := p.now()
-		n, err := from.Read(buf[:pieceSize(weather, len(buf))])
+		imp, _ := p.now()
+		n, err := from.Read(buf[:pieceSize(imp, len(buf))])
 		if n > 0 && l.isFrozen(way) {
 			continue // lost
 		}
@@ -64,28 +64,28 @@ func (l *link) pump(p *Proxy, way Way, from, to *net.TCPConn) {
 }
 
 // pieceSize returns a small size at a low bandwidth, so that data trickles.
-func pieceSize(w Weather, most int) int {
-	if w.BytesPerSecond <= 0 {
+func pieceSize(w impairment, most int) int {
+	if w.bytesPerSecond <= 0 {
 		return most
 	}
-	return min(most, max(1, w.BytesPerSecond/10))
+	return min(most, max(1, w.bytesPerSecond/10))
 }
 
-// wait delays a piece of n bytes as Weather says. It returns false if the link ended meanwhile.
-func (l *link) wait(p *Proxy, n int) bool {
+// wait delays a piece of n bytes as the impairment says. It returns false if the link ended meanwhile.
+func (l *link) wait(p *faultProxy, n int) bool {
 	began := time.Now()
 	for {
-		weather, changed := p.now()
-		due := weather.Latency
-		if weather.BytesPerSecond > 0 {
-			due += time.Duration(n) * time.Second / time.Duration(weather.BytesPerSecond)
+		imp, changed := p.now()
+		due := imp.latency
+		if imp.bytesPerSecond > 0 {
+			due += time.Duration(n) * time.Second / time.Duration(imp.bytesPerSecond)
 		}
 		left := due - time.Since(began)
-		if !weather.Silent && left <= 0 {
+		if !imp.silent && left <= 0 {
 			return l.ctx.Err() == nil
 		}
 		var over <-chan time.Time
-		if !weather.Silent {
+		if !imp.silent {
 			over = time.After(left)
 		}
 		select {
@@ -116,13 +116,13 @@ func (l *link) cut() {
 	l.cancel()
 }
 
-func (l *link) freeze(way Way) {
+func (l *link) freeze(way direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen |= way
 }
 
-func (l *link) isFrozen(way Way) bool {
+func (l *link) isFrozen(way direction) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.frozen&way != 0

@@ -9,83 +9,83 @@ import (
 	"time"
 )
 
-// Weather is what a proxy does to the bytes that pass. The zero value does nothing.
-type Weather struct {
-	// Latency delays each piece of data.
-	Latency time.Duration
-	// BytesPerSecond, if above 0, is how much passes on each connection and in each direction.
-	BytesPerSecond int
-	// Silent holds all data back while it is set: connections are accepted, even without a server behind the proxy, and
+// impairment is what a proxy does to the bytes that pass. The zero value does nothing.
+type impairment struct {
+	// latency delays each piece of data.
+	latency time.Duration
+	// bytesPerSecond, if above 0, is how much passes on each connection and in each direction.
+	bytesPerSecond int
+	// silent holds all data back while it is set: connections are accepted, even without a server behind the proxy, and
 	// nothing is sent on them.
-	Silent bool
+	silent bool
 }
 
-// Way is a direction, or both.
-type Way uint8
+// direction is a set of directions.
+type direction uint8
 
 // The directions, as the client sees them.
 const (
-	Up   Way = 1 << iota // from the client to the server
-	Down                 // from the server to the client
+	toServer direction = 1 << iota // from the client to the server
+	toClient                       // from the server to the client
 )
 
-// Proxy forwards TCP connections to one address without looking into them, so that TLS works. Its methods may be
+// faultProxy forwards TCP connections to one address without looking into them, so that TLS works. Its methods may be
 // called at any time.
-type Proxy struct {
+type faultProxy struct {
 	listener net.Listener
 	target   string
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
-	mu       sync.Mutex
-	weather  Weather
-	changed  chan struct{} // closed when the weather changes
-	links    map[*link]struct{}
-	accepted int
+	mu         sync.Mutex
+	impairment impairment
+	changed    chan struct{} // closed when the impairment changes
+	links      map[*link]struct{}
+	accepted   int
 }
 
-// Listen starts a proxy to the target on a free port of the loopback address. It
+// listen starts a proxy to the target on a free port of the loopback address. It
 // runs until Close.
-func Listen(target string) (*Proxy, error) {
+func listen(target string) (*faultProxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a proxy to %s: %w", target, err)
 	}
-	p := &Proxy{listener: l, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
+	p := &faultProxy{listener: l, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.running.Go(p.accept)
 	return p, nil
 }
 
 // Addr returns the proxy's address.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+func (p *faultProxy) Addr() string { return p.listener.Addr().String() }
 
 // Accepted returns how many connections were made to the proxy since its start.
-func (p *Proxy) Accepted() int {
+func (p *faultProxy) Accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.accepted
 }
 
 // Open returns how many connections are open, including frozen ones.
-func (p *Proxy) Open() int {
+func (p *faultProxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.links)
 }
 
-// Set changes the weather, for connections that are open and for new ones.
-func (p *Proxy) Set(w Weather) {
+// Set changes the impairment of open and new connections.
+func (p *faultProxy) Set(w impairment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.weather = w
+	p.impairment = w
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
 // Cut resets every open connection on both sides. It returns how many there were.
-func (p *Proxy) Cut() int {
+func (p *faultProxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
@@ -95,9 +95,9 @@ func (p *Proxy) Cut() int {
 }
 
 // Freeze leaves every open connection half open: from now on nothing passes in that direction, and neither end
-// notices. Unlike Weather it cannot be undone; new connections are not affected. It returns how many connections it
+// notices. Unlike an impairment it cannot be undone; new connections are not affected. It returns how many connections it
 // froze.
-func (p *Proxy) Freeze(way Way) int {
+func (p *faultProxy) Freeze(way direction) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
@@ -107,14 +107,14 @@ func (p *Proxy) Freeze(way Way) int {
 }
 
 // Close closes the proxy and every connection, and returns when all its goroutines have ended.
-func (p *Proxy) Close() {
+func (p *faultProxy) Close() {
 	p.cancel()
 	p.listener.Close()
 	p.Cut()
 	p.running.Wait()
 }
 
-func (p *Proxy) accept() {
+func (p *faultProxy) accept() {
 	for {
 		conn, err := p.listener.Accept()
 		if err != nil {
@@ -131,7 +131,7 @@ func (p *Proxy) accept() {
 }
 
 // serve connects a client with the target until either end closes.
-func (p *Proxy) serve(client *net.TCPConn) {
+func (p *faultProxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	if !p.untilHeard() {
 		return
@@ -156,10 +156,10 @@ func (p *Proxy) serve(client *net.TCPConn) {
 }
 
 // untilHeard waits until the proxy is not silent. It returns false if the proxy is closed first.
-func (p *Proxy) untilHeard() bool {
+func (p *faultProxy) untilHeard() bool {
 	for {
-		weather, changed := p.now()
-		if !weather.Silent {
+		imp, changed := p.now()
+		if !imp.silent {
 			return true
 		}
 		select {
@@ -170,9 +170,9 @@ func (p *Proxy) untilHeard() bool {
 	}
 }
 
-// now returns the current Weather, and a channel that is closed at its next change.
-func (p *Proxy) now() (Weather, <-chan struct{}) {
+// now returns the current impairment, and a channel that is closed at its next change.
+func (p *faultProxy) now() (impairment, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.weather, p.changed
+	return p.impairment, p.changed
 }

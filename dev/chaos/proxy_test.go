@@ -74,9 +74,9 @@ func (e *echo) heard(line string) bool {
 	return false
 }
 
-func startProxy(t *testing.T, target string) *Proxy {
+func startProxy(t *testing.T, target string) *faultProxy {
 	t.Helper()
-	p, err := Listen(target)
+	p, err := listen(target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ type caller struct {
 	in   *bufio.Reader
 }
 
-func call(t *testing.T, p *Proxy) *caller {
+func call(t *testing.T, p *faultProxy) *caller {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -166,9 +166,9 @@ func TestCutBreaksOnlyOpenConnections(t *testing.T) {
 
 func TestFrozenConnectionsStayOpenAndSilentInTheirDirection(t *testing.T) {
 	for name, c := range map[string]struct {
-		way     Way
+		way     direction
 		reaches bool // what the client sends reaches the server
-	}{"up": {Up, false}, "down": {Down, true}, "both": {Up | Down, false}} {
+	}{"up": {toServer, false}, "down": {toClient, true}, "both": {toServer | toClient, false}} {
 		t.Run(name, func(t *testing.T) {
 			server := startEcho(t)
 			p := startProxy(t, server.Addr().String())
@@ -181,7 +181,7 @@ func TestFrozenConnectionsStayOpenAndSilentInTheirDirection(t *testing.T) {
 			if server.heard("during") != c.reaches {
 				t.Errorf("the server received it: %v", !c.reaches)
 			}
-			p.Set(Weather{}) // this does not unfreeze the connections
+			p.Set(impairment{}) // this does not unfreeze the connections
 			old.hearsNothing()
 			fresh := call(t, p)
 			fresh.say("fresh")
@@ -198,13 +198,13 @@ func TestSilentProxyAcceptsAndHoldsDataBack(t *testing.T) {
 	old := call(t, p)
 	old.say("before")
 	old.hears("before")
-	p.Set(Weather{Silent: true})
+	p.Set(impairment{silent: true})
 	fresh := call(t, p)
 	old.say("old")
 	fresh.say("fresh")
 	old.hearsNothing()
 	fresh.hearsNothing()
-	p.Set(Weather{})
+	p.Set(impairment{})
 	old.hears("old")
 	fresh.hears("fresh")
 }
@@ -216,7 +216,7 @@ func TestSilentProxyAcceptsWithoutAServer(t *testing.T) {
 	}
 	l.Close()
 	p := startProxy(t, l.Addr().String())
-	p.Set(Weather{Silent: true})
+	p.Set(impairment{silent: true})
 	call(t, p).hearsNothing()
 }
 
@@ -224,17 +224,17 @@ func TestLatencyAndBandwidthDelayData(t *testing.T) {
 	p := startProxy(t, startEcho(t).Addr().String())
 	c := call(t, p)
 	// The delay is far longer than the test, which ends only because the setting changes.
-	for _, w := range []Weather{{Latency: time.Hour}, {BytesPerSecond: 1}} {
+	for _, w := range []impairment{{latency: time.Hour}, {bytesPerSecond: 1}} {
 		p.Set(w)
 		line := strings.Repeat("y", 4000)
 		c.say(line)
 		c.hearsNothing()
-		p.Set(Weather{})
+		p.Set(impairment{})
 		c.hears(line)
 	}
 	// Both directions are delayed once.
 	began := time.Now()
-	p.Set(Weather{Latency: 20 * time.Millisecond})
+	p.Set(impairment{latency: 20 * time.Millisecond})
 	c.say("slow")
 	c.hears("slow")
 	if took := time.Since(began); took < 40*time.Millisecond {

@@ -151,12 +151,12 @@ func (r *run) last(d time.Duration) {
 }
 
 // both calls do with the proxies of both fleets.
-func (r *run) both(do func(p *Proxy)) {
+func (r *run) both(do func(p *faultProxy)) {
 	do(r.ours.proxy)
 	do(r.theirs.proxy)
 }
 
-func cut(p *Proxy) { p.Cut() }
+func cut(p *faultProxy) { p.Cut() }
 
 // versions returns the server's versions of a resource, read from etcd.
 func (r *run) versions(ctx context.Context, resource schema.GroupVersionResource) (map[string]string, error) {

@@ -172,14 +172,6 @@ func (c *Cluster) Fault(t testing.TB, args ...string) {
 	c.must(t, append([]string{"fault", c.name}, args...)...)
 }
 
-// Load runs `devcluster load` on the cluster and returns what it printed:
-//
-//	cluster.Load(t, "--pods", "500", "--namespaces", "2")
-func (c *Cluster) Load(t testing.TB, args ...string) string {
-	t.Helper()
-	return c.must(t, append([]string{"load", "--name", c.name}, args...)...)
-}
-
 func (c *Cluster) must(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.run(args...)

@@ -64,10 +64,10 @@ func TestConfigIsACopyThatReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestFaultAndLoadReachTheCluster(t *testing.T) {
+func TestPodsRunAfterAFaultOfTheScheduler(t *testing.T) {
 	c := Start(t)
 	c.Fault(t, "restart", "scheduler")
-	c.Load(t, "--pods", "6", "--templates", "2", "--namespaces", "2")
+	c.must(t, "load", "--name", c.name, "--pods", "6", "--templates", "2", "--namespaces", "2")
 	out := c.Kubectl(t, "get", "pods", "-A", "-l", "devcluster.mirador.dev/load", "--no-headers")
 	if n := strings.Count(out, "Running"); n != 6 {
 		t.Errorf("%d of the loaded pods are Running, want 6:\n%s", n, out)

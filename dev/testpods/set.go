@@ -18,8 +18,8 @@ import (
 // DefaultTemplates is the number of workloads of a medium-sized cluster.
 const DefaultTemplates = 200
 
-// Namespaces is the number of namespaces of the templates.
-const Namespaces = 20
+// namespaceCount is the number of namespaces of the templates.
+const namespaceCount = 20
 
 // Set makes pods. It is immutable, so any number of goroutines may use it at a time.
 type Set struct {

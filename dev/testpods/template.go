@@ -42,7 +42,7 @@ func newTemplate(seed uint64, index int) *template {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: name + "-" + hash + "-",
-			Namespace:    fmt.Sprintf("shop-%s-%d", teams[index%Namespaces%len(teams)], index%Namespaces),
+			Namespace:    fmt.Sprintf("shop-%s-%d", teams[index%namespaceCount%len(teams)], index%namespaceCount),
 			Generation:   1,
 			Labels:       labels(r, name, hash),
 			Annotations:  annotations(r, name),

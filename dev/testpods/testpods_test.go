@@ -50,8 +50,8 @@ func TestEveryPodHasItsOwnIdentity(t *testing.T) {
 		}
 		namespaces[p.Namespace] = true
 	}
-	if len(namespaces) != Namespaces {
-		t.Errorf("%d namespaces, want %d", len(namespaces), Namespaces)
+	if len(namespaces) != namespaceCount {
+		t.Errorf("%d namespaces, want %d", len(namespaces), namespaceCount)
 	}
 }
 

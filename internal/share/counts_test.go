@@ -114,7 +114,7 @@ func TestUsesAreCountedExactlyUnderRandomChanges(t *testing.T) {
 				x := *all[r.IntN(len(all))].obj.(*tree)
 				x.Name = "changed"
 				at := r.IntN(len(all))
-				all[at] = keep(table.Update(all[at].uses, &x, false))
+				all[at] = keep(table.replace(all[at].uses, &x, false))
 			default:
 				at := r.IntN(len(all))
 				table.Release(all[at].uses)
@@ -148,7 +148,7 @@ func TestUsesOfPodsAreCountedExactly(t *testing.T) {
 		all = append(all, stored{obj, uses})
 	}
 	for i, s := range all {
-		obj, uses := table.Update(s.uses, set.Changed(s.obj.(*corev1.Pod), 1), true)
+		obj, uses := table.replace(s.uses, set.Changed(s.obj.(*corev1.Pod), 1), true)
 		all[i] = stored{obj, uses}
 	}
 	table.audit(t, all)
@@ -184,4 +184,11 @@ func TestCollidingHashesAreHarmless(t *testing.T) {
 		x.shrink()
 		delete(kept, i)
 	}
+}
+
+// replace stores an object in place of another that had the uses old, as a store does.
+func (t *Table) replace(old Uses, obj any, owned bool) (any, Uses) {
+	shared, uses := t.Share(obj, owned)
+	t.Release(old)
+	return shared, uses
 }

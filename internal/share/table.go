@@ -82,13 +82,6 @@ func (t *Table) Share(obj any, owned bool) (any, Uses) {
 	return obj, t.since(0)
 }
 
-// Update stores an object in place of another that had the uses old. Parts that both have stay in the table.
-func (t *Table) Update(old Uses, obj any, owned bool) (any, Uses) {
-	shared, uses := t.Share(obj, owned)
-	t.Release(old)
-	return shared, uses
-}
-
 func (t *Table) done() {
 	t.uses = t.uses[:0]
 	if t.twins != nil {
