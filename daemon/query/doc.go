@@ -21,7 +21,7 @@
 //   - No page reads objects that earlier pages have read. A list with an order is sorted once.
 //
 //   - Bounded work. A request fails with ErrTooMuch if it reads more objects, finds more, collects more bytes or takes
-//     longer than its Limits allow, or if an expression costs more than 100,000 on one object. A cancelled context ends
+//     longer than its limits allow, or if an expression costs more than 100,000 on one object. A cancelled context ends
 //     it after at most a few hundred objects. Request.Pace is called every few objects, so that a caller with many
 //     requests can let them take turns.
 //

@@ -16,12 +16,12 @@ import (
 type Options struct {
 	// Authorizer decides about each request. It must be set; AllowAll allows everything.
 	Authorizer Authorizer
-	// Limits bound the work of each request.
-	Limits Limits
-	// MaxLists is how many unfinished lists are held; by default 1000. Beyond that, the oldest expires.
-	MaxLists int
-	// MaxAge is how long an unfinished list is held from its first page on; by default 5 minutes.
-	MaxAge time.Duration
+	// The rest is set by tests; 0 means the default. limits bound the work of each request.
+	limits limits
+	// maxLists is how many unfinished lists are held; by default 1000. Beyond that, the oldest expires.
+	maxLists int
+	// maxAge is how long an unfinished list is held from its first page on; by default 5 minutes.
+	maxAge time.Duration
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 // Engine answers requests over snapshots. It is safe for concurrent use.
 type Engine[T any] struct {
 	auth    Authorizer
-	limits  Limits
+	limits  limits
 	bytes   func(e *store.Entry[T], dst []byte) []byte
 	pages   *pages[T]
 	scratch sync.Pool // of *scratch
@@ -55,14 +55,14 @@ func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Option
 	case o.Authorizer == nil:
 		return nil, errors.New("make a query engine: there is no authorizer; set AllowAll to allow every request")
 	}
-	if o.MaxLists <= 0 {
-		o.MaxLists = defaultMaxLists
+	if o.maxLists <= 0 {
+		o.maxLists = defaultMaxLists
 	}
-	if o.MaxAge <= 0 {
-		o.MaxAge = defaultMaxAge
+	if o.maxAge <= 0 {
+		o.maxAge = defaultMaxAge
 	}
-	e := &Engine[T]{auth: o.Authorizer, limits: o.Limits.withDefaults(), bytes: bytes,
-		pages: newPages[T](o.MaxLists, o.MaxAge)}
+	e := &Engine[T]{auth: o.Authorizer, limits: o.limits.withDefaults(), bytes: bytes,
+		pages: newPages[T](o.maxLists, o.maxAge)}
 	e.scratch.New = func() any { return new(scratch) }
 	return e, nil
 }
@@ -86,7 +86,7 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	t := e.scratch.Get().(*scratch)
 	defer e.giveBack(t)
 	r := &run[T]{engine: e, req: &req, ctx: ctx, scratch: t,
-		budget: budget{Limits: e.limits, ctx: ctx, resource: req.Resource, pacing: req.Pace}}
+		budget: budget{limits: e.limits, ctx: ctx, resource: req.Resource, pacing: req.Pace}}
 	if req.Continue != "" {
 		return e.resume(ctx, r, views)
 	}

@@ -92,7 +92,7 @@ func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
 }
 
 func TestListsAreConsistentWhileTheStoreChanges(t *testing.T) {
-	e, s := newEngine(t, Options{MaxLists: 100}), podStore(t, 200, store.Packed)
+	e, s := newEngine(t, Options{maxLists: 100}), podStore(t, 200, store.Packed)
 	reader := s.Reader()
 	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{},
 		mustOrder(t, "-metadata.name")}
@@ -139,27 +139,27 @@ func TestWorkIsBounded(t *testing.T) {
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 100, store.Live).snapshot()}
 	pods := func(r Request) Request { r.Resource = "pods"; return r }
 	for name, c := range map[string]struct {
-		limits Limits
+		limits limits
 		req    Request
 		ok     bool
 	}{
-		"scanned":        {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", "")}, false},
-		"scanned enough": {Limits{MaxScanned: 100}, Request{Selection: mustSelect(t, "none", "", "")}, true},
-		"scanned in a count": {Limits{MaxScanned: 99}, Request{Selection: mustSelect(t, "none", "", ""), CountOnly: true},
+		"scanned":        {limits{maxScanned: 99}, Request{Selection: mustSelect(t, "none", "", "")}, false},
+		"scanned enough": {limits{maxScanned: 100}, Request{Selection: mustSelect(t, "none", "", "")}, true},
+		"scanned in a count": {limits{maxScanned: 99}, Request{Selection: mustSelect(t, "none", "", ""), CountOnly: true},
 			false},
-		"scanned in a page":    {Limits{MaxScanned: 11}, Request{Limit: 10}, true},
-		"scanned in namespace": {Limits{MaxScanned: 10}, Request{Namespace: "ns-1"}, true},
-		"results":              {Limits{MaxResults: 99}, Request{}, false},
-		"results of a page":    {Limits{MaxResults: 10}, Request{Limit: 10}, true},
-		"results sorted":       {Limits{MaxResults: 99}, Request{Limit: 10, Order: mustOrder(t, "metadata.name")}, false},
-		"bytes":                {Limits{MaxBytes: 10 << 10}, Request{}, false},
-		"bytes sorted":         {Limits{MaxBytes: 10 << 10}, Request{Order: mustOrder(t, "spec.priority")}, false},
-		"bytes of a page":      {Limits{MaxBytes: 10 << 10}, Request{Limit: 1}, true},
-		"bytes of the values": {Limits{MaxBytes: 64 << 10},
+		"scanned in a page":    {limits{maxScanned: 11}, Request{Limit: 10}, true},
+		"scanned in namespace": {limits{maxScanned: 10}, Request{Namespace: "ns-1"}, true},
+		"results":              {limits{maxResults: 99}, Request{}, false},
+		"results of a page":    {limits{maxResults: 10}, Request{Limit: 10}, true},
+		"results sorted":       {limits{maxResults: 99}, Request{Limit: 10, Order: mustOrder(t, "metadata.name")}, false},
+		"bytes":                {limits{maxBytes: 10 << 10}, Request{}, false},
+		"bytes sorted":         {limits{maxBytes: 10 << 10}, Request{Order: mustOrder(t, "spec.priority")}, false},
+		"bytes of a page":      {limits{maxBytes: 10 << 10}, Request{Limit: 1}, true},
+		"bytes of the values": {limits{maxBytes: 64 << 10},
 			Request{Limit: 1, Order: mustOrder(t, "metadata.annotations.note")}, false},
-		"no bounds": {Limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
+		"no bounds": {limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
 	} {
-		e := newEngine(t, Options{Limits: c.limits})
+		e := newEngine(t, Options{limits: c.limits})
 		if req := pods(c.req); c.ok {
 			mustList(t, e, req, view)
 		} else if err := wantError(t, e, ErrTooMuch, req, view); !strings.Contains(err.Error(), "list pods") {

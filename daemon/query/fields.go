@@ -49,10 +49,8 @@ const (
 // maxSelector is the maximal length of a selector. A longer one would not fit into a request either.
 const maxSelector = 16 << 10
 
-// ParseFields parses a field selector in the syntax of Kubernetes: path=value, path==value and path!=value, separated
-// by commas, and a backslash before a comma, an equals sign or a backslash in a value. It accepts every path that
-// ParsePath accepts.
-func ParseFields(text string) (Fields, error) {
+// parseFields is ParseFieldsWith for labels that are paths. It accepts every path that ParsePath accepts.
+func parseFields(text string) (Fields, error) {
 	return ParseFieldsWith(text, func(label string) (Field, error) {
 		path, err := ParsePath(label)
 		if err != nil {
@@ -62,8 +60,9 @@ func ParseFields(text string) (Fields, error) {
 	})
 }
 
-// ParseFieldsWith is like ParseFields, but calls meaning for the Field of each label. It returns errors of meaning
-// unchanged.
+// ParseFieldsWith parses a field selector in the syntax of Kubernetes: label=value, label==value and label!=value,
+// separated by commas, and a backslash before a comma, an equals sign or a backslash in a value. It calls meaning for
+// the Field of each label and returns errors of meaning unchanged.
 func ParseFieldsWith(text string, meaning func(label string) (Field, error)) (Fields, error) {
 	if len(text) > maxSelector {
 		return Fields{}, fmt.Errorf("parse a field selector of %d bytes: at most %d are allowed: %w", len(text),
@@ -98,7 +97,7 @@ func partOf(f Field) keyPart {
 	return notInKey
 }
 
-// String returns the selector in the syntax of ParseFields.
+// String returns the selector in the syntax of ParseFieldsWith.
 func (f Fields) String() string { return f.text }
 
 // exact returns the value that a part of the key must have.

@@ -51,7 +51,7 @@ func TestErrorsOfFieldSelectorsNameTheMistake(t *testing.T) {
 	for text, want := range map[string]string{
 		"spec.a=x": "select by field spec.a: it is an object", "spec.b!=": "select by field spec.b: it is an array",
 	} {
-		f, err := ParseFields(text)
+		f, err := parseFields(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestErrorsOfFieldSelectorsNameTheMistake(t *testing.T) {
 		"spec": "can't understand", `a=\x`: "escape", "a..b=c": "at character 3", "=x": "the path is empty",
 		"a =b": "at character 2", strings.Repeat("a", maxSelector+1): "at most",
 	} {
-		if _, err := ParseFields(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := parseFields(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50s gives %v, want %q", text, err, want)
 		}
 	}
@@ -129,7 +129,7 @@ var fieldValues = []string{"", "1", "x", "x,y=z", `back\slash`, "ä\"<>&", "long
 // checkFields compares the result with that of Kubernetes' selector on flat objects of strings.
 func checkFields(t *testing.T, text string, rng *rand.Rand) {
 	theirs, err := fields.ParseSelector(text)
-	ours, ourErr := ParseFields(text)
+	ours, ourErr := parseFields(text)
 	if err != nil {
 		if ourErr == nil {
 			t.Fatalf("%q is accepted, but Kubernetes returns %v", text, err)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Limits bound the work of one request. 0 means the default, a negative number no limit.
-type Limits struct {
-	// MaxTime is how long a request may take; by default 30 seconds.
-	MaxTime time.Duration
-	// MaxScanned is how many objects a request may examine; by default 2,000,000.
-	MaxScanned int
-	// MaxResults is how many objects an answer, or a list that has to be sorted, may have; by default 500,000.
-	MaxResults int
-	// MaxBytes is the total size that the objects of an answer may have; by default 4 GiB. The values that a list is
+// limits bound the work of one request. 0 means the default, a negative number no limit.
+type limits struct {
+	// maxTime is how long a request may take; by default 30 seconds.
+	maxTime time.Duration
+	// maxScanned is how many objects a request may examine; by default 2,000,000.
+	maxScanned int
+	// maxResults is how many objects an answer, or a list that has to be sorted, may have; by default 500,000.
+	maxResults int
+	// maxBytes is the total size that the objects of an answer may have; by default 4 GiB. The values that a list is
 	// sorted by may take a sixteenth of that.
-	MaxBytes int64
+	maxBytes int64
 }
 
 const (
@@ -26,18 +26,18 @@ const (
 	defaultMaxBytes   = 4 << 30
 )
 
-func (l Limits) withDefaults() Limits {
-	if l.MaxTime == 0 {
-		l.MaxTime = defaultMaxTime
+func (l limits) withDefaults() limits {
+	if l.maxTime == 0 {
+		l.maxTime = defaultMaxTime
 	}
-	if l.MaxScanned == 0 {
-		l.MaxScanned = defaultMaxScanned
+	if l.maxScanned == 0 {
+		l.maxScanned = defaultMaxScanned
 	}
-	if l.MaxResults == 0 {
-		l.MaxResults = defaultMaxResults
+	if l.maxResults == 0 {
+		l.maxResults = defaultMaxResults
 	}
-	if l.MaxBytes == 0 {
-		l.MaxBytes = defaultMaxBytes
+	if l.maxBytes == 0 {
+		l.maxBytes = defaultMaxBytes
 	}
 	return l
 }
@@ -57,7 +57,7 @@ const (
 
 // budget is what one request has used of its limits.
 type budget struct {
-	Limits
+	limits
 	ctx      context.Context
 	resource string
 	scanned  int
@@ -76,14 +76,14 @@ func (b *budget) pace() error {
 	return b.pacing(int64(b.results)*resultBytes + b.ranks*rankBytes + b.ranking)
 }
 
-// within returns a context that ends after MaxTime.
-func (l Limits) within(ctx context.Context, resource string) (context.Context, context.CancelFunc) {
-	if l.MaxTime < 0 {
+// within returns a context that ends after maxTime.
+func (l limits) within(ctx context.Context, resource string) (context.Context, context.CancelFunc) {
+	if l.maxTime < 0 {
 		return ctx, func() {}
 	}
 	cause := fmt.Errorf("list %s: it takes longer than %v: %w; narrow it by namespace, labels or cluster", resource,
-		l.MaxTime, ErrTooMuch)
-	return context.WithTimeoutCause(ctx, l.MaxTime, cause)
+		l.maxTime, ErrTooMuch)
+	return context.WithTimeoutCause(ctx, l.maxTime, cause)
 }
 
 // scan counts an object that is examined.
@@ -96,27 +96,27 @@ func (b *budget) scan() error {
 			return err
 		}
 	}
-	if b.scanned++; b.MaxScanned >= 0 && b.scanned > b.MaxScanned {
+	if b.scanned++; b.maxScanned >= 0 && b.scanned > b.maxScanned {
 		return fmt.Errorf("list %s: more than %d objects would have to be read: %w; narrow it by namespace or cluster",
-			b.resource, b.MaxScanned, ErrTooMuch)
+			b.resource, b.maxScanned, ErrTooMuch)
 	}
 	return nil
 }
 
 // result counts an object of the answer, or of the list that is sorted for it.
 func (b *budget) result() error {
-	if b.results++; b.MaxResults >= 0 && b.results > b.MaxResults {
+	if b.results++; b.maxResults >= 0 && b.results > b.maxResults {
 		return fmt.Errorf("list %s: there are more than %d results: %w; narrow it, or ask for pages in the order of "+
-			"the keys", b.resource, b.MaxResults, ErrTooMuch)
+			"the keys", b.resource, b.maxResults, ErrTooMuch)
 	}
 	return nil
 }
 
 // answer counts the size of an object of the answer.
 func (b *budget) answer(size int) error {
-	if b.bytes += int64(size); b.MaxBytes >= 0 && b.bytes > b.MaxBytes {
+	if b.bytes += int64(size); b.maxBytes >= 0 && b.bytes > b.maxBytes {
 		return fmt.Errorf("list %s: the answer has more than %d bytes: %w; ask for pages with a limit", b.resource,
-			b.MaxBytes, ErrTooMuch)
+			b.maxBytes, ErrTooMuch)
 	}
 	return nil
 }
@@ -127,9 +127,9 @@ func (b *budget) rank(values []orderValue) error {
 	for i := range values {
 		b.ranking += int64(len(values[i].text))
 	}
-	if b.MaxBytes >= 0 && b.ranking > b.MaxBytes/16 {
+	if b.maxBytes >= 0 && b.ranking > b.maxBytes/16 {
 		return fmt.Errorf("list %s: the values to sort by have more than %d bytes: %w; order by shorter values, or narrow it",
-			b.resource, b.MaxBytes/16, ErrTooMuch)
+			b.resource, b.maxBytes/16, ErrTooMuch)
 	}
 	return nil
 }

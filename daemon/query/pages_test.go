@@ -139,7 +139,7 @@ func TestListsExpireByAge(t *testing.T) {
 }
 
 func TestListsExpireByNumber(t *testing.T) {
-	e := newEngine(t, Options{MaxLists: 3})
+	e := newEngine(t, Options{maxLists: 3})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 20, store.Live).snapshot()}
 	var tokens []string
 	for range 5 {

@@ -33,7 +33,7 @@ func ParseSelection(labelSelector, fieldSelector, where string) (Selection, erro
 			return Selection{}, fmt.Errorf("parse label selector %q: %w: %w", labelSelector, err, ErrInvalid)
 		}
 	}
-	if s.Fields, err = ParseFields(fieldSelector); err != nil {
+	if s.Fields, err = parseFields(fieldSelector); err != nil {
 		return Selection{}, err
 	}
 	if where != "" {

@@ -22,8 +22,6 @@ type Options struct {
 	Access Access
 	// Authorizer decides about each request before anything is read. nil allows every request.
 	Authorizer query.Authorizer
-	// Limits bound the work that one request may cause.
-	Limits query.Limits
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Page serves /; nil serves none.
@@ -73,8 +71,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s.served.fleet = f
 	s.reports.report = s.report
 	var err error
-	if s.engine, err = query.NewEngine(fleet.Bytes,
-		query.Options{Authorizer: o.Authorizer, Limits: o.Limits}); err != nil {
+	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
