@@ -1,9 +1,9 @@
+//go:build !race
+
 package share_test
 
 import (
-	"reflect"
 	"testing"
-	"unsafe"
 
 	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/internal/share"
@@ -37,34 +37,6 @@ func TestSharedPodsStayWithinTheirHeapBudget(t *testing.T) {
 	}
 }
 
-func TestStringsReplacesEqualStringsByOne(t *testing.T) {
-	strings := share.NewStrings(4000)
-	set := testpods.New(1, 1)
-	a, b := set.Pod(1), set.Pod(2)
-	want := b.DeepCopy()
-	strings.Share(a)
-	strings.Share(b)
-	if !reflect.DeepEqual(b, want) {
-		t.Fatalf("Strings.Share changed the pod at %s", share.Diff(b, want))
-	}
-	if unsafe.StringData(a.Spec.ServiceAccountName) != unsafe.StringData(b.Spec.ServiceAccountName) {
-		t.Error("equal strings are not shared")
-	}
-	x := map[string]any{"name": []any{string([]byte("value")), map[string]any{"key": string([]byte("value"))}}}
-	strings.Share(x)
-	first, second := x["name"].([]any)[0].(string), x["name"].([]any)[1].(map[string]any)["key"].(string)
-	if first != "value" || unsafe.StringData(first) != unsafe.StringData(second) {
-		t.Errorf("equal strings in interfaces are not shared: %v", x)
-	}
-	for i := range uint64(300) {
-		obj, want := object(i), object(i)
-		strings.Share(obj)
-		if !reflect.DeepEqual(obj, want) {
-			t.Fatalf("seed %d: differs at %s", i, share.Diff(obj, want))
-		}
-	}
-}
-
 func TestEmptyTableReleasesItsMemory(t *testing.T) {
 	table := share.NewTable()
 	set := testpods.New(1, 20)
@@ -79,5 +51,24 @@ func TestEmptyTableReleasesItsMemory(t *testing.T) {
 	}
 	if s := table.Stats(); s.Bytes > full/4 || s.Bytes > 64<<10 {
 		t.Errorf("the empty table takes %d bytes, the full one %d", s.Bytes, full)
+	}
+}
+
+// A few nodes with two pointers to the next one have more paths than the walk may take.
+func TestObjectWithTooManyPathsIsKeptWhole(t *testing.T) {
+	table := share.NewTable()
+	fan := &ring{Name: "end"}
+	for range 60 {
+		fan = &ring{Next: fan, Any: fan}
+	}
+	stored := keptWhole(t, table, fan)
+	if s := table.Stats(); s.Kept != 2 || s.Objects != 2 {
+		t.Errorf("two objects were kept whole, the table reports %+v", s)
+	}
+	for _, uses := range stored {
+		table.Release(uses)
+	}
+	if s := table.Stats(); s.Kept != 0 || s.Objects != 0 || s.Entries != 0 {
+		t.Errorf("after the last release the table reports %+v", s)
 	}
 }

@@ -70,12 +70,16 @@ func object(seed uint64) *unstructured.Unstructured {
 }
 
 func TestP15_UnstructuredObjectsAreReturnedUnchanged(t *testing.T) {
+	objects, different := 2000, 700
+	if share.UnderRace {
+		objects, different = 200, 70
+	}
 	for _, owned := range []bool{true, false} {
 		table := share.NewTable()
 		var stored, want []*unstructured.Unstructured
 		var uses []share.Uses
-		for i := range 2000 {
-			seed := uint64(i) % 700
+		for i := range objects {
+			seed := uint64(i % different)
 			in, ref := object(seed), object(seed)
 			before := bits(in)
 			shared, used := table.Share(in, owned)
@@ -92,10 +96,10 @@ func TestP15_UnstructuredObjectsAreReturnedUnchanged(t *testing.T) {
 		for i, out := range stored {
 			// One type of map is compared by address, so Equal is not used here.
 			if !reflect.DeepEqual(out, want[i]) {
-				t.Fatalf("seed %d, owned %v: differs at %s", i%700, owned, share.Diff(out, want[i]))
+				t.Fatalf("seed %d, owned %v: differs at %s", i%different, owned, share.Diff(out, want[i]))
 			}
 			if at := roomy(reflect.ValueOf(out), ""); at != "" {
-				t.Fatalf("seed %d: the slice at %s has capacity beyond its length", i%700, at)
+				t.Fatalf("seed %d: the slice at %s has capacity beyond its length", i%different, at)
 			}
 			table.Release(uses[i])
 		}

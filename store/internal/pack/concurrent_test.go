@@ -51,7 +51,7 @@ func TestReadersNeedNoLock(t *testing.T) {
 		})
 	}
 	random := rand.New(rand.NewPCG(7, 8))
-	for step := 0; step < 4000 || reads.Load() < 2000; step++ {
+	for step := 0; step < 1500 || reads.Load() < 1000; step++ {
 		slot := &slots[random.IntN(len(slots))]
 		if old := slot.Load(); old != nil {
 			p.Release(old.k)

@@ -1,0 +1,6 @@
+//go:build !race
+
+package share
+
+// UnderRace reports whether the race detector is on.
+const UnderRace = false

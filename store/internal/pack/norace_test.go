@@ -1,5 +1,0 @@
-//go:build !race
-
-package pack
-
-const poolMisses = 0 // allocations that a pool may cause

@@ -1,6 +1,0 @@
-//go:build race
-
-package pack
-
-// The race detector makes sync.Pool forget on purpose.
-const poolMisses = 12
