@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find dev/devcluster -name '*.go' -not -name '*_test.go') dev/devcluster/go.mod dev/devcluster/go.sum
-MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest
+MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest dev/rbactest
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 comma := ,
@@ -35,7 +35,7 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changin
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
 .PHONY: test
-test: check unit chaos-test web-test e2e-test integration conformance bench-test ## every check for every change; make nightly has the long ones
+test: check unit rbac-test chaos-test web-test e2e-test integration conformance bench-test ## every check for every change; make nightly has the long ones
 	@printf '\nAll checks passed.\n'
 
 .PHONY: quick
@@ -58,7 +58,8 @@ full-numbers: bin/devcluster needed ## tests that make test runs with small numb
 	$(call say,100$(comma)000 reads$(comma) 20$(comma)000 pods under churn and the like)
 	MIRADOR_NIGHTLY=1 $(GO) test -count=1 ./store/internal/pack # the race detector makes packing twenty times slower
 	MIRADOR_NIGHTLY=1 $(GO) test -race -count=1 -timeout 2h $$(grep -rl --include='*_test.go' MIRADOR_NIGHTLY . | xargs -n1 dirname | \
-		grep -v /pack | sort -u)
+		grep -vE '/pack|/dev/rbactest' | sort -u)
+	cd dev/rbactest && MIRADOR_NIGHTLY=1 $(GO) test -count=1 -v -timeout 2h ./...
 
 .PHONY: check
 check: fmt vet staticcheck ## gofmt, vet, staticcheck
@@ -98,6 +99,11 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -timeout 30m $$($(GO) list ./... | grep -E '$(BOTH)|$(PLAIN)')
 	$(GO) test -race -timeout 30m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -E '$(BOTH)')
 	$(GO) test -race -timeout 60m -p $(ONE_MORE) $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+
+.PHONY: rbac-test
+rbac-test: ## random decisions about rights, compared with those of Kubernetes' RBAC authorizer
+	$(call say,rights compared with Kubernetes' RBAC authorizer)
+	cd dev/rbactest && $(GO) test -count=1 ./...
 
 # The faults of the short run are the same; everybody's timeouts are shorter.
 .PHONY: chaos

@@ -203,8 +203,8 @@ func TestDecide(t *testing.T) {
 	const byHPA = scalers + `ServiceAccount "hpa/kube-system"`
 	const admin = `RBAC: allowed by ClusterRoleBinding "cluster-admin" of ClusterRole "cluster-admin" ` +
 		`to Group "system:masters"`
-	const discovery = `RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" to Group ` +
-		`"system:authenticated"`
+	const discovery = `RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" ` +
+		`to Group "system:authenticated"`
 	const elects = `RBAC: allowed by RoleBinding "leader-election/shop" of Role "leader-election" to ServiceAccount `
 	const oneNode = `RBAC: allowed by ClusterRoleBinding "one-node" of ClusterRole "one-node" to User "ann"`
 	const viewers = `RBAC: allowed by RoleBinding "viewers/shop" of ClusterRole "view" to `
