@@ -13,7 +13,7 @@ func TestDeltaFIFOAllocatesOnceForAKey(t *testing.T) {
 		_ = f.Add(Pod{"a", 1})
 		_, _ = f.Pop(process)
 	}); n > 1 {
-		t.Errorf("%v allocations to add and pop, want the deltas alone", n)
+		t.Errorf("an Add and a Pop allocate %v times, want once, for the deltas", n)
 	}
 }
 

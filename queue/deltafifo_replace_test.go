@@ -45,7 +45,7 @@ func TestReplaceDeletesKeysWhoseKnownObjectIsMissing(t *testing.T) {
 	ok(t, f.Resync())
 	same(t, "popped", popAll(t, f), []string{"a: Deleted a/0"})
 	if len(reported) != 2 || !errors.Is(reported[0], errBroken) || !strings.Contains(reported[0].Error(), `"a"`) {
-		t.Errorf("OnError was reported %v", reported)
+		t.Errorf("OnError received %v", reported)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestTransformSeesEachObjectOnce(t *testing.T) {
 	ok(t, f.Add(Pod{"a", 1}))
 	ok(t, f.Update(Pod{"a", 2}))
 	ok(t, f.Delete(Pod{"a", 3}))
-	ok(t, f.Delete(Pod{"known", -5})) // a tombstone from outside
+	ok(t, f.Delete(Pod{"known", -5})) // a tombstone that the caller made
 	ok(t, f.Resync())
 	ok(t, f.Replace([]Pod{{"known", 4}}, "9"))
 	same(t, "popped", popAll(t, f), []string{
@@ -101,7 +101,7 @@ func TestTransformSeesEachObjectOnce(t *testing.T) {
 func TestSyncedWhenTheFirstListWasPopped(t *testing.T) {
 	f := newFIFO(t, queue.Options[Pod]{Known: known{"gone": {"gone", 1}}})
 	if f.HasSynced() {
-		t.Error("synced before anything came")
+		t.Error("synced before the first list")
 	}
 	ok(t, f.Replace([]Pod{{"a", 1}, {"a", 2}, {"b", 1}}, "9"))
 	ok(t, f.Add(Pod{"later", 1}))

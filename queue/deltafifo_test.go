@@ -79,7 +79,7 @@ func popAll(t *testing.T, f *queue.DeltaFIFO[Pod]) []string {
 	return out
 }
 
-// tombstones marks what was inferred with a negative value.
+// tombstones gives inferred deletions a negative value.
 func tombstones(opts queue.Options[Pod]) queue.Options[Pod] {
 	opts.Inferred = func(p Pod) bool { return p.Value < 0 }
 	opts.Tombstone = func(key string, last Pod) Pod {
@@ -111,7 +111,7 @@ func TestDeleteOfUnknownObjectIsIgnored(t *testing.T) {
 	ok(t, f.Delete(Pod{"a", 1}))
 	same(t, "without known objects", popAll(t, f), []string(nil))
 	if !f.HasSynced() {
-		t.Error("a delete, even an ignored one, decides that there is no first list to wait for")
+		t.Error("not synced after a Delete, although it ends the wait for a first list")
 	}
 	f = newFIFO(t, queue.Options[Pod]{Known: known{"a": {"a", 1}}})
 	ok(t, f.Delete(Pod{"a", 2}))
@@ -165,7 +165,7 @@ func TestObjectWithoutKeyIsKeyError(t *testing.T) {
 		}
 	}
 	if f.HasSynced() {
-		t.Error("calls that failed have populated the queue")
+		t.Error("HasSynced is true after calls that failed")
 	}
 }
 
@@ -184,10 +184,10 @@ func TestPopReturnsDeltasIfProcessFails(t *testing.T) {
 	same(t, "popped", popAll(t, f), []string{"a: Added a/2"})
 
 	if err := f.AddIfNotPresent("a", nil); err == nil {
-		t.Error("no deltas are put back without complaint")
+		t.Error("AddIfNotPresent accepts empty deltas")
 	}
 	if err := f.AddIfNotPresent("a", podDeltas{{object.Bookmark, Pod{}}}); err == nil {
-		t.Error("a bookmark is put back without complaint")
+		t.Error("AddIfNotPresent accepts a bookmark")
 	}
 }
 
@@ -208,10 +208,10 @@ func TestGetReturnsCopy(t *testing.T) {
 
 func TestOldestAndNewest(t *testing.T) {
 	if _, some := (podDeltas)(nil).Oldest(); some {
-		t.Error("no deltas have an oldest")
+		t.Error("empty deltas have an oldest one")
 	}
 	if _, some := (podDeltas)(nil).Newest(); some {
-		t.Error("no deltas have a newest")
+		t.Error("empty deltas have a newest one")
 	}
 	d := podDeltas{{object.Added, Pod{"a", 1}}, {object.Deleted, Pod{"a", 2}}}
 	first, _ := d.Oldest()
@@ -270,11 +270,11 @@ func TestQueueIsLockedDuringProcess(t *testing.T) {
 			close(added)
 		}()
 		<-begun
-		for range 1000 { // every chance to get through
+		for range 1000 { // gives Add many chances
 			runtime.Gosched()
 			select {
 			case <-added:
-				t.Error("Add got through while Pop was processing")
+				t.Error("Add returned while Pop was processing")
 				return nil
 			default:
 			}
@@ -291,7 +291,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		t.Errorf("NewDeltaFIFO without Key: %v", err)
 	}
 	if _, err := newFIFO(t, queue.Options[Pod]{}).Pop(nil); err == nil {
-		t.Error("Pop(nil) works")
+		t.Error("Pop accepts a nil function")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/mirador-k8s/mirador/queue"
 )
 
-// Pod is all that a queue needs to know of an object: nothing.
+// Pod is any type: a queue needs to know nothing about its objects except their keys.
 type Pod struct {
 	Name  string
 	Value int
@@ -35,7 +35,7 @@ func Example() {
 	_ = df.Delete(pod1)
 	fmt.Println(df.List())
 
-	df.Close() // so that the loop ends when the queue is empty
+	df.Close() // makes the loop end when the queue is empty
 	for {
 		_, err := df.Pop(func(key string, deltas queue.Deltas[Pod], _ bool) error {
 			for _, d := range deltas {

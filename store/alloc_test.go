@@ -63,7 +63,7 @@ func TestAllocationsStayWithinTheirBudget(t *testing.T) {
 		}},
 		{"Put of an existing key, without snapshots", 1, func() {
 			it := entries[i%len(entries)]
-			it.Version = versions[i%len(versions)] // later ones: they are published with each batch
+			it.Version = versions[i%len(versions)] // increasing versions, so that each batch publishes one
 			w.Begin()
 			w.Put(it)
 			w.Commit()

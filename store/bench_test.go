@@ -13,8 +13,8 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// The shape of the measurements in the design: 50,000 objects, an index with 100
-// values of 500 objects each and one with 5,000 of 10.
+// The stores of the benchmarks have 50,000 objects, an index with 100 values of 500 objects each, and one with 5,000
+// values of 10 objects each.
 const benchObjects = 50_000
 
 type benchObject struct {
@@ -41,7 +41,7 @@ func newBenchStore(b *testing.B) *benchStore {
 	s := &benchStore{w: w, r: w.Reader()}
 	for i := range benchObjects {
 		key := object.Key(fmt.Sprintf("namespace-%d/object-%d", i%100, i))
-		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // a reader has a string of its own
+		s.keys = append(s.keys, object.Key(strings.Clone(string(key)))) // a reader's key is another string than the store's
 		s.entries = append(s.entries, object.Item[*benchObject]{
 			Key: key, Version: object.Version(strconv.Itoa(i + 1)), UID: strconv.Itoa(i), Size: 1000,
 			Value: &benchObject{group: []string{fmt.Sprint("group-", i%100)},
@@ -60,7 +60,7 @@ func (s *benchStore) fill() *benchStore {
 	return s
 }
 
-// scattered walks the objects in an order that no cache likes.
+// scattered walks the objects in an order that defeats the processor's caches.
 func scattered(i int) int { return i * 7919 % benchObjects }
 
 func BenchmarkGet(b *testing.B) {
@@ -107,8 +107,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn puts a new object and deletes the oldest. Now and then the table is made anew, and the batch
-// in which that happens is the longest.
+// BenchmarkChurn puts a new object and deletes the oldest. The longest batches are those that rebuild the table.
 func BenchmarkChurn(b *testing.B) {
 	s := newBenchStore(b).fill()
 	keys := make([]object.Key, 2*benchObjects)
@@ -195,7 +194,7 @@ func BenchmarkIterate50k(b *testing.B) {
 	})
 }
 
-// BenchmarkOrder is the price of the first ordered read of a snapshot.
+// BenchmarkOrder measures the first ordered read of a snapshot.
 func BenchmarkOrder(b *testing.B) {
 	s := newBenchStore(b).fill()
 	for b.Loop() {
@@ -249,7 +248,7 @@ func BenchmarkRelistUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what the store adds to the objects.
+// BenchmarkMemory reports the memory that the store takes in addition to the objects.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() uint64 {
 		runtime.GC()

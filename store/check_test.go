@@ -10,11 +10,11 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// checkVec walks a vector and fails on a node that should not be there, or is not.
+// checkVec walks a vector and returns an error for a missing or superfluous node.
 func checkVec[V any](v *vec[V]) error {
 	if v.pages == nil {
 		if len(v.few) != v.n {
-			return fmt.Errorf("small vector has %d values and says %d", len(v.few), v.n)
+			return fmt.Errorf("a small vector has %d values and a length of %d", len(v.few), v.n)
 		}
 		return nil
 	}
@@ -36,14 +36,14 @@ func checkVec[V any](v *vec[V]) error {
 			}
 			if l == nil {
 				if p.own>>j&1 != 0 {
-					return fmt.Errorf("page %d owns a leaf %d that is not there", i, j)
+					return fmt.Errorf("page %d owns leaf %d, which does not exist", i, j)
 				}
 				continue
 			}
 			var zero V
 			for k := max(0, left-j*width); k < width; k++ {
 				if any(l[k]) != any(zero) {
-					return fmt.Errorf("a value is left behind the end, at %d of %d", i<<pageShift+j*width+k, v.n)
+					return fmt.Errorf("a value is left after the end, at %d of %d", i<<pageShift+j*width+k, v.n)
 				}
 			}
 		}
@@ -196,11 +196,11 @@ func (w *Writer[T]) checkLog(t testing.TB) {
 		}
 	}
 	if bytes != w.log.bytes || bytes > max(0, w.sh.cfg.logBytes) {
-		t.Fatalf("invariant: the log has %d bytes, counts %d, may have %d", bytes, w.log.bytes, w.sh.cfg.logBytes)
+		t.Fatalf("invariant: the log has %d bytes, counts %d and may have %d", bytes, w.log.bytes, w.sh.cfg.logBytes)
 	}
 }
 
-// known is an entry as the model has it.
+// known is an entry of the model.
 type known struct {
 	Key     object.Key
 	Version object.Version
@@ -213,7 +213,7 @@ func (k known) item() object.Item[thing] {
 	return object.Item[thing]{Key: k.Key, Version: k.Version, UID: k.UID, Size: k.Size, Value: k.Object}
 }
 
-// of reads an entry; no entry is the zero known.
+// of returns the known of an entry, and the zero known for nil.
 func of(e *Entry[thing]) known {
 	if e == nil {
 		return known{}
@@ -221,7 +221,7 @@ func of(e *Entry[thing]) known {
 	return known{e.Key, e.Version, e.UID, e.Size, e.Object()}
 }
 
-// want is the model's word on what a snapshot has to show.
+// want is what a snapshot must contain according to the model.
 type want struct {
 	seq     uint64
 	version object.Version
@@ -229,7 +229,7 @@ type want struct {
 	indexes map[string]IndexFunc[thing]
 }
 
-// checkSnapshot reads a snapshot in every way there is.
+// checkSnapshot reads a snapshot through each of its methods and compares it with the model.
 func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
 	t.Helper()
 	if s.Seq() != m.seq || s.Version() != m.version || s.Len() != len(m.objects) {
@@ -244,7 +244,7 @@ func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
 	seen := map[object.Key]bool{}
 	for e := range s.Entries() {
 		if seen[e.Key] || m.objects[e.Key] != of(e) {
-			t.Fatalf("snapshot yields %+v (again: %v), want %+v", of(e), seen[e.Key], m.objects[e.Key])
+			t.Fatalf("snapshot yields %+v (a second time: %v), want %+v", of(e), seen[e.Key], m.objects[e.Key])
 		}
 		seen[e.Key] = true
 	}
@@ -266,11 +266,11 @@ func checkSnapshot(t testing.TB, s *Snapshot[thing], m want) {
 	for k, o := range s.Ordered() {
 		keys = append(keys, k)
 		if m.objects[k].Object != o {
-			t.Fatalf("Ordered gives %v for %q", o, k)
+			t.Fatalf("Ordered yields %v for %q", o, k)
 		}
 	}
 	if !slices.Equal(keys, slices.Sorted(maps.Keys(m.objects))) {
-		t.Fatalf("Ordered gives %v", keys)
+		t.Fatalf("Ordered yields %v", keys)
 	}
 	if got := len(s.roots); got != len(m.indexes) {
 		t.Fatalf("snapshot has %d indexes, want %d", got, len(m.indexes))
@@ -314,7 +314,7 @@ func checkIndex(t testing.TB, s *Snapshot[thing], name string, fn IndexFunc[thin
 			got[e.Key] = true
 		}
 		if len(got) != len(wantKeys) || x.Len(v) != len(wantKeys) {
-			t.Fatalf("index %s value %q yields %d, says %d, want %d", name, v, len(got), x.Len(v), len(wantKeys))
+			t.Fatalf("index %s value %q yields %d objects, Len is %d, want %d", name, v, len(got), x.Len(v), len(wantKeys))
 		}
 	}
 }

@@ -166,8 +166,7 @@ func ExampleIndex() {
 	// read index "node": no such index; known are app
 }
 
-// The packed layout needs to know how objects are encoded; those of source/kube bring
-// their codec along.
+// The packed layout needs a codec. The sources of source/kube have one.
 func ExampleOptions_layout() {
 	w, err := store.New(store.Options[pod]{
 		Layout:  store.Packed,

@@ -43,7 +43,7 @@ func writes(t *testing.T, layout store.Layout, misuse func(w *store.Writer[*guar
 	return got
 }
 
-func scribble(r *store.Reader[*guarded]) {
+func changeObject(r *store.Reader[*guarded]) {
 	obj, _ := r.Get("a")
 	obj.Labels["app"] = "other"
 }
@@ -52,15 +52,15 @@ func TestWrittenNamesTheReadersOfAnObject(t *testing.T) {
 	for _, layout := range []store.Layout{store.Live, store.Shared, store.Packed} {
 		t.Run(layout.String(), func(t *testing.T) {
 			got := writes(t, layout, func(w *store.Writer[*guarded]) {
-				scribble(w.Reader())
+				changeObject(w.Reader())
 				w.Reader().Get("b")
 				verifyAll(w.Reader())
 			})
 			if len(got) != 1 || got[0].Key != "a" || got[0].Path != `Labels["app"]` {
-				t.Fatalf("found %+v", got)
+				t.Fatalf("reported writes: %+v", got)
 			}
-			if by := strings.Join(got[0].By, ";"); !strings.Contains(by, "store_test.scribble (guard_test.go:") {
-				t.Errorf("the culprit is not among %q", by)
+			if by := strings.Join(got[0].By, ";"); !strings.Contains(by, "store_test.changeObject (guard_test.go:") {
+				t.Errorf("the function that wrote is not among %q", by)
 			}
 		})
 	}
@@ -78,11 +78,11 @@ func TestWriteIsReportedWhenTheObjectIsReplacedOrRead(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			got := writes(t, store.Live, func(w *store.Writer[*guarded]) {
-				scribble(w.Reader())
+				changeObject(w.Reader())
 				then(w)
 			})
-			if len(got) != 1 || !strings.Contains(got[0].String(), "scribble") {
-				t.Errorf("found %v", got)
+			if len(got) != 1 || !strings.Contains(got[0].String(), "changeObject") {
+				t.Errorf("reported writes: %v", got)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestReadsAreNotReportedAsWrites(t *testing.T) {
 			verifyAll(w.Reader())
 		})
 		if len(got) > 0 {
-			t.Errorf("%s: found %v", layout, got)
+			t.Errorf("%s: reported writes: %v", layout, got)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestWhatCannotBePackedIsKeptLiveAndCounted(t *testing.T) {
 		t.Errorf("layout %+v", l)
 	}
 	if len(reported) != 1 || !strings.Contains(reported[0], "Options.Codec") {
-		t.Errorf("reported %q: want one, that says what to do", reported)
+		t.Errorf("reported %q, want one error that says what to do", reported)
 	}
 }
 

@@ -16,10 +16,10 @@ func TestTableDistinguishesKeysWithTheSameHash(t *testing.T) {
 	tab := newTable[int](20)
 	const hash = 1<<40 + 1
 	for i := range 10 {
-		key := object.Key(fmt.Sprint(i)) // all of one length, as a hash says
+		key := object.Key(fmt.Sprint(i)) // all of one length, because a hash contains the length
 		at, found := tab.find(hash, key)
 		if found {
-			t.Fatalf("%q is there before it was put", key)
+			t.Fatalf("%q exists before it was put", key)
 		}
 		tab.insert(at, hash, &record[int]{Entry: Entry[int]{Key: key, obj: i}})
 	}
@@ -34,7 +34,7 @@ func TestTableDistinguishesKeysWithTheSameHash(t *testing.T) {
 		}
 	}
 	if at, found := tab.find(hash, "0"); found || tab.cells[at].hash.Load() != emptyCell {
-		t.Error("a cell that a key has left is never filled again, not even by the same key")
+		t.Error("the cell of a deleted key would be used again")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestTableShrinksAfterDeletions(t *testing.T) {
 	if n := len(w.sh.table.Load().cells); n > 1024 {
 		t.Errorf("%d cells for %d objects", n, w.objects.n)
 	}
-	// Keys that come and go at a constant number do not make it grow.
+	// Adding and deleting as many keys does not make the table grow.
 	for i := range 20000 {
 		w.Begin()
 		put(w, i+1, fmt.Sprintf("x%d", i), "red")
@@ -67,7 +67,7 @@ func TestTableShrinksAfterDeletions(t *testing.T) {
 	}
 	w.check(t)
 	if n := len(w.sh.table.Load().cells); n > 1024 {
-		t.Errorf("after much coming and going, %d cells for %d objects", n, w.objects.n)
+		t.Errorf("after many additions and deletions, %d cells for %d objects", n, w.objects.n)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSnapshotDistinguishesKeysWithTheSameWord(t *testing.T) {
 			twin.words.push(1, emptyCell)
 		}
 		first := start(hash, cells)
-		twin.words.set(1, first, word(1, hash)) // of b
+		twin.words.set(1, first, word(1, hash)) // the word of b
 		twin.words.set(1, next(first, cells), word(0, hash))
 		if o, ok := twin.Get("a"); !ok || o.Name != "a" {
 			t.Errorf("%v: Get(a) = %v, %v", layout, o, ok)
@@ -110,7 +110,7 @@ func TestSnapshotDistinguishesKeysWithTheSameWord(t *testing.T) {
 	}
 }
 
-// A reader that comes between the two halves of a put waits for the second.
+// A put stores the object first and then the record. A reader of the record in between waits for it.
 func TestEntryIsNeverOlderThanTheObjectReadBefore(t *testing.T) {
 	tab := newTable[*thing](4)
 	const hash = 1<<40 + 1
@@ -121,7 +121,7 @@ func TestEntryIsNeverOlderThanTheObjectReadBefore(t *testing.T) {
 	c := &tab.cells[at]
 	atomic.StorePointer(&c.obj, tab.pointers.of(now))
 	if o, _ := tab.object(hash, "a"); o != now.obj {
-		t.Fatal("the object of the first half is not read")
+		t.Fatal("the new object is not returned before the record is stored")
 	}
 	started, got := make(chan struct{}), make(chan *record[*thing], 1)
 	go func() {
@@ -134,30 +134,30 @@ func TestEntryIsNeverOlderThanTheObjectReadBefore(t *testing.T) {
 	}
 	c.rec.Store(now)
 	if rec := <-got; rec != now {
-		t.Error("the record of the state before was given")
+		t.Error("the old record was returned")
 	}
 }
 
 func TestGetFindsAKeyWhileOthersAreAddedAndDeleted(t *testing.T) {
 	point := func(name, color string) *thing { return &thing{Name: name, Color: color} }
 	t.Run("structs", func(t *testing.T) {
-		comeAndGo(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) },
+		addAndDelete(t, Options[thing]{}, func(name, color string) thing { return *point(name, color) },
 			func(o thing) string { return o.Name })
 	})
 	t.Run("packed", func(t *testing.T) {
-		comeAndGo(t, Options[thing]{Layout: Packed, Codec: thingCodec},
+		addAndDelete(t, Options[thing]{Layout: Packed, Codec: thingCodec},
 			func(name, color string) thing { return *point(name, color) }, func(o thing) string { return o.Name })
 	})
 	t.Run("pointers", func(t *testing.T) {
-		comeAndGo(t, Options[*thing]{}, point, func(o *thing) string { return o.Name })
+		addAndDelete(t, Options[*thing]{}, point, func(o *thing) string { return o.Name })
 	})
 	t.Run("any", func(t *testing.T) {
-		comeAndGo(t, Options[any]{}, func(name, color string) any { return point(name, color) },
+		addAndDelete(t, Options[any]{}, func(name, color string) any { return point(name, color) },
 			func(o any) string { return o.(*thing).Name })
 	})
 }
 
-func comeAndGo[T any](t *testing.T, opts Options[T], point func(name, color string) T, nameOf func(T) string) {
+func addAndDelete[T any](t *testing.T, opts Options[T], point func(name, color string) T, nameOf func(T) string) {
 	w := mustNew(t, opts)
 	r := w.Reader()
 	put := func(v int, name, color string) {

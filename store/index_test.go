@@ -46,7 +46,7 @@ func TestP12_AFailingIndexFunctionIsReportedAndTheObjectStored(t *testing.T) {
 	}
 	commit(w, func() { put(w, 4, "a", "blue") })
 	if n := len(slices.Collect(w.Reader().Snapshot().ByIndex("color", "blue"))); n != 1 {
-		t.Errorf("once the function works, the object is in the index %d times", n)
+		t.Errorf("the object is in the index %d times after an update for which the function works, want 1", n)
 	}
 	w.check(t)
 }
@@ -55,7 +55,7 @@ func TestFailingIndexFunctionWithoutOnErrorIsHarmless(t *testing.T) {
 	w := mustNew(t, Options[thing]{Indexes: map[string]IndexFunc[thing]{"color": byColor}})
 	commit(w, func() { put(w, 1, "a", "panic") })
 	for range w.Reader().Snapshot().ByIndex("nope", "x") {
-		t.Error("an index that does not exist yields something")
+		t.Error("an index that does not exist yields an object")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestErrorForAnUnknownIndexListsTheIndexes(t *testing.T) {
 		t.Errorf("Index = %v", err)
 	}
 	for range s.ByIndex("colour", "red") {
-		t.Error("an index that does not exist yields something")
+		t.Error("an index that does not exist yields an object")
 	}
 	if want := []reported{{"", "colour", err.Error()}}; !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
@@ -93,7 +93,7 @@ func TestIndexesAreAddedAllOrNone(t *testing.T) {
 		t.Errorf("AddIndexes of a name that exists = %v", err)
 	}
 	if err := w.AddIndexes(map[string]IndexFunc[thing]{"a": byName, "b": nil}); err == nil {
-		t.Error("a nil function is added")
+		t.Error("a nil function was added")
 	}
 	if got := w.sh.set.Load().sorted(); !slices.Equal(got, []string{"color"}) {
 		t.Errorf("indexes are %v", got)
@@ -106,10 +106,10 @@ func TestIndexesAreAddedAllOrNone(t *testing.T) {
 	}
 	after := w.Reader().Snapshot()
 	if n := len(slices.Collect(after.ByIndex("name", "k7"))); n != 1 || after.Seq() != before.Seq() {
-		t.Errorf("an object that was there is %d times in the new index, snapshot %d", n, after.Seq())
+		t.Errorf("an existing object is in the new index %d times, snapshot %d", n, after.Seq())
 	}
 	if _, err := before.Index("name"); err == nil {
-		t.Error("the snapshot before has the new index")
+		t.Error("the earlier snapshot has the new index")
 	}
 	w.check(t)
 }
@@ -125,7 +125,7 @@ func TestIndexesAreAddedInsideABatchAndAReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := r.Snapshot(); s != before || len(r.sh.set.Load().sorted()) != 0 {
-		t.Error("the index shows before the batch is committed")
+		t.Error("the index is visible before the batch is committed")
 	}
 	put(w, 3, "c", "red")
 	w.Commit()
@@ -137,13 +137,13 @@ func TestIndexesAreAddedInsideABatchAndAReplace(t *testing.T) {
 	}
 	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 3 ||
 		len(slices.Collect(s.ByIndex("name", "b"))) != 1 {
-		t.Error("while the replace is open the index does not show the objects that are there")
+		t.Error("while the replace is open, the index lacks the stored objects")
 	}
 	w.CommitReplace("9", nil)
 	w.check(t)
 	if s := r.Snapshot(); len(slices.Collect(s.ByIndex("color", "red"))) != 2 ||
 		len(slices.Collect(s.ByIndex("name", "d"))) != 1 {
-		t.Error("after the replace the index does not show the list")
+		t.Error("after the replace, the index lacks the objects of the list")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestAnUpdateComputesTheValuesOfTheNewObjectOnly(t *testing.T) {
 	}}})
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "a", "blue"); w.Delete("a", "3") })
 	if !slices.Equal(asked, []string{"red", "blue"}) {
-		t.Errorf("the index function was asked for %v", asked)
+		t.Errorf("the index function was called for %v", asked)
 	}
 }
 

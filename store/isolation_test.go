@@ -28,9 +28,8 @@ func put(w *Writer[thing], version int, key, color string) {
 	})
 }
 
-// checkOneMoment fails unless every object of the snapshot has one color, the
-// index has the same objects under that color and nothing else, and version and
-// number belong to it: what the writer of the test does in each batch.
+// checkOneMoment returns an error unless the snapshot is one batch of the test's writer: all objects have the same
+// color, the index has exactly these objects under that color, and version and sequence number match.
 func checkOneMoment(s *Snapshot[thing]) error {
 	color := fmt.Sprintf("c%d", s.Seq())
 	n := 0
@@ -102,14 +101,14 @@ func TestP8_SnapshotHasOneVersionOfObjectsAndIndexes(t *testing.T) {
 					held = s
 				}
 				if e, ok := r.Entry("k0"); !ok || e.Key != "k0" || e.Object().Name != "k0" {
-					t.Errorf("Get of a key that is always there gives %+v, %v", e, ok)
+					t.Errorf("Get of a key that always exists returns %+v, %v", e, ok)
 					return
 				}
 				v := s.Version()
 				if changes, err := r.Since(v); err == nil {
 					for c := range changes {
 						if !v.Before(c.Version) {
-							t.Errorf("Since(%s) gives a change at %s", v, c.Version)
+							t.Errorf("Since(%s) yields a change at %s", v, c.Version)
 							return
 						}
 					}
@@ -118,7 +117,7 @@ func TestP8_SnapshotHasOneVersionOfObjectsAndIndexes(t *testing.T) {
 		})
 	}
 	for i := 2; i <= rounds; i++ {
-		// Every batch gives every object the batch's color; some come and go.
+		// Every batch sets the color of every object; some objects are added and deleted.
 		color, keys := fmt.Sprintf("c%d", i), 1+rnd.IntN(80)
 		if i%10 == 0 {
 			w.BeginReplace()
@@ -154,15 +153,15 @@ func TestP4_AfterCommitEverySnapshotIsAtThatBatchOrLater(t *testing.T) {
 	r := w.Reader()
 	for i := 1; i <= 100; i++ {
 		w.Begin()
-		if i%3 > 0 { // also an empty batch has its number
+		if i%3 > 0 { // an empty batch has a number, too
 			put(w, i, "k", "red")
 		}
 		seq := w.Commit()
 		if i%5 == 0 {
-			continue // no reader asks
+			continue // no reader takes a snapshot
 		}
 		if s := r.Snapshot(); seq != uint64(i) || s.Seq() != seq {
-			t.Fatalf("after batch %d (number %d) the snapshot is at %d", i, seq, s.Seq())
+			t.Fatalf("after batch %d (sequence number %d) the snapshot has sequence number %d", i, seq, s.Seq())
 		}
 	}
 }
@@ -178,10 +177,10 @@ func TestP8_TakenSnapshotIsReadableWhileABatchIsOpen(t *testing.T) {
 	put(w, 2, "k", "blue")
 	put(w, 3, "new", "blue")
 	if s := r.Snapshot(); s != before {
-		t.Fatalf("inside the batch a snapshot of %d is given", s.Seq())
+		t.Fatalf("inside the batch, Snapshot returns number %d", s.Seq())
 	}
 	if o, _ := r.Get("k"); o.Color != "blue" {
-		t.Error("a point read shows a write at once")
+		t.Error("Get does not see a write inside the batch")
 	}
 	if r.Len() != 1 || r.Version() != "1" {
 		t.Errorf("inside the batch, Len %d and Version %s are not of the last one", r.Len(), r.Version())
@@ -191,17 +190,17 @@ func TestP8_TakenSnapshotIsReadableWhileABatchIsOpen(t *testing.T) {
 		t.Error("the snapshot changed")
 	}
 	if _, ok := before.Get("new"); ok {
-		t.Error("the snapshot shows a later object")
+		t.Error("the snapshot has a later object")
 	}
 }
 
-// On one processor, a writer in the middle of a batch goes on only if the reader lets it. Now and then the scheduler
-// chooses the reader again, so one of some tries must do.
+// On one processor, a writer inside a batch continues only if the reader yields. The scheduler may choose the reader
+// again, so one of several tries must succeed.
 func TestSnapshotYieldsToTheWriterDuringABatch(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	w := mustNew(t, Options[thing]{})
 	r := w.Reader()
-	gave := 0
+	yielded := 0
 	for i := range 4 {
 		r.Snapshot()
 		w.Begin()
@@ -209,12 +208,12 @@ func TestSnapshotYieldsToTheWriterDuringABatch(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { w.Commit() })
 		if s := r.Snapshot(); s.Seq() == uint64(i+1) {
-			gave++
+			yielded++
 		}
 		wg.Wait()
 	}
-	if gave == 0 {
-		t.Error("a reader that never pauses leaves the writer where it is")
+	if yielded == 0 {
+		t.Error("the writer never continued while a reader called Snapshot")
 	}
 }
 
@@ -235,7 +234,7 @@ func TestSnapshotDuringABatchWaitsForOneCommit(t *testing.T) {
 		default:
 		}
 		w.Commit()
-		w.Begin() // at once: the waiting readers must not have to wait for this one too
+		w.Begin() // at once: the waiting readers must not wait for this batch too
 		synctest.Wait()
 		for range 3 {
 			select {
@@ -256,9 +255,9 @@ func TestP8_ReadersDoNotWaitForAReplaceOrANewIndex(t *testing.T) {
 	r := w.Reader()
 	seen := 0
 	look := func(o thing) ([]string, error) {
-		// An index function runs in the middle of the change.
+		// The index function runs inside the change.
 		if s := r.Snapshot(); s.Seq() != 1 || s.Len() != 1 {
-			t.Errorf("in the middle of the change the snapshot is at %d", s.Seq())
+			t.Errorf("inside the change, the snapshot has number %d", s.Seq())
 		}
 		seen++
 		return []string{o.Color}, nil

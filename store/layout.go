@@ -164,7 +164,7 @@ func (k *keeper[T]) pack(rec *packedRecord[T], it *object.Item[T]) error {
 	k.line = append(k.line, it.Version...)
 	names := len(k.line)
 	var ref pack.Ref
-	k.line, ref = k.packer.PackInto(k.line, encoded, string(k.line))
+	k.line, ref = k.packer.Pack(k.line, encoded, string(k.line))
 	line := string(k.line)
 	nk, nu := len(it.Key), len(it.UID)
 	rec.Key, rec.UID, rec.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])

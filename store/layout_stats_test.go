@@ -24,7 +24,7 @@ func TestLayoutCountsTheBytesOfPackedObjects(t *testing.T) {
 		}
 	})
 	if left := w.Reader().Layout().Bytes; left >= full {
-		t.Errorf("none of them is left, and %d bytes of %d are", left, full)
+		t.Errorf("after all objects were deleted, %d bytes of %d are left", left, full)
 	}
 	live := mustNew(t, Options[thing]{})
 	commit(live, func() { put(live, 1, "a", "red") })

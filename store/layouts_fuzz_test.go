@@ -13,12 +13,12 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// FuzzP15_LayoutsReadTheSame runs a script on a store of each layout and on a map,
-// while a reader of each looks at whatever is there.
+// FuzzP15_LayoutsReadTheSame runs a script on a store of each layout and on a map, and compares them, while a reader
+// of each store reads all objects.
 func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 	f.Add([]byte("\x00red\x08green\x05\x10blue\x03\x05\x04\xff\x05"))
 	f.Add([]byte("\x00live\x05\x00error\x05\x00panic\x05\x04\x01\x0b\x05"))
-	// siblings: a base, another, none
+	// similar objects: with one base, with another, without one
 	f.Add([]byte("\x06\x00\x16\x08\x26\x10\x05\x06\x60\x16\x68\x05\x03\x13\x23\x05\x0e\x01\x1e\x02\x04\x3f\x05"))
 	f.Add([]byte("\x01\xff\xfe\x05\x09\x00\x00\x05\x11aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x05\x04\x0f\x0b\x13\x1b"))
 	f.Fuzz(func(t *testing.T, script []byte) {
@@ -38,8 +38,8 @@ func FuzzP15_LayoutsReadTheSame(f *testing.F) {
 	})
 }
 
-// TestP15_ReadersReadWhileBasesChange plays scripts at random on a packed store and makes sure that they do what they
-// are for: objects are encoded against a base, bases are made anew and dropped, all beside readers.
+// TestP15_ReadersReadWhileBasesChange runs random scripts on a packed store while readers read, and checks that the
+// scripts make the store add, refresh and drop bases.
 func TestP15_ReadersReadWhileBasesChange(t *testing.T) {
 	rnd := seedOf(t)
 	s := newFuzzedStore(t, Packed)
@@ -62,7 +62,7 @@ func TestP15_ReadersReadWhileBasesChange(t *testing.T) {
 	}
 }
 
-// readBeside has a reader look at each of the stores until the returned function is called.
+// readBeside starts a reader of each store, which reads until the returned function is called.
 func readBeside(stores ...*fuzzedStore) (stop func()) {
 	var readers sync.WaitGroup
 	var done atomic.Bool
@@ -76,7 +76,7 @@ func readBeside(stores ...*fuzzedStore) (stop func()) {
 	return sync.OnceFunc(func() { done.Store(true); readers.Wait() })
 }
 
-// fuzzedStore is a store and a map that says what it must hold.
+// fuzzedStore is a store and a map with the objects that it must have.
 type fuzzedStore struct {
 	t      *testing.T
 	layout Layout
@@ -88,7 +88,7 @@ type fuzzedStore struct {
 	torn   atomic.Pointer[string]
 	looked atomic.Int64
 
-	// What became of the bases that objects are packed against.
+	// How the bases that objects are packed against have changed.
 	bases, most, fewer int
 	refreshed          int64
 }
@@ -105,8 +105,8 @@ func newFuzzedStore(t *testing.T, layout Layout) *fuzzedStore {
 	return s
 }
 
-// made is the object of a key and a version. Its tags are a sum of the rest, so that
-// a reader can tell one that was never stored.
+// made returns the object of a key and a version. Its tags are a checksum of the rest, by which a reader detects an
+// object that was never stored.
 func made(key object.Key, version object.Version, color string) known {
 	return known{Key: key, Version: version, UID: string(version[len(version)-1]), Size: len(color),
 		Object: thing{Name: string(key), Color: color, Tags: sum(key, version, color)}}
@@ -120,8 +120,8 @@ func sum(key object.Key, version object.Version, color string) int {
 	return n & 0xff
 }
 
-// large is a color that makes an object long enough for a base: the words of a family, the first
-// of them replaced by others, fewer or more as strange says.
+// large returns a color that makes an object long enough for a base: the words of a family, of which the first
+// strange/4 ones are replaced.
 func large(family, strange byte) string {
 	own, other := rand.New(rand.NewPCG(uint64(family), 1)), rand.New(rand.NewPCG(uint64(strange), 2))
 	var text []byte
@@ -135,8 +135,7 @@ func large(family, strange byte) string {
 	return string(text)
 }
 
-// play does what the script says: a byte for what to do with which key, and for a
-// Put a few more for the object.
+// play runs a script. Each step is one byte for the operation and the key; a Put has a few more for the object.
 func (s *fuzzedStore) play(script []byte) {
 	for steps := 0; len(script) > 0 && steps < 200; steps++ {
 		op, key := script[0]%8, object.Key(fmt.Sprintf("k%d", script[0]>>3%6))
@@ -206,7 +205,7 @@ func (s *fuzzedStore) commit() {
 	}
 }
 
-// countBases looks at what large objects are packed against: whatever the script, they are.
+// countBases counts the bases and checks that there is one if there are large objects.
 func (s *fuzzedStore) countBases() {
 	s.t.Helper()
 	if s.layout != Packed {
@@ -219,12 +218,12 @@ func (s *fuzzedStore) countBases() {
 	s.bases, s.most, s.refreshed = stats.Bases, max(s.most, stats.Bases), stats.Refreshed
 	for _, e := range s.want.objects {
 		if len(e.Object.Color) > 500 && stats.Bases == 0 {
-			s.t.Fatalf("%s is large, and packed against nothing: %+v", e.Key, stats)
+			s.t.Fatalf("%s is large, but there is no base: %+v", e.Key, stats)
 		}
 	}
 }
 
-// end deletes everything: then no base is left, and old snapshots can still be read.
+// end deletes all objects and checks that no base is left and that old snapshots can still be read.
 func (s *fuzzedStore) end() {
 	s.t.Helper()
 	if torn := s.torn.Load(); torn != nil {
@@ -244,13 +243,12 @@ func (s *fuzzedStore) end() {
 	}
 	if s.layout == Packed {
 		if stats := s.w.keeper.packer.Stats(); stats.Objects != 0 || stats.Bases != 0 {
-			s.t.Fatalf("all is deleted, and there is %+v", stats)
+			s.t.Fatalf("all objects are deleted, but the statistics are %+v", stats)
 		}
 	}
 }
 
-// list replaces the store by a list that has the keys of the mask: those that it
-// knows as they are, new ones with an object of its own.
+// list replaces the contents of the store by the keys of the mask. Stored objects stay as they are.
 func (s *fuzzedStore) list(mask byte) {
 	s.commit()
 	s.w.BeginReplace()

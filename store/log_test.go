@@ -12,7 +12,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// since gives the changes as text, or "gone".
+// since returns the changes as text, or "gone".
 func since(t *testing.T, w *Writer[thing], v object.Version) string {
 	t.Helper()
 	changes, err := w.Reader().Since(v)
@@ -70,7 +70,7 @@ func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
 	commit(w, func() { put(w, 1, "a", "red"); put(w, 2, "b", "red") })
 	commit(w, func() { put(w, 9, "a", "blue"); w.SetVersion("2"); w.EndHistory() })
 	wantSince(t, w, "2", "gone")
-	commit(w, func() { w.SetVersion("2"); w.EndHistory() }) // says nothing, and mends nothing
+	commit(w, func() { w.SetVersion("2"); w.EndHistory() }) // a bookmark does not make the lost changes known
 	wantSince(t, w, "2", "gone")
 	commit(w, func() { put(w, 8, "b", "blue"); w.SetVersion("9"); w.EndHistory() })
 	wantSince(t, w, "2", "gone")
@@ -83,7 +83,7 @@ func TestSinceAVersionOfTwoStatesIsGone(t *testing.T) {
 		w.Stage(object.Item[thing]{Key: "b", Version: "8", UID: "b", Size: 10, Value: thing{Name: "b", Color: "yellow"}})
 		w.CommitReplace(v, nil)
 	}
-	list("10") // what was lost on the way is mended, at the same version
+	list("10") // another state with the same version
 	wantSince(t, w, "10", "gone")
 	list("11")
 	wantSince(t, w, "11", "")
@@ -119,9 +119,9 @@ func TestSinceReturnsTheChangesAtTheTimeOfTheCall(t *testing.T) {
 		got = append(got, c.Version)
 	}
 	if !slices.Equal(got, []object.Version{"2"}) {
-		t.Errorf("the changes grew to %v", got)
+		t.Errorf("later changes were added: %v", got)
 	}
-	for range changes { // and can be read twice, and left early
+	for range changes { // they can be read twice, and a reader may stop early
 		break
 	}
 }
@@ -135,7 +135,7 @@ func TestWithoutALogOnlyTheCurrentVersionIsKnown(t *testing.T) {
 }
 
 func TestLogIsBoundedByBytes(t *testing.T) {
-	// An update of two objects of size 10 counts 84.
+	// An update from an object of size 10 to another one counts as 84 bytes.
 	w := mustNew(t, Options[thing]{LogBytes: 84 * 3})
 	commit(w, func() { put(w, 1, "a", "c1") })
 	for i := 2; i <= 4; i++ {
@@ -158,14 +158,14 @@ func TestLogIsBoundedByAge(t *testing.T) {
 		commit(w, func() { put(w, 2, "a", "c2") })
 		time.Sleep(30 * time.Second)
 		commit(w, func() { put(w, 3, "a", "c3") })
-		time.Sleep(30 * time.Second) // the change to 2 is a minute old, and no older
+		time.Sleep(30 * time.Second) // the change to 2 is exactly a minute old
 		wantSince(t, w, "1", "2 a c1>c2, 3 a c2>c3")
 		time.Sleep(time.Second)
-		wantSince(t, w, "1", "gone") // without any batch
+		wantSince(t, w, "1", "gone") // although there was no batch
 		wantSince(t, w, "2", "3 a c2>c3")
 		commit(w, func() {})
 		if w.log.first == nil || w.log.first.entries[0].Version != "3" {
-			t.Error("a batch, even an empty one, releases what is too old")
+			t.Error("an empty batch has not released the changes that are too old")
 		}
 		time.Sleep(time.Hour)
 		wantSince(t, w, "2", "gone")
@@ -198,9 +198,9 @@ func TestTheFirstListStartsTheLogAndALaterOneEndsIt(t *testing.T) {
 	wantSince(t, w, "20", "")
 	commit(w, func() { put(w, 21, "a", "white") })
 	wantSince(t, w, "20", "21 a green>white")
-	list("21", "black") // the same version, and the change that led to it is unknown
+	list("21", "black") // the same version; the change that led to it is unknown
 	wantSince(t, w, "20", "gone")
-	list("5", "grey") // the source was set back
+	list("5", "grey") // an older version: the source's history was reset
 	wantSince(t, w, "5", "")
 	wantSince(t, w, "4", "gone")
 	commit(w, func() { put(w, 6, "a", "pink") })
@@ -272,7 +272,7 @@ func TestVersionIsTheLastSetOrTheNewestPut(t *testing.T) {
 	}
 }
 
-// A list that is older than the one before starts the history anew, also where there is no log and nothing changed.
+// A list that is older than the previous one starts a new history, even without a log and without a change.
 func TestSinceKnowsItsOwnVersionAfterAListThatWentBack(t *testing.T) {
 	w, err := New(Options[thing]{})
 	if err != nil {
@@ -282,7 +282,7 @@ func TestSinceKnowsItsOwnVersionAfterAListThatWentBack(t *testing.T) {
 		w.BeginReplace()
 		w.CommitReplace(v, nil)
 		if _, err := w.Reader().Since(v); err != nil {
-			t.Errorf("since %s, which the store is at: %v", v, err)
+			t.Errorf("Since(%s), the current version: %v", v, err)
 		}
 	}
 }

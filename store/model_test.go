@@ -15,7 +15,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// thing is what the tests store.
+// thing is the object of the tests.
 type thing struct {
 	Name, Color string
 	Tags        int // a bit for each tag
@@ -37,7 +37,7 @@ func byTag(o thing) ([]string, error) {
 	var tags []string
 	for i := range 8 {
 		if o.Tags&(1<<i) != 0 {
-			tags = append(tags, fmt.Sprintf("t%d", i), fmt.Sprintf("t%d", i/2)) // some twice
+			tags = append(tags, fmt.Sprintf("t%d", i), fmt.Sprintf("t%d", i/2)) // some of them twice
 		}
 	}
 	return tags, nil
@@ -45,7 +45,7 @@ func byTag(o thing) ([]string, error) {
 
 func byName(o thing) ([]string, error) { return []string{o.Name}, nil }
 
-// seedOf gives a new seed each run, or the one to run again.
+// seedOf returns random numbers with a new seed, or with the seed in STORE_SEED.
 func seedOf(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("STORE_SEED"); s != "" {
@@ -54,11 +54,11 @@ func seedOf(t *testing.T) *rand.Rand {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("run again with STORE_SEED=%d", seed)
+	t.Logf("to reproduce: STORE_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// model does with plain maps what the store does.
+// model is the expected state of a store, in plain maps.
 type model struct {
 	t    *testing.T
 	rnd  *rand.Rand
@@ -69,10 +69,10 @@ type model struct {
 	log  []knownChange // since the store's log was last ended
 	held []heldSnapshot
 
-	fetched []object.Key // and not asked for since
+	fetched []object.Key // and not written or read since
 }
 
-// knownChange is a change as the model has it; the zero known stands for no object.
+// knownChange is a change of the model; the zero known stands for no object.
 type knownChange struct {
 	Version  object.Version
 	Key      object.Key
@@ -151,7 +151,7 @@ func (m *model) batch() {
 	m.committed(m.w.Commit())
 }
 
-// fetch asks for some keys, of which some are there. What is done with them then must not depend on it.
+// fetch fetches some keys, of which some are stored. It must not affect what happens to them later.
 func (m *model) fetch() {
 	keys := make([]object.Key, m.rnd.IntN(2*Together))
 	for i := range keys {
@@ -201,7 +201,7 @@ func (m *model) list() {
 			m.w.Stage(e.item())
 			after[key] = e
 			order = append(order, key)
-			if had && m.rnd.IntN(4) == 0 { // taken back by a later item
+			if had && m.rnd.IntN(4) == 0 { // overridden by a later item
 				if !m.w.Seen(key, old.Version, "") {
 					m.t.Fatalf("Seen(%q) after Stage = false", key)
 				}
@@ -256,7 +256,7 @@ func (m *model) checkNow() {
 	}
 	r := m.w.Reader()
 	if r.Len() != len(m.want.objects) || r.Version() != m.want.version || m.w.objects.n != r.Len() {
-		m.t.Fatalf("reader says len %d version %q", r.Len(), r.Version())
+		m.t.Fatalf("the reader has length %d and version %q", r.Len(), r.Version())
 	}
 	for key, e := range m.want.objects {
 		if got, ok := r.Entry(key); !ok || of(got) != e {
@@ -266,8 +266,7 @@ func (m *model) checkNow() {
 	m.checkSince()
 }
 
-// checkSince asks for a version in the model's log: the store gives the same
-// changes or has dropped them.
+// checkSince reads the changes since a version of the model's log: the store has the same ones or has dropped them.
 func (m *model) checkSince() {
 	if len(m.log) == 0 {
 		return
@@ -284,7 +283,7 @@ func (m *model) checkSince() {
 	for c := range changes {
 		if i >= len(m.log) || c.Version != m.log[i].Version || c.Key != m.log[i].Key ||
 			of(c.Old) != m.log[i].Old || of(c.New) != m.log[i].New {
-			m.t.Fatalf("Since(%s) gives %+v as number %d of %d", m.log[from].Version, c, i, len(m.log))
+			m.t.Fatalf("Since(%s) yields %+v as number %d of %d", m.log[from].Version, c, i, len(m.log))
 		}
 		i++
 	}
@@ -293,8 +292,7 @@ func (m *model) checkSince() {
 	}
 }
 
-// thingCodec packs things as JSON. A thing of the color "live" does not come back as
-// it was, so it cannot be packed.
+// thingCodec encodes things as JSON. A thing of the color "live" is decoded to another object, so it cannot be packed.
 var thingCodec = &object.Codec[thing]{
 	Encode: func(dst []byte, o thing) ([]byte, error) {
 		encoded, err := json.Marshal(o)

@@ -8,7 +8,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// The index by namespace has what a function of the objects would find, in every layout, however the objects came.
+// In every layout and after every kind of write, ByNamespace equals an index function on the objects.
 func TestByNamespaceIndexesTheNamespacesOfKeys(t *testing.T) {
 	byName := func(v *thing) ([]string, error) {
 		namespace, _ := object.Key(v.Name).Split()
@@ -74,7 +74,7 @@ func TestByNamespaceIndexesTheNamespacesOfKeys(t *testing.T) {
 	}
 }
 
-// No object is decoded for it.
+// ByNamespace reads only keys.
 func TestAddingByNamespaceDecodesNoObject(t *testing.T) {
 	decoded := 0
 	codec := &object.Codec[*thing]{Encode: jsonThings.Encode,

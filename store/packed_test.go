@@ -23,7 +23,7 @@ var jsonThings = &object.Codec[*thing]{
 	},
 }
 
-// The read cache is bounded by a number, so what is in it must be small.
+// The read cache is bounded by a number of objects, so the objects in it must be small.
 func TestReadCacheDoesNotKeepLargeObjects(t *testing.T) {
 	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings})
 	if err != nil {
@@ -37,14 +37,13 @@ func TestReadCacheDoesNotKeepLargeObjects(t *testing.T) {
 	for key, want := range map[object.Key]bool{"small": true, "large": false} {
 		first, _ := w.Reader().Get(key)
 		if again, _ := w.Reader().Get(key); (again == first) != want || again.Name != string(key) {
-			t.Errorf("%s: the same object comes again: %v, want %v", key, again == first, want)
+			t.Errorf("%s: the second read returns the same object: %v, want %v", key, again == first, want)
 		}
 	}
 }
 
-// Events that wait for a slow handler hold entries that others have read. What those
-// decoded must not wait with them: then a packed store's backlog would be as large as a
-// live one's.
+// Events that wait for a slow handler hold entries that other handlers have read. These must not keep the decoded
+// objects: the backlog of a packed store would be as large as that of a live one.
 func TestDecodeOnceDoesNotKeepTheDecodedObject(t *testing.T) {
 	const objects, cached = 500, 8
 	w, err := New(Options[*thing]{Layout: Packed, Codec: jsonThings, ReadCache: cached})
@@ -75,7 +74,7 @@ func TestDecodeOnceDoesNotKeepTheDecodedObject(t *testing.T) {
 			held++
 		}
 	}
-	if held > cached { // what the read cache holds
+	if held > cached { // the read cache holds so many
 		t.Errorf("%d decoded objects are held by %d entries that wait", held, len(waiting))
 	}
 	for i, e := range waiting {
@@ -85,7 +84,7 @@ func TestDecodeOnceDoesNotKeepTheDecodedObject(t *testing.T) {
 	}
 }
 
-// An entry has its decoded object exactly as long as the read cache has it, under concurrent reads.
+// An entry keeps its decoded object exactly as long as the read cache does, under concurrent reads.
 func TestReadCacheBoundsTheDecodedObjects(t *testing.T) {
 	const objects, cached = 100, 8
 	for _, guarded := range []bool{false, true} {

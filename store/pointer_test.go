@@ -69,7 +69,7 @@ func TestKeysOfEveryLength(t *testing.T) {
 			keys = append(keys, "")
 			for i, key := range keys {
 				if _, ok := r.Get(key); ok {
-					t.Fatalf("a key of %d bytes is there before it was put", len(key))
+					t.Fatalf("a key of %d bytes exists before it was put", len(key))
 				}
 				w.Begin()
 				w.Put(object.Item[*thing]{Key: key, Version: "1", Value: &thing{Name: "first"}})
@@ -90,14 +90,14 @@ func TestKeysOfEveryLength(t *testing.T) {
 				w.Commit()
 				w.check(t)
 				if _, ok := r.Get(key); ok {
-					t.Errorf("a key of %d bytes is there after it was deleted", len(key))
+					t.Errorf("a key of %d bytes exists after it was deleted", len(key))
 				}
 			}
 		})
 	}
 }
 
-// A reader that has read a state never reads an older one, through Get or Entry.
+// A reader that has read one state never reads an older one, whether by Get or Entry.
 func TestReadsOfOneKeyNeverGoBack(t *testing.T) {
 	t.Run("pointers", func(t *testing.T) {
 		neverBack(t, func(n int) *thing { return &thing{Tags: n} }, func(o *thing) int { return o.Tags })

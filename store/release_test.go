@@ -11,7 +11,7 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// tracked is a store of pointers, so that a test sees which of them are still alive.
+// tracked is a store of pointers and knows which of them are still alive.
 type tracked struct {
 	w    *Writer[*thing]
 	weak map[object.Key]weak.Pointer[thing]
@@ -40,7 +40,7 @@ func (x *tracked) put(keys ...object.Key) {
 	x.w.Commit()
 }
 
-// alive lists the objects that the collector cannot free.
+// alive returns the keys of the objects that the garbage collector has not freed.
 func (x *tracked) alive() (keys []object.Key) {
 	runtime.GC()
 	runtime.GC()
@@ -65,11 +65,11 @@ func TestResetReleasesEveryObject(t *testing.T) {
 	x.put("k3")
 	x.w.Reset()
 	if n := len(x.alive()); n < 498 {
-		t.Errorf("a snapshot is held and %d objects are alive", n)
+		t.Errorf("while a snapshot is held, %d objects are alive", n)
 	}
 	if o, ok := snap.Get("k7"); !ok || o.Name != "k7" || snap.Len() != 500 ||
 		len(slices.Collect(snap.ByIndex("color", "ck7"))) != 1 {
-		t.Error("the snapshot that was held is no longer valid")
+		t.Error("Reset changed a snapshot")
 	}
 	runtime.KeepAlive(snap)
 	snap = nil
@@ -86,7 +86,7 @@ func TestResetReleasesEveryObject(t *testing.T) {
 	x.w.check(t)
 	x.put("again")
 	if _, ok := x.w.Reader().Get("again"); !ok {
-		t.Error("a store that was reset does not take objects")
+		t.Error("objects cannot be stored after Reset")
 	}
 	x.w.check(t)
 	runtime.KeepAlive(x)
@@ -113,10 +113,10 @@ func TestADeletedObjectIsReleasedOnceNoSnapshotNorLogHasIt(t *testing.T) {
 	x.w.Delete("b", "")
 	x.w.Commit()
 	if got := x.alive(); len(got) != 3 {
-		t.Errorf("a snapshot has three objects and %v are alive", got)
+		t.Errorf("a snapshot has three objects, but only %v are alive", got)
 	}
 	runtime.KeepAlive(snap)
-	// A later batch ends the snapshot's stay in the store, a second list the log.
+	// After a later batch the store no longer has the snapshot, and after a second list no log.
 	for range 2 {
 		x.w.BeginReplace()
 		x.w.Keep("a")
@@ -141,7 +141,7 @@ func TestIterationIsNotProportionalToAPastHighWaterMark(t *testing.T) {
 		x.w.Delete(k, "")
 	}
 	x.w.Commit()
-	x.w.check(t) // fails on any node behind the end
+	x.w.check(t) // fails if there are nodes after the end
 	if s := x.w.Reader().Snapshot(); s.objects.pages != nil || s.objects.n != 10 {
 		t.Errorf("10 objects are left in a tree of %d slots", s.objects.n)
 	}

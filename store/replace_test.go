@@ -25,7 +25,7 @@ func TestListDeletesMissingObjectsAndKeepsUndecodableOnes(t *testing.T) {
 		want    bool
 	}{
 		{"same", "1", "same", true},
-		{"same", "1", "", true}, // an unknown uid differs from nothing
+		{"same", "1", "", true}, // an unknown UID equals every UID
 		{"same", "", "same", false},
 		{"changed", "7", "changed", false},
 		{"reborn", "5", "another uid", false},
@@ -36,20 +36,20 @@ func TestListDeletesMissingObjectsAndKeepsUndecodableOnes(t *testing.T) {
 		}
 	}
 	if !w.Keep("broken") || w.Keep("unknown") {
-		t.Error("Keep knows what is stored, and nothing else")
+		t.Error("Keep must report whether an object is stored")
 	}
 	w.Stage(object.Item[thing]{Key: "reborn", Version: "5", UID: "another uid", Value: thing{Color: "blue"}})
 	w.Stage(object.Item[thing]{Key: "new", Version: "8", Value: thing{Color: "first"}})
 	w.Stage(object.Item[thing]{Key: "changed", Version: "7", Value: thing{Color: "blue"}})
 	w.Stage(object.Item[thing]{Key: "new", Version: "9", Value: thing{Color: "blue"}})
 	if w.Keep("new") || w.Keep("changed") {
-		t.Error("Keep takes what was staged for what is stored")
+		t.Error("Keep treats a staged object as stored")
 	}
 	if s := r.Snapshot(); s.Seq() != 1 || s.Len() != 5 {
-		t.Error("a list shows before it is committed")
+		t.Error("a list is visible before it is committed")
 	}
 	if _, ok := r.Get("new"); ok {
-		t.Error("a point read shows a list before it is committed")
+		t.Error("Get sees a list before it is committed")
 	}
 	var got []string
 	seq := w.CommitReplace("20", func(old, now *Entry[thing]) {
@@ -84,7 +84,7 @@ func TestAbortedListHasNoEffect(t *testing.T) {
 	w.Seen("a", "1", "")
 	w.Stage(object.Item[thing]{Key: "c", Version: "3"})
 	w.AbortReplace()
-	w.BeginReplace() // what the first list saw does not count here
+	w.BeginReplace() // the aborted list has no effect on this one
 	w.Seen("b", "2", "")
 	var gone []object.Key
 	w.CommitReplace("9", func(old, now *Entry[thing]) {
@@ -189,7 +189,7 @@ func TestStagedReportsAnObjectThatTheListHasTwice(t *testing.T) {
 	w := mustNew(t, Options[thing]{})
 	w.BeginReplace()
 	if w.Staged("a", "1", "u") {
-		t.Error("nothing is staged yet")
+		t.Error("Staged is true before anything is staged")
 	}
 	w.Stage(object.Item[thing]{Key: "a", Version: "1", UID: "a", Value: thing{Name: "a", Color: "red"}})
 	for _, c := range []struct {
@@ -232,7 +232,7 @@ func TestListOverridesABatchThatWasCommittedWhileItWasOpen(t *testing.T) {
 	r := w.Reader()
 	w.BeginReplace()
 	if !w.Seen("same", "1", "same") || !w.Seen("dropped", "5", "dropped") || !w.Seen("repeated", "2", "repeated") {
-		t.Fatal("the list's objects are not known")
+		t.Fatal("Seen does not know the stored objects")
 	}
 	w.Repeat("repeated")
 	w.Stage(object.Item[thing]{Key: "changed", Version: "7", Value: thing{Color: "blue"}})
@@ -244,7 +244,7 @@ func TestListOverridesABatchThatWasCommittedWhileItWasOpen(t *testing.T) {
 		w.Delete("dropped", "")
 	})
 	if s := r.Snapshot(); s.Len() != 6 || len(slices.Collect(s.ByIndex("color", "green"))) != 4 || !w.ListOpen() {
-		t.Errorf("%d objects are readable beside the list", s.Len())
+		t.Errorf("%d objects are readable while the list is open", s.Len())
 	}
 	var got []string
 	w.CommitReplace("20", func(old, now *Entry[thing]) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// trieModel is a trie whose hashes the test chooses.
+// trieModel is a trie with hashes that the test chooses, and the values that it must have.
 type trieModel struct {
 	root *trieNode
 	in   map[string]*bucket

@@ -33,7 +33,7 @@ func TestVectorKeepsSnapshotsWhileItGrowsAndShrinks(t *testing.T) {
 			}
 		}
 	}
-	// Sizes on both sides of every border: 16, 32, 2048, 4096.
+	// Sizes around every boundary: 16, 32, 2048, 4096.
 	for _, size := range []int{5, 33, 16, 17, 31, 40, 0, 2049, 2000, 2048, 15, 5000, 4096, 4095, 2047, 3000, 0} {
 		for len(want) < size {
 			v.push(owner, len(want)+1)
@@ -64,8 +64,8 @@ func TestVectorCopiesANodeOncePerSnapshot(t *testing.T) {
 	for i := range 40000 {
 		v.push(1, i)
 	}
-	v.set(2, 5, 0) // the copy of this epoch
+	v.set(2, 5, 0) // copies the node for this epoch
 	if n := testing.AllocsPerRun(10, func() { v.set(2, 6, 1) }); n != 0 {
-		t.Errorf("an edit of a node that is owned allocates %v times", n)
+		t.Errorf("a second edit of the same node allocates %v times", n)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Neighbours are of different templates, so that the base changes with every object, as it does when a
-// cluster is listed.
+// Consecutive pods have different templates, so the base changes with every object, as in a list of a cluster.
 var benched = []struct {
 	e         encoding
 	templates int
@@ -18,15 +17,15 @@ func BenchmarkPack(b *testing.B) {
 			all := bc.e.samples(b, bc.templates, 10_000)
 			p := New()
 			for _, s := range all {
-				p.Pack(s.enc, s.ctx)
+				p.packed(s.enc, s.ctx)
 			}
 			b.ReportAllocs()
 			size, i := 0, 0
 			for b.Loop() {
 				s := &all[i%len(all)]
-				k := p.Pack(s.enc, s.ctx)
+				k := p.packed(s.enc, s.ctx)
 				p.Release(k)
-				size += k.Size()
+				size += k.size()
 				i++
 			}
 			b.ReportMetric(float64(size)/float64(i), "B/object")
@@ -41,7 +40,7 @@ func BenchmarkAppend(b *testing.B) {
 			p := New()
 			packed := make([]Packed, len(all))
 			for i, s := range all {
-				packed[i] = p.Pack(s.enc, s.ctx)
+				packed[i] = p.packed(s.enc, s.ctx)
 			}
 			var buf []byte
 			var err error

@@ -20,7 +20,7 @@ type budget struct {
 // full reports whether tests use their full numbers.
 func full() bool { return os.Getenv("MIRADOR_NIGHTLY") != "" }
 
-// Bytes per pod, everything counted, as measured plus a tenth. There are 1,000 pods, and up to 20,000 if
+// The budgets are measured bytes per pod, and the test allows a tenth more. There are 1,000 pods, and up to 20,000 if
 // MIRADOR_NIGHTLY is set.
 func TestBytesPerPodStayWithinBudget(t *testing.T) {
 	budgets := []budget{
@@ -38,16 +38,16 @@ func TestBytesPerPodStayWithinBudget(t *testing.T) {
 			set, p := testpods.New(1, tc.templates), New()
 			for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(tc.pods) {
 				s := tc.e.sample(t, set.Pod(i))
-				p.Pack(s.enc, s.ctx)
+				p.packed(s.enc, s.ctx)
 			}
 			s := p.Stats()
 			n := int64(s.Objects)
-			t.Logf("%d bytes each, packed %d, of %d: %+v", s.Bytes()/n, s.PackedBytes/n, s.RawBytes/n, s)
+			t.Logf("%d bytes per pod, %d of them packed data, from %d: %+v", s.Bytes()/n, s.PackedBytes/n, s.RawBytes/n, s)
 			if s.PackedBytes/n > tc.packed*11/10 {
-				t.Errorf("packed data takes %d bytes a pod, %d when this was written", s.PackedBytes/n, tc.packed)
+				t.Errorf("packed data takes %d bytes per pod, the budget is %d plus a tenth", s.PackedBytes/n, tc.packed)
 			}
 			if s.Bytes()/n > tc.all*11/10 {
-				t.Errorf("all together takes %d bytes a pod, %d when this was written", s.Bytes()/n, tc.all)
+				t.Errorf("all memory is %d bytes per pod, the budget is %d plus a tenth", s.Bytes()/n, tc.all)
 			}
 		})
 	}
@@ -64,20 +64,20 @@ func TestManyTemplatesInRandomOrderFindTheirBases(t *testing.T) {
 	order := rand.New(rand.NewPCG(2, 2)).Perm(pods)
 	for _, i := range order {
 		s := protobuf.sample(t, set.Pod(i))
-		p.Pack(s.enc, s.ctx)
+		p.packed(s.enc, s.ctx)
 	}
 	s := p.Stats()
 	if s.Bases > templates*5/4 {
 		t.Errorf("%d bases for %d templates: siblings are not found", s.Bases, templates)
 	}
-	// A pod that is the base of its template is a few bytes.
+	// The data of a pod that is itself a base takes a few bytes.
 	if got := s.PackedBytes / int64(pods); got > 200 {
-		t.Errorf("%d bytes a pod", got)
+		t.Errorf("%d bytes per pod, want at most 200", got)
 	}
 	if got := s.BaseBytes / int64(s.Bases); got > 1500 {
-		t.Errorf("%d bytes a base: templates are not packed against each other", got)
+		t.Errorf("%d bytes per base: templates are not packed against each other", got)
 	}
-	t.Logf("%d bytes a pod: %+v", s.Bytes()/int64(pods), s)
+	t.Logf("%d bytes per pod: %+v", s.Bytes()/int64(pods), s)
 }
 
 func TestDissimilarObjectsCostLittleMoreThanTheirBytes(t *testing.T) {
@@ -85,61 +85,61 @@ func TestDissimilarObjectsCostLittleMoreThanTheirBytes(t *testing.T) {
 	const objects = 6000
 	p := New()
 	for range objects {
-		// Words without end that no two objects share, and which compress to about three quarters.
+		// Random letters that no two objects share, and that compress to about three quarters.
 		enc := make([]byte, 1500)
 		for i := range enc {
 			enc[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.IntN(64)]
 		}
-		p.Pack(enc, "")
+		p.packed(enc, "")
 	}
 	s := p.Stats()
 	if most := 1024 + objects/creditUnit + 1; s.Bases > most {
 		t.Errorf("%d bases that no sibling uses, want at most %d", s.Bases, most)
 	}
 	if s.Bytes() > s.RawBytes {
-		t.Errorf("%d bytes take %d", s.RawBytes, s.Bytes())
+		t.Errorf("objects of %d bytes take %d", s.RawBytes, s.Bytes())
 	}
 	t.Logf("%d of %d: %+v", s.Bytes()/objects, s.RawBytes/objects, s)
 }
 
-// Pods are first seen pending. Once they run, bases of running ones must take over by themselves.
+// Pods are first stored while they are pending. When they run, new bases must replace those of pending pods.
 func TestBasesAreReplacedWhenSiblingsChange(t *testing.T) {
 	const templates, pods = 10, 400
 	set, p := testpods.New(1, templates), New()
 	stored := make([]Packed, pods)
 	for i := range stored {
 		s := protobuf.sample(t, pending(set.Pod(i)))
-		stored[i] = p.Pack(s.enc, s.ctx)
+		stored[i] = p.packed(s.enc, s.ctx)
 	}
 	bases := p.Stats().Bases
 	late := 0
 	for i := range stored {
 		s := protobuf.sample(t, set.Pod(i))
-		k := p.Pack(s.enc, s.ctx)
+		k := p.packed(s.enc, s.ctx)
 		p.Release(stored[i])
 		stored[i] = k
 		if i >= pods/2 {
-			late += k.Size()
+			late += k.size()
 		}
 	}
 	s := p.Stats()
 	if got := late / (pods / 2); got > 200 {
-		t.Errorf("running pods take %d bytes after the drift", got)
+		t.Errorf("running pods take %d bytes each, want at most 200", got)
 	}
 	if s.Refreshed == 0 || s.Bases > 3*templates {
 		t.Errorf("%d bases before, %d after, %d refreshed", bases, s.Bases, s.Refreshed)
 	}
 	for i, k := range stored {
-		comesBack(t, k, protobuf.sample(t, set.Pod(i)))
+		unpacksTo(t, k, protobuf.sample(t, set.Pod(i)))
 	}
 }
 
-func TestPackAndAppendAllocateTheResultOnly(t *testing.T) {
+func TestPackAndAppendIntoALargeEnoughBufferDoNotAllocate(t *testing.T) {
 	all := protobuf.samples(t, 5, 500)
 	p := New()
 	packed := make([]Packed, len(all))
 	for i, s := range all {
-		packed[i] = p.Pack(s.enc, s.ctx)
+		packed[i] = p.packed(s.enc, s.ctx)
 	}
 	buf := make([]byte, 0, 1<<16)
 	for range 100 { // all bases are in the cache after this
@@ -150,17 +150,10 @@ func TestPackAndAppendAllocateTheResultOnly(t *testing.T) {
 	i := 0
 	if n := testing.AllocsPerRun(400, func() {
 		s := all[i%len(all)]
-		p.Release(p.Pack(s.enc, s.ctx))
-		i++
-	}); n > 1 {
-		t.Errorf("Pack makes %v allocations", n)
-	}
-	if n := testing.AllocsPerRun(400, func() {
-		s := all[i%len(all)]
-		buf, _ = p.PackInto(buf[:0], s.enc, s.ctx)
+		buf, _ = p.Pack(buf[:0], s.enc, s.ctx)
 		i++
 	}); n > 0 {
-		t.Errorf("PackInto makes %v allocations", n)
+		t.Errorf("Pack into a large enough buffer makes %v allocations", n)
 	}
 	if n := testing.AllocsPerRun(400, func() {
 		k, s := packed[i%len(all)], all[i%len(all)]

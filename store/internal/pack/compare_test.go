@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The same pods by zstd: alone, with a trained dictionary, and with a sibling as dictionary, for which an
-// encoder per template is held.
+// BenchmarkCompareZstd packs the same pods with zstd: each by itself, with a trained dictionary, and with a pod of the
+// same template as dictionary, which takes an encoder per template.
 func BenchmarkCompareZstd(b *testing.B) {
 	const templates, pods = 20, 2000
 	for _, e := range []encoding{protobuf, jsonText} {

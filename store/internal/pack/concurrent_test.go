@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Readers hold what they like, also what the writer has released long ago.
+// Readers also read objects that the writer has released.
 func TestReadersNeedNoLock(t *testing.T) {
 	all := protobuf.samples(t, 40, 800)
 	p := New()
@@ -42,7 +42,7 @@ func TestReadersNeedNoLock(t *testing.T) {
 				s := kept[random.IntN(len(kept))]
 				var err error
 				if buf, err = s.k.Append(buf[:0], all[s.i].ctx); err != nil || string(buf) != string(all[s.i].enc) {
-					t.Errorf("object %d came back different: %v", s.i, err)
+					t.Errorf("object %d was not unpacked unchanged: %v", s.i, err)
 					return
 				}
 				p.Stats()
@@ -57,7 +57,7 @@ func TestReadersNeedNoLock(t *testing.T) {
 			p.Release(old.k)
 		}
 		i := random.IntN(len(all))
-		slot.Store(&stored{p.Pack(all[i].enc, all[i].ctx), i})
+		slot.Store(&stored{p.packed(all[i].enc, all[i].ctx), i})
 		if t.Failed() {
 			break
 		}

@@ -22,11 +22,11 @@ func TestDamagedDataIsAnError(t *testing.T) {
 				silent++
 			}
 			if err != nil && len(got) != 0 {
-				t.Fatalf("%d bytes were given together with the error %v", len(got), err)
+				t.Fatalf("Append returned %d bytes together with the error %v", len(got), err)
 			}
 		}
 		for _, s := range all {
-			k := p.Pack(s.enc, s.ctx)
+			k := p.packed(s.enc, s.ctx)
 			for range 200 {
 				data := []byte(k.data)
 				for range 1 + random.IntN(3) {
@@ -39,7 +39,7 @@ func TestDamagedDataIsAnError(t *testing.T) {
 			}
 			try(Packed{nil, k.data}, s)
 			if b := k.base; b != nil {
-				// The base itself: what is read from it must not pass either.
+				// The base is damaged: objects that are read from it must fail, too.
 				for range 50 {
 					data := []byte(b.data)
 					data[random.IntN(len(data))] ^= 1 << random.IntN(8)
@@ -50,7 +50,7 @@ func TestDamagedDataIsAnError(t *testing.T) {
 			}
 		}
 		if silent > 0 {
-			t.Errorf("%s: %d of %d damaged objects were given as if they were whole", e, silent, tried)
+			t.Errorf("%s: %d of %d damaged objects were read without an error", e, silent, tried)
 		}
 	}
 }
@@ -59,15 +59,15 @@ func TestAnotherContextIsAnError(t *testing.T) {
 	all := protobuf.samples(t, 1, 10)
 	p := New()
 	for i, s := range all {
-		k := p.Pack(s.enc, s.ctx)
+		k := p.packed(s.enc, s.ctx)
 		if i == 0 {
 			continue // the base, a copy of itself
 		}
 		if _, err := k.Append(nil, all[0].ctx); !errors.Is(err, errCheck) {
-			t.Errorf("read with the context of another: %v, want %v", err, errCheck)
+			t.Errorf("read with the context of another object: %v, want %v", err, errCheck)
 		}
 		if _, err := k.Append(nil, ""); !errors.Is(err, errDamaged) {
-			t.Errorf("read with no context: %v, want %v", err, errDamaged)
+			t.Errorf("read without a context: %v, want %v", err, errDamaged)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func FuzzApplyStaysWithin(f *testing.F) {
 		}
 		out, ok := apply([]byte("before"), n, base, ctx, ops, lits)
 		if string(out[:6]) != "before" || len(out) > 6+n || ok && len(out) != 6+n {
-			t.Fatalf("%d bytes made, ok %v, want %d", len(out)-6, ok, n)
+			t.Fatalf("apply wrote %d bytes, ok %v, want %d", len(out)-6, ok, n)
 		}
 	})
 }

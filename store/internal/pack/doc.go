@@ -20,7 +20,8 @@
 // Use:
 //
 //	p := pack.New()
-//	k := p.Pack(encoded, key+uid+version)
+//	data, ref := p.Pack(nil, encoded, key+uid+version)
+//	k := ref.Packed(string(data))
 //	encoded, err := k.Append(nil, key+uid+version)
 //	p.Release(k)
 package pack

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What Stats says must be what the heap says, or the budgets above mean nothing.
+// The budgets of this package rely on Stats, so it must count what the heap has.
 func TestStatsCountTheHeap(t *testing.T) {
 	all := protobuf.samples(t, 50, 1500)
 	live := func() int64 {
@@ -22,7 +22,7 @@ func TestStatsCountTheHeap(t *testing.T) {
 	before := live()
 	p := New()
 	for i, s := range all {
-		packed[i] = p.Pack(s.enc, s.ctx)
+		packed[i] = p.packed(s.enc, s.ctx)
 	}
 	grown, s := live()-before, p.Stats()
 	t.Logf("the heap grew by %d, counted %d: %+v", grown, s.Bytes(), s)
@@ -37,7 +37,7 @@ func TestStatsCountTheHeap(t *testing.T) {
 	}
 	clear(packed)
 	if left := live() - before; left > 1<<20 {
-		t.Errorf("%d bytes are left when all is released", left)
+		t.Errorf("%d bytes are left after all objects were released", left)
 	}
 	runtime.KeepAlive(p)
 }

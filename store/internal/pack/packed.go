@@ -9,11 +9,11 @@ type Packed struct {
 	data string
 }
 
-// A Ref is what reading packed data needs besides its bytes. Code that keeps the data in an allocation with other
-// bytes keeps a Ref instead of a Packed.
+// A Ref is what reading packed data needs besides its bytes. A store keeps the data in one allocation with other bytes,
+// and the Ref beside it.
 type Ref struct{ base *base }
 
-// Packed returns the Packed of data that PackInto returned together with r.
+// Packed returns the packed object of the data that Pack returned together with r.
 func (r Ref) Packed(data string) Packed { return Packed{r.base, data} }
 
 // Append appends the original bytes to dst. The context must be the one that the object was packed with. An error
@@ -47,9 +47,3 @@ func (k Packed) Len() int {
 	}
 	return n
 }
-
-// Size returns the length of the data, without the base.
-func (k Packed) Size() int { return len(k.data) }
-
-// Ref returns the part of k that is not data.
-func (k Packed) Ref() Ref { return Ref{k.base} }

@@ -12,7 +12,6 @@ type Packer struct {
 	read   reading
 	set    *base  // the base that coder uses
 	raw    []byte // its bytes
-	out    []byte // scratch of Pack
 	try    []byte // scratch for data that may be discarded
 	credit int    // number of bases that may still be made, times creditUnit
 	stats  Stats
@@ -35,27 +34,11 @@ func New() *Packer {
 	return p
 }
 
-// Pack returns the packed form of original. context is any text that will be passed to Append again, such as the key,
-// UID and version that a store keeps anyway: parts of the object that are in the context take almost no space.
-func (p *Packer) Pack(original []byte, context string) Packed {
+// Pack appends the packed data of original to dst. context is any text that will be passed to Append again, such as
+// the key, UID and version that a store keeps anyway: parts of the object that are in the context take almost no space.
+func (p *Packer) Pack(dst, original []byte, context string) ([]byte, Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out, b := p.pack(p.out[:0], original, context)
-	if len(original) <= maxKept {
-		p.out = out
-	}
-	return Packed{b, string(out)}
-}
-
-// PackInto is Pack for callers that keep the data together with other bytes: it appends the data to dst.
-func (p *Packer) PackInto(dst, original []byte, context string) ([]byte, Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	dst, b := p.pack(dst, original, context)
-	return dst, Ref{b}
-}
-
-func (p *Packer) pack(dst, original []byte, context string) ([]byte, *base) {
 	start := len(dst)
 	dst, b := p.choose(dst, original, context)
 	if b != nil {
@@ -71,13 +54,13 @@ func (p *Packer) pack(dst, original []byte, context string) ([]byte, *base) {
 	if len(original) > maxKept {
 		p.trim()
 	}
-	return dst, b
+	return dst, Ref{b}
 }
 
 // trim frees the buffers, which a large object has made large.
 func (p *Packer) trim() {
 	p.unset()
-	p.raw, p.out, p.try, p.read, p.coder = nil, nil, nil, reading{}, coder{}
+	p.raw, p.try, p.read, p.coder = nil, nil, reading{}, coder{}
 }
 
 // choose packs against the most similar base, or makes a base.

@@ -34,7 +34,7 @@ func (e encoding) sample(tb testing.TB, pod *corev1.Pod) sample {
 	return sample{enc, pod.Namespace + "/" + pod.Name + " " + string(pod.UID) + " " + pod.ResourceVersion}
 }
 
-// samples are the first pods of a set; neighbours are of different templates.
+// samples returns the first pods of a set. Consecutive pods have different templates.
 func (e encoding) samples(tb testing.TB, templates, pods int) []sample {
 	tb.Helper()
 	set := testpods.New(1, templates)
@@ -45,7 +45,7 @@ func (e encoding) samples(tb testing.TB, templates, pods int) []sample {
 	return all
 }
 
-// pending is the pod as it was when no kubelet had seen it.
+// pending changes a pod to its state before it was scheduled.
 func pending(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeName = ""
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: pod.Status.QOSClass}
@@ -53,17 +53,26 @@ func pending(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// comesBack fails unless k gives s.
-func comesBack(tb testing.TB, k Packed, s sample) {
+// unpacksTo fails the test unless k is unpacked to s.
+func unpacksTo(tb testing.TB, k Packed, s sample) {
 	tb.Helper()
 	got, err := k.Append([]byte("before"), s.ctx)
 	if err != nil {
 		tb.Fatalf("unpacking %q: %v", s.ctx, err)
 	}
 	if string(got) != "before"+string(s.enc) {
-		tb.Fatalf("%q came back different: %d bytes, want %d", s.ctx, len(got)-6, len(s.enc))
+		tb.Fatalf("%q was unpacked to other bytes: %d, want %d", s.ctx, len(got)-6, len(s.enc))
 	}
 	if k.Len() != len(s.enc) {
 		tb.Fatalf("Len of %q is %d, want %d", s.ctx, k.Len(), len(s.enc))
 	}
 }
+
+// packed packs original into an allocation of its own.
+func (p *Packer) packed(original []byte, context string) Packed {
+	data, ref := p.Pack(nil, original, context)
+	return ref.Packed(string(data))
+}
+
+// size returns the length of the data, without the base.
+func (k Packed) size() int { return len(k.data) }

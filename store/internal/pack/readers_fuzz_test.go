@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzP15_ReadersBesideThePacker packs and releases what the script says while two
-// readers go on reading whatever was stored, released or not.
+// FuzzP15_ReadersBesideThePacker packs and releases objects according to a script while two readers read them, also
+// after they were released.
 func FuzzP15_ReadersBesideThePacker(f *testing.F) {
 	pods := jsonText.samples(f, 2, 3)
 	f.Add([]byte("\x00\x10\x20\x33\x01\x02\x03\x04"), pods[0].enc, pods[1].enc)
@@ -49,7 +49,7 @@ func FuzzP15_ReadersBesideThePacker(f *testing.F) {
 			slot := &slots[op%8]
 			if old := slot.Load(); old != nil {
 				p.Release(old.k)
-				comesBack(t, old.k, old.s)
+				unpacksTo(t, old.k, old.s)
 				if op&8 != 0 {
 					slot.Store(nil)
 					continue
@@ -57,7 +57,7 @@ func FuzzP15_ReadersBesideThePacker(f *testing.F) {
 			}
 			enc := append(bytes.Clone(base[op>>4&1]), byte(n), op)
 			enc[int(op)*len(enc)/256] ^= byte(n)
-			slot.Store(&stored{p.Pack(enc, context), sample{enc, context}})
+			slot.Store(&stored{p.packed(enc, context), sample{enc, context}})
 		}
 		stop.Store(true)
 		readers.Wait()
@@ -66,12 +66,12 @@ func FuzzP15_ReadersBesideThePacker(f *testing.F) {
 		}
 		for i := range slots {
 			if l := slots[i].Load(); l != nil {
-				comesBack(t, l.k, l.s)
+				unpacksTo(t, l.k, l.s)
 				p.Release(l.k)
 			}
 		}
 		if s := p.Stats(); s.Objects != 0 || s.Bases != 0 || s.RawBytes != 0 {
-			t.Fatalf("all is released and there is left %+v", s)
+			t.Fatalf("all objects are released, but the statistics are %+v", s)
 		}
 	})
 }

@@ -53,15 +53,15 @@ func TestP15_EveryByteStringIsUnpackedUnchanged(t *testing.T) {
 	for name, enc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := p.Stats().PackedBytes
-			k := p.Pack(enc, "a context")
-			comesBack(t, k, sample{enc, "a context"})
-			if k.Size() > len(enc)+headerSize {
-				t.Errorf("%d bytes were packed into %d", len(enc), k.Size())
+			k := p.packed(enc, "a context")
+			unpacksTo(t, k, sample{enc, "a context"})
+			if k.size() > len(enc)+headerSize {
+				t.Errorf("%d bytes were packed into %d", len(enc), k.size())
 			}
-			if got := p.Stats().PackedBytes - before; got != int64(k.Size()) {
-				t.Errorf("%d bytes counted, want %d", got, k.Size())
+			if got := p.Stats().PackedBytes - before; got != int64(k.size()) {
+				t.Errorf("%d bytes counted, want %d", got, k.size())
 			}
-			// Siblings: one byte other, some inserted, some gone, halves exchanged.
+			// Similar objects: one byte changed, some inserted, some removed, halves exchanged.
 			for i := range 40 {
 				other := bytes.Clone(enc)
 				at := random.IntN(len(other) + 1)
@@ -78,7 +78,7 @@ func TestP15_EveryByteStringIsUnpackedUnchanged(t *testing.T) {
 				if len(enc) > 1<<20 && i > 0 {
 					break
 				}
-				comesBack(t, p.Pack(other, "b context"), sample{other, "b context"})
+				unpacksTo(t, p.packed(other, "b context"), sample{other, "b context"})
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestTimesAreWrittenAsTimeFormatWritesThem(t *testing.T) {
 	}
 }
 
-// A store's life in random order; whatever lives must come back at any time.
+// Objects are packed and released in random order, and those that are not released can be unpacked at any time.
 func TestP15_ObjectsAreUnpackedUnchangedWhileBasesChange(t *testing.T) {
 	for _, e := range []encoding{protobuf, jsonText} {
 		all := e.samples(t, 30, 600)
@@ -107,19 +107,19 @@ func TestP15_ObjectsAreUnpackedUnchangedWhileBasesChange(t *testing.T) {
 			p := New()
 			live := map[int]Packed{}
 			for step := range 3000 {
-				// Waves: the store fills and empties, so that bases lose their last user.
+				// The number of objects grows and shrinks, so that bases lose their last user.
 				filling := step/500%2 == 0
 				i := random.IntN(len(all))
 				if k, ok := live[i]; ok && (!filling || random.IntN(4) == 0) {
 					p.Release(k)
 					delete(live, i)
-					comesBack(t, k, all[i])
+					unpacksTo(t, k, all[i])
 				} else if !ok && (filling || random.IntN(4) == 0) {
-					live[i] = p.Pack(all[i].enc, all[i].ctx)
+					live[i] = p.packed(all[i].enc, all[i].ctx)
 				}
 				if step%250 == 0 {
 					for i, k := range live {
-						comesBack(t, k, all[i])
+						unpacksTo(t, k, all[i])
 					}
 				}
 			}
@@ -129,13 +129,13 @@ func TestP15_ObjectsAreUnpackedUnchangedWhileBasesChange(t *testing.T) {
 			s := p.Stats()
 			if s.Objects != 0 || s.RawBytes != 0 || s.PackedBytes != 0 || s.Bases != 0 || s.BaseBytes != 0 ||
 				s.IndexBytes != 0 || s.Whole != 0 || s.CacheBytes != 0 {
-				t.Fatalf("%s, seed %d: all is released and there is left %+v", e, seed, s)
+				t.Fatalf("%s, seed %d: all objects are released, but the statistics are %+v", e, seed, s)
 			}
 		}
 	}
 }
 
-// The input is a script: of each step one byte says what to do, and most take objects from what is left of the input.
+// The input is a script: each step is one byte for the operation, and most read objects from the rest of the input.
 func FuzzP15_PackedBytesAreUnpackedUnchanged(f *testing.F) {
 	pods := protobuf.samples(f, 2, 4)
 	f.Add([]byte{}, "context")
@@ -173,15 +173,15 @@ func FuzzP15_PackedBytesAreUnpackedUnchanged(f *testing.F) {
 				if len(live) > 0 {
 					i := arg % len(live)
 					p.Release(live[i].k)
-					comesBack(t, live[i].k, live[i].s)
+					unpacksTo(t, live[i].k, live[i].s)
 					live = append(live[:i], live[i+1:]...)
 				}
 				continue
 			}
-			live = append(live, stored{p.Pack(last, ctx), sample{last, ctx}})
+			live = append(live, stored{p.packed(last, ctx), sample{last, ctx}})
 		}
 		for _, l := range live {
-			comesBack(t, l.k, l.s)
+			unpacksTo(t, l.k, l.s)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (p *Packer) Stats() Stats {
 	s.CacheBytes = p.cache.bytes()
 	c := &p.coder
 	s.Scratch = int64(4*(cap(c.inBase.slots)+cap(c.inSelf.slots)) + cap(c.ops) + cap(c.lits) + cap(c.steps) +
-		cap(p.raw) + cap(p.out) + cap(p.try))
+		cap(p.raw) + cap(p.try))
 	for _, b := range p.read.bases {
 		s.Scratch += int64(cap(b))
 	}
