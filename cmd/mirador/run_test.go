@@ -16,7 +16,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 	"github.com/mirador-k8s/mirador/daemon/server"
@@ -25,16 +28,29 @@ import (
 
 // heldLists blocks lists before anything is read for them.
 type heldLists struct {
+	server.Authorizer
 	arrived, free chan struct{}
 	once          sync.Once
 }
 
-func (h *heldLists) Authorize(_ context.Context, _ query.User, a query.Attributes) error {
-	if a.Verb == "list" && a.Resource == "pods" {
+func (h *heldLists) Decide(_ context.Context, _ user.Info, _ string, a access.Attributes) (access.Decision, error) {
+	h.hold(a.Verb, a.Resource)
+	return access.Decision{Allowed: true}, nil
+}
+
+func (h *heldLists) Visible(_ context.Context, _ user.Info, _, verb string, of schema.GroupResource, _ bool) (
+	*query.Visible, error) {
+	h.hold(verb, of.Resource)
+	return nil, nil
+}
+
+func (h *heldLists) Changed() <-chan struct{} { return nil }
+
+func (h *heldLists) hold(verb, resource string) {
+	if verb == "list" && resource == "pods" {
 		h.once.Do(func() { close(h.arrived) })
 		<-h.free
 	}
-	return nil
 }
 
 // inMemory returns a fleet of clusters in memory, each with a pod of its name.

@@ -39,7 +39,7 @@ func BenchmarkLookup(b *testing.B) {
 func BenchmarkScan10k(b *testing.B) {
 	for _, layout := range []store.Layout{store.Live, store.Packed} {
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(b, 10_000, layout).snapshot()}
-		e := newEngine(b, Options{})
+		e := newEngine(b, options{})
 		for _, c := range []struct {
 			name string
 			req  Request

@@ -1,4 +1,4 @@
-// Package query answers lists over snapshots of a store, of one cluster or many: authorization, selectors, expressions,
+// Package query answers lists over snapshots of a store, of one cluster or many: what is visible, selectors, expressions,
 // order, counts and pages. It reads nothing but the snapshots it is given, so no query ever reaches a cluster.
 //
 // An Engine answers Requests over Views, which are snapshots with the names of their clusters. Objects are JSON,
@@ -6,13 +6,13 @@
 //
 // The package promises:
 //
-//   - Authorization comes first: the Authorizer decides for each cluster of a request, and again for each page, before
-//     anything is counted, paged or evaluated. A request is answered as a whole or refused as a whole. A list over all
-//     namespaces needs permission for all of them; it is never cut down to the allowed ones.
+//   - Visibility comes first: an object that is not in the Visible set of its View is not counted, paged, compared or
+//     evaluated, and no error or limit depends on it. If the set changes between two pages, the list has expired.
 //
 //   - One moment. All pages of a list are from the snapshots of its first page. A token has a small fixed length,
 //     cannot be guessed, and is valid only for the user and the request it was made for. Unfinished lists are held up
-//     to a number and an age; after that, their tokens are ErrExpired. The last 16 pages of a list can be requested
+//     to a number and an age; after that, their tokens are ErrExpired. Beyond the number, the user that holds the most
+//     loses its oldest list. The last 16 pages of a list can be requested
 //     again until its end has been read.
 //
 //   - One order. Items are sorted by cluster and key, or by the paths of an Order; items with equal values are sorted

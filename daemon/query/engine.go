@@ -12,13 +12,12 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// Options configure an Engine.
-type Options struct {
-	// Authorizer decides about each request. It must be set; AllowAll allows everything.
-	Authorizer Authorizer
-	// The rest is set by tests; 0 means the default. limits bound the work of each request.
+// options configure an Engine, for tests; 0 means the default.
+type options struct {
+	// limits bound the work of each request.
 	limits limits
-	// maxLists is how many unfinished lists are held; by default 1000. Beyond that, the oldest expires.
+	// maxLists is how many unfinished lists are held; by default 1000. Beyond that, the oldest of the user that
+	// holds the most expires.
 	maxLists int
 	// maxAge is how long an unfinished list is held from its first page on; by default 5 minutes.
 	maxAge time.Duration
@@ -31,7 +30,6 @@ const (
 
 // Engine answers requests over snapshots. It is safe for concurrent use.
 type Engine[T any] struct {
-	auth    Authorizer
 	limits  limits
 	bytes   func(e *store.Entry[T], dst []byte) []byte
 	pages   *pages[T]
@@ -48,12 +46,13 @@ type scratch struct {
 const maxScratch = 1 << 20
 
 // NewEngine returns an Engine. bytes appends the JSON of an entry to dst.
-func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Options) (*Engine[T], error) {
-	switch {
-	case bytes == nil:
+func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte) (*Engine[T], error) {
+	return newEngineWith(bytes, options{})
+}
+
+func newEngineWith[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o options) (*Engine[T], error) {
+	if bytes == nil {
 		return nil, errors.New("make a query engine: there is no function for the bytes of an entry")
-	case o.Authorizer == nil:
-		return nil, errors.New("make a query engine: there is no authorizer; set AllowAll to allow every request")
 	}
 	if o.maxLists <= 0 {
 		o.maxLists = defaultMaxLists
@@ -61,18 +60,15 @@ func NewEngine[T any](bytes func(e *store.Entry[T], dst []byte) []byte, o Option
 	if o.maxAge <= 0 {
 		o.maxAge = defaultMaxAge
 	}
-	e := &Engine[T]{auth: o.Authorizer, limits: o.limits.withDefaults(), bytes: bytes,
+	e := &Engine[T]{limits: o.limits.withDefaults(), bytes: bytes,
 		pages: newPages[T](o.maxLists, o.maxAge)}
 	e.scratch.New = func() any { return new(scratch) }
 	return e, nil
 }
 
 // List answers a request over the views of the requested clusters. A later page is read from the views of the first
-// one; the views given with it are authorized too, and one of them must be of a cluster of the list.
+// one. The views given with it say what is visible now, and one of them must be of a cluster of the list.
 func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Result[T], error) {
-	if err := e.authorize(ctx, &req, views); err != nil {
-		return nil, err
-	}
 	if err := req.check(); err != nil {
 		return nil, err
 	}
@@ -88,9 +84,9 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	r := &run[T]{engine: e, req: &req, ctx: ctx, scratch: t,
 		budget: budget{limits: e.limits, ctx: ctx, resource: req.Resource, pacing: req.Pace}}
 	if req.Continue != "" {
-		return e.resume(ctx, r, views)
+		return e.resume(r, views)
 	}
-	l := &heldList[T]{fingerprint: req.fingerprint(), views: byCluster(views)}
+	l := &heldList[T]{user: req.User, fingerprint: req.fingerprint(), views: byCluster(views)}
 	switch {
 	case req.CountOnly:
 		return r.count(l)
@@ -102,8 +98,8 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	return r.page(l, position{}, nil)
 }
 
-// resume continues a list. It authorizes the request again for all clusters of the list.
-func (e *Engine[T]) resume(ctx context.Context, r *run[T], views []View[T]) (*Result[T], error) {
+// resume continues a list, if the same objects are visible as at its beginning.
+func (e *Engine[T]) resume(r *run[T], views []View[T]) (*Result[T], error) {
 	h, at, err := e.pages.find(r.req.Continue)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.req.Resource, err)
@@ -116,8 +112,10 @@ func (e *Engine[T]) resume(ctx context.Context, r *run[T], views []View[T]) (*Re
 		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; start the list again, "+
 			"without a token: %w", r.req.Resource, ErrInvalid)
 	}
-	if err := e.authorize(ctx, r.req, h.list.views); err != nil {
-		return nil, err
+	if !sameVisible(h.list.views, views) {
+		e.pages.drop(h)
+		return nil, fmt.Errorf("list %s: what the user may see has changed: %w; start the list again, without a token",
+			r.req.Resource, ErrExpired)
 	}
 	return r.page(h.list, at, h)
 }
@@ -130,13 +128,17 @@ func overlap[T any](first, later []View[T]) bool {
 	})
 }
 
-func (e *Engine[T]) authorize(ctx context.Context, req *Request, views []View[T]) error {
-	for _, v := range views {
-		if err := e.auth.Authorize(ctx, req.User, req.attributes(v.Cluster)); err != nil {
-			return fmt.Errorf("list %s: %w", req.Resource, err)
+// sameVisible reports whether the same is visible in later views as in the first ones. A cluster that has left may
+// still be listed only if everything is visible anyway: what a user may see there is no longer known.
+func sameVisible[T any](first, later []View[T]) bool {
+	return !slices.ContainsFunc(first, func(a View[T]) bool {
+		i := slices.IndexFunc(later, func(b View[T]) bool { return a.Cluster == b.Cluster })
+		if i < 0 {
+			return a.Visible != nil
 		}
-	}
-	return nil
+		b := later[i].Visible
+		return (a.Visible == nil) != (b == nil) || b != nil && !a.Visible.Equal(b)
+	})
 }
 
 func (e *Engine[T]) giveBack(t *scratch) {

@@ -15,84 +15,8 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// refuser is an Authorizer that allows a number of requests and records all.
-type refuser struct {
-	allow int
-	asked []Attributes
-	users []User
-}
-
-var errNo = fmt.Errorf("no: %w", ErrForbidden)
-
-func (r *refuser) Authorize(_ context.Context, u User, a Attributes) error {
-	r.asked, r.users = append(r.asked, a), append(r.users, u)
-	if len(r.asked) > r.allow {
-		return errNo
-	}
-	return nil
-}
-
-func TestAuthorizerDecidesBeforeAnythingIsRead(t *testing.T) {
-	pods := podStore(t, 20, store.Live).snapshot()
-	views := []View[*blob]{{Cluster: "eu", Snapshot: pods}, {Cluster: "us", Snapshot: pods}}
-	for _, req := range []Request{
-		{Resource: "pods"}, {Resource: "pods", CountOnly: true}, {Resource: "pods", Limit: -1},
-		{Resource: "pods", Continue: "nonsense"}, {Resource: "pods", CountOnly: true, Continue: "x"},
-		{Resource: "pods", Order: mustOrder(t, "metadata.name")},
-		{Resource: "pods", Selection: mustSelect(t, "a=b", "spec.x=y", "true")},
-	} {
-		for allow := range 2 { // with and without permission for the first cluster
-			auth := &refuser{allow: allow}
-			e, err := NewEngine(func(*store.Entry[*blob], []byte) []byte {
-				t.Error("an object was read")
-				return nil
-			}, Options{Authorizer: auth})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantError(t, e, ErrForbidden, req, views...)
-			if len(auth.asked) != allow+1 || e.pages.len() != 0 {
-				t.Errorf("%+v: the authorizer was called %d times", req, len(auth.asked))
-			}
-		}
-	}
-}
-
-func TestAuthorizerGetsTheAttributesOfTheRequest(t *testing.T) {
-	auth := &refuser{allow: 100}
-	e := newEngine(t, Options{Authorizer: auth})
-	pods := podStore(t, 20, store.Live).snapshot()
-	user := User{"ann", []string{"dev"}}
-	req := Request{User: user, Group: "g", Version: "v1", Resource: "pods", Namespace: "ns-1",
-		Selection: mustSelect(t, "", "metadata.name=web-1", "")}
-	mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}, View[*blob]{Cluster: "eu", Snapshot: pods})
-	want := Attributes{Verb: "list", Cluster: "us", Group: "g", Version: "v1", Resource: "pods",
-		Namespace: "ns-1", Name: "web-1"}
-	if auth.asked[0] != want || auth.asked[1].Cluster != "eu" || auth.users[0].Name != "ann" || len(auth.asked) != 2 {
-		t.Errorf("the authorizer got %+v", auth.asked)
-	}
-	req.Verb = "watch"
-	if mustList(t, e, req, View[*blob]{Cluster: "us", Snapshot: pods}); auth.asked[2].Verb != "watch" {
-		t.Errorf("the authorizer got %+v", auth.asked[2])
-	}
-}
-
-// A user that has lost permission for a cluster of the list gets no further page.
-func TestEachPageIsAuthorizedForTheClustersOfTheFirst(t *testing.T) {
-	auth := &refuser{allow: 2}
-	e := newEngine(t, Options{Authorizer: auth})
-	pods := podStore(t, 20, store.Live).snapshot()
-	req := Request{Resource: "pods", Limit: 5}
-	res := mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}, View[*blob]{Cluster: "us", Snapshot: pods})
-	req.Continue = res.Continue
-	wantError(t, e, ErrForbidden, req) // no views: the clusters of the held list count
-	if auth.asked[2].Cluster != "eu" {
-		t.Errorf("the authorizer got %+v", auth.asked[2:])
-	}
-}
-
 func TestListsAreConsistentWhileTheStoreChanges(t *testing.T) {
-	e, s := newEngine(t, Options{maxLists: 100}), podStore(t, 200, store.Packed)
+	e, s := newEngine(t, options{maxLists: 100}), podStore(t, 200, store.Packed)
 	reader := s.Reader()
 	sel, orders := mustSelect(t, "tier", "spec.nodeName!=x", "spec.priority >= 0"), []Order{{},
 		mustOrder(t, "-metadata.name")}
@@ -159,7 +83,7 @@ func TestWorkIsBounded(t *testing.T) {
 			Request{Limit: 1, Order: mustOrder(t, "metadata.annotations.note")}, false},
 		"no bounds": {limits{-1, -1, -1, -1}, Request{Order: mustOrder(t, "metadata.annotations")}, true},
 	} {
-		e := newEngine(t, Options{limits: c.limits})
+		e := newEngine(t, options{limits: c.limits})
 		if req := pods(c.req); c.ok {
 			mustList(t, e, req, view)
 		} else if err := wantError(t, e, ErrTooMuch, req, view); !strings.Contains(err.Error(), "list pods") {
@@ -176,7 +100,7 @@ func slowly(e *store.Entry[*blob], dst []byte) []byte {
 
 func TestTimeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := NewEngine(slowly, Options{Authorizer: AllowAll{}})
+		e, err := NewEngine(slowly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +125,7 @@ func TestErrorNamesTheBrokenObject(t *testing.T) {
 	s.Begin()
 	s.put("ns/broken", []byte(`{"metadata":`))
 	s.Commit()
-	e := newEngine(t, Options{})
+	e := newEngine(t, options{})
 	for _, req := range []Request{{Resource: "pods", Selection: mustSelect(t, "a", "", "")},
 		{Resource: "pods", Order: mustOrder(t, "a")}} {
 		_, err := e.List(context.Background(), req, []View[*blob]{{Cluster: "eu", Snapshot: s.snapshot()}})
@@ -220,7 +144,7 @@ func TestOnlyNeededObjectsAreRead(t *testing.T) {
 	e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
 		reads++
 		return blobBytes(e, dst)
-	}, Options{Authorizer: AllowAll{}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +181,7 @@ func TestPagesDoNotReadObjectsTwice(t *testing.T) {
 		e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
 			reads++
 			return blobBytes(e, dst)
-		}, Options{Authorizer: AllowAll{}})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +208,7 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 		s.put(object.NewKey("", n), fmt.Appendf(nil, `{"metadata":{"name":%q}}`, n))
 	}
 	s.Commit()
-	e, view := newEngine(t, Options{}), View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}
+	e, view := newEngine(t, options{}), View[*blob]{Cluster: "eu", Snapshot: s.snapshot()}
 	if got := names(mustList(t, e, Request{Resource: "nodes"}, view)); !slices.Equal(got,
 		[]string{"eu:a", "eu:b", "eu:c"}) {
 		t.Errorf("all are %v", got)
@@ -302,18 +226,15 @@ func TestObjectsWithoutNamespaces(t *testing.T) {
 	}
 }
 
-func TestEngineNeedsAnAuthorizer(t *testing.T) {
-	if _, err := NewEngine(blobBytes, Options{}); err == nil {
-		t.Error("NewEngine accepts a missing authorizer")
-	}
-	if _, err := NewEngine[*blob](nil, Options{Authorizer: AllowAll{}}); err == nil {
+func TestEngineChecksItsArguments(t *testing.T) {
+	if _, err := NewEngine[*blob](nil); err == nil {
 		t.Error("NewEngine accepts a missing bytes function")
 	}
-	if _, err := newEngine(t, Options{}).List(context.Background(), Request{Resource: "pods"},
+	if _, err := newEngine(t, options{}).List(context.Background(), Request{Resource: "pods"},
 		[]View[*blob]{{Cluster: "eu"}}); err == nil {
 		t.Error("List accepts a view without a snapshot")
 	}
-	if err := wantError(t, newEngine(t, Options{}), ErrInvalid,
+	if err := wantError(t, newEngine(t, options{}), ErrInvalid,
 		Request{Resource: "pods", Limit: -1}); !strings.Contains(err.Error(), "-1") {
 		t.Error(err)
 	}

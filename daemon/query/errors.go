@@ -8,8 +8,6 @@ var (
 	// ErrInvalid says that the request itself is wrong: a selector, an expression, an order or a token. A retry does not
 	// help; a server answers 400.
 	ErrInvalid = errors.New("invalid request")
-	// ErrForbidden says that the user may not see the objects; a server answers 403.
-	ErrForbidden = errors.New("forbidden")
 	// ErrExpired says that the list of a continue token is no longer held; a server answers 410, and the client has to
 	// start the list again.
 	ErrExpired = errors.New("the continue token has expired")

@@ -2,9 +2,7 @@ package query_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mirador-k8s/mirador/daemon/query"
 	"github.com/mirador-k8s/mirador/object"
@@ -41,7 +39,7 @@ func fleet() []query.View[string] {
 func bytesOf(e *store.Entry[string], dst []byte) []byte { return append(dst, e.Object()...) }
 
 func Example() {
-	engine, err := query.NewEngine(bytesOf, query.Options{Authorizer: query.AllowAll{}})
+	engine, err := query.NewEngine(bytesOf)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -124,33 +122,21 @@ func ExampleCompileWhere() {
 	// the expression "spec.nodeName = 'n1'" is wrong at column 15: a single = is not an operator; compare with ==
 }
 
-func ExampleRules() {
-	engine, err := query.NewEngine(bytesOf, query.Options{Authorizer: query.Rules{
-		{Groups: []string{"web-team"}, Verbs: []string{"list"}, Clusters: []string{"*"}, Resources: []string{"pods"},
-			Namespaces: []string{"web"}},
-	}})
+// A user that may see only one namespace of one cluster, and one pod elsewhere.
+func ExampleVisible() {
+	engine, err := query.NewEngine(bytesOf)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	req := query.Request{User: query.User{Name: "ann", Groups: []string{"web-team"}}, Resource: "pods",
-		Namespace: "web", CountOnly: true}
-	counted, err := engine.List(context.Background(), req, fleet())
-	if err != nil {
-		fmt.Println(err)
-		return
+	views := fleet()
+	views[0].Visible = &query.Visible{Namespaces: []string{"web"}}
+	for i := range views[1:] {
+		views[i+1].Visible = &query.Visible{}
 	}
-	fmt.Println("pods in web:", counted.Count)
-
-	req.Namespace = ""
-	_, err = engine.List(context.Background(), req, fleet())
-	problem, advice, _ := strings.Cut(err.Error(), "; ")
-	fmt.Println(errors.Is(err, query.ErrForbidden))
-	fmt.Println(problem)
-	fmt.Println(advice)
+	req := query.Request{User: "ann", Resource: "pods", CountOnly: true}
+	counted, err := engine.List(context.Background(), req, views)
+	fmt.Println(counted.Count, err)
 	// Output:
-	// pods in web: 3
-	// true
-	// list pods: user "ann" may not list pods in all namespaces of cluster "eu": forbidden
-	// narrow the request, or ask for permission
+	// 2 <nil>
 }

@@ -76,12 +76,9 @@ func podStore(t testing.TB, n int, layout store.Layout) *testStore {
 	return s
 }
 
-func newEngine(t testing.TB, o Options) *Engine[*blob] {
+func newEngine(t testing.TB, o options) *Engine[*blob] {
 	t.Helper()
-	if o.Authorizer == nil {
-		o.Authorizer = AllowAll{}
-	}
-	e, err := NewEngine(blobBytes, o)
+	e, err := newEngineWith(blobBytes, o)
 	if err != nil {
 		t.Fatal(err)
 	}

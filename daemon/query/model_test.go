@@ -194,7 +194,7 @@ func TestListsEqualAModelForAnyPageSize(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 15 {
-		w, e := newWorld(t, rng), newEngine(t, Options{})
+		w, e := newWorld(t, rng), newEngine(t, options{})
 		for range 40 {
 			checkOneList(t, rng, w, e)
 		}

@@ -42,7 +42,11 @@ func (r *run[T]) narrow(v *View[T], s scope, limit int) (narrowed[T], bool) {
 	if s.none || s.name != "" {
 		return narrowed[T]{}, false
 	}
-	return narrow(v.Snapshot, s.namespace, r.req.Selection, limit)
+	n, ok := narrow(v.Snapshot, s.namespace, r.req.Selection, limit)
+	if ok && v.restricted() {
+		n.entries = slices.DeleteFunc(n.entries, func(e *store.Entry[T]) bool { return !v.Visible.Contains(e.Key) })
+	}
+	return n, ok
 }
 
 func narrow[T any](snap *store.Snapshot[T], namespace string, sel Selection, limit int) (narrowed[T], bool) {

@@ -14,7 +14,7 @@ func countingEngine(t *testing.T, reads *int) *Engine[*blob] {
 	e, err := NewEngine(func(e *store.Entry[*blob], dst []byte) []byte {
 		*reads++
 		return blobBytes(e, dst)
-	}, Options{Authorizer: AllowAll{}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +91,12 @@ func TestObjectThatTheIndexHasTwiceIsListedOnce(t *testing.T) {
 	}
 	w.Commit()
 	req := Request{Selection: mustSelect(t, "app in (a, b)", "", "")}
-	if res := mustList(t, newEngine(t, Options{}), req,
+	if res := mustList(t, newEngine(t, options{}), req,
 		View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); len(res.Items) != 10 {
 		t.Errorf("the list has %d of 10 objects", len(res.Items))
 	}
 	req.CountOnly = true
-	if res := mustList(t, newEngine(t, Options{}), req,
+	if res := mustList(t, newEngine(t, options{}), req,
 		View[*blob]{Cluster: "eu", Snapshot: w.Reader().Snapshot()}); res.Count != 10 {
 		t.Errorf("%d of 10 are counted", res.Count)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestPaceIsCalledWithTheHeldBytes(t *testing.T) {
-	e := newEngine(t, Options{})
+	e := newEngine(t, options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 2000, store.Packed).snapshot()}
 	full := errors.New("no memory is left")
 	for name, c := range map[string]struct {

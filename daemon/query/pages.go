@@ -15,6 +15,7 @@ import (
 
 // heldList is an unfinished list. It does not change once it is held.
 type heldList[T any] struct {
+	user        string
 	fingerprint [sha256.Size]byte
 	views       []View[T]
 	sorted      []place[T] // all items, if the list has an order
@@ -43,12 +44,19 @@ type listID [16]byte
 
 // held is a list and where its pages begin.
 type held[T any] struct {
-	id    listID
-	born  time.Time
-	list  *heldList[T]
-	marks [keptPages]position // the beginning of page n is at n % keptPages
-	pages uint32
-	at    *list.Element
+	id     listID
+	born   time.Time
+	list   *heldList[T]
+	marks  [keptPages]position // the beginning of page n is at n % keptPages
+	pages  uint32
+	at     *list.Element // in pages.oldest
+	ofUser *list.Element // in the lists of its user
+}
+
+// holder is a user with unfinished lists.
+type holder struct {
+	lists  *list.List // of *held[T], the oldest first
+	places int
 }
 
 // pages holds the unfinished lists.
@@ -59,12 +67,14 @@ type pages[T any] struct {
 	mu     sync.Mutex
 	byID   map[listID]*held[T]
 	oldest *list.List // of *held[T]
+	users  map[string]*holder
 	places int
 	timer  *time.Timer // runs while a list is held, so that lists expire without another request
 }
 
 func newPages[T any](limit int, age time.Duration) *pages[T] {
-	return &pages[T]{max: limit, age: age, byID: make(map[listID]*held[T]), oldest: list.New()}
+	return &pages[T]{max: limit, age: age, byID: make(map[listID]*held[T]), oldest: list.New(),
+		users: make(map[string]*holder)}
 }
 
 func (p *pages[T]) len() int {
@@ -101,14 +111,40 @@ func (p *pages[T]) hold(l *heldList[T]) *held[T] {
 	rand.Read(h.id[:]) // never fails
 	p.expire()
 	for len(p.byID) > 0 && (len(p.byID) >= p.max || p.places+len(l.sorted) > maxPositions) {
-		p.remove(p.oldest.Front().Value.(*held[T]))
+		p.remove(p.largest(l).lists.Front().Value.(*held[T]))
 	}
 	p.byID[h.id] = h
 	h.at = p.oldest.PushBack(h)
+	own := p.users[l.user]
+	if own == nil {
+		own = &holder{lists: list.New()}
+		p.users[l.user] = own
+	}
+	h.ofUser = own.lists.PushBack(h)
+	own.places += len(l.sorted)
 	p.places += len(l.sorted)
 	p.arm()
 	return h
 }
+
+// largest returns the user that holds the largest share, counting a list that is about to be held.
+func (p *pages[T]) largest(next *heldList[T]) (most *holder) {
+	var largest float64
+	for user, u := range p.users {
+		lists, places := u.lists.Len(), u.places
+		if user == next.user {
+			lists, places = lists+1, places+len(next.sorted)
+		}
+		share := float64(lists)/float64(p.max) + float64(places)/maxPositions
+		if share > largest || share == largest && oldest[T](u).Before(oldest[T](most)) {
+			most, largest = u, share
+		}
+	}
+	return most
+}
+
+// oldest returns when the oldest list of a user was begun.
+func oldest[T any](u *holder) time.Time { return u.lists.Front().Value.(*held[T]).born }
 
 // find returns the list of a token and where its page begins.
 func (p *pages[T]) find(tok string) (*held[T], position, error) {
@@ -142,6 +178,12 @@ func (p *pages[T]) remove(h *held[T]) {
 	}
 	delete(p.byID, h.id)
 	p.oldest.Remove(h.at)
+	own := p.users[h.list.user]
+	own.lists.Remove(h.ofUser)
+	own.places -= len(h.list.sorted)
+	if own.lists.Len() == 0 {
+		delete(p.users, h.list.user)
+	}
 	p.places -= len(h.list.sorted)
 	if len(p.byID) == 0 && p.timer != nil {
 		p.timer.Stop()

@@ -11,16 +11,15 @@ import (
 )
 
 func TestTokensAreBoundToTheirRequest(t *testing.T) {
-	e := newEngine(t, Options{})
+	e := newEngine(t, options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Packed).snapshot()}
-	first := Request{User: User{"ann", []string{"a", "b"}}, Group: "g", Version: "v1", Resource: "pods", Namespace: "",
+	first := Request{User: "ann", Group: "g", Version: "v1", Resource: "pods", Namespace: "",
 		Scope: "eu", Selection: mustSelect(t, "tier", "spec.priority!=9", "true"), Order: mustOrder(t,
 			"metadata.name"), Limit: 5}
 	res := mustList(t, e, first, view)
 	first.Continue = res.Continue
 	for name, change := range map[string]func(*Request){
-		"user": func(r *Request) { r.User.Name = "bob" }, "groups": func(r *Request) { r.User.Groups = []string{"a"} },
-		"verb": func(r *Request) { r.Verb = "watch" }, "group": func(r *Request) { r.Group = "" },
+		"user": func(r *Request) { r.User = "bob" }, "group": func(r *Request) { r.Group = "" },
 		"version": func(r *Request) { r.Version = "v2" }, "resource": func(r *Request) { r.Resource = "nodes" },
 		"namespace": func(r *Request) { r.Namespace = "x" }, "scope": func(r *Request) { r.Scope = "" },
 		"labels": func(r *Request) { r.Selection.Labels = nil },
@@ -34,14 +33,14 @@ func TestTokensAreBoundToTheirRequest(t *testing.T) {
 		}
 	}
 	same := first
-	same.User.Groups, same.Verb, same.Limit = []string{"b", "a"}, "list", 7
+	same.Limit = 7
 	if got := mustList(t, e, same, view); len(got.Items) != 7 {
 		t.Errorf("the same request with another limit gives %d items", len(got.Items))
 	}
 }
 
 func TestTokenIsInvalidForOtherClusters(t *testing.T) {
-	e, pods := newEngine(t, Options{}), podStore(t, 50, store.Live).snapshot()
+	e, pods := newEngine(t, options{}), podStore(t, 50, store.Live).snapshot()
 	req := Request{Resource: "pods", Limit: 5}
 	req.Continue = mustList(t, e, req, View[*blob]{Cluster: "eu", Snapshot: pods}).Continue
 	wantError(t, e, ErrInvalid, req, View[*blob]{Cluster: "us", Snapshot: pods})
@@ -52,7 +51,7 @@ func TestTokenIsInvalidForOtherClusters(t *testing.T) {
 }
 
 func TestForgedTokensAreRefused(t *testing.T) {
-	e := newEngine(t, Options{})
+	e := newEngine(t, options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Live).snapshot()}
 	req := Request{Resource: "pods", Limit: 5}
 	a, b := mustList(t, e, req, view).Continue, mustList(t, e, req, view).Continue
@@ -64,7 +63,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 			wantError(t, e, ErrInvalid, req, view)
 		}
 	}
-	other := newEngine(t, Options{})
+	other := newEngine(t, options{})
 	req.Continue = a
 	wantError(t, other, ErrExpired, req, view)
 	id, _, _ := readToken(a)
@@ -76,7 +75,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 
 func TestListIsDroppedAfterItsLastPage(t *testing.T) {
 	for _, order := range []string{"", "-metadata.name"} {
-		e := newEngine(t, Options{})
+		e := newEngine(t, options{})
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 10, store.Live).snapshot()}
 		req := Request{Resource: "pods", Limit: 5, Order: mustOrder(t, order)}
 		req.Continue = mustList(t, e, req, view).Continue
@@ -92,7 +91,7 @@ func TestListIsDroppedAfterItsLastPage(t *testing.T) {
 }
 
 func TestOldPagesOfALongListExpire(t *testing.T) {
-	e := newEngine(t, Options{})
+	e := newEngine(t, options{})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 50, store.Live).snapshot()}
 	req := Request{Resource: "pods", Limit: 1}
 	var tokens []string
@@ -112,7 +111,7 @@ func TestOldPagesOfALongListExpire(t *testing.T) {
 
 func TestListsExpireByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(t, Options{})
+		e := newEngine(t, options{})
 		view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 20, store.Live).snapshot()}
 		req := Request{Resource: "pods", Limit: 5}
 		first := mustList(t, e, req, view).Continue
@@ -139,7 +138,7 @@ func TestListsExpireByAge(t *testing.T) {
 }
 
 func TestListsExpireByNumber(t *testing.T) {
-	e := newEngine(t, Options{maxLists: 3})
+	e := newEngine(t, options{maxLists: 3})
 	view := View[*blob]{Cluster: "eu", Snapshot: podStore(t, 20, store.Live).snapshot()}
 	var tokens []string
 	for range 5 {

@@ -3,7 +3,6 @@ package query
 import (
 	"crypto/sha256"
 	"fmt"
-	"slices"
 
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -15,14 +14,18 @@ type View[T any] struct {
 	// Bytes appends the JSON of an entry to dst, as selectors, expressions and orders see it; nil means the Engine's
 	// function. It may change everything except the object's labels.
 	Bytes func(e *store.Entry[T], dst []byte) []byte
+	// Visible is what the user of the request may see; nil means everything. Nothing else is counted, paged or evaluated.
+	Visible *Visible
 }
+
+// restricted reports whether only a part of the view is visible.
+func (v *View[T]) restricted() bool { return v.Visible != nil && !v.Visible.All }
 
 // Request is one list, or one page of it.
 type Request struct {
-	User User
-	// Verb is "list" if it is empty.
-	Verb string
-	// Group, Version and Resource are for the authorizer; what is read depends on the views.
+	// User identifies the user, in any unambiguous form. A continue token belongs to its user.
+	User string
+	// Group, Version and Resource are what is listed, for continue tokens and errors; what is read depends on the views.
 	Group, Version, Resource string
 	// Namespace is the namespace to list, or "" for all.
 	Namespace string
@@ -45,23 +48,8 @@ type Request struct {
 
 // fingerprint is the same for all pages of a list.
 func (r *Request) fingerprint() [sha256.Size]byte {
-	groups := slices.Sorted(slices.Values(r.User.Groups))
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %s %q",
-		r.User.Name, groups, r.verb(), r.Group, r.Version, r.Resource, r.Namespace, r.Scope, r.Selection, r.Order))
-}
-
-func (r *Request) verb() string {
-	if r.Verb == "" {
-		return "list"
-	}
-	return r.Verb
-}
-
-// attributes returns the arguments for the authorizer, for one cluster.
-func (r *Request) attributes(cluster string) Attributes {
-	name, _ := r.Selection.name()
-	return Attributes{Verb: r.verb(), Cluster: cluster, Group: r.Group, Version: r.Version, Resource: r.Resource,
-		Namespace: r.Namespace, Name: name}
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %s %q",
+		r.User, r.Group, r.Version, r.Resource, r.Namespace, r.Scope, r.Selection, r.Order))
 }
 
 // check returns an error if the request is invalid.

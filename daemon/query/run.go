@@ -246,6 +246,9 @@ func (r *run[T]) anyOrder(v *View[T]) (iter.Seq[*store.Entry[T]], *Selection) {
 	if n, ok := r.narrow(v, s, 0); ok {
 		return slices.Values(n.entries), &n.rest
 	}
+	if v.restricted() {
+		return r.walkVisible(v, s, ""), &r.req.Selection
+	}
 	if s.all() {
 		return v.Snapshot.Entries(), &r.req.Selection
 	}

@@ -35,8 +35,11 @@ func (r *run[T]) scope() scope {
 	return s
 }
 
-// size returns the number of objects in the namespace of a request.
+// size returns the number of visible objects in the namespace of a request.
 func (r *run[T]) size(v *View[T]) int {
+	if v.restricted() {
+		return r.visibleSize(v)
+	}
 	if r.req.Namespace == "" {
 		return v.Snapshot.Len()
 	}
@@ -61,10 +64,13 @@ func (r *run[T]) inOrder(v *View[T], after object.Key) (iter.Seq[*store.Entry[T]
 	if n, ok := r.narrow(v, s, r.req.Limit); ok {
 		return slices.Values(order(n.entries, after)), &n.rest
 	}
+	if v.restricted() {
+		return r.walkVisible(v, s, after), &r.req.Selection
+	}
 	return r.walk(v, s, after), &r.req.Selection
 }
 
-// walk returns the objects of a scope that come after a key, sorted by key.
+// walk returns the objects of a scope that come after a key, sorted by key, whether or not they are visible.
 func (r *run[T]) walk(v *View[T], s scope, after object.Key) iter.Seq[*store.Entry[T]] {
 	switch {
 	case s.none:

@@ -1,9 +1,12 @@
 package query
 
 import (
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // Visible is the set of objects of one resource in one cluster that a user may see. It can be applied to an index
@@ -42,10 +45,118 @@ func (v *Visible) Empty() bool {
 	return !v.All && len(v.Namespaces) == 0 && len(v.Keys) == 0 && len(v.Names) == 0
 }
 
+// EmptyIn reports whether nothing can be visible in a namespace, or at all if it is "".
+func (v *Visible) EmptyIn(namespace string) bool {
+	if namespace == "" || v.All || v.Empty() || len(v.Names) > 0 || contains(v.Namespaces, namespace) {
+		return v.Empty()
+	}
+	i, _ := slices.BinarySearch(v.Keys, object.Key(namespace+"/"))
+	return i == len(v.Keys) || !strings.HasPrefix(string(v.Keys[i]), namespace+"/")
+}
+
 // Equal reports whether two sets are described in the same way.
 func (v *Visible) Equal(w *Visible) bool {
 	if v.All || w.All {
 		return v.All == w.All
 	}
 	return slices.Equal(v.Namespaces, w.Namespaces) && slices.Equal(v.Keys, w.Keys) && slices.Equal(v.Names, w.Names)
+}
+
+// section is a part of a scope that is visible: a namespace, or a single object.
+type section struct {
+	scope
+	prefix string // sections are sorted by this: the namespace and a slash, or a key
+}
+
+// sections returns what is visible of a scope, in the order of the keys. ok is false if the keys have to be read to find
+// that out: if a name is visible in every namespace.
+func (v *Visible) sections(s scope) (out []section, ok bool) {
+	if s.namespace == "" && len(v.Names) > 0 {
+		return nil, false
+	}
+	add := func(s scope) {
+		prefix := s.namespace + "/" + s.name
+		if s.namespace == "" {
+			prefix = s.name
+		}
+		out = append(out, section{s, prefix})
+	}
+	switch {
+	case s.none:
+	case s.name != "":
+		if v.Contains(object.NewKey(s.namespace, s.name)) {
+			add(s)
+		}
+	case s.namespace != "" && contains(v.Namespaces, s.namespace):
+		add(s)
+	case s.namespace != "":
+		for _, name := range v.Names {
+			add(scope{namespace: s.namespace, name: name})
+		}
+		v.addKeys(add, s.namespace)
+	default:
+		for _, namespace := range v.Namespaces {
+			add(scope{namespace: namespace})
+		}
+		v.addKeys(add, "")
+	}
+	slices.SortFunc(out, func(a, b section) int { return strings.Compare(a.prefix, b.prefix) })
+	return slices.CompactFunc(out, func(a, b section) bool { return a.prefix == b.prefix }), true
+}
+
+// addKeys adds the single objects of a namespace, or of all that are not visible as a whole.
+func (v *Visible) addKeys(add func(scope), namespace string) {
+	for _, key := range v.Keys {
+		ns, name := key.Split()
+		if (namespace == "" || ns == namespace) && (ns == "" || !contains(v.Namespaces, ns)) {
+			add(scope{namespace: ns, name: name})
+		}
+	}
+}
+
+// walkVisible returns the visible objects of a scope that come after a key, sorted by key.
+func (r *run[T]) walkVisible(v *View[T], s scope, after object.Key) iter.Seq[*store.Entry[T]] {
+	sections, ok := v.Visible.sections(s)
+	if !ok {
+		return func(yield func(*store.Entry[T]) bool) {
+			for e := range r.walk(v, s, after) {
+				if v.Visible.Contains(e.Key) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(*store.Entry[T]) bool) {
+		for i := range sections {
+			entries := r.walk(v, sections[i].scope, after)
+			if sections[i].namespace == "" {
+				entries = oneKey(v.Snapshot, object.Key(sections[i].name), after)
+			}
+			for e := range entries {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// visibleSize returns the number of visible objects in the namespace of a request.
+func (r *run[T]) visibleSize(v *View[T]) int {
+	s, n := scope{namespace: r.req.Namespace}, 0
+	x, err := v.Snapshot.Index(namespaceIndex)
+	if sections, ok := v.Visible.sections(s); ok && err == nil {
+		for i := range sections {
+			if sections[i].name == "" {
+				n += x.Len(sections[i].namespace)
+			} else if _, ok := v.Snapshot.Entry(object.NewKey(sections[i].namespace, sections[i].name)); ok {
+				n++
+			}
+		}
+		return n
+	}
+	for range r.walkVisible(v, s, "") {
+		n++
+	}
+	return n
 }

@@ -4,15 +4,24 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // clientKey identifies the client that a request is charged to. Limits are per client, so that one client cannot use up
 // the share of another.
 type clientKey string
 
-// clientOf returns the client of a request: its user and the address that it comes from.
-func (s *Server) clientOf(r *http.Request) clientKey {
-	return clientKey(s.user(r).Name + "@" + remoteAddress(r))
+// clientOf returns the client of a request.
+func clientOf(r *http.Request) clientKey { return clientOfUser(userOf(r), r) }
+
+// clientOfUser returns the client of a request of a user: the user, wherever its requests come from. Users that stand
+// for many people, such as that of the token, are a client at each address.
+func clientOfUser(u user.Info, r *http.Request) clientKey {
+	if u == localUser || u == tokenUser || u == noUser {
+		return clientKey(u.GetName() + "@" + remoteAddress(r))
+	}
+	return clientKey(u.GetName())
 }
 
 // remoteAddress returns the address of the other end of a request's connection, without the port. An IPv6 address is

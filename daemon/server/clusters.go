@@ -80,8 +80,9 @@ var clusterResource = schema.GroupResource{Group: "mirador.dev", Resource: "clus
 // clusters answers /clusters and /clusters/{name}.
 func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/clusters"), "/")
-	var err error
+	err := s.allowDaemon(r, clusterVerb(r, name), name)
 	switch {
+	case err != nil:
 	case r.Method == http.MethodGet && isWatch(r) && name == "":
 		err = s.followReport(w, r)
 	case r.Method == http.MethodGet && name == "":
@@ -98,6 +99,23 @@ func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		fail(w, r, err, nil)
 	}
+}
+
+// clusterVerb returns the verb of a request to /clusters or /clusters/{name}.
+func clusterVerb(r *http.Request, name string) string {
+	switch {
+	case r.Method == http.MethodPost:
+		return "create"
+	case r.Method == http.MethodDelete:
+		return "delete"
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return strings.ToLower(r.Method)
+	case name != "":
+		return "get"
+	case isWatch(r):
+		return "watch"
+	}
+	return "list"
 }
 
 func (s *Server) report(now time.Time) Report {

@@ -17,9 +17,10 @@ type filter struct {
 	sel      query.Selection
 	clusters []string // none means all
 	// shape is set if the selection has to see objects as /fleet shows them
-	shape *fleetShape
-	doc   query.Doc
-	own   selectable
+	shape  *fleetShape
+	rights *watchRights // nil: everything is visible
+	doc    query.Doc
+	own    selectable
 }
 
 func (s *Server) newFilter(req *request, v *view) (*filter, error) {
@@ -50,7 +51,7 @@ func (s *Server) selection(req *request, places []place) (query.Selection, error
 // candidates returns the objects of a snapshot that may match, by key, and a filter for them.
 func (f *filter) candidates(snap *fleet.Snapshot, namespace string) ([]*fleet.Entry, *filter) {
 	entries, rest := query.Candidates(snap, namespace, f.sel)
-	return entries, &filter{sel: rest, clusters: f.clusters, shape: f.shape}
+	return entries, &filter{sel: rest, clusters: f.clusters, shape: f.shape, rights: f.rights}
 }
 
 // matches reports whether an object is selected.
@@ -69,6 +70,8 @@ func (f *filter) matches(cluster string, e *fleet.Entry) (bool, error) {
 func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *selectable) (bool, error) {
 	switch {
 	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
+		return false, nil
+	case f.rights != nil && !f.rights.sees(cluster, e):
 		return false, nil
 	case f.sel.Empty():
 		return true, nil

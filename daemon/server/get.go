@@ -21,7 +21,7 @@ func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
 	if !ok || at.res.Info().Namespaced != (req.namespace != "") {
 		return errNotFound(req.groupResource(), req.askedName)
 	}
-	held := s.memory.open(s.clientOf(req.http))
+	held := s.memory.open(clientOf(req.http))
 	defer held.close()
 	if err := held.set(int64(e.Size)); err != nil {
 		return err

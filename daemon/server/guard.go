@@ -15,24 +15,27 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
 // can reach it may read.
 type Access struct {
-	// Token is required of every request as "Authorization: Bearer …", except for /healthz, /livez and /readyz and the
-	// files of the page. "" requires none.
+	// Token is the token of an administrator, as "Authorization: Bearer …". If there is a Token or an Authenticator, every
+	// request needs valid credentials, except for /healthz, /livez and /readyz and the files of the page.
 	Token string
+	// Authenticator authenticates requests that do not have the Token; nil means that there are no other users.
+	Authenticator Authenticator
 	// Hosts are the accepted host names besides those of this machine. Other host names are refused, so that a web page
 	// cannot reach the server through a DNS name of its own.
 	Hosts []string
 	// Rate is how many requests per second each client may send, and Watches how many watches may be open in total, of
-	// which one client gets at most half. 0 means 20,000 and 10,000. Requests without a valid token are limited
+	// which one client gets at most half. 0 means 20,000 and 10,000. Requests without valid credentials are limited
 	// separately for each address, so that they do not use up the rate of clients.
 	Rate, Watches int
 }
 
-// CheckAddress returns an error if the server would listen for other machines without TLS and a token.
+// CheckAddress returns an error if the server would listen for other machines without TLS and users.
 func (a Access) CheckAddress(address string, tls bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -42,7 +45,7 @@ func (a Access) CheckAddress(address string, tls bool) error {
 		return nil
 	}
 	switch {
-	case a.Token == "":
+	case a.open():
 		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, "+
 			"or listen on 127.0.0.1", address)
 	case !tls:
@@ -51,6 +54,9 @@ func (a Access) CheckAddress(address string, tls bool) error {
 	}
 	return nil
 }
+
+// open reports whether requests need no credentials.
+func (a Access) open() bool { return a.Token == "" && a.Authenticator == nil }
 
 func isLoopback(host string) bool {
 	if host == "localhost" {
@@ -71,20 +77,19 @@ type guard struct {
 	access Access
 	// The hash of the token, so that comparing takes the same time for every token; nil if none is required.
 	token           atomic.Pointer[[sha256.Size]byte]
-	client          func(*http.Request) clientKey
-	clients         *rateTable // requests with the token, or all if none is required
+	clients         *rateTable // requests with valid credentials, or all if none are required
 	unauthenticated *rateTable // all other requests, by address
 	next            http.Handler
 }
 
-// unauthenticatedRate is how many requests a second an address may send without a valid token: enough to load the page.
+// unauthenticatedRate is how many requests a second an address may send without valid credentials: enough to load the page.
 const unauthenticatedRate = 200
 
-func newGuard(a Access, client func(*http.Request) clientKey, next http.Handler) *guard {
+func newGuard(a Access, next http.Handler) *guard {
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
-	g := &guard{access: a, client: client, clients: newRateTable(a.Rate),
+	g := &guard{access: a, clients: newRateTable(a.Rate),
 		unauthenticated: newRateTable(unauthenticatedRate), next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
@@ -116,40 +121,53 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// net/http reads the rest of the body before it sends an answer, even if the handler does not read it.
 		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only for a writer without deadlines
 	}
-	if err := g.check(r); err != nil {
+	u, err := g.check(r)
+	if err != nil {
 		fail(w, r, err, nil)
 		return
 	}
-	g.next.ServeHTTP(w, r)
+	g.next.ServeHTTP(w, withUser(r, u))
 }
 
-// check returns an error if a request must not be answered. A request without a valid token is cheap and counts only
-// against the rate of its address.
-func (g *guard) check(r *http.Request) error {
+// check returns the user of a request, or an error if the request must not be answered. A request without valid
+// credentials counts only against the rate of its address.
+func (g *guard) check(r *http.Request) (user.Info, error) {
 	if isProbe(r) {
-		return nil // a flood of requests must not make a probe fail
+		return noUser, nil // a flood of requests must not make a probe fail
 	}
-	trusted := g.hasToken(r)
-	if trusted && !g.clients.take(g.client(r), time.Now()) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
+	u, ok := g.authenticate(r)
+	if ok && !g.clients.take(clientOfUser(u, r), time.Now()) {
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
-	if !trusted && !g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without a valid token",
+	if !ok && !g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without valid credentials",
 			unauthenticatedRate), 1)
 	}
+	if err := g.checkTarget(r); err != nil {
+		return nil, err
+	}
+	switch {
+	case ok:
+	case needsNoUser(r):
+		u = noUser
+	default:
+		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a token")
+	}
+	// A browser does not let a page read answers of another origin, except those of a WebSocket.
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
+		return u, g.checkOrigin(r)
+	}
+	return u, nil
+}
+
+// checkTarget returns an error for a request that is too long or for an unknown host.
+func (g *guard) checkTarget(r *http.Request) error {
 	if len(r.URL.Path)+len(r.URL.RawQuery) > maxTarget {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
 	}
 	if !g.allowsHost(r.Host) {
 		return apierrors.NewForbidden(noResource, "",
 			fmt.Errorf("the host name %q is not allowed; allow it with --allow-host", clip(r.Host)))
-	}
-	if !trusted && !needsNoToken(r) {
-		return apierrors.NewUnauthorized("a valid token is needed, as \"Authorization: Bearer …\"")
-	}
-	// A browser does not let a page read answers of another origin, except those of a WebSocket.
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
-		return g.checkOrigin(r)
 	}
 	return nil
 }
@@ -172,9 +190,9 @@ func (g *guard) allowsHost(hostport string) bool {
 	return false
 }
 
-// needsNoToken reports whether a request needs no token. A browser sends no token when it loads the page, so its files
-// need none. They contain no secrets, and the page reads everything that it shows with a token.
-func needsNoToken(r *http.Request) bool {
+// needsNoUser reports whether a request needs no credentials. A browser sends none when it loads the page, so its files
+// need none. They contain no secrets, and the page reads everything that it shows with credentials.
+func needsNoUser(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
@@ -182,11 +200,25 @@ func needsNoToken(r *http.Request) bool {
 	return path == "/" || strings.HasPrefix(path, "/assets/")
 }
 
-// hasToken reports whether a request has the token, or none is required.
+// authenticate returns the user of a request.
+func (g *guard) authenticate(r *http.Request) (user.Info, bool) {
+	switch {
+	case g.access.open():
+		return localUser, true
+	case g.hasToken(r):
+		return tokenUser, true
+	case g.access.Authenticator == nil:
+		return nil, false
+	}
+	u, ok, err := g.access.Authenticator.Authenticate(r)
+	return u, ok && err == nil && u != nil
+}
+
+// hasToken reports whether a request has the token.
 func (g *guard) hasToken(r *http.Request) bool {
 	want := g.token.Load()
 	if want == nil {
-		return true
+		return false
 	}
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {

@@ -34,9 +34,7 @@ func TestOtherMachinesNeedTLSAndToken(t *testing.T) {
 }
 
 func guarded(a Access) http.Handler {
-	byAddress := func(r *http.Request) clientKey { return clientKey(remoteAddress(r)) }
-	return newGuard(a, byAddress,
-		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	return newGuard(a, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 
 func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {

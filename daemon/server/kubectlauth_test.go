@@ -23,7 +23,7 @@ func TestKubectlAuthWorksOnTheMirror(t *testing.T) {
 		{"auth can-i create pods -A", 1, "no - this is a read-only mirror"},
 		{"auth can-i get pods --subresource=log -A", 1, "no - a mirror has no log of pods"},
 		{"auth can-i --list", 0, "deployments.apps"},
-		{"auth whoami", 0, "system:anonymous"},
+		{"auth whoami", 0, "mirador:local"},
 	} {
 		for _, server := range []string{p.ours, p.all} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -6,13 +6,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
 // list answers with the objects of a resource.
 func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
-	client := s.clientOf(req.http)
+	client := clientOf(req.http)
 	work, err := s.work.begin(req.context(), client)
 	if err != nil {
 		return err
@@ -53,7 +54,8 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 	v.places = shape.narrow(v.places, req.FieldSelector)
 	views := make([]query.View[*fleet.Object], len(v.places))
 	for i, p := range v.places {
-		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster)}
+		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster),
+			Visible: p.visible}
 	}
 	if err := checkExact(req, views[0].Snapshot.Version()); err != nil {
 		return err
@@ -81,7 +83,7 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 	if req.fleet {
 		scope = "fleet " + req.clusters
 	}
-	return &query.Request{User: s.user(req.http), Verb: "list", Scope: scope,
+	return &query.Request{User: access.UserKey(userOf(req.http)), Scope: scope,
 		Group: req.group, Version: req.version, Resource: req.resource, Namespace: req.namespace,
 		Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -119,8 +120,13 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer open.close()
-	held := s.memory.open(s.clientOf(r))
+	held := s.memory.open(clientOf(r))
 	defer held.close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	rights := s.revocations.add(&watchRights{allowed: func() bool { return s.allowDaemon(r, "watch", "") == nil }})
+	defer rights.close()
+	rights.onEnd(cancel)
 	s.reports.join()
 	defer s.reports.leave()
 	lines, seen, err := s.reports.next(0)
@@ -142,7 +148,7 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 		held.set(0) // cannot fail: the grant shrinks
 		select {
 		case <-tick.C:
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return nil
 		case <-s.stopping:
 			return nil

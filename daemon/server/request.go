@@ -137,6 +137,7 @@ type params struct {
 	where, order   string
 	clusters       string
 	complete       bool // fail instead of leaving clusters out
+	filtered       bool // leave out what the user may not see, instead of failing
 	include        metav1.IncludeObjectPolicy
 }
 
@@ -159,9 +160,11 @@ func parseParams(r *http.Request) (p params, err error) {
 	default:
 		return p, badRequest("includeObject is one of None, Metadata and Object, not %q", p.include)
 	}
-	if text := q.Get("complete"); text != "" {
-		if p.complete, err = strconv.ParseBool(text); err != nil {
-			return p, badRequest("complete is true or false, not %q", clip(text))
+	for name, value := range map[string]*bool{"complete": &p.complete, "filtered": &p.filtered} {
+		if text := q.Get(name); text != "" {
+			if *value, err = strconv.ParseBool(text); err != nil {
+				return p, badRequest("%s is true or false, not %q", name, clip(text))
+			}
 		}
 	}
 	if p.Limit < 0 {

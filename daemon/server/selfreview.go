@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
@@ -63,16 +65,18 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 	}
 	switch review := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
-		user := s.user(r)
 		review.CreationTimestamp = metav1.NewTime(time.Now())
-		review.Status.UserInfo = authenticationv1.UserInfo{Username: user.Name, Groups: user.Groups}
+		review.Status.UserInfo = userInfo(userOf(r))
 	case *authorizationv1.SelfSubjectAccessReview:
 		if err := checkAccessReview(review); err != nil {
 			return err
 		}
 		review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: true}
 		if refused := s.access(r, t, &review.Spec); refused != nil {
-			review.Status = authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: refused.Error()}
+			// Only what a mirror never does is denied as such. A missing right is no opinion, as for RBAC.
+			var missing noRight
+			review.Status = authorizationv1.SubjectAccessReviewStatus{Denied: !errors.As(refused, &missing),
+				Reason: refused.Error()}
 		}
 	case *authorizationv1.SelfSubjectRulesReview:
 		if review.Spec.Namespace == "" {
@@ -131,14 +135,43 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		func(c *fleet.Cluster) bool { return s.served.of(c).mayServe(want.Group, want.Resource) }) {
 		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
 	}
+	var refused error
 	for _, c := range clusters {
-		at.cluster = c.Name()
-		if err := s.authorize(r, &at, want.Verb); err != nil {
-			return err
+		refused = s.mayRead(r, c, &at, want.Verb)
+		if refused == nil {
+			return nil // at /fleet, what one cluster shows is enough
 		}
 	}
-	return nil
+	return refused
 }
+
+// mayRead returns nil if a user may read a resource of a cluster, or the reason why not. A list or watch at /fleet is
+// answered if anything is visible.
+func (s *Server) mayRead(r *http.Request, c *fleet.Cluster, at *target, verb string) error {
+	want := at.attributes(verb)
+	d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), c.Name(), want)
+	switch {
+	case err != nil:
+		return err
+	case d.Allowed:
+		return nil
+	}
+	if at.fleet && verb != "get" {
+		res, ok := c.Resource(at.gvr())
+		namespaced := !ok || res.Info().Namespaced
+		see, err := s.opts.Authorizer.Visible(r.Context(), userOf(r), c.Name(), verb, at.groupResource(), namespaced)
+		if err == nil && (see == nil || !see.EmptyIn(at.namespace)) {
+			return nil
+		}
+	}
+	return noRight(d.Reason)
+}
+
+// noRight is the reason for which a user may not read something, "" if nothing allows it.
+type noRight string
+
+// Error returns the reason.
+func (e noRight) Error() string { return string(e) }
 
 // reviewed resolves the names in a review at /fleet. A namespace or a name that no cluster can have, such as the
 // "default" of a kubeconfig, means all clusters: permissions do not depend on what exists. Otherwise k9s, whose current
@@ -198,9 +231,19 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 	return nil
 }
 
-// rules returns what the user may do in a namespace: for every mirrored resource, the verbs that are allowed in all
-// clusters that have it.
+// rules returns what the user may do in a namespace. At one cluster they are the rules of that cluster as far as a
+// mirror can grant them. Otherwise they are, for every mirrored resource, the verbs that are allowed in all clusters
+// that have it.
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	if !t.fleet {
+		list, ok, err := s.opts.Authorizer.RulesIn(userOf(r), t.cluster, namespace)
+		if err != nil {
+			return authorizationv1.SubjectRulesReviewStatus{Incomplete: true, EvaluationError: err.Error()}
+		}
+		if ok {
+			return mirrorRules(list)
+		}
+	}
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
 	if t.fleet {
 		at = s.reviewed(at)
@@ -209,7 +252,7 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 	for _, c := range s.clustersOf(&at) {
 		for _, res := range c.Resources() {
 			gvr := res.GVR()
-			one := target{cluster: c.Name(), group: gvr.Group, version: gvr.Version, resource: gvr.Resource}
+			one := target{fleet: t.fleet, cluster: c.Name(), group: gvr.Group, version: gvr.Version, resource: gvr.Resource}
 			if res.Info().Namespaced {
 				one.namespace = at.namespace
 			}
@@ -218,7 +261,7 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 				verbs = readVerbs
 			}
 			allowed[gvr.GroupResource()] = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool {
-				return s.authorize(r, &one, verb) != nil
+				return s.mayRead(r, c, &one, verb) != nil
 			})
 		}
 	}
@@ -229,6 +272,50 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 		ResourceRules:    groupedRules(allowed),
 		NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: servedPaths}},
 	}
+}
+
+// mirrorRules reduces the rules of a cluster to what a mirror can grant: it only reads, and answers self-reviews.
+func mirrorRules(list *access.RuleList) authorizationv1.SubjectRulesReviewStatus {
+	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{},
+		NonResourceRules: []authorizationv1.NonResourceRule{}}
+	if list.EvaluationError != nil {
+		out.EvaluationError = list.EvaluationError.Error()
+	}
+	for _, rule := range list.Resource {
+		if rule.Verbs = grantable(rule.Verbs, readVerbs); len(rule.Verbs) > 0 {
+			out.ResourceRules = append(out.ResourceRules, rule)
+		}
+	}
+	for _, review := range selfReviews {
+		out.ResourceRules = append(out.ResourceRules, authorizationv1.ResourceRule{Verbs: review.Verbs,
+			APIGroups: []string{review.Group}, Resources: []string{review.Name}})
+	}
+	for _, rule := range list.NonResource {
+		if rule.Verbs = grantable(rule.Verbs, []string{"get", "head"}); len(rule.Verbs) > 0 {
+			out.NonResourceRules = append(out.NonResourceRules, rule)
+		}
+	}
+	return out
+}
+
+// grantable returns the verbs of a rule that are among some.
+func grantable(verbs, some []string) []string {
+	if slices.Contains(verbs, "*") {
+		return some
+	}
+	return slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return !slices.Contains(some, verb) })
+}
+
+// userInfo returns a user as a review shows it.
+func userInfo(u user.Info) authenticationv1.UserInfo {
+	out := authenticationv1.UserInfo{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups()}
+	for key, values := range u.GetExtra() {
+		if out.Extra == nil {
+			out.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		out.Extra[key] = values
+	}
+	return out
 }
 
 // groupedRules returns one rule for the resources of a group that have the same verbs.

@@ -137,8 +137,8 @@ func (s memoryDaemon) returnsUserAndRules(t *testing.T) {
 		for content, client := range s.clients(t, path) {
 			who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 				&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-			if err != nil || who.Status.UserInfo.Username != "system:anonymous" ||
-				!slices.Contains(who.Status.UserInfo.Groups, "system:unauthenticated") {
+			if err != nil || who.Status.UserInfo.Username != "mirador:local" ||
+				!slices.Contains(who.Status.UserInfo.Groups, "system:authenticated") {
 				t.Errorf("%s as %s: who: %+v, %v", path, content, who, err)
 			}
 			for _, namespace := range []string{"default", "eu.web", "asia.web"} {

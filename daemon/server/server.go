@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
@@ -21,7 +22,7 @@ import (
 type Options struct {
 	Access Access
 	// Authorizer decides about each request before anything is read. nil allows every request.
-	Authorizer query.Authorizer
+	Authorizer Authorizer
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Page serves /; nil serves none.
@@ -44,6 +45,7 @@ type Server struct {
 	fleetHubs   fleetWatchHubs
 	engine      *query.Engine[*fleet.Object]
 	watches     *quota // open watches
+	revocations revocations
 	stopping    chan struct{}
 	work        *workGate // for work that reads many objects
 	memory      *quota    // of requests in progress
@@ -59,7 +61,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		return nil, errors.New("server: the fleet is nil; create one with fleet.New")
 	}
 	if o.Authorizer == nil {
-		o.Authorizer = query.AllowAll{}
+		o.Authorizer = allowAll{}
 	}
 	if o.Access.Watches == 0 {
 		o.Access.Watches = 10_000
@@ -71,11 +73,11 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s.served.fleet = f
 	s.reports.report = s.report
 	var err error
-	if s.engine, err = query.NewEngine(fleet.Bytes, query.Options{Authorizer: o.Authorizer}); err != nil {
+	if s.engine, err = query.NewEngine(fleet.Bytes); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
-	s.guard = newGuard(o.Access, s.clientOf, http.HandlerFunc(s.route))
+	s.guard = newGuard(o.Access, http.HandlerFunc(s.route))
 	return s, nil
 }
 
@@ -88,6 +90,11 @@ const startEvery = time.Second
 // Run follows clusters that join and leave until ctx ends, and then ends all watches. Until Run begins, and then until
 // the clusters that it found are synced or have been unreachable for Options.StartGrace, /fleet is 503.
 func (s *Server) Run(ctx context.Context) error {
+	var rights sync.WaitGroup
+	rightsCtx, cancel := context.WithCancel(ctx)
+	rights.Go(func() { s.followRights(rightsCtx) })
+	defer rights.Wait()
+	defer cancel()
 	defer s.fleetHubs.close()
 	defer s.Stop()
 	s.start.begin(time.Now())
@@ -126,6 +133,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case isHealthPath(path):
 		s.daemonHealth(w, r, path)
 	case path == "/metrics" && s.opts.Metrics != nil:
+		if err := s.allowPath(r, access.Daemon, path); err != nil {
+			fail(w, r, err, nil)
+			return
+		}
 		s.opts.Metrics.ServeHTTP(w, r)
 	case isAPIPath(path):
 		failAbout(w, r, errNoView(r), nil)
@@ -159,6 +170,10 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		}
 	}
 	if t.resource == "" {
+		if err := s.allowNonResource(r, t); err != nil {
+			failAbout(w, r, err, t)
+			return
+		}
 		s.serveNonResource(w, r, t, cluster)
 		return
 	}
@@ -241,10 +256,8 @@ func serveOpenAPI(w http.ResponseWriter, r *http.Request, t *target, clusters []
 
 // objects answers a GET, a LIST or a WATCH. cluster is nil at /fleet.
 func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Cluster) error {
-	if cluster != nil {
-		if err := s.authorize(req.http, &req.target, req.verb); err != nil {
-			return err
-		}
+	if err := s.allowObjects(req, cluster); err != nil {
+		return err
 	}
 	if !hasSubresource(req.groupResource(), req.subresource) {
 		return s.errReadOnly(&req.target, req.http.Method)
@@ -271,16 +284,33 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 	return s.list(w, req, v)
 }
 
-// authorize returns an error if the user of a request may not see the answer for its cluster.
-func (s *Server) authorize(r *http.Request, t *target, verb string) error {
-	return s.opts.Authorizer.Authorize(r.Context(), s.user(r), query.Attributes{Verb: verb, Cluster: t.cluster,
-		Group: t.group, Version: t.version, Resource: t.resource, Namespace: t.namespace, Name: t.name})
+// allowObjects returns an error if the user of a request may not see the answer. A list or watch at /fleet, or one that
+// asks for it, has only what is visible instead, which view finds out.
+func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
+	if cluster == nil {
+		return nil
+	}
+	err := s.allow(req.http, cluster.Name(), req.attributes())
+	if err != nil && req.filtered && req.verb != "get" {
+		return nil
+	}
+	req.filtered = false
+	return err
 }
 
-// user returns the user of a request. All requests with the token have the same user, as have all without one.
-func (s *Server) user(*http.Request) query.User {
-	if s.opts.Access.Token == "" {
-		return query.User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+// allowNonResource returns an error if the user of a request may not read discovery, the version, OpenAPI or health. At
+// /fleet, the permission of one cluster is enough.
+func (s *Server) allowNonResource(r *http.Request, t *target) error {
+	if !t.fleet {
+		return s.allowPath(r, t.cluster, t.rest)
 	}
-	return query.User{Name: "token", Groups: []string{"system:authenticated"}}
+	var refused error
+	for _, c := range s.fleet.Clusters() {
+		err := s.allowPath(r, c.Name(), t.rest)
+		if err == nil {
+			return nil
+		}
+		refused = err
+	}
+	return refused
 }

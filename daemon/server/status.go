@@ -29,8 +29,6 @@ func statusOf(err error, t *target) metav1.Status {
 	case errors.Is(err, query.ErrExpired):
 		return apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
 			"result. Start the list again without it.").ErrStatus
-	case errors.Is(err, query.ErrForbidden):
-		return apierrors.NewForbidden(t.groupResource(), t.name, err).ErrStatus
 	case errors.Is(err, query.ErrInvalid):
 		return apierrors.NewBadRequest(err.Error()).ErrStatus
 	case errors.Is(err, query.ErrTooMuch):

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type stream struct {
 	start       object.Version                                        // changes of the feed up to here were already sent
 	sent        object.Version                                        // version of the last change
 	sentColumns bool                                                  // a table's columns were sent
+	rights      *watchRights                                          // of the user
 	work        *work                                                 // reading objects takes turns
 	working     bool                                                  // the stream has a turn
 }
@@ -41,6 +43,20 @@ func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.
 		return bookmark(render, gvk, version, initialEnd, columns)
 	}
 	return st
+}
+
+// endsWith ends the watch with 410 when the rights of its user change.
+func (st *stream) endsWith(rights *watchRights) {
+	st.rights = rights
+	rights.onEnd(func() { st.feed.cut(errRightsChanged) })
+}
+
+// revoked returns an error if the rights of the user have changed.
+func (st *stream) revoked() error {
+	if st.rights != nil && st.rights.ended.Load() {
+		return errRightsChanged
+	}
+	return nil
 }
 
 func (st *stream) writeHeader() {
@@ -107,6 +123,9 @@ func (st *stream) sendInitial(ctx context.Context, req *request, v *view, ended 
 			if err := st.work.pace(); err != nil {
 				return ignoreEnd(ctx, err)
 			}
+			if err := st.revoked(); err != nil {
+				return err
+			}
 			if ok, err := flt.matches(p.cluster, e); err != nil || !ok {
 				if err != nil {
 					return err
@@ -150,7 +169,7 @@ func (st *stream) sendMissed(changes iter.Seq[*change]) error {
 	defer st.endTurn()
 	var lines []byte
 	for c := range changes {
-		if err := st.work.pace(); err != nil {
+		if err := cmp.Or(st.work.pace(), st.revoked()); err != nil {
 			return err
 		}
 		st.beginAt(string(c.order))
@@ -235,6 +254,9 @@ func (st *stream) send(batch []*change) error {
 		defer st.endTurn()
 	}
 	for _, c := range batch {
+		if err := st.revoked(); err != nil {
+			return err
+		}
 		if readsObjects {
 			if err := st.work.pace(); err != nil {
 				return err

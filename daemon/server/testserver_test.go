@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informertest"
 )
@@ -27,6 +28,13 @@ type InMemory struct {
 // NewInMemory serves the clusters. The test calls Start.
 func NewInMemory(t *testing.T, clusters map[string]http.Handler, mirrors fleet.Options, o Options) *InMemory {
 	t.Helper()
+	return NewInMemoryWithRights(t, clusters, mirrors, o, nil)
+}
+
+// NewInMemoryWithRights is NewInMemory with the rights of users in the clusters. authenticator may be nil.
+func NewInMemoryWithRights(t *testing.T, clusters map[string]http.Handler, mirrors fleet.Options, o Options,
+	authenticator Authenticator) *InMemory {
+	t.Helper()
 	if mirrors.Logger == nil {
 		mirrors.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -41,6 +49,15 @@ func NewInMemory(t *testing.T, clusters map[string]http.Handler, mirrors fleet.O
 			t.Fatal(err)
 		}
 	}
+	run := []func(context.Context) error{fl.Run}
+	if o.Access.Authenticator = authenticator; authenticator != nil {
+		rights, err := access.New(fl, access.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Authorizer = rights
+		run = append(run, rights.Run)
+	}
 	srv, err := New(fl, o)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +66,8 @@ func NewInMemory(t *testing.T, clusters map[string]http.Handler, mirrors fleet.O
 	web.Config.ConnContext = withSmallBuffer
 	web.Start()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
+	run = append(run, srv.Run)
+	ended := make(chan error, len(run))
 	running := 0
 	t.Cleanup(func() {
 		srv.Stop()
@@ -62,9 +80,10 @@ func NewInMemory(t *testing.T, clusters map[string]http.Handler, mirrors fleet.O
 		}
 	})
 	return &InMemory{Server: srv, URL: web.URL, Client: web.Client(), Start: func() {
-		running = 2
-		go func() { ended <- fl.Run(ctx) }()
-		go func() { ended <- srv.Run(ctx) }()
+		for _, run := range run {
+			running++
+			go func() { ended <- run(ctx) }()
+		}
 	}}
 }
 

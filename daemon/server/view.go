@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
 // place is a mirrored resource of one cluster.
 type place struct {
 	cluster string
 	res     *fleet.Resource
+	visible *query.Visible // what the user may see; nil means everything
 }
 
 // view is what a request is answered from: the places of its resource, and the rules for names and versions. The view
@@ -59,7 +61,19 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 		return nil, req.invalid
 	}
 	warnStale(w, cluster, res)
-	return &view{places: []place{{cluster.Name(), res}}}, nil
+	v := &view{places: []place{{cluster: cluster.Name(), res: res}}}
+	if req.filtered {
+		see, err := s.visibleIn(req, cluster.Name(), res)
+		if err != nil {
+			return nil, forbidden(userOf(req.http), req.attributes(), err.Error())
+		}
+		if see != nil && see.EmptyIn(req.namespace) {
+			return nil, forbidden(userOf(req.http), req.attributes(), "")
+		}
+		v.places[0].visible = see
+		markFiltered(w, v)
+	}
+	return v, nil
 }
 
 func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
@@ -70,20 +84,20 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range members {
-		at := req.target
-		at.cluster = c.Name()
-		if err := s.authorize(req.http, &at, req.verb); err != nil {
+	if req.verb == "get" {
+		if err := s.allow(req.http, members[0].Name(), req.attributes()); err != nil {
 			return nil, err
 		}
 	}
 	moment := fleetMoment{hub: s.fleetHubs.get(req.gvr(), s.fleet)}
 	moment.version = moment.hub.now()
-	places, err := s.places(w, &req.target, members, named || req.complete)
+	places, err := s.places(w, req, members, named || req.complete)
 	if err != nil {
 		return nil, err
 	}
-	return &view{places, s.fleetShape(places[0].res), moment}, nil
+	v := &view{places, s.fleetShape(places[0].res), moment}
+	markFiltered(w, v)
+	return v, nil
 }
 
 // mirrored returns a synced resource of a cluster, or the error to answer with.
@@ -136,9 +150,13 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 // places finds where a resource is mirrored. A member that was never read is left out with a warning; if all is true,
 // because the request names members or wants a complete answer, it is an error instead. So is a member that the start
 // still waits for. A member that was read and cannot be reached now is included in its last known state.
-func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Cluster, all bool) ([]place, error) {
-	now := time.Now()
+//
+// For a list or watch, each place says what the user may see of it. If that is nothing in any place, the request is
+// forbidden. A member whose rights are not known is like one that was never read.
+func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cluster, all bool) ([]place, error) {
+	now, t := time.Now(), &req.target
 	var (
+		visible          bool // something is visible in a place
 		out              []place
 		awaited, missing []absent
 		others           []absent // members that have the resource in another version
@@ -149,17 +167,26 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 	)
 	for _, c := range members {
 		res, ok := c.Resource(t.gvr())
-		if ok && res.Synced() {
+		var see *query.Visible
+		var unknownRights error
+		if ok && res.Synced() && req.verb != "get" {
+			see, unknownRights = s.visibleIn(req, c.Name(), res)
+		}
+		if ok && res.Synced() && unknownRights == nil {
+			visible = visible || see == nil || !see.EmptyIn(req.namespace)
 			warnStale(w, c, res)
 			if len(out) == 0 {
 				message, since = deprecation(res.GVK())
 			}
 			warnDeprecatedSince(w, c, message, since)
-			out = append(out, place{c.Name(), res})
+			out = append(out, place{c.Name(), res, see})
 			continue
 		}
 		var why absent
 		switch first, err := c.Discovered(); {
+		case unknownRights != nil:
+			undenied, why = true, absent{cluster: c.Name(), why: clipReason(unknownRights.Error())}
+			res = nil // its roles and bindings are what is waited for
 		case ok && apierrors.IsForbidden(res.Health().Reflector.Err):
 			denied, why = errUnsynced(c, res, t), unsynced(c, res)
 		case ok:
@@ -192,6 +219,8 @@ func (s *Server) places(w http.ResponseWriter, t *target, members []*fleet.Clust
 		return nil, starting(nil)
 	case len(out) == 0:
 		return nil, s.errNoVersion(t, members...)
+	case !visible:
+		return nil, errNothingVisible(req)
 	}
 	for _, a := range slices.Concat(missing, others) {
 		warnLeftOut(w, &a)

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/mirador-k8s/mirador/daemon/query"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -36,6 +37,9 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 		return err
 	}
 	res := v.places[0].res
+	rights := s.watchRights(req, v)
+	defer rights.close()
+	flt.rights = rights
 	st := newStream(w, s.renderer(req, v), flt, res.GVK())
 	st.work = admitted.work
 	st.work.leave()
@@ -55,6 +59,7 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 		return unavailable(err)
 	}
 	defer st.hub.leave(st.feed)
+	st.endsWith(rights)
 	// Taken before the client sees that the watch is open: it must receive every change after that.
 	now := v.version(res.Snapshot())
 	st.serve(ctx, req, func(ctx context.Context) error {
@@ -77,6 +82,23 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 		return st.follow(ctx, s.stopping, req.AllowWatchBookmarks)
 	})
 	return nil
+}
+
+// watchRights registers what the user of a watch may see. If the request as such is allowed, no cluster has a set.
+func (s *Server) watchRights(req *request, v *view) *watchRights {
+	w := &watchRights{visible: map[string]*query.Visible{}, allowed: func() bool { return true }}
+	first := v.places[0].res
+	w.see = func(cluster string) (*query.Visible, error) { return s.visibleIn(req, cluster, first) }
+	if !req.fleet && !req.filtered {
+		w.visible[req.cluster] = nil
+		w.see = func(string) (*query.Visible, error) { return nil, nil }
+		w.allowed = func() bool { return s.allow(req.http, req.cluster, req.attributes()) == nil }
+		return s.revocations.add(w)
+	}
+	for _, p := range v.places {
+		w.visible[p.cluster] = p.visible
+	}
+	return s.revocations.add(w)
 }
 
 // joinHub registers a stream with the hub of its resource, and returns the changes between its version and now, nil if
@@ -121,7 +143,7 @@ type watchAdmission struct {
 
 // admitWatch waits for the first turn of a watch and reserves the memory of its selectors. It returns with the turn.
 func (s *Server) admitWatch(req *request) (*watchAdmission, error) {
-	client := s.clientOf(req.http)
+	client := clientOf(req.http)
 	memory := s.memory.open(client)
 	if err := memory.set(selectorBytes * int64(len(req.labels)+len(req.fields)+len(req.where))); err != nil {
 		return nil, err
@@ -149,7 +171,7 @@ func (a *watchAdmission) close() {
 
 // takeWatch counts an open watch. The caller closes the grant when the watch ends.
 func (s *Server) takeWatch(r *http.Request) (*grant, error) {
-	g := s.watches.open(s.clientOf(r))
+	g := s.watches.open(clientOf(r))
 	if g.set(1) != nil {
 		return nil, apierrors.NewTooManyRequests("too many watches are open", 5)
 	}

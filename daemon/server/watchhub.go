@@ -142,6 +142,15 @@ func (f *feed) end(err error) {
 	f.signal()
 }
 
+// cut ends the feed, and drops the changes that wait: the client may not see them any more.
+func (f *feed) cut(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err, f.waiting, f.bytes = err, nil, 0
+	f.makeRoom()
+	f.signal()
+}
+
 func (f *feed) signal() {
 	select {
 	case f.wake <- struct{}{}:

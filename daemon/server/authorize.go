@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/mirador-k8s/mirador/daemon/access"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+)
+
+// Authorizer decides what users may do. An access.Access is one.
+type Authorizer interface {
+	// Decide decides about one request to a cluster, or to the daemon itself. An error refuses the request.
+	Decide(ctx context.Context, u user.Info, cluster string, want access.Attributes) (access.Decision, error)
+	// Visible returns what a user may see of a resource in a cluster; nil means everything. It returns the same pointer
+	// as long as that does not change. If it returns an error, nothing is shown.
+	Visible(ctx context.Context, u user.Info, cluster, verb string, of schema.GroupResource,
+		namespaced bool) (*query.Visible, error)
+	// RulesIn returns the rules that apply to a user in a namespace of a cluster. ok is false if there is no such list,
+	// because the user may do everything or rules are not what decides.
+	RulesIn(u user.Info, cluster, namespace string) (rules *access.RuleList, ok bool, err error)
+	// Changed returns a channel that is closed when an answer may have changed.
+	Changed() <-chan struct{}
+}
+
+// allowAll is the Authorizer of a server without one.
+type allowAll struct{}
+
+func (allowAll) Decide(context.Context, user.Info, string, access.Attributes) (access.Decision, error) {
+	return access.Decision{Allowed: true, Reason: "rights are not checked"}, nil
+}
+
+func (allowAll) Visible(context.Context, user.Info, string, string, schema.GroupResource, bool) (*query.Visible, error) {
+	return nil, nil
+}
+
+func (allowAll) RulesIn(user.Info, string, string) (*access.RuleList, bool, error) {
+	return nil, false, nil
+}
+
+func (allowAll) Changed() <-chan struct{} { return nil }
+
+// attributes describes a request for objects as an API server does.
+func (t *target) attributes(verb string) access.Attributes {
+	a := access.Attributes{ResourceRequest: true, Verb: verb, APIGroup: t.group, APIVersion: t.version,
+		Resource: t.resource, Subresource: t.subresource, Namespace: t.namespace, Name: t.name}
+	if t.isNamespaces() && t.name != "" {
+		a.Namespace = t.name
+	}
+	return a
+}
+
+// attributes describes the request. A list or watch of one object by a field selector is about that name.
+func (req *request) attributes() access.Attributes {
+	a := req.target.attributes(req.verb)
+	if a.Name == "" {
+		a.Name = selectedName(req.FieldSelector)
+	}
+	return a
+}
+
+// selectedName returns the name that a field selector requires, if any.
+func selectedName(sel fields.Selector) string {
+	if sel == nil {
+		return ""
+	}
+	for _, q := range sel.Requirements() {
+		if q.Field == byName && q.Operator != selection.NotEquals {
+			return q.Value
+		}
+	}
+	return ""
+}
+
+// allow returns nil if the user of a request may make it, and otherwise the error of an API server.
+func (s *Server) allow(r *http.Request, cluster string, want access.Attributes) error {
+	u := userOf(r)
+	d, err := s.opts.Authorizer.Decide(r.Context(), u, cluster, want)
+	switch {
+	case err != nil:
+		return forbidden(u, want, err.Error())
+	case !d.Allowed:
+		return forbidden(u, want, d.Reason)
+	}
+	return nil
+}
+
+// forbidden returns the error of an API server for a request that is not allowed.
+func forbidden(u user.Info, want access.Attributes, reason string) error {
+	if reason != "" {
+		reason = ": " + reason
+	}
+	if !want.ResourceRequest {
+		return apierrors.NewForbidden(noResource, "", refusal(fmt.Sprintf("User %q cannot %s path %q%s", u.GetName(),
+			want.Verb, clip(want.Path), reason)))
+	}
+	resource := want.Resource
+	if want.Subresource != "" {
+		resource += "/" + want.Subresource
+	}
+	where := "at the cluster scope"
+	if want.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", want.Namespace)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: want.APIGroup, Resource: want.Resource}, want.Name,
+		refusal(fmt.Sprintf("User %q cannot %s resource %q in API group %q %s%s", u.GetName(), want.Verb, resource,
+			want.APIGroup, where, reason)))
+}
+
+// refusal is the text of an API server, which begins with a capital letter.
+type refusal string
+
+// Error returns the text.
+func (e refusal) Error() string { return string(e) }
+
+// allowDaemon returns nil if the user of a request may do something with the clusters of the daemon.
+func (s *Server) allowDaemon(r *http.Request, verb, cluster string) error {
+	return s.allow(r, access.Daemon, access.Attributes{ResourceRequest: true, Verb: verb, APIGroup: clusterResource.Group,
+		Resource: clusterResource.Resource, Name: cluster})
+}
+
+// allowPath returns nil if the user of a request may read a path that is not of a resource.
+func (s *Server) allowPath(r *http.Request, cluster, path string) error {
+	return s.allow(r, cluster, access.Attributes{Verb: strings.ToLower(r.Method), Path: path})
+}
+
+// errNothingVisible is the error of a list or watch at /fleet of which the user may see nothing at all.
+func errNothingVisible(req *request) error {
+	return forbidden(userOf(req.http), req.attributes(), "in none of the clusters")
+}
+
+// visibleIn returns what the user of a request may see of a resource in a cluster.
+func (s *Server) visibleIn(req *request, cluster string, res *fleet.Resource) (*query.Visible, error) {
+	return s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(),
+		res.Info().Namespaced)
+}
+
+// filteredHeader says that an answer has only what the user may see.
+const filteredHeader = "Mirador-Filtered"
+
+// markFiltered sets the header if the user may not see everything in the places of a view.
+func markFiltered(w http.ResponseWriter, v *view) {
+	for i := range v.places {
+		if see := v.places[i].visible; see != nil && !see.All {
+			w.Header().Set(filteredHeader, "true")
+			return
+		}
+	}
+}
+
+// errRightsChanged ends a watch: the client has to list again what it may see now.
+var errRightsChanged = &watchEnd{"what the user may see has changed; list again", true}

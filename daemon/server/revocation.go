@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+)
+
+// revocations has the open watches, to end those whose users lose or gain a right.
+type revocations struct {
+	mu   sync.Mutex
+	open map[*watchRights]struct{}
+}
+
+// watchRights is what the user of an open watch may see, as of its beginning.
+type watchRights struct {
+	of  *revocations
+	see func(cluster string) (*query.Visible, error) // as of now
+	// allowed reports whether the request is still allowed as such.
+	allowed func() bool
+	ended   atomic.Bool
+
+	mu      sync.Mutex
+	end     func()                    // nil until the watch can be ended
+	visible map[string]*query.Visible // by cluster
+}
+
+// unknown is what is visible in a cluster whose rights are not known: nothing.
+var unknown = &query.Visible{}
+
+// add registers a watch. The caller must call close.
+func (rs *revocations) add(w *watchRights) *watchRights {
+	w.of = rs
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.open == nil {
+		rs.open = map[*watchRights]struct{}{}
+	}
+	rs.open[w] = struct{}{}
+	return w
+}
+
+func (w *watchRights) close() {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	delete(w.of.open, w)
+}
+
+// in returns what the watch may see of a cluster. A cluster that joined after the beginning of the watch is authorized
+// when its first object arrives.
+func (w *watchRights) in(cluster string) *query.Visible {
+	w.mu.Lock()
+	see, ok := w.visible[cluster]
+	w.mu.Unlock()
+	if ok {
+		return see
+	}
+	see = w.now(cluster)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.visible[cluster] = see
+	return see
+}
+
+// now returns what is visible in a cluster at present.
+func (w *watchRights) now(cluster string) *query.Visible {
+	see, err := w.see(cluster)
+	if err != nil {
+		return unknown
+	}
+	return see
+}
+
+// sees reports whether an object is visible.
+func (w *watchRights) sees(cluster string, e *fleet.Entry) bool {
+	see := w.in(cluster)
+	return see == nil || see.Contains(e.Key)
+}
+
+// changed reports whether something else is visible now.
+func (w *watchRights) changed() bool {
+	if !w.allowed() {
+		return true
+	}
+	w.mu.Lock()
+	visible := maps.Clone(w.visible)
+	w.mu.Unlock()
+	for cluster, was := range visible {
+		if w.now(cluster) != was {
+			return true
+		}
+	}
+	return false
+}
+
+// check ends the watches whose rights have changed.
+func (rs *revocations) check() {
+	rs.mu.Lock()
+	open := make([]*watchRights, 0, len(rs.open))
+	for w := range rs.open {
+		open = append(open, w)
+	}
+	rs.mu.Unlock()
+	for _, w := range open {
+		if !w.ended.Load() && w.changed() {
+			w.revoke()
+		}
+	}
+}
+
+// revoke ends the watch.
+func (w *watchRights) revoke() {
+	w.mu.Lock()
+	end := w.end
+	w.ended.Store(true)
+	w.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+// onEnd calls end when the rights change, at once if they have changed already.
+func (w *watchRights) onEnd(end func()) {
+	w.mu.Lock()
+	w.end = end
+	ended := w.ended.Load()
+	w.mu.Unlock()
+	if ended {
+		end()
+	}
+}
+
+// followRights ends watches when rights change, until ctx ends.
+func (s *Server) followRights(ctx context.Context) {
+	for {
+		changed := s.opts.Authorizer.Changed()
+		s.revocations.check()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
