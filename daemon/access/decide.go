@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -26,7 +27,7 @@ func (r *RBAC) Decide(u user.Info, a Attributes) (allowed bool, reason string) {
 		missing = missing || more
 	}
 	if first != nil {
-		return true, "RBAC: allowed by " + first.describe(u)
+		return true, first.describe(u)
 	}
 	if missing {
 		_, err := r.applicable(u, a.Namespace)
@@ -154,24 +155,43 @@ func (r *role) missing() error {
 
 // describe names a binding, its role, and the first of its subjects that is the user or one of its groups.
 func (b *binding) describe(u user.Info) string {
-	kind, name := kindClusterRoleBinding, b.name
-	if b.namespace != "" {
-		kind, name = kindRoleBinding, b.name+"/"+b.namespace
+	text := make([]byte, 0, 192)
+	if b.namespace == "" {
+		text = appendNamed(text, "RBAC: allowed by ClusterRoleBinding ", b.name)
+	} else {
+		text = appendNamed(text, "RBAC: allowed by RoleBinding ", b.name, "/", b.namespace)
 	}
-	text := fmt.Sprintf("%s %q of %s %q to ", kind, name, b.role.kind, b.role.name)
+	text = append(text, " of "...)
+	text = append(text, b.role.kind...)
+	text = appendNamed(text, " ", b.role.name)
 	for _, s := range b.subjects {
 		switch {
 		case s.group:
 			if slices.Contains(u.GetGroups(), s.name) {
-				return text + fmt.Sprintf("Group %q", s.name)
+				return string(appendNamed(text, " to Group ", s.name))
 			}
 		case s.name != u.GetName():
 		case s.account > 0:
 			account := strings.TrimPrefix(s.name, serviceaccount.ServiceAccountUsernamePrefix)
-			return text + fmt.Sprintf("ServiceAccount %q", account[s.account+1:]+"/"+account[:s.account])
+			return string(appendNamed(text, " to ServiceAccount ", account[s.account+1:], "/", account[:s.account]))
 		default:
-			return text + fmt.Sprintf("User %q", s.name)
+			return string(appendNamed(text, " to User ", s.name))
 		}
 	}
-	return text
+	return string(text) // not reached: a binding applies only because of a subject
+}
+
+// appendNamed appends words and a name in quotes as fmt's %q has it.
+func appendNamed(text []byte, words string, name ...string) []byte {
+	text = append(append(text, words...), '"')
+	start := len(text)
+	for _, part := range name {
+		text = append(text, part...)
+	}
+	for _, c := range text[start:] {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return strconv.AppendQuote(text[:start-1], string(text[start:]))
+		}
+	}
+	return append(text, '"')
 }
