@@ -25,8 +25,8 @@ type entry[T any] struct {
 	seen               T
 	seenUID            string
 
-	hasDelete, hasPut bool
-	slots             [2]object.Event[T] // 0: the Deleted event; 1: the Added, Updated or Resynced event
+	hasDeleted, hasState bool
+	slots                [2]object.Event[T] // 0: the Deleted event; 1: the Added, Updated or Resynced event
 
 	prev, next *entry[T]
 }
@@ -34,10 +34,10 @@ type entry[T any] struct {
 // events returns the events to deliver.
 func (e *entry[T]) events() []object.Event[T] {
 	from, to := 1, 1
-	if e.hasDelete {
+	if e.hasDeleted {
 		from = 0
 	}
-	if e.hasPut {
+	if e.hasState {
 		to = 2
 	}
 	return e.slots[from:to]
@@ -62,11 +62,11 @@ func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uin
 	}
 	switch ev.Type {
 	case object.Deleted:
-		e.foldDelete(ev)
+		e.foldDeleted(ev)
 	case object.Resynced:
 		e.foldResynced(ev)
 	default:
-		e.foldPut(ev)
+		e.foldState(ev)
 	}
 	after := len(e.events())
 	if after == 0 {
@@ -76,44 +76,44 @@ func (p *pending[T]) fold(ev *object.Event[T], seq uint64, at int64) (merged uin
 	return uint64(before + 1 - after)
 }
 
-// foldDelete drops the pending state. If the handler knows the object, a Deleted event is
+// foldDeleted drops the pending state. If the handler knows the object, a Deleted event is
 // pending afterwards: this one, or an earlier one if the object was replaced meanwhile.
-func (e *entry[T]) foldDelete(ev *object.Event[T]) {
-	e.hasPut, e.slots[1] = false, object.Event[T]{}
-	if e.wasSeen && !e.hasDelete {
-		e.hasDelete, e.slots[0] = true, *ev
+func (e *entry[T]) foldDeleted(ev *object.Event[T]) {
+	e.hasState, e.slots[1] = false, object.Event[T]{}
+	if e.wasSeen && !e.hasDeleted {
+		e.hasDeleted, e.slots[0] = true, *ev
 	}
 }
 
 // foldResynced keeps a resync only if no other event of the object is pending.
 func (e *entry[T]) foldResynced(ev *object.Event[T]) {
-	if e.hasDelete || e.hasPut && e.slots[1].Type != object.Resynced {
+	if e.hasDeleted || e.hasState && e.slots[1].Type != object.Resynced {
 		return
 	}
-	e.hasPut, e.slots[1] = true, *ev
+	e.hasState, e.slots[1] = true, *ev
 }
 
-// foldPut replaces the pending state by a newer one and sets its type and Old relative to
+// foldState replaces the pending state by a newer one and sets its type and Old relative to
 // the state that the handler saw last.
-func (e *entry[T]) foldPut(ev *object.Event[T]) {
-	initial, unchanged := ev.Initial, ev.Unchanged && !e.hasDelete
-	if e.hasPut {
+func (e *entry[T]) foldState(ev *object.Event[T]) {
+	initial, unchanged := ev.Initial, ev.Unchanged && !e.hasDeleted
+	if e.hasState {
 		initial, unchanged = e.slots[1].Initial, unchanged && e.slots[1].Unchanged
 	}
-	if e.hasDelete && !e.hasPut && !e.uncertain && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
-		e.hasDelete, e.slots[0] = false, object.Event[T]{} // the same object is back
+	if e.hasDeleted && !e.hasState && !e.uncertain && object.SameObject(e.slots[0].OldUID, ev.NewUID) {
+		e.hasDeleted, e.slots[0] = false, object.Event[T]{} // the same object is back
 	}
-	put := *ev
-	if e.wasSeen && !e.hasDelete {
-		put.Type, put.Initial, put.Unchanged = object.Updated, false, unchanged
-		put.Old, put.OldUID = e.seen, e.seenUID
+	state := *ev
+	if e.wasSeen && !e.hasDeleted {
+		state.Type, state.Initial, state.Unchanged = object.Updated, false, unchanged
+		state.Old, state.OldUID = e.seen, e.seenUID
 	} else {
 		var none T
-		put.Type, put.Initial, put.Unchanged = object.Added, initial, false
-		put.Old, put.OldUID = none, ""
+		state.Type, state.Initial, state.Unchanged = object.Added, initial, false
+		state.Old, state.OldUID = none, ""
 	}
-	put.Missed = false
-	e.hasPut, e.slots[1] = true, put
+	state.Missed = false
+	e.hasState, e.slots[1] = true, state
 }
 
 func (p *pending[T]) link(e *entry[T]) {

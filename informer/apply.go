@@ -380,7 +380,7 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	i.waiting.advance(i.reader.Version())
 }
 
-// sameState reports whether a version that occurs again after history was set back stands for the same state.
+// sameState reports whether a version that occurs again after history was reset stands for the same state.
 func sameState[T any](old, now *store.Entry[T]) bool {
 	return old != nil && now != nil && old.Version == now.Version && object.SameObject(old.UID, now.UID) &&
 		reflect.DeepEqual(old.Object(), now.Object())

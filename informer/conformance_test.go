@@ -68,7 +68,7 @@ func (s *subject) Versions() map[object.Key]object.Version {
 func (s *subject) Health() informertest.Health {
 	h := s.Informer.Health()
 	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version,
-		LastWord: h.Reflector.LastWord}
+		LastEvent: h.Reflector.LastEvent}
 	for _, n := range h.Problems {
 		out.Problems += n
 	}

@@ -13,7 +13,7 @@
 //
 //   - P1 Convergence: when the source is quiet, the store equals it.
 //   - P2 Order per key: states of an object arrive in version order and never go
-//     back within an epoch. When the source's history is set back, a new epoch
+//     back within an epoch. When the source's history is reset, a new epoch
 //     begins; Health and every event have its number.
 //   - P3 One order: all handlers see the same sequence or, if events were coalesced, a
 //     subsequence for each object.

@@ -131,19 +131,19 @@ func TestP2_AStateKeptFromAnEarlierEpochIsReplayedWithThatEpoch(t *testing.T) {
 			deltas: sameEpochList("52", listed("a", "51", unreadable), listed("b", "45", unreadable)),
 			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 0"},
 		},
-		"set back again, unreadable": {
+		"reset again, unreadable": {
 			deltas: newEpochList("30",
 				listed("a", "25", unreadable), listed("b", "26", unreadable), listed("c", "27", 7)),
 			events: []string{"Added c@27 epoch 2"},
 			state:  []string{"Added a@40 epoch 1", "Added b@95 epoch 0", "Added c@27 epoch 2"},
 		},
-		"set back again, unreadable at first": {
+		"reset again, unreadable at first": {
 			deltas: newEpochList("30", listed("a", "25", unreadable), listed("b", "26", unreadable),
 				delta(object.Updated, "a", "28", 8), delta(object.Updated, "b", "29", 9)),
 			events: []string{"Updated a@28 epoch 2", "Updated b@29 epoch 2"},
 			state:  []string{"Added a@28 epoch 2", "Added b@29 epoch 2"},
 		},
-		"set back again, unreadable at last": {
+		"reset again, unreadable at last": {
 			deltas: newEpochList("30", listed("a", "25", 5), listed("b", "26", 6),
 				delta(object.Updated, "a", "28", unreadable), delta(object.Updated, "b", "29", unreadable)),
 			events: []string{"Updated a@25 epoch 2", "Updated b@26 epoch 2"},
@@ -161,7 +161,7 @@ func TestP2_AStateKeptFromAnEarlierEpochIsReplayedWithThatEpoch(t *testing.T) {
 				i.apply(sameEpochList("100", listed("a", "90", 1), listed("b", "95", 2)))
 				got.expect(t, "at the start", "Added a@90 epoch 0", "Added b@95 epoch 0")
 				i.apply(newEpochList("50", listed("a", "40", 4), listed("b", "45", unreadable)))
-				got.expect(t, "set back", "Updated a@40 epoch 1")
+				got.expect(t, "reset", "Updated a@40 epoch 1")
 				time.Sleep(time.Minute)
 				got.expect(t, "resync", "Resynced a@40 epoch 1", "Resynced b@95 epoch 0")
 				before := i.replay(object.Added)

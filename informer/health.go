@@ -23,7 +23,7 @@ type Health struct {
 	// Layout says how the objects are stored, and how many could not be stored in the chosen layout.
 	Layout store.LayoutStats
 	// Events counts the published events, Stale the changes that were dropped because they were not new, and Epoch how
-	// often the source's history was set back.
+	// often the source's history was reset.
 	Events, Stale, Epoch uint64
 	// QueueDeltas and QueueBytes are the number and size of the changes that wait between reflector and store.
 	// QueueCoalesced counts the changes that were replaced there by a later one of the same object.

@@ -112,7 +112,7 @@ type State[T any] struct {
 }
 
 // mixed reports whether an item is newer than the state. A snapshot can contain such items while changes are
-// coalesced, or after the source's history was set back, if an object could not be decoded since and keeps its old
+// coalesced, or after the source's history was reset, if an object could not be decoded since and keeps its old
 // state. The item's version then says nothing about later versions, and only a list can tell what the object's state
 // is.
 func (s *State[T]) mixed() bool {

@@ -140,7 +140,7 @@ func (s *simulated) Snapshot() informertest.SimSnapshot { return s.Informer.Snap
 func (s *simulated) Health() informertest.SimHealth {
 	h := s.Informer.Health()
 	out := informertest.SimHealth{Err: h.Reflector.Err, Epoch: h.Epoch, Counts: h.Problems, Coalesced: h.QueueCoalesced}
-	out.State, out.Version, out.LastWord = h.Reflector.State.String(), h.Reflector.Version, h.Reflector.LastWord
+	out.State, out.Version, out.LastEvent = h.Reflector.State.String(), h.Reflector.Version, h.Reflector.LastEvent
 	for doing, n := range s.counts {
 		out.Counts[doing] += n
 	}

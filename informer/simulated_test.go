@@ -30,7 +30,7 @@ func TestP1_AStateOfAnEarlierEpochDoesNotHideNewerChanges(t *testing.T) {
 		r := make1(t, newFeed(state{100, []object.Item[*thing]{item("a", 90, "u1"), item("b", 95, "u2")}},
 			state{50, []object.Item[*thing]{bad, item("b", 45, "u2")}}))
 		r.run(t)
-		r.say(bookmark(45)) // older than all that was seen: history was set back
+		r.say(bookmark(45)) // older than all that was seen: history was reset
 		synctest.Wait()
 		same(t, "store", contents(r), []string{"a=90", "b=45"})
 		r.say(put("a", 51, "u1"))

@@ -92,7 +92,7 @@ func (s *simulation) act(a *action) {
 
 // below reports whether a restored server can write n times more and still be behind the version that the subject
 // knows, or will know from a list that it is still reading. Once the server has passed that version, no informer can
-// notice that history was set back, so the simulation does not go there. Before, it reuses versions.
+// notice that history was reset, so the simulation does not go there. Before, it reuses versions.
 func (s *simulation) below(n int) bool {
 	known, err := versionOf(string(s.subject.Health().Version))
 	for _, ex := range s.exchanges {

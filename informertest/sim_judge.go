@@ -42,7 +42,7 @@ type judge struct {
 	hidden      map[object.Key]int // how often a list omitted the key: it counts as deleted, and may return unchanged
 	sentVersion uint64             // the highest version that was delivered
 	heard       time.Time
-	word        time.Time // when a whole frame was last read
+	lastFrame   time.Time // when a whole frame was last read
 	unreadable  int       // watch frames that were read and do not decode
 	held        []heldSnapshot
 	stays       staying
@@ -207,7 +207,7 @@ func (j *judge) read(ex *exchange, n int) {
 		j.heard = time.Now()
 	}
 	if n > 0 && len(ex.inbox) == 0 && ex.whole {
-		j.word = time.Now()
+		j.lastFrame = time.Now()
 		if ex.undecodable {
 			j.unreadable++
 		}
@@ -315,8 +315,8 @@ func judgeHealth(h *SimHealth, reading string, now, heard time.Time, sentVersion
 		h.State != "stopped":
 		fail("it waits after a failure, but health says %q", h.State)
 	}
-	if h.LastWord.After(heard) {
-		fail("LastWord is %s, but the server last sent something at %s", h.LastWord, heard)
+	if h.LastEvent.After(heard) {
+		fail("LastEvent is %s, but the server last sent something at %s", h.LastEvent, heard)
 	}
 	if v, err := versionOf(string(h.Version)); err != nil || v > sentVersion {
 		fail("health has version %q, but the server has only sent %d", h.Version, sentVersion)
@@ -344,7 +344,7 @@ func total(m map[string]uint64) (n uint64) {
 // consumed is called when a batch was committed to the store.
 func (j *judge) consumed() {
 	s := j.s
-	// Until the subject knows that history was set back, it has not read the list, though its store may equal the new
+	// Until the subject knows that history was reset, it has not read the list, though its store may equal the new
 	// history by chance.
 	if j.mended > 0 && !s.unsettled && s.stepper.Waiting() == 0 {
 		snap := s.subject.Snapshot()
@@ -442,7 +442,7 @@ func (j *judge) event(h *handler, e Event, stored *corev1.Pod, ok bool, epoch ui
 	}
 }
 
-// spared reports whether the subject's versions are not checked: history was set back, and a subject without epochs
+// spared reports whether the subject's versions are not checked: history was reset, and a subject without epochs
 // cannot report that.
 func (j *judge) spared() bool { return !j.steps() && j.restores+j.staleReads > 0 }
 

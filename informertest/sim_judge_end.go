@@ -112,14 +112,14 @@ func (j *judge) final() {
 					j.problems[doing], h.Counts[doing])
 			}
 		}
-		if h.LastWord.Before(j.word) {
-			s.fail("P14", "LastWord is %s, but a frame was read at %s", h.LastWord, j.word)
+		if h.LastEvent.Before(j.lastFrame) {
+			s.fail("P14", "LastEvent is %s, but a frame was read at %s", h.LastEvent, j.lastFrame)
 		}
 		if j.unreadable > 0 && j.problems["decode"] == 0 {
 			s.fail("P12", "%d objects could not be decoded, but none was reported", j.unreadable)
 		}
 		if h.Epoch > uint64(j.restores+j.staleReads) {
-			s.fail("P2", "%d epochs began, but history was set back %d times", h.Epoch, j.restores+j.staleReads)
+			s.fail("P2", "%d epochs began, but history was reset %d times", h.Epoch, j.restores+j.staleReads)
 		}
 	}
 	if !j.steps() && (j.bad > 0 && sum(j.problems) == 0) {

@@ -163,11 +163,11 @@ func TestP14_WrongHealthIsDetected(t *testing.T) {
 		sleeps  bool
 		promise string
 	}{
-		{"streaming", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now}}, "watch", false, ""},
+		{"streaming", SimHealth{Health: Health{State: "streaming", Version: "7", LastEvent: now}}, "watch", false, ""},
 		{"listing while it streams", SimHealth{Health: Health{State: "listing", Version: "7"}}, "watch", false, "P14"},
 		{"streaming while it lists", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "list", false, "P14"},
 		{"a version from the future", SimHealth{Health: Health{State: "streaming", Version: "8"}}, "watch", false, "P14"},
-		{"a LastWord in the future", SimHealth{Health: Health{State: "streaming", Version: "7", LastWord: now.Add(1)}},
+		{"a LastEvent in the future", SimHealth{Health: Health{State: "streaming", Version: "7", LastEvent: now.Add(1)}},
 			"watch", false, "P14"},
 		{"streaming while it waits", SimHealth{Health: Health{State: "streaming", Version: "7"}}, "", true, "P14"},
 		{"waiting without an error", SimHealth{Health: Health{State: "retrying", Version: "7"}}, "", true, "P12"},

@@ -53,7 +53,7 @@ type simulation struct {
 	noWatch     int      // it refuses all watches with this status; 0: it serves them
 	noPages     bool     // it sends the first page of a list, and the rest has expired
 	noWatchKind kind     // why noWatch is set
-	unsettled   bool     // history was set back, and the subject has not noticed yet
+	unsettled   bool     // history was reset, and the subject has not noticed yet
 	dump        *SimState
 	kept        keptState // the content of the store at the last stop
 	running     bool

@@ -112,7 +112,7 @@ type SimHealth struct {
 	Health
 	// Err is the last failure; nil once an attempt has succeeded.
 	Err error
-	// Epoch counts how often history was set back.
+	// Epoch counts how often history was reset.
 	Epoch uint64
 	// Counts has the number of problems by what was attempted.
 	Counts map[string]uint64

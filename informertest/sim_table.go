@@ -29,7 +29,7 @@ var judged = []struct{ promise, what, free string }{
 		"by the bounds of our backoff; without cancel"},
 	{"P12", "every failure is reported, counted and visible", "at least one report where answers were bad"},
 	{"P13", "one transform for each version, and one more for each aborted list", ""},
-	{"P14", "health's state, version and LastWord are true", "not offered"},
+	{"P14", "health's state, version and LastEvent are true", "not offered"},
 }
 
 // SimTable compares in how many seeds two subjects broke each promise: ours, which was stepped, and theirs, which ran

@@ -17,8 +17,8 @@ type Health struct {
 	State string
 	// Version is the version that the subject has read the server's history up to.
 	Version object.Version
-	// LastWord is when the server last sent anything.
-	LastWord time.Time
+	// LastEvent is when the server last sent anything.
+	LastEvent time.Time
 	// Problems counts all problems.
 	Problems uint64
 }

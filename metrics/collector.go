@@ -116,7 +116,7 @@ func (s scrape) informer(h *informer.Health, now time.Time) {
 	for _, state := range states {
 		s.gauge(inState, oneIf(state == r.State.String()), state)
 	}
-	if !r.LastWord.IsZero() {
+	if !r.LastEvent.IsZero() {
 		s.gauge(lastEventAge, h.Reflector.Age(now).Seconds())
 	}
 	s.gauge(failuresInARow, float64(r.Failures))

@@ -41,7 +41,7 @@ func full() informer.Health {
 		Synced: true, Objects: 3, Events: 10, Stale: 1, Epoch: 2,
 		QueueDeltas: 4, QueueBytes: 512, QueueCoalesced: 5,
 		Reflector: reflector.Health{
-			State: reflector.Retrying, LastWord: time.Now().Add(-time.Minute), Err: errors.New("x"),
+			State: reflector.Retrying, LastEvent: time.Now().Add(-time.Minute), Err: errors.New("x"),
 			Failures: 6, Lists: 7, Watches: 8, Retries: 9, Undecodable: 11,
 			Errors: map[source.Reason]uint64{source.Denied: 12, source.Unavailable: 13},
 		},
@@ -177,7 +177,7 @@ func TestExactlyOneStateIsSet(t *testing.T) {
 
 func TestNoLastEventAgeBeforeTheFirstEvent(t *testing.T) {
 	h := full()
-	h.Reflector.LastWord = time.Time{}
+	h.Reflector.LastEvent = time.Time{}
 	for _, l := range exposed(t, collect(t, &board{h})) {
 		if strings.Contains(l, "last_event_age") {
 			t.Errorf("exported before the first event: %s", l)

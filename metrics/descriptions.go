@@ -18,7 +18,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	objects = describe("objects", "Objects in the store.")
 	synced  = describe("synced", "1 once the initial state is complete, else 0. While it is 0, reads may miss objects.")
-	epoch   = describe("epoch", "How often the server's history was set back, as by an etcd restored from a backup.")
+	epoch   = describe("epoch", "How often the server's history was reset, as by an etcd restored from a backup.")
 	inState = describe("state", "1 for the state that the connection to the server is in, 0 for the others.", "state")
 
 	lastEventAge = describe("last_event_age_seconds",

@@ -11,7 +11,7 @@ type Delta[T any] struct {
 	// before it are applied. It is older than the item's own version where a queue has coalesced two deltas: the later
 	// state is then in the place of the earlier one.
 	Reached Version
-	// NewEpoch, on ReplaceBegin and ReplaceEnd, says that the source's history was set back. The list is valid although
+	// NewEpoch, on ReplaceBegin and ReplaceEnd, says that the source's history was reset. The list is valid although
 	// it may be older than the known state, and a known version may now stand for another state.
 	NewEpoch bool
 }

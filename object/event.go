@@ -20,7 +20,7 @@ type Event[T any] struct {
 	Missed bool
 	// Unchanged marks an Updated without another version: a list contained the object as it was.
 	Unchanged bool
-	// Epoch counts how often the source's history had been set back when New, or the deletion of Old, was read. The
+	// Epoch counts how often the source's history had been reset when New, or the deletion of Old, was read. The
 	// states of one object are ordered by Epoch and then by their own version.
 	//
 	// A state that is delivered again, by a resync or to a handler that subscribes late, has the epoch in which it was

@@ -49,15 +49,15 @@ type Health struct {
 	Since time.Time
 	// Version is the version reached in the source's history.
 	Version object.Version
-	// LastWord is when the source last sent anything; zero if it never did.
-	LastWord time.Time
+	// LastEvent is when the source last sent anything; zero if it never did.
+	LastEvent time.Time
 	// Err is the last failure; nil once a stream has lasted again.
 	Err error
 	// Failures counts consecutive failures. NextTry is when the next attempt is due.
 	Failures int
 	NextTry  time.Time
 	// Lists and Watches count the lists and watches opened since the start, Retries the
-	// waits after a failure, and Epochs how often the source's history was set back.
+	// waits after a failure, and Epochs how often the source's history was reset.
 	Lists, Watches, Retries, Epochs uint64
 	// Silences counts the watches that were closed because they were silent for too long.
 	Silences uint64
@@ -71,13 +71,13 @@ type Health struct {
 	InitialState bool
 }
 
-// Age returns the last-event age: the time from LastWord until now. It is zero if the
+// Age returns the last-event age: the time from LastEvent until now. It is zero if the
 // source has never sent anything.
 func (h Health) Age(now time.Time) time.Duration {
-	if h.LastWord.IsZero() {
+	if h.LastEvent.IsZero() {
 		return 0
 	}
-	return now.Sub(h.LastWord)
+	return now.Sub(h.LastEvent)
 }
 
 // sharedHealth is the health that the reflector writes and other goroutines read.

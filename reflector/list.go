@@ -104,14 +104,14 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		return r.retry(ctx, "list", fmt.Errorf("%w: %s after %s", errOlder, v, r.version))
 	}
 	if older && !r.newEpoch {
-		// History was set back, so the source assigns the same versions again to other
+		// History was reset, so the source assigns the same versions again to other
 		// states. The sink must learn of the new epoch before the first item, because it
 		// must not skip an item whose version it already has. Read the state once more.
 		if err := r.abort(ctx); err != nil {
 			return 0, err
 		}
 		r.newEpoch, r.newest, r.phase = true, true, choosing
-		r.report("list", "", fmt.Errorf("history was set back from %s to %s: a new epoch begins", r.version, v), 0)
+		r.report("list", "", fmt.Errorf("history was reset from %s to %s: a new epoch begins", r.version, v), 0)
 		r.closeStreams()
 		return 0, ctx.Err()
 	}

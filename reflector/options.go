@@ -25,7 +25,7 @@ type Options[T any] struct {
 	// StartAt starts with a watch at this version instead of a list, for callers that
 	// already have the state at this version.
 	StartAt object.Version
-	// Unsure means that the source's history may have been set back since the caller read
+	// Unsure means that the source's history may have been reset since the caller read
 	// the state at StartAt. The reflector reads the state again, in a new epoch.
 	Unsure bool
 	// PageSize is the page size requested for lists; 0 leaves it to the source.

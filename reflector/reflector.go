@@ -30,7 +30,7 @@ type Reflector[T any] struct {
 
 	phase    phase
 	newest   bool           // the next state must be the newest that the source has
-	newEpoch bool           // history was set back, and the state of the new epoch has not been read yet
+	newEpoch bool           // history was reset, and the state of the new epoch has not been read yet
 	reported bool           // a problem was reported since the last stream that lasted
 	onePage  bool           // the next list must not be paged, because a page of the last one expired
 	refusals int            // consecutive watches that were denied or not supported
@@ -225,7 +225,7 @@ func (r *Reflector[T]) recovered() {
 func (r *Reflector[T]) noteProgress() {
 	s := &r.health
 	s.mu.Lock() // not update: every event passes here
-	s.h.LastWord, s.h.Version = r.readAt, r.version
+	s.h.LastEvent, s.h.Version = r.readAt, r.version
 	s.mu.Unlock()
 }
 

@@ -337,7 +337,7 @@ func TestP2_OlderListIsAcceptedOnlyIfItIsTheNewest(t *testing.T) {
 		s := &script{
 			lists: []reply{{version: "100", end: io.EOF},
 				{version: "50", items: []string{"a@5"}, end: io.EOF},  // a replica that lags behind
-				{version: "60", items: []string{"a@6"}, end: io.EOF},  // the newest state: history was set back
+				{version: "60", items: []string{"a@6"}, end: io.EOF},  // the newest state: history was reset
 				{version: "61", items: []string{"a@6"}, end: io.EOF}}, // the state of the new epoch
 			watches: []reply{{end: fail(source.Expired)}, {}},
 		}
@@ -565,7 +565,7 @@ func (k slowSink) Push(context.Context, []object.Delta[string]) error {
 	return nil
 }
 
-func TestP14_LastWordIsTimeOfReadNotOfPush(t *testing.T) {
+func TestP14_LastEventIsTimeOfReadNotOfPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := source.Change[string]{Type: object.Bookmark, InitialEnd: true, Item: object.Item[string]{Version: "10"}}
 		s := &script{initialState: true,
@@ -582,8 +582,8 @@ func TestP14_LastWordIsTimeOfReadNotOfPush(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if h := r.Health(); h.Version != "11" || !h.LastWord.Equal(read) {
-			t.Errorf("version %s, last word at %s, want 11 and %s", h.Version, h.LastWord, read)
+		if h := r.Health(); h.Version != "11" || !h.LastEvent.Equal(read) {
+			t.Errorf("version %s, last event at %s, want 11 and %s", h.Version, h.LastEvent, read)
 		}
 	})
 }

@@ -217,7 +217,7 @@ func (r *Reflector[T]) follow(ctx context.Context) (time.Duration, error) {
 // not nil.
 func (r *Reflector[T]) process(ctx context.Context, changes []source.Change[T], ended error) (time.Duration, error) {
 	if len(changes) > 0 {
-		setBack := r.collect(changes)
+		reset := r.collect(changes)
 		clear(changes)
 		r.watch.dog.pause() // time in the sink is not silence of the source
 		err := r.push(ctx)
@@ -225,8 +225,8 @@ func (r *Reflector[T]) process(ctx context.Context, changes []source.Change[T], 
 		switch {
 		case err != nil:
 			return 0, err
-		case setBack != nil:
-			return r.relist(ctx, "stream", setBack)
+		case reset != nil:
+			return r.relist(ctx, "stream", reset)
 		}
 	}
 	if ended == nil {
@@ -240,8 +240,8 @@ func (r *Reflector[T]) process(ctx context.Context, changes []source.Change[T], 
 }
 
 // collect turns changes into deltas. It returns an error if they show that the source's
-// history was set back.
-func (r *Reflector[T]) collect(changes []source.Change[T]) (setBack error) {
+// history was reset.
+func (r *Reflector[T]) collect(changes []source.Change[T]) (reset error) {
 	for i := range changes {
 		c := &changes[i]
 		d := object.Delta[T]{Type: c.Type, Item: c.Item}
@@ -249,9 +249,9 @@ func (r *Reflector[T]) collect(changes []source.Change[T]) (setBack error) {
 		case object.Bookmark:
 			r.heartbeat.bookmark(r.readAt)
 			if !r.opts.TrustOrder && c.Item.Version.Before(r.version) {
-				// Bookmarks only go back if history was set back.
+				// Bookmarks only go back if history was reset.
 				r.newest, r.newEpoch = true, true
-				return fmt.Errorf("history was set back: a bookmark at %s follows version %s", c.Item.Version, r.version)
+				return fmt.Errorf("history was reset: a bookmark at %s follows version %s", c.Item.Version, r.version)
 			}
 		case object.Undecodable:
 			r.undecodable(c)

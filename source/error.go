@@ -16,7 +16,7 @@ const (
 	// Expired means that the requested version is no longer available. Relist.
 	Expired
 	// Ahead means that the source has not reached the requested version. Its history may
-	// have been set back. Request the newest state.
+	// have been reset. Request the newest state.
 	Ahead
 	// Throttled means that the source is overloaded. Wait for RetryAfter.
 	Throttled

@@ -50,7 +50,7 @@ func (s *subject) Stop(ctx context.Context) error { return s.engine.Stop(ctx) }
 func (s *subject) Health() informertest.Health {
 	h := s.engine.Health()
 	out := informertest.Health{State: h.Reflector.State.String(), Version: h.Reflector.Version,
-		LastWord: h.Reflector.LastWord}
+		LastEvent: h.Reflector.LastEvent}
 	for _, n := range h.Problems {
 		out.Problems += n
 	}

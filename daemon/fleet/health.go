@@ -44,9 +44,9 @@ type ClusterHealth struct {
 	Complete bool
 	// Objects is the number of mirrored objects.
 	Objects int
-	// LastHeard is the largest last-event age of the synced resources. An idle watch receives
+	// LastEventAge is the largest last-event age of the synced resources. An idle watch receives
 	// a bookmark every minute. The watch of events does not, so it counts only while it fails.
-	LastHeard time.Duration
+	LastEventAge time.Duration
 }
 
 // Health returns the health of the cluster.
@@ -64,7 +64,7 @@ func (c *Cluster) Health() ClusterHealth {
 		if ih.Synced {
 			h.Synced++
 			if r.gvr.Resource != "events" || !follows(&ih) {
-				h.LastHeard = max(h.LastHeard, ih.Reflector.Age(now))
+				h.LastEventAge = max(h.LastEventAge, ih.Reflector.Age(now))
 			}
 		}
 	}

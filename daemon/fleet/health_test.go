@@ -42,14 +42,14 @@ func TestClusterStates(t *testing.T) {
 			t.Errorf("unreachable: %+v", h)
 		}
 		<-time.After(10 * time.Minute)
-		if h = c.Health(); h.State != fleet.Unreachable || h.LastHeard < 10*time.Minute ||
+		if h = c.Health(); h.State != fleet.Unreachable || h.LastEventAge < 10*time.Minute ||
 			time.Since(h.Since) < 10*time.Minute {
 			t.Errorf("unreachable for ten minutes: %+v", h)
 		}
 		refuse()
 		w.untilState(c, fleet.Ready)
 		<-time.After(2 * time.Minute)
-		if h = c.Health(); h.State != fleet.Ready || h.LastHeard > 2*time.Minute || h.Err != "" {
+		if h = c.Health(); h.State != fleet.Ready || h.LastEventAge > 2*time.Minute || h.Err != "" {
 			t.Errorf("back: %+v", h)
 		}
 	})

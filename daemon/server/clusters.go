@@ -129,7 +129,7 @@ func (s *Server) report(now time.Time) Report {
 func clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
 	h := c.Health()
 	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
-		Origin: c.Origin().Kind, LastHeardSeconds: h.LastHeard.Seconds(), Resources: []ResourceReport{}}
+		Origin: c.Origin().Kind, LastHeardSeconds: h.LastEventAge.Seconds(), Resources: []ResourceReport{}}
 	for _, res := range c.Resources() {
 		out.Resources = append(out.Resources, resourceReport(res, now))
 	}
@@ -141,7 +141,7 @@ func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 	out := ResourceReport{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: res.GVK().Kind,
 		Namespaced: res.Info().Namespaced, State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects,
 		Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
-	if !h.Reflector.LastWord.IsZero() {
+	if !h.Reflector.LastEvent.IsZero() {
 		out.LastHeardSeconds = h.Reflector.Age(now).Seconds()
 	}
 	if err := h.Reflector.Err; err != nil {

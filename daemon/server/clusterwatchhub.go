@@ -40,7 +40,7 @@ func (h *clusterWatchHub) handle(cluster string, e *fleet.Event) {
 	defer h.mu.Unlock()
 	switch {
 	case h.epoch != e.Epoch:
-		h.feeds.end(errSetBack)
+		h.feeds.end(errHistoryReset)
 	case h.last != "" && e.Version.Before(h.last):
 		// A watch that continues from the newer version would miss this change.
 		h.feeds.end(errMerged)

@@ -283,7 +283,7 @@ func (h *fleetWatchHub) removeMember(res *fleet.Resource) {
 	h.ring, h.bytes = nil, 0
 	h.last = h.seq.Add(1)
 	h.dropped = h.last
-	h.feeds.end(errSetBack)
+	h.feeds.end(errHistoryReset)
 }
 
 func (h *fleetWatchHub) close() {

@@ -128,7 +128,7 @@ func (s *startup) resourceLocked(m *awaitedMember, res *fleet.Resource, since, n
 		return false
 	}
 	progress := since
-	if last := res.Health().Reflector.LastWord; last.After(progress) {
+	if last := res.Health().Reflector.LastEvent; last.After(progress) {
 		progress = last
 	}
 	if now.Sub(progress) >= s.grace || now.Sub(since) >= maxGraces*s.grace {

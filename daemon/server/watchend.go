@@ -23,9 +23,9 @@ func (e *watchEnd) Error() string { return e.message }
 
 // The reasons for which the server ends a watch, besides its timeout and a shutdown.
 var (
-	errTooSlow = &watchEnd{"the watch was read too slowly and has been ended; list again", true}
-	errSetBack = &watchEnd{"the history of the cluster was reset; list again", true}
-	errMerged  = &watchEnd{"changes came so fast that some were coalesced out of order; list again", true}
+	errTooSlow      = &watchEnd{"the watch was read too slowly and has been ended; list again", true}
+	errHistoryReset = &watchEnd{"the history of the cluster was reset; list again", true}
+	errMerged       = &watchEnd{"changes came so fast that some were coalesced out of order; list again", true}
 	// errUnserved needs no relist: the answer to the next request is that the resource is not mirrored.
 	errUnserved = &watchEnd{"the resource is no longer mirrored", false}
 )

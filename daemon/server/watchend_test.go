@@ -45,7 +45,7 @@ var watchEnds = map[string]struct {
 	code int32
 }{
 	"read too slowly":    {func(s *testServer, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
-	"history reset":      {func(s *testServer, view string) { s.endFeeds(view, errSetBack) }, http.StatusGone},
+	"history reset":      {func(s *testServer, view string) { s.endFeeds(view, errHistoryReset) }, http.StatusGone},
 	"changes merged":     {func(s *testServer, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
 	"no longer mirrored": {func(s *testServer, view string) { s.endFeeds(view, errUnserved) }, 0},
 	"a fault without names": {func(s *testServer, view string) { s.endFeeds(view, errors.New("a fault")) },

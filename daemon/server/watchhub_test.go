@@ -100,7 +100,7 @@ func TestNewEpochEndsWatches(t *testing.T) {
 	if got := taken(t, f); !slices.Equal(got, []string{"web/a@9"}) {
 		t.Errorf("%q", got)
 	}
-	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+	if _, err := f.take(nil); !errors.Is(err, errHistoryReset) {
 		t.Errorf("%v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestNewEpochEndsWatches(t *testing.T) {
 func TestFeedSignalsItsEndAfterTheLastWaitingChange(t *testing.T) {
 	f := feeds{}.add(watchScope{})
 	f.push(&change{cluster: "eu", key: "web/a", order: "9"})
-	f.end(errSetBack)
+	f.end(errHistoryReset)
 	<-f.wake
 	if got := taken(t, f); len(got) != 1 {
 		t.Fatalf("took %q, want the change that was waiting", got)
@@ -118,8 +118,8 @@ func TestFeedSignalsItsEndAfterTheLastWaitingChange(t *testing.T) {
 	default:
 		t.Fatal("nothing wakes the watch to read why its feed ended")
 	}
-	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
-		t.Errorf("take returned %v, want %v", err, errSetBack)
+	if _, err := f.take(nil); !errors.Is(err, errHistoryReset) {
+		t.Errorf("take returned %v, want %v", err, errHistoryReset)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestLeavingClusterEndsWatchesAndKeepsVersionsOfOthers(t *testing.T) {
 		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version,
 			after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)
 	}
-	if _, err := f.take(nil); !errors.Is(err, errSetBack) {
+	if _, err := f.take(nil); !errors.Is(err, errHistoryReset) {
 		t.Errorf("the watch ended with %v", err)
 	}
 	if _, _, err := h.join(watchScope{}, object.Version(fmt.Sprint(before.version))); !errors.Is(err, store.ErrGone) {

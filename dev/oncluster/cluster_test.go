@@ -270,7 +270,7 @@ func TestP1_OnARealServerRestartsPausesAndKillsAreSurvived(t *testing.T) {
 	if cm, ok := m.Get(object.NewKey(w.ns, "after-restart")); !ok || cm.Kind != "ConfigMap" {
 		t.Error("the mirror must stay readable while the server is paused")
 	}
-	if later := before.LastWord.Add(time.Minute); before.Age(later) != time.Minute {
+	if later := before.LastEvent.Add(time.Minute); before.Age(later) != time.Minute {
 		t.Errorf("the last-event age does not grow while the server is silent: %s", before.Age(later))
 	}
 	c.Fault(t, "resume", "apiserver")

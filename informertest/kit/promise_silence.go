@@ -148,7 +148,7 @@ func transforms() []promise {
 	}
 }
 
-// staleness is P14: state, version and the time of the server's last word can be read at any time.
+// staleness is P14: state, version and last-event age can be read at any time.
 func staleness() []promise {
 	return []promise{
 		{"P14_StateIsReadableAtAnyTime", func(k *kit) {
@@ -176,7 +176,7 @@ func staleness() []promise {
 			<-r.done
 			state(s, "stopped")
 		}},
-		{"P14_VersionAndAgeOfTheLastWordAreReadable", func(k *kit) {
+		{"P14_VersionAndLastEventAgeAreReadable", func(k *kit) {
 			k.create("a")
 			s := k.subject()
 			k.startSynced(s)
@@ -185,16 +185,16 @@ func staleness() []promise {
 			}
 			version(k.server.Version())
 			time.Sleep(time.Minute)
-			word := time.Now()
+			updated := time.Now()
 			k.update("a")
 			version(k.server.Version())
-			if at := s.Health().LastWord; at.Before(word) {
-				k.errorf("LastWord is %v, but the server last sent something at %v", at, word)
+			if at := s.Health().LastEvent; at.Before(updated) {
+				k.errorf("LastEvent is %v, but the server last sent something at %v", at, updated)
 			}
 			k.server.Stall()
 			time.Sleep(20 * time.Second)
-			if age := time.Since(s.Health().LastWord); age < 19*time.Second || age > 22*time.Second {
-				k.errorf("after 20s of silence LastWord is %v ago", age)
+			if age := time.Since(s.Health().LastEvent); age < 19*time.Second || age > 22*time.Second {
+				k.errorf("after 20s of silence LastEvent is %v ago", age)
 			}
 		}},
 	}

@@ -67,7 +67,7 @@ func trial(ctx context.Context, o order) (Figures, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("case %s, %s: %w", o.Case, o.Variant, err), lastWords(stderr.String()))
+		return nil, errors.Join(fmt.Errorf("case %s, %s: %w", o.Case, o.Variant, err), outputEnd(stderr.String()))
 	}
 	var figures Figures
 	if err := json.Unmarshal(out, &figures); err != nil {
@@ -76,8 +76,8 @@ func trial(ctx context.Context, o order) (Figures, error) {
 	return figures, nil
 }
 
-// lastWords returns an error with the end of a failed child's output.
-func lastWords(text string) error {
+// outputEnd returns an error with the end of a failed child's output.
+func outputEnd(text string) error {
 	const keep = 2000
 	text = strings.TrimSpace(text)
 	if text == "" {
