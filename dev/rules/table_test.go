@@ -71,7 +71,7 @@ var rules = []rule{
 		[]string{"object", "source", "source/kube", "store", "informer", "internal/jsonscan", anyKubernetes},
 		"many clusters, each with informers of its own"},
 	{"daemon/identity", "the user that sends a request: tokens, certificates, OIDC, a front proxy's headers",
-		[]string{apis, apimachinery, "k8s.io/apiserver/...", "golang.org/x/time/rate"},
+		[]string{apis, apimachinery, "k8s.io/apiserver/...", "k8s.io/utils/lru", "golang.org/x/time/rate"},
 		"it authenticates with the code of kube-apiserver and knows neither clusters nor what a user may see"},
 	{"daemon/access", "what a user may do in each cluster and with the daemon: RBAC, evaluated locally",
 		[]string{"object", "daemon/query", "daemon/fleet", anyKubernetes, "sigs.k8s.io/yaml"},
