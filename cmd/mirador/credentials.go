@@ -11,23 +11,28 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/access"
 )
 
 // credentialsEvery is how often the files of the token and the certificate are read.
 const credentialsEvery = 5 * time.Second
 
-// credentials follows the files of the token and the certificate, so that they can be replaced while the daemon runs.
+// credentials follows the files of the token, the certificate and the access rights, so that they can be replaced while the daemon runs.
 // They are opened by their names each time, because a Kubernetes Secret is replaced by changing a symbolic link. An
 // unusable file is logged once, without its content, and the last good credentials stay in use.
 type credentials struct {
 	tokenFile, certFile, keyFile string
 	setToken                     func(string) error
+	accessFile                   string
+	setAccess                    func(*access.Config) error
 	log                          *slog.Logger
 
 	wake        chan struct{}
 	token       string
 	cert        atomic.Pointer[tls.Certificate]
 	pair        []byte            // the contents of the files of cert
+	rights      []byte            // the content of accessFile
 	lastFailure map[string]string // by file
 }
 
@@ -101,6 +106,49 @@ func (c *credentials) check() {
 	if c.certFile != "" {
 		c.report("certificate", c.readPair())
 	}
+	if c.accessFile != "" {
+		c.report("access file", c.readAccess())
+	}
+}
+
+// readAccess reads the access file again, and uses it if it has changed.
+func (c *credentials) readAccess() error {
+	b, err := os.ReadFile(c.accessFile)
+	if err != nil {
+		return fmt.Errorf("read the file of --access-file: %w", plainFileError(err))
+	}
+	if bytes.Equal(b, c.rights) {
+		return nil
+	}
+	config, err := parseAccessFile(c.accessFile, b)
+	if err != nil {
+		return err
+	}
+	if err := c.setAccess(config); err != nil {
+		return err
+	}
+	if c.rights != nil {
+		c.log.Info("the access file was replaced", "file", c.accessFile)
+	}
+	c.rights = b
+	return nil
+}
+
+// readAccessFile reads the access file for the first time.
+func readAccessFile(path string) (*access.Config, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of --access-file: %w", plainFileError(err))
+	}
+	return parseAccessFile(path, b)
+}
+
+func parseAccessFile(path string, b []byte) (*access.Config, error) {
+	c, err := access.ParseConfig(b)
+	if err != nil {
+		return nil, fmt.Errorf("the access file %s: %w", path, err)
+	}
+	return c, nil
 }
 
 // report logs an error unless it is the same as the last one.

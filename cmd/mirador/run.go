@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
@@ -31,6 +32,7 @@ const (
 type service struct {
 	fleet     *fleet.Fleet
 	server    *server.Server
+	rights    *access.Access
 	followers []*fleet.Follower
 	files     *credentials
 	log       *slog.Logger
@@ -62,11 +64,14 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		})
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
+	if d.rights != nil {
+		part("the rights", func() error { return d.rights.Run(back) })
+	}
 	part("the server", func() error { return d.server.Run(back) })
 	for _, follower := range d.followers {
 		part("the kubeconfigs", func() error { return follower.Run(front, filesEvery) })
 	}
-	part("the token and the certificate", func() error { return d.files.follow(front) })
+	part("the files of token, certificate and access", func() error { return d.files.follow(front) })
 	part("the signals", func() error { return d.reloadOnHangup(front) })
 	part("HTTP", func() error {
 		if err := listen(web, listener); !errors.Is(err, http.ErrServerClosed) {
@@ -115,7 +120,7 @@ func (d *service) reloadOnHangup(ctx context.Context) error {
 	for {
 		select {
 		case <-hangups:
-			d.log.Info("SIGHUP: reading the kubeconfigs, the token and the certificate again")
+			d.log.Info("SIGHUP: reading the kubeconfigs, the token, the certificate and the access file again")
 			for _, follower := range d.followers {
 				follower.Check()
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/daemon/web"
@@ -27,6 +28,8 @@ type serveFlags struct {
 	listen           string
 	tlsCert, tlsKey  string
 	tokenFile        string
+	authorization    string
+	accessFile       string
 	hosts            []string
 	include, exclude []string
 	secrets          bool
@@ -51,7 +54,7 @@ After a start /fleet is 503 until every cluster is read, or has been unreachable
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
-The files of kubeconfigs, token and certificate are read again when they change, and at once on SIGHUP.
+The files of kubeconfigs, token, certificate and access are read again when they change, and at once on SIGHUP.
 SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
@@ -92,6 +95,12 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that clients must send")
+	flags.StringVar(&f.authorization, "authorization", string(access.ModeRBAC),
+		"how requests of users that are not administrators are authorized: `mode` rbac (each cluster's own roles, which are "+
+			"mirrored), review (the cluster is asked), rules (the roles of --access-file) or none (everyone may read "+
+			"everything; only on this machine's own address)")
+	flags.StringVar(&f.accessFile, "access-file", "",
+		"`file` of YAML with roles for the daemon itself, and the modes and user names of single clusters")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
 	flags.StringSliceVar(&f.include, "include", nil,
 		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
@@ -146,10 +155,31 @@ func (f *serveFlags) access() (server.Access, error) {
 	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
 		return a, usageError{err}
 	}
+	if host, _, err := net.SplitHostPort(f.listen); err == nil && f.authorization == string(access.ModeNone) &&
+		!server.IsLoopback(host) {
+		return a, usageError{fmt.Errorf("--authorization none is only for an address of this machine, such as "+
+			"127.0.0.1:8090, not %q", f.listen)}
+	}
 	if err := f.checkFiles(); err != nil {
 		return a, usageError{err}
 	}
 	return a, nil
+}
+
+// rights returns what decides about the requests of users.
+func (f *serveFlags) rights(fl *fleet.Fleet, log *slog.Logger) (*access.Access, error) {
+	o := access.Options{Mode: access.Mode(f.authorization), Logger: log}
+	if f.accessFile != "" {
+		var err error
+		if o.Config, err = readAccessFile(f.accessFile); err != nil {
+			return nil, err
+		}
+	}
+	rights, err := access.New(fl, o)
+	if err != nil {
+		return nil, fmt.Errorf("--authorization: %w", err)
+	}
+	return rights, nil
 }
 
 // serve runs the daemon until ctx ends.
@@ -158,7 +188,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	access, err := f.access()
+	allowed, err := f.access()
 	if err != nil {
 		return err
 	}
@@ -175,14 +205,18 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(fl, server.Options{Access: access, Metrics: metrics, Page: web.Handler(),
+	rights, err := f.rights(fl, log)
+	if err != nil {
+		return usageError{err}
+	}
+	srv, err := server.New(fl, server.Options{Access: allowed, Authorizer: rights, Metrics: metrics, Page: web.Handler(),
 		StartGrace: f.grace()})
 	if err != nil {
 		return err
 	}
-	d := &service{fleet: fl, server: srv, followers: followers, log: log, files: &credentials{
-		tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey,
-		token: access.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+	d := &service{fleet: fl, server: srv, rights: rights, followers: followers, log: log, files: &credentials{
+		tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile, setAccess: rights.SetConfig,
+		token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
 	if err := d.files.load(); err != nil {
 		return usageError{err}
 	}

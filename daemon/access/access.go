@@ -32,7 +32,9 @@ type Decision struct {
 
 // Options configure an Access.
 type Options struct {
-	// Config says how users are authorized; nil means the defaults: every cluster's own RBAC.
+	// Mode is how requests for objects are authorized, in clusters for which Config has no other mode; "" means ModeRBAC.
+	Mode Mode
+	// Config has roles and bindings for the daemon itself, and settings of clusters; it may be nil.
 	Config *Config
 	Logger *slog.Logger
 }
@@ -40,6 +42,7 @@ type Options struct {
 // Access decides about the requests of users to the clusters of a fleet and to the daemon itself.
 type Access struct {
 	fleet  *fleet.Fleet
+	mode   Mode
 	log    *slog.Logger
 	policy atomic.Pointer[policy]
 
@@ -57,7 +60,13 @@ func New(f *fleet.Fleet, o Options) (*Access, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Access{fleet: f, log: o.Logger, members: map[string]*member{}, changed: make(chan struct{}),
+	if o.Mode == "" {
+		o.Mode = ModeRBAC
+	}
+	if !o.Mode.valid() {
+		return nil, fmt.Errorf("the authorization %q is none of rbac, review, rules and none", o.Mode)
+	}
+	a := &Access{fleet: f, mode: o.Mode, log: o.Logger, members: map[string]*member{}, changed: make(chan struct{}),
 		applied: make(chan struct{}, 1)}
 	if err := a.SetConfig(o.Config); err != nil {
 		return nil, err
@@ -67,7 +76,7 @@ func New(f *fleet.Fleet, o Options) (*Access, error) {
 
 // SetConfig replaces the configuration. An invalid one changes nothing.
 func (a *Access) SetConfig(c *Config) error {
-	p, err := newPolicy(c)
+	p, err := newPolicy(a.mode, c)
 	if err != nil {
 		return err
 	}

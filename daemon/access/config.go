@@ -29,8 +29,6 @@ const (
 // Config is the content of an access file.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
-	// Authorization is the mode for all clusters that do not have their own; by default rbac.
-	Authorization Mode `json:"authorization,omitempty"`
 	// Roles are roles besides reader, operator and administrator.
 	Roles []Role `json:"roles,omitempty"`
 	// Bindings give roles to users and groups.
@@ -84,7 +82,7 @@ func ParseConfig(b []byte) (*Config, error) {
 		return nil, fmt.Errorf("it must begin with apiVersion: %s and kind: %s, not %q and %q", configVersion, configKind,
 			c.APIVersion, c.Kind)
 	}
-	if _, err := newPolicy(&c); err != nil {
+	if _, err := newPolicy(ModeRBAC, &c); err != nil {
 		return nil, err
 	}
 	return &c, nil
@@ -111,6 +109,7 @@ var readyRoles = []Role{
 
 // policy is a Config in the form in which it is used. It does not change.
 type policy struct {
+	byDefault      Mode
 	config         Config
 	daemon         *RBAC
 	rules          *RBAC // of bindings without clusters
@@ -119,11 +118,11 @@ type policy struct {
 	administrators struct{ users, groups map[string]bool }
 }
 
-func newPolicy(c *Config) (*policy, error) {
+func newPolicy(mode Mode, c *Config) (*policy, error) {
 	if c == nil {
 		c = &Config{}
 	}
-	p := &policy{config: *c, clusters: map[string]*ClusterConfig{}, rulesOf: map[string]*RBAC{}}
+	p := &policy{byDefault: mode, config: *c, clusters: map[string]*ClusterConfig{}, rulesOf: map[string]*RBAC{}}
 	p.administrators.users, p.administrators.groups = map[string]bool{}, map[string]bool{Administrators: true}
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, r := range slices.Concat(readyRoles, c.Roles) {
@@ -136,9 +135,6 @@ func newPolicy(c *Config) (*policy, error) {
 			}
 		}
 		roles[r.Name] = r.Rules
-	}
-	if !c.Authorization.valid() {
-		return nil, fmt.Errorf("authorization: %q is none of rbac, review, rules and none", c.Authorization)
 	}
 	for i := range c.Clusters {
 		cc := &c.Clusters[i]
@@ -255,10 +251,7 @@ func (p *policy) mode(cluster string) Mode {
 	if c := p.clusters[cluster]; c != nil && c.Authorization != "" {
 		return c.Authorization
 	}
-	if p.config.Authorization != "" {
-		return p.config.Authorization
-	}
-	return ModeRBAC
+	return p.byDefault
 }
 
 // rulesIn returns the rights of the configuration in a cluster.
@@ -269,20 +262,37 @@ func (p *policy) rulesIn(cluster string) rights {
 	return localRights{rbac: p.rules}
 }
 
+// HomeCluster is the key of a user's extra values that names the cluster which authenticated the user. In other
+// clusters, its names that begin with "system:", such as that of a service account, do not mean what they mean there.
+const HomeCluster = "mirador.dev/cluster"
+
 // inCluster returns a user under its names in a cluster. Groups of the daemon itself mean nothing there.
 func (p *policy) inCluster(cluster string, u user.Info) user.Info {
 	c := p.clusters[cluster]
 	if c == nil {
 		c = &ClusterConfig{}
 	}
-	out := &user.DefaultInfo{Name: nameIn(u.GetName(), c.Users, c.UserPrefix), UID: u.GetUID(), Extra: u.GetExtra()}
+	home := u.GetExtra()[HomeCluster]
+	foreign := len(home) > 0 && !slices.Contains(home, cluster)
+	out := &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Extra: u.GetExtra()}
+	if foreign && strings.HasPrefix(out.Name, systemPrefix) {
+		out.Name = reservedPrefix + strings.Join(home, ",") + ":" + out.Name
+	} else {
+		out.Name = nameIn(out.Name, c.Users, c.UserPrefix)
+	}
 	for _, g := range u.GetGroups() {
-		if !strings.HasPrefix(g, reservedPrefix) {
+		switch {
+		case strings.HasPrefix(g, reservedPrefix):
+		case foreign && strings.HasPrefix(g, systemPrefix) && g != user.AllAuthenticated:
+		default:
 			out.Groups = append(out.Groups, nameIn(g, c.Groups, c.GroupPrefix))
 		}
 	}
 	return out
 }
+
+// systemPrefix is the prefix of names that Kubernetes itself gives.
+const systemPrefix = "system:"
 
 // reservedPrefix is the prefix of names that only the daemon gives.
 const reservedPrefix = "mirador:"
@@ -291,7 +301,7 @@ func nameIn(name string, names map[string]string, prefix string) string {
 	if mapped, ok := names[name]; ok {
 		return mapped
 	}
-	if strings.HasPrefix(name, "system:") {
+	if strings.HasPrefix(name, systemPrefix) {
 		return name
 	}
 	return prefix + name

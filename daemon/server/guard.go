@@ -41,7 +41,7 @@ func (a Access) CheckAddress(address string, tls bool) error {
 	if err != nil {
 		return fmt.Errorf("listen on %q: it is not an address; write host:port, such as 127.0.0.1:8090", address)
 	}
-	if isLoopback(host) {
+	if IsLoopback(host) {
 		return nil
 	}
 	switch {
@@ -58,7 +58,8 @@ func (a Access) CheckAddress(address string, tls bool) error {
 // open reports whether requests need no credentials.
 func (a Access) open() bool { return a.Token == "" && a.Authenticator == nil }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host is one that only this machine can reach.
+func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
@@ -179,7 +180,7 @@ func (g *guard) allowsHost(hostport string) bool {
 		host = h
 	}
 	host = strings.Trim(host, "[]")
-	if isLoopback(host) {
+	if IsLoopback(host) {
 		return true
 	}
 	for _, h := range g.access.Hosts {

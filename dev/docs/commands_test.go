@@ -165,7 +165,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A block with an apiVersion must be accepted by the API server; any other one is a configuration of mirador serve.
+// A block is a file of mirador serve if its kind says so, or if it has no apiVersion: then it is a configuration. Any
+// other block must be accepted by the API server.
 func runYAML(t *testing.T, s *stage) {
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
@@ -174,7 +175,10 @@ func runYAML(t *testing.T, s *stage) {
 			}
 			check(t, os.WriteFile(filepath.Join(s.work, "block.yaml"), []byte(b.text), 0o600))
 			text := "mirador serve --config block.yaml"
-			if strings.Contains(b.text, "apiVersion:") {
+			switch {
+			case strings.Contains(b.text, "kind: AccessConfiguration"):
+				text = "mirador serve --access-file block.yaml"
+			case strings.Contains(b.text, "apiVersion:"):
 				text = "kubectl apply --dry-run=server -f block.yaml"
 			}
 			s.run(t, command{page: b.page, line: b.line, text: text})
