@@ -101,8 +101,8 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -race -timeout 60m -p $(ONE_MORE) $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: rbac-test
-rbac-test: ## random decisions about rights, compared with those of Kubernetes' RBAC authorizer
-	$(call say,rights compared with Kubernetes' RBAC authorizer)
+rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
+	$(call say,rights compared with Kubernetes' RBAC authorizer and on a real cluster)
 	cd dev/rbactest && $(GO) test -count=1 ./...
 
 # The faults of the short run are the same; everybody's timeouts are shorter.

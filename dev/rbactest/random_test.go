@@ -1,7 +1,10 @@
 package rbactest
 
 import (
+	"flag"
 	"math/rand/v2"
+	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 )
+
+var seed = flag.Uint64("seed", 0, "the seed of the roles, bindings and requests; 0 takes a new one")
 
 // The values are few, so that requests meet rules, and some of them are invalid in a cluster: the evaluation must not
 // depend on validation. Values that are repeated are more frequent.
@@ -49,6 +54,15 @@ var (
 
 // random makes roles, bindings, users and requests.
 type random struct{ *rand.Rand }
+
+// newRandom returns the random values of the seed, which it logs.
+func newRandom(t *testing.T) random {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("repeat with: go test -args -seed %d", *seed)
+	return random{rand.New(rand.NewPCG(*seed, 0))}
+}
 
 func one[T any](r random, list []T) T { return list[r.IntN(len(list))] }
 

@@ -2,14 +2,11 @@ package rbactest
 
 import (
 	"cmp"
-	"flag"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -20,8 +17,6 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/object"
 )
-
-var seed = flag.Uint64("seed", 0, "the seed of the roles, bindings and requests; 0 takes a new one")
 
 // decisions is the number of decisions that are compared: 20,000, or 1,000,000 with MIRADOR_NIGHTLY=1.
 func decisions() int {
@@ -43,11 +38,7 @@ type comparison struct {
 // Decisions, reasons, rules and visible objects are those of Kubernetes' authorizer while roles and bindings change,
 // and a change of any of them is a change of the version.
 func TestRBACDecidesAsKubernetesDoes(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("repeat with: go test -args -seed %d", *seed)
-	c := &comparison{random: random{rand.New(rand.NewPCG(*seed, 0))}, ours: access.NewRBAC(), theirs: newUpstream(),
+	c := &comparison{random: newRandom(t), ours: access.NewRBAC(), theirs: newUpstream(),
 		objects: map[string]map[object.Key]runtime.Object{}}
 	total := decisions()
 	for i := range total {
