@@ -18,8 +18,8 @@ import (
 	"github.com/mirador-k8s/mirador/source"
 )
 
-// Cluster is one member of a fleet. All methods may be called from any goroutine, and
-// none of them sends a request to the cluster.
+// Cluster is one member of a fleet. All methods may be called from any goroutine. Only those for reviews, whose names
+// begin with Review, send a request to the cluster.
 type Cluster struct {
 	fleet  *Fleet
 	name   string
@@ -31,6 +31,7 @@ type Cluster struct {
 	discoveryChanged chan struct{}      // what the cluster serves may have changed
 
 	reconfigured chan struct{} // it is reached in another way now
+	configNumber atomic.Uint64 // see ConfigNumber
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents

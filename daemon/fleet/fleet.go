@@ -184,7 +184,7 @@ func (f *Fleet) Cluster(name string) (*Cluster, bool) {
 }
 
 // Changed returns a channel that is closed at the next change of the set of clusters, or of a cluster's Resources,
-// their Info, or its Groups. Call it before reading the sets, so that no change is missed.
+// their Info, its Groups, or its ConfigNumber. Call it before reading the sets, so that no change is missed.
 func (f *Fleet) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,6 +32,8 @@ func (c *Cluster) reconfigure(ctx context.Context, cfg *rest.Config, known bool)
 		return false, nil
 	}
 	c.client.transport.use(w)
+	c.configNumber.Add(1)
+	c.fleet.notify()
 	select {
 	case c.reconfigured <- struct{}{}: // requests that failed with the old credentials are retried at once
 	default:
