@@ -150,7 +150,7 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 	for range 3 { // the server renews its own lease now and then
 		wantHead, want = p.ask(t, http.MethodGet, p.real+ask, lists)
 		gotHead, got = p.ask(t, http.MethodGet, p.ours+ask, lists)
-		if want, got = normalised(want), normalised(got); wantHead == gotHead && want == got {
+		if wantHead == gotHead && (want == got || normalised(want) == normalised(got)) {
 			return strings.HasPrefix(wantHead, "200")
 		}
 	}
@@ -159,7 +159,8 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 		slices.Contains(added[r.GVR().Resource], label) {
 		return false
 	}
-	t.Errorf("%s of %s\nreal: %s %.300s\nours: %s %.300s", selector, r.GVR(), wantHead, want, gotHead, got)
+	t.Errorf("%s of %s\nreal: %s %.300s\nours: %s %.300s", selector, r.GVR(), wantHead, normalised(want), gotHead,
+		normalised(got))
 	return strings.HasPrefix(wantHead, "200")
 }
 

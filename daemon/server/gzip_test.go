@@ -65,7 +65,7 @@ func TestOnlyLargeAnswersAreCompressed(t *testing.T) {
 		cm, err := api.CoreV1().ConfigMaps(ns).Create(t.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cm-%03d", i),
 				Labels: map[string]string{"few": fmt.Sprint(i < 30)}},
-				Data: map[string]string{"x": strings.Repeat(fmt.Sprintf("%06d ", i*7919%1000000), 1000)}}, metav1.CreateOptions{})
+				Data: map[string]string{"x": strings.Repeat(fmt.Sprintf("%06d ", i*7919%1000000), 650)}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func (s memoryDaemon) disconnectingClients(t *testing.T) {
 		"/fleet/api/v1/pods?where=" + url.QueryEscape("spec.hostname.contains('1')"),
 		"/clusters/eu/api/v1/pods?watch=true&where=" + url.QueryEscape("spec.nodeName == 'node-1'")}
 	var wg sync.WaitGroup
-	for i := range 500 {
+	for i := range 150 {
 		wg.Go(func() {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 			if err != nil {
