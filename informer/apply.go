@@ -1,10 +1,6 @@
 package informer
 
 import (
-	"fmt"
-	"reflect"
-	"runtime/debug"
-
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -51,6 +47,7 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 	}
 }
 
+// applyLocked is apply for deltas that need no transform any more. The write lock is held.
 func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	for n := range deltas {
 		d := &deltas[n]
@@ -183,45 +180,6 @@ func isOld[T any](d *object.Delta[T], version object.Version, uid string) bool {
 	return ok && order < 0
 }
 
-func (b *batch[T]) isOlderState(key object.Key) bool {
-	if len(b.olderStates) == 0 {
-		return false
-	}
-	_, ok := b.olderStates[key]
-	return ok
-}
-
-// replaceOlderState records that the open batch gives an object a state of the current epoch.
-func (b *batch[T]) replaceOlderState(key object.Key) {
-	if len(b.olderStates) == 0 {
-		return
-	}
-	if s := b.olderStates[key]; s != nil {
-		s.until.Store(b.seq + 1)
-		delete(b.olderStates, key)
-	}
-}
-
-// keepOlderStates determines, before a list is committed, which objects keep a state of an earlier epoch: those that
-// could not be decoded or transformed in the list.
-func (b *batch[T]) keepOlderStates(newEpoch bool) {
-	before := b.olderStates
-	b.olderStates = nil
-	for k := range b.kept {
-		s := before[k]
-		if s == nil && newEpoch {
-			s = &olderState{epoch: b.epoch - 1}
-		}
-		if s != nil {
-			if b.olderStates == nil {
-				b.olderStates = map[object.Key]*olderState{}
-			}
-			b.olderStates[k] = s
-		}
-	}
-	b.kept = nil
-}
-
 // reach records the version up to which history is complete with a delta. After the queue has coalesced, that is older
 // than the delta's own version, and the store's log is not in order until the versions have caught up.
 func (b *batch[T]) reach(d *object.Delta[T]) {
@@ -233,6 +191,7 @@ func (b *batch[T]) reach(d *object.Delta[T]) {
 	}
 }
 
+// put stores a new state of an object and adds the event, unless the store already has that state or a later one.
 func (i *Informer[T]) put(d *object.Delta[T]) {
 	if !i.opts.Verbatim && !i.batch.transformed { // transformAll has checked already
 		if have, _ := i.writer.Get(d.Item.Key); i.known(d, have) {
@@ -258,6 +217,7 @@ func (i *Informer[T]) skip(d *object.Delta[T]) {
 	i.batch.reach(d)
 }
 
+// remove deletes an object from the store and adds the event, unless the store has a later state of it.
 func (i *Informer[T]) remove(d *object.Delta[T]) {
 	have, exists := i.writer.Get(d.Item.Key)
 	if !i.opts.Verbatim && !i.batch.transformed && i.known(d, have) {
@@ -380,12 +340,6 @@ func (i *Informer[T]) replaced(d *object.Delta[T]) {
 	i.waiting.advance(i.reader.Version())
 }
 
-// sameState reports whether a version that occurs again after history was reset stands for the same state.
-func sameState[T any](old, now *store.Entry[T]) bool {
-	return old != nil && now != nil && old.Version == now.Version && object.SameObject(old.UID, now.UID) &&
-		reflect.DeepEqual(old.Object(), now.Object())
-}
-
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -393,39 +347,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// readable decodes and transforms the last state of a deleted object, unless transformAll has tried that already.
-func (i *Informer[T]) readable(it *object.Item[T]) bool {
-	if i.batch.transformed {
-		return it.Decode == nil
-	}
-	return i.decode(it)
-}
-
-// decode decodes and transforms the object and puts it into the item's Value. It reports failures.
-func (i *Informer[T]) decode(it *object.Item[T]) bool {
-	obj, err := it.Object()
-	if err != nil {
-		i.problem("decode", it.Key, err)
-		return false
-	}
-	if i.opts.Transform != nil {
-		if obj, err = i.transformed(obj); err != nil {
-			i.problem("transform", it.Key, err)
-			return false
-		}
-		it.Encoded, it.Owned = nil, false // the transform may have returned any object
-	}
-	it.Value, it.Decode = obj, nil
-	return true
-}
-
-func (i *Informer[T]) transformed(in T) (out T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return i.opts.Transform(in)
 }

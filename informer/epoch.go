@@ -2,6 +2,7 @@ package informer
 
 import (
 	"maps"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -57,4 +58,50 @@ func (i *Informer[T]) snapshotWithEpochs() (*store.Snapshot[T], *epochRecord) {
 		}
 		// Two records were published since the snapshot was taken, so there is a newer snapshot.
 	}
+}
+
+// isOlderState reports whether the stored state of an object is of an earlier epoch.
+func (b *batch[T]) isOlderState(key object.Key) bool {
+	if len(b.olderStates) == 0 {
+		return false
+	}
+	_, ok := b.olderStates[key]
+	return ok
+}
+
+// replaceOlderState records that the open batch gives an object a state of the current epoch.
+func (b *batch[T]) replaceOlderState(key object.Key) {
+	if len(b.olderStates) == 0 {
+		return
+	}
+	if s := b.olderStates[key]; s != nil {
+		s.until.Store(b.seq + 1)
+		delete(b.olderStates, key)
+	}
+}
+
+// keepOlderStates determines, before a list is committed, which objects keep a state of an earlier epoch: those that
+// could not be decoded or transformed in the list.
+func (b *batch[T]) keepOlderStates(newEpoch bool) {
+	before := b.olderStates
+	b.olderStates = nil
+	for k := range b.kept {
+		s := before[k]
+		if s == nil && newEpoch {
+			s = &olderState{epoch: b.epoch - 1}
+		}
+		if s != nil {
+			if b.olderStates == nil {
+				b.olderStates = map[object.Key]*olderState{}
+			}
+			b.olderStates[k] = s
+		}
+	}
+	b.kept = nil
+}
+
+// sameState reports whether a version that occurs again after history was reset stands for the same state.
+func sameState[T any](old, now *store.Entry[T]) bool {
+	return old != nil && now != nil && old.Version == now.Version && object.SameObject(old.UID, now.UID) &&
+		reflect.DeepEqual(old.Object(), now.Object())
 }

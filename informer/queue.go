@@ -62,7 +62,7 @@ type batchQueue[T any] struct {
 	filled, drained              chan struct{}
 }
 
-// errQueueClosed is what Push returns after close.
+// errQueueClosed is returned by Push after close.
 var errQueueClosed = errors.New("the queue is closed")
 
 // newBatchQueue makes an empty queue.
@@ -111,7 +111,32 @@ func (q *batchQueue[T]) Push(ctx context.Context, deltas []object.Delta[T]) erro
 	return nil
 }
 
-// awaitRoom is called, and returns, with the lock held.
+// put queues one delta: at the end or, over the bound, in the place of an earlier one.
+func (q *batchQueue[T]) put(d *object.Delta[T]) {
+	if q.bytes >= q.opts.maxBytes && !q.opts.keepAll {
+		if !q.latest.on() {
+			q.startLatest()
+		}
+		if q.merge(d) {
+			q.merged++
+			return
+		}
+	}
+	at := place[T]{pos: q.ring.tail}
+	at.at = q.ring.push(d)
+	q.deltas++
+	q.bytes += cost(d)
+	if q.latest.on() {
+		q.latest.note(d, at)
+	}
+	switch d.Type {
+	case object.ReplaceBegin, object.ReplaceEnd, object.ReplaceAbort:
+		q.afterMark = q.ring.tail
+		q.inList = d.Type == object.ReplaceBegin
+	}
+}
+
+// awaitRoom waits until a list may continue. It is called, and returns, with the lock held.
 func (q *batchQueue[T]) awaitRoom(ctx context.Context) error {
 	for q.full() && !q.closed {
 		q.wakeConsumer()

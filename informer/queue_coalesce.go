@@ -45,31 +45,6 @@ func (l *latest[T]) forget(d *object.Delta[T], pos uint64) {
 	}
 }
 
-// put queues one delta: at the end or, over the bound, in the place of an earlier one.
-func (q *batchQueue[T]) put(d *object.Delta[T]) {
-	if q.bytes >= q.opts.maxBytes && !q.opts.keepAll {
-		if !q.latest.on() {
-			q.startLatest()
-		}
-		if q.merge(d) {
-			q.merged++
-			return
-		}
-	}
-	at := place[T]{pos: q.ring.tail}
-	at.at = q.ring.push(d)
-	q.deltas++
-	q.bytes += cost(d)
-	if q.latest.on() {
-		q.latest.note(d, at)
-	}
-	switch d.Type {
-	case object.ReplaceBegin, object.ReplaceEnd, object.ReplaceAbort:
-		q.afterMark = q.ring.tail
-		q.inList = d.Type == object.ReplaceBegin
-	}
-}
-
 // merge replaces the waiting delta of the same key by d, and reports whether there was one.
 func (q *batchQueue[T]) merge(d *object.Delta[T]) bool {
 	switch d.Type {

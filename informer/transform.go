@@ -2,6 +2,8 @@ package informer
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -11,6 +13,34 @@ const nothing object.ChangeType = 0
 
 // errUndecodable marks an item whose last state could not be decoded or transformed.
 var errUndecodable = errors.New("the last state cannot be read")
+
+// decode decodes and transforms the object and puts it into the item's Value. It reports failures.
+func (i *Informer[T]) decode(it *object.Item[T]) bool {
+	obj, err := it.Object()
+	if err != nil {
+		i.problem("decode", it.Key, err)
+		return false
+	}
+	if i.opts.Transform != nil {
+		if obj, err = i.transformed(obj); err != nil {
+			i.problem("transform", it.Key, err)
+			return false
+		}
+		it.Encoded, it.Owned = nil, false // the transform may have returned any object
+	}
+	it.Value, it.Decode = obj, nil
+	return true
+}
+
+// transformed calls the transform and returns a panic as an error.
+func (i *Informer[T]) transformed(in T) (out T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return i.opts.Transform(in)
+}
 
 // decodeListed is decode for an object of a list. The write lock is released while the transform runs: a transform may
 // be slow, and may call a method of the informer that needs the lock, such as AddIndexes. Writes that happen meanwhile
@@ -100,4 +130,12 @@ func (i *Informer[T]) transformOne(d *object.Delta[T], have knownState) (now kno
 		return have, false
 	}
 	return knownState{true, d.Item.Version, d.Item.UID}, true
+}
+
+// readable decodes and transforms the last state of a deleted object, unless transformAll has tried that already.
+func (i *Informer[T]) readable(it *object.Item[T]) bool {
+	if i.batch.transformed {
+		return it.Decode == nil
+	}
+	return i.decode(it)
 }
