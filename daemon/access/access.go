@@ -19,8 +19,8 @@ import (
 // the daemon's single token is a member.
 const Administrators = "mirador:administrators"
 
-// Daemon is the name to pass instead of a cluster's for requests to the daemon itself: the resource clusters.mirador.dev
-// and paths such as /metrics.
+// Daemon is the name to pass instead of a cluster's for requests to the daemon itself: the resource
+// clusters.mirador.dev and paths such as /metrics.
 const Daemon = ""
 
 // Decision is the answer to a request.
@@ -118,9 +118,9 @@ func (a *Access) Decide(ctx context.Context, u user.Info, cluster string, want A
 
 func decision(allowed bool, reason string) Decision { return Decision{allowed, reason} }
 
-// Visible returns what a user may see of a resource in a cluster with a verb: get, list or watch. While nothing changes,
-// it returns the same pointer. nil means everything, because the user is an administrator or rights are not checked. An
-// error means that the rights are not known: nothing may be shown.
+// Visible returns what a user may see of a resource in a cluster with a verb: get, list or watch. While nothing
+// changes, it returns the same pointer. nil means everything, because the user is an administrator or rights are not
+// checked. An error means that the rights are not known: nothing may be shown.
 func (a *Access) Visible(ctx context.Context, u user.Info, cluster, verb string, of schema.GroupResource,
 	namespaced bool) (*query.Visible, error) {
 	p := a.policy.Load()
@@ -137,8 +137,9 @@ func (a *Access) Visible(ctx context.Context, u user.Info, cluster, verb string,
 	})
 }
 
-// RulesIn returns the rules that apply to a user in a namespace of a cluster, in the order of a SelfSubjectRulesReview.
-// ok is false if there is no such list: the user may do everything, or the cluster decides about each request.
+// RulesIn returns the rules that apply to a user in a namespace of a cluster, in the order of a
+// SelfSubjectRulesReview. ok is false if there is no such list: the user may do everything, or the cluster decides
+// about each request.
 func (a *Access) RulesIn(u user.Info, cluster, namespace string) (rules *RuleList, ok bool, err error) {
 	p := a.policy.Load()
 	if p.administers(u) {

@@ -98,7 +98,8 @@ func TestModes(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s in %s by %s: %s, want %s", c.user, c.cluster, c.mode, got, c.want)
 		}
-		see, serr := a.Visible(context.Background(), info(c.user), c.cluster, "list", schema.GroupResource{Resource: "pods"}, true)
+		see, serr := a.Visible(context.Background(), info(c.user), c.cluster, "list",
+			schema.GroupResource{Resource: "pods"}, true)
 		if (serr == nil) != (err == nil) || err == nil && (see == nil || see.Contains("web/a")) != d.Allowed {
 			t.Errorf("%s in %s by %s: sees %+v %v", c.user, c.cluster, c.mode, see, serr)
 		}
@@ -118,7 +119,8 @@ func TestNamesInAClusterArePrefixedOrMapped(t *testing.T) {
 		{"us", info("ann", "dev"), "ann.smith", "corp:dev system:authenticated"},
 		{"us", info("bob", "dev", Administrators), "corp:bob", "corp:dev system:authenticated"},
 		{"us", info("system:serviceaccount:a:b"), "system:serviceaccount:a:b", "system:authenticated"},
-		{"eu", &user.DefaultInfo{Name: "system:serviceaccount:a:b", Groups: []string{"system:serviceaccounts"}, Extra: fromEU},
+		{"eu", &user.DefaultInfo{Name: "system:serviceaccount:a:b",
+			Groups: []string{"system:serviceaccounts"}, Extra: fromEU},
 			"system:serviceaccount:a:b", "system:serviceaccounts"},
 		{"us", &user.DefaultInfo{Name: "system:serviceaccount:a:b", Extra: fromEU,
 			Groups: []string{"system:serviceaccounts", "system:masters", "system:authenticated", "dev"}},
