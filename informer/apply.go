@@ -47,7 +47,7 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 	}
 }
 
-// applyLocked is apply for deltas that need no transform any more. The write lock is held.
+// applyLocked is apply with the write lock held.
 func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 	for n := range deltas {
 		d := &deltas[n]
