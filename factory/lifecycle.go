@@ -46,7 +46,7 @@ func (f *Factory) Start(ctx context.Context) error {
 
 // Stop stops every informer, drops the mirrored objects and waits until all informers have ended, including those that
 // were released before. If ctx ends first, the error names the handlers that are still running. Stop of a factory that
-// is not started does nothing. Idle connections are closed, and once more a moment later: see connectionDelay.
+// is not started does nothing. Idle connections are closed, those of watches a moment later.
 func (f *Factory) Stop(ctx context.Context) error {
 	f.mu.Lock()
 	if f.cancel != nil {

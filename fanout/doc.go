@@ -6,7 +6,7 @@
 // position in the chain and reads at its own pace; a batch is garbage once the
 // last handler has passed it. Handlers that have events to deliver wait in a
 // queue, and runners, goroutines that exist only while the queue is not empty,
-// call them. The type runQueue documents how handlers are scheduled.
+// call them. The file runners.go explains how handlers are scheduled.
 //
 // Promises:
 //

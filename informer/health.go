@@ -14,7 +14,7 @@ type Health struct {
 	// Name is the informer's name, and Source describes what it mirrors.
 	Name   string
 	Source source.Description
-	// Reflector is the condition of the connection: state, version, time of the last message, last failure.
+	// Reflector is the condition of the connection: state, version, time of the last event, last failure.
 	Reflector reflector.Health
 	// Synced says whether the store has the initial state.
 	Synced bool

@@ -107,7 +107,8 @@ type Indexes[T any] = map[string]store.IndexFunc[T]
 // State is a state that an informer can start from: all objects at one version.
 type State[T any] struct {
 	Version object.Version
-	// Items are the objects; store.Entry.Item returns those of a snapshot.
+	// Items are the objects. To start from a snapshot, make an item of each of its entries: the same Key, Version, UID
+	// and Size, and the entry's Object as Value.
 	Items []object.Item[T]
 }
 

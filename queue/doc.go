@@ -15,7 +15,7 @@
 //     queued was popped, or when anything else was queued before it.
 //   - While Pop runs its callback, no other call changes the queue, so the callback can
 //     update the known objects consistently. The callback must not call the queue.
-//   - Nothing is dropped to save memory. Depth returns the size of the queue.
+//   - Nothing is dropped to save memory: the queue grows as long as changes are added faster than they are popped.
 //
 // All methods are safe for concurrent use.
 package queue
