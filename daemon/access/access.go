@@ -116,6 +116,16 @@ func (a *Access) Decide(ctx context.Context, u user.Info, cluster string, want A
 	return rights.decide(ctx, p.inCluster(cluster, u), want)
 }
 
+// DecideFor is like Decide for a user under its name in the cluster, and for a cluster only. That the user may be an
+// administrator of the daemon does not count.
+func (a *Access) DecideFor(ctx context.Context, u user.Info, cluster string, want Attributes) (Decision, error) {
+	rights, err := a.rightsIn(a.policy.Load(), cluster)
+	if err != nil {
+		return Decision{Reason: err.Error()}, err
+	}
+	return rights.decide(ctx, u, want)
+}
+
 func decision(allowed bool, reason string) Decision { return Decision{allowed, reason} }
 
 // Visible returns what a user may see of a resource in a cluster with a verb: get, list or watch. While nothing

@@ -21,6 +21,8 @@ import (
 type Authorizer interface {
 	// Decide decides about one request to a cluster, or to the daemon itself. An error refuses the request.
 	Decide(ctx context.Context, u user.Info, cluster string, want access.Attributes) (access.Decision, error)
+	// DecideFor decides about a request of a user under its name in the cluster.
+	DecideFor(ctx context.Context, u user.Info, cluster string, want access.Attributes) (access.Decision, error)
 	// Visible returns what a user may see of a resource in a cluster; nil means everything. It returns the same pointer
 	// as long as that does not change. If it returns an error, nothing is shown.
 	Visible(ctx context.Context, u user.Info, cluster, verb string, of schema.GroupResource,
@@ -37,6 +39,11 @@ type allowAll struct{}
 
 func (allowAll) Decide(context.Context, user.Info, string, access.Attributes) (access.Decision, error) {
 	return access.Decision{Allowed: true, Reason: "rights are not checked"}, nil
+}
+
+func (a allowAll) DecideFor(ctx context.Context, u user.Info, cluster string,
+	want access.Attributes) (access.Decision, error) {
+	return a.Decide(ctx, u, cluster, want)
 }
 
 func (allowAll) Visible(context.Context, user.Info, string, string, schema.GroupResource, bool) (*query.Visible, error) {
@@ -131,6 +138,15 @@ func (s *Server) allowDaemon(r *http.Request, verb, cluster string) error {
 // allowPath returns nil if the user of a request may read a path that is not of a resource.
 func (s *Server) allowPath(r *http.Request, cluster, path string) error {
 	return s.allow(r, cluster, access.Attributes{Verb: strings.ToLower(r.Method), Path: path})
+}
+
+// allowVerbose returns an error if a request about the daemon's health asks for the names and states of clusters, and the
+// user may not see them.
+func (s *Server) allowVerbose(r *http.Request) error {
+	if !isVerbose(r) {
+		return nil
+	}
+	return s.allowDaemon(r, "list", "")
 }
 
 // errNothingVisible is the error of a list or watch at /fleet of which the user may see nothing at all.

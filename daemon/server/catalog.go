@@ -93,7 +93,7 @@ func clusterCatalog(c *fleet.Cluster) *catalog {
 	for _, r := range c.Resources() {
 		out.add(r)
 	}
-	out.addSelfReviews()
+	out.addReviewKinds()
 	return out
 }
 
@@ -119,7 +119,7 @@ func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 			out.add(r)
 		}
 	}
-	out.addSelfReviews()
+	out.addReviewKinds()
 	slices.SortFunc(out.groups, func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
 	for _, list := range out.resources {
 		slices.SortFunc(list, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
@@ -146,12 +146,12 @@ func (c *catalog) add(r *fleet.Resource) {
 	}
 }
 
-// addSelfReviews adds the reviews that the server itself answers, unless no cluster is discovered yet.
-func (c *catalog) addSelfReviews() {
+// addReviewKinds adds the reviews that the server itself answers, unless no cluster is discovered yet.
+func (c *catalog) addReviewKinds() {
 	if len(c.groups) == 0 {
 		return
 	}
-	for _, info := range selfReviews {
+	for _, info := range reviewKinds {
 		gv := schema.GroupVersion{Group: info.Group, Version: info.Version}
 		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
 		i := slices.IndexFunc(c.groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group })

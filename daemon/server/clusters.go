@@ -85,9 +85,9 @@ func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 	case r.Method == http.MethodGet && isWatch(r) && name == "":
 		err = s.followReport(w, r)
-	case r.Method == http.MethodGet && name == "":
+	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && name == "":
 		writeJSON(w, http.StatusOK, s.report(time.Now()))
-	case r.Method == http.MethodGet:
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		err = s.oneReport(w, name)
 	case r.Method == http.MethodPost && name == "":
 		err = s.joinCluster(w, r)

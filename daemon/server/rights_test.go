@@ -183,6 +183,8 @@ func TestEveryUserSeesExactlyWhatTheClustersAllow(t *testing.T) {
 		{"bob", "/clusters/us/api/v1/pods", "shop/c web/a web/b", 200, ""},
 		{"carl", "/fleet/api/v1/pods", "", 403,
 			`pods is forbidden: User "carl" cannot list resource "pods" in API group "" at the cluster scope: in none of the clusters`},
+		{"carl", "/readyz?verbose", "", 403,
+			`clusters.mirador.dev is forbidden: User "carl" cannot list resource "clusters" in API group "mirador.dev" at the cluster scope`},
 		{"carl", "/clusters/eu/version", "", 403, `forbidden: User "carl" cannot get path "/version"`},
 		{"carl", "/clusters", "", 403,
 			`clusters.mirador.dev is forbidden: User "carl" cannot list resource "clusters" in API group "mirador.dev" at the cluster scope`},
@@ -286,5 +288,84 @@ func TestAWatchEndsWhenItsRightsChange(t *testing.T) {
 				t.Errorf("then a list is %d", code)
 			}
 		})
+	}
+}
+
+func TestLocalSubjectAccessReviewsNeedARight(t *testing.T) {
+	d, eu, _ := newDaemonWithRights(t)
+	group := map[string]any{"apiGroups": []any{"authorization.k8s.io"}, "resources": []any{"localsubjectaccessreviews"},
+		"verbs": []any{"create"}}
+	create(t, eu, clusterRole("reviewer", group), binding("shop", "ann-reviews", "reviewer", "ann"))
+	ask := func(as, path, namespace, about, verb, name string) (code int, status string) {
+		t.Helper()
+		body := `{"apiVersion":"authorization.k8s.io/v1","kind":"LocalSubjectAccessReview","spec":{"user":"` + about +
+			`","resourceAttributes":{"namespace":"` + namespace + `","verb":"` + verb + `","resource":"pods","name":"` + name + `"}}}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Test-User", as)
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := d.Client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var review struct{ Status json.RawMessage }
+		if err := json.NewDecoder(resp.Body).Decode(&review); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(review.Status)
+	}
+	path := "/apis/authorization.k8s.io/v1/namespaces/"
+	until(t, func() string {
+		if code, status := ask("ann", "/clusters/eu"+path+"shop/localsubjectaccessreviews", "shop", "bob", "get", "c"); code != 201 ||
+			!strings.Contains(status, `"allowed":true`) {
+			return status
+		}
+		return ""
+	})
+	for _, c := range []struct {
+		as, path, namespace, about, verb, name string
+		code                                   int
+		status                                 string
+	}{
+		{"ann", "/fleet" + path + "eu.shop/localsubjectaccessreviews", "eu.shop", "bob", "get", "c", 201, `"allowed":true`},
+		{"ann", "/clusters/eu" + path + "shop/localsubjectaccessreviews", "shop", "bob", "get", "a", 201, `{"allowed":false}`},
+		{"ann", "/clusters/eu" + path + "shop/localsubjectaccessreviews", "shop", "bob", "delete", "c", 201, `"denied":true`},
+		{"ann", "/clusters/eu" + path + "shop/localsubjectaccessreviews", "web", "bob", "get", "c", 400, ""},
+		{"ann", "/clusters/eu" + path + "web/localsubjectaccessreviews", "web", "bob", "get", "c", 403, ""},
+		{"bob", "/clusters/eu" + path + "shop/localsubjectaccessreviews", "shop", "bob", "get", "c", 403, ""},
+	} {
+		code, status := ask(c.as, c.path, c.namespace, c.about, c.verb, c.name)
+		if code != c.code || !strings.Contains(status, c.status) {
+			t.Errorf("%+v: %d %s", c, code, status)
+		}
+	}
+}
+
+func TestOnlyOperatorsJoinAndRemoveClusters(t *testing.T) {
+	d, _, _ := newDaemonWithRights(t)
+	for _, c := range []struct{ method, path string }{
+		{http.MethodPost, "/clusters"}, {http.MethodDelete, "/clusters/eu"}, {http.MethodPut, "/clusters/eu"},
+		{http.MethodGet, "/clusters?watch=true"}, {http.MethodGet, "/clusters/eu"}, {http.MethodHead, "/clusters"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, d.URL+c.path, strings.NewReader(`{"name":"x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Test-User", "ann")
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := d.Client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s %s: %s", c.method, c.path, resp.Status)
+		}
+	}
+	if pods, _, _ := d.podsAs(t, "administrator", "/clusters/eu/api/v1/pods"); len(pods) != 3 {
+		t.Errorf("eu has %v", pods)
 	}
 }

@@ -131,6 +131,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case path == "/clusters" || strings.HasPrefix(path, "/clusters/"):
 		s.clusters(w, r)
 	case isHealthPath(path):
+		if err := s.allowVerbose(r); err != nil {
+			fail(w, r, err, nil)
+			return
+		}
 		s.daemonHealth(w, r, path)
 	case path == "/metrics" && s.opts.Metrics != nil:
 		if err := s.allowPath(r, access.Daemon, path); err != nil {
@@ -156,7 +160,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		fail(w, r, errLoop(), t)
 		return
 	}
-	review := selfReviewAt(t)
+	review := reviewAt(t)
 	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		fail(w, r, s.errReadOnly(t, r.Method), t)
 		return
@@ -178,7 +182,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		return
 	}
 	if review != nil {
-		if err := s.selfReview(w, r, t, review); err != nil {
+		if err := s.review(w, r, t, review); err != nil {
 			fail(w, r, err, t)
 		}
 		return
@@ -193,6 +197,10 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
 	if isHealthPath(t.rest) {
 		if t.fleet {
+			if err := s.allowVerbose(r); err != nil {
+				fail(w, r, err, t)
+				return
+			}
 			s.daemonHealth(w, r, t.rest)
 		} else {
 			clusterHealth(w, r, t.rest, cluster)

@@ -249,7 +249,8 @@ func (s memoryDaemon) discoversReviews(t *testing.T) {
 				}
 			}
 			slices.Sort(created)
-			if want := []string{"authentication.k8s.io/v1 SelfSubjectReview", "authorization.k8s.io/v1 SelfSubjectAccessReview",
+			if want := []string{"authentication.k8s.io/v1 SelfSubjectReview",
+				"authorization.k8s.io/v1 LocalSubjectAccessReview", "authorization.k8s.io/v1 SelfSubjectAccessReview",
 				"authorization.k8s.io/v1 SelfSubjectRulesReview"}; !slices.Equal(created, want) {
 				t.Errorf("%s: %q", path, created)
 			}

@@ -26,9 +26,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// selfReviews are the reviews in which users ask about themselves. They are the only objects that clients can create
-// here, and they are not stored. Clients such as k9s ask before every list whether they may.
-var selfReviews = []metav1.APIResource{
+// reviewKinds are the reviews in which users ask what they, or others in a namespace, may do. They are the only objects
+// that clients can create here, and they are not stored. Clients such as k9s ask before every list whether they may.
+var reviewKinds = []metav1.APIResource{
 	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
 		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
 	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews",
@@ -37,21 +37,27 @@ var selfReviews = []metav1.APIResource{
 	{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectrulesreviews",
 		SingularName: "selfsubjectrulesreview",
 		Kind:         "SelfSubjectRulesReview", Verbs: metav1.Verbs{"create"}},
+	{Group: "authorization.k8s.io", Version: "v1", Name: "localsubjectaccessreviews",
+		SingularName: "localsubjectaccessreview", Namespaced: true,
+		Kind: "LocalSubjectAccessReview", Verbs: metav1.Verbs{"create"}},
 }
 
-// selfReviewAt returns the review of a path, nil if the path is not that of a review.
-func selfReviewAt(t *target) *metav1.APIResource {
-	for i := range selfReviews {
-		r := &selfReviews[i]
-		if r.Group == t.group && r.Version == t.version && r.Name == t.resource && t.namespace == "" && t.name == "" {
+// selfReviews are those that every user may create, because they are about the user itself.
+var selfReviews = slices.DeleteFunc(slices.Clone(reviewKinds), func(r metav1.APIResource) bool { return r.Namespaced })
+
+// reviewAt returns the review of a path, nil if the path is not that of a review.
+func reviewAt(t *target) *metav1.APIResource {
+	for i := range reviewKinds {
+		r := &reviewKinds[i]
+		if r.Group == t.group && r.Version == t.version && r.Name == t.resource && r.Namespaced == (t.namespace != "") && t.name == "" {
 			return r
 		}
 	}
 	return nil
 }
 
-// selfReview answers a review with what the user of the request may do.
-func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, kind *metav1.APIResource) error {
+// review answers a review with what the user of the request, or another one, may do.
+func (s *Server) review(w http.ResponseWriter, r *http.Request, t *target, kind *metav1.APIResource) error {
 	if r.Method != http.MethodPost {
 		return apierrors.NewMethodNotSupported(t.groupResource(), r.Method)
 	}
@@ -68,7 +74,7 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 		review.CreationTimestamp = metav1.NewTime(time.Now())
 		review.Status.UserInfo = userInfo(userOf(r))
 	case *authorizationv1.SelfSubjectAccessReview:
-		if err := checkAccessReview(review); err != nil {
+		if err := checkAccessReview(&review.Spec); err != nil {
 			return err
 		}
 		review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: true}
@@ -83,6 +89,10 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 			return apierrors.NewBadRequest("a SelfSubjectRulesReview needs spec.namespace")
 		}
 		review.Status = s.rules(r, t, review.Spec.Namespace)
+	case *authorizationv1.LocalSubjectAccessReview:
+		if err := s.localReview(r, *t, review); err != nil {
+			return err
+		}
 	}
 	var body strings.Builder
 	if err := answer.Serializer.Encode(review, &body); err != nil {
@@ -93,9 +103,9 @@ func (s *Server) selfReview(w http.ResponseWriter, r *http.Request, t *target, k
 }
 
 // checkAccessReview refuses a review that has no question, or two.
-func checkAccessReview(review *authorizationv1.SelfSubjectAccessReview) error {
+func checkAccessReview(spec *authorizationv1.SelfSubjectAccessReviewSpec) error {
 	var why string
-	switch spec := &review.Spec; {
+	switch {
 	case spec.ResourceAttributes == nil && spec.NonResourceAttributes == nil:
 		why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 	case spec.ResourceAttributes != nil && spec.NonResourceAttributes != nil:
@@ -104,7 +114,7 @@ func checkAccessReview(review *authorizationv1.SelfSubjectAccessReview) error {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName, Kind: "SelfSubjectAccessReview"}, "",
-		field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), review.Spec.ResourceAttributes, why)})
+		field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), spec.ResourceAttributes, why)})
 }
 
 // access returns nil if the request that a review asks about would be answered, or the reason why it would be refused.
