@@ -206,8 +206,8 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 	client, server := net.Pipe()
 	select {
-	case l.connections <- server:
-		return client, nil
+	case l.connections <- newBufferedConn(server):
+		return newBufferedConn(client), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -222,6 +222,66 @@ func (n *network) listen(address string) *listener {
 	l := &listener{connections: make(chan net.Conn), closed: make(chan struct{})}
 	n.listeners[address] = l
 	return l
+}
+
+// bufferedConn is a connection whose writes do not wait for the other side to read, as on a network.
+type bufferedConn struct {
+	net.Conn
+	writes chan []byte
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newBufferedConn(c net.Conn) *bufferedConn {
+	b := &bufferedConn{Conn: c, writes: make(chan []byte, 1000), closed: make(chan struct{})}
+	go b.send()
+	return b
+}
+
+// send writes until the connection is closed, and then for a second what is left.
+func (b *bufferedConn) send() {
+	defer b.Conn.Close()
+	for {
+		select {
+		case p := <-b.writes:
+			if _, err := b.Conn.Write(p); err != nil {
+				return
+			}
+			continue
+		default:
+		}
+		select {
+		case p := <-b.writes:
+			if _, err := b.Conn.Write(p); err != nil {
+				return
+			}
+		case <-b.closed:
+			return
+		}
+	}
+}
+
+func (b *bufferedConn) Write(p []byte) (int, error) {
+	select {
+	case <-b.closed:
+		return 0, net.ErrClosed
+	default:
+	}
+	b.writes <- bytes.Clone(p)
+	return len(p), nil
+}
+
+func (b *bufferedConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (b *bufferedConn) SetDeadline(t time.Time) error { return b.SetReadDeadline(t) }
+
+func (b *bufferedConn) Close() error {
+	b.once.Do(func() {
+		b.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+		b.Conn.SetReadDeadline(time.Now())
+		close(b.closed)
+	})
+	return nil
 }
 
 type listener struct {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,5 +101,170 @@ func TestInvalidTokensCauseFewRequestsToTheIssuer(t *testing.T) {
 		one.setKeys(map[string]crypto.Signer{"new": newECKey(t)})
 		time.Sleep(time.Second)
 		wantUser(t, a, bearer(one.token(t, "new", nil)), `oidc:alice "" [system:authenticated]`)
+	})
+}
+
+func TestSeveralIssuersWithExpressions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		two := newIssuer(t, "two.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		one.serve(t, n.listen("one.example.com:443"))
+		two.serve(t, n.listen("two.example.com:443"))
+		a, err := newAuthenticator(Options{AuthenticationConfig: write(t, "config.yaml", configuration(
+			one.entry(plainMapping), two.entry(`  claimMappings:
+    username: {expression: "'two:' + claims.sub"}
+    groups: {expression: "claims.roles.split(',').map(r, 'two:' + r)"}
+    uid: {expression: "claims.employee"}
+    extra:
+    - {key: example.com/tenant, valueExpression: claims.tenant}
+  claimValidationRules:
+  - {expression: claims.hd == 'example.com', message: the hosted domain must be example.com}
+  - {claim: env, requiredValue: prod}
+  userValidationRules:
+  - {expression: "!user.username.startsWith('two:system:')", message: system names are not for people}
+`)))}, n.dial)
+		check(t, err)
+		run(t, a)
+		claims := map[string]any{"sub": "bob", "roles": "dev,ops", "employee": "7", "tenant": "acme", "hd": "example.com",
+			"env": "prod"}
+		wantUser(t, a, bearer(one.token(t, "k", nil)), `oidc:alice "" [system:authenticated]`)
+		wantUser(t, a, bearer(two.token(t, "k", claims)),
+			`two:bob "7" [two:dev two:ops system:authenticated] map[example.com/tenant:[acme]]`)
+		refused := func(reason, claim string, value any) {
+			t.Helper()
+			changed := map[string]any{}
+			for k, v := range claims {
+				changed[k] = v
+			}
+			changed[claim] = value
+			wantRefused(t, a, bearer(two.token(t, "k", changed)), reason)
+		}
+		refused("the hosted domain must be example.com", "hd", "evil.com")
+		refused("required claim env", "env", "test")
+		refused("system names are not for people", "sub", "system:masters")
+		refused("claim expression", "roles", 7)
+		// A token that the other issuer's key has signed is not a token of this issuer.
+		wantRefused(t, a, bearer(two.token(t, "k", map[string]any{"iss": one.url})), "signature")
+	})
+}
+
+func TestIssuersCannotGiveReservedNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, one, _ := oidcFixture(t, `  claimMappings:
+    username: {claim: sub, prefix: ""}
+    groups: {claim: groups, prefix: ""}
+`)
+		const reserved = `begin with "mirador:" are reserved`
+		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"sub": "mirador:admin"})), reserved)
+		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"groups": "mirador:administrators"})), reserved)
+		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"groups": []string{"x", "mirador:y"}})), reserved)
+		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"sub": "system:anonymous"})), "without a credential")
+		wantUser(t, a, bearer(one.token(t, "r", map[string]any{"groups": "x"})), `alice "" [x system:authenticated]`)
+	})
+}
+
+func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		var log journal
+		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		a, err := newAuthenticator(Options{Token: adminTestToken, Logger: log.logger(),
+			AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(plainMapping)))}, n.dial)
+		check(t, err)
+		token := one.token(t, "k", nil)
+		wantRefused(t, a, bearer(token), "refused until the authenticator runs")
+		run(t, a)
+		time.Sleep(time.Minute)
+		wantRefused(t, a, bearer(token), "connection refused")
+		wantUser(t, a, bearer(adminTestToken), `mirador:admin "" [mirador:administrators system:authenticated]`)
+		if n := strings.Count(log.String(), "the issuer cannot be reached"); n != 1 {
+			t.Errorf("the log names the issuer %d times in a minute; want once:\n%s", n, log.String())
+		}
+		one.serve(t, n.listen("one.example.com:443"))
+		time.Sleep(20 * time.Second) // the authenticator tries every 10 seconds
+		synctest.Wait()
+		wantUser(t, a, bearer(token), `oidc:alice "" [system:authenticated]`)
+		if !strings.Contains(log.String(), "the issuer was reached") {
+			t.Errorf("the log does not say that the issuer was reached:\n%s", log.String())
+		}
+		if strings.Contains(log.String(), token) {
+			t.Error("the log has the token")
+		}
+	})
+}
+
+func TestAnIssuerIsVerified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		impostor := newIssuer(t, "impostor.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		misnamed := newIssuer(t, "misnamed.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		misnamed.named = "https://other.example.com"
+		configured := &issuerServer{url: impostor.url, ca: newCA(t, "the authority of the configuration")}
+		impostor.serve(t, n.listen("impostor.example.com:443"))
+		misnamed.serve(t, n.listen("misnamed.example.com:443"))
+		a, err := newAuthenticator(Options{AuthenticationConfig: write(t, "config.yaml",
+			configuration(configured.entry(plainMapping), misnamed.entry(plainMapping)))}, n.dial)
+		check(t, err)
+		run(t, a)
+		time.Sleep(time.Minute)
+		wantRefused(t, a, bearer(impostor.token(t, "k", nil)), "certificate signed by unknown authority")
+		wantRefused(t, a, bearer(misnamed.token(t, "k", nil)), "issuer did not match")
+	})
+}
+
+func TestAChangedConfigurationKeepsTheOtherIssuers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		var log journal
+		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		two := newIssuer(t, "two.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		one.serve(t, n.listen("one.example.com:443"))
+		two.serve(t, n.listen("two.example.com:443"))
+		path := write(t, "config.yaml", configuration(one.entry(plainMapping)))
+		a, err := newAuthenticator(Options{AuthenticationConfig: path, Logger: log.logger()}, n.dial)
+		check(t, err)
+		run(t, a)
+		reload := func(content string) {
+			t.Helper()
+			check(t, os.WriteFile(path, []byte(content), 0o600))
+			a.Reload()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		const alice = `oidc:alice "" [system:authenticated]`
+		wantUser(t, a, bearer(one.token(t, "k", nil)), alice)
+		wantRefused(t, a, bearer(two.token(t, "k", nil)), "invalid bearer token")
+
+		reload(configuration(one.entry(plainMapping), two.entry(plainMapping)))
+		wantUser(t, a, bearer(two.token(t, "k", nil)), alice)
+		if discoveries, _ := one.counts(); discoveries != 1 {
+			t.Errorf("the issuer that did not change was contacted %d times", discoveries)
+		}
+
+		reload(configuration(one.entry(plainMapping), two.entry(strings.ReplaceAll(plainMapping, "oidc:", "2:"))))
+		wantUser(t, a, bearer(two.token(t, "k", nil)), `2:alice "" [system:authenticated]`)
+
+		reload(configuration("- issuer: {url: 'http://plain.example.com'}\n"))
+		wantUser(t, a, bearer(one.token(t, "k", nil)), alice)
+		if !strings.Contains(log.String(), "URL scheme must be https") {
+			t.Errorf("the log does not say what is wrong:\n%s", log.String())
+		}
+
+		reload(configuration(two.entry(plainMapping)))
+		wantRefused(t, a, bearer(one.token(t, "k", nil)), "invalid bearer token")
+		wantUser(t, a, bearer(two.token(t, "k", nil)), alice)
+	})
+}
+
+func TestRunIsCalledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := New(Options{})
+		check(t, err)
+		run(t, a)
+		if a.Run(t.Context()) == nil {
+			t.Error("Run ran twice")
+		}
 	})
 }

@@ -38,8 +38,8 @@ func (a *Authenticator) useStaticTokens(_ context.Context, content []byte) error
 	return nil
 }
 
-// parseTokens reads a table in the format of kube-apiserver's --token-auth-file. It refuses mistakes that kube-apiserver
-// skips or takes literally: an empty or repeated token, an empty name, spaces around a group.
+// parseTokens reads a table in the format of kube-apiserver's --token-auth-file. It refuses mistakes that
+// kube-apiserver skips or takes literally: an empty or repeated token, an empty name, spaces around a group.
 func parseTokens(content []byte) (*tokenTable, error) {
 	const format = `write token,user,uid,"group1,group2"`
 	table := &tokenTable{users: map[[sha256.Size]byte]*user.DefaultInfo{}}

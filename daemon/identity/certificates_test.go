@@ -1,0 +1,146 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestCertificatesGiveUserAndGroups(t *testing.T) {
+	f := newChainFixture(t)
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	wantUser(t, f.Authenticator, with(request(), f.clients.signFor(t, time.Hour, client, "carol", "qa", "dev")),
+		`carol "" [qa dev system:authenticated]`)
+	wantRefused(t, f.Authenticator, with(request(), f.clients.signFor(t, -time.Minute, client, "carol")), "expired")
+	wantRefused(t, f.Authenticator, with(request(), f.clients.signFor(t, time.Hour,
+		[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, "carol")), "incompatible key usage")
+	wantRefused(t, f.Authenticator, with(request(), f.unknown.sign(t, "carol")), "unknown authority")
+	// The front proxy is not a user.
+	wantRefused(t, f.Authenticator, with(request(), f.proxies.sign(t, "proxy")), "unknown authority")
+}
+
+func TestHeadersCountOnlyWithTheProxysCertificate(t *testing.T) {
+	f := newChainFixture(t)
+	headers := func() *http.Request {
+		return request("X-Remote-User: dave", "X-Remote-Uid: 9", "X-Remote-Group: dev", "X-Remote-Group: ops",
+			"X-Remote-Extra-Scopes: read")
+	}
+	const dave = `dave "9" [dev ops system:authenticated] map[scopes:[read]]`
+	wantUser(t, f.Authenticator, with(headers(), f.proxies.sign(t, "proxy")), dave)
+	wantUser(t, f.Authenticator, with(headers(), f.proxies.sign(t, "other-proxy")), dave)
+
+	wantRefused(t, f.Authenticator, headers(), "")
+	wantRefused(t, f.Authenticator, with(headers(), f.proxies.sign(t, "not-the-proxy")), "not in the allowed list")
+	wantRefused(t, f.Authenticator, with(headers(), f.unknown.sign(t, "proxy")), "unknown authority")
+	wantUser(t, f.Authenticator, with(headers(), f.clients.sign(t, "proxy")), `proxy "" [system:authenticated]`)
+	admin := headers()
+	admin.Header.Set("Authorization", "Bearer "+adminTestToken)
+	wantUser(t, f.Authenticator, admin, `mirador:admin "" [mirador:administrators system:authenticated]`)
+}
+
+func TestANewAuthorityCountsAtTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, next := newCA(t, "old"), newCA(t, "next")
+		path := write(t, "ca.pem", old.pem)
+		a, err := New(Options{ClientCAFile: path})
+		check(t, err)
+		run(t, a)
+		const carol = `carol "" [system:authenticated]`
+		before, after := old.sign(t, "carol"), next.sign(t, "carol")
+		wantUser(t, a, with(request(), before), carol)
+		wantRefused(t, a, with(request(), after), "unknown authority")
+
+		check(t, os.WriteFile(path, []byte(old.pem+next.pem), 0o600))
+		time.Sleep(filesEvery)
+		synctest.Wait()
+		wantUser(t, a, with(request(), before), carol)
+		wantUser(t, a, with(request(), after), carol)
+
+		check(t, os.WriteFile(path, []byte(next.pem), 0o600))
+		time.Sleep(filesEvery)
+		synctest.Wait()
+		wantRefused(t, a, with(request(), before), "unknown authority")
+
+		check(t, os.WriteFile(path, []byte(brokenPEM), 0o600))
+		time.Sleep(filesEvery)
+		synctest.Wait()
+		wantUser(t, a, with(request(), after), carol)
+	})
+}
+
+// A real server with TLS asks for certificates, names the current authorities, and speaks HTTP/2.
+func TestAServerWithTLSSeesTheUser(t *testing.T) {
+	clients, servers := newCA(t, "clients"), newCA(t, "servers")
+	a, err := New(Options{Token: adminTestToken, ClientCAFile: write(t, "ca.pem", clients.pem)})
+	check(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	web := &http.Server{TLSConfig: a.TLS(&tls.Config{Certificates: []tls.Certificate{servers.sign(t, "server")}}),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			u, ok, err := a.Authenticate(r)
+			if !ok {
+				http.Error(w, fmt.Sprint(err), http.StatusUnauthorized)
+				return
+			}
+			fmt.Fprint(w, r.Proto, " ", u.GetName())
+		})}
+	ended := make(chan error)
+	go func() { ended <- web.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { web.Close(); <-ended })
+
+	roots := x509.NewCertPool()
+	roots.AddCert(servers.certificate)
+	get := func(token string, asked *int, certificates ...tls.Certificate) string {
+		t.Helper()
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots,
+			GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				*asked = len(info.AcceptableCAs)
+				if len(certificates) == 0 {
+					return &tls.Certificate{}, nil
+				}
+				return &certificates[0], nil
+			}}}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequest(http.MethodGet, "https://"+listener.Addr().String(), nil)
+		check(t, err)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		check(t, err)
+		defer resp.Body.Close()
+		text := make([]byte, 100)
+		n, _ := resp.Body.Read(text)
+		return fmt.Sprint(resp.StatusCode, " ", string(text[:n]))
+	}
+	var asked int
+	if got, want := get("", &asked, clients.sign(t, "carol")), "200 HTTP/2.0 carol"; got != want || asked != 1 {
+		t.Errorf("with a certificate the answer is %q and %d authorities are named; want %q and 1", got, asked, want)
+	}
+	if got, want := get(adminTestToken, &asked), "200 HTTP/2.0 mirador:admin"; got != want {
+		t.Errorf("with a token and no certificate the answer is %q; want %q", got, want)
+	}
+	if got, want := get("", &asked), "401 <nil>\n"; got != want {
+		t.Errorf("without credentials the answer is %q; want %q", got, want)
+	}
+	both := newCA(t, "more")
+	check(t, a.useClientCA(t.Context(), []byte(clients.pem+both.pem)))
+	if got, want := get("", &asked, both.sign(t, "erin")), "200 HTTP/2.0 erin"; got != want || asked != 2 {
+		t.Errorf("after a new authority the answer is %q and %d authorities are named; want %q and 2", got, asked, want)
+	}
+}
+
+func TestWithoutAuthoritiesNoCertificateIsAskedFor(t *testing.T) {
+	a, err := New(Options{Token: adminTestToken})
+	check(t, err)
+	config := a.TLS(&tls.Config{ServerName: "x"})
+	if config.ClientAuth != tls.NoClientCert || config.GetConfigForClient != nil || config.ServerName != "x" {
+		t.Errorf("the configuration asks for certificates: %+v", config)
+	}
+}
