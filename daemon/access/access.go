@@ -82,6 +82,7 @@ func (a *Access) SetConfig(c *Config) error {
 	}
 	a.policy.Store(p)
 	a.notify()
+	a.signal() // Run may have to find out more about clusters
 	return nil
 }
 
@@ -142,14 +143,18 @@ func (a *Access) Visible(ctx context.Context, u user.Info, cluster, verb string,
 		return nil, err
 	}
 	u = p.inCluster(cluster, u)
-	return a.cache.get(visibleKey{cluster, UserKey(u), verb, of}, rights.version(), func() (*query.Visible, error) {
+	versioned, ok := rights.(versionedRights)
+	if !ok {
+		return rights.visible(ctx, u, verb, of, namespaced)
+	}
+	return a.cache.get(visibleKey{cluster, UserKey(u), verb, of}, versioned.version(), func() (*query.Visible, error) {
 		return rights.visible(ctx, u, verb, of, namespaced)
 	})
 }
 
 // RulesIn returns the rules that apply to a user in a namespace of a cluster, in the order of a
-// SelfSubjectRulesReview. ok is false if there is no such list: the user may do everything, or the cluster decides
-// about each request.
+// SelfSubjectRulesReview. ok is false if there is no such list, because the user may do everything. The list of a
+// cluster that decides about each request is incomplete and says so.
 func (a *Access) RulesIn(u user.Info, cluster, namespace string) (rules *RuleList, ok bool, err error) {
 	p := a.policy.Load()
 	if p.administers(u) {
@@ -158,6 +163,10 @@ func (a *Access) RulesIn(u user.Info, cluster, namespace string) (rules *RuleLis
 	rights, err := a.rightsIn(p, cluster)
 	if err != nil {
 		return nil, false, err
+	}
+	if _, ok := rights.(*reviews); ok {
+		return &RuleList{Incomplete: true, EvaluationError: fmt.Errorf("cluster %q has another authorizer than RBAC and "+
+			"decides about each request; its rules cannot be listed", cluster)}, true, nil
 	}
 	local, ok := rights.(localRights)
 	u = p.inCluster(cluster, u)
@@ -173,27 +182,49 @@ func (a *Access) RulesIn(u user.Info, cluster, namespace string) (rules *RuleLis
 type RuleList struct {
 	Resource    []authorizationv1.ResourceRule
 	NonResource []authorizationv1.NonResourceRule
+	// Incomplete says that the user may do more than that.
+	Incomplete bool
 	// EvaluationError says which rules are missing.
 	EvaluationError error
 }
 
+// Mode returns how requests for objects of a cluster are authorized, or "" if that is not known yet. ModeReview may
+// have been configured or detected.
+func (a *Access) Mode(cluster string) Mode {
+	p := a.policy.Load()
+	return a.modeOf(p, cluster, a.member(cluster))
+}
+
+func (a *Access) member(cluster string) *member {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.members[cluster]
+}
+
+// modeOf returns the mode of a cluster, "" if it has to be detected first. m may be nil.
+func (a *Access) modeOf(p *policy, cluster string, m *member) Mode {
+	switch {
+	case !p.detects(cluster):
+		return p.mode(cluster)
+	case m == nil:
+		return ""
+	}
+	return m.detector.mode()
+}
+
 // rightsIn returns what decides about a cluster.
 func (a *Access) rightsIn(p *policy, cluster string) (rights, error) {
-	switch mode := p.mode(cluster); mode {
-	case ModeNone:
+	m := a.member(cluster)
+	mode := a.modeOf(p, cluster, m)
+	switch {
+	case mode == ModeNone:
 		return everything{}, nil
-	case ModeRules:
+	case mode == ModeRules:
 		return p.rulesIn(cluster), nil
-	default:
-		a.mu.RLock()
-		m := a.members[cluster]
-		a.mu.RUnlock()
-		if m == nil {
-			return nil, fmt.Errorf("the rights in cluster %q are not known yet", cluster)
-		}
-		if mode == ModeReview {
-			return m.reviews, nil
-		}
-		return m.rights()
+	case m == nil || mode == "":
+		return nil, fmt.Errorf("the rights in cluster %q are not known yet", cluster)
+	case mode == ModeReview:
+		return m.reviews, nil
 	}
+	return m.rights()
 }

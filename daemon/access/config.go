@@ -254,6 +254,13 @@ func (p *policy) mode(cluster string) Mode {
 	return p.byDefault
 }
 
+// detects reports whether it has to be found out if RBAC alone decides in a cluster. It has not if the configuration
+// names the cluster's mode.
+func (p *policy) detects(cluster string) bool {
+	c := p.clusters[cluster]
+	return p.byDefault == ModeRBAC && (c == nil || c.Authorization == "")
+}
+
 // rulesIn returns the rights of the configuration in a cluster.
 func (p *policy) rulesIn(cluster string) rights {
 	if r := p.rulesOf[cluster]; r != nil {

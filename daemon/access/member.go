@@ -33,8 +33,11 @@ type member struct {
 	cluster   *fleet.Cluster
 	resources [4]*fleet.Resource // of rbacKinds; nil: not mirrored
 	rbac      *RBAC
-	reviews   *reviews
 	subs      [4]fleet.Subscription
+
+	// A member that replaces another of the same cluster takes these over.
+	reviews  *reviews
+	detector *detector
 }
 
 // resourcesOf returns the mirrored roles and bindings of a cluster.
@@ -45,10 +48,15 @@ func resourcesOf(c *fleet.Cluster) (out [4]*fleet.Resource) {
 	return out
 }
 
-// follow begins to follow the roles and bindings of a cluster. changed is called when a decision may have changed.
-func (a *Access) follow(c *fleet.Cluster) *member {
+// follow begins to follow the roles and bindings of a cluster. last is the member that it replaces, or nil.
+func (a *Access) follow(c *fleet.Cluster, last *member) *member {
 	m := &member{cluster: c, resources: resourcesOf(c), rbac: NewRBAC()}
-	m.reviews = newReviews(c)
+	if last != nil && last.cluster == c {
+		m.reviews, m.detector = last.reviews, last.detector
+	} else {
+		m.reviews = newReviews(c, a.signal)
+		m.detector = &detector{cluster: c.Name(), review: c.ReviewOwnRules, log: a.log, signal: a.signal}
+	}
 	for i, res := range m.resources {
 		if res == nil {
 			continue
@@ -82,7 +90,7 @@ func (m *member) apply(a *Access, kind string, decode func([]byte) (any, error),
 	}
 }
 
-// signal tells Run that a role or binding may have changed.
+// signal tells Run that a right may have changed.
 func (a *Access) signal() {
 	select {
 	case a.applied <- struct{}{}:
@@ -104,11 +112,16 @@ func (m *member) rights() (rights, error) {
 	return localRights{m.rbac, true}, nil
 }
 
-func (m *member) close() {
+// close ends the member. next is the one that replaces it, or nil.
+func (m *member) close(next *member) {
 	for _, sub := range m.subs {
 		if sub != nil {
 			sub.Remove()
 		}
+	}
+	if next == nil || next.reviews != m.reviews {
+		m.detector.close()
+		m.reviews.close()
 	}
 }
 
@@ -154,23 +167,28 @@ func (a *Access) Run(ctx context.Context) error {
 
 // knownRights is what Run has seen of a member.
 type knownRights struct {
-	version uint64
-	ready   bool
+	version, reviews uint64
+	mode             Mode
+	ready            bool
 }
 
 // rightsChanged reports whether the rights in any cluster have changed since the last call, and whether some are not
-// known yet.
+// known yet. It asks clusters how they authorize requests.
 func (a *Access) rightsChanged(known map[*member]knownRights) (changed, unread bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	p := a.policy.Load()
 	present := make(map[*member]bool, len(a.members))
-	for _, m := range a.members {
+	for name, m := range a.members {
+		if first, _ := m.cluster.Discovered(); p.detects(name) && !first.IsZero() {
+			m.detector.start(m.cluster.ConfigNumber())
+		}
 		_, err := m.rights()
-		now := knownRights{m.rbac.Version(), err == nil}
+		now := knownRights{m.rbac.Version(), m.reviews.version(), a.modeOf(p, name, m), err == nil}
 		if was, ok := known[m]; !ok || was != now {
 			known[m], changed = now, true
 		}
-		unread = unread || err != nil
+		unread = unread || now.mode == "" || now.mode == ModeRBAC && err != nil
 		present[m] = true
 	}
 	for m := range known {
@@ -192,7 +210,7 @@ func (a *Access) followClusters() {
 	for _, c := range a.fleet.Clusters() {
 		m := last[c.Name()]
 		if m == nil || m.cluster != c || resourcesOf(c) != m.resources {
-			m = a.follow(c)
+			m = a.follow(c, m)
 		}
 		next[c.Name()] = m
 	}
@@ -201,16 +219,17 @@ func (a *Access) followClusters() {
 	a.mu.Unlock()
 	for name, m := range last {
 		if next[name] != m {
-			m.close()
+			m.close(next[name])
 		}
 	}
 }
 
 func (a *Access) closeMembers() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, m := range a.members {
-		m.close()
-	}
+	members := a.members
 	a.members = nil
+	a.mu.Unlock()
+	for _, m := range members {
+		m.close(nil)
+	}
 }

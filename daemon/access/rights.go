@@ -14,7 +14,11 @@ import (
 type rights interface {
 	decide(ctx context.Context, u user.Info, want Attributes) (Decision, error)
 	visible(ctx context.Context, u user.Info, verb string, of schema.GroupResource, namespaced bool) (*query.Visible, error)
-	// version changes when an answer may have changed.
+}
+
+// versionedRights are rights whose answers can be used as long as their version is the same.
+type versionedRights interface {
+	rights
 	version() rightsVersion
 }
 

@@ -28,8 +28,10 @@ type Authorizer interface {
 	Visible(ctx context.Context, u user.Info, cluster, verb string, of schema.GroupResource,
 		namespaced bool) (*query.Visible, error)
 	// RulesIn returns the rules that apply to a user in a namespace of a cluster. ok is false if there is no such list,
-	// because the user may do everything or rules are not what decides.
+	// because the user may do everything.
 	RulesIn(u user.Info, cluster, namespace string) (rules *access.RuleList, ok bool, err error)
+	// Mode returns how requests for objects of a cluster are authorized, or "" if that is not known yet.
+	Mode(cluster string) access.Mode
 	// Changed returns a channel that is closed when an answer may have changed.
 	Changed() <-chan struct{}
 }
@@ -53,6 +55,8 @@ func (allowAll) Visible(context.Context, user.Info, string, string, schema.Group
 func (allowAll) RulesIn(user.Info, string, string) (*access.RuleList, bool, error) {
 	return nil, false, nil
 }
+
+func (allowAll) Mode(string) access.Mode { return access.ModeNone }
 
 func (allowAll) Changed() <-chan struct{} { return nil }
 

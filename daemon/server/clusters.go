@@ -46,12 +46,14 @@ func memory() (m Memory) {
 
 // ClusterReport is the health of one cluster.
 type ClusterReport struct {
-	Name             string           `json:"name"`
-	State            string           `json:"state"`
-	Since            time.Time        `json:"since"`
-	Error            string           `json:"error,omitempty"`
-	Version          string           `json:"version,omitempty"`
-	Origin           string           `json:"origin,omitempty"`
+	Name    string    `json:"name"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since"`
+	Error   string    `json:"error,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Origin  string    `json:"origin,omitempty"`
+	// Authorization is how requests for the cluster's objects are authorized: rbac, review, rules or none.
+	Authorization    string           `json:"authorization,omitempty"`
 	LastHeardSeconds float64          `json:"lastHeardSeconds"`
 	Resources        []ResourceReport `json:"resources"`
 }
@@ -121,12 +123,12 @@ func clusterVerb(r *http.Request, name string) string {
 func (s *Server) report(now time.Time) Report {
 	out := Report{Now: now, Memory: memory(), Clusters: []ClusterReport{}}
 	for _, c := range s.fleet.Clusters() {
-		out.Clusters = append(out.Clusters, clusterReport(c, out.Now))
+		out.Clusters = append(out.Clusters, s.clusterReport(c, out.Now))
 	}
 	return out
 }
 
-func clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
+func (s *Server) clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
 	h := c.Health()
 	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
 		Origin: c.Origin().Kind, LastHeardSeconds: h.LastEventAge.Seconds(), Resources: []ResourceReport{}}
@@ -155,7 +157,7 @@ func (s *Server) oneReport(w http.ResponseWriter, name string) error {
 	if !ok {
 		return apierrors.NewNotFound(clusterResource, name)
 	}
-	writeJSON(w, http.StatusOK, clusterReport(c, time.Now()))
+	writeJSON(w, http.StatusOK, s.clusterReport(c, time.Now()))
 	return nil
 }
 
@@ -187,7 +189,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return apierrors.NewConflict(clusterResource, ask.Name, errors.New("it left the fleet at once"))
 	}
-	writeJSON(w, http.StatusCreated, clusterReport(c, time.Now()))
+	writeJSON(w, http.StatusCreated, s.clusterReport(c, time.Now()))
 	return nil
 }
 

@@ -128,7 +128,7 @@ func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 // headDiffers reports whether the cluster itself has changed, apart from its resources and its last-event age.
 func (c *ClusterReport) headDiffers(old *ClusterReport) bool {
 	return c.State != old.State || !c.Since.Equal(old.Since) || c.Error != old.Error || c.Version != old.Version ||
-		c.Origin != old.Origin
+		c.Origin != old.Origin || c.Authorization != old.Authorization
 }
 
 // lastHeard returns the last-event ages of all clusters, rounded for display.

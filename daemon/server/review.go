@@ -287,7 +287,7 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 // mirrorRules reduces the rules of a cluster to what a mirror can grant: it only reads, and answers self-reviews.
 func mirrorRules(list *access.RuleList) authorizationv1.SubjectRulesReviewStatus {
 	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{},
-		NonResourceRules: []authorizationv1.NonResourceRule{}}
+		NonResourceRules: []authorizationv1.NonResourceRule{}, Incomplete: list.Incomplete}
 	if list.EvaluationError != nil {
 		out.EvaluationError = list.EvaluationError.Error()
 	}
