@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/mirador-k8s/mirador/dev/bench/measure"
 )
 
 // ChildArgument is the hidden first argument that makes a process run one trial.
@@ -29,6 +31,7 @@ func Child(ctx context.Context, cases []Case, in io.Reader, out io.Writer) error
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return fmt.Errorf("read which trial to run: %w", err)
 	}
+	measure.Quick = o.Params.Quick
 	for i := range cases {
 		if cases[i].Name != o.Case {
 			continue

@@ -158,6 +158,9 @@ func collect() {
 // collectedAt is how much had been allocated at the last collection by collect.
 var collectedAt atomic.Uint64
 
+// Quick makes PerOp run one round, for a smoke run. It is set before the first measurement.
+var Quick bool
+
 // PerOp runs f, which does n operations on the calling goroutine, until the budget is used, and returns the CPU time
 // of one operation in the median round, in nanoseconds. There are at least five rounds, unless they take longer than
 // enough.
@@ -167,8 +170,12 @@ func PerOp(n int, budget time.Duration, f func()) float64 {
 	collect()
 	f() // warm-up
 	var rounds []time.Duration
-	for began := time.Now(); time.Since(began) < budget || len(rounds) < 5 && time.Since(began) < enough; {
+	for began := time.Now(); ; {
 		rounds = append(rounds, Work(f))
+		took := time.Since(began)
+		if Quick || took >= budget && (len(rounds) >= 5 || took >= enough) {
+			break
+		}
 	}
 	return float64(Percentile(rounds, 0.5)) / float64(n)
 }
