@@ -88,7 +88,7 @@ metadata: {name: one-node}
 rules:
 - {apiGroups: [''], resources: [nodes], resourceNames: [node-1], verbs: [get]}
 - {apiGroups: [''], resources: [configmaps], resourceNames: [ca], verbs: [get]}
-- {nonResourceURLs: [/metrics], verbs: ['*']}
+- {nonResourceURLs: [/metrics, '/logs/**'], verbs: ['*']}
 ---
 kind: ClusterRoleBinding
 metadata: {name: one-node}
@@ -231,6 +231,7 @@ func TestDecide(t *testing.T) {
 		{"a longer name than that of a prefix", named("x", "system:authenticated"), "get /apis", ""},
 		{"a slash at the end", named("x", "system:authenticated"), "get /version", ""},
 		{"another method", named("x", "system:authenticated"), "post /healthz", ""},
+		{"several wildcards are one", named("ann"), "get /logs/x", oneNode},
 		{"a path with any method", named("ann"), "post /metrics", oneNode},
 
 		{"a RoleBinding to a ClusterRole", named("ann"), "list core/pods shop/", viewers + `User "ann"`},
@@ -327,7 +328,8 @@ func TestTheFirstBindingByNameIsTheReason(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	r := newRBAC(t, realWorld)
-	resourceRules, otherRules, err := r.Rules(named("ann", "system:authenticated"), "shop")
+	// The binding of viewers names both the user and its group, and counts once.
+	resourceRules, otherRules, err := r.Rules(named("ann", "shop-team", "system:authenticated"), "shop")
 	if err != nil {
 		t.Error(err)
 	}
@@ -344,7 +346,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("rules for resources, - want, + got:\n%s", diff)
 	}
 	wantOthers := []authorizationv1.NonResourceRule{
-		{Verbs: []string{"*"}, NonResourceURLs: []string{"/metrics"}},
+		{Verbs: []string{"*"}, NonResourceURLs: []string{"/metrics", "/logs/**"}},
 		{Verbs: get, NonResourceURLs: []string{"/api", "/api/*", "/healthz", "/version/"}},
 	}
 	if diff := cmp.Diff(wantOthers, otherRules); diff != "" {

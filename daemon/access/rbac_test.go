@@ -41,6 +41,8 @@ func TestVersionChangesWithWhatAffectsAnAnswer(t *testing.T) {
 	labelled.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 	unknown := binding("reader", "ann")
 	unknown.Subjects = append(unknown.Subjects, rbacv1.Subject{Kind: "Robot", Name: "rob"})
+	asUser, asAccount := binding("reader", "ann", "system:serviceaccount:shop:sa"), binding("reader", "ann")
+	asAccount.Subjects = append(asAccount.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Name: "sa"})
 	noNamespace := binding("reader", "ann")
 	noNamespace.Namespace = ""
 
@@ -61,6 +63,10 @@ func TestVersionChangesWithWhatAffectsAnAnswer(t *testing.T) {
 		{"a subject twice", add(binding("reader", "ann", "ann")), false, true},
 		{"another subject", add(binding("reader", "ann", "bob")), true, true},
 		{"the order of subjects, which the reason shows", add(binding("reader", "bob", "ann")), true, true},
+		{"a service account named as a user", add(asUser), true, true},
+		{"the same as a service account, which the reason shows", add(asAccount), true, true},
+		{"all subjects less", add(binding("reader")), true, false},
+		{"a subject", add(binding("reader", "ann")), true, true},
 		{"labels and versions of a role", add(labelled), false, true},
 		{"another verb", add(role("list")), true, false},
 		{"the first verb", add(role("get")), true, true},
