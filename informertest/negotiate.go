@@ -67,7 +67,7 @@ func errorForm(r *http.Request) form {
 	return form{protobuf: accepted(r)[0].protobuf()}
 }
 
-// writeError answers with a Status, as the API server does forevery error.
+// writeError answers with a Status, as the API server does for every error.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	st := statusOf(err)
 	writeStatus(w, errorForm(r), st)

@@ -64,7 +64,7 @@ type SimSetup struct {
 	// Indexes are the index functions by name; they may fail and panic, as Transform may.
 	Indexes   map[string]func(*corev1.Pod) ([]string, error)
 	Transform func(*corev1.Pod) (*corev1.Pod, error)
-	// OnProblem must be called forevery problem. wait is how long the subject pauses because of it.
+	// OnProblem must be called for every problem. wait is how long the subject pauses because of it.
 	OnProblem func(doing string, key object.Key, err error, wait time.Duration)
 	// Rand is the random source for jitter.
 	Rand func() float64

@@ -221,3 +221,6 @@ func (s *Snapshot[T]) slotHasKey(slot int, key object.Key) bool {
 	}
 	return unsafe.String(s.keys.get(slot), len(key)) == string(key)
 }
+
+// hashValue returns the hash of an index value.
+func hashValue(seed maphash.Seed, value string) uint64 { return maphash.String(seed, value) }

@@ -93,7 +93,7 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 		rec.fill(it)
 		if err := k.pack(p, it); err != nil {
 			k.cfg.keptLive.Add(1)
-			k.cfg.complain(it.Key, err)
+			k.cfg.reportObject(it.Key, err)
 		}
 	case Shared:
 		s := new(sharedRecord[T])

@@ -167,7 +167,7 @@ func (h *entryReader[T]) unpack(e *Entry[T]) T {
 		}
 	}
 	if err != nil {
-		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
+		h.cfg.reportObject(e.Key, fmt.Errorf("unpack the object: %w", err))
 		return obj
 	}
 	if h.once != nil {
@@ -190,7 +190,7 @@ func (h *entryReader[T]) encoded(e *Entry[T], dst []byte) ([]byte, bool) {
 	}
 	out, err := e.appendPacked(dst)
 	if err != nil {
-		h.cfg.complain(e.Key, fmt.Errorf("unpack the object: %w", err))
+		h.cfg.reportObject(e.Key, fmt.Errorf("unpack the object: %w", err))
 		return dst, false
 	}
 	return out, true

@@ -1,57 +1,11 @@
 package store
 
 import (
-	"errors"
-	"fmt"
-	"hash/maphash"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/mirador-k8s/mirador/object"
 )
-
-// config is what never changes. Snapshots refer to it and not to the shared state, so that an old snapshot does not
-// keep newer objects in memory.
-type config[T any] struct {
-	seed     maphash.Seed
-	onError  func(key object.Key, index string, err error)
-	logBytes int
-	logAge   time.Duration
-	born     time.Time // the log's times are relative to it
-
-	layout    Layout
-	readCache int
-	keptLive  atomic.Uint64
-	bytes     atomic.Int64 // of packed objects
-
-	saidNoCodec atomic.Bool // errNoCodec was reported
-	onWritten   func(Written)
-}
-
-func (c *config[T]) report(key object.Key, index string, err error) {
-	if c.onError != nil {
-		c.onError(key, index, err)
-	}
-}
-
-// plain reports whether every object can be read from its slot: none is packed or guarded.
-func (c *config[T]) plain() bool { return c.layout != Packed && c.onWritten == nil }
-
-// keysStay reports whether all states of an object share the string of its key. In the packed layout the key is in the
-// same allocation as the object.
-func (c *config[T]) keysStay() bool { return c.layout != Packed }
-
-// complain reports an object that could not be kept or read in the store's layout. It reports errNoCodec once, because
-// that applies to all objects.
-func (c *config[T]) complain(key object.Key, err error) {
-	if errors.Is(err, errNoCodec) && c.saidNoCodec.Swap(true) {
-		return
-	}
-	c.report(key, "", fmt.Errorf("keep the object %s: %w", c.layout, err))
-}
-
-func hashValue(seed maphash.Seed, value string) uint64 { return maphash.String(seed, value) }
 
 // shared is the state that the writer publishes and readers load.
 type shared[T any] struct {
