@@ -33,6 +33,8 @@ type serveFlags struct {
 	hosts            []string
 	include, exclude []string
 	secrets          bool
+	secretData       bool
+	redact           []string
 	stateFile        string
 	historyBytes     int
 	historyAge       time.Duration
@@ -105,7 +107,11 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringSliceVar(&f.include, "include", nil,
 		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
 	flags.StringSliceVar(&f.exclude, "exclude", nil, "`pattern` of resources to leave out")
-	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too")
+	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too, without their data")
+	flags.BoolVar(&f.secretData, "secret-data", false, "mirror secrets with their data")
+	flags.StringArrayVar(&f.redact, "redact", nil,
+		"`rule` for values that are replaced before an object is stored, such as configmaps:/data/*password* or "+
+			"pods:/spec/containers/*/env/*/value, may be repeated")
 	flags.StringVar(&f.stateFile, "state", "",
 		"`file` that remembers clusters which joined at run time, with their credentials")
 	flags.IntVar(&f.historyBytes, "history-bytes", 0,
@@ -192,7 +198,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fl, err := fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets, StateFile: f.stateFile,
+	fl, err := fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets || f.secretData,
+		SecretData: f.secretData, Redact: f.redact, StateFile: f.stateFile,
 		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log})
 	if err != nil {
 		return usageError{err}

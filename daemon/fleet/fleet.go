@@ -23,6 +23,13 @@ type Options struct {
 	// Secrets mirrors the core group's secrets. Without it they are not mirrored,
 	// regardless of the patterns.
 	Secrets bool
+	// SecretData keeps the data of secrets that are mirrored. Without it, their names and types are mirrored, and the data
+	// is redacted.
+	SecretData bool
+	// Redact has rules for values that are replaced before an object is stored, such as "configmaps:/data/*password*" or
+	// "pods:/spec/containers/*/env/*/value": resources as in Include, and the path of the values as a JSON pointer in
+	// which * matches any text. No memory, log or answer has the values.
+	Redact []string
 	// StateFile is a file of mode 0600 with the clusters of JoinKubeconfig, including
 	// their credentials. They join again after a restart. With "" they do not.
 	StateFile string
@@ -42,7 +49,8 @@ type Options struct {
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
 
-	id string // of the fleet, random
+	id         string // of the fleet, random
+	redactions []redaction
 }
 
 const (
@@ -96,6 +104,9 @@ type Fleet struct {
 func New(o Options) (*Fleet, error) {
 	filter, err := newResourceFilter(o.Include, o.Exclude, o.Secrets)
 	if err != nil {
+		return nil, fmt.Errorf("make a fleet: %w", err)
+	}
+	if o.redactions, err = parseRedactions(o.Redact, o.SecretData); err != nil {
 		return nil, fmt.Errorf("make a fleet: %w", err)
 	}
 	if o.HistoryBytes < 0 || o.HistoryAge < 0 || o.Refresh < 0 {

@@ -39,9 +39,9 @@ func (m *mirror[T]) ended() bool {
 // opener returns a source of one form.
 type opener[T any] = func(*rest.Config, schema.GroupVersionResource, *kube.Options) (*kube.Source[T], error)
 
-// openMirror makes an informer of a resource, calls prepare and runs the informer.
+// openMirror makes an informer of a resource, calls prepare and runs the informer. transform may be nil.
 func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form string, open opener[T],
-	prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
+	transform func(T) (T, error), prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
 	name := mirrorName(l.cluster, gvr, form)
 	src, err := open(l.plain, gvr,
 		&kube.Options{Cluster: l.cluster, HTTPClient: l.client, UserAgent: userAgent, Buffers: l.buffers})
@@ -51,7 +51,7 @@ func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form s
 	bounded := &limited[T]{Source: src, of: l.usage}
 	inf, err := informer.New(bounded, &informer.Options[T]{
 		Name: name, Layout: store.Packed, HistoryBytes: l.options.HistoryBytes, HistoryAge: l.options.HistoryAge,
-		Logger: l.log, OnProblem: l.onProblem,
+		Logger: l.log, OnProblem: l.onProblem, Transform: transform,
 	})
 	if err == nil {
 		err = prepare(inf)

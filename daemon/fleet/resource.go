@@ -60,8 +60,12 @@ func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error)
 	if info.Namespaced {
 		values = byNamespace
 	}
+	var transform func(*Object) (*Object, error)
+	if rules := redactionsOf(l.options.redactions, r.gvr.GroupResource()); rules != nil {
+		transform = rules.transform
+	}
 	var err error
-	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, func(inf *informer.Informer[*Object]) error {
+	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, transform, func(inf *informer.Informer[*Object]) error {
 		return inf.AddIndexes(informer.Indexes[*Object]{NamespaceIndex: values, labelIndex: byLabel})
 	})
 	if err != nil {
