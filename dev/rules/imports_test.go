@@ -126,10 +126,10 @@ func ruleFor(name string) (rule, bool) {
 var mayImportUnsafe = []string{"internal/share", "store"}
 
 // apiserver begins the names of the packages of kube-apiserver's library, and mayImportAPIServer are the packages that
-// may import them: one to authenticate, the others for the type of a user.
+// may import them: one to authenticate, the others for the types of users and of audit events.
 const apiserver = "k8s.io/apiserver/"
 
-var mayImportAPIServer = []string{"daemon/identity", "daemon/access", "daemon/server"}
+var mayImportAPIServer = []string{"daemon/identity", "daemon/access", "daemon/audit", "daemon/server"}
 
 func (r rule) forbids(imp string) bool {
 	if strings.HasPrefix(imp, apiserver) && !slices.Contains(mayImportAPIServer, r.pkg) {
