@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
+	"github.com/mirador-k8s/mirador/daemon/audit"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
@@ -33,14 +34,15 @@ type service struct {
 	fleet     *fleet.Fleet
 	server    *server.Server
 	rights    *access.Access
+	audit     *audit.Log // nil if there is none
 	followers []*fleet.Follower
 	files     *credentials
 	log       *slog.Logger
 }
 
 // run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first it stops
-// accepting connections, then watches end, requests in progress finish, and at last the clusters stop. On SIGHUP it
-// reads all files again.
+// accepting connections, then watches end, requests in progress finish, the clusters stop, and at last the audit log is
+// written to its end. On SIGHUP it reads all files again.
 func (d *service) run(ctx context.Context, listener net.Listener) error {
 	// front is the context of the listener and the followers of files, back that of the parts that they need.
 	front, stopFront := context.WithCancel(ctx)
@@ -60,6 +62,16 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	auditContext, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAudit()
+	var auditing sync.WaitGroup // ends after everything that records events
+	if d.audit != nil {
+		auditing.Go(func() {
+			if err := d.audit.Run(auditContext); err != nil {
+				d.log.Error("the audit log is incomplete", "error", err)
 			}
 		})
 	}
@@ -88,6 +100,8 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	}
 	stopBack()
 	wg.Wait()
+	stopAudit()
+	auditing.Wait()
 	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(failed...)
 }

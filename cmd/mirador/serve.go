@@ -10,10 +10,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
+	"github.com/mirador-k8s/mirador/daemon/audit"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/daemon/web"
@@ -42,6 +44,7 @@ type serveFlags struct {
 	startGrace       time.Duration
 	logFormat        string
 	config           string
+	audit            audit.Options
 }
 
 func newServe() *cobra.Command {
@@ -130,6 +133,7 @@ A flag counts before the environment, and that before the file.`,
 		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
+	addAuditFlags(flags, &f.audit)
 	return cmd
 }
 
@@ -208,22 +212,31 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	metrics, err := newMetrics(fl)
+	events, err := openAudit(f.audit, log)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
+	metrics := prometheus.NewRegistry()
 	rights, err := f.rights(fl, log)
 	if err != nil {
 		return usageError{err}
 	}
-	srv, err := server.New(fl, server.Options{Access: allowed, Authorizer: rights, Metrics: metrics, Page: web.Handler(),
-		StartGrace: f.grace()})
+	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics), Page: web.Handler(),
+		StartGrace: f.grace()}
+	if events != nil {
+		options.Audit = events.Record
+	}
+	srv, err := server.New(fl, options)
 	if err != nil {
 		return err
 	}
-	d := &service{fleet: fl, server: srv, rights: rights, followers: followers, log: log, files: &credentials{
-		tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile, setAccess: rights.SetConfig,
-		token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+	if err := registerMetrics(metrics, fl, srv, events); err != nil {
+		return err
+	}
+	d := &service{fleet: fl, server: srv, rights: rights, audit: events, followers: followers, log: log,
+		files: &credentials{
+			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
+			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
 	if err := d.files.load(); err != nil {
 		return usageError{err}
 	}

@@ -92,17 +92,30 @@ func selectedName(sel fields.Selector) string {
 	return ""
 }
 
-// allow returns nil if the user of a request may make it, and otherwise the error of an API server.
+// allow returns nil if the user of a request may make it, and otherwise the error of an API server. The decision is
+// recorded for the audit log.
 func (s *Server) allow(r *http.Request, cluster string, want access.Attributes) error {
-	u := userOf(r)
-	d, err := s.opts.Authorizer.Decide(r.Context(), u, cluster, want)
-	switch {
-	case err != nil:
-		return forbidden(u, want, err.Error())
-	case !d.Allowed:
-		return forbidden(u, want, d.Reason)
+	d := s.decide(r, cluster, want)
+	recordOf(r).decide(d)
+	if !d.Allowed {
+		return forbidden(userOf(r), want, d.Reason)
 	}
 	return nil
+}
+
+// decide returns what the authorizer decides. Any goroutine may call it.
+func (s *Server) decide(r *http.Request, cluster string, want access.Attributes) access.Decision {
+	d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), cluster, want)
+	if err != nil {
+		return access.Decision{Reason: err.Error()}
+	}
+	return d
+}
+
+// refuse records that the user of a request for objects may see none of them, and returns the error to answer with.
+func (req *request) refuse(reason string) error {
+	recordOf(req.http).decide(access.Decision{Reason: reason})
+	return forbidden(userOf(req.http), req.attributes(), reason)
 }
 
 // forbidden returns the error of an API server for a request that is not allowed.
@@ -133,10 +146,10 @@ type refusal string
 // Error returns the text.
 func (e refusal) Error() string { return string(e) }
 
-// allowDaemon returns nil if the user of a request may do something with the clusters of the daemon.
-func (s *Server) allowDaemon(r *http.Request, verb, cluster string) error {
-	return s.allow(r, access.Daemon, access.Attributes{ResourceRequest: true, Verb: verb, APIGroup: clusterResource.Group,
-		Resource: clusterResource.Resource, Name: cluster})
+// daemonAttributes describes a request for the clusters of the daemon.
+func daemonAttributes(verb, cluster string) access.Attributes {
+	return access.Attributes{ResourceRequest: true, Verb: verb, APIGroup: clusterResource.Group,
+		Resource: clusterResource.Resource, Name: cluster}
 }
 
 // allowPath returns nil if the user of a request may read a path that is not of a resource.
@@ -150,12 +163,12 @@ func (s *Server) allowVerbose(r *http.Request) error {
 	if !isVerbose(r) {
 		return nil
 	}
-	return s.allowDaemon(r, "list", "")
+	return s.allow(r, access.Daemon, daemonAttributes("list", ""))
 }
 
 // errNothingVisible is the error of a list or watch at /fleet of which the user may see nothing at all.
 func errNothingVisible(req *request) error {
-	return forbidden(userOf(req.http), req.attributes(), "in none of the clusters")
+	return req.refuse("in none of the clusters")
 }
 
 // visibleIn returns what the user of a request may see of a resource in a cluster.
@@ -168,12 +181,20 @@ func (s *Server) visibleIn(req *request, cluster string, res *fleet.Resource) (*
 const filteredHeader = "Mirador-Filtered"
 
 // markFiltered sets the header if the user may not see everything in the places of a view.
-func markFiltered(w http.ResponseWriter, v *view) {
+func markFiltered(w http.ResponseWriter, req *request, v *view) {
+	rec, reason := recordOf(req.http), "the user may see everything"
 	for i := range v.places {
 		if see := v.places[i].visible; see != nil && !see.All {
 			w.Header().Set(filteredHeader, "true")
-			return
+			reason = "the user may see a part"
+			if rec != nil {
+				rec.filtered = true
+			}
+			break
 		}
+	}
+	if req.verb != "get" { // about which the authorizer has decided
+		rec.decide(access.Decision{Allowed: true, Reason: reason})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
@@ -82,7 +83,9 @@ var clusterResource = schema.GroupResource{Group: "mirador.dev", Resource: "clus
 // clusters answers /clusters and /clusters/{name}.
 func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/clusters"), "/")
-	err := s.allowDaemon(r, clusterVerb(r, name), name)
+	verb := clusterVerb(r, name)
+	recordOf(r).describe(daemonAttributes(verb, name), scopeDaemon, name)
+	err := s.allow(r, access.Daemon, daemonAttributes(verb, name))
 	switch {
 	case err != nil:
 	case r.Method == http.MethodGet && isWatch(r) && name == "":
@@ -166,7 +169,7 @@ const maxJoin = 1 << 20
 
 func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	var ask struct{ Name, Kubeconfig, Context string }
-	body := http.MaxBytesReader(w, r.Body, maxJoin)
+	body := http.MaxBytesReader(connectionWriter(w), r.Body, maxJoin)
 	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&ask); err != nil {
@@ -188,6 +191,9 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	c, ok := s.fleet.Cluster(ask.Name)
 	if !ok {
 		return apierrors.NewConflict(clusterResource, ask.Name, errors.New("it left the fleet at once"))
+	}
+	if rec := recordOf(r); rec != nil {
+		rec.cluster = ask.Name // the path does not have it
 	}
 	writeJSON(w, http.StatusCreated, s.clusterReport(c, time.Now()))
 	return nil

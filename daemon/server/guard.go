@@ -123,29 +123,36 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only for a writer without deadlines
 	}
 	u, err := g.check(r)
+	if rec := recordOf(r); rec != nil {
+		rec.user = u
+	}
 	if err != nil {
 		fail(w, r, err, nil)
 		return
 	}
-	g.next.ServeHTTP(w, withUser(r, u))
+	g.next.ServeHTTP(w, r)
 }
 
-// check returns the user of a request, or an error if the request must not be answered. A request without valid
-// credentials counts only against the rate of its address.
+// check returns the user of a request, and an error if the request must not be answered. The user is nil if there are no
+// valid credentials and some are needed. A request without valid credentials counts only against the rate of its
+// address.
 func (g *guard) check(r *http.Request) (user.Info, error) {
 	if isProbe(r) {
 		return noUser, nil // a flood of requests must not make a probe fail
 	}
 	u, ok := g.authenticate(r)
 	if ok && !g.clients.take(clientOfUser(u, r), time.Now()) {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
+		return u, tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
 	if !ok && !g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("more than %d requests a second without valid credentials",
+		return nil, tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second without valid credentials",
 			unauthenticatedRate), 1)
 	}
+	if !ok {
+		u = nil // whatever the authenticator returned
+	}
 	if err := g.checkTarget(r); err != nil {
-		return nil, err
+		return u, err
 	}
 	switch {
 	case ok:
@@ -167,8 +174,8 @@ func (g *guard) checkTarget(r *http.Request) error {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("path and query are longer than %d bytes", maxTarget))
 	}
 	if !g.allowsHost(r.Host) {
-		return apierrors.NewForbidden(noResource, "",
-			fmt.Errorf("the host name %q is not allowed; allow it with --allow-host", clip(r.Host)))
+		return &refusedError{apierrors.NewForbidden(noResource, "",
+			fmt.Errorf("the host name %q is not allowed; allow it with --allow-host", clip(r.Host))), refusedHost}
 	}
 	return nil
 }
@@ -231,7 +238,9 @@ func (g *guard) hasToken(r *http.Request) bool {
 
 // checkOrigin returns an error for a request that a browser sends for a page of another origin.
 func (g *guard) checkOrigin(r *http.Request) error {
-	refuse := func(why string) error { return apierrors.NewForbidden(noResource, "", errors.New(why)) }
+	refuse := func(why string) error {
+		return &refusedError{apierrors.NewForbidden(noResource, "", errors.New(why)), refusedOrigin}
+	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":
 	default:

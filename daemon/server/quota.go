@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
@@ -43,7 +41,7 @@ func (g *grant) set(n int64) error {
 			"limit", n, g.quota.what, query.ErrTooMuch)
 	}
 	if !g.change(n-g.held, 1) {
-		return apierrors.NewTooManyRequests(fmt.Sprintf("the requests of this client use their share of %d %s",
+		return tooManyRequests(refusedShare, fmt.Sprintf("the requests of this client use their share of %d %s",
 			g.quota.total, g.quota.what), 1)
 	}
 	return nil

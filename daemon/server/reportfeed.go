@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/access"
 )
 
 const (
@@ -124,7 +126,9 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 	defer held.close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	rights := s.revocations.add(&watchRights{allowed: func() bool { return s.allowDaemon(r, "watch", "") == nil }})
+	rights := s.revocations.add(&watchRights{allowed: func() bool {
+		return s.decide(r, access.Daemon, daemonAttributes("watch", "")).Allowed
+	}})
 	defer rights.close()
 	rights.onEnd(cancel)
 	s.reports.join()

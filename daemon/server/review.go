@@ -69,6 +69,9 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, t *target, kind 
 	if err != nil {
 		return err
 	}
+	if isSelfReview(kind.Group, kind.Name) {
+		recordOf(r).decide(access.Decision{Allowed: true, Reason: "every user may ask about itself"})
+	}
 	switch review := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
 		review.CreationTimestamp = metav1.NewTime(time.Now())
@@ -377,7 +380,7 @@ func readReview(w http.ResponseWriter, r *http.Request, kind schema.GroupVersion
 			Message: "the body of the request must be application/json or application/vnd.kubernetes.protobuf",
 		}}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	body, err := io.ReadAll(http.MaxBytesReader(connectionWriter(w), r.Body, maxReview))
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a %s of more than %d bytes", kind.Kind, maxReview))
 	}

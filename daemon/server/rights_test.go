@@ -24,7 +24,8 @@ type byHeader struct{}
 
 func (byHeader) Authenticate(r *http.Request) (user.Info, bool, error) {
 	name := r.Header.Get("Test-User")
-	return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}, name != "", nil
+	return &user.DefaultInfo{Name: name, UID: "uid-of-" + name, Groups: []string{user.AllAuthenticated},
+		Extra: map[string][]string{"test": {"extra"}}}, name != "", nil
 }
 
 // binding returns a RoleBinding, or a ClusterRoleBinding without a namespace, of a ClusterRole to a user.
@@ -61,7 +62,14 @@ func rule(verbs []any, resources []any, names ...any) map[string]any {
 // namespace web in eu, and bob all pods of us and one pod of shop in eu.
 func newDaemonWithRights(t *testing.T) (d memoryDaemon, eu, us *informertest.Server) {
 	t.Helper()
+	return newDaemonWithRightsAnd(t, server.Options{Access: server.Access{Token: "administrator"}})
+}
+
+// newDaemonWithRightsAnd is newDaemonWithRights with options.
+func newDaemonWithRightsAnd(t *testing.T, o server.Options) (d memoryDaemon, eu, us *informertest.Server) {
+	t.Helper()
 	read := []any{"get", "list", "watch"}
+	o.StartGrace = -1
 	eu, us = informertest.NewServer(), informertest.NewServer()
 	for _, c := range []*informertest.Server{eu, us} {
 		create(t, c, pod("web", "a", nil), pod("web", "b", nil), pod("shop", "c", nil),
@@ -71,7 +79,7 @@ func newDaemonWithRights(t *testing.T) (d memoryDaemon, eu, us *informertest.Ser
 	create(t, us, binding("", "bob", "pods", "bob"))
 	d = memoryDaemon{server.NewInMemoryWithRights(t, map[string]http.Handler{"eu": eu, "us": us},
 		fleet.Options{Include: []string{"pods", "*.rbac.authorization.k8s.io"}, WithoutOpenAPI: true},
-		server.Options{StartGrace: -1, Access: server.Access{Token: "administrator"}}, byHeader{})}
+		o, byHeader{})}
 	d.Start()
 	until(t, func() string {
 		for _, u := range []string{"ann", "bob"} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
@@ -27,13 +28,17 @@ type Options struct {
 	Metrics http.Handler
 	// Page serves /; nil serves none.
 	Page http.Handler
+	// Audit receives an event for each request, and two for each watch: at its beginning and at its end. It must neither
+	// block nor change the event. nil means that there is no audit log. Probes of the daemon's health have no events, and
+	// refused and anonymous requests only up to a rate.
+	Audit func(*auditv1.Event)
 	// StartGrace is how long after the start of Run /fleet waits for clusters that cannot be reached. 0 means 30
 	// seconds; a negative value does not wait. A cluster that answers but does not finish its first lists is waited
 	// for ten times as long.
 	StartGrace time.Duration
 }
 
-// Server serves a fleet. It is an http.Handler.
+// Server serves a fleet. It is an http.Handler, and a prometheus.Collector of the metrics of its requests.
 type Server struct {
 	fleet       *fleet.Fleet
 	opts        Options
@@ -51,6 +56,8 @@ type Server struct {
 	memory      *quota    // of requests in progress
 	stop        sync.Once
 	started     time.Time
+	metrics     *httpMetrics
+	auditLimit  auditLimit
 }
 
 var noResource = schema.GroupResource{}
@@ -70,6 +77,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory",
 			requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
+	s.metrics, s.auditLimit = newHTTPMetrics(), newAuditLimit()
 	s.served.fleet = f
 	s.reports.report = s.report
 	var err error
@@ -80,9 +88,6 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s.guard = newGuard(o.Access, http.HandlerFunc(s.route))
 	return s, nil
 }
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guard.ServeHTTP(w, r) }
 
 // startEvery is how often Run checks whether the start is over.
 const startEvery = time.Second
@@ -188,6 +193,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		return
 	}
 	req := parseRequest(r, *t)
+	recordOf(r).describe(req.attributes(), t.scope(), req.cluster)
 	if err := s.objects(w, req, cluster); err != nil {
 		fail(w, r, err, &req.target)
 	}

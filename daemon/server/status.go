@@ -42,6 +42,7 @@ func statusOf(err error, t *target) metav1.Status {
 func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	st := statusOf(err, t)
 	st.Kind, st.APIVersion = "Status", "v1"
+	recordOf(r).fail(err, &st)
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
 	}
@@ -71,6 +72,11 @@ func failAbout(w http.ResponseWriter, r *http.Request, err error, t *target) {
 // badRequest returns an error with status 400.
 func badRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}
+
+// tooManyRequests returns an error with status 429 that has a reason for the metrics.
+func tooManyRequests(reason, message string, retryAfterSeconds int) error {
+	return &refusedError{apierrors.NewTooManyRequests(message, retryAfterSeconds), reason}
 }
 
 // errNoCluster is the error for an unknown cluster.

@@ -23,16 +23,17 @@ type InMemory struct {
 	URL    string
 	Client *http.Client
 	Start  func() // runs the fleet and the server until the test ends
+	Close  func() // ends all watches and waits until no request is in progress
 }
 
 // NewInMemory serves the clusters. The test calls Start.
-func NewInMemory(t *testing.T, clusters map[string]http.Handler, mirrors fleet.Options, o Options) *InMemory {
+func NewInMemory(t testing.TB, clusters map[string]http.Handler, mirrors fleet.Options, o Options) *InMemory {
 	t.Helper()
 	return NewInMemoryWithRights(t, clusters, mirrors, o, nil)
 }
 
 // NewInMemoryWithRights is NewInMemory with the rights of users in the clusters. authenticator may be nil.
-func NewInMemoryWithRights(t *testing.T, clusters map[string]http.Handler, mirrors fleet.Options, o Options,
+func NewInMemoryWithRights(t testing.TB, clusters map[string]http.Handler, mirrors fleet.Options, o Options,
 	authenticator Authenticator) *InMemory {
 	t.Helper()
 	if mirrors.Logger == nil {
@@ -79,7 +80,10 @@ func NewInMemoryWithRights(t *testing.T, clusters map[string]http.Handler, mirro
 			}
 		}
 	})
-	return &InMemory{Server: srv, URL: web.URL, Client: web.Client(), Start: func() {
+	return &InMemory{Server: srv, URL: web.URL, Client: web.Client(), Close: func() {
+		srv.Stop()
+		web.Close()
+	}, Start: func() {
 		for _, run := range run {
 			running++
 			go func() { ended <- run(ctx) }()
@@ -99,7 +103,7 @@ type testServer struct {
 	res *fleet.Resource
 }
 
-func newTestServer(t *testing.T) *testServer {
+func newTestServer(t testing.TB) *testServer {
 	t.Helper()
 	cluster := informertest.NewServer()
 	for _, name := range []string{"a", "b"} {

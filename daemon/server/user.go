@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -26,17 +25,10 @@ var (
 	noUser = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 )
 
-// userKey is the key of a request's user in its context.
-type userKey struct{}
-
-func withUser(r *http.Request, u user.Info) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, u))
-}
-
 // userOf returns the user of a request, which the guard has authenticated.
 func userOf(r *http.Request) user.Info {
-	if u, ok := r.Context().Value(userKey{}).(user.Info); ok {
-		return u
+	if rec := recordOf(r); rec != nil && rec.user != nil {
+		return rec.user
 	}
 	return noUser
 }

@@ -65,13 +65,13 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 	if req.filtered {
 		see, err := s.visibleIn(req, cluster.Name(), res)
 		if err != nil {
-			return nil, forbidden(userOf(req.http), req.attributes(), err.Error())
+			return nil, req.refuse(err.Error())
 		}
 		if see != nil && see.EmptyIn(req.namespace) {
-			return nil, forbidden(userOf(req.http), req.attributes(), "")
+			return nil, req.refuse("")
 		}
 		v.places[0].visible = see
-		markFiltered(w, v)
+		markFiltered(w, req, v)
 	}
 	return v, nil
 }
@@ -96,7 +96,7 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 		return nil, err
 	}
 	v := &view{places, s.fleetShape(places[0].res), moment}
-	markFiltered(w, v)
+	markFiltered(w, req, v)
 	return v, nil
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/mirador-k8s/mirador/daemon/query"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -92,7 +90,7 @@ func (s *Server) watchRights(req *request, v *view) *watchRights {
 	if !req.fleet && !req.filtered {
 		w.visible[req.cluster] = nil
 		w.see = func(string) (*query.Visible, error) { return nil, nil }
-		w.allowed = func() bool { return s.allow(req.http, req.cluster, req.attributes()) == nil }
+		w.allowed = func() bool { return s.decide(req.http, req.cluster, req.attributes()).Allowed }
 		return s.revocations.add(w)
 	}
 	for _, p := range v.places {
@@ -173,7 +171,7 @@ func (a *watchAdmission) close() {
 func (s *Server) takeWatch(r *http.Request) (*grant, error) {
 	g := s.watches.open(clientOf(r))
 	if g.set(1) != nil {
-		return nil, apierrors.NewTooManyRequests("too many watches are open", 5)
+		return nil, tooManyRequests(refusedWatches, "too many watches are open", 5)
 	}
 	return g, nil
 }

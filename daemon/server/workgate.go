@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -171,7 +169,7 @@ func (w *work) pace() error {
 
 // errNoTurn is the error for a request that has waited too long.
 func errNoTurn() error {
-	return apierrors.NewTooManyRequests(fmt.Sprintf("the server is busy: the request has waited for %v in total",
+	return tooManyRequests(refusedBusy, fmt.Sprintf("the server is busy: the request has waited for %v in total",
 		maxWorkWait), 1)
 }
 
