@@ -34,8 +34,13 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
+# Tests on clusters wait more than they compute, so two of the targets run at a time. The output of each is printed
+# when it ends.
+BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
 .PHONY: test
-test: check unit rbac-test chaos-test web-test e2e-test integration conformance bench-test ## every check for every change; make nightly has the long ones
+test: check unit ## every check for every change; make nightly has the long ones
+	$(call say,two at a time$(comma) printed when they end: $(BESIDE))
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(BESIDE)
 	@printf '\nAll checks passed.\n'
 
 .PHONY: quick
@@ -87,11 +92,11 @@ LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
 NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
 NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThatTheLabelIndex
-NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart
+NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /informer$$|/compat/informers$$|/daemon/query$$|/store$$|/store/internal/pack$$|/internal/share$$
-SOME    := ./source/kube ./daemon/server/table
+SOME    := ./daemon/fleet ./daemon/server/table ./source/kube
 # Packages that wait for a cluster leave their processor to one more.
 ONE_MORE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
