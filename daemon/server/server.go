@@ -297,34 +297,3 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 	}
 	return s.list(w, req, v)
 }
-
-// allowObjects returns an error if the user of a request may not see the answer. A list or watch at /fleet, or one that
-// asks for it, has only what is visible instead, which view finds out.
-func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
-	if cluster == nil {
-		return nil
-	}
-	err := s.allow(req.http, cluster.Name(), req.attributes())
-	if err != nil && req.filtered && req.verb != "get" {
-		return nil
-	}
-	req.filtered = false
-	return err
-}
-
-// allowNonResource returns an error if the user of a request may not read discovery, the version, OpenAPI or health. At
-// /fleet, the permission of one cluster is enough.
-func (s *Server) allowNonResource(r *http.Request, t *target) error {
-	if !t.fleet {
-		return s.allowPath(r, t.cluster, t.rest)
-	}
-	var refused error
-	for _, c := range s.fleet.Clusters() {
-		err := s.allowPath(r, c.Name(), t.rest)
-		if err == nil {
-			return nil
-		}
-		refused = err
-	}
-	return refused
-}
