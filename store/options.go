@@ -38,8 +38,8 @@ type Options[T any] struct {
 	OnError func(key object.Key, index string, err error)
 }
 
-// config is the part of a store that never changes: its options and what belongs to them. Snapshots refer to it and not to the shared state, so that an old snapshot does not
-// keep newer objects in memory.
+// config is the part of a store that never changes: its options and what belongs to them. Snapshots refer to it and
+// not to the shared state, so that an old snapshot does not keep newer objects in memory.
 type config[T any] struct {
 	seed     maphash.Seed
 	onError  func(key object.Key, index string, err error)
@@ -70,8 +70,8 @@ func (c *config[T]) plain() bool { return c.layout != Packed && c.onWritten == n
 // same allocation as the object.
 func (c *config[T]) keysStay() bool { return c.layout != Packed }
 
-// reportObject reports an object that could not be kept or read in the store's layout. It reports errNoCodec once, because
-// that applies to all objects.
+// reportObject reports an object that could not be kept or read in the store's layout. It reports errNoCodec once,
+// because that applies to all objects.
 func (c *config[T]) reportObject(key object.Key, err error) {
 	if errors.Is(err, errNoCodec) && c.reportedNoCodec.Swap(true) {
 		return

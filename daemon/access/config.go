@@ -37,8 +37,8 @@ type Config struct {
 	Clusters []ClusterConfig `json:"clusters,omitempty"`
 }
 
-// Role is a set of rules. They are about the daemon itself (the resource clusters of group mirador.dev, and paths such as
-// /metrics) and, with authorization rules, about the objects of clusters.
+// Role is a set of rules. They are about the daemon itself (the resource clusters of group mirador.dev, and paths
+// such as /metrics) and, with authorization rules, about the objects of clusters.
 type Role struct {
 	Name  string              `json:"name"`
 	Rules []rbacv1.PolicyRule `json:"rules"`
@@ -142,7 +142,8 @@ func newPolicy(mode Mode, c *Config) (*policy, error) {
 		case cc.Name == "" || p.clusters[cc.Name] != nil:
 			return nil, fmt.Errorf("clusters[%d]: the name %q is missing or there twice", i, cc.Name)
 		case !cc.Authorization.valid():
-			return nil, fmt.Errorf("clusters[%d]: authorization: %q is none of rbac, review, rules and none", i, cc.Authorization)
+			return nil, fmt.Errorf("clusters[%d]: authorization: %q is none of rbac, review, rules and none",
+				i, cc.Authorization)
 		}
 		p.clusters[cc.Name] = cc
 	}

@@ -136,18 +136,19 @@ func TestNamesInAClusterArePrefixedOrMapped(t *testing.T) {
 
 func TestBadAccessFilesAreRefused(t *testing.T) {
 	head := "apiVersion: mirador.dev/v1alpha1\nkind: AccessConfiguration\n"
+	mixed := "roles: [{name: x, rules: [{nonResourceURLs: [/a], resources: [p], verbs: [get]}]}]"
 	for file, want := range map[string]string{
 		"":                   "must begin with apiVersion: mirador.dev/v1alpha1",
 		head + "bindngs: []": `unknown field "bindngs"`,
-		head + "bindings: [{role: redaer, users: [a]}]":                                             `bindings[0]: there is no role "redaer"`,
-		head + "bindings: [{role: reader}]":                                                         "neither users nor groups",
-		head + "bindings: [{role: administrator, users: [a], clusters: [eu]}]":                      "leave clusters and namespaces out",
-		head + "roles: [{name: reader, rules: []}]":                                                 `the name "reader"`,
-		head + "roles: [{name: x, rules: [{resources: [pods]}]}]":                                   "roles: x: rules[0]: verbs are missing",
-		head + "roles: [{name: x, rules: [{resources: [pods], verbs: [get]}]}]":                     "apiGroups are missing",
-		head + "roles: [{name: x, rules: [{nonResourceURLs: [/a], resources: [p], verbs: [get]}]}]": "write two rules",
-		head + "clusters: [{name: eu, authorization: rabc}]":                                        `clusters[0]: authorization: "rabc"`,
-		head + "clusters: [{name: eu}, {name: eu}]":                                                 "clusters[1]",
+		head + "bindings: [{role: redaer, users: [a]}]":                         `bindings[0]: there is no role "redaer"`,
+		head + "bindings: [{role: reader}]":                                     "neither users nor groups",
+		head + "bindings: [{role: administrator, users: [a], clusters: [eu]}]":  "leave clusters and namespaces out",
+		head + "roles: [{name: reader, rules: []}]":                             `the name "reader"`,
+		head + "roles: [{name: x, rules: [{resources: [pods]}]}]":               "roles: x: rules[0]: verbs are missing",
+		head + "roles: [{name: x, rules: [{resources: [pods], verbs: [get]}]}]": "apiGroups are missing",
+		head + mixed: "write two rules",
+		head + "clusters: [{name: eu, authorization: rabc}]": `clusters[0]: authorization: "rabc"`,
+		head + "clusters: [{name: eu}, {name: eu}]":          "clusters[1]",
 		"kind: [": "line",
 	} {
 		if _, err := ParseConfig([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {

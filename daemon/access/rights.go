@@ -13,7 +13,8 @@ import (
 // rights decide about the objects of one cluster.
 type rights interface {
 	decide(ctx context.Context, u user.Info, want Attributes) (Decision, error)
-	visible(ctx context.Context, u user.Info, verb string, of schema.GroupResource, namespaced bool) (*query.Visible, error)
+	visible(ctx context.Context, u user.Info, verb string, of schema.GroupResource,
+		namespaced bool) (*query.Visible, error)
 }
 
 // versionedRights are rights whose answers can be used as long as their version is the same.

@@ -29,7 +29,8 @@ func TestRedactionsReplaceOnlyWhatTheyName(t *testing.T) {
 	}{
 		{secrets, nil, `{"kind":"Secret","data":{"a":"c2VjcmV0","b":""},"type":"Opaque"}`,
 			`{"kind":"Secret","data":{"a":"cmVkYWN0ZWQ=","b":"cmVkYWN0ZWQ="},"type":"Opaque"}`},
-		{secrets, nil, `{"metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{x}","b":"c"}}}`,
+		{secrets, nil,
+			`{"metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{x}","b":"c"}}}`,
 			`{"metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"redacted","b":"c"}}}`},
 		{maps, nil, `{"data":{"password":"x"}}`, `{"data":{"password":"x"}}`},
 		{maps, []string{"configmaps:/data/*pass*"}, `{"data":{"my.password":"x", "user":"y"},"binaryData":{"pass":"eA=="}}`,
@@ -68,7 +69,8 @@ func TestBadRedactionsAreRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"": "is not a rule", "pods": "is not a rule", "pods:spec": "is not a rule", "pods:/": "is not a rule",
 		"PODS:/spec/a": "is not a pattern of resources", "pods:/spec/[": "only * is special", "pods:/spec/a?": "only *",
-		"pods:/spec": "more than a value", "pods:/metadata/name": "more than a value", "pods:/metadata/*": "more than a value",
+		"pods:/spec": "more than a value", "pods:/metadata/name": "more than a value",
+		"pods:/metadata/*": "more than a value",
 	} {
 		if _, err := New(Options{Redact: []string{rule}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", rule, err)
@@ -117,7 +119,8 @@ func TestSecretsAreMirroredWithoutTheirData(t *testing.T) {
 	for _, withData := range []bool{false, true} {
 		cluster := informertest.NewServer()
 		if _, err := cluster.Create(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
-			"metadata": map[string]any{"namespace": "web", "name": "a"}, "data": map[string]any{"key": "dG9wc2VjcmV0"}}}); err != nil {
+			"metadata": map[string]any{"namespace": "web",
+				"name": "a"}, "data": map[string]any{"key": "dG9wc2VjcmV0"}}}); err != nil {
 			t.Fatal(err)
 		}
 		api := httptest.NewServer(cluster)
@@ -151,7 +154,8 @@ func TestSecretsAreMirroredWithoutTheirData(t *testing.T) {
 		if e == nil {
 			t.Fatal("the secret was not mirrored")
 		}
-		if got := string(Bytes(e, nil)); strings.Contains(got, "dG9wc2VjcmV0") != withData || !strings.Contains(got, `"key":`) {
+		if got := string(Bytes(e, nil)); strings.Contains(got, "dG9wc2VjcmV0") != withData ||
+			!strings.Contains(got, `"key":`) {
 			t.Errorf("with data %v: %s", withData, got)
 		}
 	}

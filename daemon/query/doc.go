@@ -1,5 +1,6 @@
-// Package query answers lists over snapshots of a store, of one cluster or many: what is visible, selectors, expressions,
-// order, counts and pages. It reads nothing but the snapshots it is given, so no query ever reaches a cluster.
+// Package query answers lists over snapshots of a store, of one cluster or many: what is visible, selectors,
+// expressions, order, counts and pages. It reads nothing but the snapshots it is given, so no query ever reaches a
+// cluster.
 //
 // An Engine answers Requests over Views, which are snapshots with the names of their clusters. Objects are JSON,
 // whatever type the store has for them; the Engine gets their bytes from a function.
@@ -21,9 +22,9 @@
 //   - No page reads objects that earlier pages have read. A list with an order is sorted once.
 //
 //   - Bounded work. A request fails with ErrTooMuch if it reads more objects, finds more, collects more bytes or takes
-//     longer than its limits allow, or if an expression costs more than 100,000 on one object. A cancelled context ends
-//     it after at most a few hundred objects. Request.Pace is called every few objects, so that a caller with many
-//     requests can let them take turns.
+//     longer than its limits allow, or if an expression costs more than 100,000 on one object. A cancelled context
+//     ends it after at most a few hundred objects. Request.Pace is called every few objects, so that a caller with
+//     many requests can let them take turns.
 //
 //   - No text in a request causes a panic. An invalid one is ErrInvalid, with the position of the mistake.
 //

@@ -68,8 +68,8 @@ type section struct {
 	prefix string // sections are sorted by this: the namespace and a slash, or a key
 }
 
-// sections returns what is visible of a scope, in the order of the keys. ok is false if the keys have to be read to find
-// that out: if a name is visible in every namespace.
+// sections returns what is visible of a scope, in the order of the keys. ok is false if the keys have to be read to
+// find that out: if a name is visible in every namespace.
 func (v *Visible) sections(s scope) (out []section, ok bool) {
 	if s.namespace == "" && len(v.Names) > 0 {
 		return nil, false

@@ -48,7 +48,8 @@ func (a allowAll) DecideFor(ctx context.Context, u user.Info, cluster string,
 	return a.Decide(ctx, u, cluster, want)
 }
 
-func (allowAll) Visible(context.Context, user.Info, string, string, schema.GroupResource, bool) (*query.Visible, error) {
+func (allowAll) Visible(context.Context, user.Info, string, string, schema.GroupResource,
+	bool) (*query.Visible, error) {
 	return nil, nil
 }
 
@@ -157,8 +158,8 @@ func (s *Server) allowPath(r *http.Request, cluster, path string) error {
 	return s.allow(r, cluster, access.Attributes{Verb: strings.ToLower(r.Method), Path: path})
 }
 
-// allowVerbose returns an error if a request about the daemon's health asks for the names and states of clusters, and the
-// user may not see them.
+// allowVerbose returns an error if a request about the daemon's health asks for the names and states of clusters, and
+// the user may not see them.
 func (s *Server) allowVerbose(r *http.Request) error {
 	if !isVerbose(r) {
 		return nil
@@ -166,8 +167,8 @@ func (s *Server) allowVerbose(r *http.Request) error {
 	return s.allow(r, access.Daemon, daemonAttributes("list", ""))
 }
 
-// allowObjects returns an error if the user of a request may not see the answer. A list or watch at /fleet, or one that
-// asks for it, has only what is visible instead, which view finds out.
+// allowObjects returns an error if the user of a request may not see the answer. A list or watch at /fleet, or one
+// that asks for it, has only what is visible instead, which view finds out.
 func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
 	if cluster == nil {
 		return nil
@@ -180,8 +181,8 @@ func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
 	return err
 }
 
-// allowNonResource returns an error if the user of a request may not read discovery, the version, OpenAPI or health. At
-// /fleet, the permission of one cluster is enough.
+// allowNonResource returns an error if the user of a request may not read discovery, the version, OpenAPI or health.
+// At /fleet, the permission of one cluster is enough.
 func (s *Server) allowNonResource(r *http.Request, t *target) error {
 	if !t.fleet {
 		return s.allowPath(r, t.cluster, t.rest)

@@ -154,10 +154,12 @@ var normal = []struct {
 	find *regexp.Regexp
 	with string
 }{
-	{`"resourceVersion":"`, regexp.MustCompile(`^(\{"kind":"[^"]+","apiVersion":"[^"]+","metadata":\{)"resourceVersion":"\d+"`),
+	{`"resourceVersion":"`,
+		regexp.MustCompile(`^(\{"kind":"[^"]+","apiVersion":"[^"]+","metadata":\{)"resourceVersion":"\d+"`),
 		`$1"resourceVersion":"V"`},
 	{`"continue":"`, regexp.MustCompile(`("continue":")[^"]+(")`), `$1 C $2`},
-	{`List","metadata":{`, regexp.MustCompile(`("kind":"[^"]+List","metadata":\{.*"resourceVersion":")\d+("\}\}\n)$`), `$1 V $2`},
+	{`List","metadata":{`, regexp.MustCompile(`("kind":"[^"]+List","metadata":\{.*"resourceVersion":")\d+("\}\}\n)$`),
+		`$1 V $2`},
 	{"BOOKMARK", regexp.MustCompile(`(?m)^\{"type":"BOOKMARK".*"k8s.io/initial-events-end":"true".*\n`),
 		"the initial state ends\n"},
 	{"BOOKMARK", regexp.MustCompile(`(?m)^\{"type":"BOOKMARK".*\n`), ""},

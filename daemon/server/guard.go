@@ -21,8 +21,8 @@ import (
 // Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
 // can reach it may read.
 type Access struct {
-	// Token is the token of an administrator, as "Authorization: Bearer …". If there is a Token or an Authenticator, every
-	// request needs valid credentials, except for /healthz, /livez and /readyz and the files of the page.
+	// Token is the token of an administrator, as "Authorization: Bearer …". If there is a Token or an Authenticator,
+	// every request needs valid credentials, except for /healthz, /livez and /readyz and the files of the page.
 	Token string
 	// Authenticator authenticates requests that do not have the Token; nil means that there are no other users.
 	Authenticator Authenticator
@@ -83,7 +83,8 @@ type guard struct {
 	next            http.Handler
 }
 
-// unauthenticatedRate is how many requests a second an address may send without valid credentials: enough to load the page.
+// unauthenticatedRate is how many requests a second an address may send without valid credentials: enough to load the
+// page.
 const unauthenticatedRate = 200
 
 func newGuard(a Access, next http.Handler) *guard {
@@ -159,7 +160,8 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	case needsNoUser(r):
 		u = noUser
 	default:
-		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a token")
+		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a " +
+			"token")
 	}
 	// A browser does not let a page read answers of another origin, except those of a WebSocket.
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
@@ -198,8 +200,8 @@ func (g *guard) allowsHost(hostport string) bool {
 	return false
 }
 
-// needsNoUser reports whether a request needs no credentials. A browser sends none when it loads the page, so its files
-// need none. They contain no secrets, and the page reads everything that it shows with credentials.
+// needsNoUser reports whether a request needs no credentials. A browser sends none when it loads the page, so its
+// files need none. They contain no secrets, and the page reads everything that it shows with credentials.
 func needsNoUser(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -26,8 +26,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// reviewKinds are the reviews in which users ask what they, or others in a namespace, may do. They are the only objects
-// that clients can create here, and they are not stored. Clients such as k9s ask before every list whether they may.
+// reviewKinds are the reviews in which users ask what they, or others in a namespace, may do. They are the only
+// objects that clients can create here, and they are not stored. Clients such as k9s ask before every list whether
+// they may.
 var reviewKinds = []metav1.APIResource{
 	{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", SingularName: "selfsubjectreview",
 		Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
@@ -49,7 +50,8 @@ var selfReviews = slices.DeleteFunc(slices.Clone(reviewKinds), func(r metav1.API
 func reviewAt(t *target) *metav1.APIResource {
 	for i := range reviewKinds {
 		r := &reviewKinds[i]
-		if r.Group == t.group && r.Version == t.version && r.Name == t.resource && r.Namespaced == (t.namespace != "") && t.name == "" {
+		if r.Group == t.group && r.Version == t.version && r.Name == t.resource &&
+			r.Namespaced == (t.namespace != "") && t.name == "" {
 			return r
 		}
 	}
@@ -187,8 +189,8 @@ type noRight string
 func (e noRight) Error() string { return string(e) }
 
 // reviewed resolves the names in a review at /fleet. A namespace or a name that no cluster can have, such as the
-// "default" of a kubeconfig, means all clusters: permissions do not depend on what exists. Otherwise k9s, whose current
-// namespace is refused, would show nothing, not even the namespaces to choose from.
+// "default" of a kubeconfig, means all clusters: permissions do not depend on what exists. Otherwise k9s, whose
+// current namespace is refused, would show nothing, not even the namespaces to choose from.
 func (s *Server) reviewed(at target) target {
 	own := at
 	if own.resolvePath() == nil {

@@ -183,7 +183,8 @@ func (w *rightsWorld) bind(name, role string, u *user.DefaultInfo) {
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 	if w.rnd.IntN(4) == 0 {
 		_, err := w.admin.RbacV1().ClusterRoleBindings().Create(w.t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref},
+			metav1.CreateOptions{})
 		check(w.t, err)
 		w.t.Cleanup(func() {
 			check(w.t, w.admin.RbacV1().ClusterRoleBindings().Delete(context.Background(), name, metav1.DeleteOptions{}))
@@ -192,7 +193,8 @@ func (w *rightsWorld) bind(name, role string, u *user.DefaultInfo) {
 	}
 	_, err := w.admin.RbacV1().RoleBindings(w.namespaces[w.rnd.IntN(len(w.namespaces))]).Create(w.t.Context(),
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref},
+		metav1.CreateOptions{})
 	check(w.t, err)
 }
 

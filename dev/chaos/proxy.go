@@ -95,8 +95,8 @@ func (p *faultProxy) Cut() int {
 }
 
 // Freeze leaves every open connection half open: from now on nothing passes in that direction, and neither end
-// notices. Unlike an impairment it cannot be undone; new connections are not affected. It returns how many connections it
-// froze.
+// notices. Unlike an impairment it cannot be undone; new connections are not affected. It returns how many
+// connections it froze.
 func (p *faultProxy) Freeze(way direction) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
