@@ -134,7 +134,8 @@ func (s *Server) report(now time.Time) Report {
 func (s *Server) clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
 	h := c.Health()
 	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
-		Origin: c.Origin().Kind, LastHeardSeconds: h.LastEventAge.Seconds(), Resources: []ResourceReport{}}
+		Origin: c.Origin().Kind, Authorization: string(s.opts.Authorizer.Mode(c.Name())),
+		LastHeardSeconds: h.LastEventAge.Seconds(), Resources: []ResourceReport{}}
 	for _, res := range c.Resources() {
 		out.Resources = append(out.Resources, resourceReport(res, now))
 	}
