@@ -39,7 +39,10 @@ type pair struct {
 
 const otherName = "mirror.test"
 
-func certificate(t *testing.T) *pair {
+func certificate(t *testing.T) *pair { return certificateFor(t, "mirador") }
+
+// certificateFor returns a certificate for a server and a client, with a common name and organizations.
+func certificateFor(t *testing.T, name string, organizations ...string) *pair {
 	t.Helper()
 	dir := t.TempDir()
 	p := &pair{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
@@ -61,10 +64,10 @@ func certificate(t *testing.T) *pair {
 		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
 	leaf,
-		key := sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "mirador"},
-		DNSNames: []string{otherName},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0,
-			1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
+		key := sign(&x509.Certificate{SerialNumber: big.NewInt(2),
+		Subject:  pkix.Name{CommonName: name, Organization: organizations},
+		DNSNames: []string{otherName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, ca, caKey)
 	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	p.ca = encode("CERTIFICATE", ca.Raw)
 	der, err := x509.MarshalECPrivateKey(key)

@@ -19,6 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/audit"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/identity"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
@@ -33,6 +34,7 @@ const (
 type service struct {
 	fleet     *fleet.Fleet
 	server    *server.Server
+	users     *identity.Authenticator // nil if --token-file is the only credential, or none is needed
 	rights    *access.Access
 	audit     *audit.Log // nil if there is none
 	followers []*fleet.Follower
@@ -79,6 +81,9 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	if d.rights != nil {
 		part("the rights", func() error { return d.rights.Run(back) })
 	}
+	if d.users != nil {
+		part("the users", func() error { return d.users.Run(back) })
+	}
 	part("the server", func() error { return d.server.Run(back) })
 	for _, follower := range d.followers {
 		part("the kubeconfigs", func() error { return follower.Run(front, filesEvery) })
@@ -114,6 +119,9 @@ func (d *service) webServer() *http.Server {
 	web.Protocols.SetHTTP2(true)
 	if d.files.certFile != "" {
 		web.TLSConfig = &tls.Config{GetCertificate: d.files.certificate}
+		if d.users != nil {
+			web.TLSConfig = d.users.TLS(web.TLSConfig)
+		}
 	}
 	web.RegisterOnShutdown(d.server.Stop) // called when the listener is closed
 	return web
@@ -134,9 +142,12 @@ func (d *service) reloadOnHangup(ctx context.Context) error {
 	for {
 		select {
 		case <-hangups:
-			d.log.Info("SIGHUP: reading the kubeconfigs, the token, the certificate and the access file again")
+			d.log.Info("SIGHUP: reading the files of kubeconfigs, tokens, certificates, authentication and access again")
 			for _, follower := range d.followers {
 				follower.Check()
+			}
+			if d.users != nil {
+				d.users.Reload()
 			}
 			d.files.reload()
 		case <-ctx.Done():

@@ -17,6 +17,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/audit"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/identity"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/daemon/web"
 )
@@ -30,6 +31,7 @@ type serveFlags struct {
 	listen           string
 	tlsCert, tlsKey  string
 	tokenFile        string
+	authentication   authenticationFlags
 	authorization    string
 	accessFile       string
 	hosts            []string
@@ -59,7 +61,8 @@ After a start /fleet is 503 until every cluster is read, or has been unreachable
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
-The files of kubeconfigs, token, certificate and access are read again when they change, and at once on SIGHUP.
+The files of kubeconfigs, tokens, certificates, authentication and access are read again when they change, and at
+once on SIGHUP.
 SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
@@ -100,6 +103,7 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that clients must send")
+	f.authentication.add(flags)
 	flags.StringVar(&f.authorization, "authorization", string(access.ModeRBAC),
 		"how requests of users that are not administrators are authorized: `mode` rbac (each cluster's own roles, which are "+
 			"mirrored), review (the cluster is asked), rules (the roles of --access-file) or none (everyone may read "+
@@ -148,9 +152,12 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
 }
 
-// access returns the settings that restrict access.
-func (f *serveFlags) access() (server.Access, error) {
+// access returns the settings that restrict access. The Authenticator may be nil.
+func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error) {
 	a := server.Access{Hosts: f.hosts}
+	if users != nil {
+		a.Authenticator = users
+	}
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return a, usageError{errors.New("--tls-cert and --tls-key go together; give both, or none to serve plain http on " +
 			"this machine")}
@@ -198,11 +205,16 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	allowed, err := f.access()
+	var fl *fleet.Fleet
+	users, err := f.authentication.authenticator(f.tlsCert != "", func() *fleet.Fleet { return fl }, log)
+	if err != nil {
+		return usageError{err}
+	}
+	allowed, err := f.access(users)
 	if err != nil {
 		return err
 	}
-	fl, err := fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets || f.secretData,
+	fl, err = fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets || f.secretData,
 		SecretData: f.secretData, Redact: f.redact, StateFile: f.stateFile,
 		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log})
 	if err != nil {
@@ -210,6 +222,9 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	}
 	followers, err := f.members(fl)
 	if err != nil {
+		return usageError{err}
+	}
+	if err := f.authentication.checkCluster(fl); err != nil {
 		return usageError{err}
 	}
 	events, err := openAudit(f.audit, log)
@@ -233,7 +248,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err := registerMetrics(metrics, fl, srv, events); err != nil {
 		return err
 	}
-	d := &service{fleet: fl, server: srv, rights: rights, audit: events, followers: followers, log: log,
+	d := &service{fleet: fl, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
 			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}

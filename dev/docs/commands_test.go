@@ -173,11 +173,14 @@ func runYAML(t *testing.T, s *stage) {
 			if b.lang != "yaml" {
 				continue
 			}
-			check(t, os.WriteFile(filepath.Join(s.work, "block.yaml"), []byte(b.text), 0o600))
+			content := strings.ReplaceAll(b.text, "https://login.example.com", unreachableIssuer)
+			check(t, os.WriteFile(filepath.Join(s.work, "block.yaml"), []byte(content), 0o600))
 			text := "mirador serve --config block.yaml"
 			switch {
 			case strings.Contains(b.text, "kind: AccessConfiguration"):
 				text = "mirador serve --access-file block.yaml"
+			case strings.Contains(b.text, "kind: AuthenticationConfiguration"):
+				text = "mirador serve --authentication-config block.yaml"
 			case strings.Contains(b.text, "apiVersion:"):
 				text = "kubectl apply --dry-run=server -f block.yaml"
 			}

@@ -100,6 +100,10 @@ func setStage(t *testing.T) *stage {
 	cert, key := certificate(t)
 	write("tls.crt", cert)
 	write("tls.key", key)
+	write("clients.crt", cert)
+	write("proxy.crt", cert)
+	write("users.csv", rand.Text()+",alice,1001,\"developers,on-call\"\n")
+	write("authentication.yaml", authentication)
 	write("shop.yaml", shop)
 
 	bin := filepath.Dir(program(t))
@@ -123,6 +127,16 @@ func setStage(t *testing.T) *stage {
 	awaitReady(t, "https://"+secure)
 	return s
 }
+
+// unreachableIssuer is an OIDC issuer on this machine that does not answer; a daemon starts all the same.
+const unreachableIssuer = "https://127.0.0.1:1"
+
+const authentication = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer: {url: "` + unreachableIssuer + `", audiences: [mirador]}
+  claimMappings: {username: {claim: sub, prefix: "oidc:"}}
+`
 
 // serve starts a daemon that ends with the test, and returns its address.
 func (s *stage) serve(t *testing.T, args ...string) string {
