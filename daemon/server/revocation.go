@@ -123,14 +123,18 @@ func (w *watchRights) revoke() {
 	}
 }
 
-// onEnd calls end when the rights change, at once if they have changed already.
+// onEnd calls end when the rights change, at once if they have changed already: also between the moment at which the
+// request was authorized and its registration.
 func (w *watchRights) onEnd(end func()) {
 	w.mu.Lock()
 	w.end = end
 	ended := w.ended.Load()
 	w.mu.Unlock()
-	if ended {
+	switch {
+	case ended:
 		end()
+	case w.changed():
+		w.revoke()
 	}
 }
 
