@@ -81,7 +81,7 @@ func parseRedactions(rules []string, secretData bool) (out []redaction, err erro
 	for _, text := range rules {
 		r, err := parseRedaction(text)
 		if err != nil {
-			return nil, fmt.Errorf("Redact: %w", err)
+			return nil, fmt.Errorf("redact: %w", err)
 		}
 		out = append(out, r)
 	}

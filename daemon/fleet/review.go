@@ -12,7 +12,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -29,9 +29,10 @@ const (
 // ReviewAccess asks the cluster whether a user may do something, with the credentials of the daemon.
 func (c *Cluster) ReviewAccess(ctx context.Context,
 	spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: spec}
+	var question, review authorizationv1.SubjectAccessReview
+	question.Spec = spec
 	err := c.client.review(ctx, authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
-		"subjectaccessreviews", &review.TypeMeta, review)
+		"subjectaccessreviews", &question, &review)
 	if err != nil {
 		return authorizationv1.SubjectAccessReviewStatus{}, err
 	}
@@ -43,9 +44,10 @@ func (c *Cluster) ReviewAccess(ctx context.Context,
 // ReviewToken asks the cluster which user a token belongs to, with the credentials of the daemon.
 func (c *Cluster) ReviewToken(ctx context.Context,
 	spec authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
-	review := &authenticationv1.TokenReview{Spec: spec}
+	var question, review authenticationv1.TokenReview
+	question.Spec = spec
 	err := c.client.review(ctx, authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), "tokenreviews",
-		&review.TypeMeta, review)
+		&question, &review)
 	if err != nil {
 		return authenticationv1.TokenReviewStatus{}, err
 	}
@@ -58,10 +60,10 @@ func (c *Cluster) ReviewToken(ctx context.Context,
 // ReviewOwnRules asks the cluster for the rules of the daemon's own user in a namespace.
 func (c *Cluster) ReviewOwnRules(ctx context.Context,
 	namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	var question, review authorizationv1.SelfSubjectRulesReview
+	question.Spec.Namespace = namespace
 	err := c.client.review(ctx, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"),
-		"selfsubjectrulesreviews", &review.TypeMeta, review)
+		"selfsubjectrulesreviews", &question, &review)
 	if err != nil {
 		return authorizationv1.SubjectRulesReviewStatus{}, err
 	}
@@ -72,20 +74,20 @@ func (c *Cluster) ReviewOwnRules(ctx context.Context,
 // The channel of Fleet.Changed is closed after such a change.
 func (c *Cluster) ConfigNumber() uint64 { return c.configNumber.Load() }
 
-// review sends a review and replaces it by the answer. The text of an error contains nothing of the answer.
+// review sends a review and decodes the answer, which must be another object: the user in the question may be shared by
+// several requests. The text of an error contains nothing of the answer.
 func (l *clusterClient) review(ctx context.Context, kind schema.GroupVersionKind, resource string,
-	meta *metav1.TypeMeta, review any) error {
+	question, answer runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	version := kind.GroupVersion().String()
-	*meta = metav1.TypeMeta{APIVersion: version, Kind: kind.Kind}
-	body, err := json.Marshal(review)
+	question.GetObjectKind().SetGroupVersionKind(kind)
+	body, err := json.Marshal(question)
 	if err != nil {
 		return err
 	}
-	*meta = metav1.TypeMeta{}
-	err = l.post(ctx, "/apis/"+version+"/"+resource, body, review)
-	if err == nil && (meta.APIVersion != version || meta.Kind != kind.Kind) {
+	err = l.post(ctx, "/apis/"+version+"/"+resource, body, answer)
+	if err == nil && answer.GetObjectKind().GroupVersionKind() != kind {
 		err = errNotKubernetes
 	}
 	if err == nil {
