@@ -147,9 +147,10 @@ func (a *Access) Visible(ctx context.Context, u user.Info, cluster, verb string,
 	if !ok {
 		return rights.visible(ctx, u, verb, of, namespaced)
 	}
-	return a.cache.get(visibleKey{cluster, UserKey(u), verb, of}, versioned.version(), func() (*query.Visible, error) {
-		return rights.visible(ctx, u, verb, of, namespaced)
-	})
+	return a.cache.get(visibleKey{cluster, UserKey(u), verb, of, namespaced}, versioned.version(),
+		func() (*query.Visible, error) {
+			return rights.visible(ctx, u, verb, of, namespaced)
+		})
 }
 
 // RulesIn returns the rules that apply to a user in a namespace of a cluster, in the order of a

@@ -1,9 +1,9 @@
 package access
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,21 +16,24 @@ import (
 type visibleKey struct {
 	cluster, user, verb string
 	of                  schema.GroupResource
+	namespaced          bool
 }
 
 // UserKey returns a text that is different for users that may have different rights.
 func UserKey(u user.Info) string {
-	groups := slices.Sorted(slices.Values(u.GetGroups()))
-	if extra := u.GetExtra(); len(extra) > 0 {
-		keys := slices.Sorted(maps.Keys(extra))
-		return fmt.Sprintf("%q %q %q %v", u.GetName(), u.GetUID(), groups, func() (out []string) {
-			for _, k := range keys {
-				out = append(out, fmt.Sprintf("%q=%q", k, extra[k]))
-			}
-			return out
-		}())
+	b := strconv.AppendQuote(nil, u.GetName())
+	b = strconv.AppendQuote(b, u.GetUID())
+	for _, g := range slices.Sorted(slices.Values(u.GetGroups())) {
+		b = strconv.AppendQuote(append(b, ' '), g)
 	}
-	return fmt.Sprintf("%q %q %q", u.GetName(), u.GetUID(), groups)
+	extra := u.GetExtra()
+	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		b = strconv.AppendQuote(append(b, '='), key)
+		for _, value := range extra[key] {
+			b = strconv.AppendQuote(append(b, ','), value)
+		}
+	}
+	return string(b)
 }
 
 // visibleCache keeps sets that were computed, so that each has one pointer as long as it does not change.
@@ -71,7 +74,10 @@ func (c *visibleCache) get(key visibleKey, now rightsVersion,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was, ok = c.sets[key]; ok {
+	if was, ok = c.sets[key]; ok && was.version.of == now.of && was.version.n > now.n {
+		return set, nil // another goroutine has computed a newer one
+	}
+	if ok {
 		if (set == nil) == (was.set == nil) && (set == nil || set.Equal(was.set)) {
 			set = was.set
 		}

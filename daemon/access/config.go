@@ -60,7 +60,8 @@ type ClusterConfig struct {
 	Name          string `json:"name"`
 	Authorization Mode   `json:"authorization,omitempty"`
 	// Users and Groups give the cluster's name for a name of the daemon's users. Names that are not in them get the
-	// prefix. Names that begin with "system:" are never changed by a prefix.
+	// prefix, except the group system:authenticated, and names that begin with "system:" of users whom this cluster
+	// itself has authenticated.
 	Users       map[string]string `json:"users,omitempty"`
 	Groups      map[string]string `json:"groups,omitempty"`
 	UserPrefix  string            `json:"userPrefix,omitempty"`
@@ -181,7 +182,7 @@ func (p *policy) bind(roles map[string][]rbacv1.PolicyRule) error {
 	for i := range p.config.Bindings {
 		b := &p.config.Bindings[i]
 		switch {
-		case roles[b.Role] == nil:
+		case !known(roles, b.Role):
 			return fmt.Errorf("bindings[%d]: there is no role %q; there are %s", i, b.Role,
 				strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
 		case len(b.Users)+len(b.Groups) == 0:
@@ -211,6 +212,11 @@ func (p *policy) bind(roles map[string][]rbacv1.PolicyRule) error {
 		}
 	}
 	return nil
+}
+
+func known(roles map[string][]rbacv1.PolicyRule, name string) bool {
+	_, ok := roles[name]
+	return ok
 }
 
 func rbacOf(roles map[string][]rbacv1.PolicyRule) *RBAC {
@@ -243,6 +249,9 @@ func (b *Binding) putInto(r *RBAC, i int) {
 
 // administers reports whether a user is an administrator of the daemon.
 func (p *policy) administers(u user.Info) bool {
+	if len(u.GetExtra()[HomeCluster]) > 0 && strings.HasPrefix(u.GetName(), systemPrefix) {
+		return false // another cluster may have a service account of this name
+	}
 	return p.administrators.users[u.GetName()] ||
 		slices.ContainsFunc(u.GetGroups(), func(g string) bool { return p.administrators.groups[g] })
 }
@@ -281,17 +290,22 @@ func (p *policy) inCluster(cluster string, u user.Info) user.Info {
 		c = &ClusterConfig{}
 	}
 	home := u.GetExtra()[HomeCluster]
-	foreign := len(home) > 0 && !slices.Contains(home, cluster)
+	atHome := slices.Contains(home, cluster)
+	foreign := len(home) > 0 && !atHome
 	out := &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Extra: u.GetExtra()}
-	if foreign && strings.HasPrefix(out.Name, systemPrefix) {
+	switch system := strings.HasPrefix(out.Name, systemPrefix); {
+	case system && foreign:
 		out.Name = reservedPrefix + strings.Join(home, ",") + ":" + out.Name
-	} else {
+	case system && atHome:
+	default:
 		out.Name = nameIn(out.Name, c.Users, c.UserPrefix)
 	}
 	for _, g := range u.GetGroups() {
 		switch {
 		case strings.HasPrefix(g, reservedPrefix):
 		case foreign && strings.HasPrefix(g, systemPrefix) && g != user.AllAuthenticated:
+		case g == user.AllAuthenticated || atHome && strings.HasPrefix(g, systemPrefix):
+			out.Groups = append(out.Groups, g)
 		default:
 			out.Groups = append(out.Groups, nameIn(g, c.Groups, c.GroupPrefix))
 		}
@@ -308,9 +322,6 @@ const reservedPrefix = "mirador:"
 func nameIn(name string, names map[string]string, prefix string) string {
 	if mapped, ok := names[name]; ok {
 		return mapped
-	}
-	if strings.HasPrefix(name, systemPrefix) {
-		return name
 	}
 	return prefix + name
 }

@@ -200,8 +200,8 @@ func (a *Access) rightsChanged(known map[*member]knownRights) (changed, unread b
 	return changed, unread
 }
 
-// followClusters makes members of clusters that joined or whose resources were replaced, and ends those that left. Only
-// Run calls it.
+// followClusters makes members of clusters that joined or whose resources were replaced, and ends those that left.
+// Only Run calls it.
 func (a *Access) followClusters() {
 	next := map[string]*member{}
 	a.mu.RLock()

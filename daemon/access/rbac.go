@@ -279,9 +279,9 @@ type matchingSubject struct {
 	account int // as in boundSubject
 }
 
-// matchingSubjects returns the subjects of a binding that can match a user. A subject that is listed twice counts where
-// it is listed first. As in Kubernetes, the API group of a subject does not count, and a service account without a
-// namespace is in the namespace of the binding.
+// matchingSubjects returns the subjects of a binding that can match a user. A subject that is listed twice counts
+// where it is listed first. As in Kubernetes, the API group of a subject does not count, and a service account
+// without a namespace is in the namespace of the binding.
 func matchingSubjects(subjects []rbacv1.Subject, namespace string) []matchingSubject {
 	matching := make([]matchingSubject, 0, len(subjects))
 	seen := make(map[subjectKey]bool, len(subjects))

@@ -124,7 +124,8 @@ func (a *Attributes) length() int {
 
 const watchVerb = "watch"
 
-func (r *reviews) askDecision(ctx context.Context, of *reviewedUser, want Attributes) (Decision, time.Duration, error) {
+func (r *reviews) askDecision(ctx context.Context, of *reviewedUser, want Attributes) (Decision,
+	time.Duration, error) {
 	d, err := r.send(ctx, of, want)
 	if d.Allowed {
 		return d, allowedFor, err
@@ -175,8 +176,8 @@ type reviewedSet struct {
 	refused map[string]time.Time // namespaces that are not visible, and when the cluster said so
 }
 
-// visible returns what the user may see at cluster scope or, if that is nothing, in each namespace. A cluster cannot be
-// asked for names, so objects that the user may see only by their name are not in the set.
+// visible returns what the user may see at cluster scope or, if that is nothing, in each namespace. A cluster cannot
+// be asked for names, so objects that the user may see only by their name are not in the set.
 func (r *reviews) visible(ctx context.Context, u user.Info, verb string, of schema.GroupResource,
 	namespaced bool) (*query.Visible, error) {
 	key, want := UserKey(u), setKey{verb, of, namespaced}

@@ -92,13 +92,38 @@ func (of *reviewedUser) clear() {
 	of.size = 0
 }
 
-// resize changes the size of an answer that is in the cache or is being put into it, and forgets other answers if there
-// are too many. A user with too many loses its own.
+// forget forgets the answers of a user that no open watch needs: those that it needs are what ends the watch when a
+// right is withdrawn. It returns their size.
+func (of *reviewedUser) forget(now time.Time) (freed int) {
+	freed = forgetIn(of.decisions, now) + forgetIn(of.sets, now)
+	of.size -= freed
+	return freed
+}
+
+func forgetIn[K comparable, T any](answers map[K]*answer[T], now time.Time) (freed int) {
+	for key, a := range answers {
+		if !a.watched(now) {
+			freed += a.size
+			a.size = 0
+			delete(answers, key)
+		}
+	}
+	return freed
+}
+
+// watched reports whether an open watch may need the answer.
+func (a *answer[T]) watched(now time.Time) bool { return a.watch && now.Sub(a.asked) <= watchedFor }
+
+// resize changes the size of an answer that is in the cache or is being put into it, and forgets other answers if
+// there are too many. A user with too many loses its own.
 func (c *answerCache) resize(of *reviewedUser, size *int, n int) {
 	of.size += n - *size
 	c.size += n - *size
 	*size = n
 	if of.size > maxAnswersOfUser {
+		c.size -= of.forget(time.Now())
+	}
+	if of.size > maxAnswersOfUser { // of so many watches that each is better opened again
 		c.size -= of.size - userSize
 		of.clear()
 		of.size = userSize
@@ -108,9 +133,11 @@ func (c *answerCache) resize(of *reviewedUser, size *int, n int) {
 			return
 		}
 		if other != of && other.asking == 0 { // otherwise it would get more slots
-			c.size -= other.size
-			other.clear()
-			delete(c.users, key)
+			c.size -= other.forget(time.Now())
+			if len(other.decisions)+len(other.sets) == 0 {
+				c.size -= other.size
+				delete(c.users, key)
+			}
 		}
 	}
 }
@@ -250,7 +277,7 @@ func (r *reviews) repeatOnce() (any bool) {
 // askAgain repeats a question of a watch. The last answer can be used until the next one is there, so that no caller
 // has to wait. The lock is held.
 func askAgain[T any](r *reviews, a *answer[T], now time.Time) bool {
-	if !a.watch || now.Sub(a.asked) > watchedFor {
+	if !a.watched(now) {
 		return false
 	}
 	if a.err == nil && now.Before(a.until) {

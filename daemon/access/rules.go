@@ -141,8 +141,9 @@ func includes(list []string, value string) bool {
 	return false
 }
 
-// includesResource reports whether a list has a resource, its subresource, the subresource of all resources ("*/scale")
-// or the wildcard. The wildcard has all subresources; the name of a resource has none, and "pods/*" has no meaning.
+// includesResource reports whether a list has a resource, its subresource, the subresource of all resources
+// ("*/scale") or the wildcard. The wildcard has all subresources; the name of a resource has none, and "pods/*" has
+// no meaning.
 func includesResource(list []string, resource, subresource string) bool {
 	for _, v := range list {
 		if v == "*" {

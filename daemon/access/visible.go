@@ -12,8 +12,8 @@ import (
 // Visible returns the objects of a resource for which a user has a verb: all of them if Decide allows the verb at
 // cluster scope, those of each namespace in which Decide allows it, and those for whose names Decide allows it.
 // Objects of a resource that is not namespaced have no namespace, so that a RoleBinding gives no right to them, except
-// to get the Namespace object of its own namespace: in Kubernetes, that request has a namespace, and a list by name has
-// none.
+// to get the Namespace object of its own namespace: in Kubernetes, that request has a namespace, and a list by name
+// has none.
 func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, namespaced bool) *query.Visible {
 	a := Attributes{ResourceRequest: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource}
 	ofNamespaces := !namespaced && verb == "get" && group == "" && resource == "namespaces"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,10 +39,26 @@ func parseRedaction(text string) (r redaction, err error) {
 		}
 		r.path = append(r.path, part)
 	}
-	if len(r.path) == 1 && !strings.Contains(r.path[0], "*") || r.path[0] == "metadata" && len(r.path) < 3 {
+	if r.hits("apiVersion") || r.hits("kind") || r.hits("metadata") {
+		return r, fmt.Errorf("%q would redact more than a value; name a field below it", text)
+	}
+	for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "labels", "annotations"} {
+		if r.hits("metadata", field) {
+			return r, fmt.Errorf("%q would redact metadata.%s, by which objects are found", text, field)
+		}
+	}
+	if len(r.path) == 1 && !strings.Contains(r.path[0], "*") {
 		return r, fmt.Errorf("%q would redact more than a value; name a field below it", text)
 	}
 	return r, nil
+}
+
+// hits reports whether the rule redacts a field as a whole.
+func (r *redaction) hits(path ...string) bool {
+	return len(r.path) == len(path) && !slices.ContainsFunc(path, func(name string) bool {
+		ok, _ := match(r.path[slices.Index(path, name)], name) // the pattern was checked
+		return !ok
+	})
 }
 
 // match reports whether a name matches a pattern with stars, which match any text.

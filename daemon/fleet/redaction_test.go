@@ -69,8 +69,9 @@ func TestBadRedactionsAreRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"": "is not a rule", "pods": "is not a rule", "pods:spec": "is not a rule", "pods:/": "is not a rule",
 		"PODS:/spec/a": "is not a pattern of resources", "pods:/spec/[": "only * is special", "pods:/spec/a?": "only *",
-		"pods:/spec": "more than a value", "pods:/metadata/name": "more than a value",
-		"pods:/metadata/*": "more than a value",
+		"pods:/spec": "more than a value", "pods:/metadata/name": "metadata.name",
+		"pods:/metadata/*": "metadata.name", "configmaps:/*data*": "more than a value",
+		"pods:/*": "more than a value", "pods:/*/name": "metadata.name", "pods:/meta*/labels": "metadata.labels",
 	} {
 		if _, err := New(Options{Redact: []string{rule}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", rule, err)

@@ -159,8 +159,8 @@ func clippedReference(o *auditv1.ObjectReference) *auditv1.ObjectReference {
 	return o
 }
 
-// secretParameters are query parameters whose values may be secrets. The server reads none of them, except for those of
-// an OIDC login, but a client may send them all the same.
+// secretParameters are query parameters whose values may be secrets. The server reads none of them, except for those
+// of an OIDC login, but a client may send them all the same.
 var secretParameters = []string{"access_token", "assertion", "authorization", "client_secret", "code", "code_verifier",
 	"id_token", "password", "refresh_token", "state", "token"}
 

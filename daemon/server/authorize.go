@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -207,6 +208,21 @@ func errNothingVisible(req *request) error {
 func (s *Server) visibleIn(req *request, cluster string, res *fleet.Resource) (*query.Visible, error) {
 	return s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(),
 		res.Info().Namespaced)
+}
+
+// stillAllowed returns an error if the rights of the user have changed since the request was authorized: it may have
+// waited for its turn or for a version, and must not show what was created in the meantime.
+func (s *Server) stillAllowed(req *request, v *view) error {
+	if req.verb == "get" || !req.fleet && !req.filtered {
+		return s.allow(req.http, v.places[0].cluster, req.attributes())
+	}
+	for _, p := range v.places {
+		see, err := s.visibleIn(req, p.cluster, p.res)
+		if err != nil || !sameVisible(see, p.visible) {
+			return unavailable(errors.New("the rights of the user have changed while the request waited; try again"))
+		}
+	}
+	return nil
 }
 
 // filteredHeader says that an answer has only what the user may see.

@@ -167,6 +167,18 @@ func (c *catalog) addReviewKinds() {
 	}
 }
 
+// isNamespaced reports whether a resource has namespaces, in whatever version it is served.
+func (c *catalog) isNamespaced(gr schema.GroupResource) bool {
+	for _, version := range c.versions[gr] {
+		for _, info := range c.resources[gr.WithVersion(version).GroupVersion()] {
+			if info.Name == gr.Resource {
+				return info.Namespaced
+			}
+		}
+	}
+	return false
+}
+
 // mayServe reports whether the catalog has a resource, or is empty because the cluster is not discovered yet.
 func (c *catalog) mayServe(group, resource string) bool {
 	if len(c.versions) == 0 {

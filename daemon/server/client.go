@@ -8,8 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// clientKey identifies the client that a request is charged to. Limits are per client, so that one client cannot use up
-// the share of another.
+// clientKey identifies the client that a request is charged to. Limits are per client, so that one client cannot use
+// up the share of another.
 type clientKey string
 
 // clientOf returns the client of a request.

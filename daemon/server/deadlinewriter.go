@@ -10,8 +10,8 @@ import (
 // writeTimeout in total.
 const minRate = 64 << 10
 
-// deadlineWriter writes an answer with a deadline for each write. It cuts off a client that does not read, or reads too
-// slowly overall, because the answer holds memory and snapshots until it is written.
+// deadlineWriter writes an answer with a deadline for each write. It cuts off a client that does not read, or reads
+// too slowly overall, because the answer holds memory and snapshots until it is written.
 type deadlineWriter struct {
 	http.ResponseWriter
 	ctl    *http.ResponseController

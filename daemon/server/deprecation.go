@@ -41,8 +41,8 @@ func (r release) before(other release) bool {
 
 func (r release) String() string { return fmt.Sprintf("v%d.%d", r.major, r.minor) }
 
-// deprecation returns an API server's deprecation message for a kind, and the release since which it is deprecated. The
-// message is "" if the kind is not deprecated.
+// deprecation returns an API server's deprecation message for a kind, and the release since which it is deprecated.
+// The message is "" if the kind is not deprecated.
 func deprecation(gvk schema.GroupVersionKind) (message string, since release) {
 	obj, err := scheme.Scheme.New(gvk)
 	if err != nil {

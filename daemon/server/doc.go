@@ -7,9 +7,9 @@
 //	err = http.ListenAndServe("127.0.0.1:8090", srv)
 //
 // /clusters/{name} serves one cluster the way its own API server does: discovery, GET, LIST and WATCH of every
-// mirrored resource, as JSON, as Table and as PartialObjectMetadata; a watch may also be a WebSocket. If a resource has
-// several versions, only the version that the cluster prefers is mirrored, and the answer to a request for another one
-// names it.
+// mirrored resource, as JSON, as Table and as PartialObjectMetadata; a watch may also be a WebSocket. If a resource
+// has several versions, only the version that the cluster prefers is mirrored, and the answer to a request for
+// another one names it.
 //
 // /fleet serves all clusters at once. An object of cluster eu in namespace web is in namespace eu.web there. An object
 // without a namespace has the name eu:name, and the namespace itself has the name eu.web. Versions are the daemon's

@@ -65,8 +65,8 @@ const (
 	byNamespace = "metadata.namespace"
 )
 
-// builtinLabels has the kinds with labels of their own, as of Kubernetes 1.36. A label without a path is accepted by an
-// API server but has no value in any object.
+// builtinLabels has the kinds with labels of their own, as of Kubernetes 1.36. A label without a path is accepted by
+// an API server but has no value in any object.
 var builtinLabels = sync.OnceValue(func() map[schema.GroupKind]kindLabels {
 	return map[schema.GroupKind]kindLabels{
 		{Kind: "Pod"}: labelsOf(refusedUsually, append(

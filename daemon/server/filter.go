@@ -65,8 +65,8 @@ func (f *filter) matches(cluster string, e *fleet.Entry) (bool, error) {
 	})
 }
 
-// matchesFunc is like matches, for callers that can share the decoded object. It calls show only if the selection needs
-// the object.
+// matchesFunc is like matches, for callers that can share the decoded object. It calls show only if the selection
+// needs the object.
 func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *selectable) (bool, error) {
 	switch {
 	case e == nil || len(f.clusters) > 0 && !slices.Contains(f.clusters, cluster):
@@ -90,8 +90,8 @@ func (f *filter) matchesFunc(cluster string, e *fleet.Entry, show func() *select
 	return f.sel.Matches(context.Background(), cluster, e.Key, &f.doc)
 }
 
-// eventType returns the type of the event that a change is for this watch: Added if the object begins to match, Deleted
-// if it no longer matches, and "" if the change does not concern the watch.
+// eventType returns the type of the event that a change is for this watch: Added if the object begins to match,
+// Deleted if it no longer matches, and "" if the change does not concern the watch.
 func (f *filter) eventType(c *change) (kwatch.EventType, error) {
 	before, err := f.matchesFunc(c.cluster, c.old,
 		func() *selectable { return c.selectable(&c.oldSelectable, c.old, f.shape) })

@@ -93,9 +93,9 @@ func appendForFleet(dst, obj []byte, cluster string, key object.Key, version str
 	return append(dst, obj[at:]...)
 }
 
-// appendFleetEdits appends the edits of an object's metadata, which begins at offset at. It reads the metadata once for
-// all fields. A field that appears twice, which no API server sends, is changed twice, so that clients see the name of
-// the cluster whichever of them they use.
+// appendFleetEdits appends the edits of an object's metadata, which begins at offset at. It reads the metadata once
+// for all fields. A field that appears twice, which no API server sends, is changed twice, so that clients see the
+// name of the cluster whichever of them they use.
 func appendFleetEdits(edits []edit, meta []byte, at int, cluster string, key object.Key, version string,
 	shape *fleetShape) []edit {
 	namespace, name := inFleet(cluster, key, shape)
@@ -174,8 +174,8 @@ func unmarked(annotations []byte) (kept []byte) {
 // shownBuffers recycles the buffers of decoded objects.
 var shownBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// bytes returns a function that appends objects of a cluster as selectors see them: as they are shown, except for their
-// versions. It returns nil if f is nil.
+// bytes returns a function that appends objects of a cluster as selectors see them: as they are shown, except for
+// their versions. It returns nil if f is nil.
 func (f *fleetShape) bytes(cluster string) func(e *fleet.Entry, dst []byte) []byte {
 	if f == nil {
 		return nil

@@ -222,6 +222,14 @@ func (h *fleetWatchHub) now() uint64 {
 	return max(h.last, h.base)
 }
 
+// advance begins a new version without a change of an object.
+func (h *fleetWatchHub) advance() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = h.seq.Add(1)
+	return h.last
+}
+
 // join adds a watch and returns the changes since a version, or ErrGone if they are not known. An empty version means
 // now.
 func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*change, error) {

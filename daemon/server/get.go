@@ -16,6 +16,9 @@ func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
 		if err := s.waitFresh(req, v); err != nil {
 			return err
 		}
+		if err := s.stillAllowed(req, v); err != nil {
+			return err
+		}
 	}
 	e, ok := at.res.Entry(object.NewKey(req.namespace, req.name))
 	if !ok || at.res.Info().Namespaced != (req.namespace != "") {

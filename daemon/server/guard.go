@@ -134,8 +134,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// check returns the user of a request, and an error if the request must not be answered. The user is nil if there are no
-// valid credentials and some are needed. A request without valid credentials counts only against the rate of its
+// check returns the user of a request, and an error if the request must not be answered. The user is nil if there are
+// no valid credentials and some are needed. A request without valid credentials counts only against the rate of its
 // address.
 func (g *guard) check(r *http.Request) (user.Info, error) {
 	if isProbe(r) {

@@ -34,7 +34,8 @@ func TestOtherMachinesNeedTLSAndToken(t *testing.T) {
 }
 
 func guarded(a Access) http.Handler {
-	return newGuard(a, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	return newGuard(a,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 
 func ask(h http.Handler, method, host, path string, header map[string]string) *httptest.ResponseRecorder {

@@ -11,8 +11,8 @@ import (
 
 const plainText = "text/plain; charset=utf-8"
 
-// isProbe reports whether a request is a probe of the daemon's health, as kubelets and load balancers send it. They use
-// an address that is not known in advance and have no token, so neither is checked. The answer is "ok" or a reason
+// isProbe reports whether a request is a probe of the daemon's health, as kubelets and load balancers send it. They
+// use an address that is not known in advance and have no token, so neither is checked. The answer is "ok" or a reason
 // that names no cluster. With ?verbose the answer names clusters, and the request is checked like any other.
 func isProbe(r *http.Request) bool {
 	return isHealthPath(r.URL.Path) && (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isVerbose(r)
@@ -30,8 +30,8 @@ type healthCheck struct {
 	reason string // why it fails; "" if it passes
 }
 
-// writeHealth answers in the format of an API server: "ok", or a line for each check if healthy is false or the request
-// is verbose.
+// writeHealth answers in the format of an API server: "ok", or a line for each check if healthy is false or the
+// request is verbose.
 func writeHealth(w http.ResponseWriter, r *http.Request, path string, healthy bool, checks []healthCheck) {
 	if healthy && !isVerbose(r) {
 		writeBody(w, http.StatusOK, plainText, []byte("ok"))

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxResourceLabels is how many resources have metrics of their own. Clusters come and go, and each may bring resources
-// that no other cluster has; those beyond the limit are counted as "other".
+// maxResourceLabels is how many resources have metrics of their own. Clusters come and go, and each may bring
+// resources that no other cluster has; those beyond the limit are counted as "other".
 const maxResourceLabels = 1000
 
 // otherLabel is the label of everything that has no label of its own.
@@ -102,8 +102,8 @@ func verbLabel(verb string) string {
 	return otherLabel
 }
 
-// resourceLabel returns the label of the resource of a request: "" if the request is not for a resource, and "other" if
-// it has no valid credentials or the resource is not served here.
+// resourceLabel returns the label of the resource of a request: "" if the request is not for a resource, and "other"
+// if it has no valid credentials or the resource is not served here.
 func (m *httpMetrics) resourceLabel(rec *requestRecord) string {
 	if !rec.want.ResourceRequest {
 		return ""

@@ -109,7 +109,8 @@ func TestWatchFromNowSendsChangesAfterItsHeader(t *testing.T) {
 		w := &headerWriter{ResponseWriter: httptest.NewRecorder(), onHeader: func() {
 			create(t, cluster, pod("web", name, nil))
 			for ctx.Err() == nil {
-				if code, _ := s.get(t, "/clusters/eu/api/v1/namespaces/web/pods/"+name, "application/json"); code == http.StatusOK {
+				if code, _ := s.get(t, "/clusters/eu/api/v1/namespaces/web/pods/"+name,
+					"application/json"); code == http.StatusOK {
 					return
 				}
 				runtime.Gosched()

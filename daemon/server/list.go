@@ -52,6 +52,9 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		shape = nil // labels are the same at /fleet
 	}
 	v.places = shape.narrow(v.places, req.FieldSelector)
+	if err := s.stillAllowed(req, v); err != nil {
+		return err
+	}
 	views := make([]query.View[*fleet.Object], len(v.places))
 	for i, p := range v.places {
 		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster),

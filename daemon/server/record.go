@@ -17,9 +17,9 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/access"
 )
 
-// requestRecord is what the audit log and the metrics say about a request. It is also the writer of the answer, so that
-// it knows the status code. Handlers add what they find out. Only the goroutine of the request may use it, except for
-// the user, which does not change once the request is routed.
+// requestRecord is what the audit log and the metrics say about a request. It is also the writer of the answer, so
+// that it knows the status code. Handlers add what they find out. Only the goroutine of the request may use it,
+// except for the user, which does not change once the request is routed.
 type requestRecord struct {
 	http.ResponseWriter
 	server   *Server
@@ -160,8 +160,8 @@ func (t *target) scope() string {
 	return scopeCluster
 }
 
-// describePath records what the path says, for requests that are not for objects, or that were refused before they were
-// parsed completely.
+// describePath records what the path says, for requests that are not for objects, or that were refused before they
+// were parsed completely.
 func (rec *requestRecord) describePath() {
 	r := rec.http
 	method := access.Attributes{Verb: strings.ToLower(r.Method), Path: r.URL.Path}

@@ -223,9 +223,9 @@ var (
 	nominated     = []byte(`"nominatedN`)
 )
 
-// appendPodNodes is a faster appendBelow for pods. Parsing a whole pod takes longer than decompressing it, and the name
-// of its node comes after the containers. So this searches for the name and parses only what follows, to make sure that
-// it is a member of the spec. ok is false if that is not certain.
+// appendPodNodes is a faster appendBelow for pods. Parsing a whole pod takes longer than decompressing it, and the
+// name of its node comes after the containers. So this searches for the name and parses only what follows, to make
+// sure that it is a member of the spec. ok is false if that is not certain.
 func appendPodNodes(edits []edit, obj []byte, from, after int, cluster string) (_ []edit, ok bool) {
 	if bytes.Contains(obj[:from], []byte(`"spec"`)) || bytes.Contains(obj[:from], []byte(`"status"`)) {
 		return edits, false

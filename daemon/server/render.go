@@ -72,8 +72,9 @@ func (r *renderer) item(dst []byte, cluster string, e *fleet.Entry, version stri
 
 const partialHead = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`
 
-// appendPartial appends an object's metadata as PartialObjectMetadata. The metadata of a built-in object is copied: the
-// API server encodes it in the same way. That of a custom resource has another order of members and is encoded again.
+// appendPartial appends an object's metadata as PartialObjectMetadata. The metadata of a built-in object is copied:
+// the API server encodes it in the same way. That of a custom resource has another order of members and is encoded
+// again.
 func appendPartial(dst, obj []byte) ([]byte, error) {
 	from, to, ok := jsonscan.Member(obj, "metadata")
 	if !ok {

@@ -51,8 +51,8 @@ func (f *reportFeed) leave() {
 	}
 }
 
-// next returns the lines after number seen, which is 0 for a new follower, and the number of the newest line. The lines
-// are shared and must not be changed. They are empty if nothing has changed.
+// next returns the lines after number seen, which is 0 for a new follower, and the number of the newest line. The
+// lines are shared and must not be changed. They are empty if nothing has changed.
 func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

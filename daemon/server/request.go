@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,6 +111,9 @@ func (t *target) readObjects(parts []string) {
 	ofNamespace := t.group == "" && len(parts) == 3 && isNamespaceSubresource(parts[2])
 	if parts[0] == "namespaces" && len(parts) >= 3 && !ofNamespace {
 		t.namespace, parts = parts[1], parts[2:]
+	}
+	if slices.Contains(parts, "") {
+		return // such as pods//status: no object has an empty name, and no subresource can be listed
 	}
 	t.resource = parts[0]
 	if len(parts) > 1 {

@@ -125,7 +125,10 @@ func checkAccessReview(spec *authorizationv1.SelfSubjectAccessReviewSpec) error 
 // access returns nil if the request that a review asks about would be answered, or the reason why it would be refused.
 func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSubjectAccessReviewSpec) error {
 	if path := spec.NonResourceAttributes; path != nil {
-		return pathAccess(t, path)
+		if err := pathAccess(t, path); err != nil {
+			return err
+		}
+		return s.mayReadPath(r, t, path)
 	}
 	want := *spec.ResourceAttributes
 	if want.Namespace == "*" {
@@ -167,19 +170,37 @@ func (s *Server) mayRead(r *http.Request, c *fleet.Cluster, at *target, verb str
 	d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), c.Name(), want)
 	switch {
 	case err != nil:
-		return err
+		return noRight(err.Error())
 	case d.Allowed:
 		return nil
 	}
 	if at.fleet && verb != "get" {
 		res, ok := c.Resource(at.gvr())
-		namespaced := !ok || res.Info().Namespaced
+		namespaced := ok && res.Info().Namespaced || !ok && s.served.of(c).isNamespaced(at.groupResource())
 		see, err := s.opts.Authorizer.Visible(r.Context(), userOf(r), c.Name(), verb, at.groupResource(), namespaced)
 		if err == nil && (see == nil || !see.EmptyIn(at.namespace)) {
 			return nil
 		}
 	}
 	return noRight(d.Reason)
+}
+
+// mayReadPath returns nil if a user may read a path that is not of a resource: at /fleet, in one of the clusters.
+func (s *Server) mayReadPath(r *http.Request, t *target, path *authorizationv1.NonResourceAttributes) error {
+	refused := noRight("")
+	for _, c := range s.clustersOf(t) {
+		d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), c.Name(),
+			access.Attributes{Verb: path.Verb, Path: path.Path})
+		switch {
+		case err != nil:
+			refused = noRight(err.Error())
+		case d.Allowed:
+			return nil
+		default:
+			refused = noRight(d.Reason)
+		}
+	}
+	return refused
 }
 
 // noRight is the reason for which a user may not read something, "" if nothing allows it.

@@ -61,8 +61,11 @@ func (w *watchRights) in(cluster string) *query.Visible {
 	}
 	see = w.now(cluster)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.visible[cluster] = see
+	w.mu.Unlock()
+	if !sameVisible(w.now(cluster), see) { // it has changed before check could compare it
+		w.revoke()
+	}
 	return see
 }
 
@@ -90,7 +93,7 @@ func (w *watchRights) changed() bool {
 	visible := maps.Clone(w.visible)
 	w.mu.Unlock()
 	for cluster, was := range visible {
-		if w.now(cluster) != was {
+		if !sameVisible(w.now(cluster), was) {
 			return true
 		}
 	}
@@ -105,12 +108,22 @@ func (rs *revocations) check() {
 		open = append(open, w)
 	}
 	rs.mu.Unlock()
+	var checking sync.WaitGroup
+	defer checking.Wait()
+	turns := make(chan struct{}, checksAtOnce) // a cluster that is asked and does not answer must not delay the others
 	for _, w := range open {
-		if !w.ended.Load() && w.changed() {
-			w.revoke()
-		}
+		turns <- struct{}{}
+		checking.Go(func() {
+			defer func() { <-turns }()
+			if !w.ended.Load() && w.changed() {
+				w.revoke()
+			}
+		})
 	}
 }
+
+// checksAtOnce is how many watches are checked at a time.
+const checksAtOnce = 256
 
 // revoke ends the watch.
 func (w *watchRights) revoke() {

@@ -16,7 +16,8 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// fickle is an Authorizer that shows something else from the second question on, and announces no change.
+// fickle is an Authorizer that shows something else once a watch was authorized, which takes two questions, and
+// announces no change.
 type fickle struct {
 	allowAll
 	asked atomic.Int32
@@ -24,7 +25,7 @@ type fickle struct {
 
 func (f *fickle) Visible(context.Context, user.Info, string, string, schema.GroupResource,
 	bool) (*query.Visible, error) {
-	if f.asked.Add(1) == 1 {
+	if f.asked.Add(1) <= 2 {
 		return &query.Visible{Namespaces: []string{"web"}}, nil
 	}
 	return &query.Visible{Namespaces: []string{"shop"}}, nil

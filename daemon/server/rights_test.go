@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -387,5 +388,64 @@ func TestOnlyOperatorsJoinAndRemoveClusters(t *testing.T) {
 	}
 	if pods, _, _ := d.podsAs(t, "administrator", "/clusters/eu/api/v1/pods"); len(pods) != 3 {
 		t.Errorf("eu has %v", pods)
+	}
+}
+
+func TestARightToASubresourceShowsNoObjects(t *testing.T) {
+	d, eu, _ := newDaemonWithRights(t)
+	create(t, eu, clusterRole("status", rule([]any{"get", "list", "watch"}, []any{"pods/status"})),
+		binding("", "dan", "status", "dan"))
+	until(t, func() string {
+		_, code, text := d.podsAs(t, "dan", "/clusters/eu/api/v1/namespaces/web/pods/a/status")
+		if code != http.StatusOK {
+			return text
+		}
+		return ""
+	})
+	for _, path := range []string{"/api/v1/pods", "/api/v1/pods//status", "/api/v1/namespaces/shop/pods//status",
+		"/api/v1/pods//status?watch=true&timeoutSeconds=1", "/api/v1/namespaces//pods"} {
+		if resp := d.openAs(t, "dan", "/clusters/eu"+path); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", path, resp.Status)
+			resp.Body.Close()
+		} else {
+			resp.Body.Close()
+		}
+	}
+}
+
+// A request that waits for a version is answered with the rights of the moment at which it is answered.
+func TestARequestThatWaitsIsAuthorizedAgain(t *testing.T) {
+	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods?", "/clusters/eu/api/v1/pods?filtered=true&",
+		"/clusters/eu/api/v1/namespaces/web/pods/secret?"} {
+		d, eu, _ := newDaemonWithRights(t)
+		resp := d.openAs(t, "ann", "/clusters/eu/api/v1/namespaces/web/pods")
+		var list metav1.PartialObjectMetadataList
+		if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		n, err := strconv.Atoi(list.ResourceVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := make(chan int, 1)
+		go func() {
+			resp := d.openAs(t, "ann", path+"resourceVersion="+strconv.Itoa(n+2))
+			resp.Body.Close()
+			code <- resp.StatusCode
+		}()
+		if _, err := eu.Delete(binding("web", "ann", "pods", "ann")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() string {
+			if _, code, _ := d.podsAs(t, "ann", "/clusters/eu/api/v1/namespaces/web/pods"); code != http.StatusForbidden {
+				return "the right is not withdrawn"
+			}
+			return ""
+		})
+		create(t, eu, pod("web", "secret", nil), pod("web", "secret2", nil))
+		if got := <-code; got != http.StatusForbidden && got != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", path, got)
+		}
 	}
 }

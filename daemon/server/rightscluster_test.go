@@ -206,10 +206,7 @@ func (w *rightsWorld) bind(name, role string, u *user.DefaultInfo) {
 
 // inUS returns a user under its names in us.
 func inUS(u *user.DefaultInfo) *user.DefaultInfo {
-	out := &user.DefaultInfo{Name: u.Name}
-	if !strings.HasPrefix(u.Name, "system:") {
-		out.Name = usPrefix + u.Name
-	}
+	out := &user.DefaultInfo{Name: usPrefix + u.Name}
 	for _, g := range u.Groups {
 		out.Groups = append(out.Groups, usPrefix+g)
 	}

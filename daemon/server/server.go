@@ -51,6 +51,7 @@ type Server struct {
 	engine      *query.Engine[*fleet.Object]
 	watches     *quota // open watches
 	revocations revocations
+	shown       shownSets
 	stopping    chan struct{}
 	work        *workGate // for work that reads many objects
 	memory      *quota    // of requests in progress

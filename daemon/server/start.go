@@ -81,8 +81,8 @@ func (s *startup) updateLocked(now time.Time) {
 	s.ready = s.ready || !holding
 }
 
-// memberLocked reports whether a resource of a member is awaited, and whether the daemon counts as not ready because of
-// it. A resource that the cluster denies is awaited, but may never come, so it does not keep the daemon from ready.
+// memberLocked reports whether a resource of a member is awaited, and whether the daemon counts as not ready because
+// of it. A resource that the cluster denies is awaited, but may never come, so it does not keep the daemon from ready.
 func (s *startup) memberLocked(c *fleet.Cluster, m *awaitedMember, now time.Time) (awaited, holds bool) {
 	if now, ok := s.fleet.Cluster(c.Name()); !ok || now != c {
 		return false, false // the cluster has left
@@ -112,8 +112,8 @@ func (s *startup) isOver(now time.Time) bool {
 	return s.ready
 }
 
-// discovered returns when the resources of a member were first discovered, or when the start began if that is later. It
-// is zero if they were not.
+// discovered returns when the resources of a member were first discovered, or when the start began if that is later.
+// It is zero if they were not.
 func (s *startup) discovered(c *fleet.Cluster) time.Time {
 	since, _ := c.Discovered()
 	if !since.IsZero() && since.Before(s.began) {

@@ -37,8 +37,8 @@ func statusOf(err error, t *target) metav1.Status {
 	return apierrors.NewInternalError(err).ErrStatus
 }
 
-// fail answers with a Status. Like an API server, it indents the Status if the request asks for that, or if the request
-// asks for a form, such as a Table, that a Status does not have.
+// fail answers with a Status. Like an API server, it indents the Status if the request asks for that, or if the
+// request asks for a form, such as a Table, that a Status does not have.
 func fail(w http.ResponseWriter, r *http.Request, err error, t *target) {
 	st := statusOf(err, t)
 	st.Kind, st.APIVersion = "Status", "v1"

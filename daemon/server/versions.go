@@ -72,6 +72,7 @@ func splitToken(token string) (inner string, version uint64, err error) {
 type fleetMoment struct {
 	hub     *fleetWatchHub
 	version uint64
+	since   uint64 // the version since which the user is shown the same sets; 0 if that does not matter
 }
 
 // of returns the version to show for an object.

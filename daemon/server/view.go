@@ -29,6 +29,8 @@ type view struct {
 	places []place // at least one
 	shape  *fleetShape
 	moment fleetMoment
+	// unknownRights are clusters that are left out because the rights of the user are not known there.
+	unknownRights []string
 }
 
 // versionOf returns the version under which an object is shown.
@@ -89,15 +91,36 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 			return nil, err
 		}
 	}
+	if req.verb != "get" && !s.seesAny(req, members) {
+		if _, _, err := s.places(w, req, members, named || req.complete); err != nil {
+			return nil, err // a request that is refused makes no hub
+		}
+	}
+	// The hub comes first: it sends the objects of members that are synced after this moment as additions.
 	moment := fleetMoment{hub: s.fleetHubs.get(req.gvr(), s.fleet)}
 	moment.version = moment.hub.now()
-	places, err := s.places(w, req, members, named || req.complete)
+	places, unknownRights, err := s.places(w, req, members, named || req.complete)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{places, s.fleetShape(places[0].res), moment}
+	v := &view{places, s.fleetShape(places[0].res), moment, unknownRights}
+	if req.verb != "get" {
+		s.noteShown(req, v)
+	}
 	markFiltered(w, req, v)
 	return v, nil
+}
+
+// seesAny reports whether the user of a list or watch may see anything in one of the members.
+func (s *Server) seesAny(req *request, members []*fleet.Cluster) bool {
+	return slices.ContainsFunc(members, func(c *fleet.Cluster) bool {
+		res, ok := c.Resource(req.gvr())
+		if !ok {
+			return false
+		}
+		see, err := s.visibleIn(req, c.Name(), res)
+		return err == nil && (see == nil || !see.EmptyIn(req.namespace))
+	})
 }
 
 // mirrored returns a synced resource of a cluster, or the error to answer with.
@@ -153,7 +176,8 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 //
 // For a list or watch, each place says what the user may see of it. If that is nothing in any place, the request is
 // forbidden. A member whose rights are not known is like one that was never read.
-func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cluster, all bool) ([]place, error) {
+func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cluster,
+	all bool) (places []place, unknownRights []string, err error) {
 	now, t := time.Now(), &req.target
 	var (
 		visible          bool // something is visible in a place
@@ -168,11 +192,11 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 	for _, c := range members {
 		res, ok := c.Resource(t.gvr())
 		var see *query.Visible
-		var unknownRights error
+		var noRights error
 		if ok && res.Synced() && req.verb != "get" {
-			see, unknownRights = s.visibleIn(req, c.Name(), res)
+			see, noRights = s.visibleIn(req, c.Name(), res)
 		}
-		if ok && res.Synced() && unknownRights == nil {
+		if ok && res.Synced() && noRights == nil {
 			visible = visible || see == nil || !see.EmptyIn(req.namespace)
 			warnStale(w, c, res)
 			if len(out) == 0 {
@@ -184,8 +208,9 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 		}
 		var why absent
 		switch first, err := c.Discovered(); {
-		case unknownRights != nil:
-			undenied, why = true, absent{cluster: c.Name(), why: clipReason(unknownRights.Error())}
+		case noRights != nil:
+			unknownRights = append(unknownRights, c.Name())
+			undenied, why = true, absent{cluster: c.Name(), why: clipReason(noRights.Error())}
 			res = nil // its roles and bindings are what is waited for
 		case ok && apierrors.IsForbidden(res.Health().Reflector.Err):
 			denied, why = errUnsynced(c, res, t), unsynced(c, res)
@@ -208,24 +233,24 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 	}
 	switch {
 	case denied != nil && !undenied && len(out) == 0:
-		return nil, denied
+		return nil, nil, denied
 	case len(awaited) > 0:
-		return nil, starting(awaited)
+		return nil, nil, starting(awaited)
 	case len(missing) > 0 && (all || len(out) == 0):
-		return nil, incomplete(slices.Concat(missing, others))
+		return nil, nil, incomplete(slices.Concat(missing, others))
 	case len(others) > 0 && all && len(out) > 0:
-		return nil, incomplete(others)
+		return nil, nil, incomplete(others)
 	case len(out) == 0 && !s.start.hasBegun():
-		return nil, starting(nil)
+		return nil, nil, starting(nil)
 	case len(out) == 0:
-		return nil, s.errNoVersion(t, members...)
+		return nil, nil, s.errNoVersion(t, members...)
 	case !visible:
-		return nil, errNothingVisible(req)
+		return nil, nil, errNothingVisible(req)
 	}
 	for _, a := range slices.Concat(missing, others) {
 		warnLeftOut(w, &a)
 	}
-	return out, nil
+	return out, unknownRights, nil
 }
 
 // discoverable returns an error if discovery cannot be answered for the members, and warns of those whose resources

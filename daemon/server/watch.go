@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/query"
@@ -96,6 +98,9 @@ func (s *Server) watchRights(req *request, v *view) *watchRights {
 	for _, p := range v.places {
 		w.visible[p.cluster] = p.visible
 	}
+	for _, cluster := range v.unknownRights {
+		w.visible[cluster] = unknown
+	}
 	return s.revocations.add(w)
 }
 
@@ -121,6 +126,9 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 	}
 	if begin {
 		from = object.Version(v.version(nil))
+	} else if from.Before(object.Version(strconv.FormatUint(v.moment.since, 10))) {
+		return nil, fmt.Errorf("too old resource version: %s: the rights of the user have changed: %w", clip(string(from)),
+			store.ErrGone)
 	}
 	feed, changes, err := v.moment.hub.join(of, from)
 	st.hub, st.feed = v.moment.hub, feed

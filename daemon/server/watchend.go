@@ -9,9 +9,9 @@ import (
 	"github.com/mirador-k8s/mirador/store"
 )
 
-// watchEnd is a reason for which the server ends a watch. Each one says whether the client has to relist. Without a 410
-// a client continues from the newest version that it knows, and if it was not sent everything up to there, it never
-// gets the rest.
+// watchEnd is a reason for which the server ends a watch. Each one says whether the client has to relist. Without a
+// 410 a client continues from the newest version that it knows, and if it was not sent everything up to there, it
+// never gets the rest.
 type watchEnd struct {
 	message string
 	// expired ends the watch with 410: the client has to relist. Otherwise the watch just ends, as at its timeout: the

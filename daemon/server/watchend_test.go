@@ -194,8 +194,8 @@ func (s *testServer) version(t *testing.T, view string) string {
 	return list.ResourceVersion
 }
 
-// client-go's RetryWatcher continues by itself from the newest version that it has received, unless the watch ends with
-// 410.
+// client-go's RetryWatcher continues by itself from the newest version that it has received, unless the watch ends
+// with 410.
 func TestRetryWatcherMissesNoCoalescedChange(t *testing.T) {
 	s := newTestServer(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL + "/clusters/eu"})

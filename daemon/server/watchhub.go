@@ -10,8 +10,8 @@ import (
 //
 // The two implementations share the feeds and differ in what a version is. A clusterWatchHub follows a resource of one
 // cluster: versions are the cluster's, and the changes that a watch has missed are in the log of the mirror's store. A
-// fleetWatchHub follows the resource in all clusters: it puts their changes into one order, the daemon's own, and keeps
-// the recent ones itself.
+// fleetWatchHub follows the resource in all clusters: it puts their changes into one order, the daemon's own, and
+// keeps the recent ones itself.
 type watchHub interface {
 	// reached returns the version up to which a watch has been sent everything, given how far it was sent changes; ok
 	// is false if something is on its way.
@@ -77,8 +77,8 @@ func (fs feeds) end(err error) {
 	}
 }
 
-// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together. A
-// watch beyond that ends with 410, as at an API server, and its client relists.
+// maxWaiting is how many changes may wait for one watch, and maxWaitingBytes how large their objects may be together.
+// A watch beyond that ends with 410, as at an API server, and its client relists.
 const (
 	maxWaiting      = 1000
 	maxWaitingBytes = 64 << 20

@@ -195,7 +195,7 @@ func TestObjectsAreShownWithNoVersionAfterThatOfTheList(t *testing.T) {
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
 	h.members[res] = member{cluster: "eu"}
 	h.handle("eu", res, event("web/a", 7))
-	moment := fleetMoment{h, h.now()}
+	moment := fleetMoment{hub: h, version: h.now()}
 	h.handle("eu", res, event("web/a", 8)) // a list that is read now may or may not have it
 	if got, want := moment.of("eu", "web/a"), fmt.Sprint(moment.version); got != want {
 		t.Errorf("the object has version %s and the list %s, so a watch would miss the next change", got, want)
@@ -234,11 +234,11 @@ func TestLeavingClusterEndsWatchesAndKeepsVersionsOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := fleetMoment{h, h.now()}
+	before := fleetMoment{hub: h, version: h.now()}
 	changed, quiet := before.of("us", "web/a"), before.of("us", "web/b")
 	h.removeMember(eu)
 	h.handle("eu", eu, event("web/a", 8)) // an event that was being delivered
-	after := fleetMoment{h, h.now()}
+	after := fleetMoment{hub: h, version: h.now()}
 	if after.version <= before.version || after.of("us", "web/a") != changed || after.of("us", "web/b") != quiet {
 		t.Errorf("at %d the objects of the others are shown at %s and %s, and were at %s and %s", after.version,
 			after.of("us", "web/a"), after.of("us", "web/b"), changed, quiet)

@@ -55,8 +55,8 @@ func (st *stream) serve(ctx context.Context, req *request, send func(context.Con
 	}}.ServeHTTP(st.w, req.http)
 }
 
-// bearerSubprotocol is the prefix of a subprotocol that contains a token. A browser's WebSocket cannot set a header and
-// authenticates to an API server in this way.
+// bearerSubprotocol is the prefix of a subprotocol that contains a token. A browser's WebSocket cannot set a header
+// and authenticates to an API server in this way.
 const bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 
 // chooseSubprotocol selects the first subprotocol that the client offers, whatever its name, as an API server does for

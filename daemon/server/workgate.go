@@ -20,8 +20,8 @@ const (
 	workTurns = 3
 )
 
-// workLevels are the limits of used time that separate short from long work. Work of a lower level is preferred: a list
-// of some dozen objects to a list of thousands, and that to a scan of everything.
+// workLevels are the limits of used time that separate short from long work. Work of a lower level is preferred: a
+// list of some dozen objects to a list of thousands, and that to a scan of everything.
 var workLevels = [...]time.Duration{0, 16 * time.Millisecond, 128 * time.Millisecond}
 
 // workGate bounds how much work that reads many objects runs at a time, so that one processor is left for short

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/mirador-k8s/mirador/daemon/access"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/query"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// setAuthorizer shows a set of each cluster to every user. It allows requests for objects, and no others.
+type setAuthorizer struct {
+	allowAll
+
+	mu      sync.Mutex
+	sets    map[string]*query.Visible // none: not known
+	changed chan struct{}
+}
+
+func (a *setAuthorizer) Changed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changed
+}
+
+func (a *setAuthorizer) set(cluster string, v *query.Visible) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sets[cluster] = v
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *setAuthorizer) Visible(_ context.Context, _ user.Info, cluster, _ string, _ schema.GroupResource,
+	_ bool) (*query.Visible, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v := a.sets[cluster]; v != nil {
+		return v, nil
+	}
+	return nil, errors.New("the rights are not known")
+}
+
+func (a *setAuthorizer) Decide(_ context.Context, _ user.Info, _ string,
+	want access.Attributes) (access.Decision, error) {
+	return access.Decision{Allowed: want.ResourceRequest}, nil
+}
+
+// newSetServer has the clusters eu and us, each with the pods web/a and shop/a. The rights in us are not known, and
+// namespace web of eu is visible.
+func newSetServer(t *testing.T) (*InMemory, *setAuthorizer) {
+	t.Helper()
+	a := &setAuthorizer{sets: map[string]*query.Visible{"eu": {Namespaces: []string{"web"}}, "us": {All: true}},
+		changed: make(chan struct{})}
+	clusters := map[string]http.Handler{}
+	for _, name := range []string{"eu", "us"} {
+		c := informertest.NewServer()
+		for _, ns := range []string{"web", "shop"} {
+			if _, err := c.Create(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+				"metadata": map[string]any{"namespace": ns, "name": "a"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clusters[name] = c
+	}
+	s := NewInMemory(t, clusters, fleet.Options{Include: []string{"pods"}, WithoutOpenAPI: true},
+		Options{Authorizer: a, StartGrace: -1})
+	s.Start()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(30 * time.Second); ; <-tick.C {
+		if _, n := s.listed(t); n == 3 {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the pods were not mirrored")
+		}
+	}
+	a.set("us", nil)
+	return s, a
+}
+
+// listed returns the version of a list at /fleet, and how many pods it has.
+func (s *InMemory) listed(t *testing.T) (version string, pods int) {
+	t.Helper()
+	resp, err := s.Client.Get(s.URL + "/fleet/api/v1/pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+		Items    []any
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Metadata.ResourceVersion, len(list.Items)
+}
+
+// watch opens a watch at /fleet.
+func (s *InMemory) watch(t *testing.T, version string) *bufio.Scanner {
+	t.Helper()
+	resp, err := s.Client.Get(s.URL + "/fleet/api/v1/pods?watch=true&timeoutSeconds=30&resourceVersion=" + version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return bufio.NewScanner(resp.Body)
+}
+
+func wantExpired(t *testing.T, lines *bufio.Scanner) {
+	t.Helper()
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"code":410`) {
+		t.Errorf("the watch sends %q and does not end with 410", lines.Text())
+	}
+}
+
+func TestARightGrantedBetweenListAndWatchEndsTheWatch(t *testing.T) {
+	s, a := newSetServer(t)
+	version, _ := s.listed(t)
+	a.set("eu", &query.Visible{All: true})
+	wantExpired(t, s.watch(t, version))
+	version, pods := s.listed(t)
+	if pods != 2 {
+		t.Errorf("then a list has %d pods", pods)
+	}
+	lines := s.watch(t, version) // is not ended
+	a.set("eu", &query.Visible{Namespaces: []string{"web"}})
+	wantExpired(t, lines)
+}
+
+func TestRightsThatBecomeKnownEndTheWatch(t *testing.T) {
+	s, a := newSetServer(t)
+	version, pods := s.listed(t)
+	if pods != 1 {
+		t.Fatalf("a list has %d pods", pods)
+	}
+	lines := s.watch(t, version)
+	a.set("us", &query.Visible{All: true})
+	wantExpired(t, lines)
+	if _, pods := s.listed(t); pods != 3 {
+		t.Errorf("then a list has %d pods", pods)
+	}
+}
+
+func TestReviewsKnowTheRightsToPaths(t *testing.T) {
+	s, _ := newSetServer(t)
+	body := `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+		`"spec":{"nonResourceAttributes":{"path":"/version","verb":"get"}}}`
+	resp, err := s.Client.Post(s.URL+"/clusters/eu/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		"application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var review struct{ Status struct{ Allowed bool } }
+	if err := json.NewDecoder(resp.Body).Decode(&review); err != nil || review.Status.Allowed {
+		t.Errorf("a path that is refused is allowed by a review: %v", err)
+	}
+}
+
+// A cluster that does not answer must not keep the watches of others open.
+func TestRevocationDoesNotWaitForASlowCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rs revocations
+		hang := make(chan struct{})
+		yes := func() bool { return true }
+		rs.add(&watchRights{allowed: yes, visible: map[string]*query.Visible{"hangs": nil},
+			see: func(string) (*query.Visible, error) { <-hang; return nil, nil }})
+		other := rs.add(&watchRights{allowed: yes, visible: map[string]*query.Visible{"eu": nil},
+			see: func(string) (*query.Visible, error) { return unknown, nil }})
+		done := make(chan struct{})
+		go func() { rs.check(); close(done) }()
+		synctest.Wait()
+		if !other.ended.Load() {
+			t.Error("the watch of eu is not ended while another cluster does not answer")
+		}
+		close(hang)
+		<-done
+	})
+}
