@@ -45,21 +45,25 @@ func (k *kit) checkPeak() {
 	}
 	k.warm()
 	var grown, most int64
+	within := 0
 	for range peakTries {
 		grown, most = k.syncMeasured()
 		if grown < count*size/2 {
 			k.fatalf("%d pods of %d bytes made the heap grow by only %d bytes: the measurement is invalid", count, size, grown)
 		}
 		if most <= grown*3/2 {
+			within++
+		}
+		if within == 2 {
 			return
 		}
 	}
 	k.errorf("the heap grew by %d MiB while syncing and by %d MiB in total", most>>20, grown>>20)
 }
 
-// peakTries is how often a sync is measured until one stays within its bound. Objects allocated while the collector
-// runs count as live until its next run, which on a busy machine can be as much as was allocated. A subject that keeps
-// a whole list exceeds the bound every time.
+// peakTries is how often a sync is measured until two stay within the bound. Objects allocated while the collector runs
+// count as live until its next run, which on a busy machine can be as much as was allocated. A subject that keeps a whole
+// list exceeds the bound nearly every time: rarely, the collector does not run while the list is there.
 const peakTries = 6
 
 // syncMeasured lets a subject sync, and returns the growth of the live heap after the sync and its highest growth
