@@ -62,8 +62,8 @@ func (k *kit) checkPeak() {
 }
 
 // peakTries is how often a sync is measured until two stay within the bound. Objects allocated while the collector runs
-// count as live until its next run, which on a busy machine can be as much as was allocated. A subject that keeps a whole
-// list exceeds the bound nearly every time: rarely, the collector does not run while the list is there.
+// count as live until its next run, which on a busy machine can be as much as was allocated. A subject that keeps a
+// whole list exceeds the bound nearly every time: rarely, the collector does not run while the list is there.
 const peakTries = 6
 
 // syncMeasured lets a subject sync, and returns the growth of the live heap after the sync and its highest growth
