@@ -30,7 +30,6 @@ type Authenticator struct {
 	wake  chan struct{}
 	ran   atomic.Bool
 
-	admin        adminToken
 	staticTokens atomic.Pointer[tokenTable]
 
 	clientCA, proxyCA atomic.Pointer[authority]
@@ -58,9 +57,6 @@ func newAuthenticator(opts Options, dial dialFunc) (*Authenticator, error) {
 		return nil, err
 	}
 	a.anyProxyName = len(opts.RequestHeader.AllowedNames) == 0
-	if opts.Token != "" {
-		a.admin.set(opts.Token)
-	}
 	a.staticTokens.Store(&tokenTable{})
 	a.issuers.Store(&issuerSet{})
 	a.follow("static tokens", opts.TokenAuthFile, a.useStaticTokens)
@@ -90,9 +86,6 @@ func (a *Authenticator) newChain(opts *Options) authenticator.Request {
 			x509request.NewDynamic(verifyOptions(&a.clientCA), x509request.CommonNameUserConversion)))
 	}
 	var tokens []authenticator.Token
-	if opts.Token != "" {
-		tokens = append(tokens, &a.admin)
-	}
 	if opts.TokenAuthFile != "" {
 		tokens = append(tokens, authenticator.TokenFunc(
 			func(ctx context.Context, token string) (*authenticator.Response, bool, error) {

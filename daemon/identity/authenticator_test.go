@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-const adminTestToken = "the-admin-token-of-this-test"
+// bobsToken is the token of a user in each fixture that has static tokens.
+const bobsToken = "static-2"
 
 // chainFixture has an Authenticator with the administrator's token, static tokens, client certificates and a front
 // proxy.
@@ -18,7 +19,7 @@ type chainFixture struct {
 func newChainFixture(t *testing.T) *chainFixture {
 	t.Helper()
 	f := &chainFixture{clients: newCA(t, "clients"), proxies: newCA(t, "proxies"), unknown: newCA(t, "unknown")}
-	a, err := New(Options{Token: adminTestToken,
+	a, err := New(Options{
 		TokenAuthFile: write(t, "tokens.csv", "static-1,alice,1001,\"dev,ops\"\nstatic-2,bob,1002\n"),
 		ClientCAFile:  write(t, "clients.pem", f.clients.pem),
 		RequestHeader: RequestHeader{ClientCAFile: write(t, "proxies.pem", f.proxies.pem),
@@ -30,31 +31,16 @@ func newChainFixture(t *testing.T) *chainFixture {
 	return f
 }
 
-func TestTheAdministratorsTokenGivesTheReservedUser(t *testing.T) {
+func TestStaticTokensGiveUserAndGroups(t *testing.T) {
 	f := newChainFixture(t)
-	const admin = `mirador:admin "" [mirador:administrators system:authenticated]`
-	r := bearer(adminTestToken)
-	wantUser(t, f.Authenticator, r, admin)
+	r := bearer("static-1")
+	wantUser(t, f.Authenticator, r, `alice "1001" [dev ops system:authenticated]`)
 	if len(r.Header) != 0 {
 		t.Errorf("the headers of an authenticated request still have %v", r.Header)
 	}
-	check(t, f.SetToken("another-token-of-this-test"))
-	wantRefused(t, f.Authenticator, bearer(adminTestToken), "invalid bearer token")
-	wantUser(t, f.Authenticator, bearer("another-token-of-this-test"), admin)
-	if f.SetToken("") == nil {
-		t.Error("the token was removed")
-	}
 	without, err := New(Options{})
 	check(t, err)
-	if without.SetToken("x") == nil {
-		t.Error("an authenticator without an administrator's token was given one")
-	}
-	wantRefused(t, without, bearer("x"), "")
-}
-
-func TestStaticTokensGiveUserAndGroups(t *testing.T) {
-	f := newChainFixture(t)
-	wantUser(t, f.Authenticator, bearer("static-1"), `alice "1001" [dev ops system:authenticated]`)
+	wantRefused(t, without, bearer("static-1"), "")
 	wantUser(t, f.Authenticator, bearer("static-2"), `bob "1002" [system:authenticated]`)
 	wantRefused(t, f.Authenticator, bearer("static-3"), "invalid bearer token")
 	wantRefused(t, f.Authenticator, request(), "")
@@ -136,7 +122,7 @@ func FuzzAuthenticate(f *testing.F) {
 		f.Add(seed, "v4.channel.k8s.io")
 		f.Add("", seed+","+subprotocol(seed))
 	}
-	a, err := New(Options{Token: adminTestToken, TokenAuthFile: write(f, "tokens.csv", "static-1,alice,1001\n"),
+	a, err := New(Options{TokenAuthFile: write(f, "tokens.csv", "static-1,alice,1001\n"),
 		AuthenticationConfig: write(f, "config.yaml", configuration(
 			newIssuer(f, "one.example.com", nil).entry(plainMapping)))})
 	check(f, err)
@@ -147,7 +133,7 @@ func FuzzAuthenticate(f *testing.F) {
 		if ok != (u != nil) || ok && err != nil {
 			t.Fatalf("the result is %v, %t, %v", u, ok, err)
 		}
-		if ok && u.GetName() != "alice" && u.GetName() != AdminUser {
+		if ok && u.GetName() != "alice" {
 			t.Fatalf("the request is one of %s", describe(u))
 		}
 	})

@@ -39,9 +39,9 @@ func TestHeadersCountOnlyWithTheProxysCertificate(t *testing.T) {
 	wantRefused(t, f.Authenticator, with(headers(), f.proxies.sign(t, "not-the-proxy")), "not in the allowed list")
 	wantRefused(t, f.Authenticator, with(headers(), f.unknown.sign(t, "proxy")), "unknown authority")
 	wantUser(t, f.Authenticator, with(headers(), f.clients.sign(t, "proxy")), `proxy "" [system:authenticated]`)
-	admin := headers()
-	admin.Header.Set("Authorization", "Bearer "+adminTestToken)
-	wantUser(t, f.Authenticator, admin, `mirador:admin "" [mirador:administrators system:authenticated]`)
+	bob := headers()
+	bob.Header.Set("Authorization", "Bearer "+bobsToken)
+	wantUser(t, f.Authenticator, bob, `bob "1002" [system:authenticated]`)
 }
 
 func TestANewAuthorityCountsAtTheNextRequest(t *testing.T) {
@@ -77,7 +77,8 @@ func TestANewAuthorityCountsAtTheNextRequest(t *testing.T) {
 // A real server with TLS asks for certificates, names the current authorities, and speaks HTTP/2.
 func TestAServerWithTLSSeesTheUser(t *testing.T) {
 	clients, servers := newCA(t, "clients"), newCA(t, "servers")
-	a, err := New(Options{Token: adminTestToken, ClientCAFile: write(t, "ca.pem", clients.pem)})
+	a, err := New(Options{TokenAuthFile: write(t, "tokens.csv", bobsToken+",bob,1002\n"),
+		ClientCAFile: write(t, "ca.pem", clients.pem)})
 	check(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -123,7 +124,7 @@ func TestAServerWithTLSSeesTheUser(t *testing.T) {
 	if got, want := get("", &asked, clients.sign(t, "carol")), "200 HTTP/2.0 carol"; got != want || asked != 1 {
 		t.Errorf("with a certificate the answer is %q and %d authorities are named; want %q and 1", got, asked, want)
 	}
-	if got, want := get(adminTestToken, &asked), "200 HTTP/2.0 mirador:admin"; got != want {
+	if got, want := get(bobsToken, &asked), "200 HTTP/2.0 bob"; got != want {
 		t.Errorf("with a token and no certificate the answer is %q; want %q", got, want)
 	}
 	if got, want := get("", &asked), "401 <nil>\n"; got != want {
@@ -137,7 +138,7 @@ func TestAServerWithTLSSeesTheUser(t *testing.T) {
 }
 
 func TestWithoutAuthoritiesNoCertificateIsAskedFor(t *testing.T) {
-	a, err := New(Options{Token: adminTestToken})
+	a, err := New(Options{})
 	check(t, err)
 	config := a.TLS(&tls.Config{ServerName: "x"})
 	if config.ClientAuth != tls.NoClientCert || config.GetConfigForClient != nil || config.ServerName != "x" {

@@ -15,7 +15,7 @@ func oidcFixture(t *testing.T, mapping string) (*Authenticator, *issuerServer, *
 	var n network
 	one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"r": rsaKey(), "e": newECKey(t)})
 	one.serve(t, n.listen("one.example.com:443"))
-	a, err := newAuthenticator(Options{Token: "the-admin-token-of-this-test",
+	a, err := newAuthenticator(Options{
 		AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(mapping)))}, n.dial)
 	check(t, err)
 	run(t, a)
@@ -169,7 +169,9 @@ func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
 		var n network
 		var log journal
 		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		a, err := newAuthenticator(Options{Token: adminTestToken, Logger: log.logger(),
+		a,
+			err := newAuthenticator(Options{TokenAuthFile: write(t, "tokens.csv", bobsToken+",bob,1002\n"),
+			Logger:               log.logger(),
 			AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(plainMapping)))}, n.dial)
 		check(t, err)
 		token := one.token(t, "k", nil)
@@ -177,7 +179,7 @@ func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
 		run(t, a)
 		time.Sleep(time.Minute)
 		wantRefused(t, a, bearer(token), "connection refused")
-		wantUser(t, a, bearer(adminTestToken), `mirador:admin "" [mirador:administrators system:authenticated]`)
+		wantUser(t, a, bearer(bobsToken), `bob "1002" [system:authenticated]`)
 		if n := strings.Count(log.String(), "the issuer cannot be reached"); n != 1 {
 			t.Errorf("the log names the issuer %d times in a minute; want once:\n%s", n, log.String())
 		}

@@ -12,20 +12,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-const (
-	// AdminUser is the name of the user of Options.Token.
-	AdminUser = "mirador:admin"
-	// AdminGroup is the group of the user of Options.Token, besides system:authenticated.
-	AdminGroup = "mirador:administrators"
-	// ClusterExtra is the key of a user's extra values that has the name of the cluster whose TokenReview authenticated
-	// the user. A service account is known to that cluster only, and others may have an unrelated one of that name.
-	ClusterExtra = "mirador.dev/cluster"
-)
+// ClusterExtra is the key of a user's extra values that has the name of the cluster whose TokenReview authenticated
+// the user. A service account is known to that cluster only, and others may have an unrelated one of that name.
+const ClusterExtra = "mirador.dev/cluster"
 
 // Options select the authenticators. A field that is empty adds none.
 type Options struct {
-	// Token is the administrator's token. SetToken replaces it.
-	Token string
 	// TokenAuthFile is a CSV file of tokens with the columns token, user name, user ID and, optionally, groups:
 	//
 	//	31ada4fd-adec-460c-809a-9e56ceb75269,alice,1001,"developers,oncall"
@@ -76,7 +68,7 @@ type TokenReview struct {
 
 // Any reports whether the options select an authenticator.
 func (o *Options) Any() bool {
-	return o.Token != "" || o.TokenAuthFile != "" || o.UsesCertificates() || o.AuthenticationConfig != "" ||
+	return o.TokenAuthFile != "" || o.UsesCertificates() || o.AuthenticationConfig != "" ||
 		o.TokenReview.Review != nil
 }
 
