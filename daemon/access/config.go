@@ -190,6 +190,9 @@ func (p *policy) bind(roles map[string][]rbacv1.PolicyRule) error {
 		case b.Role == administratorRole && len(b.Clusters)+len(b.Namespaces) > 0:
 			return fmt.Errorf("bindings[%d]: an administrator is one of the whole daemon; leave clusters and namespaces out", i)
 		}
+		if err := b.checkAnonymous(roles[b.Role]); err != nil {
+			return fmt.Errorf("bindings[%d]: %w", i, err)
+		}
 		if b.Role == administratorRole {
 			for _, u := range b.Users {
 				p.administrators.users[u] = true
@@ -209,6 +212,21 @@ func (p *policy) bind(roles map[string][]rbacv1.PolicyRule) error {
 		}
 		for _, cluster := range b.Clusters {
 			b.putInto(p.rulesOf[cluster], i)
+		}
+	}
+	return nil
+}
+
+// checkAnonymous refuses a binding that would give the anonymous user more than paths.
+func (b *Binding) checkAnonymous(rules []rbacv1.PolicyRule) error {
+	if !slices.Contains(b.Groups, user.AllUnauthenticated) && !slices.Contains(b.Users, user.Anonymous) {
+		return nil
+	}
+	for i := range rules {
+		if len(rules[i].Resources) > 0 {
+			return fmt.Errorf("the role %q is given to requests without credentials (%s, %s), which may read paths such as "+
+				"/metrics and no resources; define a role that has only nonResourceURLs", b.Role, user.AllUnauthenticated,
+				user.Anonymous)
 		}
 	}
 	return nil

@@ -151,6 +151,9 @@ func TestBadAccessFilesAreRefused(t *testing.T) {
 		head + "clusters: [{name: eu, authorization: rabc}]": `clusters[0]: authorization: "rabc"`,
 		head + "clusters: [{name: eu}, {name: eu}]":          "clusters[1]",
 		"kind: [": "line",
+		head + "bindings: [{role: reader, groups: ['system:unauthenticated']}]":        "only nonResourceURLs",
+		head + "bindings: [{role: administrator, groups: ['system:unauthenticated']}]": "only nonResourceURLs",
+		head + "bindings: [{role: operator, users: ['system:anonymous']}]":             "only nonResourceURLs",
 	} {
 		if _, err := ParseConfig([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", file, err)

@@ -159,6 +159,20 @@ func (s *Server) allowPath(r *http.Request, cluster, path string) error {
 	return s.allow(r, cluster, access.Attributes{Verb: strings.ToLower(r.Method), Path: path})
 }
 
+// allowsAnonymous reports whether a request without credentials may be answered: it is for /metrics, and the daemon's
+// rights allow that to the anonymous user. A request with invalid credentials is refused, as by an API server.
+func (s *Server) allowsAnonymous(r *http.Request) bool {
+	if r.URL.Path != "/metrics" || r.Header.Get("Authorization") != "" {
+		return false
+	}
+	if _, ok := s.opts.Authorizer.(allowAll); ok {
+		return false // rights of users are not checked, which says nothing about requests without a user
+	}
+	d, err := s.opts.Authorizer.Decide(r.Context(), noUser, access.Daemon,
+		access.Attributes{Verb: strings.ToLower(r.Method), Path: r.URL.Path})
+	return err == nil && d.Allowed
+}
+
 // allowVerbose returns an error if a request about the daemon's health asks for the names and states of clusters, and
 // the user may not see them.
 func (s *Server) allowVerbose(r *http.Request) error {

@@ -22,7 +22,8 @@ import (
 // can reach it may read.
 type Access struct {
 	// Token is the token of an administrator, as "Authorization: Bearer …". If there is a Token or an Authenticator,
-	// every request needs valid credentials, except for /healthz, /livez and /readyz and the files of the page.
+	// every request needs valid credentials, except for /healthz, /livez and /readyz, the files of the page, and
+	// /metrics if the Authorizer allows it to the anonymous user.
 	Token string
 	// Authenticator authenticates requests that do not have the Token; nil means that there are no other users.
 	Authenticator Authenticator
@@ -80,6 +81,8 @@ type guard struct {
 	token           atomic.Pointer[[sha256.Size]byte]
 	clients         *rateTable // requests with valid credentials, or all if none are required
 	unauthenticated *rateTable // all other requests, by address
+	// allowsAnonymous reports whether a request without credentials may be answered for the anonymous user.
+	allowsAnonymous func(*http.Request) bool
 	next            http.Handler
 }
 
@@ -87,12 +90,12 @@ type guard struct {
 // page.
 const unauthenticatedRate = 200
 
-func newGuard(a Access, next http.Handler) *guard {
+func newGuard(a Access, allowsAnonymous func(*http.Request) bool, next http.Handler) *guard {
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
 	g := &guard{access: a, clients: newRateTable(a.Rate),
-		unauthenticated: newRateTable(unauthenticatedRate), next: next}
+		unauthenticated: newRateTable(unauthenticatedRate), allowsAnonymous: allowsAnonymous, next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
 	}
@@ -157,7 +160,7 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	}
 	switch {
 	case ok:
-	case needsNoUser(r):
+	case needsNoUser(r), g.allowsAnonymous(r):
 		u = noUser
 	default:
 		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a " +

@@ -34,7 +34,7 @@ func TestOtherMachinesNeedTLSAndToken(t *testing.T) {
 }
 
 func guarded(a Access) http.Handler {
-	return newGuard(a,
+	return newGuard(a, func(*http.Request) bool { return false },
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 }
 

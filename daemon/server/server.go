@@ -86,7 +86,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
-	s.guard = newGuard(o.Access, http.HandlerFunc(s.route))
+	s.guard = newGuard(o.Access, s.allowsAnonymous, http.HandlerFunc(s.route))
 	return s, nil
 }
 
