@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"net/http"
 	"testing"
+
+	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
 // bobsToken is the token of a user in each fixture that has static tokens.
@@ -13,16 +15,17 @@ const bobsToken = "static-2"
 // proxy.
 type chainFixture struct {
 	*Authenticator
-	clients, proxies, unknown *ca
+	clients, proxies, unknown *testissuer.Authority
 }
 
 func newChainFixture(t *testing.T) *chainFixture {
 	t.Helper()
-	f := &chainFixture{clients: newCA(t, "clients"), proxies: newCA(t, "proxies"), unknown: newCA(t, "unknown")}
+	f := &chainFixture{clients: testissuer.NewAuthority(t, "clients"), proxies: testissuer.NewAuthority(t, "proxies"),
+		unknown: testissuer.NewAuthority(t, "unknown")}
 	a, err := New(Options{
 		TokenAuthFile: write(t, "tokens.csv", "static-1,alice,1001,\"dev,ops\"\nstatic-2,bob,1002\n"),
-		ClientCAFile:  write(t, "clients.pem", f.clients.pem),
-		RequestHeader: RequestHeader{ClientCAFile: write(t, "proxies.pem", f.proxies.pem),
+		ClientCAFile:  write(t, "clients.pem", f.clients.PEM),
+		RequestHeader: RequestHeader{ClientCAFile: write(t, "proxies.pem", f.proxies.PEM),
 			AllowedNames: []string{"proxy", "other-proxy"}, UsernameHeaders: []string{"X-Remote-User"},
 			UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group"},
 			ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}})
@@ -84,16 +87,16 @@ func TestASubprotocolOfAWebSocketCanHaveTheToken(t *testing.T) {
 
 func TestTheFirstAuthenticatorThatAcceptsTheRequestDecides(t *testing.T) {
 	f := newChainFixture(t)
-	carol := f.clients.sign(t, "carol", "qa")
+	carol := f.clients.Sign(t, "carol", "qa")
 	const user = `carol "" [qa system:authenticated]`
 	wantUser(t, f.Authenticator, with(bearer("static-1"), carol), user)
 	wantUser(t, f.Authenticator, with(bearer("not-a-token"), carol), user)
-	wantUser(t, f.Authenticator, with(bearer("static-1"), f.unknown.sign(t, "mallory")),
+	wantUser(t, f.Authenticator, with(bearer("static-1"), f.unknown.Sign(t, "mallory")),
 		`alice "1001" [dev ops system:authenticated]`)
-	wantRefused(t, f.Authenticator, with(bearer("not-a-token"), f.unknown.sign(t, "mallory")), "unknown authority")
+	wantRefused(t, f.Authenticator, with(bearer("not-a-token"), f.unknown.Sign(t, "mallory")), "unknown authority")
 	wantUser(t, f.Authenticator, with(request("X-Remote-User: dave", "Authorization: Bearer static-1"),
-		f.proxies.sign(t, "proxy")), `dave "" [system:authenticated]`)
-	wantUser(t, f.Authenticator, with(bearer("static-1"), f.proxies.sign(t, "proxy")),
+		f.proxies.Sign(t, "proxy")), `dave "" [system:authenticated]`)
+	wantUser(t, f.Authenticator, with(bearer("static-1"), f.proxies.Sign(t, "proxy")),
 		`alice "1001" [dev ops system:authenticated]`)
 }
 
@@ -101,12 +104,12 @@ func TestTheFirstAuthenticatorThatAcceptsTheRequestDecides(t *testing.T) {
 func TestReservedNamesAreRefused(t *testing.T) {
 	f := newChainFixture(t)
 	const reserved = `begin with "mirador:" are reserved`
-	proxy := f.proxies.sign(t, "proxy")
-	wantRefused(t, f.Authenticator, with(request(), f.clients.sign(t, "mirador:admin")), reserved)
-	wantRefused(t, f.Authenticator, with(request(), f.clients.sign(t, "eve", "mirador:administrators")), reserved)
-	wantRefused(t, f.Authenticator, with(request(), f.clients.sign(t, "eve", "dev", "mirador:x")), reserved)
-	wantRefused(t, f.Authenticator, with(request(), f.clients.sign(t, "system:anonymous")), "without a credential")
-	wantRefused(t, f.Authenticator, with(request(), f.clients.sign(t, "eve", "system:unauthenticated")),
+	proxy := f.proxies.Sign(t, "proxy")
+	wantRefused(t, f.Authenticator, with(request(), f.clients.Sign(t, "mirador:admin")), reserved)
+	wantRefused(t, f.Authenticator, with(request(), f.clients.Sign(t, "eve", "mirador:administrators")), reserved)
+	wantRefused(t, f.Authenticator, with(request(), f.clients.Sign(t, "eve", "dev", "mirador:x")), reserved)
+	wantRefused(t, f.Authenticator, with(request(), f.clients.Sign(t, "system:anonymous")), "without a credential")
+	wantRefused(t, f.Authenticator, with(request(), f.clients.Sign(t, "eve", "system:unauthenticated")),
 		"without a credential")
 	wantRefused(t, f.Authenticator, with(request("X-Remote-User: mirador:admin"), proxy), reserved)
 	wantRefused(t, f.Authenticator, with(request("X-Remote-User: eve", "X-Remote-Group: dev",
@@ -123,8 +126,8 @@ func FuzzAuthenticate(f *testing.F) {
 		f.Add("", seed+","+subprotocol(seed))
 	}
 	a, err := New(Options{TokenAuthFile: write(f, "tokens.csv", "static-1,alice,1001\n"),
-		AuthenticationConfig: write(f, "config.yaml", configuration(
-			newIssuer(f, "one.example.com", nil).entry(plainMapping)))})
+		AuthenticationConfig: write(f, "config.yaml", testissuer.Configuration(
+			testissuer.New(f, "one.example.com", nil).Entry(plainMapping)))})
 	check(f, err)
 	f.Fuzz(func(t *testing.T, authorization, offered string) {
 		r := protocols(offered)

@@ -4,18 +4,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
 const brokenPEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 func TestBadOptionsAreRefusedWithTheReason(t *testing.T) {
-	authority := newCA(t, "shared")
-	one := newIssuer(t, "one.example.com", nil)
+	authority := testissuer.NewAuthority(t, "shared")
+	one := testissuer.New(t, "one.example.com", nil)
 	tokens := func(content string) Options { return Options{TokenAuthFile: write(t, "tokens.csv", content)} }
 	config := func(content string) Options { return Options{AuthenticationConfig: write(t, "config.yaml", content)} }
 	proxy := func(h RequestHeader) Options {
 		if h.ClientCAFile == "" {
-			h.ClientCAFile = write(t, "proxy.pem", authority.pem)
+			h.ClientCAFile = write(t, "proxy.pem", authority.PEM)
 		}
 		return Options{RequestHeader: h}
 	}
@@ -45,7 +47,7 @@ func TestBadOptionsAreRefusedWithTheReason(t *testing.T) {
 			[]string{"client authorities of /absent/ca.pem: no such"}},
 		"a CA without PEM": {Options{ClientCAFile: write(t, "ca.pem", "hello")},
 			[]string{"ca.pem", "no certificates in PEM"}},
-		"a broken CA": {Options{ClientCAFile: write(t, "ca.pem", authority.pem+brokenPEM)},
+		"a broken CA": {Options{ClientCAFile: write(t, "ca.pem", authority.PEM+brokenPEM)},
 			[]string{"PEM block 2 is not a certificate"}},
 		"no proxy CA file": {proxy(RequestHeader{ClientCAFile: "/absent/p.pem"}),
 			[]string{"front proxy's authorities of /absent/p.pem"}},
@@ -55,8 +57,8 @@ func TestBadOptionsAreRefusedWithTheReason(t *testing.T) {
 		"a bad header": {proxy(RequestHeader{UsernameHeaders: []string{"X User"}}),
 			[]string{`"X User"`, "not the name of a header"}},
 		"a header of tokens": {proxy(RequestHeader{GroupHeaders: []string{"authorization"}}), []string{"which has tokens"}},
-		"an authority of clients and the proxy": {Options{ClientCAFile: write(t, "ca.pem", authority.pem),
-			RequestHeader: RequestHeader{ClientCAFile: write(t, "proxy.pem", authority.pem)}},
+		"an authority of clients and the proxy": {Options{ClientCAFile: write(t, "ca.pem", authority.PEM),
+			RequestHeader: RequestHeader{ClientCAFile: write(t, "proxy.pem", authority.PEM)}},
 			[]string{"proxy.pem", "every client could name any user", "give the allowed names"}},
 
 		"an empty configuration": {config(" \n"),
@@ -67,20 +69,22 @@ func TestBadOptionsAreRefusedWithTheReason(t *testing.T) {
 		"an unknown version": {config("apiVersion: apiserver.config.k8s.io/v9\nkind: AuthenticationConfiguration\n"),
 			[]string{`"apiserver.config.k8s.io/v9"`, "begin it with"}},
 		"not YAML": {config("a: [\n"), []string{"config.yaml", "yaml"}},
-		"an unknown field": {config(configuration(one.entry(plainMapping + "  colour: red\n"))),
+		"an unknown field": {config(testissuer.Configuration(one.Entry(plainMapping + "  colour: red\n"))),
 			[]string{`unknown field "jwt[0].colour"`}},
-		"an issuer without TLS": {config(configuration("- issuer: {url: 'http://x', audiences: [a]}\n" + plainMapping)),
+		"an issuer without TLS": {config(testissuer.Configuration("- issuer: {url: 'http://x', audiences: [a]}\n" +
+			plainMapping)),
 			[]string{"jwt[0].issuer.url", "URL scheme must be https"}},
-		"an issuer twice": {config(configuration(one.entry(plainMapping), one.entry(plainMapping))),
+		"an issuer twice": {config(testissuer.Configuration(one.Entry(plainMapping), one.Entry(plainMapping))),
 			[]string{"jwt[1].issuer.url: Duplicate value"}},
-		"no audience": {config(configuration("- issuer: {url: 'https://x'}\n" + plainMapping)),
+		"no audience": {config(testissuer.Configuration("- issuer: {url: 'https://x'}\n" + plainMapping)),
 			[]string{"jwt[0].issuer.audiences: Required"}},
-		"a bad issuer's CA": {config(configuration("- issuer: {url: 'https://x', audiences: [a], certificateAuthority: x}\n" +
-			plainMapping)), []string{"jwt[0].issuer.certificateAuthority"}},
-		"a bad expression": {config(configuration(one.entry(
+		"a bad issuer's CA": {config(testissuer.Configuration(
+			"- issuer: {url: 'https://x', audiences: [a], certificateAuthority: x}\n" +
+				plainMapping)), []string{"jwt[0].issuer.certificateAuthority"}},
+		"a bad expression": {config(testissuer.Configuration(one.Entry(
 			"  claimMappings:\n    username: {expression: 'claims.sub +'}\n"))),
 			[]string{"jwt[0].claimMappings.username.expression", "Syntax error"}},
-		"an expression of another type": {config(configuration(one.entry(plainMapping +
+		"an expression of another type": {config(testissuer.Configuration(one.Entry(plainMapping +
 			"  userValidationRules: [{expression: '1'}]\n"))), []string{"jwt[0].userValidationRules[0].expression"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,18 +105,18 @@ func TestBadOptionsAreRefusedWithTheReason(t *testing.T) {
 }
 
 func TestAnAuthorityMayServeClientsAndAProxyWithAName(t *testing.T) {
-	authority := newCA(t, "shared")
-	a, err := New(Options{ClientCAFile: write(t, "ca.pem", authority.pem), RequestHeader: RequestHeader{
-		ClientCAFile: write(t, "proxy.pem", authority.pem), AllowedNames: []string{"proxy"}}})
+	authority := testissuer.NewAuthority(t, "shared")
+	a, err := New(Options{ClientCAFile: write(t, "ca.pem", authority.PEM), RequestHeader: RequestHeader{
+		ClientCAFile: write(t, "proxy.pem", authority.PEM), AllowedNames: []string{"proxy"}}})
 	check(t, err)
-	wantUser(t, a, with(request("X-Remote-User: dave"), authority.sign(t, "proxy")), `dave "" [system:authenticated]`)
-	wantUser(t, a, with(request("X-Remote-User: dave"), authority.sign(t, "carol")), `carol "" [system:authenticated]`)
+	wantUser(t, a, with(request("X-Remote-User: dave"), authority.Sign(t, "proxy")), `dave "" [system:authenticated]`)
+	wantUser(t, a, with(request("X-Remote-User: dave"), authority.Sign(t, "carol")), `carol "" [system:authenticated]`)
 }
 
 // The same file works for older API servers, and what does not concern the daemon is ignored.
 func TestOlderVersionsAndForeignFieldsOfTheConfigurationAreAccepted(t *testing.T) {
-	one := newIssuer(t, "one.example.com", nil)
-	text := configuration(one.entry(plainMapping)) + "anonymous: {enabled: true}\n"
+	one := testissuer.New(t, "one.example.com", nil)
+	text := testissuer.Configuration(one.Entry(plainMapping)) + "anonymous: {enabled: true}\n"
 	for _, version := range []string{"v1", "v1beta1"} {
 		_, err := New(Options{AuthenticationConfig: write(t, "config.yaml", strings.Replace(text,
 			"apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/"+version, 1))})

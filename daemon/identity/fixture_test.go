@@ -3,29 +3,17 @@ package identity
 import (
 	"bytes"
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +22,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,51 +41,6 @@ func write(t testing.TB, name, content string) string {
 	path := filepath.Join(t.TempDir(), name)
 	check(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
-}
-
-// ca is an authority of the test.
-type ca struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         string
-}
-
-func newCA(t testing.TB, name string) *ca {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check(t, err)
-	certificate, err := x509.ParseCertificate(der)
-	check(t, err)
-	return &ca{certificate, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-}
-
-// sign returns a certificate for clients and for a server at example.com and its subdomains.
-func (c *ca) sign(t testing.TB, name string, groups ...string) tls.Certificate {
-	t.Helper()
-	return c.signFor(t, time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, name,
-		groups...)
-}
-
-func (c *ca) signFor(t testing.TB, age time.Duration, usage []x509.ExtKeyUsage, name string,
-	groups ...string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:   pkix.Name{CommonName: name, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(age), ExtKeyUsage: usage,
-		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: []string{"example.com", "*.example.com"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.certificate, key.Public(), c.key)
-	check(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	check(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 // request returns a request with header lines ("Name: value").
@@ -306,44 +251,11 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// issuerServer is an OIDC issuer that serves its discovery document and its keys over HTTPS.
-type issuerServer struct {
-	url string
-	ca  *ca
-
-	mu        sync.Mutex
-	keys      map[string]crypto.Signer
-	discovery int // requests
-	fetches   int // of the keys
-	named     string
-}
-
-var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	return key
-})
-
-func newECKey(t testing.TB) *ecdsa.PrivateKey {
+// serve makes an issuer reachable until the test ends.
+func serve(t testing.TB, issuer *testissuer.Issuer, l net.Listener) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	return key
-}
-
-// newIssuer returns an issuer that is not reachable yet.
-func newIssuer(t testing.TB, host string, keys map[string]crypto.Signer) *issuerServer {
-	t.Helper()
-	return &issuerServer{url: "https://" + host, ca: newCA(t, "ca of "+host), keys: keys}
-}
-
-// serve makes the issuer reachable until the test ends.
-func (s *issuerServer) serve(t testing.TB, l net.Listener) {
-	t.Helper()
-	web := &http.Server{Handler: s, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{s.ca.sign(t, "issuer")}}}
+	web := &http.Server{Handler: issuer, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{issuer.Authority.Sign(t, "issuer")}}}
 	ended := make(chan error)
 	go func() { ended <- web.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
@@ -353,117 +265,6 @@ func (s *issuerServer) serve(t testing.TB, l net.Listener) {
 		}
 		time.Sleep(time.Minute) // of the bubble: connections that end wait seconds for the other side
 	})
-}
-
-func (s *issuerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch r.URL.Path {
-	case "/.well-known/openid-configuration":
-		s.discovery++
-		named := s.url
-		if s.named != "" {
-			named = s.named
-		}
-		json.NewEncoder(w).Encode(map[string]string{"issuer": named, "jwks_uri": s.url + "/keys"})
-	case "/keys":
-		s.fetches++
-		var set []map[string]string
-		for _, id := range slices.Sorted(maps.Keys(s.keys)) {
-			set = append(set, publicKey(id, s.keys[id]))
-		}
-		json.NewEncoder(w).Encode(map[string]any{"keys": set})
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-func (s *issuerServer) counts() (discovery, fetches int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.discovery, s.fetches
-}
-
-func (s *issuerServer) setKeys(keys map[string]crypto.Signer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys = keys
-}
-
-func publicKey(id string, key crypto.Signer) map[string]string {
-	text := base64.RawURLEncoding.EncodeToString
-	switch key := key.Public().(type) {
-	case *rsa.PublicKey:
-		return map[string]string{"kid": id, "kty": "RSA", "use": "sig", "n": text(key.N.Bytes()),
-			"e": text(big.NewInt(int64(key.E)).Bytes())}
-	case *ecdsa.PublicKey:
-		point, err := key.Bytes() // 4, x, y
-		if err != nil {
-			panic(err)
-		}
-		return map[string]string{"kid": id, "kty": "EC", "use": "sig", "crv": "P-256", "x": text(point[1:33]),
-			"y": text(point[33:])}
-	}
-	panic("unknown kind of key")
-}
-
-// token returns a token of the issuer that is valid for an hour, with changed and added claims.
-func (s *issuerServer) token(t testing.TB, id string, claims map[string]any) string {
-	t.Helper()
-	all := map[string]any{"iss": s.url, "aud": "mirador", "sub": "alice", "iat": time.Now().Unix(),
-		"exp": time.Now().Add(time.Hour).Unix()}
-	maps.Copy(all, claims)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return signToken(t, id, s.keys[id], all)
-}
-
-func signToken(t testing.TB, id string, key crypto.Signer, claims map[string]any) string {
-	t.Helper()
-	algorithm := "none"
-	switch key.(type) {
-	case *rsa.PrivateKey:
-		algorithm = "RS256"
-	case *ecdsa.PrivateKey:
-		algorithm = "ES256"
-	}
-	encode := func(v any) string {
-		b, err := json.Marshal(v)
-		check(t, err)
-		return base64.RawURLEncoding.EncodeToString(b)
-	}
-	text := encode(map[string]string{"alg": algorithm, "kid": id, "typ": "JWT"}) + "." + encode(claims)
-	sum := sha256.Sum256([]byte(text))
-	var signature []byte
-	switch key := key.(type) {
-	case *rsa.PrivateKey:
-		var err error
-		signature, err = rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-		check(t, err)
-	case *ecdsa.PrivateKey:
-		r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
-		check(t, err)
-		signature = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
-
-// configuration returns an AuthenticationConfiguration; each issuer is a part of the list jwt.
-func configuration(issuers ...string) string {
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n"
-	for _, one := range issuers {
-		text += one
-	}
-	return text
-}
-
-// entry returns the issuer as an element of jwt, with claimMappings and rules in rest.
-func (s *issuerServer) entry(rest string) string {
-	text := "- issuer:\n    url: " + s.url + "\n    audiences: [mirador]\n    certificateAuthority: |\n"
-	for line := range strings.Lines(s.ca.pem) {
-		text += "      " + line
-	}
-	return text + rest
 }
 
 const plainMapping = `  claimMappings:

@@ -7,16 +7,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
 // oidcFixture has an Authenticator with one issuer that is reachable.
-func oidcFixture(t *testing.T, mapping string) (*Authenticator, *issuerServer, *network) {
+func oidcFixture(t *testing.T, mapping string) (*Authenticator, *testissuer.Issuer, *network) {
 	t.Helper()
 	var n network
-	one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"r": rsaKey(), "e": newECKey(t)})
-	one.serve(t, n.listen("one.example.com:443"))
+	one := testissuer.New(t, "one.example.com", map[string]crypto.Signer{"r": testissuer.RSAKey(),
+		"e": testissuer.NewECKey(t)})
+	serve(t, one, n.listen("one.example.com:443"))
 	a, err := newAuthenticator(Options{
-		AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(mapping)))}, n.dial)
+		AuthenticationConfig: write(t, "config.yaml", testissuer.Configuration(one.Entry(mapping)))}, n.dial)
 	check(t, err)
 	run(t, a)
 	return a, one, &n
@@ -27,23 +30,23 @@ func TestTokensOfAnIssuerAreVerified(t *testing.T) {
 		a, one, _ := oidcFixture(t, plainMapping)
 		now := time.Now()
 		groups := map[string]any{"groups": []string{"dev", "ops"}}
-		wantUser(t, a, bearer(one.token(t, "r", groups)), `oidc:alice "" [oidc:dev oidc:ops system:authenticated]`)
-		wantUser(t, a, bearer(one.token(t, "e", nil)), `oidc:alice "" [system:authenticated]`)
+		wantUser(t, a, bearer(one.Token("r", groups)), `oidc:alice "" [oidc:dev oidc:ops system:authenticated]`)
+		wantUser(t, a, bearer(one.Token("e", nil)), `oidc:alice "" [system:authenticated]`)
 
-		other := newECKey(t)
-		valid := one.token(t, "e", nil)
-		claims := map[string]any{"iss": one.url, "aud": "mirador", "sub": "alice", "exp": now.Add(time.Hour).Unix()}
+		other := testissuer.NewECKey(t)
+		valid := one.Token("e", nil)
+		claims := map[string]any{"iss": one.URL, "aud": "mirador", "sub": "alice", "exp": now.Add(time.Hour).Unix()}
 		refused := func(reason, token string) { t.Helper(); wantRefused(t, a, bearer(token), reason) }
-		refused("token is expired", one.token(t, "r", map[string]any{"exp": now.Add(-time.Minute).Unix()}))
-		refused("before the nbf", one.token(t, "r", map[string]any{"nbf": now.Add(time.Hour).Unix()}))
-		refused("audience", one.token(t, "r", map[string]any{"aud": "another"}))
-		refused("audience", one.token(t, "r", map[string]any{"aud": []string{}}))
-		refused("invalid bearer token", one.token(t, "r", map[string]any{"iss": "https://evil.example.com"}))
-		refused("invalid bearer token", one.token(t, "r", map[string]any{"iss": ""}))
-		refused("cannot unmarshal number", one.token(t, "r", map[string]any{"sub": 7}))
-		refused("verify token", signToken(t, "r", nil, claims)) // algorithm none
-		refused("failed to verify id token signature", signToken(t, "e", other, claims))
-		refused("signature", replaceClaims(valid, one.token(t, "e", map[string]any{"sub": "root"})))
+		refused("token is expired", one.Token("r", map[string]any{"exp": now.Add(-time.Minute).Unix()}))
+		refused("before the nbf", one.Token("r", map[string]any{"nbf": now.Add(time.Hour).Unix()}))
+		refused("audience", one.Token("r", map[string]any{"aud": "another"}))
+		refused("audience", one.Token("r", map[string]any{"aud": []string{}}))
+		refused("invalid bearer token", one.Token("r", map[string]any{"iss": "https://evil.example.com"}))
+		refused("invalid bearer token", one.Token("r", map[string]any{"iss": ""}))
+		refused("cannot unmarshal number", one.Token("r", map[string]any{"sub": 7}))
+		refused("verify token", testissuer.SignToken("r", nil, claims)) // algorithm none
+		refused("failed to verify id token signature", testissuer.SignToken("e", other, claims))
+		refused("signature", replaceClaims(valid, one.Token("e", map[string]any{"sub": "root"})))
 		refused("verify token", valid[:strings.LastIndex(valid, ".")+1])
 	})
 }
@@ -58,10 +61,10 @@ func TestARotatedKeyIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, one, _ := oidcFixture(t, plainMapping)
 		const alice = `oidc:alice "" [system:authenticated]`
-		old := one.token(t, "e", nil)
+		old := one.Token("e", nil)
 		wantUser(t, a, bearer(old), alice)
-		one.setKeys(map[string]crypto.Signer{"new": newECKey(t)})
-		wantUser(t, a, bearer(one.token(t, "new", nil)), alice)
+		one.SetKeys(map[string]crypto.Signer{"new": testissuer.NewECKey(t)})
+		wantUser(t, a, bearer(one.Token("new", nil)), alice)
 		wantUser(t, a, bearer(old), alice) // verified less than jwtCacheTTL ago
 		time.Sleep(jwtCacheTTL)
 		wantRefused(t, a, bearer(old), "signature")
@@ -72,23 +75,23 @@ func TestARotatedKeyIsFetched(t *testing.T) {
 func TestInvalidTokensCauseFewRequestsToTheIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, one, n := oidcFixture(t, plainMapping)
-		wantUser(t, a, bearer(one.token(t, "r", nil)), `oidc:alice "" [system:authenticated]`)
-		discoveries, before := one.counts()
+		wantUser(t, a, bearer(one.Token("r", nil)), `oidc:alice "" [system:authenticated]`)
+		discoveries, before := one.Counts()
 		for range 100 {
 			wantRefused(t, a, bearer("not-a-token"), "invalid bearer token")
 			wantRefused(t, a, bearer("e30.e30.e30"), "invalid bearer token")
-			wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"iss": "https://evil.example.com"})), "invalid")
-			wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"aud": "x"})), "audience")
+			wantRefused(t, a, bearer(one.Token("r", map[string]any{"iss": "https://evil.example.com"})), "invalid")
+			wantRefused(t, a, bearer(one.Token("r", map[string]any{"aud": "x"})), "audience")
 		}
-		if again, after := one.counts(); after != before || again != discoveries {
+		if again, after := one.Counts(); after != before || again != discoveries {
 			t.Errorf("tokens that are not the issuer's caused %d requests", after-before+again-discoveries)
 		}
-		forged := newECKey(t)
+		forged := testissuer.NewECKey(t)
 		for range 100 {
-			wantRefused(t, a, bearer(signToken(t, "unknown", forged, map[string]any{"iss": one.url, "aud": "mirador",
+			wantRefused(t, a, bearer(testissuer.SignToken("unknown", forged, map[string]any{"iss": one.URL, "aud": "mirador",
 				"sub": "alice", "exp": time.Now().Add(time.Hour).Unix()})), "verify token")
 		}
-		if _, after := one.counts(); after-before > keysBurst {
+		if _, after := one.Counts(); after-before > keysBurst {
 			t.Errorf("100 tokens with an unknown key caused %d requests; want at most %d", after-before, keysBurst)
 		}
 		for address := range n.dials {
@@ -97,22 +100,22 @@ func TestInvalidTokensCauseFewRequestsToTheIssuer(t *testing.T) {
 			}
 		}
 		// Keys that are known stay usable, and new ones are fetched again after a second.
-		wantUser(t, a, bearer(one.token(t, "e", nil)), `oidc:alice "" [system:authenticated]`)
-		one.setKeys(map[string]crypto.Signer{"new": newECKey(t)})
+		wantUser(t, a, bearer(one.Token("e", nil)), `oidc:alice "" [system:authenticated]`)
+		one.SetKeys(map[string]crypto.Signer{"new": testissuer.NewECKey(t)})
 		time.Sleep(time.Second)
-		wantUser(t, a, bearer(one.token(t, "new", nil)), `oidc:alice "" [system:authenticated]`)
+		wantUser(t, a, bearer(one.Token("new", nil)), `oidc:alice "" [system:authenticated]`)
 	})
 }
 
 func TestSeveralIssuersWithExpressions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
-		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		two := newIssuer(t, "two.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		one.serve(t, n.listen("one.example.com:443"))
-		two.serve(t, n.listen("two.example.com:443"))
-		a, err := newAuthenticator(Options{AuthenticationConfig: write(t, "config.yaml", configuration(
-			one.entry(plainMapping), two.entry(`  claimMappings:
+		one := testissuer.New(t, "one.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		two := testissuer.New(t, "two.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		serve(t, one, n.listen("one.example.com:443"))
+		serve(t, two, n.listen("two.example.com:443"))
+		a, err := newAuthenticator(Options{AuthenticationConfig: write(t, "config.yaml", testissuer.Configuration(
+			one.Entry(plainMapping), two.Entry(`  claimMappings:
     username: {expression: "'two:' + claims.sub"}
     groups: {expression: "claims.roles.split(',').map(r, 'two:' + r)"}
     uid: {expression: "claims.employee"}
@@ -128,8 +131,8 @@ func TestSeveralIssuersWithExpressions(t *testing.T) {
 		run(t, a)
 		claims := map[string]any{"sub": "bob", "roles": "dev,ops", "employee": "7", "tenant": "acme", "hd": "example.com",
 			"env": "prod"}
-		wantUser(t, a, bearer(one.token(t, "k", nil)), `oidc:alice "" [system:authenticated]`)
-		wantUser(t, a, bearer(two.token(t, "k", claims)),
+		wantUser(t, a, bearer(one.Token("k", nil)), `oidc:alice "" [system:authenticated]`)
+		wantUser(t, a, bearer(two.Token("k", claims)),
 			`two:bob "7" [two:dev two:ops system:authenticated] map[example.com/tenant:[acme]]`)
 		refused := func(reason, claim string, value any) {
 			t.Helper()
@@ -138,14 +141,14 @@ func TestSeveralIssuersWithExpressions(t *testing.T) {
 				changed[k] = v
 			}
 			changed[claim] = value
-			wantRefused(t, a, bearer(two.token(t, "k", changed)), reason)
+			wantRefused(t, a, bearer(two.Token("k", changed)), reason)
 		}
 		refused("the hosted domain must be example.com", "hd", "evil.com")
 		refused("required claim env", "env", "test")
 		refused("system names are not for people", "sub", "system:masters")
 		refused("claim expression", "roles", 7)
 		// A token that the other issuer's key has signed is not a token of this issuer.
-		wantRefused(t, a, bearer(two.token(t, "k", map[string]any{"iss": one.url})), "signature")
+		wantRefused(t, a, bearer(two.Token("k", map[string]any{"iss": one.URL})), "signature")
 	})
 }
 
@@ -156,11 +159,11 @@ func TestIssuersCannotGiveReservedNames(t *testing.T) {
     groups: {claim: groups, prefix: ""}
 `)
 		const reserved = `begin with "mirador:" are reserved`
-		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"sub": "mirador:admin"})), reserved)
-		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"groups": "mirador:administrators"})), reserved)
-		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"groups": []string{"x", "mirador:y"}})), reserved)
-		wantRefused(t, a, bearer(one.token(t, "r", map[string]any{"sub": "system:anonymous"})), "without a credential")
-		wantUser(t, a, bearer(one.token(t, "r", map[string]any{"groups": "x"})), `alice "" [x system:authenticated]`)
+		wantRefused(t, a, bearer(one.Token("r", map[string]any{"sub": "mirador:admin"})), reserved)
+		wantRefused(t, a, bearer(one.Token("r", map[string]any{"groups": "mirador:administrators"})), reserved)
+		wantRefused(t, a, bearer(one.Token("r", map[string]any{"groups": []string{"x", "mirador:y"}})), reserved)
+		wantRefused(t, a, bearer(one.Token("r", map[string]any{"sub": "system:anonymous"})), "without a credential")
+		wantUser(t, a, bearer(one.Token("r", map[string]any{"groups": "x"})), `alice "" [x system:authenticated]`)
 	})
 }
 
@@ -168,13 +171,13 @@ func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		var log journal
-		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
+		one := testissuer.New(t, "one.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
 		a,
 			err := newAuthenticator(Options{TokenAuthFile: write(t, "tokens.csv", bobsToken+",bob,1002\n"),
 			Logger:               log.logger(),
-			AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(plainMapping)))}, n.dial)
+			AuthenticationConfig: write(t, "config.yaml", testissuer.Configuration(one.Entry(plainMapping)))}, n.dial)
 		check(t, err)
-		token := one.token(t, "k", nil)
+		token := one.Token("k", nil)
 		wantRefused(t, a, bearer(token), "refused until the authenticator runs")
 		run(t, a)
 		time.Sleep(time.Minute)
@@ -183,7 +186,7 @@ func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
 		if n := strings.Count(log.String(), "the issuer cannot be reached"); n != 1 {
 			t.Errorf("the log names the issuer %d times in a minute; want once:\n%s", n, log.String())
 		}
-		one.serve(t, n.listen("one.example.com:443"))
+		serve(t, one, n.listen("one.example.com:443"))
 		time.Sleep(20 * time.Second) // the authenticator tries every 10 seconds
 		synctest.Wait()
 		wantUser(t, a, bearer(token), `oidc:alice "" [system:authenticated]`)
@@ -199,19 +202,20 @@ func TestAnIssuerThatIsDownAtStartIsUsedOnceItIsReached(t *testing.T) {
 func TestAnIssuerIsVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
-		impostor := newIssuer(t, "impostor.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		misnamed := newIssuer(t, "misnamed.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		misnamed.named = "https://other.example.com"
-		configured := &issuerServer{url: impostor.url, ca: newCA(t, "the authority of the configuration")}
-		impostor.serve(t, n.listen("impostor.example.com:443"))
-		misnamed.serve(t, n.listen("misnamed.example.com:443"))
+		impostor := testissuer.New(t, "impostor.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		misnamed := testissuer.New(t, "misnamed.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		misnamed.Named = "https://other.example.com"
+		configured := &testissuer.Issuer{URL: impostor.URL,
+			Authority: testissuer.NewAuthority(t, "the authority of the configuration")}
+		serve(t, impostor, n.listen("impostor.example.com:443"))
+		serve(t, misnamed, n.listen("misnamed.example.com:443"))
 		a, err := newAuthenticator(Options{AuthenticationConfig: write(t, "config.yaml",
-			configuration(configured.entry(plainMapping), misnamed.entry(plainMapping)))}, n.dial)
+			testissuer.Configuration(configured.Entry(plainMapping), misnamed.Entry(plainMapping)))}, n.dial)
 		check(t, err)
 		run(t, a)
 		time.Sleep(time.Minute)
-		wantRefused(t, a, bearer(impostor.token(t, "k", nil)), "certificate signed by unknown authority")
-		wantRefused(t, a, bearer(misnamed.token(t, "k", nil)), "issuer did not match")
+		wantRefused(t, a, bearer(impostor.Token("k", nil)), "certificate signed by unknown authority")
+		wantRefused(t, a, bearer(misnamed.Token("k", nil)), "issuer did not match")
 	})
 }
 
@@ -219,11 +223,11 @@ func TestAChangedConfigurationKeepsTheOtherIssuers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		var log journal
-		one := newIssuer(t, "one.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		two := newIssuer(t, "two.example.com", map[string]crypto.Signer{"k": newECKey(t)})
-		one.serve(t, n.listen("one.example.com:443"))
-		two.serve(t, n.listen("two.example.com:443"))
-		path := write(t, "config.yaml", configuration(one.entry(plainMapping)))
+		one := testissuer.New(t, "one.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		two := testissuer.New(t, "two.example.com", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
+		serve(t, one, n.listen("one.example.com:443"))
+		serve(t, two, n.listen("two.example.com:443"))
+		path := write(t, "config.yaml", testissuer.Configuration(one.Entry(plainMapping)))
 		a, err := newAuthenticator(Options{AuthenticationConfig: path, Logger: log.logger()}, n.dial)
 		check(t, err)
 		run(t, a)
@@ -236,27 +240,27 @@ func TestAChangedConfigurationKeepsTheOtherIssuers(t *testing.T) {
 			synctest.Wait()
 		}
 		const alice = `oidc:alice "" [system:authenticated]`
-		wantUser(t, a, bearer(one.token(t, "k", nil)), alice)
-		wantRefused(t, a, bearer(two.token(t, "k", nil)), "invalid bearer token")
+		wantUser(t, a, bearer(one.Token("k", nil)), alice)
+		wantRefused(t, a, bearer(two.Token("k", nil)), "invalid bearer token")
 
-		reload(configuration(one.entry(plainMapping), two.entry(plainMapping)))
-		wantUser(t, a, bearer(two.token(t, "k", nil)), alice)
-		if discoveries, _ := one.counts(); discoveries != 1 {
+		reload(testissuer.Configuration(one.Entry(plainMapping), two.Entry(plainMapping)))
+		wantUser(t, a, bearer(two.Token("k", nil)), alice)
+		if discoveries, _ := one.Counts(); discoveries != 1 {
 			t.Errorf("the issuer that did not change was contacted %d times", discoveries)
 		}
 
-		reload(configuration(one.entry(plainMapping), two.entry(strings.ReplaceAll(plainMapping, "oidc:", "2:"))))
-		wantUser(t, a, bearer(two.token(t, "k", nil)), `2:alice "" [system:authenticated]`)
+		reload(testissuer.Configuration(one.Entry(plainMapping), two.Entry(strings.ReplaceAll(plainMapping, "oidc:", "2:"))))
+		wantUser(t, a, bearer(two.Token("k", nil)), `2:alice "" [system:authenticated]`)
 
-		reload(configuration("- issuer: {url: 'http://plain.example.com'}\n"))
-		wantUser(t, a, bearer(one.token(t, "k", nil)), alice)
+		reload(testissuer.Configuration("- issuer: {url: 'http://plain.example.com'}\n"))
+		wantUser(t, a, bearer(one.Token("k", nil)), alice)
 		if !strings.Contains(log.String(), "URL scheme must be https") {
 			t.Errorf("the log does not say what is wrong:\n%s", log.String())
 		}
 
-		reload(configuration(two.entry(plainMapping)))
-		wantRefused(t, a, bearer(one.token(t, "k", nil)), "invalid bearer token")
-		wantUser(t, a, bearer(two.token(t, "k", nil)), alice)
+		reload(testissuer.Configuration(two.Entry(plainMapping)))
+		wantRefused(t, a, bearer(one.Token("k", nil)), "invalid bearer token")
+		wantUser(t, a, bearer(two.Token("k", nil)), alice)
 	})
 }
 

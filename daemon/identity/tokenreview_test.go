@@ -11,6 +11,8 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
 // reviewCluster answers TokenReviews and counts them.
@@ -143,18 +145,19 @@ func TestAFloodOfInvalidTokensCausesFewReviewsAndLocksNoKnownUserOut(t *testing.
 func TestATokenOfAConfiguredIssuerIsNotReviewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReviewCluster()
-		one := newIssuer(t, "one.example.com", nil)
+		one := testissuer.New(t, "one.example.com", nil)
 		a, err := newAuthenticator(Options{TokenReview: TokenReview{Cluster: "eu", Review: c.review},
-			AuthenticationConfig: write(t, "config.yaml", configuration(one.entry(plainMapping)))}, (&network{}).dial)
+			AuthenticationConfig: write(t, "config.yaml", testissuer.Configuration(one.Entry(plainMapping)))}, (&network{}).dial)
 		check(t, err)
 		run(t, a)
-		claims := map[string]any{"iss": one.url, "sub": "x"}
-		wantRefused(t, a, bearer(signToken(t, "k", newECKey(t), claims)), "refused until it can be reached")
+		claims := map[string]any{"iss": one.URL, "sub": "x"}
+		wantRefused(t, a, bearer(testissuer.SignToken("k", testissuer.NewECKey(t), claims)),
+			"refused until it can be reached")
 		if got := c.count(); got != 0 {
 			t.Errorf("a token of a configured issuer caused %d reviews", got)
 		}
 		claims["iss"] = "https://kubernetes.default.svc"
-		wantRefused(t, a, bearer(signToken(t, "k", newECKey(t), claims)), "invalid bearer token")
+		wantRefused(t, a, bearer(testissuer.SignToken("k", testissuer.NewECKey(t), claims)), "invalid bearer token")
 		if got := c.count(); got != 1 {
 			t.Errorf("a token of another issuer caused %d reviews; want 1", got)
 		}
