@@ -42,8 +42,9 @@
 //     processors and in memory. Each client has a share, so that scans, slow readers and floods of one client do not
 //     delay the others, and a GET is quick beside any number of scans. A request beyond the share is 429 with
 //     Retry-After.
-//   - It serves only this machine unless Access allows more, and then needs a token and TLS. Requests from a page of
-//     another origin, or for an unknown host name, are refused.
+//   - It serves only this machine unless Access allows more, and then needs a token and TLS. Requests for an unknown
+//     host name are refused, and so are those from a page of another origin, unless a bearer token shows that a
+//     program sends them.
 //   - A write is 405, and so is what only the cluster's own server can do, such as logs, exec and port-forward. The
 //     answer names that server. Self-reviews, in which users ask what they may do, are answered: they may get, list
 //     and watch mirrored resources, and nothing else.

@@ -167,10 +167,23 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 			"token")
 	}
 	// A browser does not let a page read answers of another origin, except those of a WebSocket.
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || isWebSocket(r) {
-		return u, g.checkOrigin(r)
+	if r.Method == http.MethodGet && !isWebSocket(r) || r.Method == http.MethodHead {
+		return u, nil
 	}
-	return u, nil
+	if !hasBearerHeader(r) {
+		if err := checkOrigin(r); err != nil {
+			return u, err
+		}
+	}
+	return u, checkContentType(r)
+}
+
+// hasBearerHeader reports whether a request has a bearer token in its Authorization header, valid or not. A browser
+// sends no such request for a page of another origin: it would first ask with OPTIONS whether the page may set the
+// header, and is never told so. But a program may pass on the requests of its own page, with its own token and with
+// the Origin of the page, as Headlamp does.
+func hasBearerHeader(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
 // checkTarget returns an error for a request that is too long or for an unknown host.
@@ -242,9 +255,10 @@ func (g *guard) hasToken(r *http.Request) bool {
 }
 
 // checkOrigin returns an error for a request that a browser sends for a page of another origin.
-func (g *guard) checkOrigin(r *http.Request) error {
+func checkOrigin(r *http.Request) error {
 	refuse := func(why string) error {
-		return &refusedError{apierrors.NewForbidden(noResource, "", errors.New(why)), refusedOrigin}
+		return &refusedError{apierrors.NewForbidden(noResource, "", errors.New(why+"; a program that passes on the "+
+			"requests of its page must send a bearer token, which clients do over TLS only")), refusedOrigin}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":
@@ -257,12 +271,18 @@ func (g *guard) checkOrigin(r *http.Request) error {
 			return refuse("the request comes from a page of another origin")
 		}
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost &&
-		media != jsonType && isJoinPath(r.URL.Path) {
-		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "",
-			"the body must be application/json", 0, false)
-	}
 	return nil
+}
+
+// checkContentType returns an error for the body of a cluster that joins if it is not declared to be JSON, which a
+// form of a page cannot do.
+func checkContentType(r *http.Request) error {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Method != http.MethodPost || media == jsonType || !isJoinPath(r.URL.Path) {
+		return nil
+	}
+	return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "post", noResource, "",
+		"the body must be application/json", 0, false)
 }
 
 // isJoinPath reports whether a POST to a path can change something. The content type of other POSTs does not matter:

@@ -171,6 +171,12 @@ func TestPageOfAnotherOriginCannotJoinOrLeave(t *testing.T) {
 			http.StatusUnsupportedMediaType},
 		"text that is JSON":  {"POST", map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
 		"nothing said of it": {"POST", nil, http.StatusUnsupportedMediaType},
+		"a program with a token, for its page": {"POST", map[string]string{"Content-Type": json,
+			"Origin": "http://localhost:4466", "Authorization": "Bearer x"}, http.StatusTeapot},
+		"a program with a token, for its form": {"POST", map[string]string{"Origin": "http://localhost:4466",
+			"Authorization": "Bearer x"}, http.StatusUnsupportedMediaType},
+		"a password that the browser has kept": {"DELETE", map[string]string{"Origin": "http://evil.example.com",
+			"Authorization": "Basic eDp5"}, http.StatusForbidden},
 	} {
 		if got := ask(h, c.method, "localhost:80", "/clusters", c.header).Code; got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

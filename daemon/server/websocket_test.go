@@ -145,6 +145,10 @@ func TestWebSocketOfAnotherOriginIsRefused(t *testing.T) {
 		"another port":   {map[string]string{"Origin": "http://localhost:81"}, http.StatusForbidden},
 		"no origin":      {map[string]string{"Origin": "null"}, http.StatusForbidden},
 		"another site":   {map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"a program with a token, for its page": {map[string]string{"Origin": "http://localhost:4466",
+			"Sec-Fetch-Site": "same-site", "Authorization": "Bearer x"}, http.StatusTeapot},
+		"another origin with a token as a subprotocol": {map[string]string{"Origin": "http://evil.example.com",
+			"Sec-WebSocket-Protocol": bearerSubprotocol + "eA, a.example.com"}, http.StatusForbidden},
 	} {
 		if got := ask(h, "GET", "localhost:80", "/fleet/api/v1/pods?watch=true", upgradeWith(c.header)).Code; got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
