@@ -70,18 +70,21 @@ func acceptsPlain(r *http.Request) bool {
 	return false
 }
 
-var aggregatedKind = schema.GroupVersionKind{Group: "apidiscovery.k8s.io", Version: "v2",
-	Kind: "APIGroupDiscoveryList"}
-
-// acceptsAggregated reports whether a request accepts aggregated discovery. Like API servers since 1.33, this one has
-// only v2 of it: clients that know only v2beta1, those of 1.26 to 1.29, get the plain documents.
-func acceptsAggregated(r *http.Request) bool {
+// aggregatedVersion returns the version of aggregated discovery that a request accepts, v2 or v2beta1, and "" if it
+// accepts neither. Clients of Kubernetes 1.26 to 1.29 know only v2beta1. API servers no longer have it since 1.33, but
+// the documents are the same, and without it these clients need a request for each group.
+func aggregatedVersion(r *http.Request) string {
+	best := ""
 	for _, kind := range acceptedKinds(r.Header.Get("Accept")) {
-		if kind == aggregatedKind {
-			return true
+		switch {
+		case kind.Group != "apidiscovery.k8s.io" || kind.Kind != "APIGroupDiscoveryList":
+		case kind.Version == "v2":
+			return kind.Version
+		case kind.Version == "v2beta1":
+			best = kind.Version
 		}
 	}
-	return false
+	return best
 }
 
 func errNotAcceptable(have string) error {

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const aggregatedV2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
 // isDiscovery reports whether a path is /api, /apis or something below.
 func isDiscovery(path string) bool {
 	first, _ := cut(path)
@@ -22,12 +20,13 @@ func isDiscovery(path string) bool {
 func (c *catalog) discover(w http.ResponseWriter, r *http.Request, path string) (ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	w.Header().Add("Vary", "Accept")
+	version := aggregatedVersion(r)
 	switch {
-	case len(parts) == 1 && acceptsAggregated(r):
-		c.aggregated(w, parts[0] == "api")
+	case len(parts) == 1 && version != "":
+		c.aggregated(w, version, parts[0] == "api")
 	case !acceptsPlain(r):
 		fail(w, r, errNotAcceptable("application/json, and of it APIGroupDiscoveryList of apidiscovery.k8s.io/v2 "+
-			"at /api and /apis"), nil)
+			"and v2beta1 at /api and /apis"), nil)
 	case len(parts) == 1 && parts[0] == "api":
 		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
 			Versions:                   c.coreVersions(),
@@ -88,10 +87,10 @@ func (c *catalog) named() []metav1.APIGroup {
 	return out
 }
 
-// aggregated answers with all groups and their resources at once.
-func (c *catalog) aggregated(w http.ResponseWriter, core bool) {
+// aggregated answers with all groups and their resources at once. The documents of v2 and v2beta1 have the same fields.
+func (c *catalog) aggregated(w http.ResponseWriter, version string, core bool) {
 	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList",
-		APIVersion: "apidiscovery.k8s.io/v2"},
+		APIVersion: "apidiscovery.k8s.io/" + version},
 		Items: []apidiscovery.APIGroupDiscovery{}}
 	for _, g := range c.groups {
 		if (g.Name == "") != core {
@@ -111,7 +110,7 @@ func (c *catalog) aggregated(w http.ResponseWriter, core bool) {
 		}
 		list.Items = append(list.Items, item)
 	}
-	writeAs(w, http.StatusOK, aggregatedV2, list)
+	writeAs(w, http.StatusOK, "application/json;g=apidiscovery.k8s.io;v="+version+";as=APIGroupDiscoveryList", list)
 }
 
 func discovered(group, version string, r *metav1.APIResource) apidiscovery.APIResourceDiscovery {

@@ -12,11 +12,12 @@
 // another one names it.
 //
 // /fleet serves all clusters at once. An object of cluster eu in namespace web is in namespace eu.web there. An object
-// without a namespace has the name eu:name, and the namespace itself has the name eu.web. Versions are the daemon's
-// own. References between objects use these names too: a pod's node, the object of an event, owners, volumes and
-// claims, endpoints, roles; names of classes are not changed. Selectors, expressions and orders see objects as they
-// are shown, except for their versions. In a field selector, metadata.name and metadata.namespace may also be names
-// without a cluster, which match objects of every cluster.
+// without a namespace has the name eu:name, and the namespace itself has the name eu.web. A list or watch of namespace
+// web, without a cluster, has the objects of that namespace of every cluster. Versions are the daemon's own. References
+// between objects use these names too: a pod's node, the object of an event, owners, volumes and claims, endpoints,
+// roles; names of classes are not changed. Selectors, expressions and orders see objects as they are shown, except for
+// their versions. In a field selector, metadata.name and metadata.namespace may also be names without a cluster, which
+// match objects of every cluster.
 //
 // /clusters reports the health of all clusters, and lets clusters join and leave. With watch=true the answer
 // continues: each line after the first has what changed (see ReportUpdate), and there is a line every 10 seconds even

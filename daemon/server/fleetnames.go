@@ -37,7 +37,8 @@ func ofFleetName(shown string) (cluster, name string, ok bool) {
 	return cluster, name, ok && cluster != "" && name != ""
 }
 
-// resolvePath replaces the names in a path of /fleet by the cluster and its own names.
+// resolvePath replaces the names in a path of /fleet by the cluster and its own names. A list or watch of a namespace
+// without a cluster, such as the "default" of a kubeconfig, is about this namespace of every cluster.
 func (t *target) resolvePath() error {
 	switch {
 	case t.namespace != "":
@@ -46,9 +47,13 @@ func (t *target) resolvePath() error {
 			t.cluster, t.namespace = cluster, namespace
 			return nil
 		}
+		if t.name == "" {
+			return nil // the namespace of this name in every cluster
+		}
 		// Some clients have fixed namespaces: kubectl describe node reads the lease eu:node-1 in kube-node-lease.
 		if t.cluster, t.name, ok = cutFleetName(t.name); !ok {
-			return badRequest("namespaces at /fleet are cluster.namespace, such as eu.web, not %q", clip(t.namespace))
+			return badRequest("an object at /fleet is in a namespace of one cluster, such as eu.%s, not in %[1]q",
+				clip(t.namespace))
 		}
 	case t.name != "":
 		cluster, name, ok := t.ownValue(byName, t.name)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -76,6 +77,41 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	}
 }
 
+func TestNamespaceWithoutAClusterIsThatOfEveryCluster(t *testing.T) {
+	eu, us := informertest.NewServer(), informertest.NewServer()
+	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
+	create(t, us, pod("web", "c", nil))
+	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
+	s.Start()
+	s.ready(t, 3)
+	const path = "/fleet/api/v1/namespaces/web/pods"
+	for _, query := range []string{"", "?limit=500", "?watch=true&timeoutSeconds=1"} {
+		if got := s.names(t, path+query); got != "a c" {
+			t.Errorf("%s%s has %q", path, query, got)
+		}
+	}
+	if got := s.names(t, "/fleet/api/v1/namespaces/none/pods"); got != "" {
+		t.Errorf("a namespace that no cluster has contains %q", got)
+	}
+	if code, body := s.get(t, path+"/a", "application/json"); code != http.StatusBadRequest ||
+		!strings.Contains(body, "such as eu.web") {
+		t.Errorf("a pod in a namespace without a cluster: %d %s", code, body)
+	}
+	watch := s.open(t, path+"?watch=true", "application/json")
+	defer watch.Body.Close()
+	create(t, us, pod("db", "d", nil))
+	create(t, us, pod("web", "e", nil))
+	lines := bufio.NewScanner(watch.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"name":"e"`) {
+		if strings.Contains(lines.Text(), `"name":"d"`) {
+			t.Errorf("the watch of namespace web sent %s", lines.Text())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKubectlFollowsReferencesAtFleet(t *testing.T) {
 	cluster := filled(t)
 	cluster.Kubectl(t, "apply", "-f", "testdata/fleetnames.yaml")
@@ -100,7 +136,8 @@ func TestKubectlFollowsReferencesAtFleet(t *testing.T) {
 		{args: "get namespace eu.web -o name", shows: []string{"namespace/eu.web"}},
 		{args: "get namespace eu:web", shows: []string{`namespaces "eu:web" not found`, "eu.web"}, failed: true},
 		{args: "get pods -n eu.web", shows: []string{"eu ", "a "}},
-		{args: "get pods -n web", shows: []string{"cluster.namespace"}, failed: true},
+		{args: "get pods -n web", shows: []string{"eu ", "a "}},
+		{args: "get pod a -n web", shows: []string{"such as eu.web"}, failed: true},
 		{args: "get pod a -n eu.web -o jsonpath={.spec.nodeName}", shows: []string{"eu:node-1"}},
 		{args: "get pods -A --field-selector spec.nodeName=eu:node-1", shows: []string{"eu.web"}, hides: []string{"eu.db"}},
 		{args: "get events -n eu.web --field-selector involvedObject.name=a,involvedObject.namespace=eu.web",

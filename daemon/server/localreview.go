@@ -18,6 +18,10 @@ func (s *Server) localReview(r *http.Request, t target, review *authorizationv1.
 		if err := t.resolvePath(); err != nil {
 			return err
 		}
+		if t.cluster == "" {
+			return badRequest("a LocalSubjectAccessReview at /fleet is about a namespace of one cluster, such as eu.%s, "+
+				"not %[1]q", clip(shown))
+		}
 	}
 	if _, ok := s.fleet.Cluster(t.cluster); !ok {
 		return errNoCluster(t.cluster)

@@ -209,11 +209,13 @@ type noRight string
 // Error returns the reason.
 func (e noRight) Error() string { return string(e) }
 
-// reviewed resolves the names in a review at /fleet. A namespace or a name that no cluster can have, such as the
-// "default" of a kubeconfig, means all clusters: permissions do not depend on what exists. Otherwise k9s, whose
-// current namespace is refused, would show nothing, not even the namespaces to choose from.
+// reviewed resolves the names in a review at /fleet. A name that no cluster can have means all clusters: permissions
+// do not depend on what exists.
 func (s *Server) reviewed(at target) target {
 	own := at
+	if own.isNamespaces() && own.name != "" {
+		own.namespace = "" // a review about a namespace may have its name twice
+	}
 	if own.resolvePath() == nil {
 		if _, ok := s.fleet.Cluster(own.cluster); ok || own.cluster == "" {
 			return own

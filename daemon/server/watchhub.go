@@ -22,13 +22,16 @@ type watchHub interface {
 	done() <-chan struct{}
 }
 
-// watchScope is the scope of a watch: everything, one cluster, or one namespace of one cluster.
+// watchScope is the scope of a watch: one cluster or all, and one namespace or all.
 type watchScope struct{ cluster, namespace string }
 
 // concerns reports whether an object is in the scope.
 func (of watchScope) concerns(cluster string, key object.Key) bool {
-	if of.cluster == "" || of.cluster != cluster || of.namespace == "" {
-		return of.cluster == "" || of.cluster == cluster
+	if of.cluster != "" && of.cluster != cluster {
+		return false
+	}
+	if of.namespace == "" {
+		return true
 	}
 	namespace, _ := key.Split()
 	return namespace == of.namespace
@@ -57,7 +60,7 @@ func (fs feeds) remove(f *feed) {
 // push adds a change to all feeds that it concerns.
 func (fs feeds) push(c *change) {
 	namespace, _ := c.key.Split()
-	scopes := []watchScope{{}, {cluster: c.cluster}, {c.cluster, namespace}}
+	scopes := []watchScope{{}, {cluster: c.cluster}, {c.cluster, namespace}, {namespace: namespace}}
 	if namespace == "" {
 		scopes = scopes[:2]
 	}

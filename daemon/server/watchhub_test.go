@@ -216,7 +216,8 @@ func TestWatchScopeConcernsItsObjects(t *testing.T) {
 		{watchScope{}, "eu", "web/a", true}, {watchScope{cluster: "eu"}, "eu", "web/a", true},
 		{watchScope{cluster: "eu"}, "eu", "node", true}, {watchScope{cluster: "eu"}, "us", "web/a", false},
 		{watchScope{"eu", "web"}, "eu", "web/a", true}, {watchScope{"eu", "web"}, "eu", "db/a", false},
-		{watchScope{"eu", "web"}, "us", "web/a", false},
+		{watchScope{"eu", "web"}, "us", "web/a", false}, {watchScope{namespace: "web"}, "us", "web/a", true},
+		{watchScope{namespace: "web"}, "us", "db/a", false}, {watchScope{namespace: "web"}, "us", "node", false},
 	} {
 		if got := c.of.concerns(c.cluster, c.key); got != c.want {
 			t.Errorf("%+v and %s of %s: %v", c.of, c.key, c.cluster, got)
