@@ -44,6 +44,11 @@ func (h *clusterWatchHub) handle(cluster string, e *fleet.Event) {
 	case h.last != "" && e.Version.Before(h.last):
 		// A watch that continues from the newer version would miss this change.
 		h.feeds.end(errMerged)
+	case e.Missed || e.New != nil && e.New.Version != e.Version:
+		// The mirror has relisted, and found a change that it did not see happen. All changes between the two lists have
+		// the version of the second one, and objects that have changed have their own. A watch that continues from one of
+		// these versions after a part of the changes would miss the others.
+		h.feeds.end(errRelisted)
 	}
 	h.epoch, h.last = e.Epoch, e.Version
 	h.feeds.push(clusterChange(cluster, e.Key, e.Old, e.New, e.Version))

@@ -26,6 +26,7 @@ var (
 	errTooSlow      = &watchEnd{"the watch was read too slowly and has been ended; list again", true}
 	errHistoryReset = &watchEnd{"the history of the cluster was reset; list again", true}
 	errMerged       = &watchEnd{"changes came so fast that some were coalesced out of order; list again", true}
+	errRelisted     = &watchEnd{"the mirror has missed changes and has read the cluster again; list again", true}
 	// errUnserved needs no relist: the answer to the next request is that the resource is not mirrored.
 	errUnserved = &watchEnd{"the resource is no longer mirrored", false}
 )

@@ -47,6 +47,7 @@ var watchEnds = map[string]struct {
 	"read too slowly":    {func(s *testServer, view string) { s.endFeeds(view, errTooSlow) }, http.StatusGone},
 	"history reset":      {func(s *testServer, view string) { s.endFeeds(view, errHistoryReset) }, http.StatusGone},
 	"changes merged":     {func(s *testServer, view string) { s.endFeeds(view, errMerged) }, http.StatusGone},
+	"relisted":           {func(s *testServer, view string) { s.endFeeds(view, errRelisted) }, http.StatusGone},
 	"no longer mirrored": {func(s *testServer, view string) { s.endFeeds(view, errUnserved) }, 0},
 	"a fault without names": {func(s *testServer, view string) { s.endFeeds(view, errors.New("a fault")) },
 		http.StatusInternalServerError},

@@ -346,6 +346,26 @@ func TestChangesOutOfOrderEndWatches(t *testing.T) {
 	}
 }
 
+// The changes that a relist finds are not in the order of versions. A client that was sent one of them, with the version
+// of the list, would continue from there and miss the others.
+func TestChangesFoundByARelistEndWatches(t *testing.T) {
+	deleted, changed := event("web/b", 900), event("web/b", 870)
+	deleted.Type, deleted.Old, deleted.New, deleted.Missed = object.Deleted, deleted.New, nil, true
+	changed.Version = "900"
+	for name, e := range map[string]*fleet.Event{"deleted": deleted, "changed": changed} {
+		h := &clusterWatchHub{feeds: feeds{}}
+		f := h.join(watchScope{})
+		h.handle("eu", event("web/a", 850))
+		h.handle("eu", e)
+		if got := taken(t, f); !slices.Equal(got, []string{"web/a@850"}) {
+			t.Errorf("%s: the watch has sent %q", name, got)
+		}
+		if _, err := f.take(nil); !errors.Is(err, errRelisted) {
+			t.Errorf("%s: the watch ended with %v", name, err)
+		}
+	}
+}
+
 func TestObjectThatNoLongerMatchesIsDeleted(t *testing.T) {
 	req := &request{params: params{labels: "v in (2,3)"}}
 	f, err := new(Server).newFilter(req, &view{})
