@@ -85,16 +85,20 @@ func (a *announcement) howToJoin(at string) string {
 	return fmt.Sprintf("no clusters yet: put a kubeconfig into %s and it joins within seconds, or run %s", a.folder, join)
 }
 
-// url returns a URL of the daemon for clients on this machine. An address such as 0.0.0.0 is replaced.
-func (a *announcement) url() string {
-	scheme, address := "http", a.address.String()
-	if a.tlsCert != "" {
+// url returns a URL of the daemon for clients on this machine.
+func (a *announcement) url() string { return pageURL(a.address, a.hosts, a.tlsCert != "") }
+
+// pageURL returns the URL of a daemon that listens on an address. An address such as 0.0.0.0 is replaced by the first
+// of the allowed host names.
+func pageURL(listen net.Addr, hosts []string, withTLS bool) string {
+	scheme, address := "http", listen.String()
+	if withTLS {
 		scheme = "https"
 	}
-	if tcp, ok := a.address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+	if tcp, ok := listen.(*net.TCPAddr); ok && (tcp.IP == nil || tcp.IP.IsUnspecified()) {
 		host := "127.0.0.1"
-		if len(a.hosts) > 0 {
-			host = a.hosts[0]
+		if len(hosts) > 0 {
+			host = hosts[0]
 		}
 		address = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 	}

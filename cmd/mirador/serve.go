@@ -32,6 +32,7 @@ type serveFlags struct {
 	tlsCert, tlsKey  string
 	tokenFile        string
 	authentication   authenticationFlags
+	login            loginFlags
 	authorization    string
 	accessFile       string
 	hosts            []string
@@ -104,6 +105,7 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that clients must send")
 	f.authentication.add(flags)
+	f.login.add(flags)
 	flags.StringVar(&f.authorization, "authorization", string(access.ModeRBAC),
 		"how requests of users that are not administrators are authorized: `mode` rbac (each cluster's own roles, which are "+
 			"mirrored), review (the cluster is asked), rules (the roles of --access-file) or none (everyone may read "+
@@ -214,6 +216,10 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	logins, err := f.login.login(users, f.listen, f.hosts, f.tlsCert != "")
+	if err != nil {
+		return usageError{err}
+	}
 	fl, err = fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets || f.secretData,
 		SecretData: f.secretData, Redact: f.redact, StateFile: f.stateFile,
 		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log})
@@ -238,6 +244,9 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	}
 	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics), Page: web.Handler(),
 		StartGrace: f.grace()}
+	if logins != nil {
+		options.Access.Authenticator, options.Login = logins, logins
+	}
 	if events != nil {
 		options.Audit = events.Record
 	}

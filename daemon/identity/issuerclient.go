@@ -40,12 +40,17 @@ func newIssuerClient(i *apiserver.Issuer, dial dialFunc) (*http.Client, error) {
 		tlsConfig.RootCAs = ca.pool
 	}
 	return &http.Client{Timeout: issuerTimeout, Transport: &issuerTransport{
-		discovery: strings.TrimSuffix(i.URL, "/") + "/.well-known/openid-configuration", discoveryURL: i.DiscoveryURL,
+		discovery: discoveryURL(i.URL), discoveryURL: i.DiscoveryURL,
 		fetches: rate.NewLimiter(keysPerSecond, keysBurst),
 		// Requests are rare, and a connection that is not kept needs no end.
 		next: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: tlsConfig,
 			TLSHandshakeTimeout: issuerTimeout, DisableKeepAlives: true},
 	}}, nil
+}
+
+// discoveryURL returns where the discovery document of an issuer is, unless the configuration says otherwise.
+func discoveryURL(issuer string) string {
+	return strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
 }
 
 // issuerTransport bounds the answers of an issuer, and how often its keys are fetched. The address of the keys is in

@@ -217,8 +217,12 @@ func (g *guard) allowsHost(hostport string) bool {
 }
 
 // needsNoUser reports whether a request needs no credentials. A browser sends none when it loads the page, so its
-// files need none. They contain no secrets, and the page reads everything that it shows with credentials.
+// files need none. They contain no secrets, and the page reads everything that it shows with credentials. A user that
+// logs in has none yet.
 func needsNoUser(r *http.Request) bool {
+	if isLoginPath(r.URL.Path) {
+		return true
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}

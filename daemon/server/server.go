@@ -28,6 +28,8 @@ type Options struct {
 	Metrics http.Handler
 	// Page serves /; nil serves none.
 	Page http.Handler
+	// Login serves /login and the paths below it, without a user; nil means that users do not log in on the page.
+	Login http.Handler
 	// Audit receives an event for each request, and two for each watch: at its beginning and at its end. It must neither
 	// block nor change the event. nil means that there is no audit log. Probes of the daemon's health have no events, and
 	// refused and anonymous requests only up to a rate.
@@ -148,6 +150,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.opts.Metrics.ServeHTTP(w, r)
+	case isLoginPath(path):
+		s.login(w, r)
 	case isAPIPath(path):
 		failAbout(w, r, errNoView(r), nil)
 	case s.opts.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):

@@ -129,7 +129,7 @@ var mayImportUnsafe = []string{"internal/share", "store"}
 // may import them: one to authenticate, the others for the types of users and of audit events.
 const apiserver = "k8s.io/apiserver/"
 
-var mayImportAPIServer = []string{"daemon/identity", "daemon/access", "daemon/audit", "daemon/server"}
+var mayImportAPIServer = []string{"daemon/identity", "daemon/login", "daemon/access", "daemon/audit", "daemon/server"}
 
 func (r rule) forbids(imp string) bool {
 	if strings.HasPrefix(imp, apiserver) && !slices.Contains(mayImportAPIServer, r.pkg) {
