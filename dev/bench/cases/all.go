@@ -22,6 +22,7 @@ func All() []harness.Case {
 		growthOfEvents(),
 		million(),
 		served(),
+		userRights(),
 	}
 }
 

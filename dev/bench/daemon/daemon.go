@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,12 +27,19 @@ import (
 	"github.com/mirador-k8s/mirador/dev/bench/feed"
 	"github.com/mirador-k8s/mirador/dev/bench/measure"
 	"github.com/mirador-k8s/mirador/dev/bench/program"
+	"github.com/mirador-k8s/mirador/dev/bench/rights"
 )
 
 // Size is how much is mirrored.
 type Size struct {
 	Clusters, Pods int // simulated clusters and the pods in all of them
 	Real, RealPods int // real clusters and the pods in each
+	// Namespaces is how many namespaces each simulated cluster has; 0 means those of the templates.
+	Namespaces int
+	// Users have rights in the simulated clusters. If there are any, the daemon authenticates them, and an administrator.
+	Users []rights.User
+	// Flags are further flags of the daemon.
+	Flags []string
 }
 
 // templates is how many workloads a simulated cluster has: 100 pods for each if it has 10,000.
@@ -39,11 +47,15 @@ const templates = 100
 
 // Fleet is a running daemon and the clusters that it mirrors.
 type Fleet struct {
-	size   Size
-	sims   []*feed.Cluster
-	stops  []func()
+	size  Size
+	sims  []*feed.Cluster
+	stops []func()
+	// kubeconfigs are the paths of administrators' kubeconfigs of the real clusters.
+	kubeconfigs []string
+
 	cmd    *exec.Cmd
 	url    string
+	token  string // of an administrator; "" if no credentials are needed
 	client *http.Client
 	// SyncTime is the time from the daemon's start until everything was mirrored.
 	SyncTime time.Duration
@@ -77,7 +89,7 @@ func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
 		}
 	}
 	began := time.Now()
-	if err := f.startDaemon(binary, configs); err != nil {
+	if err := f.startDaemon(binary, dir, configs); err != nil {
 		return nil, err
 	}
 	if err := f.waitSynced(ctx); err != nil {
@@ -88,8 +100,11 @@ func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
 }
 
 func (f *Fleet) simulate(configs string) error {
-	for i := range f.size.Clusters {
-		sim := feed.NewCluster(feed.Seed+uint64(i), f.size.Pods/f.size.Clusters, templates)
+	sims, err := f.size.Simulated()
+	if err != nil {
+		return err
+	}
+	for i, sim := range sims {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("listen for a simulated cluster: %w", err)
@@ -111,6 +126,33 @@ func (f *Fleet) simulate(configs string) error {
 	return nil
 }
 
+// Simulated makes the simulated clusters.
+func (s *Size) Simulated() ([]*feed.Cluster, error) {
+	all := make([]*feed.Cluster, s.Clusters)
+	for i := range all {
+		var err error
+		if all[i], err = s.cluster(i); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *Size) cluster(i int) (*feed.Cluster, error) {
+	pods := s.Pods / s.Clusters
+	if s.Namespaces == 0 {
+		return feed.NewCluster(feed.Seed+uint64(i), pods, templates), nil
+	}
+	c := feed.NewCluster(feed.Seed+uint64(i), pods, s.Namespaces)
+	c.InNamespaces(s.Namespaces)
+	if len(s.Users) == 0 {
+		return c, nil
+	}
+	described := rights.Cluster{Number: i, Clusters: s.Clusters, Namespaces: s.Namespaces, Pods: pods,
+		Namespace: c.Namespace, Pod: c.PodName}
+	return c, c.SetRights(described.Objects(s.Users))
+}
+
 func simName(i int) string { return "sim" + strconv.Itoa(i) }
 
 func realName(i int) string { return "real" + strconv.Itoa(i) }
@@ -125,6 +167,7 @@ func (f *Fleet) startReal(ctx context.Context, dir, configs string, i int) error
 		return err
 	}
 	f.stops = append(f.stops, c.Stop)
+	f.kubeconfigs = append(f.kubeconfigs, c.Kubeconfig)
 	if err := c.Fill(ctx, f.size.RealPods); err != nil {
 		return err
 	}
@@ -138,9 +181,37 @@ func (f *Fleet) startReal(ctx context.Context, dir, configs string, i int) error
 	return nil
 }
 
+// accessConfig makes a user an administrator.
+const accessConfig = "apiVersion: mirador.dev/v1alpha1\nkind: AccessConfiguration\n" +
+	"bindings: [{role: administrator, users: [%s]}]\n"
+
+// userFlags writes the files with tokens and rights of the daemon's users, and returns the flags that name them.
+func (f *Fleet) userFlags(dir string) ([]string, error) {
+	if len(f.size.Users) == 0 {
+		return nil, nil
+	}
+	root := rights.Administrator()
+	f.token = root.Token()
+	var tokens strings.Builder
+	for i, u := range append(slices.Clone(f.size.Users), root) {
+		fmt.Fprintf(&tokens, "%s,%s,%d,%q\n", u.Token(), u.Name, i, strings.Join(u.Groups, ","))
+	}
+	users, access := filepath.Join(dir, "tokens.csv"), filepath.Join(dir, "access.yaml")
+	if err := errors.Join(os.WriteFile(users, []byte(tokens.String()), 0o600),
+		os.WriteFile(access, fmt.Appendf(nil, accessConfig, root.Name), 0o600)); err != nil {
+		return nil, fmt.Errorf("write the files of the daemon's users: %w", err)
+	}
+	return []string{"--token-auth-file", users, "--access-file", access}, nil
+}
+
 // startDaemon starts the daemon and reads its address from its output.
-func (f *Fleet) startDaemon(binary, configs string) error {
-	f.cmd = exec.Command(binary, "serve", "--folder", configs, "--listen", "127.0.0.1:0")
+func (f *Fleet) startDaemon(binary, dir, configs string) error {
+	flags, err := f.userFlags(dir)
+	if err != nil {
+		return err
+	}
+	flags = append(append([]string{"serve", "--folder", configs, "--listen", "127.0.0.1:0"}, flags...), f.size.Flags...)
+	f.cmd = exec.Command(binary, flags...)
 	f.cmd.Env = append(os.Environ(), "HOME="+configs)
 	out, err := f.cmd.StdoutPipe()
 	if err != nil {

@@ -18,6 +18,11 @@ type Latency struct {
 
 // open sends a request and returns the body of the answer, or an error if it is not 200.
 func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.ReadCloser, error) {
+	return f.openAs(ctx, f.token, path, accept, gzip)
+}
+
+// openAs is open for a user with a token.
+func (f *Fleet) openAs(ctx context.Context, token, path, accept string, gzip bool) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("request to the daemon: %w", err)
@@ -25,6 +30,9 @@ func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.Re
 	req.Header.Set("Accept", accept)
 	if accept == "" {
 		req.Header.Set("Accept", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if gzip {
 		req.Header.Set("Accept-Encoding", "gzip")
@@ -43,7 +51,12 @@ func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.Re
 
 // read reads an answer to its last byte and returns its length.
 func (f *Fleet) read(ctx context.Context, path, accept string, gzip bool) (int64, error) {
-	body, err := f.open(ctx, path, accept, gzip)
+	return f.readAs(ctx, f.token, path, accept, gzip)
+}
+
+// readAs is read for a user with a token.
+func (f *Fleet) readAs(ctx context.Context, token, path, accept string, gzip bool) (int64, error) {
+	body, err := f.openAs(ctx, token, path, accept, gzip)
 	if err != nil {
 		return 0, err
 	}

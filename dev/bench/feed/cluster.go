@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,8 @@ import (
 type Cluster struct {
 	set          *testpods.Set
 	n, templates int
+	namespaces   int               // 0 leaves the namespaces of the templates
+	rights       map[string][]byte // the answers to watches of roles and bindings, by path; nil if there are none
 
 	mu      sync.Mutex
 	changes int
@@ -30,7 +33,25 @@ func NewCluster(seed uint64, n, templates int) *Cluster {
 }
 
 // Pod returns the i-th pod in its initial state.
-func (c *Cluster) Pod(i int) *corev1.Pod { return c.set.Pod(i) }
+func (c *Cluster) Pod(i int) *corev1.Pod {
+	pod := c.set.Pod(i)
+	if c.namespaces > 0 {
+		pod.Namespace = c.Namespace(i % c.namespaces)
+	}
+	return pod
+}
+
+// PodName returns the name of the i-th pod, without making it.
+func (c *Cluster) PodName(i int) string {
+	_, name, _ := strings.Cut(c.set.Key(i), "/")
+	return name
+}
+
+// InNamespaces moves the i-th pod into namespace i modulo n. It must be called before the cluster serves.
+func (c *Cluster) InNamespaces(n int) { c.namespaces = n }
+
+// Namespace returns the name of a namespace of InNamespaces.
+func (c *Cluster) Namespace(i int) string { return fmt.Sprintf("ns-%03d", i) }
 
 // beforeChanges is the version of the initial state: later than all pods, earlier than all changes.
 const beforeChanges = "999999999"
@@ -68,6 +89,9 @@ const podResource = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":
 // ServeHTTP answers discovery and watches of all pods.
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if c.rights != nil && c.serveRights(w, r) {
+		return
+	}
 	switch r.URL.Path {
 	case "/api":
 		io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`) // the client sees it
@@ -90,9 +114,14 @@ func status(w http.ResponseWriter, code int, reason string) {
 		"reason": reason, "code": code})
 }
 
-func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
+// asksForState reports whether a request is a watch that begins with the state.
+func asksForState(r *http.Request) bool {
 	q := r.URL.Query()
-	if q.Get("watch") != "true" && q.Get("watch") != "1" || q.Get("sendInitialEvents") != "true" {
+	return (q.Get("watch") == "true" || q.Get("watch") == "1") && q.Get("sendInitialEvents") == "true"
+}
+
+func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
+	if !asksForState(r) {
 		status(w, http.StatusGone, "Expired") // so that the client requests the initial state
 		return
 	}
@@ -105,7 +134,7 @@ func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
 		delete(c.watches, changes)
 		c.mu.Unlock()
 	}()
-	state := &stream{form: JSON, set: c.set, order: listed(c.n, c.templates), last: beforeChanges}
+	state := &stream{form: JSON, pod: c.Pod, order: listed(c.n, c.templates), last: beforeChanges}
 	if _, err := io.Copy(w, state); err != nil {
 		return
 	}

@@ -35,7 +35,7 @@ const (
 // makes them while it is read.
 type stream struct {
 	form   Form
-	set    *testpods.Set
+	pod    func(i int) *corev1.Pod
 	order  func() (int, bool)
 	ended  bool
 	waits  []byte // encoded and not read yet
@@ -48,7 +48,7 @@ func NewStream(form Form, n, templates int) io.Reader {
 	if templates < 1 {
 		templates = testpods.DefaultTemplates
 	}
-	return &stream{form: form, set: testpods.New(Seed, templates), order: listed(n, templates), last: latest}
+	return &stream{form: form, pod: testpods.New(Seed, templates).Pod, order: listed(n, templates), last: latest}
 }
 
 // listed returns an iterator over the numbers of n pods in list order: one template after the other.
@@ -97,7 +97,7 @@ func (s *stream) next() (err error) {
 		s.buffer, err = appendEvent(s.buffer, s.form, watch.Bookmark, end)
 		return err
 	}
-	s.buffer, err = appendEvent(s.buffer, s.form, watch.Added, s.set.Pod(i))
+	s.buffer, err = appendEvent(s.buffer, s.form, watch.Added, s.pod(i))
 	return err
 }
 

@@ -89,6 +89,8 @@ const (
 	RatioAtMost GoalOf = "ratio at most"
 	RatioAbove  GoalOf = "ratio at least"
 	OursAtMost  GoalOf = "ours at most"
+	// OursBound is a goal without a peer for which a check compares with the goal instead of the record.
+	OursBound GoalOf = "ours never above"
 )
 
 // Ratio is the goal of being at most v times the peer's figure.
@@ -100,6 +102,13 @@ func Times(v float64) Goal { return Goal{RatioAbove, v} }
 // AtMost is a goal without a peer.
 func AtMost(v float64) Goal { return Goal{OursAtMost, v} }
 
+// Bound is a goal without a peer that must hold on every machine: a check fails if it is exceeded, whatever was
+// recorded.
+func Bound(v float64) Goal { return Goal{OursBound, v} }
+
+// ofOurs reports whether the goal is about our figure and not about a ratio.
+func (g Goal) ofOurs() bool { return g.Of == OursAtMost || g.Of == OursBound }
+
 func (g Goal) met(ours, ratio float64) *bool {
 	var met bool
 	switch g.Of {
@@ -107,7 +116,7 @@ func (g Goal) met(ours, ratio float64) *bool {
 		met = ratio <= g.Value
 	case RatioAbove:
 		met = ratio >= g.Value
-	case OursAtMost:
+	case OursAtMost, OursBound:
 		met = ours <= g.Value
 	default:
 		return nil
@@ -128,7 +137,7 @@ const (
 // near reports whether noise could change whether the goal is met.
 func (g Goal) near(r *Result) bool {
 	value := r.Ours
-	if g.Of != OursAtMost {
+	if !g.ofOurs() {
 		if r.Ratio == nil {
 			return true // the other side was not measured
 		}
@@ -153,6 +162,8 @@ func (g Goal) String() string {
 		return fmt.Sprintf("≥ %gx", g.Value)
 	case OursAtMost:
 		return fmt.Sprintf("ours ≤ %g", g.Value)
+	case OursBound:
+		return fmt.Sprintf("always ≤ %g", g.Value)
 	}
 	return ""
 }

@@ -69,13 +69,14 @@ type Verdict struct {
 	Compared, Blind int
 }
 
-// Compare compares the measured rows with the record. Rows that were not measured now, or not recorded, are ignored.
+// Compare compares the measured rows with the record. Rows that were not measured now are ignored, and those that were
+// not recorded, unless they have a bound.
 func Compare(recorded, now []Result) (v Verdict) {
 	before := recordOf(recorded)
 	machine := slower(before, now)
 	for _, r := range now {
 		was, known := before[r.id()]
-		if !known {
+		if !known && r.GoalOf != OursBound {
 			continue
 		}
 		what, bad := r.worseThan(&was, machine)
@@ -115,6 +116,9 @@ func (r *Result) worseThan(was *Result, machine float64) (what string, worse boo
 		}
 		return fmt.Sprintf("the ratio is %s %s, recorded %s, noise %s", Number(best), in, Number(*was.Ratio),
 			percent(noise)), worse
+	case r.GoalOf == OursBound:
+		best := r.best(r.Ours, &r.Spread.OursRange)
+		return fmt.Sprintf("it is %s %s, and must not be above %s", Number(best), in, Number(*r.Goal)), best > *r.Goal
 	case r.GoalOf != OursAtMost:
 		return "", false
 	case r.dependsOnTheMachine():
@@ -200,7 +204,7 @@ func (c *Case) suspected(by sides, before record, machine float64) []string {
 			continue
 		}
 		was, known := before[res.id()]
-		if !known {
+		if !known && res.GoalOf != OursBound {
 			continue
 		}
 		if _, worse := res.worseThan(&was, machine); worse {

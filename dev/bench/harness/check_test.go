@@ -72,6 +72,13 @@ func TestCheckAllowsOnlyTheNoise(t *testing.T) {
 		{"memory without a peer that grew below its goal", withoutPeer("MiB", AtMost(768), 500, 500, 500),
 			withoutPeer("MiB", AtMost(768), 600), true},
 		{"a time with neither peer nor goal", withoutPeer("ms", none, 1, 1, 1), withoutPeer("ms", none, 100), false},
+		{"within its bound", withoutPeer("x", Bound(1.2), 0.8, 0.8, 0.8), withoutPeer("x", Bound(1.2), 1.19), false},
+		{"above its bound by less than the noise", withoutPeer("x", Bound(1.2), 1.1, 1.1, 1.1),
+			withoutPeer("x", Bound(1.2), 1.21), true},
+		{"above its bound, as recorded", withoutPeer("us", Bound(5), 6, 6, 6), withoutPeer("us", Bound(5), 6), true},
+		{"within its bound in one round of two", withoutPeer("us", Bound(5), 4, 4, 4), withoutPeer("us", Bound(5), 6, 4),
+			false},
+		{"above its bound, and not recorded", rounds("ns", none, 1), withoutPeer("ms", Bound(2), 3), true},
 		{"another unit", rounds("ns", none, 1, 1, 1), rounds("us", none, 9), false},
 	} {
 		if v := Compare([]Result{test.was}, []Result{test.now}); looksWorse(v) != test.worse {

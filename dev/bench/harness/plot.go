@@ -23,7 +23,7 @@ func ratioPlot(rows []Result) string {
 			continue
 		}
 		b := bar{label: r.Case + label(r.Layout), ratio: *r.Ratio, met: r.Met}
-		if r.Goal != nil && r.GoalOf != OursAtMost {
+		if r.Goal != nil && !(Goal{Of: r.GoalOf}).ofOurs() {
 			b.goal = *r.Goal
 		}
 		if r.moreIsBetter() {

@@ -217,7 +217,7 @@ func (r *Row) result(by sides) (Result, bool) {
 		ratio = rounds.Median
 		res.Ratio = &ratio
 	}
-	if res.Ratio != nil || r.Goal.Of == OursAtMost {
+	if res.Ratio != nil || r.Goal.ofOurs() {
 		res.Met = r.Goal.met(ours.Median, ratio)
 	}
 	return res, true
