@@ -262,7 +262,7 @@ func newDashboardDaemon(t *testing.T) (d memoryDaemon, eu *informertest.Server) 
 	until(t, func() string {
 		for _, path := range []string{"/fleet/api/v1/nodes", "/fleet/apis/apps/v1/deployments",
 			"/fleet/apis/batch/v1/cronjobs", "/fleet/api/v1/namespaces", "/fleet/api/v1/pods", "/fleet/api/v1/events"} {
-			if a := d.replay(t, "administrator", &dashboardRequest{path: path + "?complete=true"}, nil); a.code != http.StatusOK {
+			if a := d.replay(t, "administrator", &dashboardRequest{path: path + "?complete=true"}, nil); a.code != 200 {
 				return path + ": " + a.body
 			}
 		}
