@@ -117,7 +117,17 @@ func (s *Server) decide(r *http.Request, cluster string, want access.Attributes)
 // refuse records that the user of a request for objects may see none of them, and returns the error to answer with.
 func (req *request) refuse(reason string) error {
 	recordOf(req.http).decide(access.Decision{Reason: reason})
-	return forbidden(userOf(req.http), req.attributes(), reason)
+	asked := req.attributes()
+	if req.fleet { // the error has the names of the path
+		asked.Namespace = req.askedNamespace
+		if req.askedName != "" {
+			asked.Name = req.askedName
+		}
+		if req.isNamespaces() {
+			asked.Namespace = req.askedName
+		}
+	}
+	return forbidden(userOf(req.http), asked, reason)
 }
 
 // forbidden returns the error of an API server for a request that is not allowed.

@@ -26,6 +26,8 @@ type request struct {
 	verb      string // get, list or watch
 	form      form
 	askedName string // the name in the path, such as eu:node-1 at /fleet
+	// askedNamespace is the namespace in the path, such as eu.web at /fleet.
+	askedNamespace string
 	// invalid is the error of a bad query, Accept header or name. It is returned only if the request is allowed and its
 	// resource is mirrored.
 	invalid error
@@ -33,7 +35,7 @@ type request struct {
 
 // parseRequest parses a request for objects, given its parsed path.
 func parseRequest(r *http.Request, t target) *request {
-	req := &request{target: t, http: r, verb: "list", askedName: t.name}
+	req := &request{target: t, http: r, verb: "list", askedName: t.name, askedNamespace: t.namespace}
 	switch {
 	case t.name != "":
 		req.verb = "get"

@@ -87,9 +87,11 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 		return nil, err
 	}
 	if req.verb == "get" {
-		if err := s.allow(req.http, members[0].Name(), req.attributes()); err != nil {
-			return nil, err
+		d := s.decide(req.http, members[0].Name(), req.attributes())
+		if !d.Allowed {
+			return nil, req.refuse(d.Reason)
 		}
+		recordOf(req.http).decide(d)
 	}
 	if req.verb != "get" && !s.seesAny(req, members) {
 		if _, _, err := s.places(w, req, members, named || req.complete); err != nil {
