@@ -20,6 +20,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
@@ -29,20 +30,20 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// rightsWorld is a real cluster with roles, bindings and objects, mirrored under two names. In "us", the names of
-// users have a prefix, so that each user has different rights in the two.
+// rightsWorld is two real clusters with objects, roles and bindings, and a daemon that mirrors both. In "us", the names
+// of users have a prefix.
 type rightsWorld struct {
-	t          *testing.T
-	admin      *kubernetes.Clientset
-	real       *rest.Config
-	url        string
-	namespaces []string
-	objects    map[string][]string // names of ConfigMaps by namespace
-	users      []*user.DefaultInfo
-	rnd        *rand.Rand
-	prefix     string // of every name that the test makes
+	t        *testing.T
+	url      string
+	client   *http.Client // of the daemon
+	clusters map[string]*rightsCluster
+	users    []*user.DefaultInfo
+	said     map[string]*transcript // everything that the daemon has sent, by user
+	// phases has the rights of users in each phase of the test, by user; nil while they change.
+	phases []map[string]userRights
 }
 
 // byImpersonation authenticates the user that the impersonation headers name, for tests.
@@ -56,33 +57,75 @@ func (byImpersonation) Authenticate(r *http.Request) (user.Info, bool, error) {
 
 const usPrefix = "us-"
 
-// newRightsCluster fills the real cluster. It is not mirrored yet.
-func newRightsCluster(t *testing.T) *rightsWorld {
+// rightsCluster is a real cluster with objects, roles and bindings.
+type rightsCluster struct {
+	t          *testing.T
+	name       string
+	admin      *kubernetes.Clientset
+	real       *rest.Config
+	client     *http.Client // of an administrator, which may impersonate users
+	auditLog   string
+	logged     int // the length of the audit log before the cluster was mirrored
+	namespaces []string
+	objects    map[string][]string // names of the first ConfigMaps by namespace
+	live       map[string]string   // the changing label of each ConfigMap that exists, by namespace/name
+	users      []*user.DefaultInfo
+	userPrefix string // of the names of users in this cluster
+	rnd        *rand.Rand
+	prefix     string // of every name that the test makes
+	roles      []string
+	bindings   []boundRole // that exist
+	made       int         // objects and bindings made so far
+}
+
+// newRightsCluster fills the real cluster that all tests share. It is not mirrored yet.
+func newRightsCluster(t *testing.T) *rightsCluster {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	cfg := filled(t).Config()
+	return fillRightsCluster(t, filled(t), "eu", "", seed)
+}
+
+// fillRightsCluster makes namespaces, ConfigMaps, roles, bindings and fifty users in a cluster.
+func fillRightsCluster(t *testing.T, cluster *testcluster.Cluster, name, userPrefix string,
+	seed uint64) *rightsCluster {
+	t.Helper()
+	cfg := cluster.Config()
 	cfg.QPS, cfg.Burst = 1000, 1000
 	conns := connrotation.NewDialer((&net.Dialer{}).DialContext)
 	cfg.Dial = conns.DialContext
 	t.Cleanup(conns.CloseAll)
 	admin, err := kubernetes.NewForConfig(cfg)
 	check(t, err)
-	w := &rightsWorld{t: t, admin: admin, real: cfg, objects: map[string][]string{},
-		rnd: rand.New(rand.NewPCG(seed, 1)), prefix: fmt.Sprintf("r%06x", seed%(1<<24))}
-	w.fill()
-	return w
+	client, err := rest.HTTPClientFor(cfg)
+	check(t, err)
+	log, err := os.ReadFile(cluster.AuditLog())
+	check(t, err)
+	c := &rightsCluster{t: t, name: name, admin: admin, real: cfg, client: client, auditLog: cluster.AuditLog(),
+		logged: len(log), objects: map[string][]string{}, live: map[string]string{}, userPrefix: userPrefix,
+		rnd: rand.New(rand.NewPCG(seed, uint64(len(userPrefix)))), prefix: fmt.Sprintf("r%06x", seed%(1<<24))}
+	c.fill()
+	return c
 }
 
 func newRightsWorld(t *testing.T) *rightsWorld {
 	t.Helper()
-	w := newRightsCluster(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	first, another := filled(t), testcluster.StartAnother(t, testcluster.WithoutControllers())
+	w := &rightsWorld{t: t, said: map[string]*transcript{}, clusters: map[string]*rightsCluster{
+		"eu": fillRightsCluster(t, first, "eu", "", seed),
+		"us": fillRightsCluster(t, another, "us", usPrefix, seed),
+	}}
+	w.users = w.clusters["eu"].users
+	for _, u := range w.users {
+		w.said[u.Name] = &transcript{}
+	}
 	fl, err := fleet.New(fleet.Options{Include: []string{"configmaps", "namespaces", "*.rbac.authorization.k8s.io"},
 		WithoutOpenAPI: true, Logger: slog.New(slog.DiscardHandler)})
 	check(t, err)
-	for _, name := range []string{"eu", "us"} {
-		check(t, fl.Join(name, filled(t).Config(), fleet.Origin{Kind: "test"}))
-	}
+	check(t, fl.Join("eu", first.Config(), fleet.Origin{Kind: "test"}))
+	check(t, fl.Join("us", another.Config(), fleet.Origin{Kind: "test"}))
 	rights, err := access.New(fl, access.Options{Config: &access.Config{
 		Clusters: []access.ClusterConfig{{Name: "us", UserPrefix: usPrefix, GroupPrefix: usPrefix}}}})
 	check(t, err)
@@ -92,11 +135,17 @@ func newRightsWorld(t *testing.T) *rightsWorld {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{fl.Run, rights.Run, srv.Run} {
-		wg.Go(func() { check(t, run(ctx)) })
+		wg.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	web := httptest.NewServer(srv)
 	w.url = web.URL
+	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	t.Cleanup(func() {
+		w.client.CloseIdleConnections()
 		srv.Stop()
 		web.Close()
 		cancel()
@@ -106,109 +155,128 @@ func newRightsWorld(t *testing.T) *rightsWorld {
 }
 
 // fill makes namespaces, ConfigMaps, roles, bindings and fifty users.
-func (w *rightsWorld) fill() {
-	ctx, t := w.t.Context(), w.t
+func (c *rightsCluster) fill() {
+	ctx, t := c.t.Context(), c.t
 	for i := range 4 {
-		ns := fmt.Sprintf("%s-ns%d", w.prefix, i)
-		w.namespaces = append(w.namespaces, ns)
-		_, err := w.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
+		ns := fmt.Sprintf("%s-ns%d", c.prefix, i)
+		c.namespaces = append(c.namespaces, ns)
+		_, err := c.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
 			metav1.CreateOptions{})
 		check(t, err)
 		for j := range 4 {
-			name := fmt.Sprintf("%s-%d-%d", w.prefix, i, j)
+			name := fmt.Sprintf("%s-%s-%d-%d", c.prefix, c.name, i, j)
 			if j == 0 {
-				name = w.prefix + "-shared"
+				name = c.prefix + "-shared"
 			}
-			w.objects[ns] = append(w.objects[ns], name)
-			_, err := w.admin.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			c.objects[ns] = append(c.objects[ns], name)
+			c.live[ns+"/"+name] = ""
+			_, err := c.admin.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
 				metav1.CreateOptions{})
 			check(t, err)
 		}
 	}
-	roles := w.roles()
+	c.makeRoles()
 	for i := range 50 {
-		u := &user.DefaultInfo{Name: fmt.Sprintf("%s-user%d", w.prefix, i), Groups: []string{
-			fmt.Sprintf("%s-group%d", w.prefix, i%7)}}
+		u := &user.DefaultInfo{Name: fmt.Sprintf("%s-user%d", c.prefix, i), Groups: []string{
+			fmt.Sprintf("%s-group%d", c.prefix, i%7)}}
 		if i%10 == 9 {
-			u.Name = fmt.Sprintf("system:serviceaccount:%s:robot%d", w.namespaces[i%4], i)
+			u.Name = fmt.Sprintf("system:serviceaccount:%s:robot%d", c.namespaces[i%4], i)
 		}
-		w.users = append(w.users, u)
-		for n := range w.rnd.IntN(4) {
-			w.bind(fmt.Sprintf("%s-%d-%d", w.prefix, i, n), roles[w.rnd.IntN(len(roles))], u)
+		c.users = append(c.users, u)
+		for range c.rnd.IntN(4) {
+			c.bind(u)
+		}
+	}
+	t.Cleanup(c.clean)
+}
+
+// clean removes what is not in a namespace.
+func (c *rightsCluster) clean() {
+	ctx := context.Background()
+	for _, b := range c.bindings {
+		if b.namespace == "" {
+			check(c.t, c.admin.RbacV1().ClusterRoleBindings().Delete(ctx, b.name, metav1.DeleteOptions{}))
+		}
+	}
+	for i := range c.roles[:len(c.roles)-1] {
+		err := c.admin.RbacV1().ClusterRoles().Delete(ctx, c.roles[i], metav1.DeleteOptions{})
+		if !apierrors.IsNotFound(err) {
+			check(c.t, err)
 		}
 	}
 }
 
-func (w *rightsWorld) roles() []string {
-	read := []string{"get", "list", "watch"}
+// rules returns the rules of each role. A role that gives list gives watch too.
+func (c *rightsCluster) rules() [][]rbacv1.PolicyRule {
+	read, byName := []string{"get", "list", "watch"}, []string{"list", "watch"}
 	core := []string{""}
-	one := w.objects[w.namespaces[1]][2]
-	sets := [][]rbacv1.PolicyRule{
+	one := c.objects[c.namespaces[1]][2]
+	return [][]rbacv1.PolicyRule{
 		{{APIGroups: core, Resources: []string{"configmaps"}, Verbs: read}},
-		{{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"list"},
-			ResourceNames: []string{w.prefix + "-shared", one}}},
+		{{APIGroups: core, Resources: []string{"configmaps"}, Verbs: byName,
+			ResourceNames: []string{c.prefix + "-shared", one}}},
 		{{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
 		{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 		{{APIGroups: core, Resources: []string{"namespaces"}, Verbs: read}},
-		{{APIGroups: core, Resources: []string{"namespaces", "configmaps"}, Verbs: []string{"list"},
-			ResourceNames: []string{w.namespaces[2], w.prefix + "-shared"}}},
+		{{APIGroups: core, Resources: []string{"namespaces", "configmaps"}, Verbs: byName,
+			ResourceNames: []string{c.namespaces[2], c.prefix + "-shared"}}},
 		{{APIGroups: core, Resources: []string{"configmaps/status", "pods"}, Verbs: read},
 			{NonResourceURLs: []string{"/version", "/api*"}, Verbs: []string{"get"}}},
 		{{APIGroups: []string{"apps"}, Resources: []string{"configmaps"}, Verbs: read}},
 	}
-	var names []string
-	for i, rules := range sets {
-		name := fmt.Sprintf("%s-role%d", w.prefix, i)
-		_, err := w.admin.RbacV1().ClusterRoles().Create(w.t.Context(),
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
-				Rules: rules}, metav1.CreateOptions{})
-		check(w.t, err)
-		w.t.Cleanup(func() {
-			check(w.t, w.admin.RbacV1().ClusterRoles().Delete(context.Background(), name, metav1.DeleteOptions{}))
-		})
-		names = append(names, name)
-	}
-	return append(names, w.prefix+"-missing")
 }
 
-// bind binds a role to a user, to its group or to its name in us, in one namespace or in all.
-func (w *rightsWorld) bind(name, role string, u *user.DefaultInfo) {
-	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: u.Name}
-	system := strings.HasPrefix(u.Name, "system:")
-	switch w.rnd.IntN(4) {
-	case 0:
-		subject.Kind, subject.Name = rbacv1.GroupKind, u.Groups[0]
-	case 1, 2:
-		if !system {
-			subject.Name = usPrefix + u.Name
-		} else {
-			parts := strings.Split(u.Name, ":")
+func (c *rightsCluster) makeRoles() {
+	for i, rules := range c.rules() {
+		name := fmt.Sprintf("%s-role%d", c.prefix, i)
+		_, err := c.admin.RbacV1().ClusterRoles().Create(c.t.Context(),
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Rules: rules}, metav1.CreateOptions{})
+		check(c.t, err)
+		c.roles = append(c.roles, name)
+	}
+	c.roles = append(c.roles, c.prefix+"-missing")
+}
+
+// boundRole is a binding; its namespace is empty if it is a ClusterRoleBinding.
+type boundRole struct{ namespace, name string }
+
+// bind binds a role to a user, to its group or to a name that it does not have in the cluster, in one namespace or in
+// all.
+func (c *rightsCluster) bind(u *user.DefaultInfo) {
+	known := c.known(u)
+	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: known.Name}
+	switch c.rnd.IntN(6) {
+	case 0, 1:
+		subject.Kind, subject.Name = rbacv1.GroupKind, known.Groups[0]
+	case 2:
+		subject.Name = strings.TrimPrefix(known.Name, c.userPrefix)
+	case 3:
+		if parts := strings.Split(u.Name, ":"); len(parts) == 4 {
 			subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: parts[2], Name: parts[3]}
 		}
 	}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-	if w.rnd.IntN(4) == 0 {
-		_, err := w.admin.RbacV1().ClusterRoleBindings().Create(w.t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref},
-			metav1.CreateOptions{})
-		check(w.t, err)
-		w.t.Cleanup(func() {
-			check(w.t, w.admin.RbacV1().ClusterRoleBindings().Delete(context.Background(), name, metav1.DeleteOptions{}))
-		})
-		return
+	c.made++
+	b := boundRole{name: fmt.Sprintf("%s-%d", c.prefix, c.made)}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.roles[c.rnd.IntN(len(c.roles))]}
+	var err error
+	if meta := (metav1.ObjectMeta{Name: b.name}); c.rnd.IntN(4) == 0 {
+		_, err = c.admin.RbacV1().ClusterRoleBindings().Create(c.t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{subject}, RoleRef: ref}, metav1.CreateOptions{})
+	} else {
+		b.namespace = c.namespaces[c.rnd.IntN(len(c.namespaces))]
+		_, err = c.admin.RbacV1().RoleBindings(b.namespace).Create(c.t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{subject}, RoleRef: ref}, metav1.CreateOptions{})
 	}
-	_, err := w.admin.RbacV1().RoleBindings(w.namespaces[w.rnd.IntN(len(w.namespaces))]).Create(w.t.Context(),
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref},
-		metav1.CreateOptions{})
-	check(w.t, err)
+	check(c.t, err)
+	c.bindings = append(c.bindings, b)
 }
 
-// inUS returns a user under its names in us.
-func inUS(u *user.DefaultInfo) *user.DefaultInfo {
-	out := &user.DefaultInfo{Name: usPrefix + u.Name}
+// known returns a user under its names in the cluster.
+func (c *rightsCluster) known(u *user.DefaultInfo) *user.DefaultInfo {
+	out := &user.DefaultInfo{Name: c.userPrefix + u.Name}
 	for _, g := range u.Groups {
-		out.Groups = append(out.Groups, usPrefix+g)
+		out.Groups = append(out.Groups, c.userPrefix+g)
 	}
 	return out
 }
@@ -216,146 +284,263 @@ func inUS(u *user.DefaultInfo) *user.DefaultInfo {
 // answer is what a server gives.
 type answer struct {
 	code    int
-	names   []string // namespace/name, sorted
+	names   []string          // namespace/name, sorted
+	labels  map[string]string // the label that changes at each update, by namespace/name
 	message string
+	next    string // the continue token
+	version string
 	body    string
 	header  http.Header
 }
 
-func askAs(t *testing.T, client *http.Client, at, path string, u *user.DefaultInfo) answer {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+path, nil)
-	check(t, err)
+// openAs sends a GET as a user.
+func openAs(ctx context.Context, client *http.Client, url, accept string, u *user.DefaultInfo) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
 	r.Header.Set("Impersonate-User", u.Name)
 	for _, g := range u.Groups {
 		r.Header.Add("Impersonate-Group", g)
 	}
 	r.Header.Add("Impersonate-Group", user.AllAuthenticated)
-	resp, err := client.Do(r)
-	check(t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	check(t, err)
-	var list struct {
-		Message string
-		Items   []metav1.PartialObjectMetadata
-	}
-	check(t, json.Unmarshal(b, &list))
-	out := answer{code: resp.StatusCode, message: list.Message, body: string(b), header: resp.Header}
-	for _, it := range list.Items {
-		out.names = append(out.names, it.Namespace+"/"+it.Name)
-	}
-	slices.Sort(out.names)
-	return out
+	return client.Do(r)
 }
 
-// visibleAt is the union of what the real server gives a user, in all namespaces, by namespace and by name. Only names
-// that the test made count.
-func (w *rightsWorld) visibleAt(client *http.Client, resource string, u *user.DefaultInfo) []string {
-	found := map[string]bool{}
+func askAs(ctx context.Context, client *http.Client, url, accept string, u *user.DefaultInfo) (answer, error) {
+	resp, err := openAs(ctx, client, url, accept, u)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return readAnswer(resp, b)
+}
+
+func readAnswer(resp *http.Response, b []byte) (answer, error) {
+	var list struct {
+		Message  string
+		Metadata metav1.ListMeta
+		Items    []metav1.PartialObjectMetadata
+		Rows     []struct{ Object metav1.PartialObjectMetadata }
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return answer{}, fmt.Errorf("%w: %s", err, b)
+	}
+	for _, row := range list.Rows {
+		list.Items = append(list.Items, row.Object)
+	}
+	out := answer{code: resp.StatusCode, message: list.Message, body: string(b), header: resp.Header,
+		labels: map[string]string{}, next: list.Metadata.Continue, version: list.Metadata.ResourceVersion}
+	for _, it := range list.Items {
+		out.names = append(out.names, it.Namespace+"/"+it.Name)
+		out.labels[it.Namespace+"/"+it.Name] = it.Labels[changing]
+	}
+	slices.Sort(out.names)
+	return out, nil
+}
+
+// ask sends a GET to the daemon, and records the answer.
+func (w *rightsWorld) ask(path string, u *user.DefaultInfo) answer {
+	w.t.Helper()
+	phase := w.said[u.Name].phase()
+	a, err := askAs(w.t.Context(), w.client, w.url+path, "", u)
+	check(w.t, err)
+	w.said[u.Name].add(phase, path, headerText(a.header)+a.body+decoded(a.next))
+	return a
+}
+
+// askTable asks for a list as a Table, and for its pages.
+func (w *rightsWorld) askTable(path string, u *user.DefaultInfo) (names []string) {
+	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	for next := ""; ; {
+		page := path + "limit=3&continue=" + url.QueryEscape(next)
+		phase := w.said[u.Name].phase()
+		a, err := askAs(w.t.Context(), w.client, w.url+page, table, u)
+		check(w.t, err)
+		w.said[u.Name].add(phase, page, headerText(a.header)+a.body+decoded(a.next))
+		names = append(names, a.names...)
+		if next = a.next; next == "" {
+			slices.Sort(names)
+			return names
+		}
+	}
+}
+
+// ask sends a GET to the real server.
+func (c *rightsCluster) ask(path string, known *user.DefaultInfo) answer {
+	c.t.Helper()
+	a, err := askAs(c.t.Context(), c.client, c.real.Host+path, "", known)
+	check(c.t, err)
+	return a
+}
+
+// seen is what the real server gives a user of a resource: in all namespaces, by namespace and by name.
+type seen struct {
+	objects map[string]string // the changing label by namespace/name; only of objects that the test made
+	whole   map[string]bool   // namespaces that the user may list
+	names   map[string]bool   // namespace/name of objects that the user may list by name, whether they exist or not
+}
+
+// can reports whether the user may see an object.
+func (s *seen) can(namespace, name string) bool {
+	return s.whole[namespace] || s.names[namespace+"/"+name]
+}
+
+// visible asks the real server what it gives a user.
+func (c *rightsCluster) visible(resource string, u *user.DefaultInfo) *seen {
+	known := c.known(u)
+	out := &seen{objects: map[string]string{}, whole: map[string]bool{}, names: map[string]bool{}}
 	try := func(path string) bool {
-		a := askAs(w.t, client, w.real.Host, path, u)
-		for _, n := range a.names {
-			found[n] = true
+		a := c.ask(path, known)
+		for name, label := range a.labels {
+			if strings.Contains(name, c.prefix) {
+				out.objects[name] = label
+			}
 		}
 		return a.code == http.StatusOK
 	}
-	byName := func(path string, names []string) {
+	byName := func(path, namespace string, names []string) {
 		for _, name := range names {
-			try(path + "?fieldSelector=" + url.QueryEscape("metadata.name="+name))
+			if try(path + "?fieldSelector=" + url.QueryEscape("metadata.name="+name)) {
+				out.names[namespace+"/"+name] = true
+			}
 		}
 	}
 	switch {
 	case try("/api/v1/" + resource):
+		for _, ns := range append([]string{""}, c.namespaces...) {
+			out.whole[ns] = true
+		}
 	case resource == "namespaces":
-		byName("/api/v1/namespaces", w.namespaces)
+		byName("/api/v1/namespaces", "", c.namespaces)
 	default:
-		for _, ns := range w.namespaces {
-			if path := "/api/v1/namespaces/" + ns + "/" + resource; !try(path) {
-				byName(path, w.objects[ns])
+		for _, ns := range c.namespaces {
+			path := "/api/v1/namespaces/" + ns + "/" + resource
+			if out.whole[ns] = try(path); !out.whole[ns] {
+				byName(path, ns, c.objects[ns][:4]) // roles name no others
 			}
 		}
 	}
-	return w.own(slices.Sorted(maps.Keys(found)))
+	return out
 }
 
 // own leaves only names that the test made.
 func (w *rightsWorld) own(names []string) []string {
-	return slices.DeleteFunc(names, func(n string) bool { return !strings.Contains(n, w.prefix) })
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.Contains(n, w.clusters["eu"].prefix) })
 }
 
-func TestFiftyUsersSeeWhatTheRealServerGivesThem(t *testing.T) {
+// Fifty users, on two real clusters: the lists, the single objects and the refusals that they get equal those of the
+// real servers. So do the states of their watches after objects, roles and bindings have changed. Nothing that the
+// daemon has sent names an object that the user may not see, and no request of a user reaches a cluster. The numbers
+// of changes are small, and large with MIRADOR_NIGHTLY=1.
+func TestFiftyUsersSeeWhatTheRealServersGiveThem(t *testing.T) {
 	w := newRightsWorld(t)
-	client, err := rest.HTTPClientFor(w.real)
-	check(t, err)
-	plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
-	defer plain.CloseIdleConnections()
-	before, err := os.ReadFile(filled(t).AuditLog())
-	check(t, err)
 	until(t, func() string { // everything is mirrored
-		a := askAs(t, plain, w.url, "/clusters/us/api/v1/configmaps?filtered=true", &user.DefaultInfo{Name: "root",
-			Groups: []string{access.Administrators}})
-		b := askAs(t, plain, w.url, "/fleet/api/v1/configmaps?complete=true", w.users[0])
-		if len(w.own(a.names)) < 16 || b.code == http.StatusServiceUnavailable {
+		root := &user.DefaultInfo{Name: "root", Groups: []string{access.Administrators}}
+		a, err := askAs(t.Context(), w.client, w.url+"/fleet/api/v1/configmaps?complete=true", "", root)
+		check(t, err)
+		b, err := askAs(t.Context(), w.client, w.url+"/fleet/api/v1/configmaps?complete=true", "", w.users[0])
+		check(t, err)
+		if len(w.own(a.names)) < 32 || b.code == http.StatusServiceUnavailable {
 			return a.body + b.body
 		}
 		return ""
 	})
-	var wg sync.WaitGroup
+	before := w.eachUser(w.compare)
+	w.begin(before)
+	w.watchThroughChanges(before)
+	w.nothingHidden()
+	for _, c := range w.clusters {
+		c.noRequests()
+	}
+}
+
+// userRights is what a user may see, by cluster and resource.
+type userRights map[string]map[string]*seen
+
+// eachUser calls a function for each user, eight at a time, and returns the results by user.
+func (w *rightsWorld) eachUser(do func(u *user.DefaultInfo) userRights) map[string]userRights {
+	results := make([]userRights, len(w.users))
 	turns := make(chan struct{}, 8)
-	for _, u := range w.users {
+	var wg sync.WaitGroup
+	for i, u := range w.users {
 		wg.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			w.compare(client, plain, u)
+			results[i] = do(u)
 		})
 	}
 	wg.Wait()
-	w.noRequests(len(before))
+	all := map[string]userRights{}
+	for i, u := range w.users {
+		all[u.Name] = results[i]
+	}
+	return all
 }
 
-// compare compares everything that a user gets with what the real server gives.
-func (w *rightsWorld) compare(client, plain *http.Client, u *user.DefaultInfo) {
-	t := w.t
-	as := map[string]*user.DefaultInfo{"eu": u, "us": inUS(u)}
+// rightsOf asks the real servers what a user may see.
+func (w *rightsWorld) rightsOf(u *user.DefaultInfo) userRights {
+	out := userRights{}
+	for name, c := range w.clusters {
+		out[name] = map[string]*seen{}
+		for _, resource := range []string{"configmaps", "namespaces"} {
+			out[name][resource] = c.visible(resource, u)
+		}
+	}
+	return out
+}
+
+// compare compares everything that a user gets with what the real servers give.
+func (w *rightsWorld) compare(u *user.DefaultInfo) userRights {
+	t, rights := w.t, w.rightsOf(u)
 	for _, resource := range []string{"configmaps", "namespaces"} {
 		var union []string
-		for cluster, known := range as {
-			want := w.visibleAt(client, resource, known)
-			got := askAs(t, plain, w.url, "/clusters/"+cluster+"/api/v1/"+resource+"?filtered=true", u)
+		for name, c := range w.clusters {
+			known := c.known(u)
+			want := slices.Sorted(maps.Keys(rights[name][resource].objects))
+			got := w.ask("/clusters/"+name+"/api/v1/"+resource+"?filtered=true", u)
 			if !slices.Equal(w.own(got.names), want) ||
 				(got.code == http.StatusForbidden) != (len(got.names) == 0 && got.code != 200) {
-				t.Errorf("%s of %s as %s: %d %v, want %v", resource, cluster, known.Name, got.code, w.own(got.names), want)
+				t.Errorf("%s of %s as %s: %d %v, want %v", resource, name, known.Name, got.code, w.own(got.names), want)
 			}
-			w.nothingElse(got, want, resource)
-			for _, name := range want {
-				union = append(union, inFleet(cluster, name))
+			for _, object := range want {
+				union = append(union, inFleet(name, object))
 			}
-			paths := []string{"/api/v1/" + resource, "/api/v1/namespaces/" + w.namespaces[1] + "/configmaps",
-				"/api/v1/namespaces/" + w.namespaces[1] + "/configmaps/" + w.prefix + "-shared",
-				"/api/v1/namespaces/" + w.namespaces[2], "/version", "/api/v1/nodes", "/apis/apps/v1/deployments"}
+			paths := []string{"/api/v1/" + resource, "/api/v1/namespaces/" + c.namespaces[1] + "/configmaps",
+				"/api/v1/namespaces/" + c.namespaces[1] + "/configmaps/" + c.prefix + "-shared",
+				"/api/v1/namespaces/" + c.namespaces[2], "/version", "/api/v1/nodes", "/apis/apps/v1/deployments"}
 			for _, path := range paths {
-				mine, real := askAs(t, plain, w.url, "/clusters/"+cluster+path, u), askAs(t, client, w.real.Host, path, known)
+				mine, real := w.ask("/clusters/"+name+path, u), c.ask(path, known)
 				mine.message = strings.ReplaceAll(mine.message, fmt.Sprintf("User %q", u.Name), fmt.Sprintf("User %q", known.Name))
 				// not included here
 				notMirrored := real.code == http.StatusOK && mine.code == http.StatusNotFound && len(mine.names) == 0
 				if !notMirrored && (mine.code != real.code || mine.message != real.message ||
 					!slices.Equal(w.own(mine.names), w.own(real.names))) {
-					t.Errorf("%s of %s as %s: %d %v %s, want %d %v %s", path, cluster, known.Name, mine.code, w.own(mine.names),
+					t.Errorf("%s of %s as %s: %d %v %s, want %d %v %s", path, name, known.Name, mine.code, w.own(mine.names),
 						mine.message, real.code, w.own(real.names), real.message)
 				}
 			}
 		}
 		slices.Sort(union)
-		got := askAs(t, plain, w.url, "/fleet/api/v1/"+resource, u)
+		got := w.ask("/fleet/api/v1/"+resource, u)
 		if names := w.own(got.names); !slices.Equal(names, union) {
 			t.Errorf("%s of the fleet as %s: %d %v, want %v", resource, u.Name, got.code, names, union)
 		}
-		w.nothingElse(got, union, resource)
+		if names := w.own(w.askTable("/fleet/api/v1/"+resource+"?", u)); !slices.Equal(names, union) {
+			t.Errorf("%s of the fleet as %s, as pages of a Table: %v, want %v", resource, u.Name, names, union)
+		}
 		if len(union) > 0 && got.header.Get("Mirador-Filtered") == "" && !strings.Contains(got.body, "kube-system") {
 			t.Errorf("%s of the fleet as %s are not marked as filtered", resource, u.Name)
 		}
 	}
+	return rights
 }
 
 // inFleet returns the name at /fleet of an object that a cluster lists as namespace/name.
@@ -367,41 +552,26 @@ func inFleet(cluster, name string) string {
 	}
 }
 
-// nothingElse fails if an answer contains the name of a ConfigMap that is not visible.
-func (w *rightsWorld) nothingElse(got answer, visible []string, resource string) {
-	if resource != "configmaps" {
-		return
-	}
-	for _, names := range w.objects {
-		for _, name := range names[1:] { // the first one has the same name everywhere
-			seen := slices.ContainsFunc(visible, func(v string) bool { return strings.HasSuffix(v, "/"+name) })
-			if !seen && strings.Contains(got.body, name) {
-				w.t.Errorf("the answer names %s, which is not visible: %s", name, got.body)
-			}
-		}
-	}
-}
-
-// noRequests fails if the mirror has sent the cluster anything but lists, watches and discovery since a position of
-// the audit log, and one request per join to find out whether RBAC alone decides.
-func (w *rightsWorld) noRequests(since int) {
-	log, err := os.ReadFile(filled(w.t).AuditLog())
-	check(w.t, err)
-	const joined, detection = 2, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+// noRequests fails if the mirror has sent the cluster anything but lists, watches and discovery since the cluster was
+// filled, and one request at its join to find out whether RBAC alone decides.
+func (c *rightsCluster) noRequests() {
+	log, err := os.ReadFile(c.auditLog)
+	check(c.t, err)
+	const detection = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 	detections := 0
-	for line := range strings.Lines(string(log[since:])) {
+	for line := range strings.Lines(string(log[c.logged:])) {
 		var e struct {
 			Verb, UserAgent, RequestURI string
 		}
-		check(w.t, json.Unmarshal([]byte(line), &e))
+		check(c.t, json.Unmarshal([]byte(line), &e))
 		if e.RequestURI == detection && strings.Contains(e.UserAgent, "mirador") {
-			if detections++; detections > joined {
-				w.t.Errorf("the mirror sent %d %s", detections, e.RequestURI)
+			if detections++; detections > 1 {
+				c.t.Errorf("the mirror sent %d %s to %s", detections, e.RequestURI, c.name)
 			}
 			continue
 		}
 		if strings.Contains(e.UserAgent, "mirador") && !slices.Contains([]string{"list", "watch", "get"}, e.Verb) {
-			w.t.Errorf("the mirror sent %s %s", e.Verb, e.RequestURI)
+			c.t.Errorf("the mirror sent %s %s to %s", e.Verb, e.RequestURI, c.name)
 		}
 	}
 }

@@ -11,6 +11,7 @@
 //
 //   - One cluster per test binary, started by the first call of [Start] and
 //     shared by all tests; each test keeps to a [Cluster.Namespace] of its own.
+//     [StartAnother] starts one more, for one test.
 //   - The cluster ends with the test binary, however that ends: it lives as long
 //     as a pipe that only this process holds open.
 //   - No goroutine of this package is left between calls, so that goleak can be

@@ -102,6 +102,19 @@ func (p *process) check() error {
 	return p.ended
 }
 
+// end closes the standard input of the process, and waits until the process has ended.
+func (p *process) end() error {
+	if err := p.stdin.Close(); err != nil {
+		return fmt.Errorf("close the cluster's standard input: %w", err)
+	}
+	for deadline := time.Now().Add(readyTimeout); p.check() == nil; time.Sleep(readyPoll) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("it has not ended after %v; its output:\n%s", readyTimeout, p.said())
+		}
+	}
+	return p.output.Close()
+}
+
 // module is the first line of the go.mod at the root of the repository.
 const module = "module github.com/mirador-k8s/mirador\n"
 

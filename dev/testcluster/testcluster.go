@@ -72,6 +72,25 @@ func Start(t testing.TB, opts ...Option) *Cluster {
 	return shared.cluster
 }
 
+// StartAnother starts another cluster, for tests that need several. It ends with the test.
+func StartAnother(t testing.TB, opts ...Option) *Cluster {
+	t.Helper()
+	want := options{nodes: 5}
+	for _, o := range opts {
+		o(&want)
+	}
+	c, err := start(want)
+	if err != nil {
+		t.Fatalf("start another test cluster: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.process.end(); err != nil {
+			t.Errorf("end another test cluster: %v", err)
+		}
+	})
+	return c
+}
+
 func sameOptions(running, want options) error {
 	if running == want {
 		return nil

@@ -42,6 +42,21 @@ func TestNamespaceIsDeletedWhenItsTestIsOver(t *testing.T) {
 	c.Kubectl(t, "wait", "--for=delete", "namespace/"+ns, "--timeout=60s")
 }
 
+func TestAnotherClusterIsItsOwnAndEndsWithItsTest(t *testing.T) {
+	c := Start(t)
+	var another *Cluster
+	t.Run("user", func(t *testing.T) {
+		another = StartAnother(t, WithoutControllers())
+		another.Kubectl(t, "create", "namespace", "only-here")
+		if out := c.Kubectl(t, "get", "namespaces", "-o", "name"); strings.Contains(out, "only-here") {
+			t.Errorf("a namespace of another cluster is in the shared one:\n%s", out)
+		}
+	})
+	if err := another.process.check(); err == nil {
+		t.Error("the cluster runs after the end of its test")
+	}
+}
+
 func TestConfigIsACopyThatReachesTheServer(t *testing.T) {
 	c := Start(t)
 	c.Config().Host = "https://192.0.2.1"

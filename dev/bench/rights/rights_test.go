@@ -7,7 +7,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
-	"github.com/mirador-k8s/mirador/object"
 )
 
 func TestEachUserMayListATenthOfThePods(t *testing.T) {
@@ -27,10 +26,9 @@ func TestEachUserMayListATenthOfThePods(t *testing.T) {
 		}
 		for i, u := range users {
 			see := rbac.Visible(&user.DefaultInfo{Name: u.Name, Groups: u.Groups}, "list", "", "pods", "", true)
-			for p := range pods {
-				if see.Contains(object.NewKey(c.Namespace(p%namespaces), c.Pod(p))) {
-					counts[i]++
-				}
+			counts[i] += len(see.Namespaces)*pods/namespaces + len(see.Names) + len(see.Keys)
+			if see.All {
+				counts[i] += pods
 			}
 			sets[i] += fmt.Sprint(see.Namespaces)
 		}
