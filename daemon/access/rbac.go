@@ -32,6 +32,8 @@ type RBAC struct {
 	bindings map[bindingKey]*binding
 	subjects map[subjectKey]*subject
 	rules    ruleSets
+
+	sets sharedSets // that Visible has returned
 }
 
 // roleKey names a role as a binding refers to it. The namespace is empty if the kind is not Role. A binding can refer

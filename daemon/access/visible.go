@@ -13,7 +13,7 @@ import (
 // cluster scope, those of each namespace in which Decide allows it, and those for whose names Decide allows it.
 // Objects of a resource that is not namespaced have no namespace, so that a RoleBinding gives no right to them, except
 // to get the Namespace object of its own namespace: in Kubernetes, that request has a namespace, and a list by name
-// has none.
+// has none. Equal sets have the same pointer; the caller must not change them.
 func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, namespaced bool) *query.Visible {
 	a := Attributes{ResourceRequest: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource}
 	ofNamespaces := !namespaced && verb == "get" && group == "" && resource == "namespaces"
@@ -38,7 +38,7 @@ func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, n
 			switch {
 			case b.namespace == "":
 				if allowed.unnamed {
-					return &query.Visible{All: true}
+					return r.sets.share(&query.Visible{All: true})
 				}
 				v.Names = append(v.Names, allowed.names...)
 			case ofNamespaces:
@@ -55,7 +55,7 @@ func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, n
 		}
 	}
 	simplify(v)
-	return v
+	return r.sets.share(v)
 }
 
 // simplify sorts a set, and removes from each field what is repeated or in another field as well.
