@@ -97,6 +97,7 @@ func open(t *testing.T, hash string, o fakeapi.Options, setUp ...action) *tab {
 	mux.Handle("/clusters", api)
 	mux.Handle("/clusters/", api)
 	mux.Handle("/fleet/", api)
+	mux.Handle("/login/", api)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	p := newTab(t)

@@ -14,6 +14,7 @@ const (
 	secret     = "correct-horse-battery-staple"
 	signInOpen = `document.getElementById('sign-in')?.open`
 	signInSays = `document.getElementById('sign-in-error')?.textContent`
+	userName   = `document.getElementById('user-name')?.textContent`
 	noCluster  = `document.querySelector('.empty')?.checkVisibility()`
 	anywhere   = `[location.href, document.documentElement.outerHTML, JSON.stringify({ ...localStorage }), document.cookie,
 		JSON.stringify(performance.getEntriesByType('resource').map(e => e.name)), JSON.stringify(history.state)].join()`
@@ -33,7 +34,8 @@ func TestADaemonWithATokenIsUsedFromTheBrowser(t *testing.T) {
 	p.same("for a password", `document.getElementById('sign-in-token').type`, "password")
 	p.same("which has the focus", `document.activeElement.id`, "sign-in-token")
 	p.same("the field has no name, so that a form cannot send it", `document.getElementById('sign-in-token').name`, "")
-	p.same("no Forget button without a token", `document.getElementById('forget').hidden`, "true")
+	p.same("no user yet", `document.getElementById('user').hidden`, "true")
+	p.same("no issuer", `document.getElementById('sign-in-begin').checkVisibility()`, "false")
 	p.shoot("sign-in")
 	p.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape))
 	p.until("the dialog cannot be dismissed", signInOpen)
@@ -66,7 +68,11 @@ func TestADaemonWithATokenIsUsedFromTheBrowser(t *testing.T) {
 	p.same("the request had the token", signInOpen, "false")
 	p.do(chromedp.KeyEvent(kb.Escape))
 
-	p.do(chromedp.Click(chromedp.CSS(`#forget`)))
+	p.until("the user", userName+` === 'mirador:token'`)
+	p.do(chromedp.Click(chromedp.CSS(`#user`)), chromedp.WaitVisible(chromedp.CSS(`#log-out`)))
+	p.same("how", `document.getElementById('account-how').textContent`, "a token in this tab")
+	p.shoot("account-token")
+	p.do(chromedp.Click(chromedp.CSS(`#log-out`)))
 	p.until("forgotten, it asks again", signInOpen)
 	p.same("nothing is kept", `sessionStorage.getItem('mirador.token')`, "null")
 }
@@ -81,7 +87,7 @@ func TestATokenThatIsNotKeptIsLostOnReload(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`#sign-in-keep`)))
 	p.typed(secret)
 	p.until("it opens", noCluster)
-	p.same("with a button more in the bar", `document.getElementById('forget').checkVisibility()`, "true")
+	p.until("with a button more in the bar", `document.getElementById('user').checkVisibility()`)
 	p.same("for which there is room", overflow, "")
 	p.shoot("phone-signed-in")
 	p.same("nothing is kept", anywhere+`.includes('`+secret+`') || Object.keys(sessionStorage).length > 0`, "false")
@@ -122,5 +128,7 @@ func TestADaemonWithoutATokenAsksForNone(t *testing.T) {
 	p := openDaemon(t, d, "")
 	p.until("the page", noCluster)
 	p.same("no question", signInOpen, "false")
-	p.same("nothing to forget", `document.getElementById('forget').hidden`, "true")
+	p.until("the user", userName+` === 'mirador:local'`)
+	p.do(chromedp.Click(chromedp.CSS(`#user`)), chromedp.WaitVisible(chromedp.CSS(`#account-how`)))
+	p.same("nothing to log out of", `document.getElementById('log-out').checkVisibility()`, "false")
 }

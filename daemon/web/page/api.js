@@ -1,5 +1,6 @@
 // The daemon's API: its own /clusters and the Kubernetes API under /fleet and /clusters/{name}. Every request carries
-// the token, if there is one. A request whose token is refused waits until the user enters another one.
+// the token, if there is one, or else the cookie of a session. A request that is refused waits until the user has logged
+// in.
 
 import { Report } from './report.js';
 import { another, current } from './token.js';
@@ -26,6 +27,11 @@ export class ApiError extends Error {
     this.status = status;
     this.reason = reason;
     this.retryAfter = retryAfter; // seconds after which to retry, 0 if the server does not say
+  }
+
+  // forbidden: the user lacks a right, which the message names.
+  get forbidden() {
+    return this.status === 403 && / cannot /.test(this.message);
   }
 
   // gone: the version or the continue token is too old.
@@ -70,9 +76,18 @@ async function send(path, token, { method = 'GET', accept = 'application/json', 
   }
 }
 
-// accepts asks the daemon whether a token is valid.
+const SELF = '/fleet/apis/authentication.k8s.io/v1/selfsubjectreviews';
+const SELF_REVIEW = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+
+// whoAmI returns the user that the daemon takes this page for: username, groups and extra.
+export async function whoAmI() {
+  const response = await request(SELF, { method: 'POST', body: SELF_REVIEW });
+  return (await response.json()).status?.userInfo ?? {};
+}
+
+// accepts asks the daemon whether a token is valid. Every user may ask who it is, whatever else it may do.
 export async function accepts(token) {
-  const response = await send('/clusters', token, {});
+  const response = await send(SELF, token, { method: 'POST', body: SELF_REVIEW });
   response.body?.cancel().catch(() => {});
   if (response.status === 401) return false;
   if (!response.ok) throw new ApiError(`the daemon answered ${response.status}; try again`, response.status, '');
@@ -213,11 +228,16 @@ function withQuery(path, params) {
   return text ? `${path}?${text}` : path;
 }
 
-// listTable reads one page of a resource as a Table, with the server's warnings.
+// listTable reads one page of a resource as a Table, with the server's warnings, and whether the user may see only a
+// part.
 export async function listTable(path, params, signal) {
   const response = await request(withQuery(path, params), { accept: TABLE, signal });
   const table = await response.json();
-  return { ...table, warnings: warningsOf(response.headers.get('Warning')) };
+  return {
+    ...table,
+    warnings: warningsOf(response.headers.get('Warning')),
+    filtered: response.headers.get('Mirador-Filtered') === 'true',
+  };
 }
 
 // watchTable yields watch events whose objects are Tables. onopen is called when the watch is open, which may be long

@@ -258,6 +258,7 @@ export class Browser {
     say(byId('list-live'), live);
     mark(byId('list-live'), 'data-live', list.paused ? 'paused' : list.live);
     say(byId('list-notice'), list.notice);
+    byId('list-filtered').hidden = !list.filtered || Boolean(list.error);
     if (!list.loading) say(this.spoken, list.error ? '' : `${count(list.rows.length)} rows loaded`);
     this.more.hidden = list.complete && !list.error;
     this.more.disabled = list.loading;
@@ -268,20 +269,25 @@ export class Browser {
   #emptyText() {
     const { resource, namespace, text } = JSON.parse(this.#query);
     const where = namespace ? ` in ${namespace}` : '';
-    return text ? `No ${resource.resource}${where} match the filter.` : `There are no ${resource.resource}${where}.`;
+    const seen = this.#listing?.filtered ? ' that you may see' : '';
+    return text ? `No ${resource.resource}${where}${seen} match the filter.`
+      : `There are no ${resource.resource}${where}${seen}.`;
   }
 
   // showError shows the error of a filter beside the filter, and any other error in place of the rows.
   #showError(list) {
     const { error } = list;
-    const ofFilter = error && error.status >= 400 && error.status < 500 && JSON.parse(this.#query).text !== '';
+    const ofFilter = error && error.status >= 400 && error.status < 500 && !error.forbidden &&
+      JSON.parse(this.#query).text !== '';
     say(this.error, ofFilter ? error.message : '');
     this.error.hidden = !ofFilter;
     mark(this.text, 'aria-invalid', ofFilter ? 'true' : null);
     const empty = !error && list.complete && list.rows.length === 0 ? this.#emptyText() : '';
-    say(this.trouble, error && !ofFilter ? error.message : empty);
+    const why = error?.forbidden
+      ? `You may not see this: ${error.message}. An administrator of the cluster can grant the right.` : error?.message;
+    say(this.trouble, error && !ofFilter ? why : empty);
     this.trouble.hidden = this.trouble.textContent === '';
-    mark(this.trouble, 'data-kind', error ? 'error' : 'empty');
+    mark(this.trouble, 'data-kind', error && !error.forbidden ? 'error' : 'empty');
     mark(this.list, 'data-empty', list.rows.length === 0 && !list.loading ? 'yes' : null);
   }
 }

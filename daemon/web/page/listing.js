@@ -24,6 +24,7 @@ export class Listing {
   remaining = null; // how many more the server has, null if it does not say
   error = null;
   notice = '';
+  filtered = false; // the user may see only a part
   live = 'off'; // off, on, lost, refused
 
   #query;
@@ -107,12 +108,13 @@ export class Listing {
   }
 
   #params() {
-    const { filter, text, order } = this.#query;
+    const { cluster, filter, text, order } = this.#query;
     return {
       labelSelector: filter === 'labels' ? text : '',
       fieldSelector: filter === 'fields' ? text : '',
       where: filter === 'where' ? text : '',
       orderBy: order,
+      filtered: cluster ? 'true' : '', // at /fleet it always is
     };
   }
 
@@ -146,6 +148,7 @@ export class Listing {
   }
 
   #take(table) {
+    this.filtered = table.filtered ?? false;
     if (table.columnDefinitions?.length) this.columns = table.columnDefinitions;
     this.#next = table.metadata?.continue ?? '';
     this.complete = this.#next === '';

@@ -8,6 +8,8 @@ import { read } from './route.js';
 import { control } from './theme.js';
 import { setUp } from './clusters.js';
 import { setUp as setUpSignIn } from './signin.js';
+import { comeBack } from './session.js';
+import { Account } from './account.js';
 import { Overview } from './pipeline.js';
 import { Browser } from './browser.js';
 
@@ -18,7 +20,14 @@ let latest = null;
 const dialogs = setUp({ onchange: (text) => say(byId('spoken'), text) });
 const overview = new Overview(byId('overview'), { onjoin: dialogs.join, onleave: dialogs.leave });
 const browser = new Browser();
-setUpSignIn({ onask: (waits) => connected(false, waits ? 'needs a token' : 'connecting') });
+const account = new Account();
+setUpSignIn({
+  onask: (waits) => {
+    connected(false, waits ? 'not logged in' : 'connecting');
+    if (waits) account.hide();
+    else account.show();
+  },
+});
 
 function route() {
   const { view, params } = read();
@@ -51,6 +60,13 @@ function take(doc) {
   connected(true, clock(new Date(doc.now)));
 }
 
+// refused says which right is missing. The objects can be seen all the same.
+function refused(err) {
+  connected(false, 'no overview');
+  overview.refuse(err.message);
+  browser.choices({ now: new Date().toISOString(), clusters: [] });
+}
+
 // follow keeps the stream open while the page is visible.
 async function follow() {
   let wait = 500;
@@ -66,7 +82,12 @@ async function follow() {
       if (await whileVisible(stream)) continue;
       connected(false, 'reconnecting');
     } catch (err) {
-      connected(false, 'no connection', err.message);
+      if (err.forbidden) {
+        refused(err);
+        wait = 10000;
+      } else {
+        connected(false, 'no connection', err.message);
+      }
     }
     await new Promise((resume) => setTimeout(resume, wait * (0.75 + Math.random() / 2)));
   }
@@ -80,5 +101,7 @@ byId('skip').addEventListener('click', (event) => {
   byId('main').focus();
 });
 addEventListener('hashchange', route);
+comeBack();
 route();
 follow();
+account.show();

@@ -81,7 +81,9 @@ async function read(cluster) {
   const names = [];
   let token = '';
   do {
-    const table = await listTable(address(cluster, RESOURCE), { limit: PAGE, continue: token });
+    const table = await listTable(address(cluster, RESOURCE), {
+      limit: PAGE, continue: token, filtered: cluster ? 'true' : '',
+    });
     for (const raw of table.rows ?? []) names.push(rowOf(raw).name);
     token = table.metadata?.continue ?? '';
   } while (token && names.length < MOST);

@@ -1,38 +1,69 @@
-// The form that asks for the token, and the button that forgets it.
+// The form for users that are not logged in: a button that leads to the issuer, where there is one, and the token.
 
 import { byId, mark, say } from './dom.js';
 import { accepts } from './api.js';
-import { current, forget, onAsk, use } from './token.js';
+import { hostOf, logIn, readSession } from './session.js';
+import { onAsk, use } from './token.js';
 
 // A header can carry these and no others.
 const PRINTABLE = /^[\x20-\x7e]+$/;
 
-// setUp wires the form. onask is told when the page waits for a token and when it goes on.
+// setUp wires the form. onask is told when the page waits for the user and when it goes on.
 export function setUp({ onask }) {
   const dialog = byId('sign-in');
   const field = byId('sign-in-token');
   const keep = byId('sign-in-keep');
   const error = byId('sign-in-error');
   const submit = byId('sign-in-submit');
-  const drop = byId('forget');
+  const begin = byId('sign-in-begin');
+  const byToken = byId('sign-in-by-token');
   let done = null;
+  let session = {};
 
-  const complain = (text) => {
+  const complain = (text, select = true) => {
     say(error, text);
     error.hidden = text === '';
-    mark(field, 'aria-invalid', text ? 'true' : null);
-    if (text) field.select();
+    mark(field, 'aria-invalid', text && select ? 'true' : null);
+    if (text && select) field.select();
   };
 
-  onAsk((refused) => {
-    complain(refused ? 'The daemon no longer accepts the token that this tab had.' : '');
-    drop.hidden = true;
+  // offer shows the ways to log in that the daemon has.
+  const offer = () => {
+    const issuer = Boolean(session.issuer);
+    say(byId('sign-in-title-text'), issuer ? 'Log in' : 'This daemon asks for a token');
+    byId('sign-in-issuer').hidden = !issuer;
+    say(byId('sign-in-host'), hostOf(session.issuer ?? ''));
+    byToken.open = !issuer;
+    byId('sign-in-summary').hidden = !issuer;
+    mark(submit, 'class', issuer ? null : 'primary');
+    byId('sign-in-end').hidden = !session.endSession;
+    mark(byId('sign-in-end-link'), 'href', session.endSession ?? null);
+    say(byId('sign-in-end-host'), hostOf(session.issuer ?? ''));
+    (issuer ? begin : field).focus();
+  };
+
+  onAsk(async (refused) => {
+    session = await readSession();
     onask(true);
     dialog.showModal();
-    field.focus();
+    offer();
+    const again = refused ? 'The daemon no longer accepts the token that this tab had.' : '';
+    complain(session.problem || again, false);
     return new Promise((resolve) => {
       done = resolve;
     });
+  });
+
+  begin.addEventListener('click', () => {
+    begin.disabled = true;
+    logIn(session);
+  });
+  // A browser may restore the page as it was when the user goes back from the issuer.
+  addEventListener('pageshow', () => {
+    begin.disabled = false;
+  });
+  byToken.addEventListener('toggle', () => {
+    if (byToken.open && session.issuer) field.focus();
   });
 
   dialog.querySelector('form').addEventListener('submit', async (event) => {
@@ -52,7 +83,6 @@ export function setUp({ onask }) {
       }
       use(given, keep.checked);
       field.value = '';
-      drop.hidden = false;
       const resolve = done;
       done = null;
       dialog.close();
@@ -65,14 +95,8 @@ export function setUp({ onask }) {
       say(submit, 'Open');
     }
   });
-  // Without a token there is nothing to see: Escape, which a browser lets close it, opens it again.
+  // Without a user there is nothing to see: Escape, which a browser lets close it, opens it again.
   dialog.addEventListener('close', () => {
     if (done) dialog.showModal();
-  });
-
-  drop.hidden = current() === '';
-  drop.addEventListener('click', () => {
-    forget();
-    location.reload(); // which also ends all streams and drops all that was shown
   });
 }

@@ -54,6 +54,9 @@ func New(o Options) *Server {
 	s.mux.HandleFunc("DELETE /clusters/{name}", s.deleteCluster)
 	s.mux.HandleFunc("GET /fleet/", s.kubernetes)
 	s.mux.HandleFunc("GET /clusters/{name}/", s.kubernetes)
+	s.mux.HandleFunc("POST /fleet/apis/authentication.k8s.io/v1/selfsubjectreviews", s.review)
+	s.mux.HandleFunc("GET /login/session",
+		func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, object{}) })
 	return s
 }
 
@@ -63,6 +66,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
 	s.mux.ServeHTTP(w, r)
+}
+
+// review answers who the user is.
+func (s *Server) review(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusCreated, object{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
+		"status": object{"userInfo": object{"username": "jane@example.com", "groups": []string{"platform", "on-call",
+			"system:authenticated"}}}})
 }
 
 // Requests returns the requests that contain a text, in order.
