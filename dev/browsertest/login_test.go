@@ -169,7 +169,7 @@ func TestAUserLogsInSeesWhatTheClusterAllowsAndLogsOut(t *testing.T) {
 	p.shoot("phone-account-dark")
 	p.do(command(emulation.ClearDeviceMetricsOverride, cdp.Empty{}))
 
-	p.eval(`location.hash = '#/objects?resource=configmaps.v1'`, new(any))
+	p.pick("pick-resource", "configmaps.v1")
 	p.until("which right is missing", `document.getElementById('list-trouble').textContent.startsWith(
 		'You may not see this: configmaps is forbidden: User "alice@example.com" cannot list resource "configmaps"')`)
 	p.shoot("forbidden")

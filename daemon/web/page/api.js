@@ -1,6 +1,6 @@
 // The daemon's API: its own /clusters and the Kubernetes API under /fleet and /clusters/{name}. Every request carries
-// the token, if there is one, or else the cookie of a session. A request that is refused waits until the user has logged
-// in.
+// the token, if there is one, or else the cookie of a session. A request that is refused waits until the user has
+// logged in.
 
 import { Report } from './report.js';
 import { another, current } from './token.js';
@@ -217,6 +217,18 @@ export function address(cluster, r, namespace, name) {
   if (namespace) path += `/namespaces/${part(namespace)}`;
   path += `/${part(r.resource)}`;
   return name ? `${path}/${part(name)}` : path;
+}
+
+// discover returns the resources of the fleet that can be listed, for users that may not see the state of the clusters.
+export async function discover() {
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+  const lists = await Promise.all(['/fleet/api', '/fleet/apis'].map(async (path) =>
+    (await request(path, { accept })).json()));
+  return lists.flatMap(({ items = [] }) => items).flatMap(({ metadata, versions = [] }) =>
+    versions.slice(0, 1).flatMap(({ version, resources = [] }) => resources.filter((r) => r.verbs?.includes('list'))
+      .map((r) => ({
+        group: metadata?.name ?? '', version, resource: r.resource, namespaced: r.scope === 'Namespaced',
+      }))));
 }
 
 function withQuery(path, params) {

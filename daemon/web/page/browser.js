@@ -115,7 +115,7 @@ export class Browser {
     this.#skew = Date.parse(doc.now) - Date.now();
     const chosen = this.#params.cluster ?? '';
     const clusters = doc.clusters.map((c) => c.name);
-    const resources = new Map();
+    const resources = new Map((doc.resources ?? []).map((r) => [resourceId(r), r]));
     for (const c of doc.clusters) {
       if (chosen && c.name !== chosen) continue;
       for (const r of c.resources ?? []) resources.set(resourceId(r), r);

@@ -2,7 +2,7 @@
 
 import { visible, whileVisible } from './awake.js';
 import { byId, say, mark } from './dom.js';
-import { watchFleet } from './api.js';
+import { discover, watchFleet } from './api.js';
 import { clock } from './format.js';
 import { read } from './route.js';
 import { control } from './theme.js';
@@ -61,10 +61,11 @@ function take(doc) {
 }
 
 // refused says which right is missing. The objects can be seen all the same.
-function refused(err) {
+async function refused(err) {
   connected(false, 'no overview');
   overview.refuse(err.message);
-  browser.choices({ now: new Date().toISOString(), clusters: [] });
+  const resources = await discover().catch(() => []); // the list of objects has the error, too
+  if (!latest) browser.choices({ now: new Date().toISOString(), clusters: [], resources });
 }
 
 // follow keeps the stream open while the page is visible.
@@ -83,7 +84,7 @@ async function follow() {
       connected(false, 'reconnecting');
     } catch (err) {
       if (err.forbidden) {
-        refused(err);
+        await refused(err);
         wait = 10000;
       } else {
         connected(false, 'no connection', err.message);

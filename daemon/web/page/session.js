@@ -13,7 +13,8 @@ let told = ''; // a problem of a login, which the daemon tells once
 export async function readSession() {
   let status = {};
   try {
-    const response = await fetch('/login/session', { cache: 'no-store', credentials: 'same-origin', redirect: 'error' });
+    const response = await fetch('/login/session',
+      { cache: 'no-store', credentials: 'same-origin', redirect: 'error' });
     if (response.ok) status = await response.json();
   } catch {
     // the daemon does not answer, which other parts of the page say
