@@ -34,13 +34,12 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so two of the targets run at a time. The output of each is printed
-# when it ends.
+# Tests on clusters wait more than they compute, so they run beside the unit tests, two targets at a time.
 BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
 .PHONY: test
-test: check unit ## every check for every change; make nightly has the long ones
-	$(call say,two at a time$(comma) printed when they end: $(BESIDE))
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(BESIDE)
+test: check ## every check for every change; make nightly has the long ones
+	$(call say,unit$(comma) and beside it one after the other: $(BESIDE))
+	@$(MAKE) --no-print-directory --jobs=2 unit $(BESIDE)
 	@printf '\nAll checks passed.\n'
 
 .PHONY: quick
@@ -98,8 +97,6 @@ NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /informer$$|/compat/informers$$|/daemon/query$$|/store$$|/store/internal/pack$$|/internal/share$$
 SOME    := ./daemon/fleet ./daemon/server/table ./source/kube
-# Packages that wait for a cluster leave their processor to one more.
-ONE_MORE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
@@ -108,7 +105,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -timeout 30m $$($(GO) list ./... | grep -E '$(BOTH)|$(PLAIN)')
 	$(GO) test -timeout 30m -run '$(NO_RACE)' $(SOME)
 	$(GO) test -race -timeout 30m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -E '$(BOTH)')
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' -p $(ONE_MORE) $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: rbac-test
 rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
@@ -124,7 +121,7 @@ chaos: bin/devcluster needed ## break a real cluster and the way to it under inf
 .PHONY: chaos-test
 chaos-test: bin/devcluster needed ## every fault of chaos once, in at most 90 seconds
 	$(call say,chaos on a real cluster, every fault once)
-	$(GO) test -race -count=1 -v -timeout 30m ./dev/chaos
+	$(GO) test -race -count=1 -timeout 30m ./dev/chaos
 
 .PHONY: simulate
 SEEDS ?= 10000
