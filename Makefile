@@ -86,8 +86,8 @@ staticcheck: bin/staticcheck bin/devcluster
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
 # Tests that the race detector would find nothing in, and takes most of the time of: they measure memory, take one step
-# at a time or read the symbols of a program. They run without it: the packages in BOTH run whole, those in SOME only
-# these tests. LONG ones take seconds even then.
+# at a time or read the symbols of a program. They run without it. The packages in BOTH have files for each of the two
+# and run whole without it, those in SOME run only these tests. LONG ones take seconds even then.
 LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
 NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
@@ -95,8 +95,8 @@ NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThat
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
-BOTH    := /informer$$|/compat/informers$$|/daemon/query$$|/store$$|/store/internal/pack$$|/internal/share$$
-SOME    := ./daemon/fleet ./daemon/server/table ./source/kube
+BOTH    := /store/internal/pack$$|/internal/share$$
+SOME    := ./informer ./compat/informers ./daemon/query ./daemon/fleet ./daemon/server/table ./source/kube ./store
 
 .PHONY: unit
 unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
@@ -104,8 +104,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
 	$(GO) test -timeout 30m $$($(GO) list ./... | grep -E '$(BOTH)|$(PLAIN)')
 	$(GO) test -timeout 30m -run '$(NO_RACE)' $(SOME)
-	$(GO) test -race -timeout 30m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -E '$(BOTH)')
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(BOTH)|$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: rbac-test
 rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
