@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,33 @@ func (p *pair) shapeOf(t *testing.T, server string, q *dashboardRequest) string 
 	status, _ := doc["status"].(map[string]any)
 	return fmt.Sprint(shape, " ", doc["kind"], " ", doc["apiVersion"], " ", slices.Sorted(maps.Keys(doc)), " ",
 		status["incomplete"])
+}
+
+// Headlamp shows the documentation of a kind from this document (frontend/src/lib/docs.ts), and asks for any type.
+func TestOpenAPIV2IsTheJSONOfTheRealServer(t *testing.T) {
+	p := mirror(t)
+	p.caughtUp(t)
+	p.described(t)
+	var docs [3]map[string]any
+	for i, server := range []string{p.real, p.ours, p.all} {
+		head, body := p.ask(t, http.MethodGet, server+"/openapi/v2", anyType)
+		if want := "200 application/json"; head != want {
+			t.Fatalf("%s: the answer is %s, want %s", server, head, want)
+		}
+		if err := json.Unmarshal([]byte(body), &docs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ours := range docs[1:] {
+		for _, part := range slices.Sorted(maps.Keys(docs[0])) {
+			if !reflect.DeepEqual(docs[0][part], ours[part]) {
+				t.Errorf("%s differs from that of the real server", part)
+			}
+		}
+	}
+	if head, _ := p.ask(t, http.MethodGet, p.ours+"/openapi/v2", "text/html"); !strings.HasPrefix(head, "406 ") {
+		t.Errorf("a request that accepts neither JSON nor protobuf is answered with %s", head)
+	}
 }
 
 // The handshake and the frames of a watch are those of a real server.

@@ -61,6 +61,7 @@ type Server struct {
 	started     time.Time
 	metrics     *httpMetrics
 	auditLimit  auditLimit
+	openAPI     openAPIJSON
 }
 
 var noResource = schema.GroupResource{}
@@ -247,30 +248,10 @@ func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *tar
 		}
 		writeBody(w, http.StatusOK, jsonType, clusters[i].Version())
 	case strings.HasPrefix(t.rest, "/openapi/"):
-		serveOpenAPI(w, r, t, clusters)
+		s.serveOpenAPI(w, r, t, clusters)
 	default:
 		http.NotFound(w, r)
 	}
-}
-
-// serveOpenAPI answers with an OpenAPI document of the first cluster that has it.
-func serveOpenAPI(w http.ResponseWriter, r *http.Request, t *target, clusters []*fleet.Cluster) {
-	var awaited *fleet.Cluster
-	for _, c := range clusters {
-		described := c.Described() // read first: a document that arrives now is found by OpenAPI
-		if body, contentType, ok := c.OpenAPI(t.rest); ok {
-			writeBody(w, http.StatusOK, contentType, body)
-			return
-		}
-		if !described {
-			awaited = c
-		}
-	}
-	if awaited == nil {
-		http.NotFound(w, r)
-		return
-	}
-	fail(w, r, unavailable(fmt.Errorf("the OpenAPI documents of cluster %q have not been read yet", awaited.Name())), t)
 }
 
 // objects answers a GET, a LIST or a WATCH. cluster is nil at /fleet.
