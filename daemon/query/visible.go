@@ -65,7 +65,7 @@ func (v *Visible) Equal(w *Visible) bool {
 // section is a part of a scope that is visible: a namespace, or a single object.
 type section struct {
 	scope
-	prefix string // sections are sorted by this: the namespace and a slash, or a key
+	prefix string // sections are sorted by this: the namespace and a slash, or the key of the object
 }
 
 // sections returns what is visible of a scope, in the order of the keys. ok is false if the keys have to be read to
@@ -93,25 +93,27 @@ func (v *Visible) sections(s scope) (out []section, ok bool) {
 		for _, name := range v.Names {
 			add(scope{namespace: s.namespace, name: name})
 		}
-		v.addKeys(add, s.namespace)
+		out = v.appendKeys(out, s.namespace)
 	default:
+		out = make([]section, 0, len(v.Namespaces)+len(v.Keys))
 		for _, namespace := range v.Namespaces {
 			add(scope{namespace: namespace})
 		}
-		v.addKeys(add, "")
+		out = v.appendKeys(out, "")
 	}
 	slices.SortFunc(out, func(a, b section) int { return strings.Compare(a.prefix, b.prefix) })
 	return slices.CompactFunc(out, func(a, b section) bool { return a.prefix == b.prefix }), true
 }
 
-// addKeys adds the single objects of a namespace, or of all that are not visible as a whole.
-func (v *Visible) addKeys(add func(scope), namespace string) {
+// appendKeys appends the single objects of a namespace, or of all that are not visible as a whole.
+func (v *Visible) appendKeys(out []section, namespace string) []section {
 	for _, key := range v.Keys {
 		ns, name := key.Split()
 		if (namespace == "" || ns == namespace) && (ns == "" || !contains(v.Namespaces, ns)) {
-			add(scope{namespace: ns, name: name})
+			out = append(out, section{scope{namespace: ns, name: name}, string(key)})
 		}
 	}
+	return out
 }
 
 // walkVisible returns the visible objects of a scope that come after a key, sorted by key.
@@ -119,8 +121,9 @@ func (r *run[T]) walkVisible(v *View[T], s scope, after object.Key) iter.Seq[*st
 	sections, ok := v.Visible.sections(s)
 	if !ok {
 		return func(yield func(*store.Entry[T]) bool) {
+			visible := v.Visible.containsFunc()
 			for e := range r.walk(v, s, after) {
-				if v.Visible.Contains(e.Key) && !yield(e) {
+				if visible(e.Key) && !yield(e) {
 					return
 				}
 			}
@@ -128,11 +131,14 @@ func (r *run[T]) walkVisible(v *View[T], s scope, after object.Key) iter.Seq[*st
 	}
 	return func(yield func(*store.Entry[T]) bool) {
 		for i := range sections {
-			entries := r.walk(v, sections[i].scope, after)
-			if sections[i].namespace == "" {
-				entries = oneKey(v.Snapshot, object.Key(sections[i].name), after)
+			if sections[i].name != "" {
+				key := object.Key(sections[i].prefix)
+				if e, ok := v.Snapshot.Entry(key); ok && key > after && !yield(e) {
+					return
+				}
+				continue
 			}
-			for e := range entries {
+			for e := range r.walk(v, sections[i].scope, after) {
 				if !yield(e) {
 					return
 				}
@@ -149,7 +155,7 @@ func (r *run[T]) visibleSize(v *View[T]) int {
 		for i := range sections {
 			if sections[i].name == "" {
 				n += x.Len(sections[i].namespace)
-			} else if _, ok := v.Snapshot.Entry(object.NewKey(sections[i].namespace, sections[i].name)); ok {
+			} else if _, ok := v.Snapshot.Entry(object.Key(sections[i].prefix)); ok {
 				n++
 			}
 		}
