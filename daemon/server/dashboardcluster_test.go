@@ -18,9 +18,9 @@ import (
 )
 
 // isRead reports whether a request changes nothing on a real server, and is answered by it in the same way as by a
-// mirror.
+// mirror. The root of a cluster is the daemon's report about it, and not a list of paths.
 func (q *dashboardRequest) isRead() bool {
-	read := q.method == "" || strings.Contains(q.path, "/self")
+	read := q.method == "" && q.path != "/" || strings.Contains(q.path, "/self")
 	return read && (q.codes[0] < 300 || q.codes[0] == http.StatusNotFound)
 }
 

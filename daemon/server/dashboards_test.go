@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -146,6 +148,9 @@ var freelensRequests = []dashboardRequest{
 		codes: [4]int{200, 404, 403, 404}, has: []string{"metadata.uid"}, says: "default"},
 	{source: "packages/core/src/main/cluster-detectors/cluster-nodes-count-detector.injectable.ts 8b3537b",
 		use: "counts the nodes", path: "/api/v1/nodes", codes: inCluster, has: []string{"items.0.metadata.name={node}"}},
+	{source: "packages/core/src/main/cluster-detectors/cluster-distribution-detector.injectable.ts 5ed00c0",
+		use: "finds OpenShift by the paths; an error means that it is not", path: "/", codes: [4]int{200, 404, 403, 403},
+		has: []string{"name=eu"}},
 	{source: "packages/core/src/main/cluster/request-core-api-versions.injectable.ts 12632cf",
 		use: "asks for the resources of each version", path: "/api", codes: always, has: []string{"versions=v1"}},
 	{source: "packages/core/src/main/cluster/request-non-core-api-versions.injectable.ts 5bdc650",
@@ -355,6 +360,61 @@ func TestRequestsOfDashboardsAreAnswered(t *testing.T) {
 						got.body)
 				}
 			}
+		}
+	}
+}
+
+// Freelens shows nothing of a cluster if one of the versions that it is told of cannot be read
+// (packages/core/src/main/cluster/request-kube-api-resources-for.injectable.ts 12632cf).
+func TestFreelensFindsTheResourcesOfEveryVersion(t *testing.T) {
+	d, _ := newDashboardDaemon(t)
+	for _, view := range []string{"/clusters/eu", "/fleet"} {
+		for _, name := range []string{"administrator", "ann"} {
+			var list metav1.APIGroupList
+			got := d.replay(t, name, &dashboardRequest{path: view + "/apis"}, ofFreelens)
+			if err := json.Unmarshal([]byte(got.body), &list); err != nil || len(list.Groups) < 4 {
+				t.Fatalf("%s as %s: %v %s", view, name, err, got.body)
+			}
+			for _, g := range list.Groups {
+				for _, v := range g.Versions {
+					got := d.replay(t, name, &dashboardRequest{path: view + "/apis/" + v.GroupVersion}, ofFreelens)
+					if why := lacks(got.body, []string{"resources.0.name"}, strings.NewReplacer()); why != "" || got.code != 200 {
+						t.Errorf("%s as %s: %s: %d %s", view, name, v.GroupVersion, got.code, why)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Headlamp appends the items of each page, and takes the version and the token of the last one
+// (frontend/src/lib/k8s/api/v2/useKubeObjectList.ts 005a46b).
+func TestHeadlampLoadsAllPages(t *testing.T) {
+	d, _ := newDashboardDaemon(t)
+	for path, name := range dashboardViews {
+		want := d.dashboardList(t, name, path, ofHeadlamp)
+		var names []string
+		for token, version := "", ""; ; {
+			got := d.replay(t, name, &dashboardRequest{path: path + "?limit=1&continue=" + url.QueryEscape(token)}, ofHeadlamp)
+			var page metav1.PartialObjectMetadataList
+			if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.code != http.StatusOK {
+				t.Fatalf("%s: %d %v %s", path, got.code, err, got.body)
+			}
+			for _, it := range page.Items {
+				names = append(names, it.Name)
+			}
+			if version == "" {
+				version = page.ResourceVersion
+			}
+			if page.ResourceVersion != version {
+				t.Errorf("%s: a page has version %s, and the first one %s", path, page.ResourceVersion, version)
+			}
+			if token = page.Continue; token == "" {
+				break
+			}
+		}
+		if len(names) != len(want.items) || len(names) < 2 {
+			t.Errorf("%s: the pages have the pods %q, and the list has %d", path, names, len(want.items))
 		}
 	}
 }

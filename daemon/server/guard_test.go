@@ -184,6 +184,24 @@ func TestPageOfAnotherOriginCannotJoinOrLeave(t *testing.T) {
 	}
 }
 
+// A browser asks in this way before it sends a token, or JSON, for a page of another origin.
+func TestPageOfAnotherOriginMayNotSendATokenOrJSON(t *testing.T) {
+	for name, a := range map[string]Access{"open": {}, "with a token": {Token: "secret"}} {
+		for _, path := range []string{"/clusters", "/fleet/api/v1/pods", "/clusters/eu/api/v1/pods?watch=true"} {
+			w := ask(guarded(a), "OPTIONS", "localhost:80", path, map[string]string{"Origin": "http://evil.example.com",
+				"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"})
+			if w.Code != http.StatusForbidden && w.Code != http.StatusUnauthorized {
+				t.Errorf("%s: %s has status %d", name, path, w.Code)
+			}
+			for header := range w.Header() {
+				if strings.HasPrefix(header, "Access-Control-") {
+					t.Errorf("%s: %s has the header %s", name, path, header)
+				}
+			}
+		}
+	}
+}
+
 func TestRequestsAreBoundedInSizeAndRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guarded(Access{Rate: 10})
