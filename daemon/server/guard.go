@@ -16,6 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/mirador-k8s/mirador/daemon/access"
 )
 
 // Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
@@ -166,6 +168,9 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a " +
 			"token")
 	}
+	if err := refuseImpersonation(u, r); err != nil {
+		return u, err
+	}
 	// A browser does not let a page read answers of another origin, except those of a WebSocket.
 	if r.Method == http.MethodGet && !isWebSocket(r) || r.Method == http.MethodHead {
 		return u, nil
@@ -184,6 +189,19 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 // the Origin of the page, as Headlamp does.
 func hasBearerHeader(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// refuseImpersonation returns an error if a request is to be answered for another user than the one that sends it, as by
+// kubectl --as. The daemon does not support that, and must not answer for the sender instead: it may be a proxy with
+// more rights than the user that it names.
+func refuseImpersonation(u user.Info, r *http.Request) error {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return forbidden(u, access.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users",
+				Name: clip(r.Header.Get("Impersonate-User"))}, "a mirror does not impersonate users")
+		}
+	}
+	return nil
 }
 
 // checkTarget returns an error for a request that is too long or for an unknown host.

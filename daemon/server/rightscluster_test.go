@@ -52,6 +52,8 @@ type byImpersonation struct{}
 func (byImpersonation) Authenticate(r *http.Request) (user.Info, bool, error) {
 	name := r.Header.Get("Impersonate-User")
 	groups := append(slices.Clone(r.Header.Values("Impersonate-Group")), user.AllAuthenticated)
+	r.Header.Del("Impersonate-User") // otherwise the server would refuse to impersonate
+	r.Header.Del("Impersonate-Group")
 	return &user.DefaultInfo{Name: name, Groups: groups}, name != "", nil
 }
 
