@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find dev/devcluster -name '*.go' -not -name '*_test.go') dev/devcluster/go.mod dev/devcluster/go.sum
-MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest dev/rbactest
+MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest dev/rbactest dev/clients
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 comma := ,
@@ -52,8 +52,8 @@ quick: fmt ## tests that need no cluster, without the longest and the race detec
 
 # Every part runs, whatever became of those before it. What measures comes last.
 .PHONY: nightly
-nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, e2e, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
-	@failed=; for part in full-numbers e2e 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
+nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, e2e, clients, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
+	@failed=; for part in full-numbers e2e clients 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
 		'fuzz MINUTES=10' bench-check; do $(MAKE) --no-print-directory $$part || failed="$$failed $${part%% *}"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
@@ -166,6 +166,11 @@ e2e-test: bin/devcluster bin/mirador bin/quickstart needed ## e2e without the lo
 	$(call say,tests of devcluster)
 	cd dev/devcluster && $(GO) test -timeout 30m -skip '^(TestFaults$$|TestLoad|TestSameSeed|TestWorkload|TestKeptData)' ./...
 
+.PHONY: clients
+clients: bin/devcluster bin/mirador bin/k9s bin/kubectl128 ## k9s in a terminal, and an old and a new kubectl, against the daemon and against the clusters that it mirrors
+	$(call say,k9s and kubectl on the mirror of two real clusters)
+	cd dev/clients && $(GO) test -count=1 -timeout 30m ./...
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for MINUTES=10 each; ONLY=regexp picks some, PARALLEL=1 leaves a core to others
 	@$(GO) run ./dev/fuzz -minutes $(or $(MINUTES),10) -only '$(ONLY)' $(if $(PARALLEL),-parallel $(PARALLEL))
@@ -217,6 +222,17 @@ bin/quickstart: $(shell find . -name '*.go' -not -path './dev/*' -not -name '*_t
 bin/staticcheck: dev/tools/go.mod dev/tools/go.sum
 	$(call say,building staticcheck)
 	@$(GO) run ./dev/gobuild -C dev/tools -o ../../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
+
+# k9s is built in its own module, with the versions of its go.mod and go.sum.
+K9S := v0.51.0
+bin/k9s: Makefile
+	$(call say,building k9s $(K9S): minutes the first time)
+	@folder=$$(cd dev/tools && $(GO) mod download -json github.com/derailed/k9s@$(K9S) | sed -n 's/^.*"Dir": "\(.*\)".*$$/\1/p') && \
+	$(GO) run ./dev/gobuild -C "$$folder" -o "$(CURDIR)/bin/k9s" -- -ldflags '-s -w'
+
+bin/kubectl128: dev/clients/kubectl128/main.go dev/clients/kubectl128/go.mod dev/clients/kubectl128/go.sum
+	$(call say,building the kubectl of Kubernetes 1.28)
+	@$(GO) run ./dev/gobuild -C dev/clients/kubectl128 -o ../../../bin/kubectl128
 
 # The race detector needs a C compiler, the tests of devcluster ps, those of the docs curl. Where they are
 # missing, try to install them.
