@@ -140,6 +140,40 @@ func TestClientGoInformersWorkOnTheMirror(t *testing.T) {
 	cancel()
 }
 
+// Clients that prefer protobuf also accept JSON, whether they say so or not: client-go adds */* to a content type.
+func TestClientGoThatPrefersProtobufReadsTheMirror(t *testing.T) {
+	p := mirror(t)
+	p.caughtUp(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const protobuf = "application/vnd.kubernetes.protobuf"
+	for url, namespace := range map[string]string{p.ours: "web", p.all: "eu.web"} {
+		for _, accept := range []string{"", protobuf + ",application/json"} {
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: url, ContentConfig: rest.ContentConfig{
+				ContentType: protobuf, AcceptContentTypes: accept}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := client.CoreV1().Pods(namespace)
+			if _, err := pods.Get(ctx, "a", metav1.GetOptions{}); err != nil {
+				t.Errorf("get at %s with Accept %q: %v", url, accept, err)
+			}
+			list, err := pods.List(ctx, metav1.ListOptions{})
+			if err != nil || len(list.Items) == 0 {
+				t.Fatalf("list at %s with Accept %q: %d pods, %v", url, accept, len(list.Items), err)
+			}
+			watch, err := pods.Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("watch at %s with Accept %q: %v", url, accept, err)
+			}
+			if e := <-watch.ResultChan(); e.Type != "ADDED" {
+				t.Errorf("watch at %s with Accept %q: %s %v", url, accept, e.Type, e.Object)
+			}
+			watch.Stop()
+		}
+	}
+}
+
 // events returns a function that reads the next event of a watch.
 func (p *pair) events(t *testing.T, ctx context.Context, url string) func() metav1.WatchEvent {
 	t.Helper()
