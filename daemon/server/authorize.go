@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -206,21 +208,73 @@ func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
 	return err
 }
 
-// allowNonResource returns an error if the user of a request may not read discovery, the version, OpenAPI or health.
-// At /fleet, the permission of one cluster is enough.
-func (s *Server) allowNonResource(r *http.Request, t *target) error {
-	if !t.fleet {
-		return s.allowPath(r, t.cluster, t.rest)
+// allowNonResource returns the clusters in which the user of a request may read discovery, the version, OpenAPI or
+// health, and an error if there are none. unknown are clusters in which the rights of the user are not known. cluster
+// is nil at /fleet, and if there is no such cluster.
+func (s *Server) allowNonResource(r *http.Request, t *target, cluster *fleet.Cluster) (allowed,
+	unknown []*fleet.Cluster, err error) {
+	want := access.Attributes{Verb: strings.ToLower(r.Method), Path: t.rest}
+	switch {
+	case cluster != nil:
+		return []*fleet.Cluster{cluster}, nil, s.allow(r, t.cluster, want)
+	case !t.fleet: // there is no such cluster
+		recordOf(r).decide(access.Decision{})
+		return nil, nil, forbidden(userOf(r), want, "")
 	}
-	var refused error
-	for _, c := range s.fleet.Clusters() {
-		err := s.allowPath(r, c.Name(), t.rest)
-		if err == nil {
-			return nil
+	all := s.fleet.Clusters()
+	decisions, failures := make([]access.Decision, len(all)), make([]error, len(all))
+	s.eachCluster(all, func(i int) {
+		decisions[i], failures[i] = s.opts.Authorizer.Decide(r.Context(), userOf(r), all[i].Name(), want)
+	})
+	refused := access.Decision{}
+	for i, d := range decisions {
+		switch {
+		case failures[i] != nil:
+			refused.Reason = "the rights of the user are not known"
+			unknown = append(unknown, all[i])
+		case d.Allowed:
+			if len(allowed) == 0 {
+				recordOf(r).decide(d)
+			}
+			allowed = append(allowed, all[i])
 		}
-		refused = err
 	}
-	return refused
+	if len(allowed) == 0 && len(all) > 0 {
+		recordOf(r).decide(refused)
+		return nil, nil, forbidden(userOf(r), want, refused.Reason)
+	}
+	return allowed, unknown, nil
+}
+
+// clustersAskedAtOnce is how many clusters are asked for the rights of a user at a time, by one request.
+const clustersAskedAtOnce = 64
+
+// eachCluster calls do with the index of each cluster. Clusters that have to be asked for the rights of a user are
+// asked at the same time, so that one that does not answer delays none of the others.
+func (s *Server) eachCluster(clusters []*fleet.Cluster, do func(i int)) {
+	s.each(len(clusters), func(i int) string { return clusters[i].Name() }, do)
+}
+
+// each is eachCluster for n clusters that are given by their names.
+func (s *Server) each(n int, cluster func(i int) string, do func(i int)) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	turns := make(chan struct{}, clustersAskedAtOnce)
+	var local []int
+	for i := range n {
+		if s.opts.Authorizer.Mode(cluster(i)) != access.ModeReview {
+			local = append(local, i)
+			continue
+		}
+		turns <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-turns }()
+			do(i)
+		})
+	}
+	for _, i := range local {
+		do(i)
+	}
 }
 
 // errNothingVisible is the error of a list or watch at /fleet of which the user may see nothing at all.
@@ -228,10 +282,24 @@ func errNothingVisible(req *request) error {
 	return req.refuse("in none of the clusters")
 }
 
-// visibleIn returns what the user of a request may see of a resource in a cluster.
-func (s *Server) visibleIn(req *request, cluster string, res *fleet.Resource) (*query.Visible, error) {
-	return s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(),
-		res.Info().Namespaced)
+// visibleIn returns what the user of a request may see of its resource in a cluster.
+func (s *Server) visibleIn(req *request, cluster string, namespaced bool) (*query.Visible, error) {
+	return s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(), namespaced)
+}
+
+// visibleInCluster is visibleIn for a cluster that may not have the resource. It then counts as namespaced, so that
+// every right of the user counts.
+func (s *Server) visibleInCluster(req *request, c *fleet.Cluster) (*query.Visible, error) {
+	res, ok := c.Resource(req.gvr())
+	return s.visibleIn(req, c.Name(), !ok || res.Info().Namespaced)
+}
+
+// mayKnow reports whether the user of a request may know whether a cluster exists: the user may see its status, or
+// read its version. To other users, a cluster that does not exist is like one that refuses everything.
+func (s *Server) mayKnow(r *http.Request, cluster string) bool {
+	return s.decide(r, access.Daemon, daemonAttributes("get", cluster)).Allowed ||
+		s.decide(r, access.Daemon, daemonAttributes("list", "")).Allowed ||
+		s.decide(r, cluster, access.Attributes{Verb: "get", Path: "/version"}).Allowed
 }
 
 // stillAllowed returns an error if the rights of the user have changed since the request was authorized: it may have
@@ -241,7 +309,7 @@ func (s *Server) stillAllowed(req *request, v *view) error {
 		return s.allow(req.http, v.places[0].cluster, req.attributes())
 	}
 	for _, p := range v.places {
-		see, err := s.visibleIn(req, p.cluster, p.res)
+		see, err := s.visibleIn(req, p.cluster, p.res.Info().Namespaced)
 		if err != nil || !sameVisible(see, p.visible) {
 			return unavailable(errors.New("the rights of the user have changed while the request waited; try again"))
 		}
@@ -255,14 +323,11 @@ const filteredHeader = "Mirador-Filtered"
 // markFiltered sets the header if the user may not see everything in the places of a view.
 func markFiltered(w http.ResponseWriter, req *request, v *view) {
 	rec, reason := recordOf(req.http), "the user may see everything"
-	for i := range v.places {
-		if see := v.places[i].visible; see != nil && !see.All {
-			w.Header().Set(filteredHeader, "true")
-			reason = "the user may see a part"
-			if rec != nil {
-				rec.filtered = true
-			}
-			break
+	if req.omitted || slices.ContainsFunc(v.places, func(p place) bool { return p.visible != nil && !p.visible.All }) {
+		w.Header().Set(filteredHeader, "true")
+		reason = "the user may see a part"
+		if rec != nil {
+			rec.filtered = true
 		}
 	}
 	if req.verb != "get" { // about which the authorizer has decided

@@ -11,16 +11,25 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 )
 
-// catalogs has the catalog of each cluster and that of the fleet. A catalog is made by the first request after the
-// resources of any cluster have changed, and shared by all requests until the next change.
+// catalogs has the catalog of each cluster, and those of the sets of clusters that users may see. A catalog is made by
+// the first request after the resources of any cluster have changed, and shared by all requests until the next change.
 type catalogs struct {
 	fleet *fleet.Fleet
 
 	mu      sync.Mutex
 	changed <-chan struct{} // closed when the catalogs are out of date; nil before there are any
-	all     *catalog
 	each    map[*fleet.Cluster]*catalog
+	unions  []catalogUnion
 }
+
+// catalogUnion is the catalog of several clusters.
+type catalogUnion struct {
+	clusters []*fleet.Cluster
+	catalog  *catalog
+}
+
+// maxUnions is how many catalogs of several clusters are kept. Most users may see the same clusters.
+const maxUnions = 64
 
 // forget drops catalogs that are out of date. The lock is held.
 func (c *catalogs) forget() {
@@ -32,18 +41,25 @@ func (c *catalogs) forget() {
 		}
 	}
 	c.changed = c.fleet.Changed() // before the clusters are read, so that a change in between is noticed
-	c.all, c.each = nil, map[*fleet.Cluster]*catalog{}
+	c.unions, c.each = nil, map[*fleet.Cluster]*catalog{}
 }
 
-// ofFleet returns the catalog of the fleet. The caller must not change it.
-func (c *catalogs) ofFleet() *catalog {
+// ofAll returns the catalog of several clusters. The caller must not change it.
+func (c *catalogs) ofAll(clusters []*fleet.Cluster) *catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget()
-	if c.all == nil {
-		c.all = fleetCatalog(c.fleet.Clusters())
+	for _, u := range c.unions {
+		if slices.Equal(u.clusters, clusters) {
+			return u.catalog
+		}
 	}
-	return c.all
+	made := catalogUnion{slices.Clone(clusters), fleetCatalog(clusters)}
+	if len(c.unions) == maxUnions {
+		c.unions = slices.Delete(c.unions, 0, 1)
+	}
+	c.unions = append(c.unions, made)
+	return made.catalog
 }
 
 // of returns the catalog of one cluster. The caller must not change it.
@@ -71,7 +87,7 @@ func (c *catalog) otherVersion(gvr schema.GroupVersionResource) string {
 	return ""
 }
 
-// catalog lists the resources of one cluster, or of all clusters.
+// catalog lists the resources of one cluster, or of several.
 type catalog struct {
 	groups    []metav1.APIGroup
 	resources map[schema.GroupVersion][]metav1.APIResource
@@ -97,7 +113,7 @@ func clusterCatalog(c *fleet.Cluster) *catalog {
 	return out
 }
 
-// fleetCatalog returns a catalog with each group and resource of all clusters once. If clusters prefer different
+// fleetCatalog returns a catalog with each group and resource of the clusters once. If clusters prefer different
 // versions of a group, that of the first cluster comes first.
 func fleetCatalog(clusters []*fleet.Cluster) *catalog {
 	out := newCatalog()

@@ -11,12 +11,12 @@ func (q *quota) empty() bool {
 	return q.used == 0 && len(q.shares) == 0
 }
 
-// FleetCatalog returns the catalog of all clusters that is kept for requests; nil if there is none.
+// FleetCatalog returns the only catalog of several clusters that is kept for requests; nil if there is none.
 func (s *Server) FleetCatalog() any {
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
-	if s.served.all == nil {
+	if len(s.served.unions) != 1 {
 		return nil
 	}
-	return s.served.all
+	return s.served.unions[0].catalog
 }

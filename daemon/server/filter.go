@@ -24,7 +24,7 @@ type filter struct {
 }
 
 func (s *Server) newFilter(req *request, v *view) (*filter, error) {
-	sel, err := s.selection(req, v.places)
+	sel, err := s.selection(req, v)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,10 @@ func (s *Server) newFilter(req *request, v *view) (*filter, error) {
 	return f, nil
 }
 
-// selection parses the selectors of a request.
-func (s *Server) selection(req *request, places []place) (query.Selection, error) {
+// selection parses the selectors of a request. The fields that it may select by are those of clusters in which the user
+// may see something.
+func (s *Server) selection(req *request, v *view) (query.Selection, error) {
+	places := slices.DeleteFunc(slices.Clone(v.places), func(p place) bool { return !p.shows(req.namespace) })
 	sel, err := query.ParseSelection(req.labels, "", req.where)
 	if err == nil {
 		sel.Fields, err = query.ParseFieldsWith(req.fields, s.fieldMeaning(places))

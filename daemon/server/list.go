@@ -74,7 +74,7 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 
 // engineRequest returns the request for the query engine.
 func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
-	sel, err := s.selection(req, v.places)
+	sel, err := s.selection(req, v)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,7 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 
 // listing makes the answer for the objects that were found.
 func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
-	first := v.places[0]
-	l := &listing{gvk: first.res.GVK(), custom: s.definition(first) != nil, items: make([]item, len(found.Items)),
+	l := &listing{gvk: v.model.res.GVK(), custom: s.definition(v.model) != nil, items: make([]item, len(found.Items)),
 		render: s.renderer(req, v)}
 	l.meta = metav1.ListMeta{ResourceVersion: v.version(found.Views[0].Snapshot), Continue: found.Continue}
 	if found.Continue != "" && found.Remaining != query.Unknown {

@@ -24,7 +24,11 @@ func (s *Server) localReview(r *http.Request, t target, review *authorizationv1.
 		}
 	}
 	if _, ok := s.fleet.Cluster(t.cluster); !ok {
-		return errNoCluster(t.cluster)
+		if s.mayKnow(r, t.cluster) {
+			return errNoCluster(t.cluster)
+		}
+		recordOf(r).decide(access.Decision{})
+		return forbidden(userOf(r), t.attributes("create"), "")
 	}
 	if err := s.allow(r, t.cluster, t.attributes("create")); err != nil {
 		return err

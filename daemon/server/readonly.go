@@ -10,7 +10,8 @@ import (
 
 // errReadOnly is the error for a request that only the cluster's own API server can answer: a write, or a subresource
 // that is not part of the object, such as a pod's log. It names that server.
-func (s *Server) errReadOnly(t *target, method string) error {
+func (s *Server) errReadOnly(r *http.Request, t *target) error {
+	method := r.Method
 	st := apierrors.NewMethodNotSupported(t.groupResource(), method).ErrStatus
 	what := "which does not answer " + clip(method)
 	switch {
@@ -19,7 +20,7 @@ func (s *Server) errReadOnly(t *target, method string) error {
 	case t.resource == "":
 		st.Details = nil
 	}
-	st.Message = fmt.Sprintf("this is a read-only mirror, %s: send it to %s", what, s.ownServer(t))
+	st.Message = fmt.Sprintf("this is a read-only mirror, %s: send it to %s", what, s.ownServer(r, t))
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
@@ -28,13 +29,13 @@ func isObjectItself(subresource string) bool {
 	return subresource == "status" || subresource == "scale"
 }
 
-// ownServer describes the API server of the cluster that a request is about.
-func (s *Server) ownServer(t *target) string {
+// ownServer describes the API server of the cluster that a request is about, if the user may know the cluster.
+func (s *Server) ownServer(r *http.Request, t *target) string {
 	at := *t
 	if t.fleet && t.cluster == "" && at.resolvePath() != nil {
 		at.cluster = ""
 	}
-	if c, ok := s.fleet.Cluster(at.cluster); ok {
+	if c, ok := s.fleet.Cluster(at.cluster); ok && s.mayKnow(r, at.cluster) {
 		return fmt.Sprintf("the API server of cluster %q itself, %s", c.Name(), c.ServerURL())
 	}
 	return "the API server of the cluster itself"
@@ -47,8 +48,8 @@ func isMetrics(group string) bool {
 }
 
 // errMetrics is the error for requests to a metrics API.
-func (s *Server) errMetrics(t *target) error {
+func (s *Server) errMetrics(r *http.Request, t *target) error {
 	st := apierrors.NewNotFound(t.groupResource(), t.name).ErrStatus
-	st.Message = fmt.Sprintf("this is a mirror, which has no metrics: ask %s", s.ownServer(t))
+	st.Message = fmt.Sprintf("this is a mirror, which has no metrics: ask %s", s.ownServer(r, t))
 	return &apierrors.StatusError{ErrStatus: st}
 }

@@ -27,12 +27,12 @@ type renderer struct {
 	raw, shown []byte
 }
 
-// renderer returns a renderer for a request. A table has one header, so a table of the fleet has the columns of its
-// first cluster.
+// renderer returns a renderer for a request. A table has one header, so a table of the fleet has the columns of the
+// first cluster in which the user may see something.
 func (s *Server) renderer(req *request, v *view) *renderer {
 	r := &renderer{form: req.form, fleet: v.shape, now: time.Now(), include: req.include}
 	if req.form == asTable {
-		r.printer, r.own = s.printer(v.places[0])
+		r.printer, r.own = s.printer(v.model)
 	}
 	return r
 }

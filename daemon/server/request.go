@@ -26,6 +26,7 @@ type request struct {
 	verb      string // get, list or watch
 	form      form
 	askedName string // the name in the path, such as eu:node-1 at /fleet
+	omitted   bool   // clusters= names clusters that are not there, and the user may not know that
 	// askedNamespace is the namespace in the path, such as eu.web at /fleet.
 	askedNamespace string
 	// invalid is the error of a bad query, Accept header or name. It is returned only if the request is allowed and its

@@ -143,24 +143,30 @@ func (s *Server) access(r *http.Request, t *target, spec *authorizationv1.SelfSu
 		return readOnly(t)
 	}
 	if t.fleet {
-		at = s.reviewed(at)
+		at = s.reviewed(r, at)
 	}
 	if !hasSubresource(schema.GroupResource{Group: want.Group, Resource: want.Resource}, want.Subresource) {
 		return fmt.Errorf("a mirror has no %s of %s: ask the cluster itself", clip(want.Subresource), clip(want.Resource))
 	}
 	clusters := s.clustersOf(&at)
-	if !slices.ContainsFunc(clusters,
-		func(c *fleet.Cluster) bool { return s.served.of(c).mayServe(want.Group, want.Resource) }) {
-		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
-	}
-	var refused error
-	for _, c := range clusters {
-		refused = s.mayRead(r, c, &at, want.Verb)
-		if refused == nil {
+	refusals := make([]error, len(clusters))
+	s.eachCluster(clusters, func(i int) { refusals[i] = s.mayRead(r, clusters[i], &at, want.Verb) })
+	mirrored := true
+	for i, c := range clusters {
+		if refusals[i] != nil {
+			continue
+		}
+		if mirrored = s.served.of(c).mayServe(want.Group, want.Resource); mirrored {
 			return nil // at /fleet, what one cluster shows is enough
 		}
 	}
-	return refused
+	switch {
+	case !mirrored || len(clusters) == 0 && s.mayKnow(r, at.cluster):
+		return fmt.Errorf("%s are not mirrored here", clip(at.groupResource().String()))
+	case len(clusters) == 0:
+		return noRight("")
+	}
+	return refusals[len(refusals)-1]
 }
 
 // mayRead returns nil if a user may read a resource of a cluster, or the reason why not. A list or watch at /fleet is
@@ -211,13 +217,13 @@ func (e noRight) Error() string { return string(e) }
 
 // reviewed resolves the names in a review at /fleet. A name that no cluster can have means all clusters: permissions
 // do not depend on what exists.
-func (s *Server) reviewed(at target) target {
+func (s *Server) reviewed(r *http.Request, at target) target {
 	own := at
 	if own.isNamespaces() && own.name != "" {
 		own.namespace = "" // a review about a namespace may have its name twice
 	}
 	if own.resolvePath() == nil {
-		if _, ok := s.fleet.Cluster(own.cluster); ok || own.cluster == "" {
+		if _, ok := s.fleet.Cluster(own.cluster); ok || own.cluster == "" || !s.mayKnow(r, own.cluster) {
 			return own
 		}
 	}
@@ -274,6 +280,9 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 // that have it.
 func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	if !t.fleet {
+		if _, ok := s.fleet.Cluster(t.cluster); !ok {
+			return mirrorRules(&access.RuleList{})
+		}
 		list, ok, err := s.opts.Authorizer.RulesIn(userOf(r), t.cluster, namespace)
 		if err != nil {
 			return authorizationv1.SubjectRulesReviewStatus{Incomplete: true, EvaluationError: err.Error()}
@@ -284,7 +293,7 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 	}
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
 	if t.fleet {
-		at = s.reviewed(at)
+		at = s.reviewed(r, at)
 	}
 	allowed := map[schema.GroupResource][]string{}
 	for _, c := range s.clustersOf(&at) {

@@ -173,22 +173,18 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	}
 	review := reviewAt(t)
 	if review == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		fail(w, r, s.errReadOnly(t, r.Method), t)
+		fail(w, r, s.errReadOnly(r, t), t)
 		return
 	}
 	var cluster *fleet.Cluster
 	if !t.fleet {
 		var ok bool
-		if cluster, ok = s.fleet.Cluster(t.cluster); !ok {
+		if cluster, ok = s.fleet.Cluster(t.cluster); !ok && s.mayKnow(r, t.cluster) {
 			failAbout(w, r, errNoCluster(t.cluster), t)
 			return
 		}
 	}
 	if t.resource == "" {
-		if err := s.allowNonResource(r, t); err != nil {
-			failAbout(w, r, err, t)
-			return
-		}
 		s.serveNonResource(w, r, t, cluster)
 		return
 	}
@@ -200,13 +196,23 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 	}
 	req := parseRequest(r, *t)
 	recordOf(r).describe(req.attributes(), t.scope(), req.cluster)
+	if !t.fleet && cluster == nil {
+		fail(w, r, req.refuse(""), &req.target)
+		return
+	}
 	if err := s.objects(w, req, cluster); err != nil {
 		fail(w, r, err, &req.target)
 	}
 }
 
-// serveNonResource answers requests that are not for objects: discovery, the version, OpenAPI, health.
+// serveNonResource answers requests that are not for objects: discovery, the version, OpenAPI, health. At /fleet, the
+// answer is about the clusters in which the user may read the path, and cluster is nil.
 func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *target, cluster *fleet.Cluster) {
+	clusters, unknown, err := s.allowNonResource(r, t, cluster)
+	if err != nil {
+		failAbout(w, r, err, t)
+		return
+	}
 	if isHealthPath(t.rest) {
 		if t.fleet {
 			if err := s.allowVerbose(r); err != nil {
@@ -219,11 +225,8 @@ func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *tar
 		}
 		return
 	}
-	clusters := []*fleet.Cluster{cluster}
-	var err error
 	if t.fleet {
-		clusters = s.fleet.Clusters()
-		err = s.discoverable(w, clusters)
+		err = s.discoverable(w, r, clusters, unknown)
 	} else {
 		err = undiscovered(cluster)
 	}
@@ -233,11 +236,13 @@ func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *tar
 	}
 	switch {
 	case isDiscovery(t.rest):
-		served := s.served.ofFleet
-		if !t.fleet {
-			served = func() *catalog { return s.served.of(cluster) }
+		var served *catalog
+		if t.fleet {
+			served = s.served.ofAll(clusters)
+		} else {
+			served = s.served.of(cluster)
 		}
-		if !served().discover(w, r, t.rest) {
+		if !served.discover(w, r, t.rest) {
 			http.NotFound(w, r)
 		}
 	case t.rest == "/version":
@@ -260,10 +265,10 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 		return err
 	}
 	if !hasSubresource(req.groupResource(), req.subresource) {
-		return s.errReadOnly(&req.target, req.http.Method)
+		return s.errReadOnly(req.http, &req.target)
 	}
 	if isMetrics(req.group) {
-		return s.errMetrics(&req.target)
+		return s.errMetrics(req.http, &req.target)
 	}
 	if req.verb == "watch" {
 		open, err := s.takeWatch(req.http)

@@ -83,7 +83,9 @@ func sameVisible(a, b *query.Visible) bool {
 func (s *Server) noteShown(req *request, v *view) {
 	sets := map[string]*query.Visible{}
 	restricted := len(v.unknownRights) > 0
-	for _, p := range v.places {
+	var mu sync.Mutex
+	s.each(len(v.places), func(i int) string { return v.places[i].cluster }, func(i int) {
+		p := &v.places[i]
 		see := p.visible
 		if req.verb == "list" { // the watch that follows has another verb
 			var err error
@@ -92,9 +94,11 @@ func (s *Server) noteShown(req *request, v *view) {
 				see = unknown
 			}
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		sets[p.cluster] = see
 		restricted = restricted || see != nil
-	}
+	})
 	if !restricted {
 		return
 	}

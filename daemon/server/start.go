@@ -165,13 +165,21 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) b
 
 // absent is a member that a request to /fleet cannot be answered for.
 type absent struct {
-	cluster string
+	cluster string // "" if the user may not know it
 	why     string
 	// temporary says that the member is being read without an error, so a client should retry soon.
 	temporary bool
 }
 
-func (a *absent) String() string { return fmt.Sprintf("cluster %s: %s", a.cluster, a.why) }
+func (a *absent) String() string {
+	if a.cluster == "" {
+		return "a cluster: " + a.why
+	}
+	return fmt.Sprintf("cluster %s: %s", a.cluster, a.why)
+}
+
+// hiddenMember describes a member to a user that may not know its name.
+func hiddenMember(a absent) absent { return absent{why: "it cannot be read", temporary: a.temporary} }
 
 // undiscoveredMember describes a member whose resources are not discovered.
 func undiscoveredMember(c *fleet.Cluster, err error) absent {

@@ -23,10 +23,16 @@ type place struct {
 	visible *query.Visible // what the user may see; nil means everything
 }
 
+// shows reports whether the user may see something of a place: in a namespace, or at all if it is "".
+func (p *place) shows(namespace string) bool {
+	return p.visible == nil || !p.visible.EmptyIn(namespace)
+}
+
 // view is what a request is answered from: the places of its resource, and the rules for names and versions. The view
 // of one cluster has one place and shows objects unchanged. The view of the fleet has a shape and a moment.
 type view struct {
 	places []place // at least one
+	model  place   // the answer has its kind and columns; the user may see something there
 	shape  *fleetShape
 	moment fleetMoment
 	// unknownRights are clusters that are left out because the rights of the user are not known there.
@@ -54,25 +60,27 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 	if cluster == nil {
 		return s.fleetView(w, req)
 	}
-	res, err := s.mirrored(cluster, &req.target)
-	if err != nil {
+	at := place{cluster: cluster.Name()}
+	if req.filtered {
+		var err error
+		if at.visible, err = s.visibleInCluster(req, cluster); err != nil {
+			return nil, req.refuse(err.Error())
+		}
+		if !at.shows(req.namespace) {
+			return nil, req.refuse("")
+		}
+	}
+	var err error
+	if at.res, err = s.mirrored(cluster, &req.target); err != nil {
 		return nil, err
 	}
-	warnDeprecated(w, cluster, res)
+	warnDeprecated(w, cluster, at.res)
 	if req.invalid != nil {
 		return nil, req.invalid
 	}
-	warnStale(w, cluster, res)
-	v := &view{places: []place{{cluster: cluster.Name(), res: res}}}
+	warnStale(w, cluster, at.res)
+	v := &view{places: []place{at}, model: at}
 	if req.filtered {
-		see, err := s.visibleIn(req, cluster.Name(), res)
-		if err != nil {
-			return nil, req.refuse(err.Error())
-		}
-		if see != nil && see.EmptyIn(req.namespace) {
-			return nil, req.refuse("")
-		}
-		v.places[0].visible = see
 		markFiltered(w, req, v)
 	}
 	return v, nil
@@ -105,7 +113,9 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{places, s.fleetShape(places[0].res), moment, unknownRights}
+	v := &view{places: places, moment: moment, unknownRights: unknownRights}
+	v.model = places[slices.IndexFunc(places, func(p place) bool { return p.shows(req.namespace) })]
+	v.shape = s.fleetShape(v.model.res)
 	if req.verb != "get" {
 		s.noteShown(req, v)
 	}
@@ -115,14 +125,34 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 
 // seesAny reports whether the user of a list or watch may see anything in one of the members.
 func (s *Server) seesAny(req *request, members []*fleet.Cluster) bool {
-	return slices.ContainsFunc(members, func(c *fleet.Cluster) bool {
-		res, ok := c.Resource(req.gvr())
-		if !ok {
-			return false
-		}
-		see, err := s.visibleIn(req, c.Name(), res)
-		return err == nil && (see == nil || !see.EmptyIn(req.namespace))
+	return slices.ContainsFunc(s.visibleInEach(req, members), func(m memberRights) bool {
+		_, mirrored := m.cluster.Resource(req.gvr())
+		return mirrored && m.shows(req.namespace)
 	})
+}
+
+// memberRights is what the user of a list or watch may see in a member.
+type memberRights struct {
+	cluster *fleet.Cluster
+	visible *query.Visible // nil means everything
+	unknown error          // why the rights are not known; nil if they are
+}
+
+// shows reports whether something is visible: in a namespace, or at all if it is "".
+func (m *memberRights) shows(namespace string) bool {
+	return m.unknown == nil && (m.visible == nil || !m.visible.EmptyIn(namespace))
+}
+
+// visibleInEach returns what the user of a request may see in each of the members. A get is authorized before.
+func (s *Server) visibleInEach(req *request, members []*fleet.Cluster) []memberRights {
+	out := make([]memberRights, len(members))
+	s.eachCluster(members, func(i int) {
+		out[i].cluster = members[i]
+		if req.verb != "get" {
+			out[i].visible, out[i].unknown = s.visibleInCluster(req, members[i])
+		}
+	})
+	return out
 }
 
 // mirrored returns a synced resource of a cluster, or the error to answer with.
@@ -152,10 +182,15 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 				clip(req.cluster), clip(req.clusters))
 		}
 		c, ok := s.fleet.Cluster(req.cluster)
-		if !ok {
+		switch {
+		case ok:
+			return []*fleet.Cluster{c}, true, nil
+		case s.mayKnow(req.http, req.cluster):
 			return nil, true, errNoCluster(req.cluster)
+		case req.verb == "get":
+			return nil, true, req.refuse("")
 		}
-		return []*fleet.Cluster{c}, true, nil
+		return nil, true, errNothingVisible(req)
 	}
 	if len(only) == 0 {
 		return s.fleet.Clusters(), false, nil
@@ -163,11 +198,18 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 	slices.Sort(only)
 	for _, name := range slices.Compact(only) {
 		c, ok := s.fleet.Cluster(name)
-		if !ok {
+		switch {
+		case ok:
+			out = append(out, c)
+		case s.mayKnow(req.http, name):
 			return nil, true, badRequest("clusters= names %q, and there is no such cluster; /clusters lists the clusters",
 				clip(name))
+		default:
+			req.omitted = true
 		}
-		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, true, errNothingVisible(req)
 	}
 	return out, true, nil
 }
@@ -176,13 +218,15 @@ func (s *Server) members(req *request) (out []*fleet.Cluster, named bool, err er
 // because the request names members or wants a complete answer, it is an error instead. So is a member that the start
 // still waits for. A member that was read and cannot be reached now is included in its last known state.
 //
-// For a list or watch, each place says what the user may see of it. If that is nothing in any place, the request is
-// forbidden. A member whose rights are not known is like one that was never read.
+// For a list or watch, each place says what the user may see of it. If that is nothing in any member, the request is
+// forbidden. A member in which the user may see nothing is never missing, and neither errors nor warnings name it. A
+// member whose rights are not known is like one that was never read.
 func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cluster,
 	all bool) (places []place, unknownRights []string, err error) {
 	now, t := time.Now(), &req.target
 	var (
-		visible          bool // something is visible in a place
+		visible          []*fleet.Cluster // members in which the user may see something
+		shown            bool             // the user may see something of a place
 		out              []place
 		awaited, missing []absent
 		others           []absent // members that have the resource in another version
@@ -191,28 +235,33 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 		message          string   // of the kind's deprecation
 		since            release  // of the kind's deprecation
 	)
-	for _, c := range members {
+	for _, m := range s.visibleInEach(req, members) {
+		c := m.cluster
 		res, ok := c.Resource(t.gvr())
-		var see *query.Visible
-		var noRights error
-		if ok && res.Synced() && req.verb != "get" {
-			see, noRights = s.visibleIn(req, c.Name(), res)
+		synced, shows := ok && res.Synced(), m.shows(req.namespace)
+		if synced && m.unknown == nil {
+			out = append(out, place{c.Name(), res, m.visible})
 		}
-		if ok && res.Synced() && noRights == nil {
-			visible = visible || see == nil || !see.EmptyIn(req.namespace)
+		if m.unknown == nil && !shows {
+			continue
+		}
+		if shows {
+			visible = append(visible, c)
+		}
+		if synced && shows {
 			warnStale(w, c, res)
-			if len(out) == 0 {
+			if !shown {
 				message, since = deprecation(res.GVK())
 			}
+			shown = true
 			warnDeprecatedSince(w, c, message, since)
-			out = append(out, place{c.Name(), res, see})
 			continue
 		}
 		var why absent
 		switch first, err := c.Discovered(); {
-		case noRights != nil:
+		case synced:
 			unknownRights = append(unknownRights, c.Name())
-			undenied, why = true, absent{cluster: c.Name(), why: clipReason(noRights.Error())}
+			undenied, why = true, absent{cluster: c.Name(), why: clipReason(m.unknown.Error())}
 			res = nil // its roles and bindings are what is waited for
 		case ok && apierrors.IsForbidden(res.Health().Reflector.Err):
 			denied, why = errUnsynced(c, res, t), unsynced(c, res)
@@ -221,11 +270,14 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 		case first.IsZero():
 			undenied, why = true, undiscoveredMember(c, err)
 		default:
-			if version := s.served.of(c).otherVersion(t.gvr()); version != "" {
+			if version := s.served.of(c).otherVersion(t.gvr()); version != "" && shows {
 				why := fmt.Sprintf("it has %s in version %s", t.groupResource(), version)
 				others = append(others, absent{cluster: c.Name(), why: why})
 			}
 			continue
+		}
+		if !shows && !s.mayKnow(req.http, c.Name()) {
+			denied, why = nil, hiddenMember(why)
 		}
 		if s.start.awaits(c, res, now) {
 			awaited = append(awaited, why)
@@ -234,20 +286,20 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 		}
 	}
 	switch {
-	case denied != nil && !undenied && len(out) == 0:
+	case denied != nil && !undenied && !shown:
 		return nil, nil, denied
 	case len(awaited) > 0:
 		return nil, nil, starting(awaited)
-	case len(missing) > 0 && (all || len(out) == 0):
+	case len(missing) > 0 && (all || !shown):
 		return nil, nil, incomplete(slices.Concat(missing, others))
-	case len(others) > 0 && all && len(out) > 0:
+	case len(others) > 0 && all && shown:
 		return nil, nil, incomplete(others)
 	case len(out) == 0 && !s.start.hasBegun():
 		return nil, nil, starting(nil)
-	case len(out) == 0:
-		return nil, nil, s.errNoVersion(t, members...)
-	case !visible:
+	case !shown && len(visible) == 0 && len(members) > 0:
 		return nil, nil, errNothingVisible(req)
+	case !shown:
+		return nil, nil, s.errNoVersion(t, visible...)
 	}
 	for _, a := range slices.Concat(missing, others) {
 		warnLeftOut(w, &a)
@@ -256,10 +308,21 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 }
 
 // discoverable returns an error if discovery cannot be answered for the members, and warns of those whose resources
-// are unknown.
-func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) error {
+// are not known, and of members in which the rights of the user are not known.
+func (s *Server) discoverable(w http.ResponseWriter, r *http.Request, members, unknownRights []*fleet.Cluster) error {
 	now := time.Now()
 	var awaited, missing []absent
+	for _, c := range unknownRights {
+		why := absent{cluster: c.Name(), why: "the rights of the user are not known"}
+		if !s.mayKnow(r, c.Name()) {
+			why = hiddenMember(why)
+		}
+		if s.start.awaits(c, nil, now) {
+			awaited = append(awaited, why)
+		} else {
+			missing = append(missing, why)
+		}
+	}
 	for _, c := range members {
 		first, err := c.Discovered()
 		if !first.IsZero() {
@@ -277,7 +340,7 @@ func (s *Server) discoverable(w http.ResponseWriter, members []*fleet.Cluster) e
 		return starting(awaited)
 	case len(members) == 0 && !s.start.hasBegun():
 		return starting(nil)
-	case len(missing) == len(members) && len(missing) > 0:
+	case len(missing) == len(members)+len(unknownRights) && len(missing) > 0:
 		return incomplete(missing)
 	}
 	for i := range missing {

@@ -45,5 +45,9 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 }
 
 func warnLeftOut(w http.ResponseWriter, a *absent) {
+	if a.cluster == "" {
+		warn(w, "a cluster is left out: "+a.why)
+		return
+	}
 	warn(w, fmt.Sprintf("cluster %s is left out: %s", a.cluster, a.why))
 }

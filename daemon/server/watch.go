@@ -36,7 +36,7 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 	if err != nil {
 		return err
 	}
-	res := v.places[0].res
+	res := v.model.res
 	rights := s.watchRights(req, v)
 	defer rights.close()
 	flt.rights = rights
@@ -87,8 +87,8 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 // watchRights registers what the user of a watch may see. If the request as such is allowed, no cluster has a set.
 func (s *Server) watchRights(req *request, v *view) *watchRights {
 	w := &watchRights{visible: map[string]*query.Visible{}, allowed: func() bool { return true }}
-	first := v.places[0].res
-	w.see = func(cluster string) (*query.Visible, error) { return s.visibleIn(req, cluster, first) }
+	namespaced := v.model.res.Info().Namespaced
+	w.see = func(cluster string) (*query.Visible, error) { return s.visibleIn(req, cluster, namespaced) }
 	if !req.fleet && !req.filtered {
 		w.visible[req.cluster] = nil
 		w.see = func(string) (*query.Visible, error) { return nil, nil }
