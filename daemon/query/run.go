@@ -19,6 +19,7 @@ type run[T any] struct {
 	ctx     context.Context
 	scratch *scratch
 	budget  budget
+	stopped error // why a walk has ended early
 }
 
 // position is where a page begins: after a key of a view or, in a sorted list, at index served.
@@ -61,6 +62,7 @@ func (r *run[T]) fill(l *heldList[T], at position, res *Result[T]) (next positio
 			next.served = at.served + len(res.Items)
 			if more {
 				r.total(l)
+				err = r.stopped
 			}
 			return next, more, err
 		}
@@ -88,7 +90,7 @@ func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T
 		}
 		after = e.Key
 	}
-	return position{}, false, nil
+	return position{}, false, r.stopped
 }
 
 func (r *run[T]) add(res *Result[T], cluster string, e *store.Entry[T]) error {
@@ -132,6 +134,9 @@ func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 		view := &l.views[i]
 		if r.req.Selection.Empty() {
 			res.Count += r.size(view)
+			if r.stopped != nil {
+				return nil, r.stopped
+			}
 			continue
 		}
 		entries, sel := r.anyOrder(view)
@@ -143,6 +148,9 @@ func (r *run[T]) count(l *heldList[T]) (*Result[T], error) {
 			if ok {
 				res.Count++
 			}
+		}
+		if r.stopped != nil {
+			return nil, r.stopped
 		}
 	}
 	return res, nil
@@ -170,6 +178,9 @@ func (r *run[T]) sort(l *heldList[T]) error {
 				return err
 			}
 			l.sorted = append(l.sorted, place[T]{view: i, rank: from, entry: e})
+		}
+		if r.stopped != nil {
+			return r.stopped
 		}
 	}
 	n := len(r.req.Order.terms)

@@ -68,12 +68,9 @@ type section struct {
 	prefix string // sections are sorted by this: the namespace and a slash, or the key of the object
 }
 
-// sections returns what is visible of a scope, in the order of the keys. ok is false if the keys have to be read to
-// find that out: if a name is visible in every namespace.
-func (v *Visible) sections(s scope) (out []section, ok bool) {
-	if s.namespace == "" && len(v.Names) > 0 {
-		return nil, false
-	}
+// sections returns what is visible of a scope, in the order of the keys. namespaces are those that have objects; they
+// are needed if names are visible in every namespace.
+func (v *Visible) sections(s scope, namespaces []string) (out []section) {
 	add := func(s scope) {
 		prefix := s.namespace + "/" + s.name
 		if s.namespace == "" {
@@ -100,10 +97,38 @@ func (v *Visible) sections(s scope) (out []section, ok bool) {
 			add(scope{namespace: namespace})
 		}
 		out = v.appendKeys(out, "")
+		for _, name := range v.Names {
+			add(scope{name: name}) // if the objects have no namespace
+			for _, namespace := range namespaces {
+				if namespace != "" && !contains(v.Namespaces, namespace) {
+					add(scope{namespace: namespace, name: name})
+				}
+			}
+		}
 	}
 	slices.SortFunc(out, func(a, b section) int { return strings.Compare(a.prefix, b.prefix) })
-	return slices.CompactFunc(out, func(a, b section) bool { return a.prefix == b.prefix }), true
+	return slices.CompactFunc(out, func(a, b section) bool { return a.prefix == b.prefix })
 }
+
+// sections returns what is visible of a scope of a view. ok is false if all keys have to be read to find that out: if
+// names are visible in every namespace, and looking up each name in each namespace would be more work.
+func (v *View[T]) sections(s scope) (out []section, ok bool) {
+	if s.namespace != "" || len(v.Visible.Names) == 0 {
+		return v.Visible.sections(s, nil), true
+	}
+	x, err := v.Snapshot.Index(namespaceIndex)
+	if err != nil {
+		return nil, false
+	}
+	namespaces := slices.Collect(x.Values())
+	if (len(namespaces)+1)*len(v.Visible.Names) > v.Snapshot.Len()/lookupCost {
+		return nil, false
+	}
+	return v.Visible.sections(s, namespaces), true
+}
+
+// lookupCost is about how many keys are read in order in the time that it takes to look up one.
+const lookupCost = 4
 
 // appendKeys appends the single objects of a namespace, or of all that are not visible as a whole.
 func (v *Visible) appendKeys(out []section, namespace string) []section {
@@ -116,14 +141,19 @@ func (v *Visible) appendKeys(out []section, namespace string) []section {
 	return out
 }
 
-// walkVisible returns the visible objects of a scope that come after a key, sorted by key.
+// walkVisible returns the visible objects of a scope that come after a key, sorted by key. What it reads besides them
+// counts, too: if that is too much, it ends early, and r.stopped is the error.
 func (r *run[T]) walkVisible(v *View[T], s scope, after object.Key) iter.Seq[*store.Entry[T]] {
-	sections, ok := v.Visible.sections(s)
+	sections, ok := v.sections(s)
 	if !ok {
 		return func(yield func(*store.Entry[T]) bool) {
 			visible := v.Visible.containsFunc()
 			for e := range r.walk(v, s, after) {
-				if visible(e.Key) && !yield(e) {
+				if visible(e.Key) {
+					if !yield(e) {
+						return
+					}
+				} else if !r.step() {
 					return
 				}
 			}
@@ -131,38 +161,58 @@ func (r *run[T]) walkVisible(v *View[T], s scope, after object.Key) iter.Seq[*st
 	}
 	return func(yield func(*store.Entry[T]) bool) {
 		for i := range sections {
-			if sections[i].name != "" {
-				key := object.Key(sections[i].prefix)
-				if e, ok := v.Snapshot.Entry(key); ok && key > after && !yield(e) {
-					return
+			if sections[i].name == "" {
+				for e := range r.walk(v, sections[i].scope, after) {
+					if !yield(e) {
+						return
+					}
 				}
 				continue
 			}
-			for e := range r.walk(v, sections[i].scope, after) {
-				if !yield(e) {
+			key := object.Key(sections[i].prefix)
+			if e, found := v.Snapshot.Entry(key); !found {
+				if !r.step() {
 					return
 				}
+			} else if key > after && !yield(e) {
+				return
 			}
 		}
 	}
 }
 
-// visibleSize returns the number of visible objects in the namespace of a request.
+// step counts a key that was read and is not part of the answer. It reports whether the work may continue.
+func (r *run[T]) step() bool {
+	if r.stopped == nil {
+		r.stopped = r.budget.scan()
+	}
+	return r.stopped == nil
+}
+
+// visibleSize returns the number of visible objects in the namespace of a request. If r.stopped is an error, it has not
+// counted all of them.
 func (r *run[T]) visibleSize(v *View[T]) int {
 	s, n := scope{namespace: r.req.Namespace}, 0
 	x, err := v.Snapshot.Index(namespaceIndex)
-	if sections, ok := v.Visible.sections(s); ok && err == nil {
+	if sections, ok := v.sections(s); ok && err == nil {
 		for i := range sections {
 			if sections[i].name == "" {
 				n += x.Len(sections[i].namespace)
-			} else if _, ok := v.Snapshot.Entry(object.Key(sections[i].prefix)); ok {
+				continue
+			}
+			if !r.step() {
+				return n
+			}
+			if _, ok := v.Snapshot.Entry(object.Key(sections[i].prefix)); ok {
 				n++
 			}
 		}
 		return n
 	}
 	for range r.walkVisible(v, s, "") {
-		n++
+		if n++; !r.step() {
+			break
+		}
 	}
 	return n
 }

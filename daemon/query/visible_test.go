@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -156,5 +157,36 @@ func TestAUserWithManyListsLosesItsOwn(t *testing.T) {
 	mustList(t, e, Request{User: "bob", Resource: "pods", Limit: 1, Continue: last}, view)
 	if n := e.pages.len(); n != 10 {
 		t.Errorf("%d lists are held", n)
+	}
+}
+
+func TestNamesThatAreVisibleEverywhereAreLookedUpOrPaced(t *testing.T) {
+	e := newEngine(t, options{limits: limits{maxScanned: 500}})
+	for _, indexed := range []bool{true, false} {
+		s := newStore(t, store.Packed, indexed)
+		s.Begin()
+		for i := range 2000 {
+			s.put(object.NewKey(fmt.Sprintf("ns-%d", i%10), fmt.Sprintf("web-%d", i)), testPod(i))
+		}
+		s.Commit()
+		view := View[*blob]{Cluster: "eu", Snapshot: s.snapshot(),
+			Visible: &Visible{Names: []string{"unknown", "web-1500", "web-7"}}}
+		for name, req := range map[string]Request{"list": {Resource: "pods"}, "page": {Resource: "pods", Limit: 1},
+			"count": {Resource: "pods", CountOnly: true}, "order": {Resource: "pods", Order: mustOrder(t, "metadata.name")}} {
+			paced := 0
+			req.Pace = func(int64) error { paced++; return nil }
+			res, err := e.List(t.Context(), req, []View[*blob]{view})
+			switch {
+			case !indexed:
+				if !errors.Is(err, ErrTooMuch) || paced < 500/paceEvery {
+					t.Errorf("%s: all keys have to be read, the error is %v, and it was paced %d times", name, err, paced)
+				}
+			case err != nil:
+				t.Errorf("%s: %v", name, err)
+			case name == "count" && res.Count != 2, name == "page" && (len(res.Items) != 1 || res.Remaining != 1),
+				(name == "list" || name == "order") && len(res.Items) != 2:
+				t.Errorf("%s: %d items, %d remain, count %d", name, len(res.Items), res.Remaining, res.Count)
+			}
+		}
 	}
 }
