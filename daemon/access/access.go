@@ -147,7 +147,7 @@ func (a *Access) Visible(ctx context.Context, u user.Info, cluster, verb string,
 	if !ok {
 		return rights.visible(ctx, u, verb, of, namespaced)
 	}
-	return a.cache.get(visibleKey{cluster, UserKey(u), verb, of, namespaced}, versioned.version(),
+	return a.cache.get(rbacKey(u), visibleKey{cluster, verb, of, namespaced}, versioned.version(),
 		func() (*query.Visible, error) {
 			return rights.visible(ctx, u, verb, of, namespaced)
 		})

@@ -12,22 +12,39 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// visibleKey identifies what a user may see.
-type visibleKey struct {
-	cluster, user, verb string
-	of                  schema.GroupResource
-	namespaced          bool
-}
-
-// UserKey returns a text that is different for users that may have different rights.
+// UserKey returns a text that is different for different users: for a different name, UID, groups, or cluster that
+// authenticated the user. It is the same for all credentials of a user.
 func UserKey(u user.Info) string {
 	b := strconv.AppendQuote(nil, u.GetName())
 	b = strconv.AppendQuote(b, u.GetUID())
+	b = appendGroups(b, u)
+	for _, home := range u.GetExtra()[HomeCluster] {
+		b = strconv.AppendQuote(append(b, '@'), home)
+	}
+	return string(b)
+}
+
+func appendGroups(b []byte, u user.Info) []byte {
 	for _, g := range slices.Sorted(slices.Values(u.GetGroups())) {
 		b = strconv.AppendQuote(append(b, ' '), g)
 	}
+	return b
+}
+
+// rbacKey returns a text that is different for users that may have different rights by RBAC: for a different name or
+// different groups.
+func rbacKey(u user.Info) string {
+	return string(appendGroups(strconv.AppendQuote(nil, u.GetName()), u))
+}
+
+// reviewKey returns a text that is different for users about whom a cluster may decide differently.
+func reviewKey(u user.Info) string {
+	b := []byte(UserKey(u))
 	extra := u.GetExtra()
 	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		if key == user.CredentialIDKey {
+			continue
+		}
 		b = strconv.AppendQuote(append(b, '='), key)
 		for _, value := range extra[key] {
 			b = strconv.AppendQuote(append(b, ','), value)
@@ -36,11 +53,25 @@ func UserKey(u user.Info) string {
 	return string(b)
 }
 
-// visibleCache keeps sets that were computed, so that each has one pointer as long as it does not change.
+// visibleKey identifies what a user may see.
+type visibleKey struct {
+	cluster, verb string
+	of            schema.GroupResource
+	namespaced    bool
+}
+
+// visibleCache keeps sets that were computed, so that each has one pointer as long as it does not change. What it keeps
+// is bounded in bytes, for each user and in total.
 type visibleCache struct {
-	mu   sync.Mutex
+	mu    sync.Mutex
+	users map[string]*visibleSets // by rbacKey
+	size  int                     // of all users
+}
+
+// visibleSets are the sets of one user.
+type visibleSets struct {
 	sets map[visibleKey]cachedVisible
-	size int // of all sets
+	size int // in bytes
 }
 
 type cachedVisible struct {
@@ -48,22 +79,37 @@ type cachedVisible struct {
 	set     *query.Visible
 }
 
-// maxCached bounds the cache: the names in all sets, and as much again for each set.
-const maxCached = 1 << 20
+const (
+	// maxCached and maxCachedOfUser bound the size of the cache in bytes.
+	maxCached       = 64 << 20
+	maxCachedOfUser = maxCached / 16
+	// The memory for a user, for a set and for a text, besides the bytes of texts.
+	userOverhead, setOverhead, textOverhead = 256, 256, 16
+)
 
-func (c cachedVisible) size() int {
-	const overhead = 8
+// size returns about how many bytes a set takes, with its key.
+func (c cachedVisible) size(key *visibleKey) int {
+	n := setOverhead + len(key.cluster) + len(key.verb) + len(key.of.Group) + len(key.of.Resource)
 	if c.set == nil {
-		return overhead
+		return n
 	}
-	return overhead + len(c.set.Namespaces) + len(c.set.Keys) + len(c.set.Names)
+	for _, s := range c.set.Namespaces {
+		n += textOverhead + len(s)
+	}
+	for _, s := range c.set.Keys {
+		n += textOverhead + len(s)
+	}
+	for _, s := range c.set.Names {
+		n += textOverhead + len(s)
+	}
+	return n
 }
 
 // get returns the set of a key, and computes it if the rights have changed.
-func (c *visibleCache) get(key visibleKey, now rightsVersion,
+func (c *visibleCache) get(user string, key visibleKey, now rightsVersion,
 	compute func() (*query.Visible, error)) (*query.Visible, error) {
 	c.mu.Lock()
-	was, ok := c.sets[key]
+	was, ok := c.last(user, key)
 	c.mu.Unlock()
 	if ok && was.version == now {
 		return was.set, nil
@@ -74,29 +120,98 @@ func (c *visibleCache) get(key visibleKey, now rightsVersion,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was, ok = c.sets[key]; ok && was.version.of == now.of && was.version.n > now.n {
+	if was, ok = c.last(user, key); ok && was.version.of == now.of && was.version.n > now.n {
 		return set, nil // another goroutine has computed a newer one
 	}
-	if ok {
-		if (set == nil) == (was.set == nil) && (set == nil || set.Equal(was.set)) {
-			set = was.set
-		}
-		c.size -= was.size()
+	if ok && (set == nil) == (was.set == nil) && (set == nil || set.Equal(was.set)) {
+		set = was.set
 	}
-	if c.sets == nil {
-		c.sets = map[visibleKey]cachedVisible{}
-	}
-	next := cachedVisible{now, set}
-	c.sets[key] = next
-	c.size += next.size()
-	for other := range c.sets { // in random order
-		if c.size <= maxCached {
-			break
-		}
-		if other != key {
-			c.size -= c.sets[other].size()
-			delete(c.sets, other)
-		}
-	}
+	c.put(user, key, cachedVisible{now, set})
 	return set, nil
+}
+
+func (c *visibleCache) last(user string, key visibleKey) (cachedVisible, bool) {
+	of := c.users[user]
+	if of == nil {
+		return cachedVisible{}, false
+	}
+	was, ok := of.sets[key]
+	return was, ok
+}
+
+// put stores a set, unless it is too large, and removes others if there are too many: first those of the same user, and
+// then those of users that have more than their share of the cache.
+func (c *visibleCache) put(user string, key visibleKey, next cachedVisible) {
+	c.remove(user, key)
+	if next.size(&key)+len(user)+userOverhead > maxCachedOfUser {
+		return
+	}
+	of := c.users[user]
+	if of == nil {
+		if c.users == nil {
+			c.users = map[string]*visibleSets{}
+		}
+		of = &visibleSets{sets: map[visibleKey]cachedVisible{}, size: len(user) + userOverhead}
+		c.users[user] = of
+		c.size += of.size
+	}
+	of.sets[key] = next
+	of.size += next.size(&key)
+	c.size += next.size(&key)
+	c.shrink(user, maxCachedOfUser, key)
+	if c.size <= maxCached {
+		return
+	}
+	share := maxCached / len(c.users)
+	for other, sets := range c.users { // in random order
+		if c.size <= maxCached*7/8 {
+			return
+		}
+		if sets.size > share/2 {
+			c.shrink(other, share/2, key)
+		}
+	}
+}
+
+// shrink removes sets of a user, except that of a key, until they take at most n bytes.
+func (c *visibleCache) shrink(user string, n int, except visibleKey) {
+	of := c.users[user]
+	for key := range of.sets { // in random order
+		if of.size <= n {
+			return
+		}
+		if key != except {
+			c.remove(user, key)
+		}
+	}
+}
+
+// remove removes a set, and a user without sets.
+func (c *visibleCache) remove(user string, key visibleKey) {
+	of := c.users[user]
+	if of == nil {
+		return
+	}
+	if was, ok := of.sets[key]; ok {
+		of.size -= was.size(&key)
+		c.size -= was.size(&key)
+		delete(of.sets, key)
+	}
+	if len(of.sets) == 0 {
+		c.size -= of.size
+		delete(c.users, user)
+	}
+}
+
+// forget removes the sets of a cluster that has left.
+func (c *visibleCache) forget(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for user, of := range c.users {
+		for key := range of.sets {
+			if key.cluster == cluster {
+				c.remove(user, key)
+			}
+		}
+	}
 }

@@ -221,6 +221,9 @@ func (a *Access) followClusters() {
 		if next[name] != m {
 			m.close(next[name])
 		}
+		if next[name] == nil {
+			a.cache.forget(name)
+		}
 	}
 }
 

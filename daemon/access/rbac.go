@@ -24,6 +24,7 @@ const (
 
 // RBAC evaluates the roles and bindings of one cluster. All methods can be called concurrently.
 type RBAC struct {
+	id      uint64 // no other RBAC of the process has it
 	version atomic.Uint64
 
 	mu       sync.RWMutex
@@ -88,9 +89,12 @@ type subject struct {
 	bindings []*binding
 }
 
+var lastRBAC atomic.Uint64
+
 // NewRBAC returns an RBAC without roles and bindings, which allows nothing.
 func NewRBAC() *RBAC {
 	return &RBAC{
+		id:       lastRBAC.Add(1),
 		changed:  make(chan struct{}),
 		roles:    map[roleKey]*role{},
 		bindings: map[bindingKey]*binding{},

@@ -96,7 +96,7 @@ func (r *reviews) decide(ctx context.Context, u user.Info, want Attributes) (Dec
 		err := fmt.Errorf("the request is too long to ask cluster %q whether it is allowed", r.cluster)
 		return Decision{Reason: err.Error()}, err
 	}
-	key := UserKey(u)
+	key := reviewKey(u)
 	r.mu.Lock()
 	of := r.answers.user(key, u)
 	a := of.decisions[want]
@@ -180,7 +180,7 @@ type reviewedSet struct {
 // be asked for names, so objects that the user may see only by their name are not in the set.
 func (r *reviews) visible(ctx context.Context, u user.Info, verb string, of schema.GroupResource,
 	namespaced bool) (*query.Visible, error) {
-	key, want := UserKey(u), setKey{verb, of, namespaced}
+	key, want := reviewKey(u), setKey{verb, of, namespaced}
 	r.mu.Lock()
 	usr := r.answers.user(key, u)
 	a := usr.sets[want]

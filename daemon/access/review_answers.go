@@ -24,7 +24,7 @@ const (
 
 // answerCache has the answers of a cluster. The lock of reviews guards it and everything in it.
 type answerCache struct {
-	users map[string]*reviewedUser // by UserKey
+	users map[string]*reviewedUser // by reviewKey
 	size  int
 }
 
@@ -64,6 +64,9 @@ func (c *answerCache) user(key string, u user.Info) *reviewedUser {
 		of = &reviewedUser{slots: make(chan struct{}, reviewsOfUserAtOnce)}
 		of.spec = authorizationv1.SubjectAccessReviewSpec{User: u.GetName(), Groups: u.GetGroups(), UID: u.GetUID()}
 		for k, v := range u.GetExtra() {
+			if k == user.CredentialIDKey {
+				continue // it is different for each token of a user
+			}
 			if of.spec.Extra == nil {
 				of.spec.Extra = map[string]authorizationv1.ExtraValue{}
 			}

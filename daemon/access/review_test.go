@@ -247,7 +247,7 @@ func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 		if n := c.requests("bob list 0/pods"); n != 1 {
 			t.Errorf("the flood of another user made bob's answer go away: %d requests", n)
 		}
-		ann := c.answers.users[UserKey(named("ann"))]
+		ann := c.answers.users[reviewKey(named("ann"))]
 		if len(ann.decisions) > maxAnswersOfUser || ann.size != userSize+len(ann.decisions) {
 			t.Errorf("%d answers of size %d", len(ann.decisions), ann.size)
 		}

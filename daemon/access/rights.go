@@ -23,11 +23,9 @@ type versionedRights interface {
 	version() rightsVersion
 }
 
-// rightsVersion is different for different rights, and for the same rights after a change.
-type rightsVersion struct {
-	of any
-	n  uint64
-}
+// rightsVersion is different for different rights, and for the same rights after a change. It does not refer to the
+// rights, so that a cache of answers keeps no roles of clusters that have left.
+type rightsVersion struct{ of, n uint64 }
 
 // everything allows every request.
 type everything struct{}
@@ -68,4 +66,4 @@ func (l localRights) visible(_ context.Context, u user.Info, verb string, of sch
 	return l.rbac.Visible(u, verb, of.Group, of.Resource, "", namespaced), nil
 }
 
-func (l localRights) version() rightsVersion { return rightsVersion{l.rbac, l.rbac.Version()} }
+func (l localRights) version() rightsVersion { return rightsVersion{l.rbac.id, l.rbac.Version()} }
