@@ -243,7 +243,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		return usageError{err}
 	}
 	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics), Page: web.Handler(),
-		StartGrace: f.grace()}
+		StartGrace: f.grace(), Logger: log}
 	if logins != nil {
 		options.Access.Authenticator, options.Login = logins, logins
 	}

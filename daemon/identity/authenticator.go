@@ -119,14 +119,30 @@ func (a *Authenticator) remoteTokens(review authenticator.Token) authenticator.T
 // Authenticate returns the user that sends a request. It returns false if the request has no valid credential; the
 // error then says why, and is nil if the request has no credential at all. The credential of an authenticated request
 // is removed from its headers, so that nothing can log it or pass it on; Authenticate must be called once for each
-// request.
+// request. The error has a method Temporary that returns true if a credential could not be checked, because its issuer
+// or cluster did not answer, so that it may be valid.
 func (a *Authenticator) Authenticate(r *http.Request) (user.Info, bool, error) {
 	resp, ok, err := a.chain.AuthenticateRequest(r)
+	if errors.Is(err, errUnchecked) {
+		return nil, false, temporaryError{err}
+	}
 	if err != nil || !ok {
 		return nil, false, err
 	}
 	return resp.User, true, nil
 }
+
+// errUnchecked is in the chain of an error that says why a credential could not be checked.
+var errUnchecked = errors.New("the credential could not be checked")
+
+// temporaryError is the error of a credential that could not be checked.
+type temporaryError struct{ error }
+
+// Temporary reports that the credential may be valid.
+func (temporaryError) Temporary() bool { return true }
+
+// Unwrap returns the error that says why.
+func (e temporaryError) Unwrap() error { return e.error }
 
 // Run reads the files when they change and keeps in contact with the issuers until ctx ends. It may be called once.
 func (a *Authenticator) Run(ctx context.Context) error {

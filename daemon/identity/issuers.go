@@ -39,11 +39,12 @@ type issuer struct {
 // AuthenticateToken verifies a token of the issuer. It is refused as long as the issuer has not been reached.
 func (i *issuer) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	if i.oidc == nil {
-		return nil, false, fmt.Errorf("tokens of the issuer %q are refused until the authenticator runs", i.config.Issuer.URL)
+		return nil, false, fmt.Errorf("%w: tokens of the issuer %q are refused until the authenticator runs", errUnchecked,
+			i.config.Issuer.URL)
 	}
 	if err := i.oidc.HealthCheck(); err != nil {
-		return nil, false, fmt.Errorf("tokens of the issuer %q are refused until it can be reached: %w", i.config.Issuer.URL,
-			err)
+		return nil, false, fmt.Errorf("%w: tokens of the issuer %q are refused until it can be reached: %w", errUnchecked,
+			i.config.Issuer.URL, err)
 	}
 	return i.cached.AuthenticateToken(ctx, token)
 }

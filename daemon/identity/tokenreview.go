@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -52,13 +51,14 @@ func (r *reviewer) AuthenticateToken(ctx context.Context, token string) (*authen
 		limit = r.knownLimit
 	}
 	if !limit.Allow() {
-		return nil, false, errors.New("too many tokens are reviewed at the moment; send the request again in a second")
+		return nil, false, fmt.Errorf("%w: too many tokens are reviewed at the moment; send the request again in a second",
+			errUnchecked)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	status, err := r.Review(ctx, authenticationv1.TokenReviewSpec{Token: token, Audiences: r.Audiences})
 	if err != nil {
-		return nil, false, fmt.Errorf("review a token at the cluster %q: %w", r.Cluster, err)
+		return nil, false, fmt.Errorf("%w: review a token at the cluster %q: %w", errUnchecked, r.Cluster, err)
 	}
 	meant := len(r.Audiences) == 0 || slices.ContainsFunc(status.Audiences, func(audience string) bool {
 		return slices.Contains(r.Audiences, audience)

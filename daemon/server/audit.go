@@ -115,7 +115,10 @@ func (rec *requestRecord) event(stage auditv1.Stage) *auditv1.Event {
 		UserAgent: clipTo(maxAuditAgent, r.UserAgent()), Annotations: map[string]string{},
 		RequestReceivedTimestamp: metav1.NewMicroTime(rec.received), StageTimestamp: metav1.NewMicroTime(time.Now()),
 		ResponseStatus: &metav1.Status{Code: int32(rec.code)}}
-	if rec.user != nil {
+	if rec.actor != nil {
+		other := userInfo(rec.user)
+		e.User, e.ImpersonatedUser = userInfo(rec.actor), &other
+	} else if rec.user != nil {
 		e.User = userInfo(rec.user)
 	} else {
 		e.RequestURI = clipTo(maxAuditAnonymous, e.RequestURI)

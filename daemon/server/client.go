@@ -13,7 +13,12 @@ import (
 type clientKey string
 
 // clientOf returns the client of a request.
-func clientOf(r *http.Request) clientKey { return clientOfUser(userOf(r), r) }
+func clientOf(r *http.Request) clientKey {
+	if rec := recordOf(r); rec != nil && rec.actor != nil {
+		return clientOfUser(rec.actor, r) // it pays for the requests that it sends as other users
+	}
+	return clientOfUser(userOf(r), r)
+}
 
 // clientOfUser returns the client of a request of a user: the user, wherever its requests come from. Users that stand
 // for many people, such as that of the token, are a client at each address.

@@ -16,8 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
-
-	"github.com/mirador-k8s/mirador/daemon/access"
+	"k8s.io/utils/lru"
 )
 
 // Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
@@ -83,6 +82,9 @@ type guard struct {
 	token           atomic.Pointer[[sha256.Size]byte]
 	clients         *rateTable // requests with valid credentials, or all if none are required
 	unauthenticated *rateTable // all other requests, by address
+	attempts        *rateTable // credentials that were not valid before, of all addresses
+	known           *lru.Cache // the keys of credentials that were valid
+	failures        *authenticationFailures
 	// allowsAnonymous reports whether a request without credentials may be answered for the anonymous user.
 	allowsAnonymous func(*http.Request) bool
 	next            http.Handler
@@ -92,12 +94,21 @@ type guard struct {
 // page.
 const unauthenticatedRate = 200
 
+const (
+	// attemptRate is how many credentials that were not valid before are checked per second.
+	attemptRate = 1000
+	// knownCredentials is how many valid credentials are remembered.
+	knownCredentials = 10_000
+)
+
 func newGuard(a Access, allowsAnonymous func(*http.Request) bool, next http.Handler) *guard {
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
 	g := &guard{access: a, clients: newRateTable(a.Rate),
-		unauthenticated: newRateTable(unauthenticatedRate), allowsAnonymous: allowsAnonymous, next: next}
+		unauthenticated: newRateTable(unauthenticatedRate), attempts: newRateTable(attemptRate),
+		known: lru.New(knownCredentials), failures: newAuthenticationFailures(), allowsAnonymous: allowsAnonymous,
+		next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
 	}
@@ -109,7 +120,7 @@ func (g *guard) setToken(token string) {
 	g.token.Store(&sum)
 }
 
-// SetToken replaces the token. Requests in progress, such as watches, continue. A server that was made without a token
+// SetToken replaces the token. Watches with the old one end within seconds. A server that was made without a token
 // cannot be given one, and the token cannot be removed.
 func (s *Server) SetToken(token string) error {
 	if token == "" || s.opts.Access.Token == "" {
@@ -128,9 +139,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// net/http reads the rest of the body before it sends an answer, even if the handler does not read it.
 		control.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only for a writer without deadlines
 	}
+	saved := saveCredentials(r)
 	u, err := g.check(r)
 	if rec := recordOf(r); rec != nil {
 		rec.user = u
+		if saved != nil && u != nil {
+			saved.user, rec.credentials = u, saved
+		}
 	}
 	if err != nil {
 		fail(w, r, err, nil)
@@ -146,16 +161,13 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	if isProbe(r) {
 		return noUser, nil // a flood of requests must not make a probe fail
 	}
-	u, ok := g.authenticate(r)
+	u, err := g.authenticate(r)
+	if err != nil {
+		return nil, err
+	}
+	ok := u != nil
 	if ok && !g.clients.take(clientOfUser(u, r), time.Now()) {
 		return u, tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
-	}
-	if !ok && !g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
-		return nil, tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second without valid credentials",
-			unauthenticatedRate), 1)
-	}
-	if !ok {
-		u = nil // whatever the authenticator returned
 	}
 	if err := g.checkTarget(r); err != nil {
 		return u, err
@@ -167,9 +179,6 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	default:
 		return nil, apierrors.NewUnauthorized("valid credentials are needed, such as \"Authorization: Bearer …\" with a " +
 			"token")
-	}
-	if err := refuseImpersonation(u, r); err != nil {
-		return u, err
 	}
 	// A browser does not let a page read answers of another origin, except those of a WebSocket.
 	if r.Method == http.MethodGet && !isWebSocket(r) || r.Method == http.MethodHead {
@@ -189,19 +198,6 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 // the Origin of the page, as Headlamp does.
 func hasBearerHeader(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
-}
-
-// refuseImpersonation returns an error if a request is to be answered for another user than the one that sends it, as by
-// kubectl --as. The daemon does not support that, and must not answer for the sender instead: it may be a proxy with
-// more rights than the user that it names.
-func refuseImpersonation(u user.Info, r *http.Request) error {
-	for name := range r.Header {
-		if strings.HasPrefix(name, "Impersonate-") {
-			return forbidden(u, access.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users",
-				Name: clip(r.Header.Get("Impersonate-User"))}, "a mirror does not impersonate users")
-		}
-	}
-	return nil
 }
 
 // checkTarget returns an error for a request that is too long or for an unknown host.
@@ -248,18 +244,74 @@ func needsNoUser(r *http.Request) bool {
 	return path == "/" || strings.HasPrefix(path, "/assets/")
 }
 
-// authenticate returns the user of a request.
-func (g *guard) authenticate(r *http.Request) (user.Info, bool) {
+// authenticate returns the user of a request, nil if it has no valid credentials. Credentials that were not valid in an
+// earlier request are checked only at the rate of requests without valid credentials: the error is 429 if there are
+// more. So a flood of them costs little, and nothing to users whose credentials were valid before.
+func (g *guard) authenticate(r *http.Request) (user.Info, error) {
 	switch {
 	case g.access.open():
-		return localUser, true
+		return localUser, nil
 	case g.hasToken(r):
-		return tokenUser, true
-	case g.access.Authenticator == nil:
-		return nil, false
+		return tokenUser, nil
+	}
+	key, has := credentialsOf(r)
+	_, known := g.known.Get(key)
+	if has && !known {
+		if err := g.takeAttempt(r); err != nil {
+			return nil, err
+		}
+	}
+	u, err := g.ask(r)
+	switch {
+	case u != nil && has && !known:
+		g.known.Add(key, nil)
+		g.unauthenticated.giveBack(clientKey(remoteAddress(r)))
+		return u, nil
+	case u != nil:
+		return u, nil
+	case known && !isTemporary(err):
+		g.known.Remove(key)
+	}
+	if has || err != nil {
+		g.failures.add(r, err)
+	}
+	if has && !known {
+		return nil, nil // it has been counted
+	}
+	return nil, g.takeUnauthenticated(r)
+}
+
+// ask returns the user that the Authenticator finds. If it finds none, the user is nil, and the error may say why.
+func (g *guard) ask(r *http.Request) (user.Info, error) {
+	if g.access.Authenticator == nil {
+		return nil, nil
 	}
 	u, ok, err := g.access.Authenticator.Authenticate(r)
-	return u, ok && err == nil && u != nil
+	if !ok || err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// takeUnauthenticated returns an error if the address of a request has sent too many without valid credentials.
+func (g *guard) takeUnauthenticated(r *http.Request) error {
+	if g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
+		return nil
+	}
+	return tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second without valid credentials",
+		unauthenticatedRate), 1)
+}
+
+// takeAttempt returns an error if the credentials of a request must not be checked now.
+func (g *guard) takeAttempt(r *http.Request) error {
+	err := g.takeUnauthenticated(r)
+	if err == nil && !g.attempts.take("", time.Now()) {
+		err = tooManyRequests(refusedRate, fmt.Sprintf("more than %d new or invalid credentials a second", attemptRate), 1)
+	}
+	if err != nil {
+		g.failures.unchecked()
+	}
+	return err
 }
 
 // hasToken reports whether a request has the token.

@@ -70,26 +70,6 @@ func TestUnknownHostNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestRequestForAnotherUserIsNotAnsweredForItsSender(t *testing.T) {
-	for _, a := range []Access{{}, {Token: "secret"}} {
-		h := guarded(a)
-		for header, want := range map[string]int{"Impersonate-User": http.StatusForbidden,
-			"Impersonate-Group": http.StatusForbidden, "impersonate-uid": http.StatusForbidden,
-			"Impersonate-Extra-Scopes": http.StatusForbidden, "X-Impersonate": http.StatusTeapot} {
-			got := ask(h, "GET", "localhost", "/fleet/api/v1/pods", map[string]string{"Authorization": "Bearer secret",
-				header: "jane"})
-			if got.Code != want {
-				t.Errorf("%s: %d %s", header, got.Code, got.Body)
-			}
-		}
-	}
-	got := ask(guarded(Access{}), "GET", "localhost", "/fleet/api/v1/pods", map[string]string{"Impersonate-User": "jane"})
-	if text := got.Body.String(); !strings.Contains(text, `users \"jane\" is forbidden`) ||
-		!strings.Contains(text, "does not impersonate") {
-		t.Error(text)
-	}
-}
-
 func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 	h := guarded(Access{Token: "secret"})
 	for _, c := range []struct {

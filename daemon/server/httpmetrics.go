@@ -49,20 +49,22 @@ func newHTTPMetrics() *httpMetrics {
 	}
 }
 
-func (m *httpMetrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.inFlight, m.requests, m.duration, m.watches, m.auditOmitted}
+func (s *Server) collectors() []prometheus.Collector {
+	m := s.metrics
+	return []prometheus.Collector{m.inFlight, m.requests, m.duration, m.watches, m.auditOmitted,
+		s.guard.failures.counter}
 }
 
 // Describe sends the descriptions of the metrics of requests. With Collect, it makes a Server a prometheus.Collector.
 func (s *Server) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range s.metrics.collectors() {
+	for _, c := range s.collectors() {
 		c.Describe(to)
 	}
 }
 
 // Collect sends the metrics of requests.
 func (s *Server) Collect(to chan<- prometheus.Metric) {
-	for _, c := range s.metrics.collectors() {
+	for _, c := range s.collectors() {
 		c.Collect(to)
 	}
 }

@@ -29,6 +29,16 @@ func newRateTable(perSecond int) *rateTable {
 	return &rateTable{perSecond: float64(perSecond), byKey: map[clientKey]*list.Element{}, recent: list.New()}
 }
 
+// giveBack returns one request to a client.
+func (t *rateTable) giveBack(key clientKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if el := t.byKey[key]; el != nil {
+		r := el.Value.(*rate)
+		r.left = min(t.perSecond, r.left+1)
+	}
+}
+
 // take reports whether a client may send a request now.
 func (t *rateTable) take(key clientKey, now time.Time) bool {
 	t.mu.Lock()

@@ -27,6 +27,10 @@ type requestRecord struct {
 	received time.Time
 	user     user.Info // nil if the request has no valid credentials
 
+	actor         user.Info           // the user that sent the request, if that impersonates another; otherwise nil
+	impersonation []access.Attributes // the rights that the actor needs for that
+	credentials   *savedCredentials   // of a watch
+
 	described bool // want, scope and cluster are set
 	want      access.Attributes
 	scope     string // of the path: cluster, fleet or daemon

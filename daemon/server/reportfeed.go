@@ -126,8 +126,8 @@ func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
 	defer held.close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	rights := s.revocations.add(&watchRights{allowed: func() bool {
-		return s.decide(r, access.Daemon, daemonAttributes("watch", "")).Allowed
+	rights := s.revocations.add(&watchRights{credentials: credentialsOfWatch(r), allowed: func() bool {
+		return s.stillImpersonates(r) && s.decide(r, access.Daemon, daemonAttributes("watch", "")).Allowed
 	}})
 	defer rights.close()
 	rights.onEnd(cancel)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
@@ -21,10 +22,12 @@ type watchRights struct {
 	of  *revocations
 	see func(cluster string) (*query.Visible, error) // as of now
 	// allowed reports whether the request is still allowed as such.
-	allowed func() bool
-	ended   atomic.Bool
+	allowed     func() bool
+	credentials *savedCredentials // nil if they need not be checked again
+	ended       atomic.Bool
 
 	mu      sync.Mutex
+	why     *watchEnd                 // nil until it has ended
 	end     func()                    // nil until the watch can be ended
 	visible map[string]*query.Visible // by cluster
 }
@@ -64,7 +67,7 @@ func (w *watchRights) in(cluster string) *query.Visible {
 	w.visible[cluster] = see
 	w.mu.Unlock()
 	if !sameVisible(w.now(cluster), see) { // it has changed before check could compare it
-		w.revoke()
+		w.revoke(errRightsChanged)
 	}
 	return see
 }
@@ -116,7 +119,7 @@ func (rs *revocations) check() {
 		checking.Go(func() {
 			defer func() { <-turns }()
 			if !w.ended.Load() && w.changed() {
-				w.revoke()
+				w.revoke(errRightsChanged)
 			}
 		})
 	}
@@ -125,10 +128,37 @@ func (rs *revocations) check() {
 // checksAtOnce is how many watches are checked at a time.
 const checksAtOnce = 256
 
-// revoke ends the watch.
-func (w *watchRights) revoke() {
+// byCredentials returns the open watches that have credentials to check.
+func (rs *revocations) byCredentials() map[watchCredentials][]*watchRights {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	out := map[watchCredentials][]*watchRights{}
+	for w := range rs.open {
+		if c := w.credentials; c != nil && !w.ended.Load() {
+			key := watchCredentials{c.key, access.UserKey(c.user)}
+			out[key] = append(out[key], w)
+		}
+	}
+	return out
+}
+
+// reason returns why the watch has ended.
+func (w *watchRights) reason() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.why == nil {
+		return nil
+	}
+	return w.why
+}
+
+// revoke ends the watch. The first reason counts.
+func (w *watchRights) revoke(why *watchEnd) {
 	w.mu.Lock()
 	end := w.end
+	if w.why == nil {
+		w.why = why
+	}
 	w.ended.Store(true)
 	w.mu.Unlock()
 	if end != nil {
@@ -147,7 +177,7 @@ func (w *watchRights) onEnd(end func()) {
 	case ended:
 		end()
 	case w.changed():
-		w.revoke()
+		w.revoke(errRightsChanged)
 	}
 }
 

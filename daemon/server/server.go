@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"slices"
@@ -38,6 +39,8 @@ type Options struct {
 	// seconds; a negative value does not wait. A cluster that answers but does not finish its first lists is waited
 	// for ten times as long.
 	StartGrace time.Duration
+	// Logger receives why credentials are refused, at a limited rate and without the credentials. nil discards it.
+	Logger *slog.Logger
 }
 
 // Server serves a fleet. It is an http.Handler, and a prometheus.Collector of the metrics of its requests.
@@ -90,6 +93,9 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	}
 	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
 	s.guard = newGuard(o.Access, s.allowsAnonymous, http.HandlerFunc(s.route))
+	if o.Logger != nil {
+		s.guard.failures.log = o.Logger
+	}
 	return s, nil
 }
 
@@ -102,6 +108,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var rights sync.WaitGroup
 	rightsCtx, cancel := context.WithCancel(ctx)
 	rights.Go(func() { s.followRights(rightsCtx) })
+	rights.Go(func() { s.followCredentials(rightsCtx) })
 	defer rights.Wait()
 	defer cancel()
 	defer s.fleetHubs.close()
@@ -132,6 +139,10 @@ func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
 // route calls the handler of a path.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if err := s.impersonate(r); err != nil {
+		fail(w, r, err, nil)
+		return
+	}
 	if t, ok := parseTarget(r.URL.Path); ok && (t.fleet || !isClusterItself(&t)) {
 		s.kubernetes(w, r, &t)
 		return

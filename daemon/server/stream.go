@@ -45,16 +45,16 @@ func newStream(w http.ResponseWriter, render *renderer, flt *filter, gvk schema.
 	return st
 }
 
-// endsWith ends the watch with 410 when the rights of its user change.
+// endsWith ends the watch with 410 when the rights of its user change, or its credentials are no longer valid.
 func (st *stream) endsWith(rights *watchRights) {
 	st.rights = rights
-	rights.onEnd(func() { st.feed.cut(errRightsChanged) })
+	rights.onEnd(func() { st.feed.cut(rights.reason()) })
 }
 
-// revoked returns an error if the rights of the user have changed.
+// revoked returns an error if the rights of the user have changed, or its credentials are no longer valid.
 func (st *stream) revoked() error {
 	if st.rights != nil && st.rights.ended.Load() {
-		return errRightsChanged
+		return st.rights.reason()
 	}
 	return nil
 }

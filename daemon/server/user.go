@@ -11,7 +11,8 @@ import (
 // Authenticator finds out which user sends a request.
 type Authenticator interface {
 	// Authenticate returns the user of a request. ok is false if the request has no valid credentials; err may say why,
-	// without naming them.
+	// without naming them. An error with a method Temporary that returns true says that the credentials could not be
+	// checked.
 	Authenticate(r *http.Request) (u user.Info, ok bool, err error)
 }
 
