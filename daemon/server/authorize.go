@@ -200,8 +200,9 @@ func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
 	if cluster == nil {
 		return nil
 	}
+	req.filters = req.filtered && req.verb != "get"
 	err := s.allow(req.http, cluster.Name(), req.attributes())
-	if err != nil && req.filtered && req.verb != "get" {
+	if err != nil && req.filters {
 		return nil
 	}
 	req.filtered = false

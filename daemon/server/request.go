@@ -26,6 +26,7 @@ type request struct {
 	verb      string // get, list or watch
 	form      form
 	askedName string // the name in the path, such as eu:node-1 at /fleet
+	filters   bool   // filtered= asks for what the user may see, whether or not that is everything
 	omitted   bool   // clusters= names clusters that are not there, and the user may not know that
 	// askedNamespace is the namespace in the path, such as eu.web at /fleet.
 	askedNamespace string

@@ -93,7 +93,9 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, t *target, kind 
 		if review.Spec.Namespace == "" {
 			return apierrors.NewBadRequest("a SelfSubjectRulesReview needs spec.namespace")
 		}
-		review.Status = s.rules(r, t, review.Spec.Namespace)
+		if review.Status, err = s.rulesInTurn(r, t, review.Spec.Namespace); err != nil {
+			return err
+		}
 	case *authorizationv1.LocalSubjectAccessReview:
 		if err := s.localReview(r, *t, review); err != nil {
 			return err
@@ -275,29 +277,53 @@ func (s *Server) clustersOf(t *target) []*fleet.Cluster {
 	return nil
 }
 
+// rulesInTurn returns what the user may do in a namespace. At /fleet, that takes a decision for each verb of each
+// resource of each cluster, so it waits for its turn.
+func (s *Server) rulesInTurn(r *http.Request, t *target,
+	namespace string) (status authorizationv1.SubjectRulesReviewStatus, err error) {
+	work, err := s.work.begin(r.Context(), clientOf(r))
+	if err != nil {
+		return status, err
+	}
+	defer work.end()
+	return s.rules(r, t, namespace, work.pace)
+}
+
 // rules returns what the user may do in a namespace. At one cluster they are the rules of that cluster as far as a
 // mirror can grant them. Otherwise they are, for every mirrored resource, the verbs that are allowed in all clusters
-// that have it.
-func (s *Server) rules(r *http.Request, t *target, namespace string) authorizationv1.SubjectRulesReviewStatus {
+// that have it. A cluster that decides about each request is left out, and the answer says that it is incomplete.
+func (s *Server) rules(r *http.Request, t *target, namespace string,
+	pace func() error) (authorizationv1.SubjectRulesReviewStatus, error) {
 	if !t.fleet {
 		if _, ok := s.fleet.Cluster(t.cluster); !ok {
-			return mirrorRules(&access.RuleList{})
+			return mirrorRules(&access.RuleList{}), nil
 		}
 		list, ok, err := s.opts.Authorizer.RulesIn(userOf(r), t.cluster, namespace)
 		if err != nil {
-			return authorizationv1.SubjectRulesReviewStatus{Incomplete: true, EvaluationError: err.Error()}
+			return authorizationv1.SubjectRulesReviewStatus{Incomplete: true, EvaluationError: err.Error()}, nil
 		}
 		if ok {
-			return mirrorRules(list)
+			return mirrorRules(list), nil
 		}
 	}
 	at := target{fleet: t.fleet, cluster: t.cluster, namespace: namespace}
 	if t.fleet {
 		at = s.reviewed(r, at)
 	}
+	out := authorizationv1.SubjectRulesReviewStatus{}
 	allowed := map[schema.GroupResource][]string{}
 	for _, c := range s.clustersOf(&at) {
+		if t.fleet && s.opts.Authorizer.Mode(c.Name()) == access.ModeReview {
+			if list, ok, err := s.opts.Authorizer.RulesIn(userOf(r), c.Name(), namespace); err == nil && ok && list.Incomplete {
+				out.Incomplete = true
+				out.EvaluationError = "a cluster has another authorizer than RBAC and decides about each request"
+				continue
+			}
+		}
 		for _, res := range c.Resources() {
+			if err := pace(); err != nil {
+				return out, err
+			}
 			gvr := res.GVR()
 			one := target{fleet: t.fleet, cluster: c.Name(), group: gvr.Group, version: gvr.Version, resource: gvr.Resource}
 			if res.Info().Namespaced {
@@ -315,10 +341,9 @@ func (s *Server) rules(r *http.Request, t *target, namespace string) authorizati
 	for _, review := range selfReviews {
 		allowed[schema.GroupResource{Group: review.Group, Resource: review.Name}] = review.Verbs
 	}
-	return authorizationv1.SubjectRulesReviewStatus{
-		ResourceRules:    groupedRules(allowed),
-		NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: servedPaths}},
-	}
+	out.ResourceRules = groupedRules(allowed)
+	out.NonResourceRules = []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: servedPaths}}
+	return out, nil
 }
 
 // mirrorRules reduces the rules of a cluster to what a mirror can grant: it only reads, and answers self-reviews.

@@ -18,11 +18,45 @@ import (
 type shownSets struct {
 	mu   sync.Mutex
 	last map[shownKey]shownSet
+
+	// lastIn has what users were last shown of single clusters, with filtered=. The versions of a cluster cannot be
+	// advanced, so a watch is compared with what any list of its user showed last.
+	lastIn map[shownInKey]*query.Visible
 }
 
 type shownKey struct {
 	user string
 	of   schema.GroupVersionResource
+}
+
+type shownInKey struct {
+	shownKey
+	cluster string
+}
+
+// noteIn remembers what a list shows of a cluster, or compares what a watch shows with that, and reports whether it is
+// something else.
+func (ss *shownSets) noteIn(key shownInKey, see *query.Visible, watch bool) (changed bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	was, ok := ss.lastIn[key]
+	changed = watch && (!ok || !sameVisible(was, see))
+	if changed {
+		return true
+	}
+	if ss.lastIn == nil {
+		ss.lastIn = map[shownInKey]*query.Visible{}
+	}
+	ss.lastIn[key] = see
+	for other := range ss.lastIn { // in random order
+		if len(ss.lastIn) <= maxShown {
+			break
+		}
+		if other != key {
+			delete(ss.lastIn, other)
+		}
+	}
+	return false
 }
 
 type shownSet struct {
@@ -107,4 +141,17 @@ func (s *Server) noteShown(req *request, v *view) {
 	}
 	key := shownKey{access.UserKey(userOf(req.http)), req.gvr()}
 	v.moment.version, v.moment.since = s.shown.note(key, maps.Clone(sets), v.moment.hub)
+}
+
+// noteFiltered remembers what a list of one cluster shows, and reports whether a watch shows something else than the
+// list that it continues.
+func (s *Server) noteFiltered(req *request, at place) (changed bool) {
+	see, err := s.opts.Authorizer.Visible(req.context(), userOf(req.http), at.cluster, "watch", req.groupResource(),
+		at.res.Info().Namespaced)
+	if err != nil {
+		see = unknown
+	}
+	key := shownInKey{shownKey{access.UserKey(userOf(req.http)), req.gvr()}, at.cluster}
+	begin, _ := req.initialEvents()
+	return s.shown.noteIn(key, see, req.verb == "watch" && !begin && !req.fromNow())
 }

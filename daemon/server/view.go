@@ -35,6 +35,8 @@ type view struct {
 	model  place   // the answer has its kind and columns; the user may see something there
 	shape  *fleetShape
 	moment fleetMoment
+	// changed says that a watch of one cluster would continue a list that showed something else.
+	changed bool
 	// unknownRights are clusters that are left out because the rights of the user are not known there.
 	unknownRights []string
 }
@@ -82,6 +84,9 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 	v := &view{places: []place{at}, model: at}
 	if req.filtered {
 		markFiltered(w, req, v)
+	}
+	if req.filters {
+		v.changed = s.noteFiltered(req, at)
 	}
 	return v, nil
 }

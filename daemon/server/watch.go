@@ -86,13 +86,16 @@ func (s *Server) watch(w http.ResponseWriter, req *request, v *view) error {
 
 // watchRights registers what the user of a watch may see. If the request as such is allowed, no cluster has a set.
 func (s *Server) watchRights(req *request, v *view) *watchRights {
-	w := &watchRights{visible: map[string]*query.Visible{}, allowed: func() bool { return true }}
+	w := &watchRights{visible: map[string]*query.Visible{}, credentials: credentialsOfWatch(req.http),
+		allowed: func() bool { return s.stillImpersonates(req.http) }}
 	namespaced := v.model.res.Info().Namespaced
 	w.see = func(cluster string) (*query.Visible, error) { return s.visibleIn(req, cluster, namespaced) }
 	if !req.fleet && !req.filtered {
 		w.visible[req.cluster] = nil
 		w.see = func(string) (*query.Visible, error) { return nil, nil }
-		w.allowed = func() bool { return s.decide(req.http, req.cluster, req.attributes()).Allowed }
+		w.allowed = func() bool {
+			return s.stillImpersonates(req.http) && s.decide(req.http, req.cluster, req.attributes()).Allowed
+		}
 		return s.revocations.add(w)
 	}
 	for _, p := range v.places {
@@ -119,6 +122,10 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 		if begin {
 			return nil, nil // the snapshot that is taken next contains every change up to now
 		}
+		if v.changed {
+			hub.leave(feed)
+			return nil, errRightsSince(from)
+		}
 		if missed, err = hub.since(from); err != nil {
 			hub.leave(feed)
 		}
@@ -127,8 +134,7 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 	if begin {
 		from = object.Version(v.version(nil))
 	} else if from.Before(object.Version(strconv.FormatUint(v.moment.since, 10))) {
-		return nil, fmt.Errorf("too old resource version: %s: the rights of the user have changed: %w", clip(string(from)),
-			store.ErrGone)
+		return nil, errRightsSince(from)
 	}
 	feed, changes, err := v.moment.hub.join(of, from)
 	st.hub, st.feed = v.moment.hub, feed
@@ -136,6 +142,12 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 		missed = slices.Values(changes)
 	}
 	return missed, err
+}
+
+// errRightsSince is the error for a watch that would continue a list from before the rights of its user changed.
+func errRightsSince(from object.Version) error {
+	return fmt.Errorf("too old resource version: %s: the rights of the user have changed: %w", clip(string(from)),
+		store.ErrGone)
 }
 
 // selectorBytes is roughly how many bytes of memory one byte of a selector or expression takes once compiled.
