@@ -231,7 +231,7 @@ func (s *Server) allowNonResource(r *http.Request, t *target, cluster *fleet.Clu
 	for i, d := range decisions {
 		switch {
 		case failures[i] != nil:
-			refused.Reason = "the rights of the user are not known"
+			refused.Reason = rightsUnknown
 			unknown = append(unknown, all[i])
 		case d.Allowed:
 			if len(allowed) == 0 {
@@ -246,6 +246,9 @@ func (s *Server) allowNonResource(r *http.Request, t *target, cluster *fleet.Clu
 	}
 	return allowed, unknown, nil
 }
+
+// rightsUnknown is the reason of a refusal, without the name of a cluster.
+const rightsUnknown = "the rights of the user are not known"
 
 // clustersAskedAtOnce is how many clusters are asked for the rights of a user at a time, by one request.
 const clustersAskedAtOnce = 64

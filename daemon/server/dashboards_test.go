@@ -105,7 +105,7 @@ var headlampRequests = []dashboardRequest{
 	{source: "frontend/src/lib/k8s/api/v2/hooks.ts 005a46b", use: "takes the first version that is answered",
 		path: "/apis/batch/v1/cronjobs", codes: inCluster, has: []string{"kind=CronJobList"}},
 	{source: "frontend/src/lib/k8s/api/v1/factories.ts 1548426", use: "tries the next version after 404",
-		path: "/apis/batch/v1beta1/cronjobs", codes: [4]int{404, 404, 403, 404}, says: "are mirrored in version v1"},
+		path: "/apis/batch/v1beta1/cronjobs", codes: [4]int{404, 404, 403, 403}, says: "are mirrored in version v1"},
 	{source: "frontend/src/lib/k8s/event.ts 36f74d1", use: "shows warnings",
 		path: "/api/v1/events?limit=2000&fieldSelector=type!%3DNormal", codes: filtered,
 		has: []string{"items.0.metadata.name=warning"}},

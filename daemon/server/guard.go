@@ -143,7 +143,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u, err := g.check(r)
 	if rec := recordOf(r); rec != nil {
 		rec.user = u
-		if saved != nil && u != nil {
+		if saved != nil && u != nil && u != noUser {
 			saved.user, rec.credentials = u, saved
 		}
 	}

@@ -177,6 +177,8 @@ func (s *Server) mayRead(r *http.Request, c *fleet.Cluster, at *target, verb str
 	want := at.attributes(verb)
 	d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), c.Name(), want)
 	switch {
+	case err != nil && at.fleet && !s.mayKnow(r, c.Name()):
+		return noRight(rightsUnknown)
 	case err != nil:
 		return noRight(err.Error())
 	case d.Allowed:
@@ -200,6 +202,8 @@ func (s *Server) mayReadPath(r *http.Request, t *target, path *authorizationv1.N
 		d, err := s.opts.Authorizer.Decide(r.Context(), userOf(r), c.Name(),
 			access.Attributes{Verb: path.Verb, Path: path.Path})
 		switch {
+		case err != nil && t.fleet && !s.mayKnow(r, c.Name()):
+			refused = rightsUnknown
 		case err != nil:
 			refused = noRight(err.Error())
 		case d.Allowed:

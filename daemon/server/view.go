@@ -318,7 +318,7 @@ func (s *Server) discoverable(w http.ResponseWriter, r *http.Request, members, u
 	now := time.Now()
 	var awaited, missing []absent
 	for _, c := range unknownRights {
-		why := absent{cluster: c.Name(), why: "the rights of the user are not known"}
+		why := absent{cluster: c.Name(), why: rightsUnknown}
 		if !s.mayKnow(r, c.Name()) {
 			why = hiddenMember(why)
 		}
