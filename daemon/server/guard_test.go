@@ -70,7 +70,7 @@ func TestUnknownHostNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
+func TestEverythingExceptProbesPageFilesAndLoginsNeedsTheToken(t *testing.T) {
 	h := guarded(Access{Token: "secret"})
 	for _, c := range []struct {
 		method, path, auth string
@@ -82,6 +82,8 @@ func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 		{"GET", "/fleet/api", "Basic secret", http.StatusUnauthorized},
 		{"GET", "/fleet/api", "Bearer secret", http.StatusTeapot},
 		{"GET", "/metrics", "", http.StatusUnauthorized},
+		{"GET", "/login", "", http.StatusTeapot}, {"GET", "/login/callback?code=x", "", http.StatusTeapot},
+		{"POST", "/login/logout", "", http.StatusTeapot}, {"GET", "/loginx", "", http.StatusUnauthorized},
 		{"GET", "/clusters", "", http.StatusUnauthorized},
 		{"GET", "/clusters?watch=true", "", http.StatusUnauthorized},
 		{"POST", "/clusters", "", http.StatusUnauthorized},
@@ -122,15 +124,15 @@ func TestEverythingExceptProbesAndPageFilesNeedsTheToken(t *testing.T) {
 	}
 }
 
-// Paths that begin like a file of the page and leave its folder must not reach anything else.
-func TestPathsOfPageFilesDoNotReachTheFleet(t *testing.T) {
+// Paths that begin like a file of the page or a login and leave its folder must not reach anything else.
+func TestPathsOfPageFilesAndLoginsDoNotReachTheFleet(t *testing.T) {
 	fl, err := fleet.New(fleet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for name, o := range map[string]Options{
-		"with a page":    {Access: Access{Token: "secret"}, Page: page, Metrics: http.NotFoundHandler()},
+		"with a page":    {Access: Access{Token: "secret"}, Page: page, Login: page, Metrics: http.NotFoundHandler()},
 		"without a page": {Access: Access{Token: "secret"}},
 	} {
 		s, err := New(fl, o)
@@ -142,7 +144,8 @@ func TestPathsOfPageFilesDoNotReachTheFleet(t *testing.T) {
 			want = http.StatusTeapot
 		}
 		for _, path := range []string{"/", "/assets/", "/assets/../clusters", "/assets/..%2fclusters",
-			"/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz"} {
+			"/assets/../fleet/api", "/assets//clusters", "/assets/../../metrics", "/assets/%2e%2e/readyz",
+			"/login", "/login/", "/login/../clusters", "/login/..%2ffleet/api", "/login//clusters", "/login/../metrics"} {
 			if w := ask(s, "GET", "localhost", "http://localhost"+path, nil); w.Code != want {
 				t.Errorf("%s: %s has status %d, want %d: %s", name, path, w.Code, want, w.Body)
 			}
