@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -307,26 +308,70 @@ func TestFreelensFollowsAList(t *testing.T) {
 		number++
 		last := fmt.Sprint("last-", number)
 		list := d.dashboardList(t, name, path, ofFreelens)
-		changed := make(chan struct{})
-		go func() {
-			defer close(changed)
-			changePods(t, eu, last)
-		}()
+		changePods(t, eu, last)
 		for seen := false; !seen; {
-			seen = d.freelensWatch(t, name, path, list, last)
+			seen = d.openFreelensWatch(t, name, path, list).read(t, last, 2)
 		}
-		<-changed
 		if want := d.dashboardList(t, name, path, nil); !maps.Equal(list.items, want.items) {
 			t.Errorf("%s: Freelens has the pods %v, and the daemon %v", path, list.items, want.items)
 		}
 	}
 }
 
-// freelensWatch applies two events of a watch, and reports whether one of them was about the last pod.
-func (s memoryDaemon) freelensWatch(t *testing.T, name, path string, list *dashboardList, last string) (seen bool) {
+// A mirror that has missed changes relists, and the client is disconnected after each event.
+func TestFreelensMissesNothingWhenTheMirrorRelists(t *testing.T) {
+	d, eu := newDashboardDaemon(t)
+	const path = "/clusters/eu/api/v1/namespaces/web/pods"
+	untilPods := func(n int) {
+		t.Helper()
+		until(t, func() string {
+			if l := d.dashboardList(t, "ann", path, nil); len(l.items) != n {
+				return fmt.Sprintf("the mirror has the pods %v, not %d", l.items, n)
+			}
+			return ""
+		})
+	}
+	create(t, eu, pod("web", "gone", nil))
+	untilPods(3)
+	list := d.dashboardList(t, "ann", path, ofFreelens)
+	watch := d.openFreelensWatch(t, "ann", path, list)
+	eu.Stall()
+	update(t, eu, "b", "missed")
+	update(t, eu, "a", "missed")
+	remove(t, eu, "gone")
+	if err := eu.Compact(eu.Version()); err != nil {
+		t.Fatal(err)
+	}
+	eu.CutWatches()
+	until(t, func() string {
+		if n := eu.OpenWatches(); n > 0 {
+			return fmt.Sprint(n, " watches of the mirror are open")
+		}
+		return ""
+	})
+	eu.Resume()
+	untilPods(2)
+	create(t, eu, pod("web", "last", nil))
+	for !watch.read(t, "last", 1) {
+		watch = d.openFreelensWatch(t, "ann", path, list)
+	}
+	if want := d.dashboardList(t, "ann", path, nil); !maps.Equal(list.items, want.items) {
+		t.Errorf("Freelens has the pods %v, and the daemon %v", list.items, want.items)
+	}
+}
+
+// freelensWatch is an open watch of Freelens.
+type freelensWatch struct {
+	lines  *bufio.Scanner
+	close  func()
+	list   *dashboardList
+	relist func() *dashboardList
+}
+
+// openFreelensWatch opens a watch that continues from the version of a list.
+func (s memoryDaemon) openFreelensWatch(t *testing.T, name, path string, list *dashboardList) *freelensWatch {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path+"?watch=1&resourceVersion="+list.version+
 		"&timeoutSeconds=600", nil)
 	if err != nil {
@@ -339,28 +384,30 @@ func (s memoryDaemon) freelensWatch(t *testing.T, name, path string, list *dashb
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for range 2 {
-		if !lines.Scan() {
-			t.Fatalf("%s: the watch has ended: %v", path, lines.Err())
+	return &freelensWatch{bufio.NewScanner(resp.Body), func() { resp.Body.Close(); cancel() }, list,
+		func() *dashboardList { return s.dashboardList(t, name, path, ofFreelens) }}
+}
+
+// read applies some events and closes the watch. It reports whether one of them was about the last pod.
+func (w *freelensWatch) read(t *testing.T, last string, events int) (seen bool) {
+	t.Helper()
+	defer w.close()
+	for range events {
+		if !w.lines.Scan() {
+			t.Fatalf("the watch has ended: %v", w.lines.Err())
 		}
 		var e dashboardEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatalf("%v: %s", err, lines.Bytes())
+		if err := json.Unmarshal(w.lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v: %s", err, w.lines.Bytes())
 		}
 		if e.Type == "ERROR" && e.Object.Kind == "Status" && e.Object.Code == http.StatusGone {
-			*list = *s.dashboardList(t, name, path, ofFreelens)
-			for _, item := range list.items {
-				seen = seen || item == last+" "
-			}
-			return seen
+			*w.list = *w.relist()
+			return slices.Contains(slices.Collect(maps.Values(w.list.items)), last+" ")
 		}
 		if e.Object.Metadata == nil || e.Object.Metadata.UID == "" || e.Object.Metadata.ResourceVersion == "" {
-			t.Fatalf("%s: Freelens ignores %s", path, lines.Bytes())
+			t.Fatalf("Freelens ignores %s", w.lines.Bytes())
 		}
-		list.apply(&e)
-		if e.Object.Metadata.Name == last {
+		if w.list.apply(&e); e.Object.Metadata.Name == last {
 			return true
 		}
 	}

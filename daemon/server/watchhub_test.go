@@ -346,8 +346,8 @@ func TestChangesOutOfOrderEndWatches(t *testing.T) {
 	}
 }
 
-// The changes that a relist finds are not in the order of versions. A client that was sent one of them, with the version
-// of the list, would continue from there and miss the others.
+// The changes that a relist finds are not in the order of versions. A client that was sent one of them, with the
+// version of the list, would continue from there and miss the others.
 func TestChangesFoundByARelistEndWatches(t *testing.T) {
 	deleted, changed := event("web/b", 900), event("web/b", 870)
 	deleted.Type, deleted.Old, deleted.New, deleted.Missed = object.Deleted, deleted.New, nil, true
