@@ -110,11 +110,15 @@ func newRightsWorld(t *testing.T) *rightsWorld {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	first, another := filled(t), testcluster.StartAnother(t, testcluster.WithoutControllers())
-	w := &rightsWorld{t: t, said: map[string]*transcript{}, clusters: map[string]*rightsCluster{
-		"eu": fillRightsCluster(t, first, "eu", "", seed),
-		"us": fillRightsCluster(t, another, "us", usPrefix, seed),
-	}}
+	w := &rightsWorld{t: t, said: map[string]*transcript{}, clusters: map[string]*rightsCluster{}}
+	first := filled(t)
+	var filling sync.WaitGroup // while the other cluster starts
+	filling.Go(func() { w.clusters["eu"] = fillRightsCluster(t, first, "eu", "", seed) })
+	another := testcluster.StartAnother(t, testcluster.WithoutControllers())
+	if filling.Wait(); t.Failed() {
+		t.FailNow()
+	}
+	w.clusters["us"] = fillRightsCluster(t, another, "us", usPrefix, seed)
 	w.users = w.clusters["eu"].users
 	for _, u := range w.users {
 		w.said[u.Name] = &transcript{}
