@@ -115,7 +115,7 @@ func (w *rightsWorld) watchKinds() []watchKind {
 		{"/fleet/api/v1/configmaps?", "", true, all},
 		{"/fleet/api/v1/configmaps?", "", false, all},
 		{"/clusters/eu/api/v1/configmaps?filtered=true&", "", true, ofOne("eu")},
-		{"/clusters/us/api/v1/configmaps?filtered=true&", "", true, ofOne("us")},
+		{"/clusters/us/api/v1/configmaps?filtered=true&", "", false, ofOne("us")},
 		{"/fleet/api/v1/configmaps?", asTable, true, all},
 		{"/fleet/api/v1/configmaps?", asMetadata, false, all},
 		{"/clusters/eu/api/v1/namespaces/" + ns + "/configmaps?", "", false, ofNamespace},
