@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -70,8 +71,8 @@ type visibleCache struct {
 
 // visibleSets are the sets of one user.
 type visibleSets struct {
-	sets map[visibleKey]cachedVisible
-	size int // in bytes
+	sets map[unique.Handle[visibleKey]]cachedVisible // handles, because there are many entries
+	size int                                         // in bytes
 }
 
 type cachedVisible struct {
@@ -135,7 +136,7 @@ func (c *visibleCache) last(user string, key visibleKey) (cachedVisible, bool) {
 	if of == nil {
 		return cachedVisible{}, false
 	}
-	was, ok := of.sets[key]
+	was, ok := of.sets[unique.Make(key)]
 	return was, ok
 }
 
@@ -151,11 +152,11 @@ func (c *visibleCache) put(user string, key visibleKey, next cachedVisible) {
 		if c.users == nil {
 			c.users = map[string]*visibleSets{}
 		}
-		of = &visibleSets{sets: map[visibleKey]cachedVisible{}, size: len(user) + userOverhead}
+		of = &visibleSets{sets: map[unique.Handle[visibleKey]]cachedVisible{}, size: len(user) + userOverhead}
 		c.users[user] = of
 		c.size += of.size
 	}
-	of.sets[key] = next
+	of.sets[unique.Make(key)] = next
 	of.size += next.size(&key)
 	c.size += next.size(&key)
 	c.shrink(user, maxCachedOfUser, key)
@@ -180,8 +181,8 @@ func (c *visibleCache) shrink(user string, n int, except visibleKey) {
 		if of.size <= n {
 			return
 		}
-		if key != except {
-			c.remove(user, key)
+		if key.Value() != except {
+			c.remove(user, key.Value())
 		}
 	}
 }
@@ -192,10 +193,11 @@ func (c *visibleCache) remove(user string, key visibleKey) {
 	if of == nil {
 		return
 	}
-	if was, ok := of.sets[key]; ok {
+	handle := unique.Make(key)
+	if was, ok := of.sets[handle]; ok {
 		of.size -= was.size(&key)
 		c.size -= was.size(&key)
-		delete(of.sets, key)
+		delete(of.sets, handle)
 	}
 	if len(of.sets) == 0 {
 		c.size -= of.size
@@ -209,7 +211,7 @@ func (c *visibleCache) forget(cluster string) {
 	defer c.mu.Unlock()
 	for user, of := range c.users {
 		for key := range of.sets {
-			if key.cluster == cluster {
+			if key := key.Value(); key.cluster == cluster {
 				c.remove(user, key)
 			}
 		}

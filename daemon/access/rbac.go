@@ -34,7 +34,7 @@ type RBAC struct {
 	subjects map[subjectKey]*subject
 	rules    ruleSets
 
-	sets sharedSets // that Visible has returned
+	sets *sharedSets // that Visible has returned; they do not refer to the RBAC
 }
 
 // roleKey names a role as a binding refers to it. The namespace is empty if the kind is not Role. A binding can refer
@@ -99,6 +99,7 @@ func NewRBAC() *RBAC {
 		roles:    map[roleKey]*role{},
 		bindings: map[bindingKey]*binding{},
 		subjects: map[subjectKey]*subject{},
+		sets:     &sharedSets{},
 		rules:    ruleSets{seed: maphash.MakeSeed(), byHash: map[uint64][]*ruleSet{}},
 	}
 }

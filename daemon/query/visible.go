@@ -56,8 +56,8 @@ func (v *Visible) EmptyIn(namespace string) bool {
 
 // Equal reports whether two sets are described in the same way.
 func (v *Visible) Equal(w *Visible) bool {
-	if v.All || w.All {
-		return v.All == w.All
+	if v == w || v.All || w.All {
+		return v == w || v.All == w.All
 	}
 	return slices.Equal(v.Namespaces, w.Namespaces) && slices.Equal(v.Keys, w.Keys) && slices.Equal(v.Names, w.Names)
 }
