@@ -281,6 +281,7 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 	if isMetrics(req.group) {
 		return s.errMetrics(req.http, &req.target)
 	}
+	s.useTableVersion(req, cluster)
 	if req.verb == "watch" {
 		open, err := s.takeWatch(req.http)
 		if err != nil {

@@ -8,6 +8,37 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
+func TestTablesAndMetadataOfAutoscalersAreServedInBothVersions(t *testing.T) {
+	cluster := filled(t)
+	p := mirror(t)
+	ns := cluster.Namespace(t)
+	p.send(t, http.MethodPost, "/apis/autoscaling/v2/namespaces/"+ns+"/horizontalpodautoscalers", "application/json",
+		`{"metadata":{"name":"shop"},"spec":{"maxReplicas":3,`+
+			`"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"}}}`)
+	p.caughtUp(t)
+	path := "/apis/autoscaling/v1/namespaces/" + ns + "/horizontalpodautoscalers"
+	for _, c := range []struct{ under, accept string }{
+		{"", tables}, {"/shop", tables}, {"?includeObject=None", tables}, {"", lists}, {"/shop", metas},
+		{"/none", tables},
+	} {
+		wantHead, want := p.ask(t, http.MethodGet, p.real+path+c.under, c.accept)
+		gotHead, got := p.ask(t, http.MethodGet, p.ours+path+c.under, c.accept)
+		if wantHead != gotHead || normalised(want) != normalised(got) {
+			t.Errorf("%s as %s\nreal: %s %s\nours: %s %s", c.under, c.accept, wantHead, want, gotHead, got)
+		}
+	}
+	if head, body := p.ask(t, http.MethodGet, p.all+"/apis/autoscaling/v1/horizontalpodautoscalers",
+		tables); !strings.HasPrefix(head, "200") || !strings.Contains(body, "Deployment/shop") {
+		t.Errorf("/fleet: %s %s", head, body)
+	}
+	for _, c := range []struct{ query, accept string }{{"", "application/json"}, {"?includeObject=Object", tables}} {
+		if head, body := p.ask(t, http.MethodGet, p.ours+path+c.query, c.accept); !strings.HasPrefix(head, "404") ||
+			!strings.Contains(body, "mirrored in version v2") {
+			t.Errorf("%s as %s: %s %s", c.query, c.accept, head, body)
+		}
+	}
+}
+
 func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
