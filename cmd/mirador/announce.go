@@ -22,11 +22,22 @@ type announcement struct {
 	hosts     []string
 	tlsCert   string
 	tokenFile string
+	users     userCredentials
 	folder    string
 	clusters  []string
 }
 
-// write prints the URL of the page, and commands that work unchanged.
+// userCredentials is the kind of credentials that a user of the daemon can give to a client such as kubectl.
+type userCredentials int
+
+const (
+	noCredentials    userCredentials = iota // none are required, or only the token of --token-file
+	tokenCredentials                        // tokens, and perhaps others
+	certificateCredentials
+	proxyCredentials // a front proxy authenticates users
+)
+
+// write prints the URL of the page and commands that work unchanged, or with the credentials of a user.
 func (a *announcement) write(w io.Writer) {
 	at := a.url()
 	fmt.Fprintf(w, "the page:       %s/\n", at)
@@ -38,7 +49,16 @@ func (a *announcement) write(w io.Writer) {
 		}
 		fmt.Fprintf(w, "one of them:    %s\n", a.command(at+"/clusters/"+name))
 	}
-	if a.tokenFile != "" && a.tlsCert == "" {
+	switch {
+	case a.tokenFile != "":
+	case a.users == tokenCredentials:
+		fmt.Fprintln(w, "credentials:    these commands need the token of a user in the variable TOKEN")
+	case a.users == certificateCredentials:
+		fmt.Fprintln(w, "credentials:    these commands need the certificate and the key of a user in place of FILE")
+	case a.users == proxyCredentials:
+		fmt.Fprintln(w, "credentials:    users come through the front proxy; name its address in place of this one")
+	}
+	if a.tlsCert == "" && (a.tokenFile != "" || a.users != noCredentials) {
 		fmt.Fprintln(w,
 			"kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it")
 	}
@@ -47,19 +67,29 @@ func (a *announcement) write(w io.Writer) {
 	}
 }
 
-// command returns a command that lists pods and works unchanged.
+// command returns a command that lists pods.
 func (a *announcement) command(at string) string {
-	secret := fmt.Sprintf(`"$(cat %s)"`, quoted(a.tokenFile))
+	token := ""
 	switch {
-	case a.tokenFile != "" && a.tlsCert == "":
-		return fmt.Sprintf(`curl -H "Authorization: Bearer $(cat %s)" %s/api/v1/pods`, quoted(a.tokenFile), at)
 	case a.tokenFile != "":
-		return fmt.Sprintf("kubectl --server %s --certificate-authority %s --token %s get pods -A", at,
-			quoted(a.tlsCert), secret)
-	case a.tlsCert != "":
-		return fmt.Sprintf("kubectl --server %s --certificate-authority %s get pods -A", at, quoted(a.tlsCert))
+		token = fmt.Sprintf("$(cat %s)", quoted(a.tokenFile))
+	case a.users == tokenCredentials:
+		token = "$TOKEN"
 	}
-	return fmt.Sprintf("kubectl --server %s get pods -A", at)
+	if token != "" && a.tlsCert == "" {
+		return fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/pods`, token, at)
+	}
+	command := "kubectl --server " + at
+	if a.tlsCert != "" {
+		command += " --certificate-authority " + quoted(a.tlsCert)
+	}
+	switch {
+	case token != "":
+		command += fmt.Sprintf(` --token "%s"`, token)
+	case a.users == certificateCredentials:
+		command += " --client-certificate FILE --client-key FILE"
+	}
+	return command + " get pods -A"
 }
 
 // quoted quotes a file name for a shell.
@@ -75,6 +105,8 @@ func (a *announcement) howToJoin(at string) string {
 	join := "mirador clusters join NAME --kubeconfig FILE --server " + at
 	if a.tokenFile != "" {
 		join += " --token-file " + quoted(a.tokenFile)
+	} else if a.users == tokenCredentials {
+		join += " --token-file FILE"
 	}
 	if a.tlsCert != "" {
 		join += " --certificate-authority " + quoted(a.tlsCert)

@@ -93,3 +93,17 @@ func (f *authenticationFlags) checkCluster(fl *fleet.Fleet) error {
 	return fmt.Errorf("--authentication-token-review: there is no cluster %q; the clusters are: %s", name,
 		strings.Join(names, ", "))
 }
+
+// credentials returns the kind of credentials that clients of users send. Tokens come first, because every client
+// can send one.
+func (f *authenticationFlags) credentials() userCredentials {
+	switch o := &f.options; {
+	case o.TokenAuthFile != "" || o.AuthenticationConfig != "" || o.TokenReview.Cluster != "":
+		return tokenCredentials
+	case o.ClientCAFile != "":
+		return certificateCredentials
+	case o.RequestHeader.ClientCAFile != "":
+		return proxyCredentials
+	}
+	return noCredentials
+}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // saidBy runs a command in this process, as main does.
@@ -134,6 +136,39 @@ all clusters:   curl -H "Authorization: Bearer $(cat 'my token')" http://127.0.0
 one of them:    curl -H "Authorization: Bearer $(cat 'my token')" http://127.0.0.1:8090/clusters/eu/api/v1/pods
 kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it
 `},
+		"tokens of users without TLS": {announcement{address: here, users: tokenCredentials, clusters: []string{"eu"}}, `
+the page:       http://127.0.0.1:8090/
+all clusters:   curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8090/fleet/api/v1/pods
+one of them:    curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8090/clusters/eu/api/v1/pods
+credentials:    these commands need the token of a user in the variable TOKEN
+kubectl:        not here: it sends no token over plain http; serve with --tls-cert and --tls-key for it
+`},
+		"tokens of users with TLS": {announcement{address: here, tlsCert: "tls.crt", users: tokenCredentials,
+			folder: empty}, `
+the page:       https://127.0.0.1:8090/
+all clusters:   kubectl --server https://127.0.0.1:8090/fleet --certificate-authority tls.crt --token "$TOKEN" ` +
+			`get pods -A
+credentials:    these commands need the token of a user in the variable TOKEN
+no clusters yet: put a kubeconfig into ` + empty + ` and it joins within seconds, or run ` +
+			`mirador clusters join NAME --kubeconfig FILE --server https://127.0.0.1:8090 --token-file FILE ` +
+			`--certificate-authority tls.crt
+`},
+		"certificates of users": {announcement{address: here, tlsCert: "tls.crt", users: certificateCredentials,
+			clusters: []string{"eu"}}, `
+the page:       https://127.0.0.1:8090/
+all clusters:   kubectl --server https://127.0.0.1:8090/fleet --certificate-authority tls.crt ` +
+			`--client-certificate FILE --client-key FILE get pods -A
+one of them:    kubectl --server https://127.0.0.1:8090/clusters/eu --certificate-authority tls.crt ` +
+			`--client-certificate FILE --client-key FILE get pods -A
+credentials:    these commands need the certificate and the key of a user in place of FILE
+`},
+		"a front proxy": {announcement{address: here, tlsCert: "tls.crt", users: proxyCredentials,
+			clusters: []string{"eu"}}, `
+the page:       https://127.0.0.1:8090/
+all clusters:   kubectl --server https://127.0.0.1:8090/fleet --certificate-authority tls.crt get pods -A
+one of them:    kubectl --server https://127.0.0.1:8090/clusters/eu --certificate-authority tls.crt get pods -A
+credentials:    users come through the front proxy; name its address in place of this one
+`},
 		"other machines": {announcement{address: everywhere, hosts: []string{"mirror.test"}, tlsCert: "tls.crt",
 			tokenFile: "token", clusters: []string{"eu"}}, `
 the page:       https://mirror.test:8443/
@@ -168,6 +203,24 @@ one of them:    kubectl --server http://127.0.0.1:8090/clusters/e get pods -A
 		c.a.write(&out)
 		if out.String() != c.want[1:] {
 			t.Errorf("%s:\n%swant:\n%s", name, out.String(), c.want[1:])
+		}
+	}
+}
+
+func TestEachAuthenticatorHasItsKindOfCredentials(t *testing.T) {
+	for args, want := range map[string]userCredentials{
+		"": noCredentials, "--token-auth-file x": tokenCredentials, "--authentication-config x": tokenCredentials,
+		"--authentication-token-review eu": tokenCredentials, "--client-ca-file x": certificateCredentials,
+		"--requestheader-client-ca-file x":                    proxyCredentials,
+		"--client-ca-file x --token-auth-file x":              tokenCredentials,
+		"--requestheader-client-ca-file x --client-ca-file x": certificateCredentials,
+	} {
+		var f authenticationFlags
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		f.add(flags)
+		check(t, flags.Parse(strings.Fields(args)))
+		if got := f.credentials(); got != want {
+			t.Errorf("%q: %d, want %d", args, got, want)
 		}
 	}
 }

@@ -269,7 +269,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		return listenError(f.listen, err)
 	}
 	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert,
-		tokenFile: f.tokenFile, folder: f.folder}
+		tokenFile: f.tokenFile, users: f.authentication.credentials(), folder: f.folder}
 	for _, c := range fl.Clusters() {
 		say.clusters = append(say.clusters, c.Name())
 	}
