@@ -41,6 +41,11 @@ func (l *Login) begin(w http.ResponseWriter, r *http.Request) (string, error) {
 
 // complete completes a login: it exchanges the code of the issuer for tokens and starts a session.
 func (l *Login) complete(w http.ResponseWriter, r *http.Request) error {
+	leave, err := l.exchanges.enter(r)
+	if err != nil {
+		return err // the login is still pending, so the browser can try again
+	}
+	defer leave()
 	q := r.URL.Query()
 	p := l.pending.take(q.Get("state"), l.cookie(r, browserCookie), time.Now())
 	if p == nil {
@@ -56,12 +61,6 @@ func (l *Login) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	if named := q.Get("iss"); named != "" && named != issuer.URL {
 		return problemf("The answer is of another issuer than %s. Log in again.", nameOf(issuer))
-	}
-	select {
-	case l.exchanges <- struct{}{}:
-		defer func() { <-l.exchanges }()
-	default:
-		return errBusy
 	}
 	ctx, client, issuer, err := l.client(r.Context())
 	if err != nil {

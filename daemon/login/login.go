@@ -45,17 +45,13 @@ type Options struct {
 // Login serves the paths below /login, and authenticates requests with the cookie of a session. It may be used
 // concurrently.
 type Login struct {
-	opts     Options
-	page     *url.URL
-	provider providerCache
-	pending  pendingLogins
-	sessions sessions
-	// exchanges bounds how many codes are exchanged at a time.
-	exchanges chan struct{}
+	opts      Options
+	page      *url.URL
+	provider  providerCache
+	pending   pendingLogins
+	sessions  sessions
+	exchanges exchanges
 }
-
-// maxExchanges is how many codes are exchanged at a time.
-const maxExchanges = 32
 
 // New returns a Login. It returns an error if the options cannot work with the issuers that are configured.
 func New(o Options) (*Login, error) {
@@ -75,7 +71,7 @@ func New(o Options) (*Login, error) {
 			strings.Join(issuer.Audiences, ", "))
 	}
 	l := &Login{opts: o, page: &url.URL{Scheme: page.Scheme, Host: page.Host},
-		provider: providerCache{turn: make(chan struct{}, 1)}, exchanges: make(chan struct{}, maxExchanges)}
+		provider: providerCache{turn: make(chan struct{}, 1)}}
 	if _, err := l.secret(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -439,11 +440,33 @@ func TestLoginsAndSessionsAreBounded(t *testing.T) {
 
 		target := f.browser(t)
 		at := target.atCallback()
+		var leave []func()
+		enter := func(address string) error {
+			r := httptest.NewRequest(http.MethodGet, pageURL, nil)
+			r.RemoteAddr = address + ":1234"
+			done, err := f.exchanges.enter(r)
+			if err == nil {
+				leave = append(leave, done)
+			}
+			return err
+		}
 		for range maxExchanges {
-			f.exchanges <- struct{}{}
+			_ = enter("10.0.0.1") // too many are refused
+		}
+		if n := len(leave); n != maxExchangesOfAddress {
+			t.Errorf("%d logins of one address are completed at a time, want %d", n, maxExchangesOfAddress)
+		}
+		for i := range maxExchanges - maxExchangesOfAddress {
+			check(t, enter(fmt.Sprintf("10.0.1.%d", i)))
 		}
 		if problem := target.callback(at); problem != errBusy.Error() {
 			t.Errorf("too many exchanges: %q", problem)
+		}
+		for _, done := range leave {
+			done()
+		}
+		if problem := target.callback(at); problem != "" {
+			t.Errorf("the same login later: %q", problem)
 		}
 	})
 }

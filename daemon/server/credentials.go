@@ -13,29 +13,49 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// credentialsKey identifies the credentials of a request: the hash of its tokens and of its client certificate.
+// credentialsKey identifies credentials by a hash.
 type credentialsKey [sha256.Size]byte
 
 var credentialHeaders = []string{"Authorization", "Sec-Websocket-Protocol", "Cookie"}
 
-// credentialsOf returns the key of a request's credentials. ok is false if it has neither a token nor a certificate. A
-// cookie may be one of other servers of the host, and is cheap to check.
+// credentialsOf returns the key of a request's tokens and of its client certificate. ok is false if it has neither. A
+// cookie may be one of other servers of the host, and is cheap to check, so it does not count.
 func credentialsOf(r *http.Request) (key credentialsKey, ok bool) {
 	h := sha256.New()
-	for _, name := range credentialHeaders {
-		for _, value := range r.Header.Values(name) {
-			h.Write([]byte(value))
-			h.Write([]byte{0})
-			ok = ok || name != "Cookie"
-		}
-		h.Write([]byte{1})
+	for _, value := range r.Header.Values("Authorization") {
+		h.Write([]byte(value))
+		h.Write([]byte{0})
+		ok = true
 	}
+	h.Write([]byte{1})
+	if token, has := subprotocolToken(r); has {
+		h.Write([]byte(token))
+		ok = true
+	}
+	h.Write([]byte{1})
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		h.Write(r.TLS.PeerCertificates[0].Raw)
 		ok = true
 	}
 	h.Sum(key[:0])
 	return key, ok
+}
+
+// allCredentialsOf returns the key of everything in a request that can decide who its user is.
+func allCredentialsOf(r *http.Request) (key credentialsKey) {
+	h := sha256.New()
+	for _, name := range credentialHeaders {
+		for _, value := range r.Header.Values(name) {
+			h.Write([]byte(value))
+			h.Write([]byte{0})
+		}
+		h.Write([]byte{1})
+	}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		h.Write(r.TLS.PeerCertificates[0].Raw)
+	}
+	h.Sum(key[:0])
+	return key
 }
 
 // withoutCredentials removes the credentials of a request from a text.
@@ -79,10 +99,10 @@ type savedCredentials struct {
 // saveCredentials returns the credentials of a request if it may be a watch. Authentication removes them from the
 // request, so it must be called before.
 func saveCredentials(r *http.Request) *savedCredentials {
-	if !strings.Contains(r.URL.RawQuery, "watch") {
+	if r.URL.RawQuery == "" {
 		return nil
 	}
-	key, _ := credentialsOf(r)
+	key := allCredentialsOf(r)
 	saved := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, RemoteAddr: r.RemoteAddr, TLS: r.TLS,
 		Header: r.Header.Clone()}
 	return &savedCredentials{key: key, request: saved.WithContext(context.Background())}
@@ -139,7 +159,7 @@ func sameUser(a, b user.Info) bool {
 const (
 	// credentialsEvery is how often the credentials of open watches are checked.
 	credentialsEvery = 10 * time.Second
-	// credentialsAtOnce is how many are checked at a time.
+	// credentialsAtOnce is how many are checked at a time. Those of one user are checked one after the other.
 	credentialsAtOnce = 16
 	// uncheckedFor is how long a watch stays open whose credentials cannot be checked.
 	uncheckedFor = 5 * time.Minute
@@ -150,50 +170,92 @@ var errCredentials = &watchEnd{"the credentials of the request are no longer val
 
 // followCredentials ends watches whose credentials are no longer valid, until ctx ends.
 func (s *Server) followCredentials(ctx context.Context) {
+	checks := newCredentialChecks(s.guard)
+	defer checks.wait()
 	tick := time.NewTicker(credentialsEvery)
 	defer tick.Stop()
-	failing := map[watchCredentials]time.Time{} // since when they cannot be checked
 	for {
 		select {
-		case now := <-tick.C:
-			s.checkCredentials(failing, now)
+		case <-tick.C:
+			checks.start(ctx, s.revocations.byCredentials())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// checkCredentials checks the credentials of all open watches, those of several watches once.
-func (s *Server) checkCredentials(failing map[watchCredentials]time.Time, now time.Time) {
-	open := s.revocations.byCredentials()
-	var mu sync.Mutex // for failing
-	var checking sync.WaitGroup
-	turns := make(chan struct{}, credentialsAtOnce)
-	for key, watches := range open {
-		turns <- struct{}{}
-		checking.Go(func() {
-			defer func() { <-turns }()
-			result := s.guard.checkAgain(watches[0].credentials)
-			mu.Lock()
-			defer mu.Unlock()
-			if result != unchecked {
-				delete(failing, key)
-			} else if since, ok := failing[key]; !ok {
-				failing[key] = now
-			} else if now.Sub(since) >= uncheckedFor {
-				result = invalid
-			}
-			if result == invalid {
-				for _, w := range watches {
-					w.revoke(errCredentials)
+// credentialChecks checks the credentials of open watches. A user whose credentials take long to check delays nothing
+// for other users.
+type credentialChecks struct {
+	guard   *guard
+	turns   chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	users   map[string]bool                // whose credentials are being checked, by UserKey
+	failing map[watchCredentials]time.Time // since when credentials cannot be checked
+}
+
+func newCredentialChecks(g *guard) *credentialChecks {
+	return &credentialChecks{guard: g, turns: make(chan struct{}, credentialsAtOnce), users: map[string]bool{},
+		failing: map[watchCredentials]time.Time{}}
+}
+
+// wait waits until no credentials are being checked.
+func (c *credentialChecks) wait() { c.running.Wait() }
+
+// start starts to check the credentials of open watches, those of several watches once, except for users whose
+// credentials are still being checked.
+func (c *credentialChecks) start(ctx context.Context, open map[watchCredentials][]*watchRights) {
+	byUser := map[string][]watchCredentials{}
+	for key := range open {
+		byUser[key.user] = append(byUser[key.user], key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.failing {
+		if open[key] == nil {
+			delete(c.failing, key)
+		}
+	}
+	for u, keys := range byUser {
+		if c.users[u] {
+			continue
+		}
+		c.users[u] = true
+		c.running.Go(func() {
+			for _, key := range keys {
+				select {
+				case c.turns <- struct{}{}:
+				case <-ctx.Done():
+					return
 				}
+				c.check(key, open[key])
+				<-c.turns
 			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.users, u)
 		})
 	}
-	checking.Wait()
-	for key := range failing {
-		if open[key] == nil {
-			delete(failing, key)
+}
+
+// check checks credentials, and ends their watches if they are not valid.
+func (c *credentialChecks) check(key watchCredentials, watches []*watchRights) {
+	result := c.guard.checkAgain(watches[0].credentials)
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if result != unchecked {
+		delete(c.failing, key)
+	} else if since, ok := c.failing[key]; !ok {
+		c.failing[key] = now
+	} else if now.Sub(since) >= uncheckedFor {
+		result = invalid
+	}
+	if result == invalid {
+		for _, w := range watches {
+			w.revoke(errCredentials)
 		}
 	}
 }

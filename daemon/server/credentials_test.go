@@ -160,3 +160,126 @@ func TestAWatchEndsWhenItsCredentialsAreWithdrawn(t *testing.T) {
 		want(uncheckedFor+time.Minute, "one", "two", "three", "four", "administrator")
 	})
 }
+
+func TestAUserWithManyCredentialsCostsOtherUsersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		auth := &tokens{users: map[string]string{"token-of-ann": "ann", "token-of-bob": "bob"}}
+		const many = 2 * knownCredentials
+		for i := range many {
+			auth.users[fmt.Sprint("mallory-", i)] = "mallory"
+		}
+		g := newGuard(Access{Authenticator: auth}, func(*http.Request) bool { return false },
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+		send(g, "10.0.0.1", "token-of-ann")
+		for i := range many {
+			if i%attemptRate == 0 {
+				time.Sleep(time.Second)
+			}
+			send(g, fmt.Sprintf("10.0.1.%d", i%100), fmt.Sprint("mallory-", i))
+		}
+		for user, token := range map[string]string{"a new user": "token-of-bob", "a known user": "token-of-ann"} {
+			if got := send(g, "10.0.0.1", token); got != http.StatusTeapot {
+				t.Errorf("%s gets %d", user, got)
+			}
+		}
+		for i := range many { // no valid credentials are left to check
+			send(g, fmt.Sprintf("10.0.1.%d", i%100), fmt.Sprint("unknown-", i))
+		}
+		if got := send(g, "10.0.0.1", "token-of-ann"); got != http.StatusTeapot {
+			t.Errorf("a user that was known before gets %d", got)
+		}
+	})
+}
+
+func TestCookiesAndSubprotocolsDoNotMakeATokenAnother(t *testing.T) {
+	key := func(name, value string) credentialsKey {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/fleet/api", nil)
+		r.Header.Set("Authorization", "Bearer one")
+		r.Header.Set(name, value)
+		key, ok := credentialsOf(r)
+		if !ok {
+			t.Errorf("a request with a token and %s: %s has no credentials", name, value)
+		}
+		return key
+	}
+	plain := key("Accept", "*/*")
+	if key("Cookie", "a=b") != plain || key("Sec-Websocket-Protocol", "x") != plain {
+		t.Error("another header makes the same token other credentials")
+	}
+	if key("Authorization", "Bearer two") == plain {
+		t.Error("two tokens are the same credentials")
+	}
+}
+
+func TestOriginIsNotCheckedWithABearerTokenOfAnyUser(t *testing.T) {
+	auth := &tokens{users: map[string]string{"one": "ann"}}
+	g := newGuard(Access{Authenticator: auth, Token: "administrator"}, func(*http.Request) bool { return false },
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for _, token := range []string{"administrator", "one"} {
+		r := httptest.NewRequest(http.MethodPost,
+			"http://localhost/fleet/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", strings.NewReader("{}"))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Origin", "http://headlamp.example.com")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r)
+		if w.Code != http.StatusTeapot {
+			t.Errorf("the token %s with an Origin: %d %s", token, w.Code, w.Body)
+		}
+	}
+}
+
+func TestCredentialsOfEveryFormOfWatchAreSaved(t *testing.T) {
+	for _, query := range []string{"watch=true", "%77atch=true", "watch", "watch=1&limit=5", "limit=5&w%61tch"} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/fleet/api/v1/pods?"+query, nil)
+		if !isWatch(r) {
+			t.Errorf("?%s is not a watch", query)
+		}
+		if saveCredentials(r) == nil {
+			t.Errorf("the credentials of a watch with ?%s are not saved", query)
+		}
+	}
+}
+
+// slowTokens needs ten seconds to find out that it cannot check the token "slow".
+type slowTokens struct{ *tokens }
+
+func (a slowTokens) Authenticate(r *http.Request) (user.Info, bool, error) {
+	if r.Header.Get("Authorization") == "Bearer slow" {
+		time.Sleep(10 * time.Second) // of the bubble
+		return nil, false, outage{errors.New("no answer")}
+	}
+	return a.tokens.Authenticate(r)
+}
+
+func TestSlowCredentialsOfAUserDoNotDelayThoseOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{guard: newGuard(Access{Authenticator: slowTokens{&tokens{}}}, nil, nil)}
+		watch := func(token, cookie, name string) *watchRights {
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/fleet/api/v1/pods?watch=true", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("Cookie", cookie)
+			c := saveCredentials(r)
+			c.user = &user.DefaultInfo{Name: name}
+			return s.revocations.add(&watchRights{allowed: func() bool { return true }, credentials: c})
+		}
+		for i := range 1000 {
+			watch("slow", fmt.Sprint("x=", i), "mallory")
+		}
+		var withdrawn []*watchRights
+		for i := range 50 {
+			withdrawn = append(withdrawn, watch(fmt.Sprint("withdrawn-", i), "", fmt.Sprint("user-", i%10)))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		following.Go(func() { s.followCredentials(ctx) })
+		time.Sleep(credentialsEvery + time.Second)
+		synctest.Wait()
+		for i, w := range withdrawn {
+			if !w.ended.Load() {
+				t.Errorf("withdrawn token %d still has a watch", i)
+			}
+		}
+		cancel()
+		following.Wait()
+	})
+}

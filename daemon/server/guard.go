@@ -84,6 +84,7 @@ type guard struct {
 	unauthenticated *rateTable // all other requests, by address
 	attempts        *rateTable // credentials that were not valid before, of all addresses
 	known           *lru.Cache // the keys of credentials that were valid
+	remembered      *rateTable // how often a user may add to known
 	failures        *authenticationFailures
 	// allowsAnonymous reports whether a request without credentials may be answered for the anonymous user.
 	allowsAnonymous func(*http.Request) bool
@@ -107,7 +108,7 @@ func newGuard(a Access, allowsAnonymous func(*http.Request) bool, next http.Hand
 	}
 	g := &guard{access: a, clients: newRateTable(a.Rate),
 		unauthenticated: newRateTable(unauthenticatedRate), attempts: newRateTable(attemptRate),
-		known: lru.New(knownCredentials), failures: newAuthenticationFailures(), allowsAnonymous: allowsAnonymous,
+		known: lru.New(knownCredentials), remembered: newRateTable(1), failures: newAuthenticationFailures(), allowsAnonymous: allowsAnonymous,
 		next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
@@ -161,6 +162,7 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	if isProbe(r) {
 		return noUser, nil // a flood of requests must not make a probe fail
 	}
+	bearer := hasBearerHeader(r) // before an Authenticator removes it
 	u, err := g.authenticate(r)
 	if err != nil {
 		return nil, err
@@ -184,7 +186,7 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 	if r.Method == http.MethodGet && !isWebSocket(r) || r.Method == http.MethodHead {
 		return u, nil
 	}
-	if !hasBearerHeader(r) {
+	if !bearer {
 		if err := checkOrigin(r); err != nil {
 			return u, err
 		}
@@ -264,8 +266,12 @@ func (g *guard) authenticate(r *http.Request) (user.Info, error) {
 	u, err := g.ask(r)
 	switch {
 	case u != nil && has && !known:
-		g.known.Add(key, nil)
+		// A user with many valid credentials must not evict those of other users.
+		if g.remembered.take(clientKey(u.GetName()), time.Now()) {
+			g.known.Add(key, nil)
+		}
 		g.unauthenticated.giveBack(clientKey(remoteAddress(r)))
+		g.attempts.giveBack("")
 		return u, nil
 	case u != nil:
 		return u, nil

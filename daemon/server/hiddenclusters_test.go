@@ -45,8 +45,8 @@ func widgetDefinition(column string) *unstructured.Unstructured {
 				"jsonPath": ".spec." + column}}}}}}}
 }
 
-// newHiddenCluster has the clusters hidden and open. Both have widgets, and only hidden has gadgets. ann may read
-// documents, pods and widgets of open, and has no right in hidden.
+// newHiddenCluster has the clusters hidden and open. Both have widgets, only hidden has gadgets, and only open has
+// tools. ann may read documents, pods, widgets and tools of open, and has no right in hidden.
 func newHiddenCluster(t *testing.T, mirrors fleet.Options, o server.Options) (memoryDaemon, *informertest.Server) {
 	t.Helper()
 	open, hidden := informertest.NewServer(), informertest.NewServer()
@@ -55,11 +55,12 @@ func newHiddenCluster(t *testing.T, mirrors fleet.Options, o server.Options) (me
 		register(t, c, "example.com", "widgets", "Widget", true)
 	}
 	register(t, hidden, "gadgets.example.com", "gadgets", "Gadget", true)
+	register(t, open, "example.com", "tools", "Tool", true)
 	read := []any{"get", "list", "watch"}
 	create(t, hidden, widgetDefinition("hiddencolumn"), pod("web", "a", nil), widget("a"))
 	create(t, open, widgetDefinition("opencolumn"), pod("web", "a", nil), widget("a"),
-		clusterRole("reader", map[string]any{"apiGroups": []any{"", "example.com"}, "resources": []any{"pods", "widgets"},
-			"verbs": read}, map[string]any{"nonResourceURLs": []any{"*"}, "verbs": []any{"get"}}),
+		clusterRole("reader", map[string]any{"apiGroups": []any{"", "example.com"},
+			"resources": []any{"pods", "widgets", "tools"}, "verbs": read}, map[string]any{"nonResourceURLs": []any{"*"}, "verbs": []any{"get"}}),
 		binding("", "ann", "reader", "ann"))
 	mirrors.Include = append(mirrors.Include, "pods", "*.example.com", "gadgets.gadgets.example.com",
 		"*.apiextensions.k8s.io", "*.rbac.authorization.k8s.io")
@@ -72,6 +73,7 @@ func newHiddenCluster(t *testing.T, mirrors fleet.Options, o server.Options) (me
 			return text
 		}
 		for _, path := range []string{"/fleet/apis/gadgets.example.com/v1/gadgets?complete=true",
+			"/fleet/apis/example.com/v1/tools?complete=true",
 			"/clusters/a-hidden/apis/example.com/v1/widgets", "/clusters/a-hidden/openapi/v3", "/clusters/open/openapi/v3",
 			"/clusters/a-hidden/apis/apiextensions.k8s.io/v1/customresourcedefinitions"} {
 			if code, _, text := d.asked(t, "administrator", http.MethodGet, path, ""); code != http.StatusOK {
@@ -206,6 +208,7 @@ func TestAHiddenClusterIsLikeOneThatDoesNotExist(t *testing.T) {
 		ask = append(ask, question{http.MethodGet, "/fleet/api/v1/pods?" + query, ""})
 	}
 	ask = append(ask, question{http.MethodGet, "/fleet/api/v1/pods?clusters=open,NAME", ""},
+		question{http.MethodGet, "/fleet/apis/example.com/v1/tools?clusters=open,NAME", ""},
 		question{http.MethodGet, "/fleet/apis/gadgets.example.com/v2/gadgets?clusters=NAME", ""},
 		question{http.MethodGet, "/clusters/NAME", ""}, question{http.MethodDelete, "/clusters/NAME", ""})
 	ask = slices.DeleteFunc(ask, func(q question) bool { return !strings.Contains(q.path+q.body, "NAME") })

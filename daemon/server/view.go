@@ -248,6 +248,8 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 			out = append(out, place{c.Name(), res, m.visible})
 		}
 		if m.unknown == nil && !shows {
+			// The answer is the same if the request names a member that is not there.
+			req.omitted = req.omitted || !synced && req.clusters != "" && !s.mayKnow(req.http, c.Name())
 			continue
 		}
 		if shows {
@@ -263,13 +265,14 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 			continue
 		}
 		var why absent
+		var refused error // by the member
 		switch first, err := c.Discovered(); {
 		case synced:
 			unknownRights = append(unknownRights, c.Name())
 			undenied, why = true, absent{cluster: c.Name(), why: clipReason(m.unknown.Error())}
 			res = nil // its roles and bindings are what is waited for
 		case ok && apierrors.IsForbidden(res.Health().Reflector.Err):
-			denied, why = errUnsynced(c, res, t), unsynced(c, res)
+			refused, why = errUnsynced(c, res, t), unsynced(c, res)
 		case ok:
 			undenied, why = true, unsynced(c, res)
 		case first.IsZero():
@@ -282,7 +285,10 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 			continue
 		}
 		if !shows && !s.mayKnow(req.http, c.Name()) {
-			denied, why = nil, hiddenMember(why)
+			refused, why = nil, hiddenMember(why)
+		}
+		if refused != nil {
+			denied = refused
 		}
 		if s.start.awaits(c, res, now) {
 			awaited = append(awaited, why)
