@@ -34,7 +34,8 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so they run beside the unit tests, two targets at a time.
+# Tests on clusters wait more than they compute, so they run beside the unit tests, two targets at a time. The unit tests
+# are the longest, and start first: all targets wait for "needed".
 BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
 .PHONY: test
 test: check ## every check for every change; make nightly has the long ones
@@ -107,7 +108,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: rbac-test
-rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
+rbac-test: bin/devcluster needed ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
 	$(call say,rights compared with Kubernetes' RBAC authorizer and on a real cluster)
 	cd dev/rbactest && $(GO) test -count=1 ./...
 
@@ -151,7 +152,7 @@ integration: bin/devcluster needed ## compat inside controller-runtime and a sto
 	cd dev/integration && $(GO) test -race -timeout 30m ./...
 
 .PHONY: conformance
-conformance: ## client-go's own black-box tests, taken from the module cache, run on compat
+conformance: needed ## client-go's own black-box tests, taken from the module cache, run on compat
 	$(call say,client-go's own tests on compat)
 	$(GO) run ./dev/conformance
 
@@ -200,7 +201,7 @@ bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio
 	cd dev/bench && $(GO) run ./cmd/bench -check
 
 .PHONY: bench-test
-bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
+bench-test: bin/devcluster bin/mirador needed ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)
 	cd dev/bench && $(GO) test -timeout 30m ./...
 
