@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/mirador-k8s/mirador/daemon/identity"
 	"github.com/mirador-k8s/mirador/daemon/login"
+	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
 // loginFlags are the flags that say how users log in on the page.
@@ -58,5 +62,28 @@ func (f *loginFlags) login(users *identity.Authenticator, listen string, hosts [
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
+	if err := checkLoginURL(o.URL, hosts); err != nil {
+		return nil, err
+	}
 	return l, nil
+}
+
+// checkLoginURL returns an error if browsers would send cookies unencrypted to the URL of the page, or if the server
+// would refuse their requests.
+func checkLoginURL(page string, hosts []string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return fmt.Errorf("--login-url: %w", err)
+	}
+	host := u.Hostname()
+	switch {
+	case server.IsLoopback(host):
+		return nil
+	case u.Scheme != "https":
+		return fmt.Errorf("--login-url %s: codes and cookies of logins could be read on their way; it must begin with "+
+			"https://, unless its host is a loopback address", page)
+	case !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }):
+		return fmt.Errorf("--login-url %s: the daemon refuses requests under this name; add --allow-host %s", page, host)
+	}
+	return nil
 }

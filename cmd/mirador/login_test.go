@@ -154,6 +154,10 @@ func TestBadLoginFlagsAreRefused(t *testing.T) {
 			"--login-issuer", "https://other.example.com"},
 		"read the client secret": {"--login-client-id", "mirador", "--authentication-config", config,
 			"--login-client-secret-file", "/absent"},
+		"it must begin with https://": {"--login-client-id", "mirador", "--authentication-config", config, "--login-url",
+			"http://mirror.example.com:8090", "--allow-host", "mirror.example.com"},
+		"add --allow-host mirror.example.com": {"--login-client-id", "mirador", "--authentication-config", config,
+			"--login-url", "https://mirror.example.com:8443", "--allow-host", "other.example.com"},
 		`the URL of the page is "x"`: {"--login-client-id", "mirador", "--authentication-config", config, "--login-url", "x"},
 	} {
 		code, said := refused(t, append(args, "--folder", t.TempDir())...)
