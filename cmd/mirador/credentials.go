@@ -44,6 +44,11 @@ func readToken(path string) (string, error) {
 		return "", fmt.Errorf("read the token of --token-file: %w", plainFileError(err))
 	}
 	token := strings.TrimSpace(string(b))
+	// A space or a comma is in no token, but in a file of another kind.
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' || c == ',' }) {
+		return "", fmt.Errorf("the file %s of --token-file must have one token on one line, of visible ASCII characters "+
+			"without commas; --token-auth-file is for the tokens of several users", path)
+	}
 	if len(token) < 16 {
 		return "", fmt.Errorf("the token in %s is shorter than 16 characters; make one with: head -c 32 /dev/urandom | "+
 			"base64", path)

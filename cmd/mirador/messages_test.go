@@ -30,6 +30,8 @@ func TestMessagesWhenServeCannotStart(t *testing.T) {
 	for name, content := range map[string]string{
 		"wrong.yaml": "clusters: hello\n", "malformed.yaml": "a: [\n", "empty.yaml": "",
 		"short": "secret-hunter2\n", "key": "no key\n",
+		"users.csv": "the-token-of-hunter2,alice,1001,dev\n", "lines": "the-token-of-hunter2\nanother-of-hunter2\n",
+		"umlaut":    "the-token-of-hunter2-ä\n",
 		"list.yaml": "- a\n",
 		"kubeconfig.yaml": "apiVersion: v1\nkind: Config\ncurrent-context: eu\nclusters: [{name: eu, cluster: {server: " +
 			"'http://127.0.0.1:1'}}]\nusers: [{name: eu, user: {}}]\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
@@ -75,6 +77,18 @@ func TestMessagesWhenServeCannotStart(t *testing.T) {
 		{"--folder clusters --tls-cert key --tls-key key", "read the certificate of --tls-cert and the key of --tls-key: "},
 		{"--folder clusters --token-file none", "read the token of --token-file: none: no such file or directory"},
 		{"--folder clusters --token-file short", "the token in short is shorter than 16 characters; make one with: "},
+		{"--folder clusters --token-file users.csv", "the file users.csv of --token-file must have one token on one line, " +
+			"of visible ASCII characters without commas; --token-auth-file is for the tokens of several users"},
+		{"--folder clusters --token-file lines", "the file lines of --token-file must have one token on one line"},
+		{"--folder clusters --token-file umlaut", "the file umlaut of --token-file must have one token on one line"},
+		{"--folder clusters --authorization rules",
+			"--authorization rules needs the file with the roles; name it with --access-file"},
+		{"--folder clusters --audit-log-maxsize 1",
+			"--audit-log-maxsize is for an audit log, and there is none; name its file with --audit-log-path"},
+		{"--folder clusters --audit-log-maxage 1", "--audit-log-maxage is for an audit log, and there is none"},
+		{"--folder clusters --audit-log-maxbackup 1", "--audit-log-maxbackup is for an audit log, and there is none"},
+		{"--folder clusters --audit-log-path nope/audit.log",
+			"open the audit log nope/audit.log: there is no folder nope; make it, or choose another file"},
 		{"--folder clusters --token-auth-file none",
 			"authentication: read the static tokens of none: no such file or directory"},
 		{"--folder clusters --token-auth-file short", "line 1 has 1 columns and needs 3 or 4; write token,user,uid"},

@@ -87,6 +87,9 @@ A flag counts before the environment, and that before the file.`,
 			if err := applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
 				return usageError{err}
 			}
+			if err := checkAuditFlags(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
 			return serve(cmd.Context(), &f, cmd.OutOrStdout())
 		},
 	}
@@ -103,7 +106,8 @@ A flag counts before the environment, and that before the file.`,
 		"`address` to serve on; any but this machine's own needs a certificate and a token")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the token that clients must send")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"`file` with one token, whose user is an administrator; clients must send it, or the credentials of another user")
 	f.authentication.add(flags)
 	f.login.add(flags)
 	flags.StringVar(&f.authorization, "authorization", string(access.ModeRBAC),
@@ -178,6 +182,9 @@ func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error
 		!server.IsLoopback(host) {
 		return a, usageError{fmt.Errorf("--authorization none is only for an address of this machine, such as "+
 			"127.0.0.1:8090, not %q", f.listen)}
+	}
+	if f.authorization == string(access.ModeRules) && f.accessFile == "" {
+		return a, usageError{errors.New("--authorization rules needs the file with the roles; name it with --access-file")}
 	}
 	if err := f.checkFiles(); err != nil {
 		return a, usageError{err}

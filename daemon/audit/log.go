@@ -77,8 +77,11 @@ func Open(o Options) (*Log, error) {
 	if o.Path == "" {
 		return nil, errors.New(`open the audit log: there is no path; give that of a file, or "-" for standard output`)
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
+	// The library that rotates the file would create the folder, although its name may be a mistake.
+	folder := filepath.Dir(o.Path)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("open the audit log %s: there is no folder %s; make it, or choose another file", o.Path,
+			folder)
 	}
 	f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

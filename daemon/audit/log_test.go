@@ -56,7 +56,7 @@ func ids(t *testing.T, text []byte) (out []string) {
 }
 
 func TestFilesRotateAreBoundedAndOnlyForTheOwner(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "logs")
+	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.log")
 	l, err := Open(Options{Path: path, MaxSize: 1, MaxBackups: 2})
 	if err != nil {
@@ -108,7 +108,8 @@ func TestFilesRotateAreBoundedAndOnlyForTheOwner(t *testing.T) {
 func TestALogThatCannotBeWrittenIsAnErrorAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	for _, o := range []Options{{}, {Path: dir}, {Path: filepath.Join(dir, "x"), MaxSize: -1},
-		{Path: filepath.Join(dir, "x"), MaxAge: -1}, {Path: filepath.Join(dir, "x"), MaxBackups: -1}} {
+		{Path: filepath.Join(dir, "x"), MaxAge: -1}, {Path: filepath.Join(dir, "absent", "x")},
+		{Path: filepath.Join(dir, "x"), MaxBackups: -1}} {
 		if _, err := Open(o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
