@@ -23,7 +23,8 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testissuer"
 )
 
-// startIssuer serves an OIDC issuer over TLS, and returns it with a file of an authentication configuration that has it.
+// startIssuer serves an OIDC issuer over TLS, and returns it with a file of an authentication configuration that has
+// it.
 func startIssuer(t *testing.T) (issuer *testissuer.Issuer, config string) {
 	t.Helper()
 	issuer = testissuer.New(t, "", map[string]crypto.Signer{"k": testissuer.NewECKey(t)})
@@ -61,7 +62,8 @@ func TestServeLogsUsersInAtAnIssuer(t *testing.T) {
 	root.SetErr(out)
 	ended := make(chan int)
 	go func() {
-		ended <- runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", address, "--authentication-config",
+		ended <- runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", address,
+			"--authentication-config",
 			config, "--login-client-id", "mirador"})
 	}()
 	select {
@@ -77,10 +79,11 @@ func TestServeLogsUsersInAtAnIssuer(t *testing.T) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	defer transport.CloseIdleConnections()
 	var visited []string
-	browser := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		visited = append(visited, r.URL.String())
-		return nil
-	}}
+	browser := &http.Client{Jar: jar, Transport: transport,
+		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			visited = append(visited, r.URL.String())
+			return nil
+		}}
 	review := func(site string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodPost, at+"/fleet/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -158,7 +161,8 @@ func TestBadLoginFlagsAreRefused(t *testing.T) {
 			"http://mirror.example.com:8090", "--allow-host", "mirror.example.com"},
 		"add --allow-host mirror.example.com": {"--login-client-id", "mirador", "--authentication-config", config,
 			"--login-url", "https://mirror.example.com:8443", "--allow-host", "other.example.com"},
-		`the URL of the page is "x"`: {"--login-client-id", "mirador", "--authentication-config", config, "--login-url", "x"},
+		`the URL of the page is "x"`: {"--login-client-id", "mirador", "--authentication-config", config,
+			"--login-url", "x"},
 	} {
 		code, said := refused(t, append(args, "--folder", t.TempDir())...)
 		if code != exitUsage || !strings.Contains(said, want) {

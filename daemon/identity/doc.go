@@ -12,8 +12,8 @@
 // one of the token's user even if its certificate is from an unknown authority. If no authenticator accepts the
 // request, it is not authenticated. The package never returns the anonymous user.
 //
-// Names and groups that begin with "mirador:" are reserved for the daemon's own users, such as that of its single token,
-// which the server knows. An identity that has one is refused.
+// Names and groups that begin with "mirador:" are reserved for the daemon's own users, such as that of its single
+// token, which the server knows. An identity that has one is refused.
 //
 // A request without a valid credential costs little. Tokens are compared by hash. A token is sent to no issuer, and to
 // a cluster only if no configured issuer made it; those reviews are limited and their results are cached for seconds.

@@ -168,8 +168,8 @@ func TestNoParameterChangesWhereTheBrowserIsSent(t *testing.T) {
 	b := f.browser(t)
 	const evil = "https%3A%2F%2Fevil.example.com%2F"
 	query := ""
-	for _, name := range []string{"return", "return_to", "redirect", "redirect_uri", "next", "rd", "url", "target", "state",
-		"client_id", "scope", "iss", "response_mode"} {
+	for _, name := range []string{"return", "return_to", "redirect", "redirect_uri", "next", "rd", "url", "target",
+		"state", "client_id", "scope", "iss", "response_mode"} {
 		query += "&" + name + "=" + evil
 	}
 	for _, path := range []string{"/login?" + query[1:], "/login?//evil.example.com"} {
@@ -491,7 +491,8 @@ func TestAClientWithASecretSendsItToTheTokenEndpointOnly(t *testing.T) {
 			t.Errorf("with %v: %s", methods, problem)
 		}
 		check(t, os.WriteFile(file, []byte("another\n"), 0o600)) // it is read for each login
-		if problem := b.logIn(); !strings.Contains(problem, "--login-client-secret-file") || strings.Contains(problem, "another") {
+		if problem := b.logIn(); !strings.Contains(problem, "--login-client-secret-file") ||
+			strings.Contains(problem, "another") {
 			t.Errorf("with another secret: %q", problem)
 		}
 		check(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))

@@ -108,8 +108,8 @@ func newGuard(a Access, allowsAnonymous func(*http.Request) bool, next http.Hand
 	}
 	g := &guard{access: a, clients: newRateTable(a.Rate),
 		unauthenticated: newRateTable(unauthenticatedRate), attempts: newRateTable(attemptRate),
-		known: lru.New(knownCredentials), remembered: newRateTable(1), failures: newAuthenticationFailures(), allowsAnonymous: allowsAnonymous,
-		next: next}
+		known: lru.New(knownCredentials), remembered: newRateTable(1), failures: newAuthenticationFailures(),
+		allowsAnonymous: allowsAnonymous, next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
 	}

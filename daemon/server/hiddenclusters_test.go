@@ -60,7 +60,8 @@ func newHiddenCluster(t *testing.T, mirrors fleet.Options, o server.Options) (me
 	create(t, hidden, widgetDefinition("hiddencolumn"), pod("web", "a", nil), widget("a"))
 	create(t, open, widgetDefinition("opencolumn"), pod("web", "a", nil), widget("a"),
 		clusterRole("reader", map[string]any{"apiGroups": []any{"", "example.com"},
-			"resources": []any{"pods", "widgets", "tools"}, "verbs": read}, map[string]any{"nonResourceURLs": []any{"*"}, "verbs": []any{"get"}}),
+			"resources": []any{"pods", "widgets", "tools"}, "verbs": read},
+			map[string]any{"nonResourceURLs": []any{"*"}, "verbs": []any{"get"}}),
 		binding("", "ann", "reader", "ann"))
 	mirrors.Include = append(mirrors.Include, "pods", "*.example.com", "gadgets.gadgets.example.com",
 		"*.apiextensions.k8s.io", "*.rbac.authorization.k8s.io")

@@ -48,7 +48,8 @@ func (i *Issuer) Exchanges() int {
 	return i.exchanges
 }
 
-var askPage = template.Must(template.New("").Parse(`<!doctype html><title>The issuer</title><link rel="icon" href="data:,">
+var askPage = template.Must(template.New("").Parse(`<!doctype html><title>The issuer</title>
+<link rel="icon" href="data:,">
 <h1>The issuer</h1><p><a id="continue" href="{{.}}">Continue</a></p>`))
 
 // authorize is the authorization endpoint.

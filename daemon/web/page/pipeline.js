@@ -38,8 +38,8 @@ export class Overview {
 
   // refuse shows that the user may not see the state of the clusters.
   refuse(message) {
-    say(this.waiting, `You may not see the state of the clusters: ${message}. An administrator of the daemon can give ` +
-      'you the role reader in its access file. The view Objects shows the objects that you may see.');
+    say(this.waiting, `You may not see the state of the clusters: ${message}. An administrator of the daemon can ` +
+      'give you the role reader in its access file. The view Objects shows the objects that you may see.');
     this.waiting.hidden = false;
   }
 
