@@ -34,14 +34,18 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so they run beside the unit tests, two targets at a time. The unit tests
-# are the longest, and start first: all targets wait for "needed".
-BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
+# Tests on clusters wait more than they compute, so they run beside the unit tests, one target at a time.
 .PHONY: test
-test: check ## every check for every change; make nightly has the long ones
-	$(call say,unit$(comma) and beside it one after the other: $(BESIDE))
-	@$(MAKE) --no-print-directory --jobs=2 unit $(BESIDE)
+test: check needed ## every check for every change; make nightly has the long ones
+	@$(MAKE) --no-print-directory --jobs=2 unit beside
 	@printf '\nAll checks passed.\n'
+
+# All of this run is one job of the two, until the unit tests have ended.
+BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
+.PHONY: beside
+beside:
+	$(call say,beside the unit tests: $(BESIDE))
+	@$(MAKE) --no-print-directory $(BESIDE)
 
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
@@ -108,7 +112,7 @@ unit: bin/devcluster needed ## tests of the library under the race detector, the
 	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: rbac-test
-rbac-test: bin/devcluster needed ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
+rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster
 	$(call say,rights compared with Kubernetes' RBAC authorizer and on a real cluster)
 	cd dev/rbactest && $(GO) test -count=1 ./...
 
@@ -152,7 +156,7 @@ integration: bin/devcluster needed ## compat inside controller-runtime and a sto
 	cd dev/integration && $(GO) test -race -timeout 30m ./...
 
 .PHONY: conformance
-conformance: needed ## client-go's own black-box tests, taken from the module cache, run on compat
+conformance: ## client-go's own black-box tests, taken from the module cache, run on compat
 	$(call say,client-go's own tests on compat)
 	$(GO) run ./dev/conformance
 
@@ -201,7 +205,7 @@ bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio
 	cd dev/bench && $(GO) run ./cmd/bench -check
 
 .PHONY: bench-test
-bench-test: bin/devcluster bin/mirador needed ## tests of the measurements themselves, on small numbers
+bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)
 	cd dev/bench && $(GO) test -timeout 30m ./...
 
