@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -84,9 +86,31 @@ func ofDaemon(err error) error {
 		return errWantsToken
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
-		return unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
+		return unreachableDaemon(err)
 	}
 	return err
+}
+
+// unreachableDaemon returns the error of a request to a daemon that got no answer.
+func unreachableDaemon(err error) error {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return unreachable(fmt.Errorf("%w; name the file with the authority of the daemon's certificate with "+
+			"--certificate-authority", err))
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return unreachable(fmt.Errorf("%w; name the daemon with --server as its certificate does", err))
+	}
+	if isCertificateError(err) {
+		return unreachable(fmt.Errorf("%w; the daemon needs another certificate, or --certificate-authority names the "+
+			"wrong authority", err))
+	}
+	return unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server", err))
+}
+
+// isCertificateError reports whether a daemon was reached, and its certificate was not accepted.
+func isCertificateError(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 // takes checks the number of arguments. most is -1 for an unlimited number.

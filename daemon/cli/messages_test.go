@@ -2,8 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"encoding/pem"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +104,8 @@ func TestMessagesForWrongUsage(t *testing.T) {
 		{"count pods --field-selector x", exitUsage,
 			`--field-selector "x" is wrong: invalid selector: 'x'; can't understand 'x'; write it as status.phase=Running`},
 		{"get pods --token-file none", exitUsage, "read the token: open none: no such file or directory"},
+		{"get pods --token-file wrong.yaml", exitUsage,
+			"the file wrong.yaml of --token-file must have one token on one line, of visible ASCII characters"},
 		{"get pods --token-file text --server http://mirror.example.com", exitUsage,
 			"a token would be readable on its way to mirror.example.com; use https"},
 		{"get pods --certificate-authority text", exitUsage, "text has no certificate in it; give a file of PEM"},
@@ -128,6 +133,27 @@ func TestMessagesForWrongUsage(t *testing.T) {
 			strings.Contains(s.err.Error(), "\n") ||
 			strings.Contains(s.err.Error(), "s3cr3t") || strings.Contains(s.err.Error(), "unmarshal") {
 			t.Errorf("mirador %s: exit code %d, and %v; want %d, and %s", c.args, s.code, s.err, c.code, c.want)
+		}
+	}
+}
+
+func TestMessagesForCertificatesThatAreNotAccepted(t *testing.T) {
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	web.StartTLS()
+	defer web.Close()
+	authority := write(t, filepath.Join(t.TempDir(), "ca.crt"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
+	other := strings.Replace(web.URL, "127.0.0.1", "localhost", 1)
+	for args, want := range map[string]string{
+		"status --server " + web.URL:                                         "authority of the daemon's certificate with --certificate-authority",
+		"get pods --server " + web.URL:                                       "authority of the daemon's certificate with --certificate-authority",
+		"clusters --server " + web.URL:                                       "authority of the daemon's certificate with --certificate-authority",
+		"status --certificate-authority " + authority + " --server " + other: "as its certificate does",
+	} {
+		s := fails(t, exitUnreachable, want, strings.Fields(args)...)
+		if s.err != nil && strings.Contains(s.err.Error(), "is the daemon up") {
+			t.Errorf("mirador %s: %v", args, s.err)
 		}
 	}
 }

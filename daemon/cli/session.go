@@ -99,11 +99,16 @@ func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*sessio
 	if !s.private() {
 		return nil, usagef("a token would be readable on its way to %s; use https", base.Host)
 	}
-	token, err := readSmall(tokenFile)
+	b, err := readSmall(tokenFile)
 	if err != nil {
 		return nil, usagef("read the token: %w", err)
 	}
-	s.http.Transport = &bearer{strings.TrimSpace(string(token)), transport}
+	token := strings.TrimSpace(string(b))
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, usagef("the file %s of --token-file must have one token on one line, of visible ASCII characters",
+			tokenFile)
+	}
+	s.http.Transport = &bearer{token, transport}
 	return s, nil
 }
 
@@ -133,15 +138,23 @@ func (s *session) private() bool {
 
 // answers reports whether a daemon answers within the given time.
 func (s *session) answers(ctx context.Context, within time.Duration) bool {
+	return s.probe(ctx, within) == nil
+}
+
+// probe returns an error if no daemon answers within the given time.
+func (s *session) probe(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	body, err := s.open(ctx, http.MethodGet, "/healthz", nil, "", nil)
 	if err != nil {
-		return false
+		return err
 	}
 	defer body.Close()
 	b, err := io.ReadAll(io.LimitReader(body, 16))
-	return err == nil && strings.TrimSpace(string(b)) == "ok"
+	if err == nil && strings.TrimSpace(string(b)) != "ok" {
+		err = errors.New("the answer is not that of a daemon")
+	}
+	return err
 }
 
 // rest returns a client configuration for a prefix such as /fleet.
@@ -179,8 +192,7 @@ func (s *session) open(ctx context.Context, method, path string, query url.Value
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, unreachable(fmt.Errorf("%w; is the daemon up? start one with mirador serve, or name it with --server",
-			err))
+		return nil, unreachableDaemon(err)
 	}
 	s.warnings(resp.Header)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

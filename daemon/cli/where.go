@@ -52,8 +52,11 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	if err != nil {
 		return nil, err
 	}
-	if !s.answers(ctx, 5*time.Second) {
+	if err := s.probe(ctx, 5*time.Second); err != nil {
 		s.close()
+		if isCertificateError(err) {
+			return nil, err
+		}
 		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server",
 			s.base.Host))
 	}
