@@ -145,10 +145,11 @@ func TestMessagesForCertificatesThatAreNotAccepted(t *testing.T) {
 	authority := write(t, filepath.Join(t.TempDir(), "ca.crt"),
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
 	other := strings.Replace(web.URL, "127.0.0.1", "localhost", 1)
+	const unknown = "authority of the daemon's certificate with --certificate-authority"
 	for args, want := range map[string]string{
-		"status --server " + web.URL:                                         "authority of the daemon's certificate with --certificate-authority",
-		"get pods --server " + web.URL:                                       "authority of the daemon's certificate with --certificate-authority",
-		"clusters --server " + web.URL:                                       "authority of the daemon's certificate with --certificate-authority",
+		"status --server " + web.URL:                                         unknown,
+		"get pods --server " + web.URL:                                       unknown,
+		"clusters --server " + web.URL:                                       unknown,
 		"status --certificate-authority " + authority + " --server " + other: "as its certificate does",
 	} {
 		s := fails(t, exitUnreachable, want, strings.Fields(args)...)

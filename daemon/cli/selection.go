@@ -178,12 +178,8 @@ func (f *selectFlags) ask(s *session, m *mapping, names []string) (*ask, error) 
 	if f.fields != "" {
 		fieldTerms = append(fieldTerms, f.fields)
 	}
-	// In the fleet, namespaces are cluster.namespace. A namespace without a cluster selects it in each cluster; the
-	// server has an index for that.
-	if fleet && namespace != "" && !strings.Contains(namespace, ".") {
-		fieldTerms = append(fieldTerms, "metadata.namespace="+namespace)
-		namespace = ""
-	}
+	// In the fleet, namespaces are cluster.namespace. A namespace without a cluster is that of every cluster. It is in
+	// the path and not a field selector, because a list of all namespaces is not refused if the user may see another one.
 	a.path = resourcePath(prefix, m, namespace)
 	if len(names) == 1 && !strings.ContainsAny(names[0], `:,=\`) {
 		fieldTerms = append(fieldTerms, "metadata.name="+names[0])

@@ -24,8 +24,8 @@ func TestFlagsDetermineTheRequest(t *testing.T) {
 		{"the only cluster", selectFlags{namespace: "web"}, "eu", pods, nil, "/clusters/eu/api/v1/namespaces/web/pods", ""},
 		{"one cluster, twice", selectFlags{clusters: []string{"eu", "eu"}, all: true}, "", deployments, nil,
 			"/clusters/eu/apis/apps/v1/deployments", ""},
-		{"a namespace of every cluster", selectFlags{namespace: "web"}, "", pods, nil, "/fleet/api/v1/pods",
-			"fieldSelector=metadata.namespace=web"},
+		{"a namespace of every cluster", selectFlags{namespace: "web"}, "", pods, nil,
+			"/fleet/api/v1/namespaces/web/pods", ""},
 		{"a namespace of a cluster in the fleet", selectFlags{namespace: "eu.web"}, "", pods, nil,
 			"/fleet/api/v1/namespaces/eu.web/pods", ""},
 		{"some clusters", selectFlags{all: true, clusters: []string{"us", "eu"}}, "", pods, nil,
@@ -39,14 +39,14 @@ func TestFlagsDetermineTheRequest(t *testing.T) {
 		{"names in the fleet", selectFlags{}, "", nodes, []string{"a", "b"}, "/fleet/api/v1/nodes",
 			`where=(metadata.name == "a" || metadata.name == cluster + ":a" || ` +
 				`metadata.name == "b" || metadata.name == cluster + ":b")`},
-		{"a name with its cluster in a namespace", selectFlags{}, "", pods, []string{"eu:a"}, "/fleet/api/v1/pods",
-			`fieldSelector=metadata.namespace=default&` +
-				`where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
+		{"a name with its cluster in a namespace", selectFlags{}, "", pods, []string{"eu:a"},
+			"/fleet/api/v1/namespaces/default/pods",
+			`where=(metadata.name == "eu:a" || cluster == "eu" && metadata.name == "a")`},
 		{"everything", selectFlags{namespace: "web", labels: "a=b", fields: "c=d", where: "x || y", sortBy: "spec.z"}, "",
-			pods, nil, "/fleet/api/v1/pods",
-			`fieldSelector=c=d,metadata.namespace=web&labelSelector=a=b&orderBy=spec.z&where=x || y`},
-		{"a name in a namespace of every cluster", selectFlags{}, "", pods, []string{"a"}, "/fleet/api/v1/pods",
-			"fieldSelector=metadata.namespace=default,metadata.name=a"},
+			pods, nil, "/fleet/api/v1/namespaces/web/pods",
+			`fieldSelector=c=d&labelSelector=a=b&orderBy=spec.z&where=x || y`},
+		{"a name in a namespace of every cluster", selectFlags{}, "", pods, []string{"a"},
+			"/fleet/api/v1/namespaces/default/pods", "fieldSelector=metadata.name=a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := c.flags.ask(&session{only: c.only, namespace: "default"}, c.of, c.names)

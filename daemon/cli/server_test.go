@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
@@ -192,6 +194,36 @@ func TestWarningsAndRefusalsReachTheUser(t *testing.T) {
 	}
 	if warned.String() != "warning: cluster eu is left out\n" { // once, of three answers
 		t.Errorf("warned %q", warned.String())
+	}
+}
+
+// A user that may see nothing in a namespace gets the daemon's refusal, and one that may see a part is told so.
+func TestRightsOfTheUserReachTheUser(t *testing.T) {
+	var warned, shown bytes.Buffer
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/namespaces/lab/") {
+			refuse(w, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("alice may not")))
+			return
+		}
+		w.Header().Set("Mirador-Filtered", "true")
+		fmt.Fprint(w, tableOf("1", "a@1"))
+	})
+	defer s.close()
+	s.warn = &warned
+	get := func(f selectFlags) error {
+		a, err := f.ask(s, pods, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (&getCommand{}).get(t.Context(), s, []*ask{a}, &shown)
+	}
+	if err := get(selectFlags{namespace: "lab"}); ExitCode(err) != exitFailed ||
+		!strings.Contains(fmt.Sprint(err), "alice may not") || warned.Len() > 0 {
+		t.Errorf("a refused namespace: %v, and %q", err, warned.String())
+	}
+	if err := get(selectFlags{all: true}); err != nil ||
+		warned.String() != "warning: only what this user may see is shown\n" {
+		t.Errorf("a filtered list: %v, and %q", err, warned.String())
 	}
 }
 

@@ -199,6 +199,9 @@ func (s *session) open(ctx context.Context, method, path string, query url.Value
 		defer resp.Body.Close()
 		return nil, refusal(resp)
 	}
+	if resp.Header.Get("Mirador-Filtered") == "true" {
+		s.warning("only what this user may see is shown")
+	}
 	return resp.Body, nil
 }
 
