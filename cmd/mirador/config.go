@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
@@ -95,6 +96,9 @@ func checkKeys(flags *pflag.FlagSet, given map[string]any, file string) error {
 			continue
 		}
 		hint := "see mirador serve --help for the flags"
+		if instead, ok := insteadOf[key]; ok {
+			hint = instead
+		}
 		flags.VisitAll(func(f *pflag.Flag) {
 			if settable(f) && bareName(f.Name) == bareName(key) {
 				hint = fmt.Sprintf("did you mean %q?", f.Name)
@@ -103,6 +107,29 @@ func checkKeys(flags *pflag.FlagSet, given map[string]any, file string) error {
 		return fmt.Errorf("the config file %s: there is no flag %q; %s", file, key, hint)
 	}
 	return nil
+}
+
+// insteadOf has what to use instead of flags of kube-apiserver that the daemon does not have.
+var insteadOf = map[string]string{
+	"oidc-issuer-url":      "name the OIDC issuer in the file of --authentication-config",
+	"oidc-client-id":       "name the client ID as an audience in the file of --authentication-config",
+	"oidc-username-claim":  "map the claim in the file of --authentication-config",
+	"oidc-groups-claim":    "map the claim in the file of --authentication-config",
+	"tls-cert-file":        "use --tls-cert",
+	"tls-private-key-file": "use --tls-key",
+	"authorization-mode":   "use --authorization",
+	"anonymous-auth": "requests without credentials may only read what a role of --access-file gives to the group " +
+		"system:unauthenticated",
+}
+
+// wrongFlag returns a readable error for an error in the flags.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if instead, ok := insteadOf[e.GetSpecifiedName()]; ok {
+			err = fmt.Errorf("%w; %s", err, instead)
+		}
+	}
+	return cli.WrongFlag(cmd, err)
 }
 
 // bareName normalizes the spelling of a flag: maxObjects, max_objects, --max-objects.

@@ -67,7 +67,7 @@ clusters' own API servers feel nothing.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(cli.WrongFlag)
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(newServe())
 	root.AddCommand(cli.Commands()...)
 	return root

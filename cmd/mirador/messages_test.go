@@ -32,7 +32,8 @@ func TestMessagesWhenServeCannotStart(t *testing.T) {
 		"short": "secret-hunter2\n", "key": "no key\n",
 		"users.csv": "the-token-of-hunter2,alice,1001,dev\n", "lines": "the-token-of-hunter2\nanother-of-hunter2\n",
 		"umlaut":    "the-token-of-hunter2-ä\n",
-		"list.yaml": "- a\n",
+		"list.yaml": "- a\n", "flags.yaml": "tls-cert-file: tls.crt\n",
+		"typo.yaml": "apiVersion: mirador.dev/v1alpha1\nkind: AccessConfiguration\nbindngs: []\n",
 		"kubeconfig.yaml": "apiVersion: v1\nkind: Config\ncurrent-context: eu\nclusters: [{name: eu, cluster: {server: " +
 			"'http://127.0.0.1:1'}}]\nusers: [{name: eu, user: {}}]\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
 		"other.yaml": "apiVersion: v1\nkind: Config\ncontexts: [{name: eu, context: {cluster: eu, user: eu}}]\n",
@@ -110,6 +111,15 @@ func TestMessagesWhenServeCannotStart(t *testing.T) {
 			`--history-age is "5"; a duration such as 30s, 10m or 1h30m is expected; see mirador serve --help`},
 		{"--secrets=maybe", `--secrets is "maybe"; true or false is expected; see mirador serve --help`},
 		{"--nope", "unknown flag: --nope; see mirador serve --help"},
+		{"--oidc-issuer-url https://x", "unknown flag: --oidc-issuer-url; name the OIDC issuer in the file of " +
+			"--authentication-config; see mirador serve --help"},
+		{"--oidc-client-id x", "name the client ID as an audience in the file of --authentication-config"},
+		{"--tls-cert-file x", "unknown flag: --tls-cert-file; use --tls-cert; see"},
+		{"--tls-private-key-file x", "unknown flag: --tls-private-key-file; use --tls-key; see"},
+		{"--anonymous-auth=false", "what a role of --access-file gives to the group system:unauthenticated"},
+		{"--config flags.yaml", `the config file flags.yaml: there is no flag "tls-cert-file"; use --tls-cert`},
+		{"--folder clusters --access-file typo.yaml", "the access file typo.yaml: it is not an AccessConfiguration of " +
+			`mirador.dev/v1alpha1: there is no field "bindngs"`},
 		{"clusters", `unknown command "clusters" for "mirador serve"; see mirador --help`},
 		{"--config none.yaml", "read the config file: none.yaml: no such file or directory; --config names it"},
 	} {

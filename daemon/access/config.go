@@ -1,6 +1,8 @@
 package access
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,17 +78,42 @@ const (
 // ParseConfig parses an access file, which is YAML.
 func ParseConfig(b []byte) (*Config, error) {
 	var c Config
-	if err := yaml.UnmarshalStrict(b, &c); err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+	var begins struct {
+		APIVersion any `json:"apiVersion"`
+		Kind       any `json:"kind"`
 	}
-	if c.APIVersion != configVersion || c.Kind != configKind {
-		return nil, fmt.Errorf("it must begin with apiVersion: %s and kind: %s, not %q and %q", configVersion, configKind,
-			c.APIVersion, c.Kind)
+	if err := yaml.Unmarshal(b, &begins); err != nil {
+		return nil, fmt.Errorf("it is not an %s: %s", configKind, plainYAMLError(err))
+	}
+	if begins.APIVersion != configVersion || begins.Kind != configKind {
+		return nil, fmt.Errorf("it must begin with apiVersion: %s and kind: %s", configVersion, configKind)
+	}
+	if err := yaml.UnmarshalStrict(b, &c); err != nil {
+		return nil, fmt.Errorf("it is not an %s of %s: %s", configKind, configVersion, plainYAMLError(err))
 	}
 	if _, err := newPolicy(ModeRBAC, &c); err != nil {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// plainYAMLError describes an error of a YAML file without the names of Go types.
+func plainYAMLError(err error) string {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if e.Field == "" {
+			return "it must be a mapping, and is of type " + e.Value
+		}
+		return fmt.Sprintf("the field %s must not be of type %s", e.Field, e.Value)
+	}
+	text := err.Error()
+	if _, field, ok := strings.Cut(text, "json: unknown field "); ok {
+		return "there is no field " + field
+	}
+	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ",
+		"while decoding JSON: ", "yaml: ", "unmarshal errors:"} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // administratorRole is the role whose users are administrators of the daemon.
