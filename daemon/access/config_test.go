@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -165,6 +166,38 @@ func TestBadAccessFilesAreRefused(t *testing.T) {
 		if _, err := ParseConfig([]byte(file)); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "json") || strings.Contains(err.Error(), "access.") {
 			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+// The example of docs/security.md for authorization rules has what kubectl needs.
+func TestDocumentedRulesAllowDiscoveryAndObjects(t *testing.T) {
+	b, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(b), "With `--authorization rules`")
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	file, _, _ := strings.Cut(after, "```")
+	a := newAccess(t, ModeRules, file)
+	list := func(namespace string) Attributes {
+		return Attributes{ResourceRequest: true, Verb: "list", Resource: "pods", Namespace: namespace}
+	}
+	for _, c := range []struct {
+		cluster string
+		want    Attributes
+		ok      bool
+	}{
+		{"eu", Attributes{Verb: "get", Path: "/api"}, true}, {"eu", Attributes{Verb: "get", Path: "/api/v1"}, true},
+		{"eu", Attributes{Verb: "get", Path: "/apis"}, true}, {"us", Attributes{Verb: "get", Path: "/apis/apps/v1"}, true},
+		{"eu", Attributes{Verb: "get", Path: "/version"}, true},
+		{"eu", Attributes{Verb: "get", Path: "/openapi/v3"}, true},
+		{"eu", Attributes{Verb: "get", Path: "/metrics"}, false},
+		{"eu", list("shop"), true}, {"eu", list("lab"), false}, {"us", list("shop"), false},
+	} {
+		d, err := a.Decide(context.Background(), info("ann", "developers"), c.cluster, c.want)
+		if err != nil || d.Allowed != c.ok {
+			t.Errorf("%+v in %s: %+v %v", c.want, c.cluster, d, err)
 		}
 	}
 }
