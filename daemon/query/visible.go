@@ -54,6 +54,11 @@ func (v *Visible) EmptyIn(namespace string) bool {
 	return i == len(v.Keys) || !strings.HasPrefix(string(v.Keys[i]), namespace+"/")
 }
 
+// AllIn reports whether every object of a namespace is visible, or of all namespaces if it is "".
+func (v *Visible) AllIn(namespace string) bool {
+	return v.All || namespace != "" && contains(v.Namespaces, namespace)
+}
+
 // Equal reports whether two sets are described in the same way.
 func (v *Visible) Equal(w *Visible) bool {
 	if v == w || v.All || w.All {

@@ -327,7 +327,8 @@ const filteredHeader = "Mirador-Filtered"
 // markFiltered sets the header if the user may not see everything in the places of a view.
 func markFiltered(w http.ResponseWriter, req *request, v *view) {
 	rec, reason := recordOf(req.http), "the user may see everything"
-	if req.omitted || slices.ContainsFunc(v.places, func(p place) bool { return p.visible != nil && !p.visible.All }) {
+	filtered := func(p place) bool { return p.visible != nil && !p.visible.AllIn(req.namespace) }
+	if req.omitted || slices.ContainsFunc(v.places, filtered) {
 		w.Header().Set(filteredHeader, "true")
 		reason = "the user may see a part"
 		if rec != nil {
