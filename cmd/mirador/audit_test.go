@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,31 +16,15 @@ func TestServeWritesAnAuditLog(t *testing.T) {
 	dir := t.TempDir()
 	users, path := filepath.Join(dir, "users.csv"), filepath.Join(dir, "audit.log")
 	check(t, os.WriteFile(users, []byte("static-token-of-alice,alice,1001,dev\n"), 0o600))
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan struct{})
-	out := &firstWrite{when: "no clusters yet", then: func() { close(started) }}
-	root := newRoot()
-	root.SetOut(out)
-	root.SetErr(out)
-	ended := make(chan int)
-	go func() {
-		ended <- runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", "127.0.0.1:0",
-			"--token-auth-file", users, "--audit-log-path", path})
-	}()
-	select {
-	case <-started:
-	case code := <-ended:
-		t.Fatalf("exit code %d, and\n%s", code, out.b.String())
-	}
-	r, err := http.NewRequest(http.MethodGet, regexp.MustCompile(`http://[^/]+`).FindString(out.b.String())+"/clusters",
-		nil)
+	at, out, end := startServe(t, "--listen", "127.0.0.1:0", "--token-auth-file", users, "--audit-log-path", path)
+	r, err := http.NewRequest(http.MethodGet, at+"/clusters", nil)
 	check(t, err)
 	r.Header.Set("Authorization", "Bearer static-token-of-alice")
 	resp, err := plain(t).Do(r)
 	check(t, err)
 	resp.Body.Close()
-	cancel() // the log is complete when the program has ended
-	if code := <-ended; code != 0 || resp.StatusCode != http.StatusForbidden {
+	// The log is complete when the program has ended.
+	if code := end(); code != 0 || resp.StatusCode != http.StatusForbidden {
 		t.Fatalf("the request is %d, the exit code %d, and\n%s", resp.StatusCode, code, out.b.String())
 	}
 	log, err := os.ReadFile(path)

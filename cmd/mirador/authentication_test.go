@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -24,29 +22,13 @@ func TestServeKnowsTheUserOfEachCredential(t *testing.T) {
 	client := certificateFor(t, "carol", "qa")
 	check(t, os.WriteFile(authority, client.ca, 0o600))
 
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan struct{})
-	out := &firstWrite{when: "no clusters yet", then: func() { close(started) }}
-	root := newRoot()
-	root.SetOut(out)
-	root.SetErr(out)
-	ended := make(chan int)
-	go func() {
-		ended <- runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", "127.0.0.1:0", "--tls-cert",
-			p.cert, "--tls-key", p.key, "--token-file", tokens, "--token-auth-file", users, "--client-ca-file", authority})
-	}()
+	at, out, end := startServe(t, "--listen", "127.0.0.1:0", "--tls-cert", p.cert, "--tls-key", p.key, "--token-file",
+		tokens, "--token-auth-file", users, "--client-ca-file", authority)
 	defer func() {
-		cancel()
-		if code := <-ended; code != 0 {
+		if code := end(); code != 0 {
 			t.Errorf("exit code %d, and\n%s", code, out.b.String())
 		}
 	}()
-	select {
-	case <-started:
-	case code := <-ended:
-		t.Fatalf("exit code %d, and\n%s", code, out.b.String())
-	}
-	at := regexp.MustCompile(`https://[^/]+`).FindString(out.b.String())
 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.ca)

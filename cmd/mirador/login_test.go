@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
@@ -53,24 +52,7 @@ func TestServeLogsUsersInAtAnIssuer(t *testing.T) {
 	issuer.SetLogins(testissuer.Logins{ClientID: "mirador", RedirectURI: at + "/login/callback", KeyID: "k",
 		Claims: map[string]any{"sub": "alice", "groups": []string{"dev"}}, Lifetime: time.Hour})
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	started := make(chan struct{})
-	out := &firstWrite{when: "no clusters yet", then: func() { close(started) }}
-	root := newRoot()
-	root.SetOut(out)
-	root.SetErr(out)
-	ended := make(chan int)
-	go func() {
-		ended <- runRoot(ctx, root, []string{"serve", "--folder", t.TempDir(), "--listen", address,
-			"--authentication-config",
-			config, "--login-client-id", "mirador"})
-	}()
-	select {
-	case <-started:
-	case code := <-ended:
-		t.Fatalf("exit code %d, and\n%s", code, out.b.String())
-	}
+	_, out, end := startServe(t, "--listen", address, "--authentication-config", config, "--login-client-id", "mirador")
 
 	jar, err := cookiejar.New(nil)
 	check(t, err)
@@ -126,8 +108,7 @@ func TestServeLogsUsersInAtAnIssuer(t *testing.T) {
 		t.Errorf("after the logout: %d", code)
 	}
 	transport.CloseIdleConnections()
-	cancel()
-	if code := <-ended; code != 0 {
+	if code := end(); code != 0 {
 		t.Errorf("exit code %d, and\n%s", code, out.b.String())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -277,4 +278,27 @@ func (f *firstWrite) Write(p []byte) (int, error) {
 		f.then()
 	}
 	return len(p), nil
+}
+
+// startServe runs serve with an empty folder until end is called, which returns its exit code. at is the address that
+// it prints, and out what it has printed.
+func startServe(t *testing.T, args ...string) (at string, out *firstWrite, end func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan struct{})
+	out = &firstWrite{when: "no clusters yet", then: func() { close(started) }}
+	root := newRoot()
+	root.SetOut(out)
+	root.SetErr(out)
+	ended := make(chan int)
+	go func() { ended <- runRoot(ctx, root, append([]string{"serve", "--folder", t.TempDir()}, args...)) }()
+	select {
+	case <-started:
+	case code := <-ended:
+		t.Fatalf("exit code %d, and\n%s", code, out.b.String())
+	}
+	return regexp.MustCompile(`https?://[^/]+`).FindString(out.b.String()), out, func() int {
+		cancel()
+		return <-ended
+	}
 }
