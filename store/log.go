@@ -21,6 +21,9 @@ type LogEntry[T any] struct {
 	// Old and New are the object before and after the change. Old is nil for an add, New for a delete. Both are
 	// read-only.
 	Old, New *Entry[T]
+	// Seq is the sequence number of the commit, and At its time.
+	Seq uint64
+	At  time.Time
 }
 
 const (
@@ -33,20 +36,15 @@ const (
 	parts = 16
 )
 
-type logged[T any] struct {
-	LogEntry[T]
-	at time.Duration // since config.born
-}
-
 // logChunk is a sequence of entries. The entries that readers can see never change; the writer appends after them.
 type logChunk[T any] struct {
-	entries [chunkLen]logged[T]
+	entries [chunkLen]LogEntry[T]
 	n       int
 	bytes   int
 	next    *logChunk[T]
 }
 
-func (c *logChunk[T]) last() *logged[T] { return &c.entries[c.n-1] }
+func (c *logChunk[T]) last() *LogEntry[T] { return &c.entries[c.n-1] }
 
 // history is the log as readers see it. A batch that changes it publishes a new one.
 type history[T any] struct {
@@ -55,6 +53,10 @@ type history[T any] struct {
 	first     *logChunk[T]
 	last      *logChunk[T]
 	lastN     int // number of entries of last
+
+	version     object.Version // of the store after the newest commit
+	seq         uint64         // of the newest commit
+	completeSeq uint64         // the log has every change of the commits after this one
 }
 
 // changeLog is the writer's side of the log.
@@ -65,21 +67,29 @@ type changeLog[T any] struct {
 	first     *logChunk[T]
 	last      *logChunk[T]
 	bytes     int
+
+	seq         uint64 // of the commit that is being logged
+	completeSeq uint64 // the log has every change of the commits after this one
 }
+
+// lacks states that the log does not have all changes of this commit.
+func (l *changeLog[T]) lacks() { l.completeSeq = l.seq }
 
 // end drops all entries. The log starts again at a version or, if start is "", at the next one.
 func (l *changeLog[T]) end(start object.Version) {
+	l.lacks()
 	l.ambiguous = l.ambiguous && start == l.start
 	l.start, l.first, l.last, l.bytes = start, nil, nil, 0
 }
 
 // append adds a change. A change whose version is not after the log's start belongs to the start and is not kept,
 // because no caller of Since can ask for it.
-func (l *changeLog[T]) append(version object.Version, key object.Key, old, now *record[T], at time.Duration) {
+func (l *changeLog[T]) append(version object.Version, key object.Key, old, now *record[T], at time.Time) {
 	if l.start == "" {
 		l.start = version
 	}
 	if l.cfg.logBytes <= 0 || !l.start.Before(version) {
+		l.lacks()
 		return
 	}
 	cost := entryCost
@@ -99,21 +109,22 @@ func (l *changeLog[T]) append(version object.Version, key object.Key, old, now *
 		l.last = c
 	}
 	c := l.last
-	c.entries[c.n] = logged[T]{LogEntry[T]{version, key, old.entry(), now.entry()}, at}
+	c.entries[c.n] = LogEntry[T]{version, key, old.entry(), now.entry(), l.seq, at}
 	c.n++
 	c.bytes += cost
 	l.bytes += cost
 }
 
-func (l *changeLog[T]) closed(c *logChunk[T], at time.Duration) bool {
+func (l *changeLog[T]) closed(c *logChunk[T], at time.Time) bool {
 	return c.n == chunkLen || c.bytes >= l.cfg.logBytes/parts ||
-		l.cfg.logAge > 0 && at-c.entries[0].at >= l.cfg.logAge/parts
+		l.cfg.logAge > 0 && at.Sub(c.entries[0].At) >= l.cfg.logAge/parts
 }
 
 // trim drops the oldest chunks until the log is within its bounds.
-func (l *changeLog[T]) trim(now time.Duration) {
-	for c := l.first; c != nil && (l.bytes > l.cfg.logBytes || l.cfg.expired(c.last().at, now)); c = l.first {
+func (l *changeLog[T]) trim(now time.Time) {
+	for c := l.first; c != nil && (l.bytes > l.cfg.logBytes || l.cfg.expired(c.last().At, now)); c = l.first {
 		l.start, l.ambiguous = c.last().Version, false
+		l.completeSeq = max(l.completeSeq, c.last().Seq)
 		l.bytes -= c.bytes
 		l.first = c.next
 	}
@@ -122,10 +133,13 @@ func (l *changeLog[T]) trim(now time.Duration) {
 	}
 }
 
-func (c *config[T]) expired(at, now time.Duration) bool { return c.logAge > 0 && now-at > c.logAge }
+func (c *config[T]) expired(at, now time.Time) bool { return c.logAge > 0 && now.Sub(at) > c.logAge }
 
-func (l *changeLog[T]) view() history[T] {
+func (l *changeLog[T]) view(version object.Version) history[T] {
 	h := history[T]{start: l.start, ambiguous: l.ambiguous, first: l.first, last: l.last}
+	if l.cfg.logBytes > 0 {
+		h.version, h.seq, h.completeSeq = version, l.seq, l.completeSeq
+	}
 	if l.last != nil {
 		h.lastN = l.last.n
 	}
@@ -149,21 +163,62 @@ func (r *Reader[T]) Since(v object.Version) (iter.Seq[LogEntry[T]], error) {
 		return nil, fmt.Errorf("read the changes since version %q: %w; take a snapshot and continue from its version",
 			v, ErrGone)
 	}
-	now := time.Since(cfg.born)
 	c, i := h.after(v)
-	if c != nil && cfg.expired(c.entries[i].at, now) {
+	if c != nil && cfg.expired(c.entries[i].At, time.Now()) {
 		return nil, fmt.Errorf("read the changes since version %q, older than %v: %w; take a snapshot and continue from "+
 			"its version", v, cfg.logAge, ErrGone)
 	}
+	return h.from(c, i), nil
+}
+
+// from yields the entries from one on.
+func (h *history[T]) from(c *logChunk[T], i int) iter.Seq[LogEntry[T]] {
 	return func(yield func(LogEntry[T]) bool) {
 		for c, i := c, i; c != nil; c, i = h.next(c), 0 {
 			for ; i < h.len(c); i++ {
-				if !yield(c.entries[i].LogEntry) {
+				if !yield(c.entries[i]) {
 					return
 				}
 			}
 		}
-	}, nil
+	}
+}
+
+// Commits are the changes of a store after one commit, up to another.
+type Commits[T any] struct {
+	Changes iter.Seq[LogEntry[T]] // oldest first
+	Seq     uint64                // the sequence number of the last commit
+	Version object.Version        // the store's version after it
+}
+
+// After returns the changes of the commits after a sequence number. It returns an error that wraps ErrGone if the log
+// lacks some of them, also if the store has not reached that number. Unlike Since it does not depend on versions: it
+// misses no change if a source repeats or resets its versions. Code that follows a store with it begins with a snapshot
+// and its sequence number, and takes another snapshot after an error.
+func (r *Reader[T]) After(seq uint64) (Commits[T], error) {
+	h := r.sh.history.Load()
+	if seq < h.completeSeq || seq > h.seq || r.sh.cfg.logBytes <= 0 {
+		return Commits[T]{}, fmt.Errorf("read the changes after commit %d: %w; take a snapshot and continue from its "+
+			"sequence number", seq, ErrGone)
+	}
+	c, i := h.afterCommit(seq)
+	return Commits[T]{h.from(c, i), h.seq, h.version}, nil
+}
+
+// afterCommit returns the first entry after a commit.
+func (h *history[T]) afterCommit(seq uint64) (*logChunk[T], int) {
+	for c := h.first; c != nil; c = h.next(c) {
+		n := h.len(c)
+		if c.entries[n-1].Seq <= seq {
+			continue
+		}
+		for i := range n {
+			if c.entries[i].Seq > seq {
+				return c, i
+			}
+		}
+	}
+	return nil, 0
 }
 
 // after returns the first entry after a version.

@@ -45,7 +45,6 @@ type config[T any] struct {
 	onError  func(key object.Key, index string, err error)
 	logBytes int
 	logAge   time.Duration
-	born     time.Time // the log's times are relative to it
 
 	layout    Layout
 	readCache int

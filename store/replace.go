@@ -233,6 +233,7 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 
 // settleReplace is settle for a list.
 func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], order []staged[T]) {
+	w.log.seq = w.seq + 1
 	switch {
 	case w.listed:
 		w.log.end(v)
@@ -253,6 +254,7 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 		w.explicit = v
 	default:
 		w.explicit = v
+		w.log.lacks()
 	}
 	w.listed = true
 	w.settleLog(len(gone) > 0 || slices.ContainsFunc(order, func(s staged[T]) bool { return s.rec != nil }))

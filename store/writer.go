@@ -67,7 +67,6 @@ func New[T any](opts Options[T]) (*Writer[T], error) {
 		onError:  opts.OnError,
 		logBytes: opts.LogBytes,
 		logAge:   opts.LogAge,
-		born:     time.Now(),
 		layout:   opts.Layout,
 
 		onWritten: opts.OnWritten,
@@ -206,6 +205,7 @@ func (w *Writer[T]) Reset() {
 	w.rebuild(0)
 	w.keeper.reset()
 	w.version, w.explicit, w.listed, w.pending = "", "", false, nil
+	w.log.seq = w.seq + 1
 	w.log.end("")
 	w.publishHistory()
 	w.seq++
@@ -254,10 +254,11 @@ func (w *Writer[T]) settle(changed bool) {
 
 // settleLog is the general case of settle.
 func (w *Writer[T]) settleLog(changed bool) {
-	before, now := *w.sh.version.Load(), time.Duration(0)
+	before, now := *w.sh.version.Load(), time.Time{}
 	if w.sh.cfg.logBytes > 0 {
-		now = time.Since(w.sh.cfg.born)
+		now = time.Now()
 	}
+	w.log.seq = w.seq + 1
 	if len(w.pending) > 0 && before != "" && !before.Before(w.pending[0].version) {
 		// A late change: its version was published before without it.
 		w.log.end(before)
@@ -296,7 +297,7 @@ func (w *Writer[T]) settleLog(changed bool) {
 }
 
 func (w *Writer[T]) publishHistory() {
-	if h := w.log.view(); h != *w.sh.history.Load() {
+	if h := w.log.view(w.version); h != *w.sh.history.Load() {
 		w.sh.history.Store(new(h))
 	}
 	w.publishVersion()

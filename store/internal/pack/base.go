@@ -10,6 +10,7 @@ const maxDepth = 1
 // A base is an object as it was when its siblings were packed. It never changes: what was packed against it can be
 // read as long as there is a reference to the base. It is packed itself, against its parent if it has one.
 type base struct {
+	id     uint64
 	parent *base
 	data   string // without context, which belongs to one object
 	cache  *cache
@@ -31,7 +32,7 @@ type base struct {
 }
 
 // baseCost is the memory of a base besides its data and shape: the struct and the header of the shape.
-const baseCost = 128 + 16
+const baseCost = 136 + 16
 
 func (b *base) cost() int {
 	n := baseCost + len(b.data)

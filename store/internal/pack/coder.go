@@ -3,7 +3,7 @@ package pack
 import (
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
+	"hash/crc32"
 	"slices"
 	"sync"
 
@@ -18,11 +18,11 @@ var (
 	errCheck   = errors.New("unpacked data differs from what was packed: damaged data or another context")
 )
 
-// checkSeed differs between processes. Packed data never leaves the process.
-var checkSeed = maphash.MakeSeed()
+var checkTable = crc32.MakeTable(crc32.Castagnoli)
 
+// check does not depend on the process, because packed data may be kept on disk.
 func check(original []byte) uint32 {
-	return uint32(maphash.Bytes(checkSeed, original)) & (1<<(8*checkSize) - 1)
+	return crc32.Checksum(original, checkTable) & (1<<(8*checkSize) - 1)
 }
 
 // A coder makes packed data. All its fields are scratch.

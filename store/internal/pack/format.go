@@ -2,7 +2,10 @@ package pack
 
 import "encoding/binary"
 
-// The format of packed data. It exists in memory only and may change with any version of this package.
+// Format is the version of the format of packed data. Data that was kept on disk in another one cannot be read.
+const Format = 1
+
+// The format of packed data. A change of it needs another Format.
 //
 //	plain data    flags = flagPlain, check, the original bytes
 //	coded data    flags, check, length, split, ops, literals

@@ -157,6 +157,7 @@ func (p *Packer) root(dst, original []byte, context string) ([]byte, *base) {
 // newBase makes original a base with the given data against parent, and packs the object as a copy of it.
 func (p *Packer) newBase(parent *base, data []byte, worth int, dst, original []byte, context string) ([]byte, *base) {
 	b := &base{
+		id:     lastID.Add(1),
 		parent: parent,
 		data:   string(data),
 		cache:  p.cache,
