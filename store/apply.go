@@ -222,6 +222,7 @@ func (w *Writer[T]) valuesOf(index int, key object.Key) []string {
 // reindex moves an object from the buckets of its old values to those of w.values. Nearly every update changes no
 // value and touches no bucket.
 func (w *Writer[T]) reindex(rec, old *record[T]) {
+	w.reindexed = true
 	if old == nil {
 		w.enterBuckets(rec, 0)
 		return
@@ -229,6 +230,7 @@ func (w *Writer[T]) reindex(rec, old *record[T]) {
 	was := old.refs
 	old.refs = refs{}
 	if w.sameValues(&was) {
+		w.reindexed = false
 		rec.refs = was
 		clear(w.values)
 		return

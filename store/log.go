@@ -24,6 +24,8 @@ type LogEntry[T any] struct {
 	// Seq is the sequence number of the commit, and At its time.
 	Seq uint64
 	At  time.Time
+	// Reindexed is false if the object is in the same indexes under the same values as before.
+	Reindexed bool
 }
 
 const (
@@ -84,20 +86,20 @@ func (l *changeLog[T]) end(start object.Version) {
 
 // append adds a change. A change whose version is not after the log's start belongs to the start and is not kept,
 // because no caller of Since can ask for it.
-func (l *changeLog[T]) append(version object.Version, key object.Key, old, now *record[T], at time.Time) {
+func (l *changeLog[T]) append(next *change[T], at time.Time) {
 	if l.start == "" {
-		l.start = version
+		l.start = next.version
 	}
-	if l.cfg.logBytes <= 0 || !l.start.Before(version) {
+	if l.cfg.logBytes <= 0 || !l.start.Before(next.version) {
 		l.lacks()
 		return
 	}
 	cost := entryCost
-	if old != nil {
-		cost += old.Size
+	if next.old != nil {
+		cost += next.old.Size
 	}
-	if now != nil {
-		cost += now.Size
+	if next.now != nil {
+		cost += next.now.Size
 	}
 	if l.last == nil || l.closed(l.last, at) {
 		c := &logChunk[T]{}
@@ -109,7 +111,8 @@ func (l *changeLog[T]) append(version object.Version, key object.Key, old, now *
 		l.last = c
 	}
 	c := l.last
-	c.entries[c.n] = LogEntry[T]{version, key, old.entry(), now.entry(), l.seq, at}
+	c.entries[c.n] = LogEntry[T]{next.version, next.key, next.old.entry(), next.now.entry(), l.seq, at,
+		next.reindexed}
 	c.n++
 	c.bytes += cost
 	l.bytes += cost

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/mirador-k8s/mirador/object"
@@ -102,5 +103,27 @@ func followStore(t *testing.T, seed uint64) {
 	}
 	if _, err := w.Reader().After(w.Reader().Snapshot().Seq() + 1); !errors.Is(err, ErrGone) {
 		t.Fatalf("changes after a commit that was not reached: %v", err)
+	}
+}
+
+func TestAChangeSaysWhetherIndexValuesChanged(t *testing.T) {
+	w := mustNew(t, Options[thing]{LogBytes: 1 << 20, Indexes: map[string]IndexFunc[thing]{
+		"color": func(x thing) ([]string, error) { return []string{x.Color}, nil }}})
+	commit(w, func() { put(w, 1, "first", "red") })
+	at := w.Reader().Snapshot().Seq()
+	commit(w, func() { put(w, 2, "a", "red") })
+	commit(w, func() { put(w, 3, "a", "red") })
+	commit(w, func() { put(w, 4, "a", "blue"); put(w, 5, "a", "blue") })
+	commit(w, func() { w.Delete("a", "6") })
+	commits, err := w.Reader().After(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []bool
+	for c := range commits.Changes {
+		got = append(got, c.Reindexed)
+	}
+	if want := []bool{true, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("Reindexed is %v, want %v", got, want)
 	}
 }

@@ -248,6 +248,7 @@ func (w *Writer[T]) settleReplace(v object.Version, gone, olds []*record[T], ord
 		}
 		for i, s := range order {
 			if s.rec != nil {
+				w.reindexed = true // not known any more
 				w.note(olds[i], s.rec)
 			}
 		}

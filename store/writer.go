@@ -41,6 +41,8 @@ type Writer[T any] struct {
 	values [][]string // scratch: results of the index functions, by index
 	visits uint64     // scratch of reindex
 
+	reindexed bool // the last object that was stored has other index values than before
+
 	namespace [1]string // scratch of valuesOf
 	fetched   uint32    // a sum over what Fetch reads, so that the compiler keeps the reads
 
@@ -51,9 +53,10 @@ type Writer[T any] struct {
 
 // change is a change of the open batch, for the log.
 type change[T any] struct {
-	version  object.Version
-	key      object.Key
-	old, now *record[T]
+	version   object.Version
+	key       object.Key
+	old, now  *record[T]
+	reindexed bool
 }
 
 // New makes an empty store.
@@ -228,7 +231,7 @@ func (w *Writer[T]) note(old, now *record[T]) {
 		return
 	}
 	key := old.keyOr(now)
-	w.pending = append(w.pending, change[T]{w.version, key, old, now})
+	w.pending = append(w.pending, change[T]{w.version, key, old, now, old == nil || now == nil || w.reindexed})
 }
 
 func (r *record[T]) keyOr(other *record[T]) object.Key {
@@ -265,7 +268,7 @@ func (w *Writer[T]) settleLog(changed bool) {
 		w.log.ambiguous = true
 	}
 	for _, c := range w.pending {
-		w.log.append(c.version, c.key, c.old, c.now, now)
+		w.log.append(&c, now)
 	}
 	clear(w.pending)
 	w.pending = w.pending[:0]

@@ -127,6 +127,16 @@ func (r *Resource) Since(v object.Version) (iter.Seq[store.LogEntry[*Object]], e
 	return seq, nil
 }
 
+// After returns the changes of the commits after a sequence number, which is one of a snapshot or of an earlier call.
+// Its error wraps store.ErrGone if they are no longer known.
+func (r *Resource) After(seq uint64) (store.Commits[*Object], error) {
+	commits, err := r.inf.Reader().After(seq)
+	if err != nil {
+		return commits, fmt.Errorf("%s: %w", r.gvr.GroupResource(), err)
+	}
+	return commits, nil
+}
+
 // WaitVersion waits until the mirror has everything up to a version.
 func (r *Resource) WaitVersion(ctx context.Context, v object.Version) error {
 	return r.inf.WaitVersion(ctx, v)
