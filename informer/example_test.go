@@ -1,7 +1,9 @@
 package informer_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,4 +101,60 @@ func ExampleInformer_Subscribe() {
 	// added a
 	// changed y, was x
 	// deleted a
+}
+
+// An informer saves its state when it ends, and the next one starts from it: it is synced at once, and asks the cluster
+// only for what has changed since.
+func ExampleInformer_State() {
+	server := informertest.NewServer() // stands for a cluster
+	config, stop := informertest.Pipe(server)
+	defer stop()
+	server.Create(newPod("db-0", "mysql"))
+
+	run := func(opts *informer.Options[*corev1.Pod], do func(pods *informer.Informer[*corev1.Pod]) error) error {
+		src, err := kube.Typed[*corev1.Pod](config, nil)
+		if err != nil {
+			return err
+		}
+		pods, err := informer.New(src, opts)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- pods.Run(ctx) }()
+		err = errors.Join(pods.WaitSynced(ctx), do(pods))
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+
+	var file bytes.Buffer
+	err := run(nil, func(pods *informer.Informer[*corev1.Pod]) error {
+		state, err := pods.State()
+		if err != nil {
+			return err
+		}
+		return state.Write(&file, nil)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	written, _ := server.Create(newPod("db-1", "mysql"))
+	state, err := informer.ReadState[*corev1.Pod](&file, nil)
+	if err != nil {
+		fmt.Println(err) // without a state, the informer lists
+	}
+	err = run(&informer.Options[*corev1.Pod]{StartFrom: state}, func(pods *informer.Informer[*corev1.Pod]) error {
+		if err := pods.WaitVersion(context.Background(), written); err != nil {
+			return err
+		}
+		fmt.Println(pods.Snapshot().Len(), "pods,", pods.Health().Reflector.Lists, "lists")
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: 2 pods, 0 lists
 }

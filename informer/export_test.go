@@ -39,7 +39,7 @@ func (i *Informer[T]) Step(ctx context.Context) (*Stepped[T], error) {
 		cancel()
 		return nil, err
 	}
-	i.load()
+	i.load(refl)
 	return &Stepped[T]{i: i, ctx: ctx, cancel: cancel, refl: refl, queue: q,
 		finish: func() error { return i.finish(fan, q) }}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mirador-k8s/mirador/fanout"
 	"github.com/mirador-k8s/mirador/object"
@@ -115,12 +116,12 @@ func (i *Informer[T]) prepare() error {
 		sink = steps.sink(q)
 	}
 	var at object.Version
-	unsure := false
+	var lastEvent time.Time
 	if i.start != nil {
-		at, unsure = i.start.Version, i.start.mixed()
+		at, lastEvent = i.start.Version, i.start.LastEvent
 	}
 	refl, err := reflector.New(reflector.Options[T]{
-		Source: i.src, Sink: sink, StartAt: at, Unsure: unsure,
+		Source: i.src, Sink: sink, StartAt: at, LastEvent: lastEvent,
 		PageSize: i.opts.PageSize, FirstList: i.opts.FirstList, WatchTimeout: i.opts.WatchTimeout, Silence: i.opts.Silence,
 		Encoded:    i.opts.Layout == store.Packed && i.opts.Transform == nil,
 		Shares:     i.opts.Layout == store.Shared,

@@ -47,9 +47,10 @@ type Options[T any] struct {
 	// write: it must neither block nor call the informer.
 	DetectWrites func(store.Written)
 
-	// StartFrom is a known state, for example from a snapshot. The first Run starts with it and watches from its
-	// version instead of listing. If the source has no history from that version, or an item is newer than it, a list
-	// brings the state up to date.
+	// StartFrom is the state of an earlier informer, for example one that ReadState read from a file. The first Run
+	// starts with it and watches from its version instead of listing: the informer is synced at once, and
+	// Health.Reflector.Restored says that the source has not confirmed the state yet. If the source has no history from
+	// that version, or the state cannot be used as it is, a list brings it up to date.
 	StartFrom *State[T]
 	// FirstList says how fresh the first list must be. The default is source.Consistent.
 	FirstList source.Match
@@ -104,27 +105,6 @@ type Options[T any] struct {
 // there.
 type Indexes[T any] = map[string]store.IndexFunc[T]
 
-// State is a state that an informer can start from: all objects at one version.
-type State[T any] struct {
-	Version object.Version
-	// Items are the objects. To start from a snapshot, make an item of each of its entries: the same Key, Version, UID
-	// and Size, and the entry's Object as Value.
-	Items []object.Item[T]
-}
-
-// mixed reports whether an item is newer than the state. A snapshot can contain such items while changes are
-// coalesced, or after the source's history was reset, if an object could not be decoded since and keeps its old
-// state. The item's version then says nothing about later versions, and only a list can tell what the object's state
-// is.
-func (s *State[T]) mixed() bool {
-	for i := range s.Items {
-		if s.Version.Before(s.Items[i].Version) {
-			return true
-		}
-	}
-	return false
-}
-
 // complete checks the options and fills in the defaults.
 func (o *Options[T]) complete(src source.Source[T]) error {
 	for name, values := range o.Indexes {
@@ -135,8 +115,8 @@ func (o *Options[T]) complete(src source.Source[T]) error {
 			return fmt.Errorf("index %q has no function; give one that returns the values of an object", name)
 		}
 	}
-	if o.StartFrom != nil && o.StartFrom.Version == "" {
-		return errors.New("the state to start from has no version; take it from Snapshot.Version")
+	if err := o.StartFrom.check(o.Layout); err != nil {
+		return err
 	}
 	if c := o.Codec; c != nil && (c.Encode == nil || c.Decode == nil) {
 		return errors.New("the codec is not complete; set both Encode and Decode")

@@ -42,7 +42,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.load()
+	i.load(refl)
 
 	var reader sync.WaitGroup
 	reader.Go(func() { i.read(ctx, refl, q) })
@@ -186,31 +186,6 @@ func (i *Informer[T]) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("stopping %s: %w", i.opts.Name, errors.Join(ctx.Err(), err))
 	}
-}
-
-// load writes the state of Options.StartFrom to the store, as if it were a list.
-func (i *Informer[T]) load() {
-	if i.start == nil {
-		return
-	}
-	deltas := make([]object.Delta[T], 0, len(i.start.Items)+2)
-	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceBegin})
-	for _, it := range i.start.Items {
-		deltas = append(deltas, object.Delta[T]{Type: object.Replaced, Item: it})
-	}
-	deltas = append(deltas, object.Delta[T]{Type: object.ReplaceEnd, Item: object.Item[T]{Version: i.start.Version}})
-	transform := i.opts.Transform
-	i.opts.Transform = nil // the state was transformed before it was stored the first time
-	i.apply(deltas)
-	i.opts.Transform = transform
-	if i.start.mixed() {
-		i.problem("start", "",
-			fmt.Errorf("the state to start from has objects newer than its version %s, so it is listed again",
-				i.start.Version))
-	}
-	i.mu.Lock()
-	i.start = nil // the store has it now
-	i.mu.Unlock()
 }
 
 // keptBuffer is the largest capacity of a buffer that is kept while there are few changes.

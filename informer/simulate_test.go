@@ -68,6 +68,12 @@ func (s *simulated) build(from *informertest.SimState) error {
 				Version: object.Version(p.ResourceVersion), UID: string(p.UID), Size: 200, Value: p})
 		}
 		opts.StartFrom = state
+		if opts.Layout == store.Packed && s.setup.Variant%12 >= 6 {
+			opts.Codec = podCodec
+			if opts.StartFrom, err = packPods(state); err != nil {
+				return err
+			}
+		}
 	}
 	if s.Informer != nil {
 		for doing, n := range s.Informer.Health().Problems {
@@ -76,6 +82,20 @@ func (s *simulated) build(from *informertest.SimState) error {
 	}
 	s.Informer, err = informer.New(src, opts)
 	return err
+}
+
+// packPods returns a state as it is kept outside of the process: packed.
+func packPods(state *informer.State[*corev1.Pod]) (*informer.State[*corev1.Pod], error) {
+	w, err := store.New(store.Options[*corev1.Pod]{Layout: store.Packed, Codec: podCodec})
+	if err != nil {
+		return nil, err
+	}
+	w.BeginReplace()
+	for _, it := range state.Items {
+		w.Stage(it)
+	}
+	w.CommitReplace(state.Version, nil)
+	return packedState(w.Reader().Snapshot())
 }
 
 // steppedSink returns control to the simulator while a list waits for room in the queue. Otherwise the list would

@@ -49,6 +49,9 @@ type Health struct {
 	Since time.Time
 	// Version is the version reached in the source's history.
 	Version object.Version
+	// Restored says that the state is the one of Options.StartAt, and that the source has
+	// not confirmed it yet: no watch was opened, and no list was read.
+	Restored bool
 	// LastEvent is when the source last sent anything; zero if it never did.
 	LastEvent time.Time
 	// Err is the last failure; nil once a stream has lasted again.
@@ -106,5 +109,6 @@ func (s *sharedHealth) enter(state State) {
 		if h.State != state {
 			h.State, h.Since = state, time.Now()
 		}
+		h.Restored = h.Restored && state != Streaming
 	})
 }

@@ -116,9 +116,12 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		return 0, ctx.Err()
 	}
 	r.mark(object.ReplaceEnd, v)
-	if r.newEpoch {
-		r.health.update(func(h *Health) { h.Epochs++ })
-	}
+	r.health.update(func(h *Health) {
+		h.Restored = false
+		if r.newEpoch {
+			h.Epochs++
+		}
+	})
 	r.version, r.newest, r.newEpoch, r.onePage, r.stateAt = v, false, false, false, time.Now()
 	r.noteProgress()
 	if r.list != nil {

@@ -25,9 +25,8 @@ type Options[T any] struct {
 	// StartAt starts with a watch at this version instead of a list, for callers that
 	// already have the state at this version.
 	StartAt object.Version
-	// Unsure means that the source's history may have been reset since the caller read
-	// the state at StartAt. The reflector reads the state again, in a new epoch.
-	Unsure bool
+	// LastEvent is when the source last sent anything to the caller that read that state.
+	LastEvent time.Time
 	// PageSize is the page size requested for lists; 0 leaves it to the source.
 	PageSize int
 	// Encoded requests the encoded bytes of objects if the source has them.

@@ -61,13 +61,17 @@ func New[T any](opts Options[T]) (*Reflector[T], error) {
 	}
 	r := &Reflector[T]{opts: opts, version: opts.StartAt}
 	r.health.h = Health{Since: time.Now(), Version: opts.StartAt}
-	switch {
-	case opts.Unsure && !opts.TrustOrder:
-		r.newest, r.newEpoch = true, true
-	case opts.StartAt != "":
+	if opts.StartAt != "" {
 		r.phase = connecting
+		r.health.h.Restored, r.health.h.LastEvent = true, opts.LastEvent
 	}
 	return r, nil
+}
+
+// Distrust makes a reflector that was not started yet read the state in a new epoch, as if the source's history had
+// been reset after StartAt. It is for callers that cannot use the state at StartAt as it is.
+func (r *Reflector[T]) Distrust() {
+	r.phase, r.newest, r.newEpoch = choosing, true, !r.opts.TrustOrder
 }
 
 // Health returns the current health. It is safe for concurrent use.

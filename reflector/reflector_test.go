@@ -393,10 +393,11 @@ func TestStartAtBeginsWithWatch(t *testing.T) {
 	})
 }
 
-func TestUnsureStateIsListedInNewEpoch(t *testing.T) {
+func TestStateThatIsNotTrustedIsListedInNewEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []reply{{version: "40", items: []string{"a@39"}, end: io.EOF}}, watches: []reply{{}}}
-		r, c, _ := start(t, s, func(o *reflector.Options[string]) { o.StartAt, o.Unsure = "42", true })
+		r, c, _ := start(t, s, func(o *reflector.Options[string]) { o.StartAt = "42" })
+		r.Distrust()
 		runFor(t, r, time.Second)
 		same(t, "asked", s.asked, []string{"list newest", `watch "40"`})
 		same(t, "pushed", c.got, []string{"ReplaceBegin new epoch", "Replaced a@39", "ReplaceEnd@40 new epoch"})

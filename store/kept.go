@@ -1,6 +1,12 @@
 package store
 
-import "github.com/mirador-k8s/mirador/store/internal/pack"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store/internal/pack"
+)
 
 // PackedObject is an object in the packed form of its store, for code that keeps it outside of the process. Its method
 // Append returns the encoded bytes, given the text of PackedContext.
@@ -25,6 +31,107 @@ func (e *Entry[T]) Packed() (obj PackedObject, ok bool) {
 	}
 	obj, _, err := e.packedForm()
 	return obj, err == nil
+}
+
+// PackedEntry is an entry of the packed layout that was kept outside of the process.
+type PackedEntry struct {
+	Key     object.Key
+	Version object.Version
+	UID     string
+	Size    int
+	Object  PackedObject
+	// Indexed has the values of indexes, so that the object need not be decoded for them. Other indexes are computed.
+	Indexed []IndexValues
+}
+
+// IndexValues are the values under which an index finds an object.
+type IndexValues struct {
+	Index  string
+	Values []string
+}
+
+// StagePacked is Stage for an entry that was kept outside of the process. Its bases belong to the store from then on:
+// each store needs PackedBases of its own. The store must be in the packed layout and have a codec.
+func (w *Writer[T]) StagePacked(it *PackedEntry) error {
+	w.must("StagePacked", replacing)
+	if w.sh.cfg.layout != Packed || w.keeper.codec == nil {
+		return fmt.Errorf("restore %s: the store is not in the packed layout, or has no codec; set Options.Layout and "+
+			"Options.Codec", it.Key)
+	}
+	rec := w.keeper.take(it)
+	s := staged[T]{rec: rec, ready: len(w.values)}
+	if !w.useValues(it.Indexed) {
+		obj, err := rec.restored()
+		if err != nil {
+			w.keeper.drop(rec)
+			return fmt.Errorf("restore %s: %w", it.Key, err)
+		}
+		w.evaluate(it.Key, obj, 0)
+	}
+	s.values = w.replace.hold(w.values)
+	clear(w.values)
+	w.stageRecord(s)
+	return nil
+}
+
+// useValues stores known index values in w.values. It returns false if those of an index are missing.
+func (w *Writer[T]) useValues(known []IndexValues) bool {
+	for i, name := range w.set.names {
+		if w.set.funcs[i] == nil {
+			continue
+		}
+		at := slices.IndexFunc(known, func(v IndexValues) bool { return v.Index == name })
+		if at < 0 {
+			clear(w.values)
+			return false
+		}
+		w.values[i] = known[at].Values
+	}
+	return true
+}
+
+// restored decodes the object of a record that was kept outside of the process.
+func (r *record[T]) restored() (obj T, err error) {
+	encoded, err := r.appendPacked(nil)
+	if err != nil {
+		return obj, err
+	}
+	return tryDecode(r.extra.reader.codec, encoded)
+}
+
+// take makes the record of an entry that was kept outside of the process.
+func (k *keeper[T]) take(it *PackedEntry) *record[T] {
+	p := new(packedRecord[T])
+	names := len(it.Key) + len(it.UID) + len(it.Version)
+	k.line = append(k.line[:0], it.Key...)
+	k.line = append(k.line, it.UID...)
+	k.line = append(k.line, it.Version...)
+	k.line = append(k.line, it.Object.Data()...)
+	line := string(k.line)
+	nk, nu := len(it.Key), len(it.UID)
+	p.Key, p.UID, p.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
+	p.Size = it.Size
+	p.inside.reader, p.inside.ref, p.inside.line = k.readerOf(k.codec), k.packer.Take(it.Object), line
+	p.extra = &p.inside
+	return &p.record
+}
+
+// indexedValues returns the values of a stored record in the indexes that read objects.
+func (w *Writer[T]) indexedValues(rec *record[T]) []IndexValues {
+	var out []IndexValues
+	for i, name := range w.set.names {
+		if w.set.funcs[i] == nil {
+			continue
+		}
+		v := IndexValues{Index: name}
+		for n := range rec.refs.len() {
+			if r := rec.refs.at(n); r.index == uint32(i) {
+				v.Values = append(v.Values, r.h.value)
+			}
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // PackedContext returns the text that the packed object was packed with.

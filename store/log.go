@@ -24,8 +24,8 @@ type LogEntry[T any] struct {
 	// Seq is the sequence number of the commit, and At its time.
 	Seq uint64
 	At  time.Time
-	// Reindexed is false if the object is in the same indexes under the same values as before.
-	Reindexed bool
+	// Indexed has the values of New in the indexes that read objects. It is nil if they are the same as those of Old.
+	Indexed []IndexValues
 }
 
 const (
@@ -112,7 +112,7 @@ func (l *changeLog[T]) append(next *change[T], at time.Time) {
 	}
 	c := l.last
 	c.entries[c.n] = LogEntry[T]{next.version, next.key, next.old.entry(), next.now.entry(), l.seq, at,
-		next.reindexed}
+		next.indexed}
 	c.n++
 	c.bytes += cost
 	l.bytes += cost

@@ -106,9 +106,9 @@ func followStore(t *testing.T, seed uint64) {
 	}
 }
 
-func TestAChangeSaysWhetherIndexValuesChanged(t *testing.T) {
+func TestAChangeHasIndexValuesThatChanged(t *testing.T) {
 	w := mustNew(t, Options[thing]{LogBytes: 1 << 20, Indexes: map[string]IndexFunc[thing]{
-		"color": func(x thing) ([]string, error) { return []string{x.Color}, nil }}})
+		"color": func(x thing) ([]string, error) { return []string{x.Color}, nil }, "namespace": ByNamespace[thing]()}})
 	commit(w, func() { put(w, 1, "first", "red") })
 	at := w.Reader().Snapshot().Seq()
 	commit(w, func() { put(w, 2, "a", "red") })
@@ -119,11 +119,11 @@ func TestAChangeSaysWhetherIndexValuesChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []bool
+	var got []string
 	for c := range commits.Changes {
-		got = append(got, c.Reindexed)
+		got = append(got, fmt.Sprint(c.Indexed))
 	}
-	if want := []bool{true, false, true, false, true}; !slices.Equal(got, want) {
-		t.Errorf("Reindexed is %v, want %v", got, want)
+	if want := []string{"[{color [red]}]", "[]", "[{color [blue]}]", "[]", "[]"}; !slices.Equal(got, want) {
+		t.Errorf("Indexed is %v, want %v", got, want)
 	}
 }

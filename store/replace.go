@@ -89,17 +89,22 @@ func (w *Writer[T]) Stage(it object.Item[T]) {
 }
 
 func (w *Writer[T]) stage(it object.Item[T]) {
-	known := w.stored(it.Key)
-	if known != nil {
-		known.mark = w.replace.mark
-	}
 	s := staged[T]{rec: w.keeper.keep(&it)}
 	if s.rec.packed() {
 		w.evaluate(it.Key, it.Value, 0)
 		s.values, s.ready = w.replace.hold(w.values), len(w.values)
 		clear(w.values)
 	}
-	before := w.replace.stage(hashKey(w.sh.cfg.seed, it.Key), s)
+	w.stageRecord(s)
+}
+
+func (w *Writer[T]) stageRecord(s staged[T]) {
+	key := s.rec.Key
+	known := w.stored(key)
+	if known != nil {
+		known.mark = w.replace.mark
+	}
+	before := w.replace.stage(hashKey(w.sh.cfg.seed, key), s)
 	if known == nil && before == nil {
 		w.replace.added++
 	}

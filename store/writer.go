@@ -53,10 +53,10 @@ type Writer[T any] struct {
 
 // change is a change of the open batch, for the log.
 type change[T any] struct {
-	version   object.Version
-	key       object.Key
-	old, now  *record[T]
-	reindexed bool
+	version  object.Version
+	key      object.Key
+	old, now *record[T]
+	indexed  []IndexValues
 }
 
 // New makes an empty store.
@@ -231,7 +231,11 @@ func (w *Writer[T]) note(old, now *record[T]) {
 		return
 	}
 	key := old.keyOr(now)
-	w.pending = append(w.pending, change[T]{w.version, key, old, now, old == nil || now == nil || w.reindexed})
+	c := change[T]{w.version, key, old, now, nil}
+	if now != nil && (old == nil || w.reindexed) {
+		c.indexed = w.indexedValues(now)
+	}
+	w.pending = append(w.pending, c)
 }
 
 func (r *record[T]) keyOr(other *record[T]) object.Key {

@@ -69,3 +69,41 @@ func (s *Bases) Restore(id uint64, parent *Base, data, shape string, length int)
 
 // Packed returns the packed object of data that was packed against b, which may be nil.
 func (s *Bases) Packed(b *Base, data string) Packed { return Packed{b, data} }
+
+// Take counts an object that another Packer made, so that p can Release it, and packs further objects against its
+// bases. Bases belong to one Packer: nothing else may take or read objects of the same Bases during the call.
+func (p *Packer) Take(k Packed) Ref {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k.base == nil {
+		p.stats.Whole++
+	} else {
+		p.take(k.base)
+		k.base.users++
+	}
+	p.stats.Objects++
+	p.stats.RawBytes += int64(k.Len())
+	p.stats.PackedBytes += int64(len(k.data))
+	p.cache.resize(p.stats.PackedBytes)
+	return Ref{k.base}
+}
+
+// take makes p the owner of a base that it does not have. A base that cannot be read is not used for further objects.
+func (p *Packer) take(b *base) {
+	if b.users > 0 {
+		return
+	}
+	if b.parent != nil {
+		p.take(b.parent)
+		b.parent.users++
+	}
+	b.cache.forget(b)
+	b.cache, b.gone = p.cache, false
+	b.worth, b.proven = uint32(len(b.data)), true
+	if p.use(b) {
+		p.sketch.fill(p.raw)
+		p.index.add(b, &p.sketch)
+	}
+	p.stats.Bases++
+	p.stats.BaseBytes += int64(b.cost())
+}
