@@ -1,0 +1,171 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+)
+
+// engineSizes are what pebble keeps in memory, and the sizes that follow from that.
+type engineSizes struct {
+	cache, memtable, table, base int64
+	block                        int
+	compression                  *sstable.CompressionProfile
+}
+
+// sizesFor returns the sizes for a limit of bytes on disk.
+func sizesFor(limit int64) engineSizes {
+	s := engineSizes{cache: 8 << 20, memtable: 8 << 20, table: 8 << 20, base: 64 << 20, block: 32 << 10,
+		compression: sstable.BalancedCompression}
+	if limit > 0 {
+		s.memtable = min(s.memtable, limit/32)
+		s.table = min(s.table, limit/32)
+		s.base = min(s.base, limit/4)
+	}
+	return s
+}
+
+// engine is one opened pebble database. If writing fails in a way that leaves open what is on disk, it is replaced by
+// another one; reads that have begun go on.
+type engine struct {
+	db    *pebble.DB
+	files *files
+
+	mu      sync.Mutex
+	readers int
+	done    chan struct{} // closed when the engine is retired and has no readers
+	retired bool
+
+	damage atomic.Pointer[string] // the last damaged file
+	last   atomic.Pointer[error]  // the last background error
+}
+
+// openEngine opens the database in dir.
+func openEngine(dir string, f *files, sizes engineSizes, log *slog.Logger) (e *engine, err error) {
+	e = &engine{files: f, done: make(chan struct{})}
+	cache := pebble.NewCache(sizes.cache)
+	defer cache.Unref()
+	o := &pebble.Options{
+		FS:                          f,
+		Cache:                       cache,
+		FormatMajorVersion:          pebbleFormat,
+		MemTableSize:                uint64(sizes.memtable),
+		MemTableStopWritesThreshold: 2,
+		MaxOpenFiles:                256,
+		LBaseMaxBytes:               sizes.base,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		MaxManifestFileSize:         1 << 20,
+		FlushDelayDeleteRange:       time.Second,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+		Logger:                      engineLogger{f, log},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { e.last.Store(&err) },
+			DataCorruption: func(i pebble.DataCorruptionInfo) {
+				e.damage.Store(&i.Path)
+				log.Error("a file of the data folder is damaged", "file", i.Path, "error", i.Details)
+			},
+		},
+	}
+	o.Experimental.FileCacheShards = 1
+	for i := range o.TargetFileSizes {
+		o.TargetFileSizes[i] = sizes.table
+	}
+	for i := range o.Levels {
+		o.Levels[i] = pebble.LevelOptions{
+			BlockSize:      sizes.block,
+			IndexBlockSize: sizes.block,
+			FilterPolicy:   bloom.FilterPolicy(10),
+			Compression:    func() *sstable.CompressionProfile { return sizes.compression },
+		}
+		if i == 0 {
+			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		}
+	}
+	defer recovered(&err, f)
+	if e.db, err = pebble.Open(dir, o); err != nil {
+		return nil, err
+	}
+	if err := f.failure(); err != nil {
+		return nil, errors.Join(err, e.db.Close())
+	}
+	return e, nil
+}
+
+// pebbleFormat is the format of pebble's files. A newer one cannot be read by an older pebble, so it changes only
+// together with formatVersion.
+const pebbleFormat = pebble.FormatTableFormatV6
+
+// recovered turns a panic of pebble into an error.
+func recovered(err *error, f *files) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("pebble panicked: %v", r)
+		f.fail(*err)
+	}
+}
+
+// begin registers a reader. It returns false if the engine is closed.
+func (e *engine) begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.retired {
+		return false
+	}
+	e.readers++
+	return true
+}
+
+// end unregisters a reader.
+func (e *engine) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.readers--; e.readers == 0 && e.retired {
+		close(e.done)
+	}
+}
+
+// close waits for readers and closes the database.
+func (e *engine) close() (err error) {
+	e.mu.Lock()
+	if e.retired {
+		e.mu.Unlock()
+		<-e.done
+		return nil
+	}
+	e.retired = true
+	if e.readers == 0 {
+		close(e.done)
+	}
+	e.mu.Unlock()
+	<-e.done
+	defer recovered(&err, e.files)
+	if err = e.db.Close(); err == nil {
+		err = e.files.failure()
+	}
+	return err
+}
+
+// engineLogger receives pebble's messages. Pebble calls Fatalf when it cannot go on; the changes on disk stop there,
+// and the engine is replaced.
+type engineLogger struct {
+	files *files
+	log   *slog.Logger
+}
+
+// Infof drops a message: pebble reports each flush and compaction.
+func (l engineLogger) Infof(string, ...any) {}
+
+// Errorf logs an error.
+func (l engineLogger) Errorf(format string, args ...any) {
+	l.log.Warn("data folder: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf stops all changes on disk.
+func (l engineLogger) Fatalf(format string, args ...any) { l.files.fail(fmt.Errorf(format, args...)) }

@@ -1,0 +1,88 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// reserve is the free space of the file system that is left to others, and that pebble can use to finish what it
+// has begun.
+const reserve = 256 << 20
+
+// errLimit is the error of a write above Options.MaxBytes.
+var errLimit = errors.New("the data folder has reached its maximum size")
+
+// space counts the bytes of all files, so that they stay below a limit.
+type space struct {
+	limit int64 // 0 means none
+
+	mu    sync.Mutex
+	sizes map[string]int64
+	total int64
+	most  int64 // the most that total was
+}
+
+// newSpace counts the files that are in the folders.
+func newSpace(fs vfs.FS, limit int64, dirs ...string) (*space, error) {
+	s := &space{limit: limit, sizes: map[string]int64{}}
+	for _, dir := range dirs {
+		names, err := fs.List(dir)
+		if err != nil {
+			return nil, fmt.Errorf("list the data folder %s: %w", dir, err)
+		}
+		for _, name := range names {
+			name = fs.PathJoin(dir, name)
+			info, err := fs.Stat(name)
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w", name, err)
+			}
+			if !info.IsDir() {
+				s.sizes[name] = info.Size()
+				s.total += info.Size()
+			}
+		}
+	}
+	s.most = s.total
+	return s, nil
+}
+
+// grow records that a file is about to have the size. It refuses what would exceed the limit.
+func (s *space) grow(name string, size int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	more := size - s.sizes[name]
+	if more <= 0 {
+		return nil
+	}
+	if s.limit > 0 && s.total+more > s.limit {
+		return errLimit
+	}
+	s.sizes[name] = size
+	s.total += more
+	s.most = max(s.most, s.total)
+	return nil
+}
+
+func (s *space) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total -= s.sizes[name]
+	delete(s.sizes, name)
+}
+
+func (s *space) rename(from, to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total -= s.sizes[to]
+	s.sizes[to] = s.sizes[from]
+	delete(s.sizes, from)
+}
+
+func (s *space) used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
