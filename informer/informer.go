@@ -123,9 +123,9 @@ func (i *Informer[T]) prepare() error {
 	refl, err := reflector.New(reflector.Options[T]{
 		Source: i.src, Sink: sink, StartAt: at, LastEvent: lastEvent,
 		PageSize: i.opts.PageSize, FirstList: i.opts.FirstList, WatchTimeout: i.opts.WatchTimeout, Silence: i.opts.Silence,
-		Encoded:    i.opts.Layout == store.Packed && i.opts.Transform == nil,
-		Shares:     i.opts.Layout == store.Shared,
-		TrustOrder: i.opts.Verbatim, Backoff: i.opts.Backoff, OnProblem: i.fromReflector,
+		Encoded: i.opts.Layout == store.Packed && i.opts.Transform == nil,
+		Shares:  i.opts.Layout == store.Shared,
+		Admit:   i.opts.Admit, TrustOrder: i.opts.Verbatim, Backoff: i.opts.Backoff, OnProblem: i.fromReflector,
 	})
 	if err != nil {
 		return fmt.Errorf("informer %s: %w", i.opts.Name, err)

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,9 @@ type Options[T any] struct {
 	// Health.Reflector.Restored says that the source has not confirmed the state yet. If the source has no history from
 	// that version, or the state cannot be used as it is, a list brings it up to date.
 	StartFrom *State[T]
+	// Admit, if it is set, is called before each list is requested, and may wait, so that a program with many informers
+	// can bound the lists at once. end is called when the list has been read, or reading it has failed.
+	Admit func(ctx context.Context) (end func(), err error)
 	// FirstList says how fresh the first list must be. The default is source.Consistent.
 	FirstList source.Match
 	// PageSize is the page size of lists. The default is the source's.

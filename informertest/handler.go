@@ -104,6 +104,10 @@ func (s *Server) serveResource(w *faultyWriter, r *http.Request, req *Request, f
 }
 
 func (c *call) get() error {
+	least, err := versionOf(c.req.Query.Get("resourceVersion"))
+	if err != nil {
+		return err
+	}
 	c.s.mu.Lock()
 	version, err := c.stale(c.s.history.version)
 	e := c.s.history.at(c.res, c.key(), version)
@@ -111,6 +115,8 @@ func (c *call) get() error {
 	switch {
 	case err != nil:
 		return err
+	case least > version:
+		return tooLarge(least, version)
 	case e == nil:
 		return notFound(c.res, c.req.Name)
 	}

@@ -112,6 +112,7 @@ func (s scrape) informer(h *informer.Health, now time.Time) {
 	r := &h.Reflector
 	s.gauge(objects, float64(h.Objects))
 	s.gauge(synced, oneIf(h.Synced))
+	s.gauge(restored, oneIf(r.Restored))
 	s.gauge(epoch, float64(h.Epoch))
 	for _, state := range states {
 		s.gauge(inState, oneIf(state == r.State.String()), state)

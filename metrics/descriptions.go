@@ -21,6 +21,8 @@ var (
 	epoch   = describe("epoch", "How often the server's history was reset, as by an etcd restored from a backup.")
 	inState = describe("state", "1 for the state that the connection to the server is in, 0 for the others.", "state")
 
+	restored = describe("restored", "1 while the objects are from disk and the server has not confirmed them, else 0.")
+
 	lastEventAge = describe("last_event_age_seconds",
 		"Seconds since the server last sent anything for this resource. A healthy watch receives something about once a "+
 			"minute.")

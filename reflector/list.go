@@ -37,6 +37,9 @@ func (r *Reflector[T]) openList(ctx context.Context) (time.Duration, error) {
 	if r.onePage {
 		opts.PageSize = source.OnePage
 	}
+	if err := r.admit(ctx); err != nil {
+		return r.retry(ctx, "list", err)
+	}
 	r.health.enter(Listing)
 	r.health.update(func(h *Health) { h.Lists++; h.InitialState = false })
 	dog := newWatchdog(ctx, r.opts.Silence)
@@ -115,6 +118,7 @@ func (r *Reflector[T]) finish(ctx context.Context, v object.Version, newest bool
 		r.closeStreams()
 		return 0, ctx.Err()
 	}
+	r.endState()
 	r.mark(object.ReplaceEnd, v)
 	r.health.update(func(h *Health) {
 		h.Restored = false

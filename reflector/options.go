@@ -27,6 +27,10 @@ type Options[T any] struct {
 	StartAt object.Version
 	// LastEvent is when the source last sent anything to the caller that read that state.
 	LastEvent time.Time
+	// Admit, if it is set, is called before each list or initial state is requested, and may
+	// wait, for example until there are fewer requests at once. end is called when all of it
+	// has been read, or reading it has failed.
+	Admit func(ctx context.Context) (end func(), err error)
 	// PageSize is the page size requested for lists; 0 leaves it to the source.
 	PageSize int
 	// Encoded requests the encoded bytes of objects if the source has them.

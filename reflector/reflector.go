@@ -47,6 +47,7 @@ type Reflector[T any] struct {
 
 	list  *listing[T]
 	watch *watching[T]
+	ended func() // of Options.Admit, until the state has been read
 
 	items     []object.Item[T]
 	changes   []source.Change[T]
@@ -141,6 +142,7 @@ func (r *Reflector[T]) Relist() {
 }
 
 func (r *Reflector[T]) closeStreams() {
+	r.endState()
 	if r.list != nil {
 		r.list.close()
 		r.list = nil
@@ -149,6 +151,23 @@ func (r *Reflector[T]) closeStreams() {
 		r.watch.close()
 		r.watch = nil
 		r.heartbeat.close(time.Now())
+	}
+}
+
+// admit waits until a state may be requested.
+func (r *Reflector[T]) admit(ctx context.Context) (err error) {
+	if r.opts.Admit != nil {
+		r.endState()
+		r.ended, err = r.opts.Admit(ctx)
+	}
+	return err
+}
+
+// endState is called when a state has been read, or reading it has failed.
+func (r *Reflector[T]) endState() {
+	if r.ended != nil {
+		r.ended()
+		r.ended = nil
 	}
 }
 

@@ -38,6 +38,9 @@ func (r *Reflector[T]) openInitial(ctx context.Context) (time.Duration, error) {
 	if r.newest {
 		at = ""
 	}
+	if err := r.admit(ctx); err != nil {
+		return r.retry(ctx, "initial state", err)
+	}
 	err := r.openWatch(ctx, source.WatchOptions{Version: at, InitialState: true}, r.opts.Silence)
 	if err != nil {
 		return r.initialFailed(ctx, err)

@@ -33,6 +33,9 @@ func (e *Entry[T]) Packed() (obj PackedObject, ok bool) {
 	return obj, err == nil
 }
 
+// PackWhole packs an object that is not kept packed, with the text of PackedContext.
+func PackWhole(encoded []byte, context string) PackedObject { return pack.Whole(encoded, context) }
+
 // PackedEntry is an entry of the packed layout that was kept outside of the process.
 type PackedEntry struct {
 	Key     object.Key

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mirador-k8s/mirador/daemon/audit"
+	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/informer"
@@ -35,6 +36,9 @@ func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server
 	}
 	all := []prometheus.Collector{collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), pipelines, srv}
+	if _, ok := fl.DiskHealth(); ok {
+		all = append(all, diskMetrics(fl)...)
+	}
 	if events != nil {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mirador_audit_written_total",
 			Help: "Events that were written to the audit log."}, func() float64 { return float64(events.Counts().Written) }),
@@ -48,4 +52,35 @@ func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server
 		}
 	}
 	return nil
+}
+
+// diskMetrics returns the metrics of the data folder.
+func diskMetrics(fl *fleet.Fleet) []prometheus.Collector {
+	gauge := func(name, help string, value func(h disk.Health) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mirador_disk_" + name, Help: help}, func() float64 {
+			h, _ := fl.DiskHealth()
+			return value(h)
+		})
+	}
+	truth := func(is bool) float64 {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	return []prometheus.Collector{
+		gauge("bytes", "Size of the data folder.", func(h disk.Health) float64 { return float64(h.Bytes) }),
+		gauge("max_bytes", "What the data folder may take.", func(h disk.Health) float64 { return float64(h.MaxBytes) }),
+		gauge("failed", "1 while nothing can be written to the data folder, else 0.",
+			func(h disk.Health) float64 { return truth(h.Err != nil) }),
+		gauge("history_paused", "1 while no history is written because there is no room, else 0.",
+			func(h disk.Health) float64 { return truth(h.Paused) }),
+		gauge("last_commit_timestamp_seconds", "When changes were last written to the data folder, in Unix time.",
+			func(h disk.Health) float64 {
+				if h.Committed.IsZero() {
+					return 0
+				}
+				return float64(h.Committed.UnixMilli()) / 1000
+			}),
+	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/audit"
+	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/identity"
 	"github.com/mirador-k8s/mirador/daemon/server"
@@ -33,6 +34,7 @@ const (
 // service has the parts of a running daemon.
 type service struct {
 	fleet     *fleet.Fleet
+	data      *disk.Disk // nil if there is none
 	server    *server.Server
 	users     *identity.Authenticator // nil if --token-file is the only credential, or none is needed
 	rights    *access.Access
@@ -76,6 +78,9 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 				d.log.Error("the audit log is incomplete", "error", err)
 			}
 		})
+	}
+	if d.data != nil {
+		part("the data folder", func() error { return d.data.Run(back) })
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
 	if d.rights != nil {

@@ -48,6 +48,7 @@ type serveFlags struct {
 	logFormat        string
 	config           string
 	audit            audit.Options
+	data             dataFlags
 }
 
 func newServe() *cobra.Command {
@@ -57,6 +58,10 @@ func newServe() *cobra.Command {
 		Short: "Mirror clusters and serve them, with a web page",
 		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
 /clusters/NAME, all of them at once below /fleet, and a page at /.
+
+With --data the mirror is kept in a folder, and a restart serves it at once: each watch resumes where it was, and
+nothing is listed that has not changed. Until its cluster has confirmed it, an answer has a warning and the header
+Mirador-Restored.
 
 After a start /fleet is 503 until every cluster is read, or has been unreachable for --start-grace:
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
@@ -79,6 +84,9 @@ A flag counts before the environment, and that before the file.`,
   # a folder of kubeconfigs: a file added is a cluster joining
   mirador serve --folder /etc/mirador/clusters
 
+  # a restart lists nothing, and serves what was there before
+  mirador serve --folder /etc/mirador/clusters --data /var/lib/mirador
+
   # for other machines: a certificate and a token are needed
   mirador serve --listen 0.0.0.0:8443 --allow-host mirror.example.com \
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
@@ -87,7 +95,7 @@ A flag counts before the environment, and that before the file.`,
 			if err := applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
 				return usageError{err}
 			}
-			if err := checkAuditFlags(cmd.Flags()); err != nil {
+			if err := errors.Join(checkAuditFlags(cmd.Flags()), f.data.check(cmd.Flags())); err != nil {
 				return usageError{err}
 			}
 			return serve(cmd.Context(), &f, cmd.OutOrStdout())
@@ -143,6 +151,7 @@ A flag counts before the environment, and that before the file.`,
 		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
+	f.data.add(flags)
 	addAuditFlags(flags, &f.audit)
 	return cmd
 }
@@ -227,9 +236,21 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	data, err := f.data.open(log)
+	if err != nil {
+		return usageError{err}
+	}
+	if data != nil {
+		defer func() {
+			if err := data.Close(); err != nil {
+				log.Error("the data folder was not closed as it should be; the next start repairs it", "error", err)
+			}
+		}()
+	}
 	fl, err = fleet.New(fleet.Options{Include: f.include, Exclude: f.exclude, Secrets: f.secrets || f.secretData,
 		SecretData: f.secretData, Redact: f.redact, StateFile: f.stateFile,
-		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log})
+		HistoryBytes: f.historyBytes, HistoryAge: f.historyAge, Limits: f.limits, Logger: log,
+		Disk: data, DiskSecrets: f.data.keyFile != ""})
 	if err != nil {
 		return usageError{err}
 	}
@@ -264,7 +285,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err := registerMetrics(metrics, fl, srv, events); err != nil {
 		return err
 	}
-	d := &service{fleet: fl, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
+	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
 			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}

@@ -23,7 +23,11 @@ const (
 // it fits statusWidth columns.
 func (c *statusCommand) draw(w io.Writer, r *server.Report, terminal bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "memory: %s resident, %s of heap\n\n", size(r.Memory.RSSBytes), size(r.Memory.HeapBytes))
+	fmt.Fprintf(&b, "memory: %s resident, %s of heap\n", size(r.Memory.RSSBytes), size(r.Memory.HeapBytes))
+	if d := r.Disk; d != nil {
+		b.WriteString(diskLine(r))
+	}
+	b.WriteString("\n")
 	if len(r.Clusters) == 0 {
 		b.WriteString("there are no clusters; have one join with mirador clusters join NAME --kubeconfig FILE\n")
 	} else if err := c.drawSummary(&b, r, terminal); err != nil {
@@ -43,6 +47,22 @@ func (c *statusCommand) draw(w io.Writer, r *server.Report, terminal bool) error
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// diskLine describes the data folder.
+func diskLine(r *server.Report) string {
+	d := r.Disk
+	line := "disk: " + size(uint64(max(d.Bytes, 0)))
+	if d.MaxBytes > 0 {
+		line += " of " + size(uint64(d.MaxBytes))
+	}
+	if d.HistoryPaused {
+		line += ", no room for history"
+	}
+	if d.Error != "" {
+		line += fmt.Sprintf("\nnothing is written to disk since %s: %s", since(r.Now, d.Since), clean(d.Error))
+	}
+	return line + "\n"
 }
 
 // drawSummary writes a line for each cluster.

@@ -42,7 +42,9 @@ func (w *writer) put(r *written, s *State) error {
 	if err := w.setSealed(r, &rec); err != nil {
 		return err
 	}
-	if r.desc.history && !r.desc.sealed {
+	if s.SameLabels && found {
+		now.labels = was.labels
+	} else if r.desc.history && !r.desc.sealed {
 		if now.labels, err = w.setLabels(r, string(s.Key), at, s.Labels, was.labels); err != nil {
 			return err
 		}

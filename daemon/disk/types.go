@@ -69,6 +69,8 @@ type State struct {
 	Object store.PackedObject
 	// Labels are the values under which Filter.Label finds the object, such as "app=web". They are not read back.
 	Labels []string
+	// SameLabels says that the labels are those of the state that is stored, so that Labels is not used.
+	SameLabels bool
 }
 
 // AppendJSON appends the object's JSON to dst. An error means that the stored bytes are damaged.

@@ -35,18 +35,21 @@ type Cluster struct {
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
+	uid       atomic.Pointer[string] // of kube-system; nil until it was asked for, "" if it cannot be known
 	version   atomic.Pointer[serverVersion]
 
 	// The following fields are used only by the cluster's own goroutine.
-	asks     *discovery
-	served   map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
-	triggers map[schema.GroupResource]*trigger
+	asks       *discovery
+	identified bool                                               // see identify
+	served     map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
+	triggers   map[schema.GroupResource]*trigger
 
 	mu         sync.Mutex
 	discovered discoveryStatus
 	state      State
 	since      time.Time
-	complete   bool // see ClusterHealth.Complete
+	complete   bool    // see ClusterHealth.Complete
+	groups     []group // of the last discovery
 }
 
 // resourceSet is the set of a cluster's mirrored resources. It is immutable.
@@ -146,6 +149,7 @@ func (c *Cluster) run(ctx context.Context) error {
 	var docs sync.WaitGroup
 	docs.Go(func() { c.docs.follow(ctx) })
 	c.client.mirrors.start(ctx)
+	c.restore()
 	c.refreshLoop(ctx)
 	docs.Wait()
 	return c.end()

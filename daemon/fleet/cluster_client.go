@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,10 @@ type clusterClient struct {
 	conns     *dialer
 	redact    *redactor
 	log       *slog.Logger
+
+	saved *savedCluster // nil if nothing was restored, or it was discarded
+	gate  *gate
+	lists *turns // of lists
 
 	mirrors mirrorGroup
 	usage   *clusterUsage
@@ -59,7 +64,8 @@ func newClusterClient(name string, cfg *rest.Config, o *Options,
 		client: &http.Client{Transport: transport},
 		redact: redact, log: redact.logger(o.Logger),
 		usage: newClusterUsage(o.Limits), buffers: kube.NewAllowance(bufferBytes), options: o,
-		onProblem: onProblem}
+		onProblem: onProblem, gate: newGate(),
+		lists: newTurns(listsOfCluster, slowList, o.lists)}
 	// The transport has the config's TLS settings and credentials.
 	l.plain = &rest.Config{Host: first.base.String(), UserAgent: userAgent, QPS: -1}
 	return l, nil
@@ -83,8 +89,9 @@ type answer struct {
 
 // statusError reports an answer with a status other than 200 and 304.
 type statusError struct {
-	code int
-	text string
+	code   int
+	text   string
+	future bool // the version in the request is one that the server has not reached
 }
 
 // Error returns the status and the server's message.
@@ -117,7 +124,10 @@ func (l *clusterClient) asking(path string) string {
 }
 
 func (l *clusterClient) ask(ctx context.Context, path, accept, etag string, limit int) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base.JoinPath(path).String(), nil)
+	path, query, _ := strings.Cut(path, "?")
+	at := l.base.JoinPath(path)
+	at.RawQuery = query
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return answer{}, withoutURL(err)
 	}
@@ -153,9 +163,15 @@ func refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // as much as can be read
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
-		return &statusError{resp.StatusCode, status.Message}
+		return &statusError{resp.StatusCode, status.Message, isTooLargeVersion(&status)}
 	}
-	return &statusError{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 200)]))}
+	return &statusError{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 200)])), false}
+}
+
+func isTooLargeVersion(s *metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeResourceVersionTooLarge
+	})
 }
 
 // withoutURL removes the URL from an error of net/http, because it may contain a secret.

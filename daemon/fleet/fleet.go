@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mirador-k8s/mirador/daemon/disk"
 )
 
 // Options configure a fleet.
@@ -49,7 +51,15 @@ type Options struct {
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
 
+	// Disk keeps the mirror of each cluster: at the next start it is served at once, and each watch resumes at the
+	// version on disk. A nil Disk keeps nothing. The caller runs its Run and closes it after that of the fleet.
+	Disk *disk.Disk
+	// DiskSecrets keeps the core group's secrets on disk, too, encrypted with the key of the Disk.
+	DiskSecrets bool
+
 	id         string // of the fleet, random
+	lists      *turns // of lists in all clusters
+	asks       *turns // of discoveries
 	redactions []redaction
 }
 
@@ -129,6 +139,7 @@ func New(o Options) (*Fleet, error) {
 		o.Logger = slog.Default()
 	}
 	o.id = rand.Text()
+	o.lists, o.asks = newTurns(listsOfFleet, slowList, nil), newTurns(discoveriesOfFleet, slowDiscovery, nil)
 	f := &Fleet{opts: o, filter: filter, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
 	if o.StateFile != "" {
 		if err := f.loadState(o.StateFile); err != nil {
@@ -151,6 +162,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 		f.start(c)
 	}
 	f.mu.Unlock()
+	if f.opts.Disk != nil {
+		f.work.Go(func() { newDiskWriter(f).run(ctx) })
+	}
 
 	<-ctx.Done()
 	f.mu.Lock()
@@ -177,6 +191,14 @@ func (f *Fleet) start(c *Cluster) {
 			f.mu.Unlock()
 		}
 	})
+}
+
+// DiskHealth returns the health of Options.Disk; ok is false if there is none.
+func (f *Fleet) DiskHealth() (h disk.Health, ok bool) {
+	if f.opts.Disk == nil {
+		return h, false
+	}
+	return f.opts.Disk.Health(), true
 }
 
 // Clusters returns the members, sorted by name.

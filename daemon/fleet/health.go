@@ -15,6 +15,8 @@ type State string
 const (
 	// Joining: the first discovery is not complete.
 	Joining State = "joining"
+	// Restored: what the disk has is served, and the cluster has not confirmed it yet.
+	Restored State = "restored"
 	// Syncing: the initial state of some resources has not been read yet.
 	Syncing State = "syncing"
 	// Ready: all resources are mirrored.
@@ -42,6 +44,8 @@ type ClusterHealth struct {
 	// Complete reports that at some moment all resources of the cluster had been read, or had failed with an error. A
 	// resource that the cluster adds later does not change it.
 	Complete bool
+	// Restored is the number of resources whose state is from disk and not confirmed yet.
+	Restored int
 	// Objects is the number of mirrored objects.
 	Objects int
 	// LastEventAge is the largest last-event age of the synced resources. An idle watch receives
@@ -68,7 +72,7 @@ func (c *Cluster) Health() ClusterHealth {
 			}
 		}
 	}
-	h.Resources = len(sum.resources)
+	h.Resources, h.Restored = len(sum.resources), sum.restored
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,6 +98,7 @@ type healthSummary struct {
 	// failing resources had an error last; unreachable are those of them without any answer.
 	failing, unreachable int
 	pending              int // not synced, and without an error
+	restored             int // see ClusterHealth
 	first                error
 	name                 string
 }
@@ -103,6 +108,9 @@ type healthSummary struct {
 func follows(h *informer.Health) bool { return h.Reflector.State.String() == "streaming" }
 
 func (t *healthSummary) add(h *informer.Health) {
+	if h.Reflector.Restored {
+		t.restored++
+	}
 	err := h.Reflector.Err
 	switch {
 	case err != nil && !follows(h):
@@ -134,6 +142,8 @@ func (t *healthSummary) state(b *discoveryStatus) (State, error) {
 		return Unreachable, failing
 	case !b.done, n == 0 && b.err != nil:
 		return Unreachable, b.err
+	case t.restored > 0:
+		return Restored, failing
 	case t.pending > 0:
 		return Syncing, failing
 	case failing != nil:

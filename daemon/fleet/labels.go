@@ -15,7 +15,7 @@ const labelIndex = "label"
 func byLabel(obj *Object) ([]string, error) {
 	from, to, ok := jsonscan.Member(obj.Bytes, "metadata")
 	if !ok {
-		return nil, nil // the index by namespace reports the error
+		return nil, nil
 	}
 	meta := obj.Bytes[from:to]
 	if from, to, ok = jsonscan.Member(meta, "labels"); !ok {

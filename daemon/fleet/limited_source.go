@@ -18,11 +18,12 @@ type limited[T any] struct {
 	held func() (objects, bytes int64)
 	// visible reports whether the mirror can be read.
 	visible func() bool
+	gate    *gate
 }
 
 // List opens a list that fails when it exceeds a limit.
 func (s *limited[T]) List(ctx context.Context, opts source.ListOptions) (source.Lister[T], error) {
-	if err := s.usage.refused(); err != nil {
+	if err := s.admit(ctx); err != nil {
 		return nil, err
 	}
 	l, err := s.Source.List(ctx, opts)
@@ -34,7 +35,7 @@ func (s *limited[T]) List(ctx context.Context, opts source.ListOptions) (source.
 
 // Watch opens a watch that fails when the mirror exceeds a limit.
 func (s *limited[T]) Watch(ctx context.Context, opts source.WatchOptions) (source.Watcher[T], error) {
-	if err := s.usage.refused(); err != nil {
+	if err := s.admit(ctx); err != nil {
 		return nil, err
 	}
 	w, err := s.Source.Watch(ctx, opts)
@@ -47,6 +48,14 @@ func (s *limited[T]) Watch(ctx context.Context, opts source.WatchOptions) (sourc
 		out.state = &state
 	}
 	return out, nil
+}
+
+// admit returns an error if the resource must not be read now. It waits until the cluster is known.
+func (s *limited[T]) admit(ctx context.Context) error {
+	if err := s.gate.pass(ctx); err != nil {
+		return err
+	}
+	return s.usage.refused()
 }
 
 // arriving counts the objects of a state while it is read, by a list or at the beginning of a

@@ -39,21 +39,22 @@ func (m *mirror[T]) ended() bool {
 // opener returns a source of one form.
 type opener[T any] = func(*rest.Config, schema.GroupVersionResource, *kube.Options) (*kube.Source[T], error)
 
-// openMirror makes an informer of a resource, calls prepare and runs the informer. transform may be nil.
+// openMirror makes an informer of a resource with the given options, calls prepare unless it is nil, and runs the
+// informer.
 func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form string, open opener[T],
-	transform func(T) (T, error), prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
+	opts *informer.Options[T], prepare func(*informer.Informer[T]) error) (*mirror[T], error) {
 	name := mirrorName(l.cluster, gvr, form)
 	src, err := open(l.plain, gvr,
 		&kube.Options{Cluster: l.cluster, HTTPClient: l.client, UserAgent: userAgent, Buffers: l.buffers})
 	if err != nil {
 		return nil, err
 	}
-	bounded := &limited[T]{Source: src, of: l.usage}
-	inf, err := informer.New(bounded, &informer.Options[T]{
-		Name: name, Layout: store.Packed, HistoryBytes: l.options.HistoryBytes, HistoryAge: l.options.HistoryAge,
-		Logger: l.log, OnProblem: l.onProblem, Transform: transform,
-	})
-	if err == nil {
+	bounded := &limited[T]{Source: src, of: l.usage, gate: l.gate}
+	opts.Name, opts.Layout, opts.Logger, opts.OnProblem = name, store.Packed, l.log, l.onProblem
+	opts.Admit = l.lists.admit
+	opts.HistoryBytes, opts.HistoryAge = l.options.HistoryBytes, l.options.HistoryAge
+	inf, err := informer.New(bounded, opts)
+	if err == nil && prepare != nil {
 		err = prepare(inf)
 	}
 	if err != nil {

@@ -102,6 +102,30 @@ func (d *documents) drop() {
 	d.byPath, d.bytes = nil, 0
 }
 
+// restore sets the documents that the disk has. follow then fetches only those that have changed.
+func (d *documents) restore(byPath map[string]*document) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for path, doc := range byPath {
+		d.byPath[path] = doc
+		d.bytes += len(doc.packed)
+	}
+}
+
+// forget drops the documents that were restored.
+func (d *documents) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.byPath, d.bytes = map[string]*document{}, 0
+}
+
+// all returns the documents by path.
+func (d *documents) all() map[string]*document {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return maps.Clone(d.byPath)
+}
+
 // get decompresses a document.
 func (d *documents) get(path string) (body []byte, contentType string, ok bool) {
 	d.mu.RLock()

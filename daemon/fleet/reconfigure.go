@@ -2,12 +2,10 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -62,13 +60,12 @@ func (c *Cluster) isSameCluster(ctx context.Context, w *endpoint) bool {
 	defer cancel()
 	there := &clusterClient{base: w.base, transport: newSwitchingTransport(w), redact: c.client.redact}
 	there.client = &http.Client{Transport: there.transport}
-	a, err := there.get(ctx, "/api/v1/namespaces/"+systemNamespace, acceptJSON, "", maxNamespace)
+	uid, err := uidAt(ctx, there, "")
 	if err != nil {
 		c.log("find the cluster of a changed kubeconfig", err)
 		return false
 	}
-	var ns metav1.PartialObjectMetadata
-	return json.Unmarshal(a.body, &ns) == nil && string(ns.UID) == have.UID
+	return uid == have.UID
 }
 
 // sameServer reports whether two contexts have the same server and verify its certificate in the same way, so that they

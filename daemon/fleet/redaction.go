@@ -90,6 +90,19 @@ func redactionsOf(all []redaction, of schema.GroupResource) *redactions {
 	return out
 }
 
+// fingerprint returns a text that differs if the rules do.
+func (rs *redactions) fingerprint() string {
+	if rs == nil {
+		return ""
+	}
+	paths := make([]string, len(rs.paths))
+	for i, p := range rs.paths {
+		paths[i] = fmt.Sprintf("%q", p)
+	}
+	slices.Sort(paths)
+	return strings.Join(paths, " ")
+}
+
 // parseRedactions parses rules, and adds those for secrets unless their data is wanted.
 func parseRedactions(rules []string, secretData bool) (out []redaction, err error) {
 	if !secretData {

@@ -112,11 +112,21 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, watchChanges bool)
 
 // refresh runs the discovery once and mirrors what the cluster serves.
 func (c *Cluster) refresh(ctx context.Context) (err error) {
+	end, err := c.fleet.opts.asks.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	groups, err := recovered(func() ([]group, error) { return c.asks.groups(ctx) })
+	err = c.identify(ctx)
+	var groups []group
+	if err == nil {
+		groups, err = recovered(func() ([]group, error) { return c.asks.groups(ctx) })
+	}
 	if err != nil {
 		err = c.client.redact.requestError("", err)
+		c.client.gate.fail(err)
 		c.mu.Lock()
 		c.discovered.err = err
 		c.mu.Unlock()
@@ -135,6 +145,7 @@ func (c *Cluster) refresh(ctx context.Context) (err error) {
 		c.discovered.first = time.Now()
 	}
 	c.discovered.done, c.discovered.err, c.discovered.partial = true, nil, nil
+	c.groups = groups
 	if len(faults) > 0 {
 		c.discovered.partial = fmt.Errorf("%d faults in what the cluster says it serves; the first: %w", len(faults),
 			faults[0])
@@ -240,17 +251,25 @@ func (c *Cluster) askVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	v, err := parseVersion(a.body)
+	if err != nil {
+		return err
+	}
+	c.version.Store(v)
+	return nil
+}
+
+func parseVersion(body []byte) (*serverVersion, error) {
 	var info struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	if err := json.Unmarshal(a.body, &info); err != nil {
-		return errors.New("the answer to /version is malformed")
+	if err := json.Unmarshal(body, &info); err != nil {
+		return nil, errors.New("the answer to /version is malformed")
 	}
 	if !versionName.MatchString(info.GitVersion) {
-		return errors.New("the answer to /version has no version")
+		return nil, errors.New("the answer to /version has no version")
 	}
-	c.version.Store(&serverVersion{body: a.body, name: info.GitVersion})
-	return nil
+	return &serverVersion{body: body, name: info.GitVersion}, nil
 }
 
 // log logs a failure of the cluster.

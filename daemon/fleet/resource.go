@@ -50,24 +50,27 @@ type Resource struct {
 	info   atomic.Pointer[metav1.APIResource]
 	inf    *mirror[*Object]
 	redact *redactor
+
+	fingerprint string // of the rules by which objects are redacted
 }
 
 // openResource starts to mirror a resource.
 func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error) {
 	r := &Resource{gvr: gvrOf(info), redact: l.redact}
 	r.info.Store(info)
-	values := noNamespace
+	values := informer.Indexes[*Object]{NamespaceIndex: noNamespace, labelIndex: byLabel}
 	if info.Namespaced {
-		values = byNamespace
+		values[NamespaceIndex] = store.ByNamespace[*Object]()
 	}
 	var transform func(*Object) (*Object, error)
-	if rules := redactionsOf(l.options.redactions, r.gvr.GroupResource()); rules != nil {
+	rules := redactionsOf(l.options.redactions, r.gvr.GroupResource())
+	if rules != nil {
 		transform = rules.transform
 	}
 	var err error
-	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, transform, func(inf *informer.Informer[*Object]) error {
-		return inf.AddIndexes(informer.Indexes[*Object]{NamespaceIndex: values, labelIndex: byLabel})
-	})
+	r.fingerprint = rules.fingerprint()
+	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, &informer.Options[*Object]{Transform: transform, Indexes: values,
+		Codec: kube.RawCodec(), StartFrom: l.saved.take(r.gvr, r.fingerprint)}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +93,16 @@ func (r *Resource) GVK() schema.GroupVersionKind {
 
 // Synced reports whether the initial state has been read.
 func (r *Resource) Synced() bool { return r.inf.HasSynced() }
+
+// Restored reports whether the state is from disk and the cluster has not confirmed it yet. The last-event age in Health
+// then says how old the state is.
+func (r *Resource) Restored() bool { return r.inf.Health().Reflector.Restored }
+
+// watched reports whether the cluster sends the changes at present.
+func (r *Resource) watched() bool {
+	h := r.inf.Health()
+	return h.Synced && follows(&h)
+}
 
 // Refused reports whether the cluster refuses to list the resource: it denies the request, or does not serve the
 // resource after all. There is little use in waiting for such a resource.

@@ -84,7 +84,7 @@ func (c *Cluster) newTrigger(gvr schema.GroupVersionResource, mirror *Resource) 
 		return &trigger{gvr: gvr, mirror: mirror, sub: sub}, nil
 	}
 	t := &trigger{gvr: gvr}
-	own, err := openMirror(c.client, gvr, "metadata", kube.Metadata, nil,
+	own, err := openMirror(c.client, gvr, "metadata", kube.Metadata, new(informer.Options[*metav1.PartialObjectMetadata]),
 		func(inf *informer.Informer[*metav1.PartialObjectMetadata]) (err error) {
 			t.sub, err = inf.SubscribeEntries(refreshOnChange[*metav1.PartialObjectMetadata](c), nil)
 			return err

@@ -22,7 +22,31 @@ import (
 type Report struct {
 	Now      time.Time       `json:"now"`
 	Memory   Memory          `json:"memory"`
+	Disk     *Disk           `json:"disk,omitempty"` // nil without a data folder
 	Clusters []ClusterReport `json:"clusters"`
+}
+
+// Disk is how the data folder is.
+type Disk struct {
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"maxBytes,omitempty"`
+	// Error says why nothing is written, since when.
+	Error string    `json:"error,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// HistoryPaused says that no history is written, because there is no room.
+	HistoryPaused bool `json:"historyPaused,omitempty"`
+}
+
+func (s *Server) disk() *Disk {
+	h, ok := s.fleet.DiskHealth()
+	if !ok {
+		return nil
+	}
+	out := &Disk{Bytes: h.Bytes, MaxBytes: h.MaxBytes, Since: h.Since, HistoryPaused: h.Paused}
+	if h.Err != nil {
+		out.Error = h.Err.Error()
+	}
+	return out
 }
 
 // Memory is how much memory the daemon uses.
@@ -124,7 +148,7 @@ func clusterVerb(r *http.Request, name string) string {
 }
 
 func (s *Server) report(now time.Time) Report {
-	out := Report{Now: now, Memory: memory(), Clusters: []ClusterReport{}}
+	out := Report{Now: now, Memory: memory(), Disk: s.disk(), Clusters: []ClusterReport{}}
 	for _, c := range s.fleet.Clusters() {
 		out.Clusters = append(out.Clusters, s.clusterReport(c, out.Now))
 	}
@@ -147,6 +171,9 @@ func resourceReport(res *fleet.Resource, now time.Time) ResourceReport {
 	out := ResourceReport{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Kind: res.GVK().Kind,
 		Namespaced: res.Info().Namespaced, State: h.Reflector.State.String(), Synced: h.Synced, Objects: h.Objects,
 		Events: h.Events, Queue: h.QueueDeltas, Handlers: len(h.Handlers), Bytes: h.Layout.Bytes, Epoch: h.Epoch}
+	if h.Reflector.Restored {
+		out.State = string(fleet.Restored)
+	}
 	if !h.Reflector.LastEvent.IsZero() {
 		out.LastHeardSeconds = h.Reflector.Age(now).Seconds()
 	}

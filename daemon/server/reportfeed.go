@@ -65,7 +65,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	}
 	if seen == 0 || f.number-seen > reportLines {
 		if f.whole == nil {
-			if f.whole, err = encodeLine(&ReportUpdate{Now: f.last.Now, Memory: f.last.Memory, Whole: true,
+			if f.whole, err = encodeLine(&ReportUpdate{Now: f.last.Now, Memory: f.last.Memory, Disk: f.last.Disk, Whole: true,
 				Clusters: f.last.Clusters}); err != nil {
 				return nil, 0, err
 			}

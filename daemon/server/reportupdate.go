@@ -12,6 +12,7 @@ import (
 type ReportUpdate struct {
 	Now    time.Time `json:"now"`
 	Memory Memory    `json:"memory"`
+	Disk   *Disk     `json:"disk,omitempty"`
 	// Whole says that Clusters has all clusters, and replaces everything in earlier lines.
 	Whole bool `json:"whole,omitempty"`
 	// Clusters are new clusters, and those that have other resources than before, with everything about them.
@@ -57,7 +58,7 @@ func (r *Report) Update(u *ReportUpdate) {
 			}
 		}
 	}
-	r.Now, r.Memory = u.Now, u.Memory
+	r.Now, r.Memory, r.Disk = u.Now, u.Memory, u.Disk
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(c ClusterReport) bool { return slices.Contains(u.Left, c.Name) })
 	for _, c := range u.Clusters {
 		if at, ok := r.find(c.Name); ok {
@@ -96,7 +97,7 @@ func (r *Report) find(cluster string) (at int, ok bool) {
 
 // since returns what has changed since an older report. ok is false if nothing has changed that followers are sent.
 func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
-	u = ReportUpdate{Now: r.Now, Memory: r.Memory}
+	u = ReportUpdate{Now: r.Now, Memory: r.Memory, Disk: r.Disk}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		at, known := old.find(c.Name)
@@ -122,7 +123,15 @@ func (r *Report) since(old *Report) (u ReportUpdate, ok bool) {
 			u.Left = append(u.Left, old.Clusters[i].Name)
 		}
 	}
-	return u, len(u.Clusters)+len(u.Changed)+len(u.Left) > 0
+	return u, len(u.Clusters)+len(u.Changed)+len(u.Left) > 0 || r.Disk.failed() != old.Disk.failed()
+}
+
+// failed returns why the data folder is not written, or "".
+func (d *Disk) failed() string {
+	if d == nil {
+		return ""
+	}
+	return d.Error
 }
 
 // headDiffers reports whether the cluster itself has changed, apart from its resources and its last-event age.

@@ -32,9 +32,20 @@ const (
 	staleLost     = time.Minute
 )
 
+// restoredHeader names the clusters whose objects in an answer are from disk, and how old they are in seconds, such as
+// "eu;age=125".
+const restoredHeader = "Mirador-Restored"
+
 // warnStale adds a warning if the answer may be out of date.
 func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 	h, after := res.Health(), staleLost
+	if h.Reflector.Restored {
+		age := h.Reflector.Age(time.Now()).Round(time.Second)
+		w.Header().Add(restoredHeader, fmt.Sprintf("%s;age=%d", c.Name(), int(age.Seconds())))
+		warn(w, fmt.Sprintf("cluster %s: %s are as they were %s ago, from disk: the cluster has not confirmed them since the "+
+			"start", c.Name(), res.GVR().Resource, age))
+		return
+	}
 	if h.Reflector.State.String() == "streaming" {
 		after = staleFollowed
 	}

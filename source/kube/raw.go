@@ -21,6 +21,9 @@ func rawCodec() codec[*RawObject] {
 	return codec[*RawObject]{listAccept: jsonType, watchAccept: jsonType, json: keepRaw, kept: bytesCodec}
 }
 
+// RawCodec returns the codec of raw objects, for stores that keep them packed.
+func RawCodec() *object.Codec[*RawObject] { return bytesCodec }
+
 func openRaw(encoded []byte) (*RawObject, error) { return &RawObject{Bytes: encoded}, nil }
 
 func keepRaw(kind typeMeta, raw []byte) (item object.Item[*RawObject], err error) {

@@ -91,7 +91,8 @@ class Tiles {
     this.#set('rate', perSecond(history.at(-1) ?? 0), '');
     const oldest = Math.max(0, ...doc.clusters.map((c) => c.lastHeardSeconds ?? 0));
     this.#set('heard', all ? heard(oldest) : '–', `${plural(sum('queue'), 'object')} queued`);
-    this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap`);
+    this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap` +
+      (doc.disk ? `, ${doc.disk.error ? 'disk fails' : `${bytes(doc.disk.bytes)} on disk`}` : ''));
     this.spark.show(history);
   }
 

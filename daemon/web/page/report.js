@@ -26,7 +26,7 @@ export class Report {
     for (const [name, lastHeardSeconds] of Object.entries(line.lastHeard ?? {})) {
       if (clusters.has(name)) clusters.set(name, { ...clusters.get(name), lastHeardSeconds });
     }
-    this.#doc = { now: line.now, memory: line.memory, clusters: [...clusters.values()].sort(byName) };
+    this.#doc = { now: line.now, memory: line.memory, disk: line.disk, clusters: [...clusters.values()].sort(byName) };
     return this.#doc;
   }
 

@@ -70,6 +70,12 @@ func (s *Bases) Restore(id uint64, parent *Base, data, shape string, length int)
 // Packed returns the packed object of data that was packed against b, which may be nil.
 func (s *Bases) Packed(b *Base, data string) Packed { return Packed{b, data} }
 
+// Whole packs an object against no base.
+func Whole(original []byte, context string) Packed {
+	p := New()
+	return Packed{nil, string(p.coder.append(nil, original, "", context))}
+}
+
 // Take counts an object that another Packer made, so that p can Release it, and packs further objects against its
 // bases. Bases belong to one Packer: nothing else may take or read objects of the same Bases during the call.
 func (p *Packer) Take(k Packed) Ref {

@@ -1,0 +1,451 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/disk"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+const (
+	// diskInterval is how often changes are written. With the time of a write it is what a crash can lose.
+	diskInterval = 250 * time.Millisecond
+	// diskRetry is how long the writer waits after an error.
+	diskRetry = 5 * time.Second
+	// diskBatch is how many changes one batch has, if they need not be written together.
+	diskBatch = 2000
+	// reachedEvery is how often the disk notes that a resource is watched, if nothing changes.
+	reachedEvery = 15 * time.Second
+	// gapFrom is how long a resource must have been unwatched for that to count as a gap in its history.
+	gapFrom = 2 * time.Second
+)
+
+// withoutHistory are resources that change all the time and whose past nobody asks for.
+var withoutHistory = map[schema.GroupResource]bool{
+	{Resource: "events"}:                               true,
+	{Group: "events.k8s.io", Resource: "events"}:       true,
+	{Group: "coordination.k8s.io", Resource: "leases"}: true,
+}
+
+// diskWriter writes what is mirrored to the disk. It reads the stores' logs of changes like any reader, and no mirror
+// waits for it. If it falls behind the end of a log, it compares the disk with the store.
+type diskWriter struct {
+	fleet    *Fleet
+	disk     *disk.Disk
+	batch    *disk.Batch
+	commits  []func() // called when the batch is on disk
+	clusters map[*Cluster]*writtenCluster
+	reported string // the last error that was logged
+}
+
+// writtenCluster is what the disk has of a cluster.
+type writtenCluster struct {
+	groups    []group
+	version   *serverVersion
+	documents map[string]*document
+	resources map[*Resource]*writtenResource
+}
+
+// writtenResource is what the disk has of a resource.
+type writtenResource struct {
+	id      disk.Resource
+	refused bool   // it is not kept on disk
+	follows bool   // the disk has the state of commit seq
+	seq     uint64 // the last commit that is on disk
+	version object.Version
+	reached time.Time // until when it was watched; zero if that is not known
+	gone    bool      // scratch
+}
+
+func newDiskWriter(f *Fleet) *diskWriter {
+	return &diskWriter{fleet: f, disk: f.opts.Disk, clusters: map[*Cluster]*writtenCluster{}}
+}
+
+// run writes until ctx ends.
+func (w *diskWriter) run(ctx context.Context) {
+	timer := time.NewTimer(diskInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		wait := diskInterval
+		if err := w.write(ctx); err != nil && ctx.Err() == nil {
+			wait = diskRetry
+			w.report(err.Error())
+			w.clusters = map[*Cluster]*writtenCluster{} // what is on disk is found out again
+		} else if ctx.Err() == nil {
+			w.report("")
+		}
+		timer.Reset(wait)
+	}
+}
+
+// report logs an error, or its end, once.
+func (w *diskWriter) report(text string) {
+	switch {
+	case text == w.reported:
+	case text == "":
+		w.fleet.log.Info("fleet: writing to disk goes on")
+	default:
+		w.fleet.log.Warn("fleet: write to disk; the mirror goes on in memory", "error", text)
+	}
+	w.reported = text
+}
+
+// write writes what has changed since the last call.
+func (w *diskWriter) write(ctx context.Context) error {
+	members := w.fleet.Clusters()
+	for c := range w.clusters {
+		if !slices.Contains(members, c) {
+			delete(w.clusters, c)
+		}
+	}
+	w.batch, w.commits = w.disk.NewBatch(), nil
+	for _, c := range members {
+		if err := w.writeCluster(ctx, c); err != nil {
+			return fmt.Errorf("cluster %q: %w", c.name, err)
+		}
+	}
+	return w.commit()
+}
+
+// commit writes the batch.
+func (w *diskWriter) commit() error {
+	if w.batch.Len() == 0 {
+		return nil
+	}
+	if err := w.batch.Commit(); err != nil {
+		return err
+	}
+	for _, done := range w.commits {
+		done()
+	}
+	w.commits = nil
+	return nil
+}
+
+// full writes the batch if it is large.
+func (w *diskWriter) full() error {
+	if w.batch.Len() < diskBatch {
+		return nil
+	}
+	return w.commit()
+}
+
+func (w *diskWriter) writeCluster(ctx context.Context, c *Cluster) error {
+	uid := c.uid.Load()
+	if uid == nil || *uid == "" {
+		return nil // it is not known which cluster it is
+	}
+	have := w.clusters[c]
+	if have == nil {
+		have = &writtenCluster{documents: map[string]*document{}, resources: map[*Resource]*writtenResource{}}
+		w.batch.SetCluster(c.name, *uid)
+		if err := w.commit(); err != nil { // it may drop what another cluster of this name had
+			return err
+		}
+		w.clusters[c] = have
+	}
+	if err := w.writeDocuments(c, have); err != nil {
+		return err
+	}
+	resources := c.resources.Load().sorted
+	for _, r := range have.resources {
+		r.gone = true
+	}
+	for _, r := range resources {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := w.writeResource(c, have, r); err != nil {
+			return fmt.Errorf("%s: %w", r.gvr.GroupResource(), err)
+		}
+		if err := w.full(); err != nil {
+			return err
+		}
+	}
+	maps.DeleteFunc(have.resources, func(_ *Resource, r *writtenResource) bool { return r.gone })
+	return nil
+}
+
+// writeDocuments writes what the cluster says about itself, where it has changed.
+func (w *diskWriter) writeDocuments(c *Cluster, have *writtenCluster) error {
+	c.mu.Lock()
+	groups := c.groups
+	c.mu.Unlock()
+	if len(groups) > 0 && (len(have.groups) == 0 || &groups[0] != &have.groups[0]) {
+		data, err := encodeGroups(groups)
+		if err != nil {
+			return err
+		}
+		if err := w.setDocument(c, discoveryDocument, data); err != nil {
+			return err
+		}
+		have.groups = groups
+	}
+	if v := c.version.Load(); v != nil && (have.version == nil || !bytes.Equal(v.body, have.version.body)) {
+		if err := w.setDocument(c, versionDocument, v.body); err != nil {
+			return err
+		}
+		have.version = v
+	}
+	now := c.docs.all()
+	for path, doc := range now {
+		if have.documents[path] == doc {
+			continue
+		}
+		data, err := encodeDocument(doc)
+		if err == nil {
+			err = w.setDocument(c, openAPIPrefix+path, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for path := range have.documents {
+		if now[path] == nil {
+			w.batch.SetDocument(c.name, openAPIPrefix+path, nil)
+		}
+	}
+	have.documents = now
+	return nil
+}
+
+// setDocument writes a document unless the disk has it already.
+func (w *diskWriter) setDocument(c *Cluster, name string, data []byte) error {
+	stored, err := w.disk.Document(c.name, name)
+	if err == nil && !bytes.Equal(stored, data) {
+		w.batch.SetDocument(c.name, name, data)
+	}
+	return err
+}
+
+// writeResource writes the changes of a resource.
+func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) error {
+	have := of.resources[r]
+	if have == nil {
+		have = &writtenResource{id: disk.Resource{Cluster: c.name, Group: r.gvr.Group, Version: r.gvr.Version,
+			Resource: r.gvr.Resource}}
+		of.resources[r] = have
+		w.open(r, have)
+	}
+	have.gone = false
+	if have.refused || !r.inf.HasSynced() || r.inf.ended() {
+		return nil
+	}
+	if !have.follows {
+		if r.Restored() {
+			return nil // the disk has it, and the cluster has not confirmed it yet
+		}
+		return w.reconcile(r, have)
+	}
+	changes, err := r.After(have.seq)
+	if errors.Is(err, store.ErrGone) {
+		return w.reconcile(r, have)
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	idle := now.Sub(have.reached) >= reachedEvery
+	if changes.Seq == have.seq && changes.Version == have.version && !idle {
+		return nil
+	}
+	watched := r.watched()
+	if changes.Seq == have.seq && !watched {
+		return nil
+	}
+	w.gap(have, now)
+	for change := range changes.Changes {
+		if change.New == nil {
+			w.batch.Delete(have.id, change.Key, change.Version, change.At)
+			continue
+		}
+		s := stateOf(change.New, change.At)
+		if change.Indexed == nil {
+			s.SameLabels = true
+		} else {
+			s.Labels = labelsIn(change.Indexed)
+		}
+		w.batch.Put(have.id, s)
+	}
+	w.reach(have, changes.Seq, changes.Version, now, watched)
+	return nil
+}
+
+// open says how a resource is kept.
+func (w *diskWriter) open(r *Resource, have *writtenResource) {
+	of := r.gvr.GroupResource()
+	secrets := of == schema.GroupResource{Resource: "secrets"}
+	err := errors.New("secrets are not kept on disk")
+	if !secrets || w.fleet.opts.DiskSecrets {
+		err = w.batch.Open(have.id, disk.ResourceOptions{Fingerprint: r.fingerprint, History: !withoutHistory[of],
+			Sealed: secrets})
+	}
+	have.refused = err != nil
+}
+
+// gap notes a time in which the resource was not watched.
+func (w *diskWriter) gap(have *writtenResource, now time.Time) {
+	if !have.reached.IsZero() && now.Sub(have.reached) > reachedEvery+gapFrom {
+		w.batch.Gap(have.id, have.reached, now)
+	}
+}
+
+// reach notes that the disk has a resource's state after a commit.
+func (w *diskWriter) reach(have *writtenResource, seq uint64, version object.Version, now time.Time, watched bool) {
+	if !watched {
+		now = have.reached
+	}
+	w.batch.Reach(have.id, version, now)
+	w.commits = append(w.commits, func() {
+		have.follows, have.seq, have.version, have.reached = true, seq, version, now
+	})
+}
+
+// reconcile compares the disk with the store, and writes the differences. If these are more than one batch, the disk has
+// no state of the resource until they are all written.
+func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
+	if err := w.commit(); err != nil { // also opens the resource
+		return err
+	}
+	snap, now := r.Snapshot(), time.Now()
+	seq, watched := snap.Seq(), r.watched()
+	d := differences{have: have, now: now, labels: labelsOf(snap)}
+	entries, _ := snap.Page("", 0)
+	known, err := w.known(have)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		if !have.follows {
+			have.reached = known.Reached
+		}
+		err = d.find(entries, w.disk.Keys(have.id))
+	} else {
+		d.put = entries
+	}
+	if err != nil {
+		return err
+	}
+	if known != nil && !have.reached.IsZero() && now.Sub(have.reached) > gapFrom {
+		w.batch.Gap(have.id, have.reached, now)
+	}
+	if len(d.put)+len(d.deleted) > diskBatch && known != nil {
+		w.batch.Reach(have.id, "", now) // not complete
+	}
+	for _, e := range d.put {
+		s := stateOf(e, now)
+		s.Labels = d.labels(e)
+		w.batch.Put(have.id, s)
+		if err := w.full(); err != nil {
+			return err
+		}
+	}
+	for _, key := range d.deleted {
+		w.batch.Delete(have.id, key, snap.Version(), now)
+		if err := w.full(); err != nil {
+			return err
+		}
+	}
+	if have.reached.IsZero() {
+		have.reached = now
+	}
+	w.reach(have, seq, snap.Version(), now, watched)
+	return nil
+}
+
+// known returns what the disk says of a resource, nil if it has no state of it.
+func (w *diskWriter) known(have *writtenResource) (*disk.StoredResource, error) {
+	all, err := w.disk.Resources(have.id.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Resource == have.id && (all[i].Objects > 0 || !all[i].Reached.IsZero()) {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// differences are those of a store and the disk.
+type differences struct {
+	have    *writtenResource
+	now     time.Time
+	labels  func(*Entry) []string
+	put     []*Entry
+	deleted []object.Key
+}
+
+// find compares entries with the stored states, both in the order of keys.
+func (d *differences) find(entries []*Entry, stored func(func(disk.NewestState, error) bool)) error {
+	for s, err := range stored {
+		if err != nil {
+			return err
+		}
+		for len(entries) > 0 && entries[0].Key < s.Key {
+			d.put, entries = append(d.put, entries[0]), entries[1:]
+		}
+		switch {
+		case len(entries) == 0 || entries[0].Key != s.Key:
+			d.deleted = append(d.deleted, s.Key)
+		case entries[0].Version != s.Version || entries[0].UID != s.UID:
+			d.put, entries = append(d.put, entries[0]), entries[1:]
+		default:
+			entries = entries[1:]
+		}
+	}
+	d.put = append(d.put, entries...)
+	return nil
+}
+
+// stateOf returns an entry for the disk, without its labels.
+func stateOf(e *Entry, at time.Time) disk.State {
+	obj, ok := e.Packed()
+	if !ok {
+		obj = store.PackWhole(Bytes(e, nil), store.PackedContext(string(e.Key), e.UID, string(e.Version)))
+	}
+	return disk.State{Key: e.Key, Version: e.Version, UID: e.UID, Size: e.Size, Time: at, Object: obj}
+}
+
+func labelsIn(values []store.IndexValues) []string {
+	for _, v := range values {
+		if v.Index == labelIndex {
+			return v.Values
+		}
+	}
+	return nil
+}
+
+// labelsOf returns a function for the labels of a snapshot's entries. They are read from the index the first time that
+// the function is called: decoding all objects would take much longer.
+func labelsOf(snap *Snapshot) func(*Entry) []string {
+	var byKey map[object.Key][]string
+	return func(e *Entry) []string {
+		if byKey == nil {
+			byKey = map[object.Key][]string{}
+			if index, err := snap.Index(labelIndex); err == nil {
+				for label := range index.Values() {
+					for e := range index.Entries(label) {
+						byKey[e.Key] = append(byKey[e.Key], strings.Clone(label))
+					}
+				}
+			}
+		}
+		return byKey[e.Key]
+	}
+}

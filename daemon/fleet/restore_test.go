@@ -1,0 +1,323 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/daemon/disk"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
+)
+
+// withDisk runs a fleet on a data folder until test returns.
+func withDisk(t *testing.T, dir string, o fleet.Options, test func(w *world)) {
+	t.Helper()
+	w := &world{T: t, logs: &logs{}}
+	o.Logger = w.logs.logger()
+	d, err := disk.Open(dir, disk.Options{Logger: o.Logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Disk = d
+	if w.f, err = fleet.New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.f.Run(ctx) }()
+	test(w)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("close the disk: %v", err)
+	}
+	if t.Failed() {
+		t.Log(w.logs)
+	}
+}
+
+func labeled(name, app string) *corev1.Pod {
+	p := pod("web", name)
+	p.Labels = map[string]string{"app": app}
+	return p
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// keysOf returns the sorted keys of a resource.
+func keysOf(r *fleet.Resource) string {
+	var out []string
+	entries, _ := r.Snapshot().Page("", 0)
+	for _, e := range entries {
+		out = append(out, string(e.Key))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestAfterARestartTheDiskIsServedAndWatchesResume(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+		cfg, stop := informertest.Pipe(s)
+		defer stop()
+		create(t, s, namespace("kube-system"), namespace("web"), labeled("a", "x"), pod("web", "b"))
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			create(t, s, labeled("c", "x"))
+			w.until("the new pod is mirrored", func() bool { return keysOf(w.resource(c, podsGVR)) == "web/a web/b web/c" })
+			time.Sleep(time.Second) // until it is on disk
+		})
+		if _, err := s.Delete(pod("web", "b")); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, pod("web", "d"))
+
+		refuse := s.Inject(informertest.Fault{Refuse: true})
+		before := len(s.Requests())
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.until("the disk is read", func() bool { r, ok := c.Resource(podsGVR); return ok && r.Synced() })
+			r, _ := c.Resource(podsGVR)
+			if got := keysOf(r); got != "web/a web/b web/c" || !r.Restored() {
+				t.Errorf("restored %v: %s", r.Restored(), got)
+			}
+			labeled := 0
+			for range r.Snapshot().ByIndex("label", "app=x") {
+				labeled++
+			}
+			if labeled != 2 {
+				t.Errorf("%d pods have the label app=x", labeled)
+			}
+			if first, err := c.Discovered(); first.IsZero() || err != nil || c.Version() == nil {
+				t.Errorf("discovered %v, %v; version %s", first, err, c.Version())
+			}
+			w.until("the cluster is unreachable", func() bool { return c.Health().State == fleet.Unreachable })
+			time.Sleep(time.Minute)
+			if h := c.Health(); h.Restored != h.Resources || h.LastEventAge < time.Minute || h.Synced != h.Resources {
+				t.Errorf("health %+v", h)
+			}
+			refuse()
+			w.untilState(c, fleet.Ready)
+			w.until("the changes are known", func() bool { return keysOf(r) == "web/a web/c web/d" })
+			if r.Restored() || c.Health().Restored != 0 {
+				t.Error("still restored")
+			}
+			for _, q := range s.Requests()[before:] {
+				if q.Verb == "list" {
+					t.Errorf("a list: %+v", q)
+				}
+			}
+		})
+	})
+}
+
+// savedPods makes a data folder with a cluster that has pods web/a and web/b.
+func savedPods(t *testing.T, dir string, o fleet.Options) (*informertest.Server, *rest.Config, func()) {
+	t.Helper()
+	s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+	cfg, stop := informertest.Pipe(s)
+	create(t, s, namespace("kube-system"), pod("web", "a"), pod("web", "b"))
+	withDisk(t, dir, o, func(w *world) {
+		w.untilState(w.join("eu", cfg), fleet.Ready)
+		time.Sleep(time.Second)
+	})
+	return s, cfg, stop
+}
+
+// lists returns the resources that were listed, by a list or a watch with an initial state.
+func lists(requests []informertest.Request) (all []string) {
+	for _, q := range requests {
+		if q.Verb == "list" || q.Verb == "watch" && q.Query.Get("sendInitialEvents") == "true" {
+			all = append(all, q.Resource.Resource)
+		}
+	}
+	return all
+}
+
+func TestWhatIsOnDiskIsNotMixedWithAnotherClusterOrHistory(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, s *informertest.Server) (*informertest.Server, *rest.Config,
+		func()){
+		"another cluster": func(t *testing.T, _ *informertest.Server) (*informertest.Server, *rest.Config, func()) {
+			s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+			for range 20 { // its versions are higher
+				create(t, s, namespace("x"))
+				if _, err := s.Delete(namespace("x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			create(t, s, namespace("kube-system"), pod("web", "c"))
+			cfg, stop := informertest.Pipe(s)
+			return s, cfg, stop
+		},
+		"a restored etcd": func(t *testing.T, s *informertest.Server) (*informertest.Server, *rest.Config, func()) {
+			for _, o := range []*corev1.Pod{pod("web", "a"), pod("web", "b")} {
+				if _, err := s.Delete(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Restore("2"); err != nil { // only kube-system
+				t.Fatal(err)
+			}
+			create(t, s, pod("web", "c"))
+			cfg, stop := informertest.Pipe(s)
+			return s, cfg, stop
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s, _, stop := savedPods(t, dir, fleet.Options{})
+				s, cfg, stopNext := change(t, s)
+				stop()
+				defer stopNext()
+				for start := range 2 { // the second start has the new cluster on disk
+					before := len(s.Requests())
+					withDisk(t, dir, fleet.Options{}, func(w *world) {
+						c := w.join("eu", cfg)
+						w.until("the pods of the new cluster are shown", func() bool {
+							r, ok := c.Resource(podsGVR)
+							if !ok || !r.Synced() || r.Restored() {
+								return false
+							}
+							if got := keysOf(r); got != "web/c" {
+								t.Fatalf("mixed: %s", got)
+							}
+							return true
+						})
+						w.untilState(c, fleet.Ready)
+						time.Sleep(time.Second)
+					})
+					if got := lists(s.Requests()[before:]); (len(got) == 0) != (start == 1) {
+						t.Errorf("start %d: listed %v", start, got[:min(len(got), 3)])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOnlyWhatExpiredIsListedAgain(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		create(t, s, pod("web", "c"))
+		for i := range 200 {
+			create(t, s, pod("other", fmt.Sprint("p", i)))
+		}
+		if err := s.Compact(s.Version()); err != nil {
+			t.Fatal(err)
+		}
+		before := len(s.Requests())
+		withDisk(t, dir, fleet.Options{Include: []string{"pods", "namespaces"}}, func(w *world) {
+			c := w.join("eu", cfg)
+			r := w.resource(c, podsGVR)
+			w.until("the pods are current", func() bool { return r.Snapshot().Len() == 203 && !r.Restored() })
+			w.untilState(c, fleet.Ready)
+		})
+		for _, q := range s.Requests()[before:] {
+			if q.Verb == "watch" && q.Query.Get("resourceVersion") == "" {
+				t.Errorf("a watch from no version: %+v", q)
+			}
+		}
+	})
+}
+
+// A state that was written under other rules for redaction may have what is redacted now.
+func TestAStateWithOtherRedactionsIsNotRestored(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		before := len(s.Requests())
+		withDisk(t, dir, fleet.Options{Redact: []string{"pods:/spec/containers/*/env/*/value"}}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			w.resource(c, podsGVR)
+		})
+		if got := lists(s.Requests()[before:]); len(got) != 1 || got[0] != "pods" {
+			t.Errorf("listed: %v", got)
+		}
+	})
+}
+
+// A cluster that cannot be recognised is mirrored, and not kept.
+func TestAClusterThatCannotBeRecognisedIsNotRestored(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		denied := wrapped(cfg, func(r *http.Request) *http.Response {
+			if !strings.HasSuffix(r.URL.Path, "/namespaces/kube-system") {
+				return nil
+			}
+			return reply(http.StatusForbidden, "application/json",
+				strings.NewReader(`{"kind":"Status","apiVersion":"v1","code":403,"message":"no"}`))
+		})
+		if _, err := s.Delete(pod("web", "a")); err != nil {
+			t.Fatal(err)
+		}
+		before := len(s.Requests())
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", denied)
+			w.untilState(c, fleet.Ready)
+			if got := keysOf(w.resource(c, podsGVR)); got != "web/b" {
+				t.Errorf("pods: %s", got)
+			}
+		})
+		if len(lists(s.Requests()[before:])) == 0 {
+			t.Error("nothing was listed")
+		}
+	})
+}
+
+func TestSecretsAreNotOnDiskWithoutAKey(t *testing.T) {
+	dir := t.TempDir()
+	const text = "do-not-write-this-text"
+	synctest.Test(t, func(t *testing.T) {
+		s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+		cfg, stop := informertest.Pipe(s)
+		defer stop()
+		create(t, s, namespace("kube-system"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "x",
+			Labels: map[string]string{"a": text}}})
+		withDisk(t, dir, fleet.Options{Secrets: true, SecretData: true}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			w.resource(c, secretsGVR)
+			time.Sleep(time.Second)
+		})
+	})
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		files++
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			t.Errorf("%s has a secret", path)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
