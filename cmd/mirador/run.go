@@ -80,7 +80,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		})
 	}
 	if d.data != nil {
-		part("the data folder", func() error { return d.data.Run(back) })
+		part("the data folder", func() error { d.data.Run(back); return nil })
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
 	if d.rights != nil {

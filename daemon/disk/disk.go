@@ -26,10 +26,11 @@ type Disk struct {
 	writer   *writer
 	counters map[string]uint32
 
-	mu     sync.RWMutex // guards what follows, and is never held during a read or write of the disk
-	engine *engine
-	closed bool
-	health healthState
+	mu      sync.RWMutex // guards what follows, and is never held during a read or write of the disk
+	engine  *engine
+	closed  bool
+	damaged bool // an engine has met damage
+	health  healthState
 
 	wake chan struct{} // asks Run to look at the engine and at the space now
 }
@@ -96,7 +97,7 @@ func (d *Disk) openEngine() error {
 	if d.opts.tune != nil {
 		d.opts.tune(&sizes)
 	}
-	e, err := openEngine(d.database(), newFiles(d.fs, d.space, d.ledger), sizes, d.log)
+	e, err := openEngine(d.database(), newFiles(d.fs, d.space, d.ledger), sizes, d.damaged, d.log)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
@@ -35,8 +34,9 @@ func sizesFor(limit int64) engineSizes {
 // engine is one opened pebble database. If writing fails in a way that leaves open what is on disk, it is replaced by
 // another one; reads that have begun go on.
 type engine struct {
-	db    *pebble.DB
-	files *files
+	db      *pebble.DB
+	files   *files
+	options *pebble.Options
 
 	mu      sync.Mutex
 	readers int
@@ -47,8 +47,9 @@ type engine struct {
 	last   atomic.Pointer[error]  // the last background error
 }
 
-// openEngine opens the database in dir.
-func openEngine(dir string, f *files, sizes engineSizes, log *slog.Logger) (e *engine, err error) {
+// openEngine opens the database in dir. A damaged one is read and written, and not compacted.
+func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog.Logger) (e *engine,
+	err error) {
 	e = &engine{files: f, done: make(chan struct{})}
 	cache := pebble.NewCache(sizes.cache)
 	defer cache.Unref()
@@ -74,6 +75,10 @@ func openEngine(dir string, f *files, sizes engineSizes, log *slog.Logger) (e *e
 			},
 		},
 	}
+	if damaged {
+		// Pebble repeats a compaction that meets damage at once and forever.
+		o.DisableAutomaticCompactions, o.L0StopWritesThreshold = true, 1<<20
+	}
 	o.Experimental.FileCacheShards = 1
 	for i := range o.TargetFileSizes {
 		o.TargetFileSizes[i] = sizes.table
@@ -82,13 +87,13 @@ func openEngine(dir string, f *files, sizes engineSizes, log *slog.Logger) (e *e
 		o.Levels[i] = pebble.LevelOptions{
 			BlockSize:      sizes.block,
 			IndexBlockSize: sizes.block,
-			FilterPolicy:   bloom.FilterPolicy(10),
 			Compression:    func() *sstable.CompressionProfile { return sizes.compression },
 		}
 		if i == 0 {
 			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 		}
 	}
+	e.options = o
 	defer recovered(&err, f)
 	if e.db, err = pebble.Open(dir, o); err != nil {
 		return nil, err

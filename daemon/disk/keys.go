@@ -26,7 +26,7 @@ const (
 	kindSegment  = 'g' // segment: segmentRecord
 	kindHistory  = 'h' // segment, key, 0, inverted time: change
 	kindGap      = 'k' // from: to
-	kindLabels   = 'l' // key: labels of the newest state
+	kindLabels   = 'l' // key: time and labels of the newest state
 	kindCarried  = 'o' // key: the state at the beginning of the history
 	kindProgress = 'p' // nothing: progress
 	kindState    = 's' // key: newest state

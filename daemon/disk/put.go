@@ -1,10 +1,7 @@
 package disk
 
 import (
-	"encoding/binary"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -44,10 +41,8 @@ func (w *writer) put(r *written, s *State) error {
 	}
 	if s.SameLabels && found {
 		now.labels = was.labels
-	} else if r.desc.history && !r.desc.sealed {
-		if now.labels, err = w.setLabels(r, string(s.Key), at, s.Labels, was.labels); err != nil {
-			return err
-		}
+	} else if now.labels, err = w.setLabels(r, string(s.Key), at, s.Labels, was.labels); err != nil {
+		return err
 	}
 	r.objects[hash], w.changed[hash] = now, true
 	if !found {
@@ -84,11 +79,9 @@ func (w *writer) remove(r *written, s *State) error {
 		if err := w.set(w.key, nil); err != nil {
 			return err
 		}
-		if was.labels != 0 {
-			if _, err := w.setLabels(r, key, at, nil, was.labels); err != nil {
-				return err
-			}
-		}
+	}
+	if _, err := w.setLabels(r, key, at, nil, was.labels); err != nil {
+		return err
 	}
 	delete(r.objects, hash)
 	w.changed[hash] = true
@@ -140,7 +133,7 @@ func (w *writer) keepOld(r *written, key string, was newest, found bool) error {
 	}
 	rec.flags &^= flagUnrecorded
 	segment := segmentAt(r.segments, rec.time)
-	if segment < 0 {
+	if segment < 0 || r.segments[segment].dropping {
 		w.key = append(appendData(w.key[:0], r.desc.id, kindCarried), key...)
 		return w.setSealed(r, &rec)
 	}
@@ -244,6 +237,7 @@ func (w *writer) base(r *written, b *store.PackedBase) (uint32, error) {
 		}
 		if kept == nil {
 			r.lastBase++
+			r.newBases++
 			kept = &keptBase{number: r.lastBase, parent: parent}
 			r.bases[b.ID()] = kept
 		}
@@ -268,75 +262,6 @@ func (w *writer) use(r *written, segment, base uint32) error {
 	}
 	r.usedIn[base] = segment
 	return w.set(appendUse(nil, r.desc.id, segment, base), nil)
-}
-
-// setLabels writes the labels of an object's newest state if they differ from those before, and returns their hash.
-func (w *writer) setLabels(r *written, key string, at int64, labels []string, was uint32) (uint32, error) {
-	w.value = appendLabels(w.value[:0], labels)
-	hash := w.labelsHash(w.value)
-	if hash == was {
-		return hash, nil
-	}
-	k := append(appendData(nil, r.desc.id, kindLabels), key...)
-	var old []string
-	if was != 0 {
-		v, err := w.pending(k)
-		if err != nil {
-			return 0, err
-		}
-		if old, err = decodeLabels(v); err != nil {
-			return 0, err
-		}
-	}
-	var err error
-	if len(labels) == 0 {
-		err = w.out.Delete(k, nil)
-	} else {
-		err = w.set(k, w.value)
-	}
-	if err != nil {
-		return 0, err
-	}
-	stamp := binary.BigEndian.AppendUint64(nil, uint64(at))
-	for _, l := range labels {
-		if strings.IndexByte(l, 0) >= 0 {
-			return 0, fmt.Errorf("the label %q has a zero byte", l)
-		}
-		if slices.Contains(old, l) {
-			continue
-		}
-		if err := w.set(appendPosting(nil, r.desc.id, l, key), stamp); err != nil {
-			return 0, err
-		}
-	}
-	for _, l := range old {
-		if slices.Contains(labels, l) {
-			continue
-		}
-		if err := w.segment(r, at); err != nil {
-			return 0, err
-		}
-		number := r.segments[len(r.segments)-1].number
-		if err := w.set(appendUnlabel(nil, r.desc.id, number, l, key), stamp); err != nil {
-			return 0, err
-		}
-	}
-	return hash, nil
-}
-
-func appendLabels(dst []byte, labels []string) []byte {
-	for _, l := range labels {
-		dst = appendText(dst, l)
-	}
-	return dst
-}
-
-func decodeLabels(b []byte) (labels []string, err error) {
-	d := decoder{rest: b}
-	for len(d.rest) > 0 {
-		labels = append(labels, d.text())
-	}
-	return labels, d.end()
 }
 
 // segmentAge and segmentBytes are when another segment begins: segments have to be few, because a read may look into

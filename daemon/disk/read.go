@@ -106,7 +106,8 @@ type Restored struct {
 	states iter.Seq2[State, error]
 }
 
-// States returns the objects in the order of their keys. After an error there are no more.
+// States returns the objects in the order of their keys, with their Labels as they were given to Put. After an error
+// there are no more.
 func (r *Restored) States() iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		defer r.Close()
@@ -138,23 +139,35 @@ func (d *Disk) Restore(res Resource) (*Restored, error) {
 // newest iterates over the newest states.
 func (v *view) newest() iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		n := uint64(0)
-		err := v.eachNewest(func(key string, rec *record) error {
-			n++
-			s, err := v.bases.state(key, rec)
-			if err == nil && !yield(s, nil) {
-				return errStop
-			}
-			return err
-		})
-		if err == nil && n != v.progress.objects {
-			err = &DamageError{What: "the stored data of " + v.res.String(),
-				Err: fmt.Errorf("it has %d objects instead of %d", n, v.progress.objects)}
-		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err := v.yieldNewest(yield); err != nil && !errors.Is(err, errStop) {
 			yield(State{}, err)
 		}
 	}
+}
+
+func (v *view) yieldNewest(yield func(State, error) bool) (err error) {
+	labels, err := v.labels()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, labels.it.Close()) }()
+	n := uint64(0)
+	err = v.eachNewest(func(key string, rec *record) error {
+		n++
+		s, err := v.bases.state(key, rec)
+		if err != nil {
+			return err
+		}
+		if _, s.Labels, err = labels.of(key); err == nil && !yield(s, nil) {
+			err = errStop
+		}
+		return err
+	})
+	if err == nil && n != v.progress.objects {
+		err = &DamageError{What: "the stored data of " + v.res.String(),
+			Err: fmt.Errorf("it has %d objects instead of %d", n, v.progress.objects)}
+	}
+	return err
 }
 
 // errStop ends a scan early.
@@ -268,18 +281,23 @@ func (d *Disk) Documents(cluster string) (names []string, err error) {
 	defer done()
 	c, ok, err := loadCluster(snap, cluster)
 	if err == nil && ok {
-		prefix := documentPrefix(c.id, "")
-		err = scan(snap, prefix, func(k, _ []byte) error {
-			if len(k) < len(prefix)+5 {
-				return errBadKey
-			}
-			if name := k[len(prefix) : len(k)-5]; binary.BigEndian.Uint32(k[len(k)-4:]) == 0 {
-				names = append(names, string(name))
-			}
-			return nil
-		})
+		names, err = documentNames(snap, c.id)
 	}
 	return names, d.wrap("the documents of cluster "+cluster, err)
+}
+
+func documentNames(r pebble.Reader, cluster uint32) (names []string, err error) {
+	prefix := documentPrefix(cluster, "")
+	err = scan(r, prefix, func(k, _ []byte) error {
+		if len(k) < len(prefix)+5 {
+			return errBadKey
+		}
+		if name := k[len(prefix) : len(k)-5]; binary.BigEndian.Uint32(k[len(k)-4:]) == 0 {
+			names = append(names, string(name))
+		}
+		return nil
+	})
+	return names, err
 }
 
 // Meta returns a value of SetMeta, or nil if there is none.

@@ -41,6 +41,9 @@ func (d *Disk) room() room {
 				u.AvailBytes, reserve/2)
 		}
 	}
+	if d.opts.noRoom != nil && d.opts.noRoom() {
+		r.history = false
+	}
 	d.health.setPaused(!r.history)
 	return r
 }

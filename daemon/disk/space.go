@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,6 +19,7 @@ var errLimit = errors.New("the data folder has reached its maximum size")
 // space counts the bytes of all files, so that they stay below a limit.
 type space struct {
 	limit int64 // 0 means none
+	dirs  []string
 
 	mu    sync.Mutex
 	sizes map[string]int64
@@ -27,26 +29,37 @@ type space struct {
 
 // newSpace counts the files that are in the folders.
 func newSpace(fs vfs.FS, limit int64, dirs ...string) (*space, error) {
-	s := &space{limit: limit, sizes: map[string]int64{}}
-	for _, dir := range dirs {
+	s := &space{limit: limit, dirs: dirs}
+	return s, s.count(fs)
+}
+
+// count counts the files again.
+func (s *space) count(fs vfs.FS) error {
+	sizes, total := map[string]int64{}, int64(0)
+	for _, dir := range s.dirs {
 		names, err := fs.List(dir)
 		if err != nil {
-			return nil, fmt.Errorf("list the data folder %s: %w", dir, err)
+			return fmt.Errorf("list the folder %s: %w", dir, err)
 		}
 		for _, name := range names {
 			name = fs.PathJoin(dir, name)
 			info, err := fs.Stat(name)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
 			if err != nil {
-				return nil, fmt.Errorf("look at %s: %w", name, err)
+				return fmt.Errorf("look at the file %s: %w", name, err)
 			}
 			if !info.IsDir() {
-				s.sizes[name] = info.Size()
-				s.total += info.Size()
+				sizes[name] = info.Size()
+				total += info.Size()
 			}
 		}
 	}
-	s.most = s.total
-	return s, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sizes, s.total, s.most = sizes, total, max(s.most, total)
+	return nil
 }
 
 // grow records that a file is about to have the size. It refuses what would exceed the limit.

@@ -25,9 +25,10 @@ type Options struct {
 	// Logger receives what happens in the background. nil means slog.Default().
 	Logger *slog.Logger
 
-	fs   vfs.FS           // tests replace the file system
-	now  func() time.Time // tests replace the clock
-	tune func(*engineSizes)
+	fs     vfs.FS           // tests replace the file system
+	now    func() time.Time // tests replace the clock
+	tune   func(*engineSizes)
+	noRoom func() bool // tests pause the history
 }
 
 // MinMaxBytes is the smallest MaxBytes: less would not leave room for the log and for compaction.
@@ -52,7 +53,7 @@ type ResourceOptions struct {
 	Fingerprint string
 	// History says that earlier states are kept.
 	History bool
-	// Sealed says that objects are encrypted. Keys, versions' times and the resource's name are not.
+	// Sealed says that objects and their labels are encrypted. Keys, times and the resource's name are not.
 	Sealed bool
 }
 
@@ -67,7 +68,8 @@ type State struct {
 	// that time or a later one.
 	Time   time.Time
 	Object store.PackedObject
-	// Labels are the values under which Filter.Label finds the object, such as "app=web". They are not read back.
+	// Labels are the values under which Filter.Label finds the object, such as "app=web". They are stored with every
+	// resource, and sealed with a sealed one.
 	Labels []string
 	// SameLabels says that the labels are those of the state that is stored, so that Labels is not used.
 	SameLabels bool

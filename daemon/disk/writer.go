@@ -1,13 +1,10 @@
 package disk
 
 import (
-	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -43,13 +40,14 @@ type written struct {
 	bases    map[uint64]*keptBase
 	usedIn   map[uint32]uint32 // the last segment that is known to use a base
 	lastBase uint32
+	newBases int             // since the last collection
 	used     map[uint32]bool // bases that were used since a collection began; nil if there is none
 	pause    uint32          // number of the current or last pause of the history, from someTime on
 }
 
 // newest is what the writer knows of an object's newest state.
 type newest struct {
-	labels uint32 // hash of the labels, 0 if there are none
+	labels uint64 // hash of the labels, 0 if there are none
 	// pause is 0 if the history has the state. Otherwise it is the number of the pause in which it was written, or
 	// someTime.
 	pause uint32
@@ -80,8 +78,7 @@ func (w *writer) apply(out *pebble.Batch, ops []op, history bool) error {
 // finish adds the records of resources and clusters that have changed.
 func (w *writer) finish() error {
 	for r := range w.touched {
-		w.key, w.value = appendData(w.key[:0], r.desc.id, kindProgress), r.progress.append(w.value[:0])
-		if err := w.set(w.key, w.value); err != nil {
+		if err := w.setProgress(r); err != nil {
 			return err
 		}
 		if n := len(r.segments); n > 0 {
@@ -171,6 +168,11 @@ func (w *writer) set(key, value []byte) error { return w.out.Set(key, value, nil
 
 // drop adds the removal of all keys with a prefix.
 func (w *writer) drop(prefix []byte) error { return w.out.DeleteRange(prefix, after(prefix), nil) }
+
+func (w *writer) setProgress(r *written) error {
+	w.key, w.value = appendData(w.key[:0], r.desc.id, kindProgress), r.progress.append(w.value[:0])
+	return w.set(w.key, w.value)
+}
 
 func (w *writer) setSegment(r *written, s *segment) error {
 	w.key, w.value = appendSegment(w.key[:0], r.desc.id, kindSegment, s.number), s.append(w.value[:0])
@@ -320,6 +322,22 @@ func (w *writer) resource(res Resource) (*written, error) {
 	if r := w.resources[res]; r != nil {
 		return r, nil
 	}
+	r, err := w.load(res)
+	if err != nil {
+		return nil, err
+	}
+	if r.bases, r.lastBase, err = loadKept(w.db, r.desc.id, r.seal); err != nil {
+		return nil, err
+	}
+	if err = w.loadObjects(r); err != nil {
+		return nil, err
+	}
+	w.resources[res] = r
+	return r, nil
+}
+
+// load returns a stored resource without its objects and bases.
+func (w *writer) load(res Resource) (*written, error) {
 	r := &written{res: res, pause: someTime, usedIn: map[uint32]uint32{}}
 	var ok bool
 	var err error
@@ -335,16 +353,12 @@ func (w *writer) resource(res Resource) (*written, error) {
 	if r.progress, err = loadProgress(w.db, r.desc.id); err != nil {
 		return nil, err
 	}
+	if r.progress.pausing != 0 {
+		r.pause++
+	}
 	if r.segments, err = loadSegments(w.db, r.desc.id); err != nil {
 		return nil, err
 	}
-	if r.bases, r.lastBase, err = loadKept(w.db, r.desc.id, r.seal); err != nil {
-		return nil, err
-	}
-	if err = w.loadObjects(r); err != nil {
-		return nil, err
-	}
-	w.resources[res] = r
 	return r, nil
 }
 
@@ -353,13 +367,18 @@ func (w *writer) switchHistory(r *written, on bool) error {
 	r.desc.history, r.progress.begin, r.progress.pausing = on, 0, 0
 	w.touched[r] = true
 	for h, n := range r.objects {
-		r.objects[h] = newest{pause: someTime, labels: n.labels * uint32(flag(on))}
+		n.pause = someTime
+		r.objects[h] = n
 	}
-	if !on {
+	if on {
+		if err := w.buildPostings(r); err != nil {
+			return err
+		}
+	} else {
 		r.segments = nil
 		clear(r.usedIn)
-		for _, kind := range []byte{kindDeletion, kindSegment, kindHistory, kindGap, kindLabels, kindCarried, kindUse,
-			kindPosting, kindUnlabel} {
+		for _, kind := range []byte{kindDeletion, kindSegment, kindHistory, kindGap, kindCarried, kindUse, kindPosting,
+			kindUnlabel} {
 			if err := w.drop(appendData(nil, r.desc.id, kind)); err != nil {
 				return err
 			}
@@ -378,7 +397,9 @@ func (w *writer) loadObjects(r *written) error {
 		}
 		at, flags, err := recordTime(v)
 		var n newest
-		if flags&flagUnrecorded != 0 || len(r.segments) == 0 || at < r.segments[0].start {
+		if pausing := r.progress.pausing; flags&flagUnrecorded != 0 && pausing != 0 && at > pausing {
+			n.pause = r.pause
+		} else if flags&flagUnrecorded != 0 || len(r.segments) == 0 || at < r.segments[0].start {
 			n.pause = someTime
 		}
 		r.objects[w.hash(k[dataPrefix:])] = n
@@ -387,80 +408,10 @@ func (w *writer) loadObjects(r *written) error {
 	if err != nil {
 		return err
 	}
-	return scan(w.db, appendData(nil, r.desc.id, kindLabels), func(k, v []byte) error {
-		h := w.hash(k[dataPrefix:])
-		n := r.objects[h]
-		n.labels = w.labelsHash(v)
-		r.objects[h] = n
-		return nil
-	})
+	return w.loadLabels(r)
 }
 
 func (w *writer) hash(key []byte) uint64 { return maphash.Bytes(w.seed, key) }
-
-// labelsHash returns the hash of encoded labels; 0 if there are none.
-func (w *writer) labelsHash(labels []byte) uint32 {
-	if len(labels) == 0 {
-		return 0
-	}
-	return max(1, uint32(maphash.Bytes(w.seed, labels)))
-}
-
-// setDocument stores a document, compressed and in chunks.
-func (w *writer) setDocument(cluster, name string, data []byte) error {
-	c, err := w.cluster(cluster)
-	if err != nil {
-		return err
-	}
-	w.named[cluster] = true
-	prefix := documentPrefix(c.id, name)
-	if err := w.drop(prefix); err != nil || data == nil {
-		return err
-	}
-	var buf bytes.Buffer
-	z, err := flate.NewWriter(&buf, flate.BestSpeed)
-	if err != nil {
-		return err
-	}
-	if _, err := z.Write(data); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	for i := uint32(0); i == 0 || buf.Len() > 0; i++ {
-		if err := w.set(binary.BigEndian.AppendUint32(prefix, i), buf.Next(documentChunk)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// documentChunk is the size of a part of a document.
-const documentChunk = 64 << 10
-
-// readDocument returns a document, or nil if there is none.
-func readDocument(r pebble.Reader, cluster uint32, name string) ([]byte, error) {
-	var packed []byte
-	found := false
-	next := uint32(0)
-	prefix := documentPrefix(cluster, name)
-	err := scan(r, prefix, func(k, v []byte) error {
-		if len(k) != len(prefix)+4 || binary.BigEndian.Uint32(k[len(prefix):]) != next {
-			return errBadKey
-		}
-		next, found, packed = next+1, true, append(packed, v...)
-		return nil
-	})
-	if err != nil || !found {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), MaxDocument+1))
-	if err != nil || len(data) > MaxDocument {
-		return nil, errBadRecord
-	}
-	return data, nil
-}
 
 // stateKey is the object's key in a key of the kinds that end with it.
 func stateKey(k []byte) object.Key { return object.Key(k[dataPrefix:]) }
