@@ -71,6 +71,9 @@ type State struct {
 	// Labels are the values under which Filter.Label finds the object, such as "app=web". They are stored with every
 	// resource, and sealed with a sealed one.
 	Labels []string
+	// LabelsUnknown says that the labels of a state of the past are not known: the object's labels have changed since.
+	// Decode the object to know them. It is never set in newest states.
+	LabelsUnknown bool
 }
 
 // AppendJSON appends the object's JSON to dst. An error means that the stored bytes are damaged.
