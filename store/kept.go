@@ -53,6 +53,15 @@ type IndexValues struct {
 	Values []string
 }
 
+// EntryOf returns an entry that is in no store, for an object that was kept outside of the process. Reading a damaged
+// object gives the zero T.
+func EntryOf[T any](it *PackedEntry, codec *object.Codec[T]) *Entry[T] {
+	p, _ := packedRecordOf[T](nil, it)
+	p.inside.reader = &entryReader[T]{codec: codec, cfg: new(config[T])}
+	p.inside.ref = pack.RefTo(it.Object)
+	return &p.Entry
+}
+
 // StagePacked is Stage for an entry that was kept outside of the process. Its bases belong to the store from then on:
 // each store needs PackedBases of its own. The store must be in the packed layout and have a codec.
 func (w *Writer[T]) StagePacked(it *PackedEntry) error {
@@ -104,19 +113,26 @@ func (r *record[T]) restored() (obj T, err error) {
 
 // take makes the record of an entry that was kept outside of the process.
 func (k *keeper[T]) take(it *PackedEntry) *record[T] {
-	p := new(packedRecord[T])
-	names := len(it.Key) + len(it.UID) + len(it.Version)
-	k.line = append(k.line[:0], it.Key...)
-	k.line = append(k.line, it.UID...)
-	k.line = append(k.line, it.Version...)
-	k.line = append(k.line, it.Object.Data()...)
-	line := string(k.line)
-	nk, nu := len(it.Key), len(it.UID)
-	p.Key, p.UID, p.Version = object.Key(line[:nk]), line[nk:nk+nu], object.Version(line[nk+nu:names])
-	p.Size = it.Size
-	p.inside.reader, p.inside.ref, p.inside.line = k.readerOf(k.codec), k.packer.Take(it.Object), line
-	p.extra = &p.inside
+	var p *packedRecord[T]
+	p, k.line = packedRecordOf[T](k.line, it)
+	p.inside.reader, p.inside.ref = k.readerOf(k.codec), k.packer.Take(it.Object)
 	return &p.record
+}
+
+// packedRecordOf makes a record that has no reader yet. scratch may be nil, and is returned for the next call.
+func packedRecordOf[T any](scratch []byte, it *PackedEntry) (p *packedRecord[T], line []byte) {
+	line = append(scratch[:0], it.Key...)
+	line = append(line, it.UID...)
+	line = append(line, it.Version...)
+	names := len(line)
+	line = append(line, it.Object.Data()...)
+	nk, nu := len(it.Key), len(it.UID)
+	p = new(packedRecord[T])
+	p.inside.line = string(line)
+	p.Key, p.UID, p.Version = object.Key(p.inside.line[:nk]), p.inside.line[nk:nk+nu],
+		object.Version(p.inside.line[nk+nu:names])
+	p.Size, p.extra = it.Size, &p.inside
+	return p, line
 }
 
 // indexedValues returns the values of a stored record in the indexes that read objects.

@@ -113,7 +113,9 @@ func (p *past) stored(key []byte, at int64) (r record, found bool, err error) {
 	return r, r.time <= at, nil
 }
 
-// At returns the objects of a moment. With Filter.Label they are a superset of those that had the label.
+// At returns the objects of a moment: of each object the newest state that is not newer. With Filter.Label they are a
+// superset of those that had the label, so the caller looks at their labels. The error is a NoHistoryError, or a
+// BeforeHistoryError with the earliest moment. A moment in a gap has an answer, and Restored.Gap says so.
 func (d *Disk) At(res Resource, t time.Time, f Filter) (r *Restored, err error) {
 	v, err := d.view(res)
 	if err != nil {
@@ -141,25 +143,40 @@ func (d *Disk) At(res Resource, t time.Time, f Filter) (r *Restored, err error) 
 // statesAt iterates over the objects of a moment, in the order of their keys.
 func (v *view) statesAt(at int64, f Filter) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		p, err := v.past()
-		if err == nil {
-			err = p.each(at, f, func(key string, r *record) error {
-				s, err := v.bases.state(key, r)
-				if err == nil && !yield(s, nil) {
-					return errStop
-				}
-				return err
-			})
-			err = errors.Join(err, p.it.Close())
-		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err := v.yieldAt(at, f, yield); err != nil && !errors.Is(err, errStop) {
 			yield(State{}, err)
 		}
 	}
 }
 
-// each calls do with the state of each object at a moment.
-func (p *past) each(at int64, f Filter, do func(key string, r *record) error) error {
+func (v *view) yieldAt(at int64, f Filter, yield func(State, error) bool) (err error) {
+	labels, err := v.labels()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, labels.it.Close()) }()
+	p, err := v.past()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.it.Close()) }()
+	return p.each(at, f, func(key string, r *record, newest bool) error {
+		s, err := v.bases.state(key, r)
+		if err == nil {
+			err = labels.add(&s, at, newest)
+		}
+		if err == nil && !yield(s, nil) {
+			err = errStop
+		}
+		return err
+	})
+}
+
+// visitor receives the state of an object. newest says that it is still the newest one.
+type visitor func(key string, r *record, newest bool) error
+
+// each calls do with the state of each object at a moment, in the order of their keys.
+func (p *past) each(at int64, f Filter, do visitor) error {
 	keys, ok, err := p.candidates(f)
 	if err != nil {
 		return err
@@ -172,7 +189,7 @@ func (p *past) each(at int64, f Filter, do func(key string, r *record) error) er
 		switch {
 		case err != nil:
 		case found:
-			err = do(key, &r)
+			err = do(key, &r, true)
 		default:
 			err = p.visit(key, at, do)
 		}
@@ -184,16 +201,16 @@ func (p *past) each(at int64, f Filter, do func(key string, r *record) error) er
 }
 
 // visit calls do with the state of an object at a moment, as the history has it, unless there was none.
-func (p *past) visit(key string, at int64, do func(key string, r *record) error) error {
+func (p *past) visit(key string, at int64, do visitor) error {
 	r, found, err := p.at(key, at)
 	if err != nil || !found || r.flags&flagDeletion != 0 {
 		return err
 	}
-	return do(key, &r)
+	return do(key, &r, false)
 }
 
 // eachOfAll is each for all objects, or for those of a namespace.
-func (p *past) eachOfAll(at int64, f Filter, do func(key string, r *record) error) error {
+func (p *past) eachOfAll(at int64, f Filter, do visitor) error {
 	deleted, err := p.deletedAfter(at, f)
 	if err != nil {
 		return err
@@ -222,7 +239,7 @@ func (p *past) eachOfAll(at int64, f Filter, do func(key string, r *record) erro
 		if err != nil {
 			return err
 		}
-		return do(key, &r)
+		return do(key, &r, true)
 	})
 	for i := 0; err == nil && i < len(deleted); i++ {
 		err = p.visit(deleted[i], at, do)

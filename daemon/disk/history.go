@@ -25,17 +25,30 @@ func (d *Disk) History(res Resource, f Filter, from, to time.Time) iter.Seq2[Cha
 			yield(Change{}, &NoHistoryError{res})
 			return
 		}
-		err = v.history(f, nanos(from), endOf(to), func(key string, r *record) error {
-			s, err := v.bases.state(key, r)
-			if err == nil && !yield(Change{State: s, Deleted: r.flags&flagDeletion != 0}, nil) {
-				return errStop
-			}
-			return err
-		})
+		err = v.yieldHistory(f, nanos(from), endOf(to), yield)
 		if err != nil && !errors.Is(err, errStop) {
 			yield(Change{}, v.wrap(err))
 		}
 	}
+}
+
+func (v *view) yieldHistory(f Filter, from, to int64, yield func(Change, error) bool) (err error) {
+	labels, err := v.labels()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, labels.it.Close()) }()
+	return v.history(f, from, to, func(key string, r *record) error {
+		s, err := v.bases.state(key, r)
+		deleted := r.flags&flagDeletion != 0
+		if err == nil && !deleted {
+			err = labels.add(&s, r.time, r.flags&flagUnrecorded != 0)
+		}
+		if err == nil && !yield(Change{State: s, Deleted: deleted}, nil) {
+			err = errStop
+		}
+		return err
+	})
 }
 
 // history calls do with each change between two times.
@@ -66,6 +79,15 @@ func (v *view) history(f Filter, from, to int64, do func(key string, r *record) 
 
 // changes calls do with each change of one key between two times.
 func (p *past) changes(key string, from, to int64, do func(key string, r *record) error) error {
+	// A carried state is part of the history if it was written in a pause before the first segment.
+	p.key = append(appendData(p.key[:0], p.desc.id, kindCarried), key...)
+	r, found, err := p.stored(p.key, to)
+	if err == nil && found && r.time >= max(from, p.progress.begin) {
+		err = do(key, &r)
+	}
+	if err != nil {
+		return err
+	}
 	for i := range p.segments {
 		p.key = appendHistory(p.key[:0], p.desc.id, p.segments[i].number, key, from-1)
 		own := len(p.key) - 8
@@ -90,7 +112,7 @@ func (p *past) changes(key string, from, to int64, do func(key string, r *record
 	}
 	// The newest state may be one that was written while the history was paused.
 	p.key = append(appendData(p.key[:0], p.desc.id, kindState), key...)
-	r, found, err := p.stored(p.key, to)
+	r, found, err = p.stored(p.key, to)
 	if err != nil || !found || r.time < from || r.flags&flagUnrecorded == 0 {
 		return err
 	}
@@ -113,7 +135,7 @@ func (s *keySource) key() []byte {
 	return k
 }
 
-// merge calls do with each key of the segments and of the newest states, in order.
+// merge calls do with each key of the segments, and of the carried and newest states, in order.
 func (p *past) merge(f Filter, do func(key string) error) (err error) {
 	var sources []*keySource
 	defer func() {
@@ -136,8 +158,10 @@ func (p *past) merge(f Filter, do func(key string) error) (err error) {
 			return err
 		}
 	}
-	if err := open(appendData(nil, p.desc.id, kindState), false); err != nil {
-		return err
+	for _, kind := range []byte{kindCarried, kindState} {
+		if err := open(appendData(nil, p.desc.id, kind), false); err != nil {
+			return err
+		}
 	}
 	var key []byte
 	for {

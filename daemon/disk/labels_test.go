@@ -3,6 +3,8 @@ package disk
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,6 +110,73 @@ func TestHistoryThatBeginsLaterFindsLabelsFromBefore(t *testing.T) {
 	})
 	if want := []string{"shop/a", "shop/b"}; err != nil || !slices.Equal(found, want) {
 		t.Fatalf("found %q (%v), want %q", found, err, want)
+	}
+}
+
+func TestLabelsOfThePastAreThoseOfThenOrUnknown(t *testing.T) {
+	for _, how := range []ResourceOptions{{History: true}, {History: true, Sealed: true}} {
+		o := quiet(vfs.NewMem())
+		o.Key = bytes.Repeat([]byte{7}, 32)
+		d := mustOpen(t, "data", o)
+		beginResource(t, d, pods, how)
+		m, r := newMirror(t, pods), rand.New(rand.NewPCG(1, 2))
+		var moments []map[object.Key]string // the labels of each object after each change
+		now := map[object.Key]string{}
+		b := d.NewBatch()
+		b.Reach(pods, "1", start)
+		for i := range 300 {
+			key, at := object.Key(fmt.Sprint("shop/", r.IntN(12))), start.Add(time.Duration(i+1)*time.Second)
+			if _, found := now[key]; found && r.IntN(5) == 0 {
+				b.Delete(pods, key, "2", at)
+				delete(now, key)
+			} else {
+				var labels []string
+				if n := r.IntN(4); n > 0 {
+					labels = append(labels, fmt.Sprint("n=", n/2))
+				}
+				b.Put(pods, m.state(t, key, i+1, at, fmt.Appendf(nil, `{"i":%d}`, i), labels...))
+				now[key] = fmt.Sprint(labels)
+			}
+			moments = append(moments, maps.Clone(now))
+			if r.IntN(3) == 0 {
+				mustCommit(t, b)
+			}
+		}
+		mustCommit(t, b)
+		known, unknown := 0, 0
+		for i, want := range moments {
+			past, err := d.At(pods, start.Add(time.Duration(i+1)*time.Second), Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for s, err := range past.States() {
+				if n++; err != nil {
+					t.Fatal(err)
+				}
+				if s.LabelsUnknown {
+					unknown++
+				} else if known++; fmt.Sprint(s.Labels) != want[s.Key] {
+					t.Fatalf("%s had the labels %q after change %d, want %s", s.Key, s.Labels, i, want[s.Key])
+				}
+			}
+			if n != len(want) {
+				t.Fatalf("%d objects after change %d, want %d", n, i, len(want))
+			}
+		}
+		for c, err := range d.History(pods, Filter{}, start, time.Time{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := int(c.Time.Sub(start)/time.Second) - 1
+			if want := moments[i][c.Key]; !c.Deleted && !c.LabelsUnknown && fmt.Sprint(c.Labels) != want {
+				t.Fatalf("%s had the labels %q in change %d, want %s", c.Key, c.Labels, i, want)
+			}
+		}
+		if known == 0 || unknown == 0 {
+			t.Errorf("the labels of %d states are known, those of %d are not; both must be tested", known, unknown)
+		}
+		mustClose(t, d)
 	}
 }
 

@@ -73,6 +73,9 @@ type State struct {
 	Labels []string
 	// SameLabels says that the labels are those of the state that is stored, so that Labels is not used.
 	SameLabels bool
+	// LabelsUnknown says that the labels of a state of the past are not known: the object's labels have changed since.
+	// Decode the object to know them. It is never set in newest states.
+	LabelsUnknown bool
 }
 
 // AppendJSON appends the object's JSON to dst. An error means that the stored bytes are damaged.

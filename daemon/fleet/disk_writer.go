@@ -64,7 +64,9 @@ type writtenResource struct {
 	seq     uint64 // the last commit that is on disk
 	version object.Version
 	reached time.Time // until when it was watched; zero if that is not known
-	gone    bool      // scratch
+	history bool      // earlier states are kept
+	recent  recentWriter
+	gone    bool // scratch
 }
 
 func newDiskWriter(f *Fleet) *diskWriter {
@@ -237,8 +239,8 @@ func (w *diskWriter) setDocument(c *Cluster, name string, data []byte) error {
 func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) error {
 	have := of.resources[r]
 	if have == nil {
-		have = &writtenResource{id: disk.Resource{Cluster: c.name, Group: r.gvr.Group, Version: r.gvr.Version,
-			Resource: r.gvr.Resource}}
+		id := disk.Resource{Cluster: c.name, Group: r.gvr.Group, Version: r.gvr.Version, Resource: r.gvr.Resource}
+		have = &writtenResource{id: id, recent: recentWriter{id: id}}
 		of.resources[r] = have
 		w.open(r, have)
 	}
@@ -269,11 +271,16 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		return nil
 	}
 	w.gap(have, now)
+	var recent []recentChange
 	for change := range changes.Changes {
+		order := recentChange{key: change.Key, version: change.Version, at: change.At}
 		if change.New == nil {
+			recent = append(recent, order)
 			w.batch.Delete(have.id, change.Key, change.Version, change.At)
 			continue
 		}
+		order.state = change.New.Version
+		recent = append(recent, order)
 		s := stateOf(change.New, change.At)
 		if change.Indexed == nil {
 			s.SameLabels = true
@@ -281,6 +288,9 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 			s.Labels = labelsIn(change.Indexed)
 		}
 		w.batch.Put(have.id, s)
+	}
+	if have.history {
+		have.recent.follow(w.batch, have.version, recent)
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
 	return nil
@@ -290,9 +300,10 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 func (w *diskWriter) open(r *Resource, have *writtenResource) {
 	of := r.gvr.GroupResource()
 	secrets := of == schema.GroupResource{Resource: "secrets"}
+	have.history = !withoutHistory[of]
 	err := errors.New("secrets are not kept on disk")
 	if !secrets || w.fleet.opts.DiskSecrets {
-		err = w.batch.Open(have.id, disk.ResourceOptions{Fingerprint: r.fingerprint, History: !withoutHistory[of],
+		err = w.batch.Open(have.id, disk.ResourceOptions{Fingerprint: r.fingerprint, History: have.history,
 			Sealed: secrets})
 	}
 	have.refused = err != nil
@@ -363,6 +374,11 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 	}
 	if have.reached.IsZero() {
 		have.reached = now
+	}
+	if have.history {
+		if err := have.recent.breakOff(w.disk, w.batch, snap.Version()); err != nil {
+			return err
+		}
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
 	return nil

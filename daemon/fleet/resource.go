@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -51,7 +52,8 @@ type Resource struct {
 	inf    *mirror[*Object]
 	redact *redactor
 
-	fingerprint string // of the rules by which objects are redacted
+	fingerprint string           // of the rules by which objects are redacted
+	before      *restoredChanges // the changes that led to the restored state; nil if there is none
 }
 
 // openResource starts to mirror a resource.
@@ -69,8 +71,11 @@ func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error)
 	}
 	var err error
 	r.fingerprint = rules.fingerprint()
-	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, &informer.Options[*Object]{Transform: transform, Indexes: values,
-		Codec: kube.RawCodec(), StartFrom: l.saved.take(r.gvr, r.fingerprint)}, nil)
+	opts := &informer.Options[*Object]{Transform: transform, Indexes: values, Codec: kube.RawCodec()}
+	if saved := l.saved.take(r.gvr, r.fingerprint); saved != nil {
+		opts.StartFrom, r.before = saved.state, saved.changes
+	}
+	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, opts, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +138,18 @@ func (r *Resource) Entry(key object.Key) (*Entry, bool) { return r.inf.Reader().
 // Since returns the changes after a version. Its error wraps store.ErrGone if they are no
 // longer known.
 func (r *Resource) Since(v object.Version) (iter.Seq[store.LogEntry[*Object]], error) {
-	seq, err := r.inf.Reader().Since(v)
+	log, err := r.inf.Reader().Since(v)
+	if errors.Is(err, store.ErrGone) {
+		if before, ok := r.before.since(v); ok {
+			if log, err = r.inf.Reader().Since(r.before.upTo); err == nil {
+				return concat(before, log), nil
+			}
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.gvr.GroupResource(), err)
 	}
-	return seq, nil
+	return log, nil
 }
 
 // After returns the changes of the commits after a sequence number, which is one of a snapshot or of an earlier call.

@@ -3,8 +3,10 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +22,8 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
 )
 
 // withDisk runs a fleet on a data folder until test returns.
@@ -320,4 +324,89 @@ func TestSecretsAreNotOnDiskWithoutAKey(t *testing.T) {
 	if err != nil || files == 0 {
 		t.Errorf("%d files, %v", files, err)
 	}
+}
+
+// changesSince describes the changes of a resource after a version.
+func changesSince(t *testing.T, r *fleet.Resource, v object.Version) string {
+	t.Helper()
+	log, err := r.Since(v)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for l := range log {
+		fmt.Fprintf(&out, "%s %s", l.Version, l.Key)
+		for _, e := range []*fleet.Entry{l.Old, l.New} {
+			if e == nil {
+				out.WriteString(" -")
+			} else {
+				fmt.Fprintf(&out, " %s %s", e.Version, fleet.Bytes(e, nil))
+			}
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// The changes before a restart are known after it, so that watches of clients go on.
+func TestChangesBeforeARestartCanBeResumed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var versions []object.Version
+		var want []string
+		rnd := rand.New(rand.NewPCG(3, 4))
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second) // until the disk follows
+			for range 40 {
+				versions = append(versions, s.Version())
+				for range rnd.IntN(12) {
+					p := pod("web", fmt.Sprint("p", rnd.IntN(15)))
+					p.Annotations = map[string]string{"n": fmt.Sprint(rnd.Uint64())}
+					switch rnd.IntN(4) {
+					case 0:
+						_, _ = s.Delete(p) // it may not exist
+					default:
+						if _, err := s.Create(p); err != nil {
+							if _, err := s.Update(p); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+				time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
+			}
+			w.until("everything is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second)
+			for _, v := range versions {
+				want = append(want, changesSince(t, r, v))
+			}
+		})
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			r := w.resource(c, podsGVR)
+			for _, i := range rnd.Perm(len(versions)) {
+				if got := changesSince(t, r, versions[i]); got != want[i] {
+					t.Fatalf("after version %s:\n%s\nwant\n%s", versions[i], got, want[i])
+				}
+			}
+			if log, err := r.Since("1"); err == nil {
+				t.Errorf("the changes after version 1, before the disk followed, are known: %v", log)
+			}
+			w.untilState(c, fleet.Ready)
+			create(t, s, pod("web", "new"))
+			w.until("the new pod is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			if got := changesSince(t, r, versions[0]); !strings.HasPrefix(got, want[0]) || !strings.Contains(got, "web/new") {
+				t.Errorf("with a change after the restart:\n%s\nwant it to begin with\n%s", got, want[0])
+			}
+			time.Sleep(11 * time.Minute)
+			if _, err := r.Since(versions[0]); !errors.Is(err, store.ErrGone) {
+				t.Errorf("after the age of the log: %v", err)
+			}
+		})
+	})
 }

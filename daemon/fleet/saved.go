@@ -34,6 +34,8 @@ type savedCluster struct {
 	documents map[string]*document
 	resources map[schema.GroupVersionResource]*disk.StoredResource
 	newest    object.Version // of all resources
+
+	historyAge time.Duration // how long changes may be resumed from
 }
 
 // loadSaved reads what the disk has of a cluster. It returns nil if that is nothing.
@@ -116,7 +118,7 @@ var errReplaced = errors.New("the state on disk has changed")
 
 // take returns the state of a resource for one informer, or nil. fingerprint stands for the rules by which its objects
 // are redacted: a state with other rules is not used.
-func (s *savedCluster) take(gvr schema.GroupVersionResource, fingerprint string) *informer.State[*Object] {
+func (s *savedCluster) take(gvr schema.GroupVersionResource, fingerprint string) *restoredState {
 	if s == nil {
 		return nil
 	}
@@ -125,7 +127,14 @@ func (s *savedCluster) take(gvr schema.GroupVersionResource, fingerprint string)
 	if r == nil || r.Fingerprint != fingerprint {
 		return nil
 	}
-	return &informer.State[*Object]{Version: r.Version, LastEvent: r.Reached, Packed: s.entries(r)}
+	return &restoredState{&informer.State[*Object]{Version: r.Version, LastEvent: r.Reached, Packed: s.entries(r)},
+		&restoredChanges{disk: s.disk, id: r.Resource, upTo: r.Version, until: time.Now().Add(s.historyAge)}}
+}
+
+// restoredState is a state from disk, and the changes that led to it.
+type restoredState struct {
+	state   *informer.State[*Object]
+	changes *restoredChanges
 }
 
 // entries reads the objects of a resource. They are read when the informer runs, each in its goroutine.
@@ -150,8 +159,11 @@ func (s *savedCluster) entries(r *disk.StoredResource) iter.Seq2[store.PackedEnt
 
 // entryOf returns a stored object for a store with the indexes of a Resource.
 func entryOf(o *disk.State) store.PackedEntry {
-	return store.PackedEntry{Key: o.Key, Version: o.Version, UID: o.UID, Size: o.Size, Object: o.Object,
-		Indexed: []store.IndexValues{{Index: labelIndex, Values: o.Labels}, {Index: NamespaceIndex}}}
+	e := store.PackedEntry{Key: o.Key, Version: o.Version, UID: o.UID, Size: o.Size, Object: o.Object}
+	if !o.LabelsUnknown {
+		e.Indexed = []store.IndexValues{{Index: labelIndex, Values: o.Labels}, {Index: NamespaceIndex}}
+	}
+	return e
 }
 
 // savedGroup is a group as it is kept on disk.
@@ -233,6 +245,7 @@ func (c *Cluster) restore() {
 	if err != nil || saved == nil {
 		return
 	}
+	saved.historyAge = c.fleet.opts.HistoryAge
 	c.client.saved = saved
 	c.docs.restore(saved.documents)
 	if v, err := parseVersion(saved.version); err == nil {

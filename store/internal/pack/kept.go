@@ -76,6 +76,9 @@ func Whole(original []byte, context string) Packed {
 	return Packed{nil, string(p.coder.append(nil, original, "", context))}
 }
 
+// RefTo returns what reading the data of a packed object needs.
+func RefTo(k Packed) Ref { return Ref{k.base} }
+
 // Take counts an object that another Packer made, so that p can Release it, and packs further objects against its
 // bases. Bases belong to one Packer: nothing else may take or read objects of the same Bases during the call.
 func (p *Packer) Take(k Packed) Ref {
