@@ -23,6 +23,7 @@ func All() []harness.Case {
 		million(),
 		served(),
 		userRights(),
+		restarted(),
 	}
 }
 

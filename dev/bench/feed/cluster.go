@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/mirador-k8s/mirador/dev/testpods"
+	"github.com/mirador-k8s/mirador/object"
 )
 
 // Cluster is an API server that has only pods and keeps none in memory: they are made while they are read. Clients
@@ -25,6 +26,8 @@ type Cluster struct {
 	mu      sync.Mutex
 	changes int
 	watches map[chan []byte]struct{}
+	sent    []*Change // in order, so that watches can resume
+	states  int       // number of times that all pods were read
 }
 
 // NewCluster returns a cluster with n pods of a number of templates; the pods of different seeds differ.
@@ -77,6 +80,7 @@ func (c *Cluster) Prepare(pod *corev1.Pod) (*Change, *corev1.Pod, error) {
 func (c *Cluster) Send(change *Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.sent = append(c.sent, change)
 	for w := range c.watches {
 		w <- change.frame
 	}
@@ -101,6 +105,8 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, podResource)
 	case "/version":
 		io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
+	case "/api/v1/namespaces/kube-system":
+		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-%p"}}`, c)
 	case "/api/v1/pods":
 		c.watch(w, r)
 	default:
@@ -120,23 +126,54 @@ func asksForState(r *http.Request) bool {
 	return (q.Get("watch") == "true" || q.Get("watch") == "1") && q.Get("sendInitialEvents") == "true"
 }
 
+// States returns how many times all pods were read.
+func (c *Cluster) States() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.states
+}
+
+// open opens a watch. If it resumes at a version, missed has the changes since.
+func (c *Cluster) open(version string, state bool) (changes chan []byte, missed []*Change) {
+	changes = make(chan []byte, 1024)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watches[changes] = struct{}{}
+	if state {
+		c.states++
+		return changes, nil
+	}
+	for i, s := range c.sent {
+		if object.Version(version).Before(object.Version(s.Version)) {
+			return changes, c.sent[i:]
+		}
+	}
+	return changes, nil
+}
+
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request) {
-	if !asksForState(r) {
+	from := r.URL.Query().Get("resourceVersion")
+	state := asksForState(r)
+	if !state && object.Version(from).Before(beforeChanges) {
 		status(w, http.StatusGone, "Expired") // so that the client requests the initial state
 		return
 	}
-	changes := make(chan []byte, 1024)
-	c.mu.Lock()
-	c.watches[changes] = struct{}{}
-	c.mu.Unlock()
+	changes, missed := c.open(from, state)
 	defer func() {
 		c.mu.Lock()
 		delete(c.watches, changes)
 		c.mu.Unlock()
 	}()
-	state := &stream{form: JSON, pod: c.Pod, order: listed(c.n, c.templates), last: beforeChanges}
-	if _, err := io.Copy(w, state); err != nil {
-		return
+	if state {
+		all := &stream{form: JSON, pod: c.Pod, order: listed(c.n, c.templates), last: beforeChanges}
+		if _, err := io.Copy(w, all); err != nil {
+			return
+		}
+	}
+	for _, change := range missed {
+		if _, err := w.Write(change.frame); err != nil {
+			return
+		}
 	}
 	ctl := http.NewResponseController(w)
 	for {

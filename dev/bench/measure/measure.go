@@ -57,6 +57,22 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// CPUOf returns the CPU time that a process has used; 0 if the system does not report it.
+func CPUOf(pid int) time.Duration {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100) // in ticks, of which Linux has 100 in a second
+}
+
 // Work returns the CPU time of f, which must do all its work on the calling goroutine. Unlike elapsed time it does not
 // include time that the host gives to others. Work of the collector on other threads is not included.
 func Work(f func()) time.Duration {

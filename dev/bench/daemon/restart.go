@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/mirador-k8s/mirador/dev/bench/measure"
+	"github.com/mirador-k8s/mirador/dev/bench/program"
+)
+
+// Change sends changes of pods at a rate, and returns the daemon's processor time for each.
+func (f *Fleet) Change(ctx context.Context, n, rate int) (time.Duration, error) {
+	plan, err := f.prepare(n, 10)
+	if err != nil {
+		return 0, err
+	}
+	before := measure.CPUOf(f.cmd.Process.Pid)
+	began := time.Now()
+	for i, s := range plan.sends {
+		if wait := time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(rate))); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		f.sims[s.place.cluster].Send(s.change)
+	}
+	time.Sleep(time.Second) // until the last changes are stored and written
+	return (measure.CPUOf(f.cmd.Process.Pid) - before) / time.Duration(n), nil
+}
+
+// Restarted describes a start after a kill.
+type Restarted struct {
+	// Served is the time from the start until every pod is served.
+	Served time.Duration
+	// States is how many times a cluster was read again.
+	States int
+}
+
+// KillAndRestart kills the daemon and starts it again.
+func (f *Fleet) KillAndRestart(ctx context.Context, dir string) (r Restarted, err error) {
+	binary, err := program.Find("MIRADOR", "mirador")
+	if err != nil {
+		return r, err
+	}
+	if err := f.cmd.Process.Kill(); err != nil {
+		return r, fmt.Errorf("kill the daemon: %w", err)
+	}
+	_ = f.cmd.Wait() // it was killed
+	f.client.CloseIdleConnections()
+	before := f.states()
+	f.url = ""
+	began := time.Now()
+	if err := f.startDaemon(binary, dir, filepath.Join(dir, "clusters")); err != nil {
+		return r, err
+	}
+	for have := 0; have < f.size.Pods; {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if have, err = f.mirrored(ctx); err != nil {
+			return r, err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.Served = time.Since(began)
+	if err := f.waitSynced(ctx); err != nil {
+		return r, err
+	}
+	time.Sleep(2 * time.Second) // until every watch has resumed
+	r.States = f.states() - before
+	return r, nil
+}
+
+func (f *Fleet) states() (n int) {
+	for _, s := range f.sims {
+		n += s.States()
+	}
+	return n
+}
