@@ -79,7 +79,7 @@ A flag counts before the environment, and that before the file.`,
   # a folder of kubeconfigs: a file added is a cluster joining
   mirador serve --folder /etc/mirador/clusters
 
-  # for other machines: a certificate and a token are needed
+  # for other machines: a certificate and a way to authenticate users are needed
   mirador serve --listen 0.0.0.0:8443 --allow-host mirror.example.com \
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
@@ -103,7 +103,7 @@ A flag counts before the environment, and that before the file.`,
 		"`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other "+
 			"credentials changes no more than those")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
-		"`address` to serve on; any but this machine's own needs a certificate and a token")
+		"`address` to serve on; any but this machine's own needs a certificate and a way to authenticate users")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "",

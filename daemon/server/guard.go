@@ -50,11 +50,12 @@ func (a Access) CheckAddress(address string, tls bool) error {
 	}
 	switch {
 	case a.open():
-		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, "+
-			"or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a way to authenticate users is needed; give a "+
+			"token with --token-file, or one of --client-ca-file, --token-auth-file, --authentication-config, "+
+			"--authentication-token-review and --requestheader-client-ca-file, or listen on 127.0.0.1", address)
 	case !tls:
-		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be "+
-			"read on its way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or tokens could be read "+
+			"on their way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
