@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/audit"
@@ -158,6 +160,8 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
 }
 
+var klogLogger sync.Once
+
 // access returns the settings that restrict access. The Authenticator may be nil.
 func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error) {
 	a := server.Access{Hosts: f.hosts}
@@ -214,6 +218,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// The OIDC authenticator and client-go log by klog, which cannot be given another logger once it is in use.
+	klogLogger.Do(func() { klog.SetSlogLogger(log) })
 	var fl *fleet.Fleet
 	users, err := f.authentication.authenticator(f.tlsCert != "", func() *fleet.Fleet { return fl }, log)
 	if err != nil {
