@@ -84,7 +84,7 @@ var rules = []rule{
 		[]string{"object", "daemon/query", "daemon/fleet", anyKubernetes, "sigs.k8s.io/yaml"},
 		"rights come from mirrored roles and bindings; a server asks it, and it knows no request"},
 	{"daemon/audit", "writes audit events to a file, without blocking requests",
-		[]string{"k8s.io/apiserver/pkg/apis/audit/v1", "gopkg.in/natefinch/lumberjack.v2"},
+		[]string{"k8s.io/apiserver/pkg/apis/audit/v1"},
 		"events in, lines out; it knows no requests"},
 	{"daemon/server/table", "columns and cells of every kind, as the API server prints them", []string{anyKubernetes},
 		"a table is made of one object, whatever it came from"},
