@@ -13,6 +13,34 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
+// The code of kube-apiserver logs by klog, whose lines have the format of the others.
+func TestTheLogHasOneFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "authentication.yaml")
+	check(t, os.WriteFile(config, []byte(`apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer: {url: "https://127.0.0.1:1", audiences: [mirador]}
+  claimMappings: {username: {claim: sub, prefix: ""}}
+`), 0o600))
+	d := begin(t, plain(t), "--listen", "127.0.0.1:0", "--folder", t.TempDir(), "--authentication-config", config,
+		"--log-format", "json")
+	until(t, func() string {
+		if said := d.said(t); !strings.Contains(said, "oidc authenticator: initializing plugin") {
+			return "the issuer is not in the log:\n" + said
+		}
+		return ""
+	})
+	d.stop(t)
+	for line := range strings.Lines(d.said(t)) {
+		var entry struct{ Time, Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Level == "" || entry.Msg == "" {
+			t.Errorf("%v in %q", err, line)
+		}
+	}
+}
+
 // A daemon with --token-auth-file and --client-ca-file answers a SelfSubjectReview with the user of each credential.
 func TestServeKnowsTheUserOfEachCredential(t *testing.T) {
 	p, dir := certificate(t), t.TempDir()

@@ -19,9 +19,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	built.dir = dir
-	// The goroutine of lumberjack that removes old audit logs ends only with the process.
-	millRun := goleak.IgnoreTopFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun")
-	goleak.VerifyTestMain(m, millRun, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		os.RemoveAll(dir)
 		os.Exit(code)
 	}))

@@ -68,7 +68,7 @@ func TestMessagesWhenServeCannotStart(t *testing.T) {
 		{"--folder clusters --listen 8090",
 			`listen on "8090": it is not an address; write host:port, such as 127.0.0.1:8090`},
 		{"--folder clusters --listen 0.0.0.0:0",
-			`which other machines can reach: a token is needed; give one with --token-file, or listen on 127.0.0.1`},
+			`which other machines can reach: a way to authenticate users is needed; give a token with --token-file, or one of`},
 		{"--folder clusters --listen " + taken.Addr().String(),
 			"another program listens there, perhaps another mirador serve; end it, or choose another address with --listen"},
 		{"--folder clusters --listen 192.0.2.1:1 --tls-cert key",

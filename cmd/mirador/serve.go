@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/audit"
@@ -87,7 +89,7 @@ A flag counts before the environment, and that before the file.`,
   # a restart lists nothing, and serves what was there before
   mirador serve --folder /etc/mirador/clusters --data /var/lib/mirador
 
-  # for other machines: a certificate and a token are needed
+  # for other machines: a certificate and a way to authenticate users are needed
   mirador serve --listen 0.0.0.0:8443 --allow-host mirror.example.com \
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
@@ -111,7 +113,7 @@ A flag counts before the environment, and that before the file.`,
 		"`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other "+
 			"credentials changes no more than those")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
-		"`address` to serve on; any but this machine's own needs a certificate and a token")
+		"`address` to serve on; any but this machine's own needs a certificate and a way to authenticate users")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "",
@@ -166,6 +168,8 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	}
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
 }
+
+var klogLogger sync.Once
 
 // access returns the settings that restrict access. The Authenticator may be nil.
 func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error) {
@@ -223,6 +227,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// The OIDC authenticator and client-go log by klog, which cannot be given another logger once it is in use.
+	klogLogger.Do(func() { klog.SetSlogLogger(log) })
 	var fl *fleet.Fleet
 	users, err := f.authentication.authenticator(f.tlsCert != "", func() *fleet.Fleet { return fl }, log)
 	if err != nil {

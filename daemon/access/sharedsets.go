@@ -1,7 +1,6 @@
 package access
 
 import (
-	"hash/maphash"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,14 +13,12 @@ import (
 // memory of one. It keeps no set in memory. The zero value is ready to use.
 type sharedSets struct {
 	mu   sync.Mutex
-	sets map[uint64][]weak.Pointer[query.Visible] // by hash
+	sets map[uint64][]weak.Pointer[query.Visible] // by fingerprint
 }
-
-var sharedSeed = maphash.MakeSeed()
 
 // share returns a set that is equal to v, which nothing may change any more.
 func (s *sharedSets) share(v *query.Visible) *query.Visible {
-	hash := hashOf(v)
+	hash := v.Fingerprint()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, known := range s.sets[hash] {
@@ -47,24 +44,4 @@ func (s *sharedSets) forget(hash uint64) {
 	} else {
 		s.sets[hash] = left
 	}
-}
-
-// hashOf returns a hash of what Equal compares.
-func hashOf(v *query.Visible) uint64 {
-	var h maphash.Hash
-	h.SetSeed(sharedSeed)
-	maphash.WriteComparable(&h, v.All)
-	for _, name := range v.Namespaces {
-		h.WriteString(name)
-		h.WriteByte('/')
-	}
-	for _, key := range v.Keys {
-		h.WriteString(string(key))
-		h.WriteByte(',')
-	}
-	for _, name := range v.Names {
-		h.WriteString(name)
-		h.WriteByte(',')
-	}
-	return h.Sum64()
 }

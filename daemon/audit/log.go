@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"gopkg.in/natefinch/lumberjack.v2"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
@@ -30,7 +29,7 @@ const (
 
 // Options configure a Log, with the meaning that kube-apiserver's flags have.
 type Options struct {
-	// Path is the file to write to; "-" means standard output. A new file and its folder are readable by their owner only.
+	// Path is the file to write to; "-" means standard output. A new file is readable by its owner only; its folder must exist.
 	Path string
 	// MaxSize is the size in megabytes at which the file is rotated; 0 means 100.
 	MaxSize int
@@ -77,21 +76,18 @@ func Open(o Options) (*Log, error) {
 	if o.Path == "" {
 		return nil, errors.New(`open the audit log: there is no path; give that of a file, or "-" for standard output`)
 	}
-	// The library that rotates the file would create the folder, although its name may be a mistake.
 	folder := filepath.Dir(o.Path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("open the audit log %s: there is no folder %s; make it, or choose another file", o.Path,
 			folder)
 	}
-	f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	l := newLog(nil, o.Logger)
+	f, err := openFile(&o, l.log)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	return newLog(&lumberjack.Logger{Filename: o.Path, MaxSize: o.MaxSize, MaxAge: o.MaxAge,
-		MaxBackups: o.MaxBackups}, o.Logger), nil
+	l.out = f
+	return l, nil
 }
 
 func newLog(out io.WriteCloser, log *slog.Logger) *Log {

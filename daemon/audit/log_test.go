@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,10 +20,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// lumberjack has a goroutine that removes old files; it ends only with the process.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start runs a log. stop ends it and returns the error of Run.
 func start(t *testing.T, l *Log) (stop func() error) {
@@ -73,16 +69,9 @@ func TestFilesRotateAreBoundedAndOnlyForTheOwner(t *testing.T) {
 	if got := l.Counts(); got != (Counts{Written: events}) {
 		t.Errorf("counts %+v", got)
 	}
-	var files []fs.DirEntry
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.Now().Add(30 * time.Second); ; <-tick.C { // lumberjack removes files in the background
-		if files, err = os.ReadDir(dir); err != nil {
-			t.Fatal(err)
-		}
-		if len(files) == 3 || time.Now().After(late) {
-			break
-		}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(files) != 3 {
 		t.Errorf("%d files, want the newest and two older ones", len(files))
@@ -102,6 +91,101 @@ func TestFilesRotateAreBoundedAndOnlyForTheOwner(t *testing.T) {
 		if got := ids(t, text); f.Name() == "audit.log" && got[len(got)-1] != fmt.Sprint(events-1) {
 			t.Errorf("the newest event in the newest file is %s", got[len(got)-1])
 		}
+	}
+}
+
+// A log that is started again goes on with its file, and removes old ones.
+func TestALogThatIsStartedAgainAppendsAndRemovesOldFiles(t *testing.T) {
+	dir := t.TempDir()
+	name := func(age time.Duration) string { return "audit-" + time.Now().UTC().Add(-age).Format(rotated) + ".log" }
+	recent, old, others := name(time.Hour), name(25*time.Hour), []string{"audit-x.log", "other-" + name(48*time.Hour)}
+	for _, name := range append(others, recent, old) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "audit.log")
+	for i := range 2 {
+		l, err := Open(Options{Path: path, MaxAge: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, l)
+		l.Record(event(fmt.Sprint(i), 0))
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, text); strings.Join(got, "") != "01" {
+		t.Errorf("the file has the events %v", got)
+	}
+	for name, want := range map[string]bool{recent: true, old: false, others[0]: true, others[1]: true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	f, err := openFile(&Options{Path: path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.maxSize = 1
+	for range 3 { // within a millisecond
+		if _, err := f.Write([]byte("{}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the next file does not have the mode of the last one: %v, %v", info.Mode(), err)
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "audit-2*.log")); err != nil || len(files) != 4 {
+		t.Errorf("after three rotations there are %v, %v", files, err)
+	}
+}
+
+func TestEventsAreLostWhileTheFileCannotBeRotated(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFile(&Options{Path: filepath.Join(dir, "audit.log")}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.maxSize = 4
+	write := func() error {
+		_, err := f.Write([]byte("{}\n"))
+		return err
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := write(); err == nil {
+			t.Error("an event was written to a file that is gone")
+		}
+	}
+	if err := os.Rename(dir+"-gone", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Error(err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
+		t.Errorf("there are %v, %v", files, err)
 	}
 }
 

@@ -97,7 +97,11 @@ func (a *Authenticator) newChain(opts *Options) authenticator.Request {
 	}
 	if len(tokens) > 0 {
 		all := tokenunion.New(tokens...)
-		requests = append(requests, bearertoken.New(all), websocket.NewProtocolAuthenticator(all))
+		byToken := []authenticator.Request{bearertoken.New(all), websocket.NewProtocolAuthenticator(all)}
+		if opts.TokenReview.Review != nil {
+			byToken = []authenticator.Request{withAddress(byToken[0]), withAddress(byToken[1])}
+		}
+		requests = append(requests, byToken...)
 	}
 	return group.NewAuthenticatedGroupAdder(union.New(requests...))
 }

@@ -159,14 +159,19 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 }
 
 func (n *network) listen(address string) *listener {
+	l := &listener{connections: make(chan net.Conn), closed: make(chan struct{})}
+	n.set(address, l)
+	return l
+}
+
+// set replaces what listens at an address; nil means nothing.
+func (n *network) set(address string, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.listeners == nil {
 		n.listeners = map[string]*listener{}
 	}
-	l := &listener{connections: make(chan net.Conn), closed: make(chan struct{})}
 	n.listeners[address] = l
-	return l
 }
 
 // bufferedConn is a connection whose writes do not wait for the other side to read, as on a network.

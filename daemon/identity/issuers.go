@@ -46,8 +46,16 @@ func (i *issuer) AuthenticateToken(ctx context.Context, token string) (*authenti
 		return nil, false, fmt.Errorf("%w: tokens of the issuer %q are refused until it can be reached: %w", errUnchecked,
 			i.config.Issuer.URL, err)
 	}
-	return i.cached.AuthenticateToken(ctx, token)
+	resp, ok, err := i.cached.AuthenticateToken(ctx, token)
+	if err != nil && strings.HasPrefix(err.Error(), keysNotRead) {
+		err = fmt.Errorf("%w: %w", errUnchecked, err)
+	}
+	return resp, ok, err
 }
+
+// keysNotRead begins the error of the OIDC authenticator for a token whose key is not known because the keys of the
+// issuer cannot be read now. That error wraps nothing.
+const keysNotRead = "oidc: verify token: failed to verify signature: fetching keys "
 
 // start returns a copy that contacts the issuer in the background until ctx or stop ends it.
 func (i *issuer) start(ctx context.Context, dial dialFunc) (*issuer, error) {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -68,6 +69,29 @@ func TestARotatedKeyIsFetched(t *testing.T) {
 		wantUser(t, a, bearer(old), alice) // verified less than jwtCacheTTL ago
 		time.Sleep(jwtCacheTTL)
 		wantRefused(t, a, bearer(old), "signature")
+	})
+}
+
+func TestATokenWhoseKeyCannotBeReadMayBeValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, one, n := oidcFixture(t, plainMapping)
+		old := one.Token("e", nil)
+		wantUser(t, a, bearer(old), `oidc:alice "" [system:authenticated]`)
+		one.SetKeys(map[string]crypto.Signer{"new": testissuer.NewECKey(t)})
+		token := one.Token("new", nil)
+		reachable := n.listeners["one.example.com:443"]
+		n.set("one.example.com:443", nil)
+		_, ok, err := a.Authenticate(bearer(token))
+		var temporary interface{ Temporary() bool }
+		if ok || !errors.As(err, &temporary) || !temporary.Temporary() || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("while the keys cannot be read: %v, %v", ok, err)
+		}
+		n.set("one.example.com:443", reachable)
+		wantUser(t, a, bearer(token), `oidc:alice "" [system:authenticated]`)
+		time.Sleep(jwtCacheTTL)
+		if _, ok, err = a.Authenticate(bearer(old)); ok || errors.As(err, &temporary) {
+			t.Errorf("a token of a key that is not the issuer's any more: %v, %v", ok, err)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -121,24 +122,87 @@ func TestReviewsOfTheSameTokenAtTheSameTimeAreOne(t *testing.T) {
 	})
 }
 
-func TestAFloodOfInvalidTokensCausesFewReviewsAndLocksNoKnownUserOut(t *testing.T) {
+// from returns a request with a token that comes from an address.
+func from(address, token string) *http.Request {
+	r := bearer(token)
+	r.RemoteAddr = address + ":1234"
+	return r
+}
+
+func TestAFloodOfInvalidTokensCausesFewReviewsAndLocksNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReviewCluster()
+		for i := range 2 * addressBurst {
+			c.users[fmt.Sprint("new-", i)] = authenticationv1.UserInfo{Username: "new"}
+		}
 		a, err := New(Options{TokenReview: TokenReview{Cluster: "eu", Review: c.review}})
 		check(t, err)
-		wantUser(t, a, bearer("robot"), robot)
+		flood := func(address string) (reviews int) {
+			t.Helper()
+			before := c.count()
+			for i := range 1000 {
+				if _, ok, _ := a.Authenticate(from(address, fmt.Sprint(address, "-garbage-", i))); ok {
+					t.Fatal("garbage is a token")
+				}
+			}
+			return c.count() - before
+		}
+		wantUser(t, a, from("10.0.0.1", "robot"), robot)
 		time.Sleep(reviewTTL)
+		for _, address := range []string{"10.0.0.1", "10.0.0.2", "[2001:db8::1]"} {
+			if n := flood(address); n != addressBurst {
+				t.Errorf("1000 invalid tokens of %s caused %d reviews; want %d", address, n, addressBurst)
+			}
+		}
+		if n := flood("[2001:db8::2]"); n != 0 {
+			t.Errorf("another address of an IPv6 prefix caused %d reviews", n)
+		}
+		wantRefused(t, a, from("10.0.0.1", "garbage"), "too many tokens are reviewed")
+		wantUser(t, a, from("10.0.0.1", "robot"), robot) // its token was accepted before
+		for i := range 2 * addressBurst {
+			wantUser(t, a, from("10.0.0.3", fmt.Sprint("new-", i)), `new "" [system:authenticated] map[mirador.dev/cluster:[eu]]`)
+		}
 		before := c.count()
 		for i := range 1000 {
-			if _, ok, _ := a.Authenticate(bearer(fmt.Sprint("garbage-", i))); ok {
+			flooded := from(fmt.Sprintf("10.0.1.%d", i%100), fmt.Sprint("garbage-", i))
+			if _, ok, _ := a.Authenticate(flooded); ok {
 				t.Fatal("garbage is a token")
 			}
 		}
 		if n := c.count() - before; n > newBurst {
-			t.Errorf("1000 invalid tokens caused %d reviews; want at most %d", n, newBurst)
+			t.Errorf("1000 invalid tokens of 100 addresses caused %d reviews; want at most %d", n, newBurst)
 		}
-		wantRefused(t, a, bearer("garbage"), "too many tokens are reviewed")
-		wantUser(t, a, bearer("robot"), robot)
+		wantUser(t, a, from("10.0.0.1", "robot"), robot)
+	})
+}
+
+// Requests with one new token at the same time are charged as one review, whatever its result.
+func TestRequestsWithOneTokenAreChargedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReviewCluster()
+		release := make(chan struct{})
+		a, err := New(Options{TokenReview: TokenReview{Cluster: "eu", Review: func(ctx context.Context,
+			spec authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+			<-release
+			return c.review(ctx, spec)
+		}}})
+		check(t, err)
+		for _, token := range []string{"robot", "garbage"} {
+			var requests sync.WaitGroup
+			for range 3 * addressBurst {
+				requests.Go(func() {
+					if _, _, err := a.Authenticate(from("10.0.0.1", token)); err != nil && strings.Contains(err.Error(), "too many") {
+						t.Errorf("%s: %v", token, err)
+					}
+				})
+			}
+			synctest.Wait()
+			release <- struct{}{}
+			requests.Wait()
+		}
+		if got := c.count(); got != 2 {
+			t.Errorf("2 tokens caused %d reviews", got)
+		}
 	})
 }
 

@@ -10,14 +10,15 @@
 //   - Tokens, client secrets and code verifiers are in no cookie, URL, answer or log.
 //
 //   - A login is completed only by the browser that started it, once, within ten minutes. Its state, nonce and code
-//     verifier are random.
+//     verifier cannot be guessed.
 //
 //   - Redirects lead to two places: the issuer's authorization endpoint, and the page. No parameter changes that.
 //
 //   - A cookie counts only in requests of the page itself. A browser does not send it for pages of other sites, and
 //     requests of pages of other origins are not authenticated by it.
 //
-//   - Memory is bounded: pending logins, sessions, and sessions of one user.
+//   - Memory is bounded: sessions, sessions of one user, and completed logins. A login that has only begun takes none,
+//     so no number of them stops another.
 //
 // A session ends when the user logs out, when its ID token has expired and the issuer gives no other one for the
 // refresh token, after a day, and when the daemon ends.

@@ -1,9 +1,10 @@
 package login
 
 import (
-	"net"
 	"net/http"
 	"sync"
+
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 )
 
 const (
@@ -22,10 +23,7 @@ type exchanges struct {
 
 // enter returns an error if too many logins are being completed. Otherwise leave must be called at the end.
 func (e *exchanges) enter(r *http.Request) (leave func(), err error) {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
+	address := ratelimit.Address(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.all >= maxExchanges || e.byAddress[address] >= maxExchangesOfAddress {

@@ -38,6 +38,7 @@ type fixture struct {
 	issuer *testissuer.Issuer
 	logins testissuer.Logins
 	down   atomic.Bool // the issuer
+	noKeys atomic.Bool // the issuer's keys cannot be read
 	refuse atomic.Pointer[string]
 }
 
@@ -91,6 +92,9 @@ func (f *fixture) Authenticate(r *http.Request) (user.Info, bool, error) {
 	c, err := claimsOf(token)
 	if err != nil {
 		return nil, false, err
+	}
+	if f.noKeys.Load() {
+		return nil, false, &uncheckedError{"fetching keys"}
 	}
 	if why := f.refuse.Load(); why != nil {
 		return nil, false, errors.New(*why)

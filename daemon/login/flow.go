@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
@@ -30,9 +29,7 @@ func (l *Login) begin(w http.ResponseWriter, r *http.Request) (string, error) {
 	if len(browser) != len(randomText()) {
 		browser = randomText()
 	}
-	p := &pendingLogin{state: randomText(), nonce: randomText(), verifier: oauth2.GenerateVerifier(),
-		browser: sha256.Sum256([]byte(browser)), began: time.Now()}
-	l.pending.add(p)
+	p := l.pending.begin(browser, time.Now())
 	// The issuer sends the browser back from another site, so the cookie cannot be a strict one.
 	l.setCookie(w, browserCookie, browser, http.SameSiteLaxMode, pendingAge)
 	return client.AuthCodeURL(p.state, oauth2.S256ChallengeOption(p.verifier),
@@ -84,7 +81,8 @@ func (l *Login) complete(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refresh returns new tokens for a refresh token. They must be those of the same subject.
+// refresh returns new tokens for a refresh token. They must be those of the same subject. If the new ID token cannot be
+// verified now, it returns an error and only a new refresh token: the issuer may not accept the old one again.
 func (l *Login) refresh(ctx context.Context, token, subject string) (*tokens, error) {
 	ctx, client, issuer, err := l.client(ctx)
 	if err != nil {
@@ -95,6 +93,9 @@ func (l *Login) refresh(ctx context.Context, token, subject string) (*tokens, er
 		return nil, tokenError(issuer, err)
 	}
 	got, err := l.verify(ctx, issuer, answer)
+	if isTemporary(err) {
+		return &tokens{refresh: answer.RefreshToken}, err
+	}
 	if err != nil {
 		return nil, &refusedError{err.Error()}
 	}
@@ -125,6 +126,10 @@ func (l *Login) verify(ctx context.Context, issuer *identity.Issuer, answer *oau
 	}
 	r.Header.Set("Authorization", "Bearer "+idToken)
 	u, ok, err := l.opts.Users.Authenticate(r)
+	if isTemporary(err) {
+		return nil, &uncheckedError{fmt.Sprintf("The token of %s cannot be verified at the moment: %v. Try again later.",
+			nameOf(issuer), err)}
+	}
 	if err != nil || !ok {
 		if err == nil {
 			err = errors.New("it is not a token of this issuer")
@@ -141,6 +146,21 @@ func (l *Login) verify(ctx context.Context, issuer *identity.Issuer, answer *oau
 	}
 	return &tokens{user: u, idToken: idToken, refresh: answer.RefreshToken, subject: claims.Subject, nonce: claims.Nonce,
 		expires: time.Unix(int64(claims.Expires), 0)}, nil
+}
+
+// uncheckedError says that a token could not be verified now, and may be valid.
+type uncheckedError struct{ text string }
+
+// Error returns the text.
+func (e *uncheckedError) Error() string { return e.text }
+
+// Temporary reports that the token may be valid.
+func (e *uncheckedError) Temporary() bool { return true }
+
+// isTemporary reports whether an error says that a token could not be verified now.
+func isTemporary(err error) bool {
+	var temporary interface{ Temporary() bool }
+	return errors.As(err, &temporary) && temporary.Temporary()
 }
 
 // claims are the claims of an ID token that a client has to check.

@@ -48,7 +48,7 @@ type Login struct {
 	opts      Options
 	page      *url.URL
 	provider  providerCache
-	pending   pendingLogins
+	pending   *pendingLogins
 	sessions  sessions
 	exchanges exchanges
 }
@@ -71,7 +71,7 @@ func New(o Options) (*Login, error) {
 			strings.Join(issuer.Audiences, ", "))
 	}
 	l := &Login{opts: o, page: &url.URL{Scheme: page.Scheme, Host: page.Host},
-		provider: providerCache{turn: make(chan struct{}, 1)}}
+		provider: providerCache{turn: make(chan struct{}, 1)}, pending: newPendingLogins()}
 	if _, err := l.secret(); err != nil {
 		return nil, err
 	}

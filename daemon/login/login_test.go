@@ -1,6 +1,8 @@
 package login
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -362,6 +364,33 @@ func TestASessionIsRenewedOnceForAllRequests(t *testing.T) {
 	})
 }
 
+func TestASessionOutlivesATimeInWhichItsNewTokenCannotBeVerified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.set(func(l *testissuer.Logins) { l.Refresh = true })
+		b := f.browser(t)
+		if problem := b.logIn(); problem != "" {
+			t.Fatal(problem)
+		}
+		time.Sleep(time.Hour)
+		f.noKeys.Store(true)
+		for range 3 { // the issuer accepts each refresh token once
+			if u, s := b.user(), b.status(); u != "" || !strings.Contains(s.Problem, "cannot be verified at the moment") {
+				t.Errorf("while the keys cannot be read the user is %q: %+v", u, s)
+			}
+			time.Sleep(refreshRetry)
+		}
+		f.noKeys.Store(false)
+		if u, s := b.user(), b.status(); u != "alice" || s.Problem != "" {
+			t.Errorf("when the keys can be read again the user is %q: %+v", u, s)
+		}
+		f.noKeys.Store(true)
+		if problem := f.browser(t).logIn(); !strings.Contains(problem, "cannot be verified at the moment: fetching keys. ") {
+			t.Errorf("a login whose token cannot be verified: %q", problem)
+		}
+	})
+}
+
 func TestASessionEndsWhenTheIssuerRefusesToRenewIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, refuse := range map[string]func(*fixture){
@@ -398,17 +427,20 @@ func TestLoginsAndSessionsAreBounded(t *testing.T) {
 		f := newFixture(t)
 		b := f.browser(t)
 		first := b.atCallback()
-		for range maxPending {
-			f.pending.add(&pendingLogin{state: randomText(), began: time.Now()})
+		for range 20_000 {
+			f.pending.begin("mallory", time.Now())
 		}
-		if n := len(f.pending.byState); n != maxPending || f.pending.byAge.Len() != n {
-			t.Errorf("%d logins are pending, want %d", n, maxPending)
+		if problem := b.callback(first); problem != "" {
+			t.Errorf("a login that began before many others: %s", problem)
 		}
-		if problem := b.callback(first); !strings.Contains(problem, "is over") {
-			t.Errorf("the oldest login: %q", problem)
+		for range maxCompleted + 100 {
+			p := f.pending.begin("mallory", time.Now())
+			if f.pending.take(p.state, "mallory", time.Now()) == nil {
+				t.Fatal("a login is not completed")
+			}
 		}
-		if problem := b.logIn(); problem != "" {
-			t.Errorf("a login after the flood: %s", problem)
+		if n := len(f.pending.completed); n != maxCompleted || len(f.pending.order) != n {
+			t.Errorf("%d completed logins are remembered, want %d", n, maxCompleted)
 		}
 		late := b.atCallback()
 		cookies := b.jar.Cookies(parsed(t, pageURL))
@@ -417,9 +449,11 @@ func TestLoginsAndSessionsAreBounded(t *testing.T) {
 		if problem := b.callback(late); !strings.Contains(problem, "is over") {
 			t.Errorf("a login that took ten minutes: %q", problem)
 		}
-		b.atCallback()
-		if n := len(f.pending.byState); n != 1 {
-			t.Errorf("%d logins are pending; old ones are dropped", n)
+		if problem := b.logIn(); problem != "" {
+			t.Error(problem)
+		}
+		if n := len(f.pending.completed); n != 1 || len(f.pending.order) != n {
+			t.Errorf("%d completed logins are remembered; old ones are forgotten", n)
 		}
 
 		for i := range maxUserSessions + 5 {
@@ -512,9 +546,12 @@ func TestNoAnswerHasATokenOrASecret(t *testing.T) {
 		return resp
 	}
 	issuer := location(t, note(b.get(pageURL+"/login")))
-	var verifier string
-	for _, e := range f.pending.byState {
-		verifier = e.Value.(*pendingLogin).verifier
+	data, err := base64.RawURLEncoding.DecodeString(issuer.Query().Get("state"))
+	check(t, err)
+	verifier := f.pending.login(stateData(data[:len(stateData{})]), "").verifier
+	sum := sha256.Sum256([]byte(verifier))
+	if base64.RawURLEncoding.EncodeToString(sum[:]) != issuer.Query().Get("code_challenge") {
+		t.Error("the code verifier is another one")
 	}
 	note(b.get(location(t, b.get(issuer.String())).String()))
 	note(b.get(pageURL + "/login/session"))

@@ -1,73 +1,103 @@
 package login
 
 import (
-	"container/list"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
 	"sync"
 	"time"
 )
 
 const (
-	// maxPending is how many logins may be in progress. Beyond that, the oldest one is dropped, so that requests which
-	// only begin logins cannot stop others: a user whose login was dropped begins another one.
-	maxPending = 10_000
 	// pendingAge is how long a login may take.
 	pendingAge = 10 * time.Minute
+	// maxCompleted is how many logins are remembered so that they are not completed again. Each was a request to the
+	// issuer.
+	maxCompleted = 10_000
 )
 
 // pendingLogin is a login that has begun: the browser is at the issuer.
-type pendingLogin struct {
-	state    string
-	nonce    string
-	verifier string
-	browser  [sha256.Size]byte // of the cookie of the browser
-	began    time.Time
-}
+type pendingLogin struct{ state, nonce, verifier string }
 
-// pendingLogins has the logins that have begun, by state.
+// pendingLogins begins logins and recognizes them when the browser comes back. It keeps none of them in memory, so that
+// requests which only begin logins cannot stop others: nonce and code verifier are derived from the state, which the
+// issuer gives back, by a secret key.
 type pendingLogins struct {
-	mu      sync.Mutex
-	byState map[string]*list.Element
-	byAge   list.List // of *pendingLogin, the oldest first
+	key [sha256.Size]byte
+
+	mu        sync.Mutex
+	completed map[stateData]struct{}
+	order     []completedLogin // the oldest first
 }
 
-// add adds a login, and drops those that are too old or too many.
-func (p *pendingLogins) add(l *pendingLogin) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.byState == nil {
-		p.byState = map[string]*list.Element{}
-	}
-	for first := p.byAge.Front(); first != nil; first = p.byAge.Front() {
-		if old := first.Value.(*pendingLogin); p.byAge.Len() < maxPending && l.began.Sub(old.began) < pendingAge {
-			break
-		}
-		p.removeLocked(first)
-	}
-	p.byState[l.state] = p.byAge.PushBack(l)
+// stateData is the beginning of a state: when the login began, and random bytes. The rest authenticates these and the
+// cookie of the browser.
+type stateData [8 + 24]byte
+
+type completedLogin struct {
+	state stateData
+	at    time.Time
 }
 
-// take removes and returns the login with a state, or nil if there is none that this browser began in time. A login
-// that another browser tries to complete stays.
+func newPendingLogins() *pendingLogins {
+	p := &pendingLogins{completed: map[stateData]struct{}{}}
+	_, _ = rand.Read(p.key[:]) // never fails
+	return p
+}
+
+// begin begins a login of the browser that has a cookie.
+func (p *pendingLogins) begin(browser string, now time.Time) *pendingLogin {
+	var data stateData
+	binary.BigEndian.PutUint64(data[:], uint64(now.UnixNano()))
+	_, _ = rand.Read(data[8:]) // never fails
+	return p.login(data, browser)
+}
+
+func (p *pendingLogins) login(data stateData, browser string) *pendingLogin {
+	encode := base64.RawURLEncoding.EncodeToString
+	return &pendingLogin{state: encode(append(data[:], p.derive("browser", data, browser)...)),
+		nonce: encode(p.derive("nonce", data, "")), verifier: encode(p.derive("verifier", data, ""))}
+}
+
+// derive returns bytes that only this process can compute.
+func (p *pendingLogins) derive(what string, data stateData, browser string) []byte {
+	h := hmac.New(sha256.New, p.key[:])
+	h.Write([]byte(what + "\x00"))
+	h.Write(data[:])
+	h.Write([]byte(browser))
+	return h.Sum(nil)
+}
+
+// take returns the login with a state, or nil if there is none that this browser began in time, or if it was taken
+// before. A login that another browser tries to complete stays.
 func (p *pendingLogins) take(state, browser string, now time.Time) *pendingLogin {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.byState[state]
-	if e == nil {
+	var data stateData
+	given, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil || copy(data[:], given) < len(data) ||
+		!hmac.Equal(given[len(data):], p.derive("browser", data, browser)) {
 		return nil
 	}
-	l, given := e.Value.(*pendingLogin), sha256.Sum256([]byte(browser))
-	if subtle.ConstantTimeCompare(l.browser[:], given[:]) != 1 {
+	began := time.Unix(0, int64(binary.BigEndian.Uint64(data[:])))
+	if now.Sub(began) >= pendingAge || !p.complete(data, now) {
 		return nil
 	}
-	p.removeLocked(e)
-	if now.Sub(l.began) >= pendingAge {
-		return nil
-	}
-	return l
+	return p.login(data, browser)
 }
 
-func (p *pendingLogins) removeLocked(e *list.Element) {
-	delete(p.byState, p.byAge.Remove(e).(*pendingLogin).state)
+// complete remembers that a login is completed, and reports whether it was not.
+func (p *pendingLogins) complete(data stateData, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.order) > 0 && (len(p.order) >= maxCompleted || now.Sub(p.order[0].at) >= pendingAge) {
+		delete(p.completed, p.order[0].state)
+		p.order = p.order[1:]
+	}
+	if _, again := p.completed[data]; again {
+		return false
+	}
+	p.completed[data] = struct{}{}
+	p.order = append(p.order, completedLogin{data, now})
+	return true
 }

@@ -95,12 +95,12 @@ func (s *session) renew(ctx context.Context, l *Login) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewal, s.failure = nil, err
+	if got != nil && got.refresh != "" {
+		s.refresh = got.refresh
+	}
 	switch {
 	case err == nil:
 		s.idToken, s.expires, s.retryAt = got.idToken, got.expires, time.Time{}
-		if got.refresh != "" {
-			s.refresh = got.refresh
-		}
 		// A token that expires at once would be replaced with every request.
 		if time.Until(s.expires) < refreshBefore {
 			s.retryAt = time.Now().Add(refreshRetry)

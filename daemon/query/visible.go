@@ -1,9 +1,12 @@
 package query
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/store"
@@ -20,6 +23,8 @@ type Visible struct {
 	Keys []object.Key
 	// Names are names that are visible in every namespace, sorted.
 	Names []string
+
+	fingerprint atomic.Uint64 // 0: not computed yet
 }
 
 // Contains reports whether an object is visible, given its key.
@@ -65,6 +70,41 @@ func (v *Visible) Equal(w *Visible) bool {
 		return v == w || v.All == w.All
 	}
 	return slices.Equal(v.Namespaces, w.Namespaces) && slices.Equal(v.Keys, w.Keys) && slices.Equal(v.Names, w.Names)
+}
+
+var fingerprintSeed = maphash.MakeSeed()
+
+// Fingerprint returns a hash of what Equal compares, which is never 0. It is computed once, and differs between
+// processes.
+func (v *Visible) Fingerprint() uint64 {
+	if known := v.fingerprint.Load(); known != 0 {
+		return known
+	}
+	var h maphash.Hash
+	h.SetSeed(fingerprintSeed)
+	maphash.WriteComparable(&h, v.All)
+	if !v.All {
+		writeTexts(&h, v.Namespaces)
+		writeTexts(&h, v.Keys)
+		writeTexts(&h, v.Names)
+	}
+	sum := max(h.Sum64(), 1)
+	v.fingerprint.Store(sum)
+	return sum
+}
+
+// writeTexts writes the number of texts, and each with its length, so that different lists are different bytes.
+func writeTexts[S ~string](h *maphash.Hash, texts []S) {
+	writeLength := func(n int) {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(n))
+		h.Write(b[:])
+	}
+	writeLength(len(texts))
+	for _, text := range texts {
+		writeLength(len(text))
+		h.WriteString(string(text))
+	}
 }
 
 // section is a part of a scope that is visible: a namespace, or a single object.

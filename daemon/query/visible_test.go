@@ -32,6 +32,27 @@ func TestVisibleContains(t *testing.T) {
 	}
 }
 
+func TestSetsThatDifferHaveDifferentFingerprints(t *testing.T) {
+	all := &Visible{All: true, Names: []string{"ignored"}}
+	if all.Fingerprint() != (&Visible{All: true}).Fingerprint() || !all.Equal(&Visible{All: true}) {
+		t.Error("sets of everything differ")
+	}
+	seen := map[uint64]*Visible{}
+	for _, v := range []*Visible{all, {}, {Namespaces: []string{"a"}}, {Keys: []object.Key{"a"}}, {Names: []string{"a"}},
+		{Names: []string{"a", "b"}}, {Names: []string{"ab"}}, {Names: []string{"a", ""}}, {Names: []string{"a,b"}},
+		{Namespaces: []string{"a"}, Keys: []object.Key{"b"}}, {Namespaces: []string{"a", "b"}}} {
+		if other := seen[v.Fingerprint()]; other != nil || v.Fingerprint() == 0 {
+			t.Errorf("%+v and %+v have one fingerprint", v, other)
+		}
+		seen[v.Fingerprint()] = v
+		same := &Visible{All: v.All, Namespaces: slices.Clone(v.Namespaces), Keys: slices.Clone(v.Keys),
+			Names: slices.Clone(v.Names)}
+		if same.Fingerprint() != v.Fingerprint() {
+			t.Errorf("equal sets have different fingerprints: %+v", v)
+		}
+	}
+}
+
 func randomVisible(rnd *rand.Rand, keys []object.Key) *Visible {
 	v := &Visible{}
 	for range rnd.IntN(4) {

@@ -12,6 +12,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 )
 
 // Annotations of audit events: those of kube-apiserver, and the daemon's own.
@@ -62,7 +64,7 @@ func (rec *requestRecord) auditEnd(panicked bool) {
 	omitted := uint64(0)
 	if rec.limited() {
 		var ok bool
-		if omitted, ok = rec.server.auditLimit.take(clientKey(remoteAddress(rec.http)), time.Now()); !ok {
+		if omitted, ok = rec.server.auditLimit.take(ratelimit.Address(rec.http), time.Now()); !ok {
 			rec.server.metrics.auditOmitted.Inc()
 			return
 		}
@@ -89,17 +91,18 @@ const (
 
 // auditLimit limits the events for refused and anonymous requests.
 type auditLimit struct {
-	byAddress, total *rateTable
+	byAddress, total *ratelimit.Table
 	omitted          *atomic.Uint64 // since the last event
 }
 
 func newAuditLimit() auditLimit {
-	return auditLimit{newRateTable(auditPerAddress), newRateTable(auditPerSecond), new(atomic.Uint64)}
+	return auditLimit{ratelimit.NewTable(auditPerAddress, auditPerAddress),
+		ratelimit.NewTable(auditPerSecond, auditPerSecond), new(atomic.Uint64)}
 }
 
 // take reports whether there may be an event, and how many were omitted since the last one.
-func (l *auditLimit) take(address clientKey, now time.Time) (omitted uint64, ok bool) {
-	if !l.byAddress.take(address, now) || !l.total.take("", now) {
+func (l *auditLimit) take(address string, now time.Time) (omitted uint64, ok bool) {
+	if !l.byAddress.Take(address, now) || !l.total.Take("", now) {
 		l.omitted.Add(1)
 		return 0, false
 	}

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 )
 
 // authenticationFailures logs and counts requests whose credentials are not valid.
 type authenticationFailures struct {
 	log     *slog.Logger
 	counter *prometheus.CounterVec
-	limit   *rateTable
+	limit   *ratelimit.Table
 	omitted atomic.Uint64 // since the last line in the log
 }
 
@@ -22,7 +24,8 @@ type authenticationFailures struct {
 const failuresLogged = 2
 
 func newAuthenticationFailures() *authenticationFailures {
-	return &authenticationFailures{log: slog.New(slog.DiscardHandler), limit: newRateTable(failuresLogged),
+	return &authenticationFailures{log: slog.New(slog.DiscardHandler),
+		limit: ratelimit.NewTable(failuresLogged, failuresLogged),
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mirador_authentication_failures_total",
 			Help: "Requests with credentials that were not accepted: refused, unavailable (they could not be checked), or " +
 				"unchecked (there were too many)."}, []string{"reason"})}
@@ -41,11 +44,11 @@ func (f *authenticationFailures) add(r *http.Request, err error) {
 		reason = "unavailable"
 	}
 	f.counter.WithLabelValues(reason).Inc()
-	if !f.limit.take("", time.Now()) {
+	if !f.limit.Take("", time.Now()) {
 		f.omitted.Add(1)
 		return
 	}
-	f.log.Warn("a request has no valid credentials", "address", remoteAddress(r),
+	f.log.Warn("a request has no valid credentials", "address", ratelimit.Address(r),
 		"error", clipReason(withoutCredentials(err.Error(), r)), "omitted", f.omitted.Swap(0))
 }
 

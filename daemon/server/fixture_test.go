@@ -19,11 +19,7 @@ import (
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
 
-// The goroutine of lumberjack that removes old audit logs ends only with the process.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(fixtureRun{m},
-		goleak.IgnoreTopFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(fixtureRun{m}) }
 
 // fixtureRun runs the tests and then ends the mirror that they share, before goroutines are looked for.
 type fixtureRun struct{ m *testing.M }

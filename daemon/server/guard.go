@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/lru"
+
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 )
 
 // Access controls which requests are accepted. The zero value is for a server on a loopback address: every client that
@@ -48,11 +50,12 @@ func (a Access) CheckAddress(address string, tls bool) error {
 	}
 	switch {
 	case a.open():
-		return fmt.Errorf("listen on %q, which other machines can reach: a token is needed; give one with --token-file, "+
-			"or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a way to authenticate users is needed; give a "+
+			"token with --token-file, or one of --client-ca-file, --token-auth-file, --authentication-config, "+
+			"--authentication-token-review and --requestheader-client-ca-file, or listen on 127.0.0.1", address)
 	case !tls:
-		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or the token could be "+
-			"read on its way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
+		return fmt.Errorf("listen on %q, which other machines can reach: a certificate is needed, or tokens could be read "+
+			"on their way; give one with --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
@@ -80,11 +83,11 @@ type guard struct {
 	access Access
 	// The hash of the token, so that comparing takes the same time for every token; nil if none is required.
 	token           atomic.Pointer[[sha256.Size]byte]
-	clients         *rateTable // requests with valid credentials, or all if none are required
-	unauthenticated *rateTable // all other requests, by address
-	attempts        *rateTable // credentials that were not valid before, of all addresses
-	known           *lru.Cache // the keys of credentials that were valid
-	remembered      *rateTable // how often a user may add to known
+	clients         *ratelimit.Table // requests with valid credentials, or all if none are required
+	unauthenticated *ratelimit.Table // all other requests, by address
+	attempts        *ratelimit.Table // credentials that were not valid before, of all addresses
+	known           *lru.Cache       // the keys of credentials that were valid
+	remembered      *ratelimit.Table // how often a user may add to known
 	failures        *authenticationFailures
 	// allowsAnonymous reports whether a request without credentials may be answered for the anonymous user.
 	allowsAnonymous func(*http.Request) bool
@@ -106,9 +109,10 @@ func newGuard(a Access, allowsAnonymous func(*http.Request) bool, next http.Hand
 	if a.Rate == 0 {
 		a.Rate = 20_000
 	}
-	g := &guard{access: a, clients: newRateTable(a.Rate),
-		unauthenticated: newRateTable(unauthenticatedRate), attempts: newRateTable(attemptRate),
-		known: lru.New(knownCredentials), remembered: newRateTable(1), failures: newAuthenticationFailures(),
+	g := &guard{access: a, clients: ratelimit.NewTable(a.Rate, a.Rate),
+		unauthenticated: ratelimit.NewTable(unauthenticatedRate, unauthenticatedRate),
+		attempts:        ratelimit.NewTable(attemptRate, attemptRate),
+		known:           lru.New(knownCredentials), remembered: ratelimit.NewTable(1, 1), failures: newAuthenticationFailures(),
 		allowsAnonymous: allowsAnonymous, next: next}
 	if a.Token != "" {
 		g.setToken(a.Token)
@@ -168,7 +172,7 @@ func (g *guard) check(r *http.Request) (user.Info, error) {
 		return nil, err
 	}
 	ok := u != nil
-	if ok && !g.clients.take(clientOfUser(u, r), time.Now()) {
+	if ok && !g.clients.Take(string(clientOfUser(u, r)), time.Now()) {
 		return u, tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second", g.access.Rate), 1)
 	}
 	if err := g.checkTarget(r); err != nil {
@@ -267,11 +271,11 @@ func (g *guard) authenticate(r *http.Request) (user.Info, error) {
 	switch {
 	case u != nil && has && !known:
 		// A user with many valid credentials must not evict those of other users.
-		if g.remembered.take(clientKey(u.GetName()), time.Now()) {
+		if g.remembered.Take(u.GetName(), time.Now()) {
 			g.known.Add(key, nil)
 		}
-		g.unauthenticated.giveBack(clientKey(remoteAddress(r)))
-		g.attempts.giveBack("")
+		g.unauthenticated.GiveBack(ratelimit.Address(r))
+		g.attempts.GiveBack("")
 		return u, nil
 	case u != nil:
 		return u, nil
@@ -301,7 +305,7 @@ func (g *guard) ask(r *http.Request) (user.Info, error) {
 
 // takeUnauthenticated returns an error if the address of a request has sent too many without valid credentials.
 func (g *guard) takeUnauthenticated(r *http.Request) error {
-	if g.unauthenticated.take(clientKey(remoteAddress(r)), time.Now()) {
+	if g.unauthenticated.Take(ratelimit.Address(r), time.Now()) {
 		return nil
 	}
 	return tooManyRequests(refusedRate, fmt.Sprintf("more than %d requests a second without valid credentials",
@@ -311,7 +315,7 @@ func (g *guard) takeUnauthenticated(r *http.Request) error {
 // takeAttempt returns an error if the credentials of a request must not be checked now.
 func (g *guard) takeAttempt(r *http.Request) error {
 	err := g.takeUnauthenticated(r)
-	if err == nil && !g.attempts.take("", time.Now()) {
+	if err == nil && !g.attempts.Take("", time.Now()) {
 		err = tooManyRequests(refusedRate, fmt.Sprintf("more than %d new or invalid credentials a second", attemptRate), 1)
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -278,22 +277,6 @@ func TestRateLimitsArePerClient(t *testing.T) {
 			t.Errorf("statuses of another address of the same IPv6 prefix: %v", got)
 		}
 	})
-}
-
-func TestRateTableHasABoundedSize(t *testing.T) {
-	table := newRateTable(1)
-	now := time.Now()
-	for i := range 3 * maxRates {
-		if !table.take(clientKey(strconv.Itoa(i)), now) {
-			t.Fatalf("the first request of client %d is refused", i)
-		}
-	}
-	if len(table.byKey) != maxRates || table.recent.Len() != maxRates {
-		t.Errorf("the table has %d clients", len(table.byKey))
-	}
-	if table.take(clientKey(strconv.Itoa(3*maxRates-1)), now) {
-		t.Error("the table does not have the last client")
-	}
 }
 
 func TestTokenCanBeReplacedButNotRemoved(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 )
 
 // BenchmarkGet measures a GET of one object without a network, so that the cost of metrics and of the audit log shows.
@@ -24,7 +26,7 @@ func BenchmarkGet(b *testing.B) {
 func benchmarkGet(b *testing.B, audit func(*auditv1.Event)) {
 	s := newTestServer(b)
 	s.opts.Audit = audit
-	s.guard.clients = newRateTable(1 << 40) // no limit
+	s.guard.clients = ratelimit.NewTable(1<<40, 1<<40) // no limit
 	r := httptest.NewRequest(http.MethodGet, "/clusters/eu/api/v1/namespaces/web/pods/a", nil)
 	r.Host = "localhost"
 	for b.Loop() {

@@ -1,7 +1,9 @@
 package server
 
 import (
-	"maps"
+	"cmp"
+	"hash/maphash"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,95 +12,163 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
-// shownSets remembers what users were shown at /fleet, so that a client that lists, and watches from the version of
-// that list, does not miss that its rights have changed in between: its objects did not change, so no event says so.
+// shownSets remembers what users were shown, so that a client that lists, and watches from the version of that list,
+// does not miss that its rights have changed in between: its objects did not change, so no event says so.
 //
-// Each time a user is shown another set of a resource, the versions of that resource are advanced, and a watch from an
-// older one is 410. What is not remembered, because it was too long ago, counts as changed.
+// Each time a user is shown another set of a resource at /fleet, the versions of that resource are advanced, and a
+// watch from an older one is 410. The versions of a cluster cannot be advanced, so a watch of a single cluster with
+// filtered= is compared with what any list of its user showed last. What is not remembered counts as changed.
+//
+// What is remembered is bounded for each client and in total, and does not keep the sets in memory.
 type shownSets struct {
-	mu   sync.Mutex
-	last map[shownKey]shownSet
-
-	// lastIn has what users were last shown of single clusters, with filtered=. The versions of a cluster cannot be
-	// advanced, so a watch is compared with what any list of its user showed last.
-	lastIn map[shownInKey]*query.Visible
+	mu      sync.Mutex
+	clients map[clientKey]*shownToClient
+	size    int // of all clients
 }
 
+// shownToClient is what one client was shown.
+type shownToClient struct {
+	sets map[shownKey]shownSet
+	size int
+}
+
+// shownKey identifies what a user was shown of a resource.
 type shownKey struct {
-	user string
-	of   schema.GroupVersionResource
+	user    uint64 // the hash of its UserKey: a client may send requests as other users
+	of      schema.GroupVersionResource
+	cluster string // "" at /fleet
 }
 
-type shownInKey struct {
-	shownKey
-	cluster string
+// shownSet is what a user was shown.
+type shownSet struct {
+	in    []shownIn // sorted by cluster
+	since uint64    // the version from which on it was shown, at /fleet
+}
+
+// shownIn is what was visible in one cluster: the fingerprint of a set, 0 for everything.
+type shownIn struct {
+	cluster     string
+	fingerprint uint64
+}
+
+// size is the number of sets of clusters, and one for the memory of the rest.
+func (s shownSet) size() int { return 1 + len(s.in) }
+
+const (
+	// maxShown bounds the size of what is remembered, and maxShownToClient that of one client. A set takes about 150
+	// bytes.
+	maxShown         = 160_000
+	maxShownToClient = maxShown / 8
+)
+
+// showIn returns what a set shows of a cluster; nil means everything.
+func showIn(cluster string, see *query.Visible) shownIn {
+	if see == nil {
+		return shownIn{cluster: cluster}
+	}
+	return shownIn{cluster, see.Fingerprint()}
+}
+
+// note remembers the sets that a request at /fleet shows to its user. It returns the version for an answer with these
+// sets, and the version since which they are shown.
+func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fleetWatchHub) (version, since uint64) {
+	slices.SortFunc(in, func(a, b shownIn) int { return cmp.Compare(a.cluster, b.cluster) })
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	was, ok := ss.last(client, key)
+	if !ok || !sameShown(was.in, in) {
+		was.since = hub.advance()
+	}
+	was.in = in
+	ss.put(client, key, was)
+	return hub.now(), was.since
 }
 
 // noteIn remembers what a list shows of a cluster, or compares what a watch shows with that, and reports whether it is
 // something else.
-func (ss *shownSets) noteIn(key shownInKey, see *query.Visible, watch bool) (changed bool) {
+func (ss *shownSets) noteIn(client clientKey, key shownKey, see *query.Visible, watch bool) (changed bool) {
+	in := []shownIn{showIn(key.cluster, see)}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	was, ok := ss.lastIn[key]
-	changed = watch && (!ok || !sameVisible(was, see))
-	if changed {
+	was, ok := ss.last(client, key)
+	if watch && (!ok || !sameShown(was.in, in)) {
 		return true
 	}
-	if ss.lastIn == nil {
-		ss.lastIn = map[shownInKey]*query.Visible{}
-	}
-	ss.lastIn[key] = see
-	for other := range ss.lastIn { // in random order
-		if len(ss.lastIn) <= maxShown {
-			break
-		}
-		if other != key {
-			delete(ss.lastIn, other)
-		}
-	}
+	ss.put(client, key, shownSet{in: in})
 	return false
 }
 
-type shownSet struct {
-	visible map[string]*query.Visible // by cluster
-	since   uint64                    // the version from which on it was shown
+func (ss *shownSets) last(client clientKey, key shownKey) (was shownSet, ok bool) {
+	if of := ss.clients[client]; of != nil {
+		was, ok = of.sets[key]
+	}
+	return was, ok
 }
 
-// maxShown is how many sets are remembered.
-const maxShown = 10_000
-
-// note remembers the sets that a request shows to its user. It returns the version for an answer with these sets, and
-// the version since which they are shown.
-func (ss *shownSets) note(key shownKey, visible map[string]*query.Visible,
-	hub *fleetWatchHub) (version, since uint64) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	was, ok := ss.last[key]
-	if !ok || !sameSets(was.visible, visible) {
-		was = shownSet{since: hub.advance()}
-	}
-	was.visible = visible
-	if ss.last == nil {
-		ss.last = map[shownKey]shownSet{}
-	}
-	ss.last[key] = was
-	for other := range ss.last { // in random order
-		if len(ss.last) <= maxShown {
-			break
+// put remembers a set. If there are too many, it forgets others: first those of the same client, and then those of
+// clients that have more than their share.
+func (ss *shownSets) put(client clientKey, key shownKey, next shownSet) {
+	of := ss.clients[client]
+	if of == nil {
+		if ss.clients == nil {
+			ss.clients = map[clientKey]*shownToClient{}
 		}
-		if other != key {
-			delete(ss.last, other)
-		}
+		of = &shownToClient{sets: map[shownKey]shownSet{}}
+		ss.clients[client] = of
 	}
-	return hub.now(), was.since
+	if was, ok := of.sets[key]; ok {
+		ss.grow(of, -was.size())
+	}
+	of.sets[key] = next
+	ss.grow(of, next.size())
+	ss.shrink(client, maxShownToClient, key)
+	if ss.size <= maxShown {
+		return
+	}
+	share := maxShown / len(ss.clients)
+	for other := range ss.clients { // in random order
+		if ss.size <= maxShown*7/8 {
+			return
+		}
+		ss.shrink(other, share/2, key)
+	}
 }
 
-// sameSets reports whether the same is visible in the clusters that are in both maps. The hub knows of clusters that
+func (ss *shownSets) grow(of *shownToClient, n int) {
+	of.size += n
+	ss.size += n
+}
+
+// shrink forgets sets of a client, except that of a key, until their size is at most n.
+func (ss *shownSets) shrink(client clientKey, n int, except shownKey) {
+	of := ss.clients[client]
+	for key, set := range of.sets { // in random order
+		if of.size <= n {
+			return
+		}
+		if key != except {
+			ss.grow(of, -set.size())
+			delete(of.sets, key)
+		}
+	}
+	if len(of.sets) == 0 {
+		delete(ss.clients, client)
+	}
+}
+
+// sameShown reports whether the same was shown of the clusters that are in both lists. The hub knows of clusters that
 // join and leave.
-func sameSets(a, b map[string]*query.Visible) bool {
-	for cluster, before := range a {
-		if now, ok := b[cluster]; ok && !sameVisible(before, now) {
+func sameShown(a, b []shownIn) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch c := cmp.Compare(a[0].cluster, b[0].cluster); {
+		case c < 0:
+			a = a[1:]
+		case c > 0:
+			b = b[1:]
+		case a[0] != b[0]:
 			return false
+		default:
+			a, b = a[1:], b[1:]
 		}
 	}
 	return true
@@ -112,46 +182,49 @@ func sameVisible(a, b *query.Visible) bool {
 	return a.Equal(b)
 }
 
+var shownSeed = maphash.MakeSeed()
+
+// shownKeyOf returns the key of what a request shows of a resource, in one cluster or, if that is "", at /fleet.
+func shownKeyOf(req *request, of schema.GroupVersionResource, cluster string) shownKey {
+	return shownKey{maphash.String(shownSeed, access.UserKey(userOf(req.http))), of, cluster}
+}
+
 // noteShown remembers what a list or watch at /fleet shows, and sets the version of the answer. A user that sees
 // everything, whatever the rights, need not be remembered.
 func (s *Server) noteShown(req *request, v *view) {
-	sets := map[string]*query.Visible{}
-	restricted := len(v.unknownRights) > 0
-	var mu sync.Mutex
+	in := make([]shownIn, len(v.places), len(v.places)+len(v.unknownRights))
 	s.each(len(v.places), func(i int) string { return v.places[i].cluster }, func(i int) {
 		p := &v.places[i]
 		see := p.visible
 		if req.verb == "list" { // the watch that follows has another verb
-			var err error
-			if see, err = s.opts.Authorizer.Visible(req.context(), userOf(req.http), p.cluster, "watch", req.groupResource(),
-				p.res.Info().Namespaced); err != nil {
-				see = unknown
-			}
+			see = s.visibleToWatch(req, p)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		sets[p.cluster] = see
-		restricted = restricted || see != nil
+		in[i] = showIn(p.cluster, see)
 	})
-	if !restricted {
+	for _, cluster := range v.unknownRights {
+		in = append(in, showIn(cluster, unknown))
+	}
+	if !slices.ContainsFunc(in, func(s shownIn) bool { return s.fingerprint != 0 }) {
 		return
 	}
-	for _, cluster := range v.unknownRights {
-		sets[cluster] = unknown
-	}
-	key := shownKey{access.UserKey(userOf(req.http)), req.gvr()}
-	v.moment.version, v.moment.since = s.shown.note(key, maps.Clone(sets), v.moment.hub)
+	key := shownKeyOf(req, v.model.res.GVR(), "")
+	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, in, v.moment.hub)
 }
 
 // noteFiltered remembers what a list of one cluster shows, and reports whether a watch shows something else than the
 // list that it continues.
 func (s *Server) noteFiltered(req *request, at place) (changed bool) {
-	see, err := s.opts.Authorizer.Visible(req.context(), userOf(req.http), at.cluster, "watch", req.groupResource(),
-		at.res.Info().Namespaced)
-	if err != nil {
-		see = unknown
-	}
-	key := shownInKey{shownKey{access.UserKey(userOf(req.http)), req.gvr()}, at.cluster}
 	begin, _ := req.initialEvents()
-	return s.shown.noteIn(key, see, req.verb == "watch" && !begin && !req.fromNow())
+	return s.shown.noteIn(clientOf(req.http), shownKeyOf(req, at.res.GVR(), at.cluster), s.visibleToWatch(req, &at),
+		req.verb == "watch" && !begin && !req.fromNow())
+}
+
+// visibleToWatch returns what the user of a request may watch in a place.
+func (s *Server) visibleToWatch(req *request, p *place) *query.Visible {
+	see, err := s.opts.Authorizer.Visible(req.context(), userOf(req.http), p.cluster, "watch", req.groupResource(),
+		p.res.Info().Namespaced)
+	if err != nil {
+		return unknown
+	}
+	return see
 }

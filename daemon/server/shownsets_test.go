@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +173,60 @@ func TestReviewsKnowTheRightsToPaths(t *testing.T) {
 	var review struct{ Status struct{ Allowed bool } }
 	if err := json.NewDecoder(resp.Body).Decode(&review); err != nil || review.Status.Allowed {
 		t.Errorf("a path that is refused is allowed by a review: %v", err)
+	}
+}
+
+func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
+	var ss shownSets
+	hub := newFleetWatchHub(new(atomic.Uint64))
+	web := &query.Visible{Namespaces: []string{"web"}}
+	key := func(i int, cluster string) shownKey {
+		return shownKey{of: schema.GroupVersionResource{Version: "v1", Resource: fmt.Sprint(i)}, cluster: cluster}
+	}
+	const resources = 20
+	since := make([]uint64, resources)
+	for i := range since {
+		_, since[i] = ss.note("alice", key(i, ""), []shownIn{showIn("eu", web), showIn("us", nil)}, hub)
+		ss.noteIn("alice", key(i, "eu"), web, false)
+	}
+	for i := range 2 * maxShownToClient {
+		ss.note("mallory", key(i, ""), []shownIn{showIn("eu", web)}, hub)
+		ss.noteIn("mallory", key(i, "eu"), web, false)
+	}
+	for client, of := range ss.clients {
+		if of.size > maxShownToClient {
+			t.Errorf("the size of what %s was shown is %d, want at most %d", client, of.size, maxShownToClient)
+		}
+	}
+	// Many clients take no more than all may take, and those that were shown little are not forgotten.
+	for i := range 400 {
+		for j := range 300 {
+			ss.noteIn(clientKey(fmt.Sprint("client-", i)), key(j, "eu"), web, false)
+		}
+	}
+	if ss.size > maxShown {
+		t.Errorf("the size of everything is %d, want at most %d", ss.size, maxShown)
+	}
+	size := 0
+	for _, of := range ss.clients {
+		size += of.size
+		for _, set := range of.sets {
+			size -= set.size()
+		}
+	}
+	if size != 0 {
+		t.Errorf("the sizes of clients are %d more than those of their sets", size)
+	}
+	for i := range since {
+		if ss.noteIn("alice", key(i, "eu"), web, true) {
+			t.Fatal("a watch of a user that was shown little does not continue its list")
+		}
+		if _, now := ss.note("alice", key(i, ""), []shownIn{showIn("us", nil), showIn("eu", web)}, hub); now != since[i] {
+			t.Fatal("a watch at /fleet of a user that was shown little does not continue its list")
+		}
+	}
+	if !ss.noteIn("alice", key(0, "eu"), nil, true) || !ss.noteIn("bob", key(0, "eu"), web, true) {
+		t.Error("a watch continues a list that showed something else, or nothing")
 	}
 }
 

@@ -33,6 +33,27 @@ func TestLiveHeapAndItsPeakIncludeWhatIsHeld(t *testing.T) {
 	}
 }
 
+func TestStoppedTimersAreDropped(t *testing.T) {
+	const size = 32 << 20
+	before := LiveHeap()
+	var timers []*time.Timer
+	func() {
+		held := make([]byte, size)
+		timers = append(timers, time.AfterFunc(time.Hour, func() { runtime.KeepAlive(held) }))
+	}()
+	for i := range 100 { // as in a process with connections, few timers are stopped
+		timers = append(timers, time.AfterFunc(time.Hour+time.Duration(i-50)*time.Minute/2, func() {}))
+		defer timers[i+1].Stop()
+	}
+	timers[0].Stop()
+	timers[0] = nil
+	kept := LiveHeap()
+	DropStoppedTimers()
+	if dropped := LiveHeap(); dropped-before > size*0.1 {
+		t.Errorf("%v before, %v with a stopped timer that refers to %d bytes, %v after", before, kept, size, dropped)
+	}
+}
+
 func TestCollectWithoutAllocationsDoesNothing(t *testing.T) {
 	collections := func() int64 {
 		var s debug.GCStats
