@@ -97,6 +97,7 @@ LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
 NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
 NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThatTheLabelIndex
+NO_RACE := $(NO_RACE)|^TestAListHasExactlyWhatIsVisible|^TestListsEqualAModel|^TestOnlyNeededObjectsAreRead
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
