@@ -34,10 +34,11 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so three jobs keep two cores busy.
+# Tests on clusters wait more than they compute, so three jobs keep two cores busy. The jobs start in this order, and
+# unit-plain follows staticcheck.
 .PHONY: test
-test: check needed ## every check for every change; make nightly has the long ones
-	@$(MAKE) --no-print-directory --jobs=3 unit-race unit-plain beside
+test: fmt vet needed ## every check for every change; make nightly has the long ones
+	@$(MAKE) --no-print-directory --jobs=3 unit-race beside staticcheck unit-plain
 	@printf '\nAll checks passed.\n'
 
 # These run one target at a time.
