@@ -34,19 +34,13 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so three jobs keep two cores busy. The jobs start in this order, and
-# unit-plain follows staticcheck.
+# Tests on clusters wait more than they compute, so three jobs keep two cores busy: the race detector's, and two that
+# take the next of the others whenever they are done. What takes longest starts first.
+JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test
 .PHONY: test
 test: fmt vet needed ## every check for every change; make nightly has the long ones
-	@$(MAKE) --no-print-directory --jobs=3 unit-race beside staticcheck unit-plain
+	@$(MAKE) --no-print-directory --jobs=3 $(JOBS)
 	@printf '\nAll checks passed.\n'
-
-# These run one target at a time.
-BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
-.PHONY: beside
-beside:
-	$(call say,beside the unit tests: $(BESIDE))
-	@$(MAKE) --no-print-directory $(BESIDE)
 
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
