@@ -34,18 +34,13 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all
 	@bin/devcluster up --name quickstart $(CLUSTER) -- bin/quickstart
 
-# Tests on clusters wait more than they compute, so they run beside the unit tests, one target at a time.
+# Tests on clusters wait more than they compute, so three jobs keep two cores busy: the race detector's, and two that
+# take the next of the others whenever they are done. What takes longest starts first.
+JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test
 .PHONY: test
-test: check needed ## every check for every change; make nightly has the long ones
-	@$(MAKE) --no-print-directory --jobs=2 unit beside
+test: fmt vet needed ## every check for every change; make nightly has the long ones
+	@$(MAKE) --no-print-directory --jobs=3 $(JOBS)
 	@printf '\nAll checks passed.\n'
-
-# All of this run is one job of the two, until the unit tests have ended.
-BESIDE := chaos-test e2e-test web-test rbac-test integration conformance bench-test
-.PHONY: beside
-beside:
-	$(call say,beside the unit tests: $(BESIDE))
-	@$(MAKE) --no-print-directory $(BESIDE)
 
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
@@ -97,19 +92,31 @@ LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
 NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
 NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThatTheLabelIndex
+NO_RACE := $(NO_RACE)|^TestAListHasExactlyWhatIsVisible|^TestListsEqualAModel|^TestOnlyNeededObjectsAreRead
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /store/internal/pack$$|/internal/share$$
 SOME    := ./informer ./compat/informers ./daemon/query ./daemon/fleet ./daemon/server/table ./source/kube ./store
 
+# The packages that take longest start first, so that none of them runs alone in the end.
+FIRST   := ./daemon/server ./examples ./dev/oncluster ./daemon/fleet
+
 .PHONY: unit
-unit: bin/devcluster needed ## tests of the library under the race detector, the ones on a real cluster and the examples included
+unit: unit-plain unit-race ## tests of the library, the ones on a real cluster and the examples included
+
+.PHONY: unit-race
+unit-race: bin/devcluster needed ## the tests of unit that run under the race detector
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
-	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
-	$(GO) test -timeout 30m $$($(GO) list ./... | grep -E '$(BOTH)|$(PLAIN)')
+	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' \
+		$$($(GO) list $(FIRST) ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+
+.PHONY: unit-plain
+unit-plain: bin/devcluster needed ## the tests of unit that run without it
+	$(call say,tests of the library without the race detector)
+	$(GO) test -timeout 30m $$($(GO) list ./cmd/mirador ./... | grep -E '$(BOTH)|$(PLAIN)')
 	$(GO) test -timeout 30m -run '$(NO_RACE)' $(SOME)
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' $$($(GO) list ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
+	$(GO) test -count=1 ./dev/rules ./dev/docs # their verdicts depend on files that the test cache does not see
 
 .PHONY: rbac-test
 rbac-test: bin/devcluster ## random decisions about rights, compared with Kubernetes' RBAC authorizer and a real cluster

@@ -130,6 +130,7 @@ func TestClustersAreAskedForRightsAtTheSameTime(t *testing.T) {
 }
 
 func TestAFilteredWatchOfAClusterDoesNotContinueAListWithOtherRights(t *testing.T) {
+	t.Parallel()
 	a := &changingSet{set: &query.Visible{Namespaces: []string{"web"}}}
 	cluster := informertest.NewServer()
 	for _, ns := range []string{"web", "shop"} {

@@ -278,8 +278,10 @@ func (p *pair) compare(t *testing.T, r *fleet.Resource) (n int) {
 		}
 		var wantHead, want, gotHead, got string
 		for range 3 { // the server renews its own lease now and then
-			wantHead, want = p.ask(t, http.MethodGet, p.real+ask, q.accept)
+			var asked sync.WaitGroup // at once, because watches take a second
+			asked.Go(func() { wantHead, want = p.ask(t, http.MethodGet, p.real+ask, q.accept) })
 			gotHead, got = p.ask(t, http.MethodGet, p.ours+ask, q.accept)
+			asked.Wait()
 			want, got = normalised(headless(t, want)), normalised(headless(t, got))
 			if q.sorted {
 				want, got = sortedLines(want), sortedLines(got)

@@ -166,6 +166,7 @@ func (p *pair) sameAnswer(t *testing.T, r *fleet.Resource, selector string) (kno
 
 // A watch parses its field selector as a list does.
 func TestWatchRefusesTheFieldLabelsThatListRefuses(t *testing.T) {
+	t.Parallel()
 	eu := informertest.NewServer()
 	create(t, eu, pod("web", "a", map[string]any{"spec": map[string]any{"nodeName": "n1"}}), pod("web", "b", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu})

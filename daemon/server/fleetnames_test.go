@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ func (s memoryDaemon) names(t *testing.T, path string) string {
 }
 
 func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
+	t.Parallel()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	on := func(node string) map[string]any { return map[string]any{"spec": map[string]any{"nodeName": node}} }
 	create(t, eu, pod("web", "a", on("n1")), pod("web", "b", on("n2")), pod("web", "c", nil))
@@ -39,6 +41,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": eu, "us": us})
 	s.Start()
 	s.ready(t, 4)
+	var watches sync.WaitGroup // concurrent, because each waits for its end
 	for _, c := range []struct{ param, selector, want string }{
 		{"fieldSelector", "spec.nodeName=eu:n1", "a"},
 		{"fieldSelector", "spec.nodeName=us:n1", "d"},
@@ -58,11 +61,14 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 			t.Errorf("%s %s finds %q, want %q", c.param, c.selector, got, c.want)
 		}
 		if c.param != "orderBy" {
-			if got := s.names(t, ask+"&watch=true"); got != c.want {
-				t.Errorf("a watch by %s %s finds %q, want %q", c.param, c.selector, got, c.want)
-			}
+			watches.Go(func() {
+				if got := s.names(t, ask+"&watch=true"); got != c.want {
+					t.Errorf("a watch by %s %s finds %q, want %q", c.param, c.selector, got, c.want)
+				}
+			})
 		}
 	}
+	watches.Wait()
 	// A watch sees changes in the same way.
 	watch := s.open(t, "/fleet/api/v1/pods?watch=true&fieldSelector="+url.QueryEscape("spec.nodeName=us:n3"),
 		"application/json")
@@ -78,6 +84,7 @@ func TestSelectorsAtFleetSeeObjectsAsShown(t *testing.T) {
 }
 
 func TestNamespaceWithoutAClusterIsThatOfEveryCluster(t *testing.T) {
+	t.Parallel()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
 	create(t, us, pod("web", "c", nil))

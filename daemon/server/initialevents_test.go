@@ -17,6 +17,7 @@ import (
 )
 
 func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
+	t.Parallel()
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})
@@ -42,6 +43,7 @@ func TestWatchWithoutInitialEventsSendsOnlyChanges(t *testing.T) {
 }
 
 func TestResourceThatTheMirrorMayNotListIsForbidden(t *testing.T) {
+	t.Parallel()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, us, pod("web", "a", nil))
 	eu.Inject(informertest.Fault{Resource: "pods", Code: http.StatusForbidden})
@@ -98,6 +100,7 @@ func (w *headerWriter) Write(b []byte) (int, error) {
 
 // A change after the header of a watch is sent, also if the mirror has it before the watch goes on.
 func TestWatchFromNowSendsChangesAfterItsHeader(t *testing.T) {
+	t.Parallel()
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "before", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})

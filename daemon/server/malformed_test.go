@@ -26,6 +26,7 @@ func (s *malformedWriter) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
 
 // Objects that no API server would send must not hide those of other clusters.
 func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
+	t.Parallel()
 	good, odd := informertest.NewServer(), informertest.NewServer()
 	create(t, good, pod("web", "good", nil))
 	create(t, odd, pod("web", "odd", map[string]any{"spec": map[string]any{"nodeName": "odd"}}))
@@ -54,6 +55,7 @@ func TestMalformedObjectDoesNotBreakAnswersAboutAllClusters(t *testing.T) {
 
 // A namespace without a cluster matches every cluster; one with a cluster means the same as in a path.
 func TestFieldSelectorAtFleetAcceptsNamespacesWithAndWithoutCluster(t *testing.T) {
+	t.Parallel()
 	eu, us := informertest.NewServer(), informertest.NewServer()
 	create(t, eu, pod("web", "a", nil), pod("db", "b", nil))
 	create(t, us, pod("web", "c", nil))

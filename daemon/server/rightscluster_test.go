@@ -518,9 +518,14 @@ func (w *rightsWorld) compare(u *user.DefaultInfo) userRights {
 			for _, object := range want {
 				union = append(union, inFleet(name, object))
 			}
-			paths := []string{"/api/v1/" + resource, "/api/v1/namespaces/" + c.namespaces[1] + "/configmaps",
-				"/api/v1/namespaces/" + c.namespaces[1] + "/configmaps/" + c.prefix + "-shared",
-				"/api/v1/namespaces/" + c.namespaces[2], "/version", "/api/v1/nodes", "/apis/apps/v1/deployments"}
+			paths := []string{"/api/v1/" + resource}
+			if resource == "namespaces" {
+				paths = append(paths, "/api/v1/namespaces/"+c.namespaces[2], "/version", "/api/v1/nodes",
+					"/apis/apps/v1/deployments")
+			} else {
+				paths = append(paths, "/api/v1/namespaces/"+c.namespaces[1]+"/configmaps",
+					"/api/v1/namespaces/"+c.namespaces[1]+"/configmaps/"+c.prefix+"-shared")
+			}
 			for _, path := range paths {
 				mine, real := w.ask("/clusters/"+name+path, u), c.ask(path, known)
 				mine.message = strings.ReplaceAll(mine.message, fmt.Sprintf("User %q", u.Name), fmt.Sprintf("User %q", known.Name))

@@ -14,6 +14,7 @@ import (
 
 // Otherwise objects of the fleet would be mirrored into the fleet again, and so on.
 func TestDaemonDoesNotMirrorItsOwnFleet(t *testing.T) {
+	t.Parallel()
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})

@@ -10,6 +10,7 @@ import (
 
 // After 504 a client would retry, but the version is never reached.
 func TestVersionThatIsNotANumberIsRefused(t *testing.T) {
+	t.Parallel()
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})

@@ -40,6 +40,7 @@ func TestTablesAndMetadataOfAutoscalersAreServedInBothVersions(t *testing.T) {
 }
 
 func TestErrorForAnUnservedVersionNamesTheServedOne(t *testing.T) {
+	t.Parallel()
 	cluster := informertest.NewServer()
 	create(t, cluster, pod("web", "a", nil))
 	s := newMemoryDaemon(t, map[string]http.Handler{"eu": cluster})

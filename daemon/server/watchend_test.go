@@ -128,6 +128,7 @@ func TestHeadHasTheLengthOfTheAnswer(t *testing.T) {
 }
 
 func TestGetWaitsForTheVersionItNamesOnBothViews(t *testing.T) {
+	t.Parallel()
 	s := newTestServer(t)
 	for _, path := range []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/fleet/api/v1/namespaces/eu.web/pods/a"} {
 		for version, want := range map[string]int{"0": http.StatusOK, "1": http.StatusOK, "x": http.StatusBadRequest,

@@ -398,7 +398,7 @@ func TestP11_OnARealServerADeletedCustomResourceCanReturn(t *testing.T) {
 	}
 }
 
-// The test creates 3,000 pods, and 20,000 if MIRADOR_NIGHTLY is set.
+// The test creates 2,000 pods, and 20,000 if MIRADOR_NIGHTLY is set.
 func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 	c := testcluster.Start(t, testcluster.WithoutControllers())
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -419,7 +419,7 @@ func TestP1_OnARealServerThousandsOfPodsUnderChurnConverge(t *testing.T) {
 			alive[e.Key] = e.New.ResourceVersion
 		}
 	}), nil))
-	pods, changes := 3_000, 1_000
+	pods, changes := 2_000, 1_000
 	if os.Getenv("MIRADOR_NIGHTLY") != "" {
 		pods, changes = 20_000, 3_000
 	}
