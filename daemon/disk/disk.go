@@ -65,7 +65,7 @@ func Open(dir string, o Options) (*Disk, error) {
 
 // open locks the folder and checks it before pebble changes anything.
 func (d *Disk) open() (err error) {
-	if err := d.fs.MkdirAll(d.database(), 0o700); err != nil {
+	if err := makeFolder(d.fs, d.database()); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
 	if d.lock, err = d.fs.Lock(d.fs.PathJoin(d.dir, "lock")); err != nil {
@@ -143,6 +143,12 @@ func (d *Disk) unlock() error {
 func (d *Disk) current() (*engine, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
+	if d.engine != nil {
+		if err := d.engine.files.failure(); err != nil {
+			d.awake()
+			return nil, fmt.Errorf("the data folder %s has failed, and is opened again soon: %w", d.dir, err)
+		}
+	}
 	switch {
 	case d.closed:
 		return nil, ErrClosed
@@ -177,10 +183,6 @@ func (d *Disk) write(fill func(w *writer, out *pebble.Batch) error) (err error) 
 		return err
 	}
 	defer e.end()
-	if err := e.files.failure(); err != nil {
-		d.awake()
-		return err
-	}
 	defer func() {
 		if err != nil {
 			d.writer = newWriter(d, e.db)

@@ -18,8 +18,9 @@ import (
 //   - Files get mode 0600.
 //   - It counts the bytes of all files and refuses those above the limit.
 //   - The first failure that leaves it open what is on disk stops it: nothing is changed on disk after that, so that
-//     the next engine finds what was there at that moment. Pebble ends the process when such an operation fails, so it
-//     is told that it succeeded. Whoever wants to know what became of a write asks stopped.
+//     the next engine finds what was there at that moment. Pebble ends the process when such an operation fails, and
+//     keeps writers waiting until it has written a table, so all operations seem to succeed from then on. Whoever wants
+//     to know what became of a write asks failure.
 //   - It keeps the sums of logs and manifests in the ledger.
 type files struct {
 	vfs.FS
@@ -55,10 +56,10 @@ func (f *files) failure() error {
 // essential reports whether pebble cannot go on if a write to the file fails.
 func essential(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// pause delays a background write that follows failed ones, because pebble repeats those at once.
+// pause delays a background operation that follows failed ones, because pebble repeats those at once.
 func (f *files) pause() {
 	n := f.misses.Load()
-	if n == 0 {
+	if n == 0 || f.failure() != nil {
 		return
 	}
 	t := time.NewTimer(min(time.Millisecond<<min(n, 10), time.Second))
@@ -84,8 +85,14 @@ func (f *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	if !essential(name) {
 		f.pause()
 	}
-	if err := f.failure(); err != nil {
-		return f.instead(name, err)
+	if f.failure() != nil {
+		return f.instead(name), nil
+	}
+	if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
+		// A marker names another file. After a crash, it must not be there without that.
+		if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
+			return nil, err
+		}
 	}
 	f.space.forget(name)
 	below, err := f.FS.Create(name, category)
@@ -94,8 +101,8 @@ func (f *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 
 // OpenReadWrite opens or creates a file of mode 0600.
 func (f *files) OpenReadWrite(name string, category vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	if err := f.failure(); err != nil {
-		return f.instead(name, err)
+	if f.failure() != nil {
+		return f.instead(name), nil
 	}
 	below, err := f.FS.OpenReadWrite(name, category, o...)
 	return f.wrap(name, below, err)
@@ -103,8 +110,8 @@ func (f *files) OpenReadWrite(name string, category vfs.DiskWriteCategory, o ...
 
 // ReuseForWrite renames a log and opens it.
 func (f *files) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.failure(); err != nil {
-		return f.instead(to, err)
+	if f.failure() != nil {
+		return f.instead(to), nil
 	}
 	below, err := f.FS.ReuseForWrite(from, to, category)
 	if err == nil {
@@ -121,28 +128,39 @@ func (f *files) wrap(name string, below vfs.File, err error) (vfs.File, error) {
 			below.Close()
 		}
 	}
-	if err != nil {
-		if essential(name) {
-			f.fail(err)
-		}
-		f.note(err)
-		return f.instead(name, err)
+	f.note(err)
+	switch {
+	case err == nil:
+		return &file{File: below, files: f, name: name, essential: essential(name), sum: f.ledger.begin(name)}, nil
+	case essential(name):
+		f.fail(err)
+		return f.instead(name), nil
 	}
-	return &file{File: below, files: f, name: name, essential: essential(name), sum: f.ledger.begin(name)}, nil
+	return nil, err
 }
 
-// instead returns a file without bytes for one that pebble cannot do without, or the error.
-func (f *files) instead(name string, err error) (vfs.File, error) {
-	if !essential(name) {
-		return nil, err
-	}
-	return &file{File: nothing{}, files: f, name: name, essential: true}, nil
+// instead returns a file without bytes for one that is not on disk.
+func (f *files) instead(name string) vfs.File {
+	return &file{File: nothing{}, files: f, name: name, essential: essential(name)}
 }
+
+// Open opens a file to read it. Pebble repeats at once what fails, so that is delayed if it can fail for ever: what was
+// not written after a failure cannot be read.
+func (f *files) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	below, err := f.FS.Open(name, o...)
+	if err != nil && f.failure() != nil {
+		time.Sleep(unreadable)
+	}
+	return below, err
+}
+
+// unreadable is how long it takes to find out that a file cannot be opened after a failure.
+const unreadable = 20 * time.Millisecond
 
 // change runs an operation that changes the folder.
 func (f *files) change(do func() error) error {
-	if err := f.failure(); err != nil {
-		return err
+	if f.failure() != nil {
+		return nil
 	}
 	return do()
 }
@@ -216,117 +234,6 @@ func (f *files) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 
 // Unwrap returns the file system below.
 func (f *files) Unwrap() vfs.FS { return f.FS }
-
-// A file counts what is written to it.
-type file struct {
-	vfs.File
-	files     *files
-	name      string
-	essential bool
-	size      int64
-	sum       *sum // of a log or manifest
-}
-
-// do runs an operation, and reports success in its place if pebble cannot go on without.
-func (f *file) do(op func() error) error {
-	err := f.files.failure()
-	if err == nil {
-		if err = op(); err == nil {
-			return nil
-		}
-		if f.essential {
-			f.files.fail(err)
-		}
-	}
-	if f.essential {
-		return nil
-	}
-	return err
-}
-
-// Write appends p.
-func (f *file) Write(p []byte) (n int, err error) {
-	n = len(p)
-	err = f.do(func() (err error) {
-		if err = f.files.space.grow(f.name, f.size+int64(len(p))); err != nil {
-			return f.files.note(err)
-		}
-		n, err = f.File.Write(p)
-		f.size += int64(n)
-		f.sum.write(p[:n])
-		return f.files.note(err)
-	})
-	if err == nil {
-		n = len(p)
-	}
-	return n, err
-}
-
-// WriteAt writes p at an offset.
-func (f *file) WriteAt(p []byte, at int64) (n int, err error) {
-	n = len(p)
-	err = f.do(func() (err error) {
-		if err = f.files.space.grow(f.name, at+int64(len(p))); err != nil {
-			return err
-		}
-		n, err = f.File.WriteAt(p, at)
-		return err
-	})
-	return n, err
-}
-
-// Sync makes the file durable.
-func (f *file) Sync() error { return f.synced(f.File.Sync) }
-
-// SyncData makes the file's bytes durable.
-func (f *file) SyncData() error { return f.synced(f.File.SyncData) }
-
-func (f *file) synced(sync func() error) error {
-	return f.do(func() error {
-		err := sync()
-		if err == nil && f.sum != nil {
-			f.files.ledger.synced(f.sum)
-		}
-		return err
-	})
-}
-
-// SyncTo begins to write the first bytes of the file to the device.
-func (f *file) SyncTo(n int64) (full bool, err error) {
-	err = f.do(func() (err error) {
-		full, err = f.File.SyncTo(n)
-		return err
-	})
-	return full, err
-}
-
-// Preallocate does nothing, so that the file takes no more space than its bytes.
-func (f *file) Preallocate(int64, int64) error { return nil }
-
-// Close closes the file. If writing it has failed, that is known already.
-func (f *file) Close() error {
-	err := f.File.Close()
-	if f.essential {
-		return nil
-	}
-	return err
-}
-
-// nothing stands for a log that could not be created.
-type nothing struct{}
-
-func (nothing) Close() error                            { return nil }
-func (nothing) Read([]byte) (int, error)                { return 0, io.EOF }
-func (nothing) ReadAt([]byte, int64) (int, error)       { return 0, io.EOF }
-func (nothing) Write(p []byte) (int, error)             { return len(p), nil }
-func (nothing) WriteAt(p []byte, _ int64) (int, error)  { return len(p), nil }
-func (nothing) Preallocate(int64, int64) error          { return nil }
-func (nothing) Stat() (vfs.FileInfo, error)             { return nil, os.ErrNotExist }
-func (nothing) Sync() error                             { return nil }
-func (nothing) SyncTo(int64) (fullSync bool, err error) { return false, nil }
-func (nothing) SyncData() error                         { return nil }
-func (nothing) Prefetch(int64, int64) error             { return nil }
-func (nothing) Fd() uintptr                             { return vfs.InvalidFd }
 
 // isFull reports whether the error says that there is no space.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errLimit) }

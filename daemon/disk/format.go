@@ -91,6 +91,23 @@ func (d *Disk) writeFormat(version int) error {
 	return nil
 }
 
+// makeFolder makes a folder and those that it is in, so that they are there after a crash.
+func makeFolder(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	parent := fs.PathDir(dir)
+	if parent != dir {
+		if err := makeFolder(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(fs, parent)
+}
+
 func syncDir(fs vfs.FS, dir string) error {
 	f, err := fs.OpenDir(dir)
 	if err != nil {

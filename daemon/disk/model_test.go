@@ -1,0 +1,458 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// A model keeps every state of some resources in memory.
+type model struct {
+	t         *testing.T
+	r         *rand.Rand
+	now       time.Time
+	disk      *Disk
+	fs        vfs.FS
+	opts      Options
+	resources []*modelResource
+	noRoom    bool
+}
+
+type modelResource struct {
+	*mirror
+	opts    ResourceOptions
+	id      int // of the fingerprint
+	version int
+	last    int64 // time of the last change
+	reached int64
+	begin   int64
+	paused  int64
+	objects map[object.Key]*modelObject
+	gaps    []Gap
+}
+
+// modelObject has the changes of one object, oldest first.
+type modelObject struct {
+	changes []modelChange
+	family  int
+}
+
+type modelChange struct {
+	seen
+	labels     []string
+	unrecorded bool // no history has it
+}
+
+func (o *modelObject) at(at int64) *modelChange {
+	for i := len(o.changes) - 1; i >= 0; i-- {
+		if c := &o.changes[i]; c.at <= at {
+			if c.deleted {
+				return nil
+			}
+			return c
+		}
+	}
+	return nil
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_700_000_000, 0), fs: vfs.NewMem()}
+	m.opts = quiet(m.fs)
+	m.opts.now = func() time.Time { return m.now }
+	m.opts.Key = []byte("0123456789abcdef0123456789abcdef")
+	m.opts.HistoryAge = 10 * time.Hour
+	m.opts.noRoom = func() bool { return m.noRoom }
+	m.disk = mustOpen(t, "data", m.opts)
+	for i, o := range []ResourceOptions{{History: true}, {History: true, Sealed: true}, {}, {History: true}} {
+		res := Resource{fmt.Sprint("cluster", i/2), "", "v1", fmt.Sprint("things", i)}
+		m.resources = append(m.resources, &modelResource{mirror: newMirror(t, res), opts: o,
+			objects: map[object.Key]*modelObject{}})
+	}
+	m.reopenResources()
+	return m
+}
+
+// reopenResources says again how resources are kept, as a process does that starts.
+func (m *model) reopenResources() {
+	b := m.disk.NewBatch()
+	for _, r := range m.resources {
+		b.SetCluster(r.res.Cluster, "uid")
+		if err := b.Open(r.res, r.opts); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	mustCommit(m.t, b)
+}
+
+// step makes some random changes, and commits them.
+func (m *model) step() {
+	m.now = m.now.Add(time.Duration(m.r.IntN(int(2 * time.Minute))))
+	later := m.now
+	b := m.disk.NewBatch()
+	for _, r := range m.resources {
+		for range m.r.IntN(8) {
+			m.change(b, r)
+		}
+		if m.r.IntN(3) > 0 {
+			m.touch(r)
+			r.reached = m.now.UnixNano()
+			b.Reach(r.res, object.Version(fmt.Sprint(r.version)), m.now)
+			if r.begin == 0 {
+				r.begin = max(r.reached, r.last)
+			}
+		}
+		if m.r.IntN(50) == 0 {
+			m.touch(r)
+			from, to := m.now, m.now.Add(time.Minute)
+			b.Gap(r.res, from, to)
+			r.gaps = append(r.gaps, Gap{from, to})
+			later = to
+		}
+	}
+	mustCommit(m.t, b)
+	m.now = later
+}
+
+// touch begins or ends a pause of the history, as the first change of a resource in a batch does.
+func (m *model) touch(r *modelResource) {
+	switch {
+	case !r.opts.History || m.noRoom == (r.paused != 0):
+	case m.noRoom:
+		r.paused = max(r.last, 1)
+	default:
+		r.gaps = append(r.gaps, Gap{time.Unix(0, r.paused), time.Unix(0, max(r.last, m.now.UnixNano()))})
+		r.paused = 0
+	}
+}
+
+// change makes one random change.
+func (m *model) change(b *Batch, r *modelResource) {
+	m.touch(r)
+	r.version += 1 + m.r.IntN(3)
+	key := object.NewKey(fmt.Sprint("ns", m.r.IntN(4)), fmt.Sprint("object-", m.r.IntN(30)))
+	o := r.objects[key]
+	if o == nil {
+		o = &modelObject{family: m.r.IntN(5)}
+		r.objects[key] = o
+	}
+	exists := len(o.changes) > 0 && !o.changes[len(o.changes)-1].deleted
+	if exists && r.paused != 0 { // what was written in a pause and is replaced in it was never kept
+		if last := len(o.changes) - 1; o.changes[last].at > r.paused && o.changes[last].unrecorded {
+			o.changes = o.changes[:last]
+		}
+	}
+	at := m.now
+	if m.r.IntN(10) == 0 {
+		at = at.Add(-time.Hour) // a clock that goes back
+	}
+	if exists && m.r.IntN(5) == 0 {
+		r.last = max(at.UnixNano(), r.last+1)
+		b.Delete(r.res, key, object.Version(fmt.Sprint(r.version)), at)
+		r.delete(key, r.version)
+		o.changes = append(o.changes, modelChange{seen: seen{key: key, version: object.Version(fmt.Sprint(r.version)),
+			at: r.last, deleted: true}})
+		return
+	}
+	r.last = max(at.UnixNano(), r.last+1)
+	detail := fmt.Sprint(m.r.Uint64())
+	if m.r.IntN(20) == 0 {
+		detail = strings.Repeat(detail, 300)
+	}
+	json := jsonOf(key, o.family, r.version, detail)
+	labels := []string{fmt.Sprint("app=", o.family)}
+	if m.r.IntN(4) == 0 {
+		labels = append(labels, fmt.Sprint("track=", m.r.IntN(3)))
+	}
+	b.Put(r.res, r.state(m.t, key, r.version, at, json, labels...))
+	o.changes = append(o.changes, modelChange{seen{key, object.Version(fmt.Sprint(r.version)), r.last, string(json), false},
+		labels, r.paused != 0})
+}
+
+// restart closes the folder and opens it again.
+func (m *model) restart() {
+	mustClose(m.t, m.disk)
+	m.disk = mustOpen(m.t, "data", m.opts)
+	m.reopenResources()
+}
+
+// retain drops old history, and what the model has of it.
+func (m *model) retain() {
+	if err := m.disk.retain(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, r := range m.resources {
+		begin, err := m.disk.Begin(r.res)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		r.last = m.lastOf(r.res)
+		if r.begin == 0 || !r.opts.History {
+			continue
+		}
+		if begin.UnixNano() < r.begin || begin.After(m.now.Add(-m.opts.HistoryAge)) && begin.UnixNano() != r.begin {
+			m.t.Fatalf("the history of %s begins at %s, and began at %s; it is %s", r.res, begin, time.Unix(0, r.begin), m.now)
+		}
+		r.begin = begin.UnixNano()
+		if err := m.disk.collect(r.res, m.id(r.res)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// lastOf returns the time of a resource's last change, which a new segment moves.
+func (m *model) lastOf(res Resource) int64 {
+	v, err := m.disk.view(res)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer v.close()
+	return v.progress.last
+}
+
+func (m *model) id(res Resource) uint32 {
+	v, err := m.disk.view(res)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer v.close()
+	return v.desc.id
+}
+
+// check compares every read with the model.
+func (m *model) check() {
+	for _, r := range m.resources {
+		m.checkNewest(r)
+		if !r.opts.History {
+			if _, err := m.disk.At(r.res, m.now, Filter{}); !errors.As(err, new(*NoHistoryError)) {
+				m.t.Fatalf("At without history: %v", err)
+			}
+			continue
+		}
+		if r.begin == 0 {
+			continue
+		}
+		for range 6 {
+			at := r.begin + m.r.Int64N(max(1, m.now.UnixNano()-r.begin+1))
+			if m.r.IntN(3) == 0 {
+				at = m.someTime(r, at)
+			}
+			m.checkAt(r, at)
+		}
+		if _, err := m.disk.At(r.res, time.Unix(0, r.begin-1), Filter{}); !errors.As(err, new(*BeforeHistoryError)) {
+			m.t.Fatalf("At before the history: %v", err)
+		}
+		from := r.begin + m.r.Int64N(max(1, m.now.UnixNano()-r.begin+1))
+		m.checkHistory(r, from, from+m.r.Int64N(int64(5*time.Hour)))
+		m.checkHistory(r, r.begin, m.now.Add(time.Hour).UnixNano())
+	}
+}
+
+// someTime returns the time of a change, exactly.
+func (m *model) someTime(r *modelResource, otherwise int64) int64 {
+	for _, o := range r.objects {
+		for _, c := range o.changes {
+			if c.at >= r.begin {
+				return c.at
+			}
+		}
+	}
+	return otherwise
+}
+
+func (m *model) checkNewest(r *modelResource) {
+	want := m.statesOf(r, func(o *modelObject) *modelChange { return o.at(1 << 62) })
+	var keys []seen
+	for n, err := range m.disk.Keys(r.res) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		keys = append(keys, seen{key: n.Key, version: n.Version})
+	}
+	compareSeen(m.t, "Keys", keys, mapSeen(want, func(s seen) seen { return seen{key: s.key, version: s.version} }))
+	if r.reached == 0 {
+		return
+	}
+	got, err := m.disk.Restore(r.res)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if nanos(got.Reached) != r.reached {
+		m.t.Fatalf("%s was reached at %d, want %d", r.res, nanos(got.Reached), r.reached)
+	}
+	compareSeen(m.t, "Restore of "+r.res.String(), restoredStates(m.t, got), want)
+}
+
+// checkAt compares the state of a moment, with every filter.
+func (m *model) checkAt(r *modelResource, at int64) {
+	gap := r.paused != 0 && r.paused < at
+	for _, g := range r.gaps {
+		gap = gap || nanos(g.From) < at && at < nanos(g.To)
+	}
+	want := m.statesOf(r, func(o *modelObject) *modelChange { return o.at(at) })
+	read := func(f Filter) []seen {
+		got, err := m.disk.At(r.res, time.Unix(0, at), f)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if (got.Gap != nil) != gap {
+			m.t.Fatalf("At %d is in the gap %v, want one: %v", at, got.Gap, gap)
+		}
+		return restoredStates(m.t, got)
+	}
+	if inPause := m.inPause(r, at); inPause {
+		read(Filter{}) // the state in a pause is not exact, but it can be read
+		return
+	}
+	compareSeen(m.t, fmt.Sprint("At ", at), read(Filter{}), want)
+	compareSeen(m.t, fmt.Sprint("At of a namespace ", at), read(Filter{Namespace: "ns1"}),
+		filterSeen(want, func(s seen) bool { return s.key.Namespace() == "ns1" }))
+	for _, s := range want {
+		compareSeen(m.t, "At of a key", read(Filter{Key: s.key}), []seen{s})
+		break
+	}
+	for _, label := range []string{"app=1", "track=2"} {
+		got := read(Filter{Label: label, Namespace: "ns2"})
+		for _, s := range want {
+			has := slices.Contains(r.objects[s.key].at(at).labels, label) && s.key.Namespace() == "ns2"
+			if has && !slices.Contains(got, s) {
+				m.t.Fatalf("At of the label %s lacks %s", label, s.key)
+			}
+		}
+		for _, s := range got {
+			if !slices.Contains(want, s) {
+				m.t.Fatalf("At of the label %s has %s, which was not there", label, s.key)
+			}
+		}
+	}
+}
+
+// inPause reports whether the history was paused at a time.
+func (m *model) inPause(r *modelResource, at int64) bool {
+	if r.paused != 0 && r.paused < at {
+		return true
+	}
+	for _, g := range r.gaps {
+		if nanos(g.From) < at && at < nanos(g.To) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) checkHistory(r *modelResource, from, to int64) {
+	for _, f := range []Filter{{}, {Namespace: "ns3"}, {Key: "ns0/object-3"}} {
+		var want []seen
+		for _, key := range sortedKeys(r.objects) {
+			for _, c := range r.objects[key].changes {
+				if c.at >= from && c.at <= to && f.match(key) {
+					want = append(want, c.seen)
+				}
+			}
+		}
+		var got []seen
+		for c, err := range m.disk.History(r.res, f, time.Unix(0, from), time.Unix(0, to)) {
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			if c.Deleted {
+				got = append(got, seen{key: c.Key, version: c.Version, at: nanos(c.Time), deleted: true})
+			} else {
+				got = append(got, seenOf(m.t, &c.State))
+			}
+		}
+		compareSeen(m.t, fmt.Sprintf("History of %s with %+v between %d and %d", r.res, f, from, to), got, want)
+	}
+	want := 0
+	for _, g := range r.gaps {
+		if nanos(g.From) < to && from < nanos(g.To) {
+			want++
+		}
+	}
+	if r.paused != 0 && r.paused < to {
+		want++
+	}
+	if got, err := m.disk.Gaps(r.res, time.Unix(0, from), time.Unix(0, to)); err != nil || len(got) != want {
+		m.t.Fatalf("%d gaps, want %d: %v", len(got), want, err)
+	}
+}
+
+func (m *model) statesOf(r *modelResource, at func(*modelObject) *modelChange) (all []seen) {
+	for _, key := range sortedKeys(r.objects) {
+		if c := at(r.objects[key]); c != nil {
+			all = append(all, c.seen)
+		}
+	}
+	return all
+}
+
+func sortedKeys(objects map[object.Key]*modelObject) []object.Key {
+	keys := make([]object.Key, 0, len(objects))
+	for k := range objects {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func mapSeen(all []seen, do func(seen) seen) (out []seen) {
+	for _, s := range all {
+		out = append(out, do(s))
+	}
+	return out
+}
+
+func filterSeen(all []seen, keep func(seen) bool) (out []seen) {
+	for _, s := range all {
+		if keep(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// About 4,500 changes, and 110,000 with MIRADOR_NIGHTLY.
+func TestEveryReadEqualsAModel(t *testing.T) {
+	for seed := range uint64(number(4, 20)) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			m := newModel(t, seed)
+			for i := range number(80, 400) {
+				m.step()
+				switch m.r.IntN(20) {
+				case 0:
+					m.restart()
+				case 1:
+					m.now = m.now.Add(time.Duration(m.r.IntN(int(2 * time.Hour))))
+					m.retain()
+				case 2:
+					m.noRoom = !m.noRoom
+				case 3:
+					if err := m.disk.Compact(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				case 4:
+					r := m.resources[3]
+					r.id++
+					r.opts.Fingerprint = fmt.Sprint(r.id)
+					r.begin, r.last, r.reached, r.paused, r.gaps = 0, 0, 0, 0, nil
+					clear(r.objects)
+					m.reopenResources()
+				}
+				if i%number(4, 20) == 0 || m.r.IntN(20) == 0 {
+					m.check()
+				}
+			}
+			if damage, err := m.disk.Verify(t.Context(), nil); err != nil || len(damage) > 0 {
+				t.Fatal(damage, err)
+			}
+			mustClose(t, m.disk)
+		})
+	}
+}
