@@ -71,7 +71,7 @@ var rules = []rule{
 		[]string{"object", "store", "github.com/cockroachdb/pebble/v2/..."},
 		"states in, states out; it knows neither clusters nor requests, and no other package knows Pebble"},
 	{"daemon/fleet", "many clusters: join, leave, discover, limits, health",
-		[]string{"object", "source", "source/kube", "store", "informer", "internal/jsonscan", anyKubernetes},
+		[]string{"object", "source", "source/kube", "store", "informer", "internal/jsonscan", "daemon/disk", anyKubernetes},
 		"many clusters, each with informers of its own"},
 	{"daemon/identity", "the user that sends a request: tokens, certificates, OIDC, a front proxy's headers",
 		[]string{apis, apimachinery, "k8s.io/apiserver/...", "k8s.io/utils/lru", "golang.org/x/time/rate"},
