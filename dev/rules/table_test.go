@@ -71,7 +71,7 @@ var rules = []rule{
 		[]string{"object", "store", "github.com/cockroachdb/pebble/v2/..."},
 		"states in, states out; it knows neither clusters nor requests, and no other package knows Pebble"},
 	{"daemon/fleet", "many clusters: join, leave, discover, limits, health",
-		[]string{"object", "source", "source/kube", "store", "informer", "internal/jsonscan", anyKubernetes},
+		[]string{"object", "source", "source/kube", "store", "informer", "internal/jsonscan", "daemon/disk", anyKubernetes},
 		"many clusters, each with informers of its own"},
 	{"daemon/ratelimit", "requests per second of each client, and the address of a request", nil,
 		"login, identity and server bound what an address can do in the same way"},
