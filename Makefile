@@ -155,7 +155,7 @@ web-test: bin/devcluster needed ## the page in a real Chromium: against the daem
 	$(call say,the page in Chromium)
 	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
 		{ echo "could not install it; install chromium, and run this again"; exit 1; }
-	cd dev/browsertest && $(GO) test -race -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
+	cd dev/browsertest && $(GO) test -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
 
 .PHONY: integration
 integration: bin/devcluster needed ## compat inside controller-runtime and a stock client-go factory, on a real cluster
