@@ -47,7 +47,7 @@ func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(built.dir, "mirador")
 	built.once.Do(func() {
-		if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, ".").CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})

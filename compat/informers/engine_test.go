@@ -30,7 +30,7 @@ var (
 // keeps them: always because of Reflector's type, never because of a call.
 func TestProgramWithCompatCallsNothingOfClientGosEngine(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
-	build := exec.Command("go", "build", "-ldflags=-dumpdep", "-o", program, "./testdata/program")
+	build := exec.Command("go", "build", "-ldflags=-dumpdep -w", "-o", program, "./testdata/program")
 	var why bytes.Buffer
 	build.Stdout, build.Stderr = &why, &why
 	if err := build.Run(); err != nil {

@@ -20,7 +20,7 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mirador")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path,
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path,
 		"../../cmd/mirador").CombinedOutput(); err != nil {
 		t.Fatalf("build mirador: %v\n%s", err, out)
 	}
