@@ -127,6 +127,33 @@ func BenchmarkVisible(b *testing.B) {
 	}
 }
 
+// BenchmarkVisibleByName is of a user that may see two objects by name in each of 500 namespaces: the first list of
+// such a user needs what it may list, and what it may watch.
+func BenchmarkVisibleByName(b *testing.B) {
+	r := NewRBAC()
+	for i := range 500 {
+		meta := metav1.ObjectMeta{Namespace: fmt.Sprintf("namespace-%03d", i), Name: "two"}
+		put(b, r, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get", "list", "watch"},
+			APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: []string{
+				fmt.Sprintf("web-%d-7c6b9d5f4-x2x5z", i), fmt.Sprintf("api-%d-5d8f7c9b6d-q8w2k", i)}}}},
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "two"},
+				Subjects: []rbacv1.Subject{{Kind: "Group", Name: "team"}}})
+	}
+	u := named("ann", "team")
+	kept := r.Visible(u, "list", "", "pods", "", true) // by another user of the team
+	if len(kept.Keys) != 1000 {
+		b.Fatalf("the user sees %d objects", len(kept.Keys))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, verb := range []string{"list", "watch"} {
+			if r.Visible(u, verb, "", "pods", "", true) != kept {
+				b.Fatal("equal sets are not one")
+			}
+		}
+	}
+}
+
 // BenchmarkPut reports the time and the memory of all roles and bindings together.
 func BenchmarkPut(b *testing.B) {
 	objects := benchObjects()

@@ -32,8 +32,9 @@ func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, n
 			}
 			allowed, ok := names[set]
 			if !ok {
-				allowed = set.names(&a)
-				names[set] = allowed
+				if allowed = set.names(&a); b.role.bindings > 1 { // it may be needed again
+					names[set] = allowed
+				}
 			}
 			switch {
 			case b.namespace == "":
@@ -62,8 +63,10 @@ func (r *RBAC) Visible(u user.Info, verb, group, resource, subresource string, n
 func simplify(v *query.Visible) {
 	v.Names = sorted(v.Names)
 	v.Namespaces = sorted(v.Namespaces)
-	others := query.Visible{Namespaces: v.Namespaces, Names: v.Names}
-	v.Keys = sorted(slices.DeleteFunc(v.Keys, others.Contains))
+	if others := (&query.Visible{Namespaces: v.Namespaces, Names: v.Names}); !others.Empty() {
+		v.Keys = slices.DeleteFunc(v.Keys, others.Contains)
+	}
+	v.Keys = sorted(v.Keys)
 }
 
 func sorted[S ~string](list []S) []S {
@@ -87,6 +90,10 @@ func (s *ruleSet) names(a *Attributes) (allowed nameSet) {
 		}
 		if len(rule.ResourceNames) == 0 {
 			return nameSet{every: true, unnamed: true}
+		}
+		if allowed.names == nil && !slices.Contains(rule.ResourceNames, "") {
+			allowed.names = slices.Clip(rule.ResourceNames) // usually it is the only rule, and nothing is copied
+			continue
 		}
 		for _, name := range rule.ResourceNames {
 			if name == "" {

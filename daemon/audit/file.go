@@ -79,7 +79,7 @@ func (f *file) rotate() error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := f.rename(); err != nil {
+	if err := f.rename(); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have been moved or removed
 		return err
 	}
 	f.removeOld()

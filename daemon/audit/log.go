@@ -29,7 +29,8 @@ const (
 
 // Options configure a Log, with the meaning that kube-apiserver's flags have.
 type Options struct {
-	// Path is the file to write to; "-" means standard output. A new file is readable by its owner only; its folder must exist.
+	// Path is the file to write to; "-" means standard output. A new file is readable by its owner only; its folder
+	// must exist.
 	Path string
 	// MaxSize is the size in megabytes at which the file is rotated; 0 means 100.
 	MaxSize int

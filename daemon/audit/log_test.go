@@ -150,6 +150,12 @@ func TestALogThatIsStartedAgainAppendsAndRemovesOldFiles(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(dir, "audit-2*.log")); err != nil || len(files) != 4 {
 		t.Errorf("after three rotations there are %v, %v", files, err)
 	}
+	if err := os.Remove(path); err != nil { // as another program does that rotates logs
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("{}\n")); err != nil {
+		t.Errorf("write after the file was removed: %v", err)
+	}
 }
 
 func TestEventsAreLostWhileTheFileCannotBeRotated(t *testing.T) {
