@@ -41,33 +41,36 @@ func (d *Disk) snapshot() (*pebble.Snapshot, func(), error) {
 }
 
 // view returns a view of a resource.
-func (d *Disk) view(res Resource) (v *view, err error) {
+func (d *Disk) view(res Resource) (*view, error) {
 	e, err := d.current()
 	if err != nil {
 		return nil, err
 	}
-	v = &view{disk: d, engine: e, snap: e.db.NewSnapshot(), res: res}
-	defer func() {
-		if err != nil {
-			v.close()
-			err = v.wrap(err)
-		}
-	}()
+	v := &view{disk: d, engine: e, snap: e.db.NewSnapshot(), res: res}
+	if err := v.load(); err != nil {
+		v.close()
+		return nil, v.wrap(err)
+	}
+	return v, nil
+}
+
+// load reads what is known of the resource.
+func (v *view) load() (err error) {
 	var ok bool
-	if v.desc, ok, err = loadDescriptor(v.snap, res); err != nil {
-		return nil, err
+	if v.desc, ok, err = loadDescriptor(v.snap, v.res); err != nil {
+		return err
 	}
 	if !ok {
-		return nil, &UnknownError{res}
+		return &UnknownError{v.res}
 	}
-	if v.seal, err = newSeal(d.opts.Key, &v.desc); err != nil {
-		return nil, err
+	if v.seal, err = newSeal(v.disk.opts.Key, &v.desc); err != nil {
+		return err
 	}
 	if v.progress, err = loadProgress(v.snap, v.desc.id); err != nil {
-		return nil, err
+		return err
 	}
 	v.bases = newReadBases(v.snap, v.desc.id, v.seal)
-	return v, nil
+	return nil
 }
 
 // close releases the view.
