@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,14 +55,37 @@ func (f *dataFlags) open(log *slog.Logger) (*disk.Disk, error) {
 	if f.folder == "" {
 		return nil, nil
 	}
-	o := disk.Options{HistoryAge: f.history, MaxBytes: f.maxBytes, Logger: log}
+	if err := checkDataPath(f.folder); err != nil {
+		return nil, err
+	}
+	o := disk.Options{HistoryAge: f.history, MaxBytes: f.maxBytes, Logger: log, Retry: true}
 	if f.keyFile != "" {
 		var err error
 		if o.Key, err = readDataKey(f.keyFile); err != nil {
 			return nil, err
 		}
 	}
-	return disk.Open(f.folder, o)
+	d, err := disk.Open(f.folder, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CheckKey(); err != nil {
+		return nil, errors.Join(fmt.Errorf("--data-key: %w, with mirador data drop", err), d.Close())
+	}
+	return d, nil
+}
+
+// checkDataPath returns an error if the data folder is a file, or in a folder that does not exist: that may be a volume
+// that is not mounted.
+func checkDataPath(folder string) error {
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s: it is a file, not a folder; name another folder", folder)
+	}
+	parent := filepath.Dir(filepath.Clean(folder))
+	if info, err := os.Stat(parent); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s: there is no folder %s; make it, or name another folder", folder, parent)
+	}
+	return nil
 }
 
 // readDataKey reads the key of the data folder.

@@ -16,14 +16,23 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
-// exitUsage is the exit code of wrong usage; cli.ExitCode has the others.
-const exitUsage = 2
+// The exit codes of wrong usage, and of a name that does not exist; cli.ExitCode has the others.
+const (
+	exitUsage    = 2
+	exitNotFound = 3
+)
 
 // usageError is an error in the usage of a command.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
+
+// notFoundError says that what a command names does not exist.
+type notFoundError struct{ err error }
+
+func (e notFoundError) Error() string { return e.err.Error() }
+func (e notFoundError) Unwrap() error { return e.err }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,6 +60,9 @@ func runRoot(ctx context.Context, root *cobra.Command, args []string) int {
 	if errors.As(err, &usage) || unknown {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[notFoundError](err); ok {
+		return exitNotFound
+	}
 	return cli.ExitCode(err)
 }
 
@@ -68,7 +80,7 @@ clusters' own API servers feel nothing.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(newServe())
+	root.AddCommand(newServe(), newData())
 	root.AddCommand(cli.Commands()...)
 	return root
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -38,6 +40,9 @@ type Disk struct {
 // ErrClosed is the error of a Disk that was closed.
 var ErrClosed = errors.New("the data folder is closed")
 
+// ErrInUse is the error of Open for a folder that is open already, most often in another process.
+var ErrInUse = errors.New("it is in use by another process")
+
 // Open opens the data folder, and makes it if it does not exist. One process at a time can open it.
 func Open(dir string, o Options) (*Disk, error) {
 	if o.MaxBytes != 0 && o.MaxBytes < MinMaxBytes && o.tune == nil {
@@ -69,8 +74,7 @@ func (d *Disk) open() (err error) {
 		return fmt.Errorf("make the folder: %w", err)
 	}
 	if d.lock, err = d.fs.Lock(d.fs.PathJoin(d.dir, "lock")); err != nil {
-		return fmt.Errorf("another process has it open, or it cannot be locked (%w); stop the other process, or give "+
-			"this one a folder of its own", err)
+		return lockError(err)
 	}
 	if err := d.restrict(); err != nil {
 		return err
@@ -79,13 +83,28 @@ func (d *Disk) open() (err error) {
 		return err
 	}
 	d.ledger = newLedger(d.fs, d.fs.PathJoin(d.dir, "ledger"))
-	if err := d.ledger.check(d.database()); err != nil {
-		return err
-	}
 	if d.space, err = newSpace(d.fs, d.opts.MaxBytes, d.dir, d.database()); err != nil {
 		return err
 	}
-	return d.openEngine()
+	d.space.lift()
+	if err = d.ledger.check(d.database()); err == nil {
+		err = d.openEngine()
+	}
+	if err != nil && d.opts.Retry {
+		err = fmt.Errorf("the data folder %s cannot be opened: %w", d.dir, err)
+		d.log.Error("the data folder cannot be used; everything is kept in memory only", "error", err)
+		d.health.setEngine(d.opts.now(), err)
+		return nil
+	}
+	return err
+}
+
+// lockError returns the error for a folder that cannot be locked.
+func lockError(err error) error {
+	if _, ok := errors.AsType[*os.PathError](err); ok || errors.Is(err, syscall.ENOLCK) {
+		return fmt.Errorf("lock it: %w", err)
+	}
+	return fmt.Errorf("%w; stop that process, or give this one a folder of its own", ErrInUse)
 }
 
 // database is the folder with pebble's files.
@@ -93,6 +112,10 @@ func (d *Disk) database() string { return d.fs.PathJoin(d.dir, "db") }
 
 // openEngine opens an engine, and a writer for it.
 func (d *Disk) openEngine() error {
+	if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < openReserve {
+		return fmt.Errorf("the file system has %d bytes left, and %d are needed to open it; free some space: %w",
+			u.AvailBytes, openReserve, syscall.ENOSPC)
+	}
 	sizes := sizesFor(d.opts.MaxBytes)
 	if d.opts.tune != nil {
 		d.opts.tune(&sizes)

@@ -96,6 +96,9 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 	e.options = o
 	defer recovered(&err, f)
 	if e.db, err = pebble.Open(dir, o); err != nil {
+		if pebble.IsCorruptionError(err) {
+			err = &DamageError{What: "the database " + dir, Err: err}
+		}
 		return nil, err
 	}
 	if err := f.failure(); err != nil {

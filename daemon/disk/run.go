@@ -69,6 +69,9 @@ type collection struct {
 func (d *Disk) collections() (all []collection) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
+	if d.writer == nil {
+		return nil // the database was never open
+	}
 	for res, r := range d.writer.resources {
 		if r.newBases >= max(64, len(r.bases)/2) {
 			all = append(all, collection{res, r.desc.id})

@@ -14,8 +14,32 @@ import (
 // resource's salt, with a random nonce for each value. A value only opens under the key that it was stored under.
 type seal struct{ aead cipher.AEAD }
 
-// errOtherKey says that a resource was sealed with another key.
-var errOtherKey = errors.New("it was sealed with another key; give that key, or drop the cluster")
+// errOtherKey and errNoKey say why a sealed resource cannot be opened.
+var (
+	errOtherKey = errors.New("it was sealed with another key; give that key, or drop the cluster")
+	errNoKey    = errors.New("it is sealed and there is no key; give the key file that it was written with")
+)
+
+// CheckKey returns an error if a sealed resource was written with another key. Without a key, or if the descriptions
+// of the resources cannot be read, it returns nil.
+func (d *Disk) CheckKey() error {
+	if d.opts.Key == nil {
+		return nil
+	}
+	snap, done, err := d.snapshot()
+	if err != nil {
+		return nil
+	}
+	defer done()
+	var other error
+	_ = eachResource(snap, func(res Resource, desc *descriptor) error {
+		if _, err := newSeal(d.opts.Key, desc); errors.Is(err, errOtherKey) {
+			other = fmt.Errorf("the data folder %s: %s: %w", d.dir, res, err)
+		}
+		return nil
+	})
+	return other
+}
 
 const saltSize = 16
 
@@ -25,7 +49,7 @@ func newSeal(key []byte, d *descriptor) (*seal, error) {
 		return nil, nil
 	}
 	if key == nil {
-		return nil, errors.New("it is sealed and there is no key; give the key file that it was written with")
+		return nil, errNoKey
 	}
 	own, err := hkdf.Key(sha256.New, key, d.salt, "mirador sealed resource", 32)
 	if err != nil {

@@ -13,6 +13,10 @@ import (
 // has begun.
 const reserve = 256 << 20
 
+// openReserve is the free space without which no database is opened: pebble begins by writing what is in its log as
+// tables, and does not return before it has succeeded.
+const openReserve = 32 << 20
+
 // errLimit is the error of a write above Options.MaxBytes.
 var errLimit = errors.New("the data folder has reached its maximum size")
 
@@ -60,6 +64,15 @@ func (s *space) count(fs vfs.FS) error {
 	defer s.mu.Unlock()
 	s.sizes, s.total, s.most = sizes, total, max(s.most, total)
 	return nil
+}
+
+// lift raises a limit that is below what is there already, so that the folder can be opened and then made smaller.
+func (s *space) lift() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit > 0 && s.total > s.limit {
+		s.limit = s.total + max(s.limit/8, 8<<20)
+	}
 }
 
 // grow records that a file is about to have the size. It refuses what would exceed the limit.

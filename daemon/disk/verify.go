@@ -22,8 +22,8 @@ type Damage struct {
 // maxDamages is how many damaged objects of one resource are listed.
 const maxDamages = 10
 
-// Verify reads everything: the sums of all files, and every stored object. progress, if it is not nil, is called with
-// the number of bytes that were read of all. It returns what is damaged; the error says that it could not go on.
+// Verify reads everything: the sums of all files, and every stored object. Objects of sealed resources are left out if
+// there is no key. progress, if it is not nil, is called with the number of bytes that were read of all. It returns what is damaged; the error says that it could not go on.
 func (d *Disk) Verify(ctx context.Context, progress func(done, total int64)) (all []Damage, err error) {
 	e, err := d.current()
 	if err != nil {
@@ -139,6 +139,9 @@ func (d *Disk) verifyDocuments(snap *pebble.Snapshot, name string, value []byte)
 // verifyResource decodes every object of a resource.
 func (d *Disk) verifyResource(ctx context.Context, res Resource) (all []Damage, err error) {
 	v, err := d.view(res)
+	if errors.Is(err, errNoKey) {
+		return nil, nil
+	}
 	if err != nil {
 		return []Damage{{What: "the records of " + res.String(), Resource: res, Err: err}}, nil
 	}
