@@ -21,7 +21,7 @@ type engineSizes struct {
 
 // sizesFor returns the sizes for a limit of bytes on disk.
 func sizesFor(limit int64) engineSizes {
-	s := engineSizes{cache: 8 << 20, memtable: 8 << 20, table: 8 << 20, base: 64 << 20, block: 32 << 10,
+	s := engineSizes{cache: 8 << 20, memtable: 12 << 20, table: 8 << 20, base: 64 << 20, block: 32 << 10,
 		compression: sstable.BalancedCompression}
 	if limit > 0 {
 		s.memtable = min(s.memtable, limit/32)
@@ -61,7 +61,7 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 		MemTableStopWritesThreshold: 2,
 		MaxOpenFiles:                256,
 		LBaseMaxBytes:               sizes.base,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       24,
 		MaxManifestFileSize:         1 << 20,
 		FlushDelayDeleteRange:       time.Second,
@@ -93,6 +93,9 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 		}
 	}
+	// The usual scheduler polls every 100 ms, because limits may change; ours do not. It would also go on for ever if the
+	// database cannot be opened.
+	o.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	e.options = o
 	defer recovered(&err, f)
 	if e.db, err = pebble.Open(dir, o); err != nil {

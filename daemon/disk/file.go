@@ -3,6 +3,7 @@ package disk
 import (
 	"io"
 	"os"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -85,6 +86,29 @@ func (f *file) SyncTo(n int64) (full bool, err error) {
 	})
 	return full, err
 }
+
+// Stat returns what is known of the file. Pebble asks when it takes an old log for a new one.
+func (f *file) Stat() (info vfs.FileInfo, err error) {
+	err = f.do(func() (err error) {
+		info, err = f.File.Stat()
+		return err
+	})
+	if info == nil && err == nil {
+		info = noInfo{f.files.FS.PathBase(f.name)}
+	}
+	return info, err
+}
+
+// noInfo is the information about a file of which nothing is known.
+type noInfo struct{ name string }
+
+func (n noInfo) Name() string         { return n.name }
+func (noInfo) Size() int64            { return 0 }
+func (noInfo) Mode() os.FileMode      { return 0o600 }
+func (noInfo) ModTime() time.Time     { return time.Time{} }
+func (noInfo) IsDir() bool            { return false }
+func (noInfo) Sys() any               { return nil }
+func (noInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }
 
 // Preallocate does nothing, so that the file takes no more space than its bytes.
 func (f *file) Preallocate(int64, int64) error { return nil }

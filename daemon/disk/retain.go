@@ -79,10 +79,18 @@ func (d *Disk) retain(ctx context.Context) error {
 	return nil
 }
 
-// tight reports whether the folder is so large that history is dropped.
+// tight reports whether the folder is so large that history is dropped. Files that pebble is about to remove do not
+// count.
 func (d *Disk) tight() bool {
 	if limit := d.opts.MaxBytes; limit > 0 && float64(d.space.used()) > trimShare*float64(limit) {
-		return true
+		e, err := d.current()
+		if err != nil {
+			return false
+		}
+		defer e.end()
+		m := e.db.Metrics()
+		going := int64(m.Table.ObsoleteSize + m.Table.ZombieSize + m.WAL.ObsoletePhysicalSize)
+		return float64(d.space.used()-going) > trimShare*float64(limit)
 	}
 	u, err := d.fs.GetDiskUsage(d.dir)
 	return err == nil && u.AvailBytes < reserve
@@ -191,10 +199,7 @@ func (w *writer) stopOldest(r *written) error {
 		return nil
 	}
 	if len(r.segments) == 1 {
-		p := &r.progress
-		start := max(nanos(w.disk.opts.now()), p.last+1)
-		p.last = start - 1
-		if err := w.beginSegment(r, r.segments[0].number+1, start); err != nil {
+		if err := w.beginSegment(r, r.segments[0].number+1, r.progress.last+1); err != nil {
 			return err
 		}
 	}

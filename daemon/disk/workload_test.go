@@ -97,23 +97,29 @@ func (w *workload) batch() *Batch {
 // note keeps what the folder has now as the state after one more batch.
 func (w *workload) note() {
 	w.t.Helper()
-	newest, err := newestOf(w.disk, w.mirrors)
-	if err != nil {
+	if err := w.tryNote(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.newest = append(w.newest, newest)
+}
+
+func (w *workload) tryNote() error {
+	newest, err := newestOf(w.disk, w.mirrors)
+	if err != nil {
+		return err
+	}
 	var changes []loggedChange
 	last := int64(0)
-	if n := len(w.changes); n > 0 {
+	if n := len(w.changes); n > 0 && len(w.changes[n-1]) > 0 {
 		changes = slices.Clip(w.changes[n-1])
 		last = changes[len(changes)-1].at
 	}
 	fresh, err := changesOf(w.disk, w.mirrors, last+1)
 	if err != nil {
-		w.t.Fatal(err)
+		return err
 	}
 	slices.SortStableFunc(fresh, func(a, b loggedChange) int { return int(a.at - b.at) })
-	w.changes = append(w.changes, append(changes, fresh...))
+	w.newest, w.changes = append(w.newest, newest), append(w.changes, append(changes, fresh...))
+	return nil
 }
 
 // newestOf returns everything that is the newest of its kind.

@@ -1,0 +1,148 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/mirador-k8s/mirador/object"
+)
+
+// sizeOfFiles returns the bytes of all files of a folder.
+func sizeOfFiles(t *testing.T, fs vfs.FS, dirs ...string) (total int64) {
+	t.Helper()
+	s, err := newSpace(fs, 0, dirs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.used()
+}
+
+// A flood of incompressible changes, many times the limit: the folder stays below it at every moment, the newest states
+// are complete, and old history goes first. 3,000 changes, and 30,000 with MIRADOR_NIGHTLY.
+func TestTheLimitIsNeverExceededUnderAFlood(t *testing.T) {
+	const limit = 12 << 20
+	fs := vfs.NewMem()
+	o := quiet(fs)
+	o.MaxBytes = limit
+	d := mustOpen(t, "data", o)
+	ctx, stop := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { d.Run(ctx) })
+	beginResource(t, d, pods, ResourceOptions{History: true})
+	m := newMirror(t, pods)
+	r := rand.New(rand.NewPCG(1, 1))
+	newest := map[string]string{}
+	refused := 0
+	now := time.Unix(1_700_000_000, 0)
+	for i := 0; i < number(3000, 30_000); {
+		b := d.NewBatch()
+		changed := map[string]string{}
+		for range 20 {
+			i++
+			key := fmt.Sprintf("ns/object-%02d", r.IntN(100))
+			noise := make([]byte, 12<<10)
+			for j := range noise {
+				noise[j] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[r.IntN(64)]
+			}
+			now = now.Add(time.Millisecond)
+			s := m.state(t, object.Key(key), i, now, jsonOf(object.Key(key), i%5, i, string(noise)))
+			b.Put(pods, s)
+			changed[key] = string(s.Version)
+		}
+		b.Reach(pods, "1", now)
+		if err := b.Commit(); err != nil {
+			refused++
+			continue
+		}
+		for k, v := range changed {
+			newest[k] = v
+		}
+		if size := sizeOfFiles(t, fs, "data", "data/db"); size > limit {
+			t.Fatalf("after %d changes the folder has %d bytes of at most %d", i, size, limit)
+		}
+	}
+	if d.space.most > limit {
+		t.Errorf("the folder had %d bytes of at most %d", d.space.most, limit)
+	}
+	got := map[string]string{}
+	for n, err := range d.Keys(pods) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[string(n.Key)] = string(n.Version)
+	}
+	for k, v := range newest {
+		if got[k] != v {
+			t.Fatalf("%s has version %s, want %s", k, got[k], v)
+		}
+	}
+	begin, err := d.Begin(pods)
+	if err != nil || !begin.After(time.Unix(1_700_000_001, 0)) {
+		t.Errorf("the history begins at %s, so none was dropped: %v", begin, err)
+	}
+	t.Logf("%d batches were refused, the most bytes were %d, history begins %s before the end", refused, d.space.most,
+		now.Sub(begin))
+	if refused > number(3000, 30_000)/20/2 {
+		t.Errorf("%d batches were refused", refused)
+	}
+	stop()
+	run.Wait()
+	mustClose(t, d)
+}
+
+// History beyond HistoryBytes is dropped, oldest first.
+func TestHistoryIsDroppedByBytes(t *testing.T) {
+	const limit = 1 << 20
+	o := quiet(vfs.NewMem())
+	o.HistoryBytes = limit
+	d := mustOpen(t, "data", o)
+	beginResource(t, d, pods, ResourceOptions{History: true})
+	m := newMirror(t, pods)
+	b := d.NewBatch()
+	now := time.Unix(1_700_000_000, 0)
+	r := rand.New(rand.NewPCG(3, 1))
+	for i := range 3000 {
+		now = now.Add(time.Second)
+		key := object.Key(fmt.Sprint("ns/object-", i%50))
+		noise := make([]byte, 600)
+		for j := range noise {
+			noise[j] = byte('0' + r.IntN(64))
+		}
+		b.Put(pods, m.state(t, key, i+1, now, jsonOf(key, i%5, i+1, string(noise))))
+		b.Reach(pods, "1", now)
+		if b.Len() > 50 {
+			mustCommit(t, b)
+		}
+		if i%500 == 499 {
+			if err := d.engine.db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.retain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustCommit(t, b)
+	begin, err := d.Begin(pods)
+	if err != nil || now.Sub(begin) > 45*time.Minute || now.Sub(begin) < time.Minute {
+		t.Fatalf("the history begins at %s, %s before the last change: %v", begin, now.Sub(begin), err)
+	}
+	if err := d.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sizes, err := d.Sizes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sizes[0].Resources[0]
+	if s.Objects != 50 || s.Changes < 100 || s.Changes > 2900 || s.History > 2*limit || s.State == 0 || s.Bases == 0 {
+		t.Errorf("the sizes are %+v", s)
+	}
+	mustClose(t, d)
+}
