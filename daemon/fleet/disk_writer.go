@@ -237,8 +237,7 @@ func (w *diskWriter) setDocument(c *Cluster, name string, data []byte) error {
 func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) error {
 	have := of.resources[r]
 	if have == nil {
-		have = &writtenResource{id: disk.Resource{Cluster: c.name, Group: r.gvr.Group, Version: r.gvr.Version,
-			Resource: r.gvr.Resource}}
+		have = &writtenResource{id: r.diskID()}
 		of.resources[r] = have
 		w.open(r, have)
 	}
@@ -252,6 +251,7 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		}
 		return w.reconcile(r, have)
 	}
+	read := time.Now()
 	changes, err := r.After(have.seq)
 	if errors.Is(err, store.ErrGone) {
 		return w.reconcile(r, have)
@@ -261,11 +261,11 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	}
 	now := time.Now()
 	idle := now.Sub(have.reached) >= reachedEvery
-	if changes.Seq == have.seq && changes.Version == have.version && !idle {
-		return nil
-	}
 	watched := r.watched()
-	if changes.Seq == have.seq && !watched {
+	if changes.Seq == have.seq && watched {
+		r.hasWritten(read)
+	}
+	if changes.Seq == have.seq && (!watched || changes.Version == have.version && !idle) {
 		return nil
 	}
 	w.gap(have, now)
@@ -283,7 +283,15 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		w.batch.Put(have.id, s)
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
+	w.reads(r, read, watched)
 	return nil
+}
+
+// reads makes the past readable until a time, when the batch is on disk.
+func (w *diskWriter) reads(r *Resource, until time.Time, watched bool) {
+	if watched {
+		w.commits = append(w.commits, func() { r.hasWritten(until) })
+	}
 }
 
 // open says how a resource is kept.
@@ -322,6 +330,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 	if err := w.commit(); err != nil { // also opens the resource
 		return err
 	}
+	read := time.Now()
 	snap, now := r.Snapshot(), time.Now()
 	seq, watched := snap.Seq(), r.watched()
 	d := differences{have: have, now: now, labels: labelsOf(snap)}
@@ -365,6 +374,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		have.reached = now
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
+	w.reads(r, read, watched)
 	return nil
 }
 
