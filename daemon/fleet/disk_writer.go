@@ -239,8 +239,7 @@ func (w *diskWriter) setDocument(c *Cluster, name string, data []byte) error {
 func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) error {
 	have := of.resources[r]
 	if have == nil {
-		id := disk.Resource{Cluster: c.name, Group: r.gvr.Group, Version: r.gvr.Version, Resource: r.gvr.Resource}
-		have = &writtenResource{id: id, recent: recentWriter{id: id}}
+		have = &writtenResource{id: r.diskID(), recent: recentWriter{id: r.diskID()}}
 		of.resources[r] = have
 		w.open(r, have)
 	}
@@ -254,6 +253,7 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		}
 		return w.reconcile(r, have)
 	}
+	read := time.Now()
 	changes, err := r.After(have.seq)
 	if errors.Is(err, store.ErrGone) {
 		return w.reconcile(r, have)
@@ -263,11 +263,11 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	}
 	now := time.Now()
 	idle := now.Sub(have.reached) >= reachedEvery
-	if changes.Seq == have.seq && changes.Version == have.version && !idle {
-		return nil
-	}
 	watched := r.watched()
-	if changes.Seq == have.seq && !watched {
+	if changes.Seq == have.seq && watched {
+		r.hasWritten(read)
+	}
+	if changes.Seq == have.seq && (!watched || changes.Version == have.version && !idle) {
 		return nil
 	}
 	w.gap(have, now)
@@ -293,7 +293,15 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		have.recent.follow(w.batch, have.version, recent)
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
+	w.reads(r, read, watched)
 	return nil
+}
+
+// reads makes the past readable until a time, when the batch is on disk.
+func (w *diskWriter) reads(r *Resource, until time.Time, watched bool) {
+	if watched {
+		w.commits = append(w.commits, func() { r.hasWritten(until) })
+	}
 }
 
 // open says how a resource is kept.
@@ -333,6 +341,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 	if err := w.commit(); err != nil { // also opens the resource
 		return err
 	}
+	read := time.Now()
 	snap, now := r.Snapshot(), time.Now()
 	seq, watched := snap.Seq(), r.watched()
 	d := differences{have: have, now: now, labels: labelsOf(snap)}
@@ -381,6 +390,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		}
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
+	w.reads(r, read, watched)
 	return nil
 }
 

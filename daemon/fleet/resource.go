@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/object"
 	"github.com/mirador-k8s/mirador/source"
@@ -54,11 +56,14 @@ type Resource struct {
 
 	fingerprint string           // of the rules by which objects are redacted
 	before      *restoredChanges // the changes that led to the restored state; nil if there is none
+	cluster     string
+	disk        *disk.Disk                // nil if nothing is kept
+	written     atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
 }
 
 // openResource starts to mirror a resource.
 func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error) {
-	r := &Resource{gvr: gvrOf(info), redact: l.redact}
+	r := &Resource{gvr: gvrOf(info), redact: l.redact, cluster: l.cluster, disk: l.options.Disk}
 	r.info.Store(info)
 	values := informer.Indexes[*Object]{NamespaceIndex: noNamespace, labelIndex: byLabel}
 	if info.Namespaced {

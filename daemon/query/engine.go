@@ -86,7 +86,7 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	if req.Continue != "" {
 		return e.resume(r, views)
 	}
-	l := &heldList[T]{user: req.User, fingerprint: req.fingerprint(), views: byCluster(views)}
+	l := &heldList[T]{user: req.User, fingerprint: req.fingerprint(), views: byCluster(views), onDrop: req.OnDrop}
 	switch {
 	case req.CountOnly:
 		return r.count(l)

@@ -21,6 +21,7 @@ type heldList[T any] struct {
 	sorted      []place[T] // all items, if the list has an order
 	total       *int       // how many items there are, if that is known
 	counted     bool
+	onDrop      func() // Request.OnDrop
 }
 
 // place is one item of a sorted list.
@@ -185,6 +186,9 @@ func (p *pages[T]) remove(h *held[T]) {
 		delete(p.users, h.list.user)
 	}
 	p.places -= len(h.list.sorted)
+	if h.list.onDrop != nil {
+		h.list.onDrop()
+	}
 	if len(p.byID) == 0 && p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil

@@ -44,6 +44,9 @@ type Request struct {
 	// Pace is called every few objects with the number of bytes that the request holds, without the snapshots and their
 	// objects. It may wait, to leave the processor to others; an error ends the request. It may be nil.
 	Pace func(held int64) error
+	// OnDrop is called when the list is no longer held for another page, from any goroutine. It is not called if the
+	// answer has no continue token. It must not block or call the Engine. It may be nil.
+	OnDrop func()
 }
 
 // fingerprint is the same for all pages of a list.

@@ -2,7 +2,7 @@ package server
 
 // Idle reports whether no request holds a turn, memory or a watch.
 func (s *Server) Idle() bool {
-	return s.work.empty() && s.memory.empty() && s.watches.empty()
+	return s.work.empty() && s.memory.empty() && s.watches.empty() && s.past.empty()
 }
 
 func (q *quota) empty() bool {

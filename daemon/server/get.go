@@ -20,7 +20,16 @@ func (s *Server) get(w http.ResponseWriter, req *request, v *view) error {
 			return err
 		}
 	}
-	e, ok := at.res.Entry(object.NewKey(req.namespace, req.name))
+	e, ok := (*fleet.Entry)(nil), false
+	if req.isPast() {
+		var err error
+		if e, err = s.getPast(w, req, v); err != nil {
+			return err
+		}
+		ok = e != nil
+	} else {
+		e, ok = at.res.Entry(object.NewKey(req.namespace, req.name))
+	}
 	if !ok || at.res.Info().Namespaced != (req.namespace != "") {
 		return errNotFound(req.groupResource(), req.askedName)
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
@@ -42,7 +41,11 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		}
 		return work.pace()
 	}
-	if req.fleet && ask.Continue != "" {
+	if req.isPast() && ask.Continue != "" {
+		if ask.Continue, req.moment, err = splitPastToken(ask.Continue); err != nil {
+			return err
+		}
+	} else if req.fleet && ask.Continue != "" {
 		if ask.Continue, v.moment.version, err = splitToken(ask.Continue); err != nil {
 			return err
 		}
@@ -52,24 +55,58 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		shape = nil // labels are the same at /fleet
 	}
 	v.places = shape.narrow(v.places, req.FieldSelector)
+	var views []query.View[*fleet.Object]
+	var past *pastList
+	if req.isPast() && ask.Continue == "" {
+		past = newPastList(s.past.open(client), work)
+		defer past.release()
+		work.leave()
+		if err := awaitPast(req, v); err != nil {
+			return err
+		}
+		if err := work.resume(); err != nil {
+			return err
+		}
+		if views, err = past.views(s, w, req, v, ask, shape); err != nil {
+			return err
+		}
+	}
 	if err := s.stillAllowed(req, v); err != nil {
 		return err
 	}
-	views := make([]query.View[*fleet.Object], len(v.places))
-	for i, p := range v.places {
-		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster),
-			Visible: p.visible}
+	if past == nil {
+		views = currentViews(v, shape)
 	}
-	if err := checkExact(req, views[0].Snapshot.Version()); err != nil {
+	if req.isPast() {
+		w.Header().Set(momentHeader, momentText(req.moment))
+	} else if err := checkExact(req, views[0].Snapshot.Version()); err != nil {
 		return err
 	}
+	if past != nil {
+		past.keep()
+		ask.OnDrop = past.release
+	}
 	found, err := s.engine.List(req.context(), *ask, views)
+	if past != nil && (err != nil || found.Continue == "") {
+		past.release() // the engine does not hold the list
+	}
 	if err != nil {
 		return err
 	}
 	l := s.listing(req, v, found)
 	l.work, l.memory = work, memory
 	return l.answer(w, req.http)
+}
+
+// currentViews returns the views of a list of the present. A later page of a list at a moment is also given them: they
+// say what is visible.
+func currentViews(v *view, shape *fleetShape) []query.View[*fleet.Object] {
+	views := make([]query.View[*fleet.Object], len(v.places))
+	for i, p := range v.places {
+		views[i] = query.View[*fleet.Object]{Cluster: p.cluster, Snapshot: p.res.Snapshot(), Bytes: shape.bytes(p.cluster),
+			Visible: p.visible}
+	}
+	return views
 }
 
 // engineRequest returns the request for the query engine.
@@ -86,6 +123,9 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 	if req.fleet {
 		scope = "fleet " + req.clusters
 	}
+	if req.isPast() {
+		scope += pastScope(req)
+	}
 	return &query.Request{User: access.UserKey(userOf(req.http)), Scope: scope,
 		Group: req.group, Version: req.version, Resource: req.resource, Namespace: req.namespace,
 		Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
@@ -95,12 +135,21 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
 	l := &listing{gvk: v.model.res.GVK(), custom: s.definition(v.model) != nil, items: make([]item, len(found.Items)),
 		render: s.renderer(req, v)}
-	l.meta = metav1.ListMeta{ResourceVersion: v.version(found.Views[0].Snapshot), Continue: found.Continue}
+	l.meta.Continue = found.Continue
+	if v.past {
+		l.meta.ResourceVersion = pastVersion(found.Views)
+	} else {
+		l.meta.ResourceVersion = v.version(found.Views[0].Snapshot)
+	}
 	if found.Continue != "" && found.Remaining != query.Unknown {
 		n := int64(found.Remaining)
 		l.meta.RemainingItemCount = &n
 	}
-	if req.fleet && found.Continue != "" {
+	switch {
+	case found.Continue == "":
+	case v.past:
+		l.meta.Continue = pastToken(found.Continue, req.moment)
+	case req.fleet:
 		l.meta.Continue += "." + l.meta.ResourceVersion
 	}
 	for i, it := range found.Items {

@@ -31,6 +31,9 @@ type renderer struct {
 // first cluster in which the user may see something.
 func (s *Server) renderer(req *request, v *view) *renderer {
 	r := &renderer{form: req.form, fleet: v.shape, now: time.Now(), include: req.include}
+	if req.isPast() {
+		r.now = req.moment // the ages in Tables are those of then
+	}
 	if req.form == asTable {
 		r.printer, r.own = s.printer(v.model)
 	}

@@ -30,6 +30,8 @@ type request struct {
 	omitted   bool   // clusters= names clusters that are not there, and the user may not know that
 	// askedNamespace is the namespace in the path, such as eu.web at /fleet.
 	askedNamespace string
+	moment         time.Time // of at= or of the path; zero for the present
+	momentText     string    // as in the request
 	// invalid is the error of a bad query, Accept header or name. It is returned only if the request is allowed and its
 	// resource is mirrored.
 	invalid error
@@ -44,7 +46,10 @@ func parseRequest(r *http.Request, t target) *request {
 	case isWatch(r):
 		req.verb = "watch"
 	}
-	if req.params, req.invalid = parseParams(r); req.invalid == nil && t.fleet {
+	if req.params, req.invalid = parseParams(r); req.invalid == nil {
+		req.invalid = req.resolveMoment(r.URL.Query().Get("at"))
+	}
+	if req.invalid == nil && t.fleet {
 		req.invalid = req.resolve()
 	}
 	if req.invalid == nil {
@@ -60,6 +65,7 @@ type target struct {
 	fleet   bool   // the path begins with /fleet
 	cluster string // the name in /clusters/NAME, or the cluster that a name of /fleet belongs to
 	rest    string // the path without that prefix, as the cluster's own server would see it
+	at      string // the time in /clusters/NAME@TIME or /fleet@TIME
 
 	// Only in requests for objects:
 	group, version, resource string
@@ -78,13 +84,19 @@ func (t *target) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: t.group, Version: t.version, Resource: t.resource}
 }
 
-// parseTarget parses a path. ok is false if it begins with neither /fleet nor /clusters/NAME.
+// parseTarget parses a path. ok is false if it begins with neither /fleet nor /clusters/NAME, each with or without a
+// time.
 func parseTarget(path string) (t target, ok bool) {
-	switch first, rest := cut(path); first {
+	first, rest := cut(path)
+	if view, at := cutMoment(first); view == "fleet" {
+		first, t.at = view, at
+	}
+	switch first {
 	case "fleet":
 		t.fleet, t.rest = true, "/"+rest
 	case "clusters":
 		t.cluster, rest = cut(rest)
+		t.cluster, t.at = cutMoment(t.cluster)
 		t.rest = "/" + rest
 		if t.cluster == "" {
 			return t, false

@@ -60,6 +60,7 @@ type Server struct {
 	stopping    chan struct{}
 	work        *workGate // for work that reads many objects
 	memory      *quota    // of requests in progress
+	past        *quota    // of states of the past
 	stop        sync.Once
 	started     time.Time
 	metrics     *httpMetrics
@@ -82,7 +83,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	}
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory",
-			requestMemory), watches: newQuota("watches", int64(o.Access.Watches))}
+			requestMemory), past: newQuota("bytes of states of the past", pastMemory), watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	s.metrics, s.auditLimit = newHTTPMetrics(), newAuditLimit()
 	s.served.fleet = f
@@ -223,6 +224,12 @@ func (s *Server) serveNonResource(w http.ResponseWriter, r *http.Request, t *tar
 	if err != nil {
 		failAbout(w, r, err, t)
 		return
+	}
+	if t.at != "" {
+		if _, err := parseMoment("the time in the path", t.at, time.Now()); err != nil {
+			failAbout(w, r, err, t)
+			return
+		}
 	}
 	if isHealthPath(t.rest) {
 		if t.fleet {

@@ -31,10 +31,12 @@ func (p *place) shows(namespace string) bool {
 // view is what a request is answered from: the places of its resource, and the rules for names and versions. The view
 // of one cluster has one place and shows objects unchanged. The view of the fleet has a shape and a moment.
 type view struct {
-	places []place // at least one
-	model  place   // the answer has its kind and columns; the user may see something there
-	shape  *fleetShape
-	moment fleetMoment
+	places   []place // at least one
+	model    place   // the answer has its kind and columns; the user may see something there
+	shape    *fleetShape
+	moment   fleetMoment
+	past     bool // objects have the versions of their clusters, also at /fleet
+	complete bool // nothing may be left out
 	// changed says that a watch of one cluster would continue a list that showed something else.
 	changed bool
 	// unknownRights are clusters that are left out because the rights of the user are not known there.
@@ -43,7 +45,7 @@ type view struct {
 
 // versionOf returns the version under which an object is shown.
 func (v *view) versionOf(cluster string, e *fleet.Entry) string {
-	if v.shape == nil {
+	if v.shape == nil || v.past {
 		return string(e.Version)
 	}
 	return v.moment.of(cluster, e.Key)
@@ -80,12 +82,14 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 	if req.invalid != nil {
 		return nil, req.invalid
 	}
-	warnStale(w, cluster, at.res)
-	v := &view{places: []place{at}, model: at}
+	v := &view{places: []place{at}, model: at, complete: true, past: req.isPast()}
+	if !v.past {
+		warnStale(w, cluster, at.res)
+	}
 	if req.filtered {
 		markFiltered(w, req, v)
 	}
-	if req.filters {
+	if req.filters && !v.past {
 		v.changed = s.noteFiltered(req, at)
 	}
 	return v, nil
@@ -118,10 +122,11 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{places: places, moment: moment, unknownRights: unknownRights}
+	v := &view{places: places, moment: moment, unknownRights: unknownRights, complete: named || req.complete,
+		past: req.isPast()}
 	v.model = places[slices.IndexFunc(places, func(p place) bool { return p.shows(req.namespace) })]
 	v.shape = s.fleetShape(v.model.res)
-	if req.verb != "get" {
+	if req.verb != "get" && !v.past {
 		s.noteShown(req, v)
 	}
 	markFiltered(w, req, v)
@@ -256,7 +261,9 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 			visible = append(visible, c)
 		}
 		if synced && shows {
-			warnStale(w, c, res)
+			if !req.isPast() {
+				warnStale(w, c, res)
+			}
 			if !shown {
 				message, since = deprecation(res.GVK())
 			}
