@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -66,22 +65,22 @@ func (d *Disk) Verify(ctx context.Context, progress func(done, total int64)) (al
 // verifyFiles checks the sums of all blocks of all tables.
 func (d *Disk) verifyFiles(ctx context.Context, e *engine, progress func(done, total int64)) (all []Damage, err error) {
 	dir := d.database()
-	names, err := d.fs.List(dir)
+	tables, err := e.db.SSTables() // other tables are left over by a crash, and removed soon
 	if err != nil {
 		return nil, err
 	}
 	sizes := map[string]int64{}
 	var done, total int64
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".sst") {
-			continue
+	for _, level := range tables {
+		for i := range level {
+			name := fmt.Sprintf("%06d.sst", uint64(level[i].BackingSSTNum))
+			info, err := d.fs.Stat(d.fs.PathJoin(dir, name))
+			if err != nil || sizes[name] != 0 {
+				continue // it was removed meanwhile, or has two parts
+			}
+			sizes[name] = info.Size()
+			total += info.Size()
 		}
-		info, err := d.fs.Stat(d.fs.PathJoin(dir, name))
-		if err != nil {
-			continue // it was removed meanwhile
-		}
-		sizes[name] = info.Size()
-		total += info.Size()
 	}
 	for name, size := range sizes {
 		if err := ctx.Err(); err != nil {
