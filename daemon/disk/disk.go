@@ -70,7 +70,7 @@ func Open(dir string, o Options) (*Disk, error) {
 
 // open locks the folder and checks it before pebble changes anything.
 func (d *Disk) open() (err error) {
-	if err := d.fs.MkdirAll(d.database(), 0o700); err != nil {
+	if err := makeFolder(d.fs, d.database()); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
 	if d.lock, err = d.fs.Lock(d.fs.PathJoin(d.dir, "lock")); err != nil {
