@@ -39,7 +39,7 @@ by resource and needs little space of its own.`,
 			return withData(cmd, args[0], nil, func(ctx context.Context, d *disk.Disk) error {
 				before := d.Health().Bytes
 				if err := d.Compact(ctx); err != nil {
-					return adviseDamage(args[0], err)
+					return adviseDamage(err)
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s had %s and has %s\n", args[0], bytesText(before), bytesText(d.Health().Bytes))
 				return nil
@@ -72,7 +72,7 @@ that mirrors it lists it again, and keeps it again.`,
 func dropCluster(ctx context.Context, cmd *cobra.Command, d *disk.Disk, dir, name string, yes bool) error {
 	stored, err := d.Clusters()
 	if err != nil {
-		return adviseDamage(dir, err)
+		return adviseDamage(err)
 	}
 	known := false
 	for _, c := range stored {
@@ -85,16 +85,16 @@ func dropCluster(ctx context.Context, cmd *cobra.Command, d *disk.Disk, dir, nam
 	if !yes {
 		resources, err := d.Resources(name)
 		if err != nil {
-			return adviseDamage(dir, err)
+			return adviseDamage(err)
 		}
 		return usageError{fmt.Errorf("this would remove %d resources of cluster %s and their history from %s; to do so, "+
 			"add --yes", len(resources), name, dir)}
 	}
 	if err := d.DropCluster(name); err != nil {
-		return adviseDamage(dir, err)
+		return adviseDamage(err)
 	}
 	if err := d.Compact(ctx); err != nil {
-		return fmt.Errorf("cluster %s was dropped, and its space cannot be freed: %w", name, adviseDamage(dir, err))
+		return fmt.Errorf("cluster %s was dropped, and its space cannot be freed: %w", name, adviseDamage(err))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "dropped cluster %s\n", name)
 	return nil
@@ -105,14 +105,13 @@ func withData(cmd *cobra.Command, dir string, key []byte, do func(ctx context.Co
 	if err := checkDataFolder(dir); err != nil {
 		return notFoundError{err}
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
-	d, err := disk.Open(dir, disk.Options{Key: key, Logger: log})
+	d, err := disk.Open(dir, disk.Options{Key: key, Logger: slog.New(slog.DiscardHandler)})
 	if errors.Is(err, disk.ErrInUse) {
 		return fmt.Errorf("the data folder %s is in use, probably by mirador serve; stop that first, or see its size with "+
 			"mirador status", dir)
 	}
 	if err != nil {
-		return adviseDamage(dir, err)
+		return adviseDamage(err)
 	}
 	return errors.Join(do(cmd.Context(), d), d.Close())
 }

@@ -69,7 +69,7 @@ are estimates; the files as a whole have the size in the last line.`,
 			return withData(cmd, args[0], nil, func(_ context.Context, d *disk.Disk) error {
 				clusters, err := d.Sizes()
 				if err != nil {
-					return adviseDamage(args[0], err)
+					return adviseDamage(err)
 				}
 				sizes := sumSizes(clusters)
 				sizes.Files = d.Health().Bytes

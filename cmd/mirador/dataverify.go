@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,38 +54,27 @@ func verifyData(ctx context.Context, d *disk.Disk, dir string, out, progress io.
 	shown := showProgress(progress)
 	damages, err := d.Verify(ctx, shown.update)
 	shown.end()
-	clusters := map[string]bool{}
 	for _, damage := range damages {
-		fmt.Fprintf(out, "%s is damaged: %v\n", damage.What, damage.Err)
-		if damage.Resource.Cluster != "" {
-			clusters[damage.Resource.Cluster] = true
-		}
+		why, _, _ := strings.Cut(damage.Err.Error(), "\n")
+		fmt.Fprintf(out, "%s is damaged: %s\n", damage.What, why)
 	}
 	switch {
 	case err != nil:
 		return err
 	case len(damages) > 0:
-		err = fmt.Errorf("the data folder %s is damaged in %d places; %s", dir, len(damages), damageAdvice)
-		if len(clusters) == 1 {
-			for name := range clusters {
-				err = fmt.Errorf("the data folder %s is damaged in %d places, all known ones of cluster %s; mirador data drop %s "+
-					"%s drops what it has of that cluster, and if there is still damage after that: %s", dir, len(damages), name,
-					dir, name, damageAdvice)
-			}
-		}
-		return err
+		return fmt.Errorf("the data folder %s is damaged in the places above (%d); %s", dir, len(damages), damageAdvice)
 	}
 	fmt.Fprintf(out, "%s is not damaged\n", dir)
 	return nil
 }
 
 // damageAdvice says what to do about damage.
-const damageAdvice = "move the folder away, and the daemon starts a new one: nothing is lost but the history"
+const damageAdvice = "move the folder away and let the daemon make a new one, which has everything but the history again"
 
 // adviseDamage adds what to do to an error that says that the folder is damaged.
-func adviseDamage(dir string, err error) error {
+func adviseDamage(err error) error {
 	if _, ok := errors.AsType[*disk.DamageError](err); ok {
-		return fmt.Errorf("%w; if %s cannot be restored from a backup, %s", err, dir, damageAdvice)
+		return fmt.Errorf("%w; %s", err, damageAdvice)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -238,7 +239,13 @@ type DamageError struct {
 
 // Error returns what is damaged and how to go on.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s is damaged: %v; `mirador data verify` lists all damage", e.What, e.Err)
+	return fmt.Sprintf("%s is damaged: %s; `mirador data verify` lists all damage", e.What, firstLine(e.Err))
+}
+
+// firstLine returns the text of an error without the details that pebble adds to it.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
 }
 
 // Unwrap returns the cause.

@@ -19,7 +19,11 @@ func (d *Disk) Compact(ctx context.Context) error {
 	if err := e.db.Flush(); err != nil {
 		return fmt.Errorf("compact the data folder %s: %w", d.dir, err)
 	}
-	return d.compact(ctx, e)
+	err = d.compact(ctx, e)
+	if pebble.IsCorruptionError(err) {
+		err = &DamageError{What: "the data folder " + d.dir, Err: err}
+	}
+	return err
 }
 
 // compact compacts all data.

@@ -71,7 +71,7 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 			BackgroundError: func(err error) { e.last.Store(&err) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				e.damage.Store(&i.Path)
-				log.Error("a file of the data folder is damaged", "file", i.Path, "error", i.Details)
+				log.Error("a file of the data folder is damaged", "file", i.Path, "error", firstLine(i.Details))
 			},
 		},
 	}

@@ -40,17 +40,30 @@ func TestThePageHasEveryOption(t *testing.T) {
 }
 
 func TestThePageHasEveryFlagOfServe(t *testing.T) {
-	out, err := exec.Command(program(t), "serve", "--help").Output()
+	compare(t, "## mirador serve", flagsOf(t, "serve"), rows(t, "## mirador serve"))
+}
+
+func TestThePageHasEveryFlagOfData(t *testing.T) {
+	var want []string
+	for _, command := range []string{"sizes", "verify", "compact", "drop"} {
+		want = append(want, flagsOf(t, "data", command)...)
+	}
+	compare(t, "## mirador data", want, rows(t, "## mirador data"))
+}
+
+// flagsOf returns the flags in the help of a command.
+func flagsOf(t *testing.T, command ...string) (flags []string) {
+	t.Helper()
+	out, err := exec.Command(program(t), append(command, "--help")...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[\w-]+)`).FindAllStringSubmatch(string(out), -1) {
 		if m[1] != "--help" {
-			want = append(want, m[1])
+			flags = append(flags, m[1])
 		}
 	}
-	compare(t, "## mirador serve", want, rows(t, "## mirador serve"))
+	return flags
 }
 
 func TestThePageHasEveryFlagOfTheOtherCommands(t *testing.T) {
