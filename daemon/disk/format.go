@@ -70,10 +70,7 @@ func (d *Disk) writeFormat(version int) error {
 	if err != nil {
 		return fmt.Errorf("write its format: %w", err)
 	}
-	if f.Fd() != vfs.InvalidFd {
-		err = os.Chmod(path+".new", 0o600)
-	}
-	if err == nil {
+	if err = ownersOnly(f, path+".new"); err == nil {
 		_, err = fmt.Fprintf(f, formatText, version, store.PackedFormat)
 	}
 	if err == nil {
@@ -123,6 +120,14 @@ func readFile(fs vfs.FS, path string) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, 1<<10))
 	return string(b), errors.Join(err, f.Close())
+}
+
+// ownersOnly gives a file the mode 0600, unless it is in memory.
+func ownersOnly(f vfs.File, name string) error {
+	if f.Fd() == vfs.InvalidFd {
+		return nil
+	}
+	return os.Chmod(name, 0o600)
 }
 
 // restrict takes all rights from others in a folder that existed before.

@@ -104,6 +104,10 @@ func (l *ledger) synced(s *sum) {
 		if err != nil {
 			return
 		}
+		if err := ownersOnly(f, l.path); err != nil {
+			_ = f.Close()
+			return
+		}
 		l.file = f
 	}
 	_, _ = l.file.WriteAt(l.line[:ledgerSize], 0)
