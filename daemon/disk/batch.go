@@ -114,8 +114,8 @@ func (b *Batch) SetMeta(name string, data []byte) {
 	b.add(op{kind: opMeta, name: name, data: data}, checkName("the value's name", name))
 }
 
-// Commit writes the batch. When it returns nil, the batch is durable. When it returns an error, nothing of the batch was
-// acknowledged: after a restart, all of it may be there or nothing. The batch is empty then and can be used again.
+// Commit writes the batch. When it returns nil, the batch is durable. When it returns an error, nothing of the batch
+// was acknowledged: after a restart, all of it may be there or nothing. The batch is empty then and can be used again.
 func (b *Batch) Commit() error {
 	ops, err := b.ops, b.err
 	b.ops, b.err = nil, nil

@@ -72,7 +72,7 @@ func TestAfterACrashTheStateIsThatOfAPrefixOfTheBatches(t *testing.T) {
 		c := newCrasher(fs, seed, 90)
 		o := quiet(errorfs.Wrap(fs, c))
 		o.tune = crashTune
-		o.HistoryAge, o.HistoryBytes = 20*time.Minute, 40<<10
+		o.HistoryAge, o.HistoryBytes = 4*time.Minute, 60<<10
 		w, err := newWorkload(t, seed, o)
 		if err != nil {
 			t.Fatal(err)

@@ -86,6 +86,7 @@ func (d *Disk) open() (err error) {
 	if d.space, err = newSpace(d.fs, d.opts.MaxBytes, d.dir, d.database()); err != nil {
 		return err
 	}
+	_ = d.space.grow(d.ledger.path, ledgerSize) // it is written past the limit; there is always room for it
 	d.space.lift()
 	if err = d.ledger.check(d.database()); err == nil {
 		err = d.openEngine()

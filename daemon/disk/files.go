@@ -123,8 +123,8 @@ func (f *files) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (
 
 // wrap returns the file that pebble gets.
 func (f *files) wrap(name string, below vfs.File, err error) (vfs.File, error) {
-	if err == nil && below.Fd() != vfs.InvalidFd {
-		if err = os.Chmod(name, 0o600); err != nil {
+	if err == nil {
+		if err = ownersOnly(below, name); err != nil {
 			below.Close()
 		}
 	}

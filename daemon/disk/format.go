@@ -135,7 +135,8 @@ func (d *Disk) restrict() error {
 	if d.fs != vfs.Default {
 		return nil
 	}
-	for path, mode := range map[string]os.FileMode{d.dir: 0o700, d.database(): 0o700, d.fs.PathJoin(d.dir, "lock"): 0o600} {
+	lock := d.fs.PathJoin(d.dir, "lock")
+	for path, mode := range map[string]os.FileMode{d.dir: 0o700, d.database(): 0o700, lock: 0o600} {
 		if err := os.Chmod(path, mode); err != nil {
 			return fmt.Errorf("take the rights of others: %w", err)
 		}

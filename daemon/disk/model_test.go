@@ -68,7 +68,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	m.opts = quiet(m.fs)
 	m.opts.now = func() time.Time { return m.now }
 	m.opts.Key = []byte("0123456789abcdef0123456789abcdef")
-	m.opts.HistoryAge = 10 * time.Hour
+	m.opts.HistoryAge = 90 * time.Minute
 	m.opts.noRoom = func() bool { return m.noRoom }
 	m.disk = mustOpen(t, "data", m.opts)
 	for i, o := range []ResourceOptions{{History: true}, {History: true, Sealed: true}, {}, {History: true}} {
