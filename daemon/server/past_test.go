@@ -128,7 +128,6 @@ func comparable(text, path string) string {
 	return text
 }
 
-
 func TestAnAnswerAtAMomentIsWhatTheAnswerWasThen(t *testing.T) {
 	web := map[string]any{"app": "web"}
 	p := newPastDaemon(t, withLabels("web", "a", "Running", web), withLabels("web", "b", "Pending", web),
