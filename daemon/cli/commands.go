@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // Commands returns all commands of this package, to be added to a root command.
 func Commands() []*cobra.Command {
 	all := []*cobra.Command{
-		newGet(), newWatch(), newCount(), newClusters(), newAPIResources(), newStatus(),
+		newGet(), newWatch(), newCount(), newHistory(), newDiff(), newClusters(), newAPIResources(), newStatus(),
 		newCreate(), newApply(), newReplace(), newPatch(), newDelete(),
 	}
 	for _, c := range all {

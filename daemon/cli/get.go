@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,6 +140,7 @@ func (s *session) checkCluster(ctx context.Context, name string) error {
 type getCommand struct {
 	watchCommand
 	watching, absentOK bool
+	at                 string
 }
 
 func newGet() *cobra.Command {
@@ -159,11 +161,15 @@ as long as it takes.`,
   mirador get pods,services -n shop -l app=web
   mirador get pods -A --where 'status.phase != "Running"' --sort-by metadata.creationTimestamp
   mirador get pods -n shop -w                             # and every change of them
+  mirador get pods -n shop --at -15m                      # as they were then
   mirador get nodes --kubeconfig ~/.kube/config --context eu   # no daemon needed
   mirador get pods -n web -o jsonpath='{.items[*].metadata.name}'
   mirador get pods -A -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName`,
 		Args: takes(1, -1, "a resource and any number of names"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.watching && c.at != "" {
+				return usagef("--watch shows what changes from now on; leave --at out")
+			}
 			if c.watching && c.limit != 0 {
 				return usagef("--watch shows all there is; leave --limit out")
 			}
@@ -173,16 +179,28 @@ as long as it takes.`,
 			if err := c.parse(); err != nil {
 				return err
 			}
+			at := ""
+			if c.at != "" {
+				var err error
+				if at, err = moment("at", c.at, time.Now()); err != nil {
+					return err
+				}
+			}
 			s, asks, err := c.begin(cmd.Context(), args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer s.close()
+			for _, a := range asks {
+				a.set("at", at)
+			}
 			return c.get(cmd.Context(), s, asks, cmd.OutOrStdout())
 		},
 	}
 	c.flags(cmd)
 	cmd.Flags().BoolVarP(&c.watching, "watch", "w", false, "go on with every change until Ctrl-C, as mirador watch does")
+	cmd.Flags().StringVar(&c.at, "at", "",
+		"show the objects of this `time`: "+momentHelp+"-15m or -2d; the daemon must keep history (serve --data)")
 	cmd.Flags().BoolVar(&c.events, "output-watch-events", false,
 		"with --watch, show what happened: ADDED, MODIFIED or DELETED")
 	cmd.Flags().BoolVar(&c.absentOK, "ignore-not-found", false, "do not fail if a name does not exist")

@@ -28,7 +28,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	second := exec.Command(os.Args[0], "-test.run=^TestASecondProcessIsRefused$")
 	second.Env = append(os.Environ(), "DISK_TEST_FOLDER="+dir)
 	out, err := second.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "another process has it open") {
+	if err != nil || !strings.Contains(string(out), "in use by another process") {
 		t.Errorf("%s (%v)", out, err)
 	}
 	if _, err := Open(dir, Options{Logger: silent}); err == nil || !strings.Contains(err.Error(), "another process") {

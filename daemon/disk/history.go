@@ -67,9 +67,17 @@ func (v *view) history(f Filter, from, to int64, do func(key string, r *record) 
 		return err
 	}
 	if !ok {
-		return p.merge(f, func(key string) error { return p.changes(key, from, to, do) })
+		return p.merge(f, func(key string) error {
+			if err := f.pace(); err != nil {
+				return err
+			}
+			return p.changes(key, from, to, do)
+		})
 	}
 	for _, key := range keys {
+		if err := f.pace(); err != nil {
+			return err
+		}
 		if err := p.changes(key, from, to, do); err != nil {
 			return err
 		}

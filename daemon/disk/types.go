@@ -93,6 +93,16 @@ type Filter struct {
 	// resource is sealed or has no history, where the label is ignored.
 	Label string
 	Key   object.Key
+	// Pace is called for each key of which History reads the changes. It may wait; an error ends the read. It may be nil.
+	Pace func() error
+}
+
+// pace calls Pace.
+func (f *Filter) pace() error {
+	if f.Pace == nil {
+		return nil
+	}
+	return f.Pace()
 }
 
 // match reports whether a key matches the filter; labels are not looked at.

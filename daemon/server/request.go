@@ -49,6 +49,10 @@ func parseRequest(r *http.Request, t target) *request {
 	if req.params, req.invalid = parseParams(r); req.invalid == nil {
 		req.invalid = req.resolveMoment(r.URL.Query().Get("at"))
 	}
+	req.history = req.history || req.changes && req.verb != "get"
+	if req.invalid == nil && req.history {
+		req.invalid = req.checkHistory()
+	}
 	if req.invalid == nil && t.fleet {
 		req.invalid = req.resolve()
 	}
@@ -71,6 +75,7 @@ type target struct {
 	group, version, resource string
 	namespace, name          string
 	subresource              string
+	history                  bool // the path ends with /history below an object
 }
 
 func (t *target) groupResource() schema.GroupResource {
@@ -138,10 +143,13 @@ func (t *target) readObjects(parts []string) {
 	if len(parts) > 2 {
 		t.subresource = strings.Join(parts[2:], "/")
 	}
+	if t.subresource == "history" {
+		t.subresource, t.history = "", true
+	}
 }
 
 // isNamespaceSubresource distinguishes /namespaces/web/status from /namespaces/web/pods.
-func isNamespaceSubresource(s string) bool { return s == "status" || s == "finalize" }
+func isNamespaceSubresource(s string) bool { return s == "status" || s == "finalize" || s == "history" }
 
 // isWatch reports whether a request is a watch. As for an API server, every value of watch= except "false" and "0"
 // means yes, also the empty one.
@@ -156,6 +164,7 @@ type params struct {
 	labels, fields string // as in the query
 	where, order   string
 	clusters       string
+	changes        bool // history=true: what changed, instead of objects
 	complete       bool // fail instead of leaving clusters out
 	filtered       bool // leave out what the user may not see, instead of failing
 	include        metav1.IncludeObjectPolicy
@@ -180,7 +189,7 @@ func parseParams(r *http.Request) (p params, err error) {
 	default:
 		return p, badRequest("includeObject is one of None, Metadata and Object, not %q", p.include)
 	}
-	for name, value := range map[string]*bool{"complete": &p.complete, "filtered": &p.filtered} {
+	for name, value := range map[string]*bool{"complete": &p.complete, "filtered": &p.filtered, "history": &p.changes} {
 		if text := q.Get(name); text != "" {
 			if *value, err = strconv.ParseBool(text); err != nil {
 				return p, badRequest("%s is true or false, not %q", name, clip(text))

@@ -300,6 +300,8 @@ func (s *Server) objects(w http.ResponseWriter, req *request, cluster *fleet.Clu
 	switch {
 	case err != nil:
 		return err
+	case req.history:
+		return s.history(w, req, v)
 	case req.verb == "get":
 		return s.get(w, req, v)
 	case req.verb == "watch":

@@ -29,8 +29,10 @@ var notRun = map[string]string{
 
 // notRunPattern are commands that other tests run, with the reason.
 var notRunPattern = map[*regexp.Regexp]string{
-	regexp.MustCompile(`^go run \./examples( |$)`):      "the tests of examples play the sessions of every program",
-	regexp.MustCompile(`^export KUBECONFIG=`):           "has no effect on the next command here",
+	regexp.MustCompile(`^go run \./examples( |$)`): "the tests of examples play the sessions of every program",
+	regexp.MustCompile(`^export KUBECONFIG=`):      "has no effect on the next command here",
+	regexp.MustCompile(`--at |^mirador (history|diff) |[?&]at=|/(eu|fleet)@|/history$|history=true`): "the daemon of " +
+		"this test has no past; those of daemon/server and daemon/cli have",
 	regexp.MustCompile(`^source <\(mirador completion`): "bash only; completion itself is run",
 }
 

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mirador-k8s/mirador/daemon/disk"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/dev/testcluster"
+	"github.com/mirador-k8s/mirador/internal/jsondiff"
+)
+
+// servePast serves two clusters that are the same one, with a data folder, and sets it as the daemon of the commands.
+func servePast(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	d, err := disk.Open(t.TempDir(), disk.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fl, err := fleet.New(fleet.Options{Include: []string{"configmaps", "namespaces", "events"}, WithoutOpenAPI: true,
+		Disk: d, Logger: slog.New(slog.DiscardHandler)})
+	for _, name := range []string{"eu", "us"} {
+		if err == nil {
+			err = fl.Join(name, c.Config(), fleet.Origin{Kind: "test"})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(fl, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{fl.Run, srv.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	web := httptest.NewServer(srv)
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		web.Close()
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("MIRADOR_SERVER", web.URL)
+	awaitReady(t, "eu", "us")
+}
+
+// eventually runs a command until its output is as wanted.
+func eventually(t *testing.T, want func(out string) bool, args ...string) string {
+	t.Helper()
+	late := time.Now().Add(30 * time.Second)
+	for {
+		s := run(t, "", args...)
+		if s.err == nil && want(s.out) {
+			return s.out
+		}
+		if time.Now().After(late) {
+			t.Fatalf("mirador %s: %v\n%s%s", strings.Join(args, " "), s.err, s.out, s.errs)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestThePastIsReadFromADaemon(t *testing.T) {
+	c := testcluster.Start(t, testcluster.WithoutControllers())
+	kube := contexts(t, c, "eu")
+	ns := c.Namespace(t)
+	servePast(t, c)
+	write := func(manifest string) {
+		t.Helper()
+		ok(t, manifest, "apply", "-f", "-", "--kubeconfig", kube, "--context", "eu")
+	}
+	write(configMap(ns, "a", "red") + configMap(ns, "gone", "red"))
+	eventually(t, func(out string) bool { return strings.Count(out, "\n") == 4 }, "get", "cm", "-n", ns, "-l", "color=red",
+		"--no-headers", "--at", "-0s")
+	then := time.Now().UTC().Format(time.RFC3339Nano)
+	write(configMap(ns, "a", "blue") + configMap(ns, "new", "blue"))
+	ok(t, "", "delete", "cm", "gone", "-n", ns, "--kubeconfig", kube, "--context", "eu")
+	eventually(t, func(out string) bool { return out == "configmap/a\nconfigmap/new\n" }, "get", "cm", "-n", ns, "-l",
+		"color=blue", "--cluster", "us", "-o", "name", "--at", "-0s")
+	eventually(t, func(out string) bool { return out == "configmap/a\nconfigmap/new\n" }, "get", "cm", "-n", ns, "-l",
+		"color", "--cluster", "eu", "-o", "name")
+
+	if got := ok(t, "", "get", "cm", "-n", ns, "--at", then, "-l", "color", "-o", "jsonpath={.items[*].data.color}"); got !=
+		"red red red red" {
+		t.Errorf("then: %s", got)
+	}
+	got := ok(t, "", "diff", "cm", "-n", ns, "--since", then, "-l", "color", "--cluster", "eu")
+	want := "~ configmaps eu NS/a\n    data.color: \"red\" -> \"blue\"\n"
+	// Annotations of apply are a long line, and generations differ.
+	if !strings.Contains(got, "- configmaps eu NS/gone\n") && !strings.Contains(got, "- configmaps eu "+ns+"/gone\n") ||
+		!strings.Contains(got, "+ configmaps eu "+ns+"/new\n") || !strings.Contains(got, "data.color: \"red\" -> \"blue\"\n") {
+		t.Errorf("diff:\n%s\nwant as in\n%s", got, want)
+	}
+	all := run(t, "", "diff", "-n", ns, "--since", then)
+	if all.err != nil || strings.Count(all.out, "~ configmaps") != 2 || strings.Contains(all.out, "mirador.dev") {
+		t.Errorf("%v\n%s%s", all.err, all.out, all.errs)
+	}
+	if got := ok(t, "", "diff", "cm", "-n", ns, "--since", then, "-o", "jsonpath={.items[*].type}"); got !=
+		"Changed Deleted Added Changed Deleted Added" {
+		t.Errorf("diff: %s", got)
+	}
+	for _, args := range [][]string{{"history", "cm/a"}, {"history", "cm", "a"}} {
+		got := ok(t, "", append(args, "-n", ns, "--cluster", "eu")...)
+		lines := strings.Split(got, "\n")
+		if !strings.HasPrefix(got, "TIME ") || !strings.Contains(lines[1], "Added") ||
+			!strings.Contains(got, "data.color: \"red\" -> \"blue\"") || !strings.Contains(got, "mirador") {
+			t.Errorf("%v:\n%s", args, got)
+		}
+	}
+	if got := ok(t, "", "history", "cm", "-n", ns, "--since", then, "-o", "jsonpath={.items[*].type}"); strings.Count(got,
+		"Updated") != 2 || strings.Count(got, "Deleted") != 2 || strings.Count(got, "Added") != 2 {
+		t.Errorf("history: %s", got)
+	}
+	fails(t, exitNotFound, "as far back", "history", "cm/never", "-n", ns, "--cluster", "eu")
+	fails(t, exitFailed, "begins at", "get", "cm", "-n", ns, "--at", "-90d")
+	fails(t, exitFailed, "no history is kept of events", "get", "events", "-n", ns, "--at", "-1s")
+}
+
+func TestMomentsAndTheirErrors(t *testing.T) {
+	t.Setenv("MIRADOR_SERVER", "http://127.0.0.1:1")
+	for names, args := range map[string][]string{
+		"-15m or -2d, not":       {"get", "pods", "--at", "noon"},
+		"-15m or -2d, not \"d\"": {"get", "pods", "--at", "d"},
+		"in the future":          {"get", "pods", "--at", "2999-01-01T00:00:00Z"},
+		"leave --at out":         {"get", "pods", "-w", "--at", "-1m"},
+		"is not after":           {"diff", "--since", "1h", "--until", "2h"},
+		"no --where":             {"history", "pods", "--where", "true"},
+		"at most one name":       {"history", "pods", "a", "b"},
+	} {
+		fails(t, exitUsage, names, args...)
+	}
+	now := time.Date(2026, 11, 17, 10, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{"-15m": "2026-11-17T09:45:00Z", "15m": "2026-11-17T09:45:00Z",
+		"2d": "2026-11-15T10:00:00Z", "-1d1h": "2026-11-16T09:00:00Z", "2026-11-17T09:00:00+02:00": "2026-11-17T09:00:00+02:00",
+	} {
+		if got, err := moment("at", text, now); got != want || err != nil {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
+
+func TestFieldsAreShownAsPaths(t *testing.T) {
+	got := fieldLines([]jsondiff.Change{
+		{Op: "replace", Path: "/spec/containers/0/image", Old: "a", New: "b"},
+		{Op: "add", Path: "/metadata/labels/a.b~1c", New: "x\n\x1b"},
+		{Op: "remove", Path: "/spec/paused", Old: true},
+	}, 0)
+	want := []string{`spec.containers[0].image: "a" -> "b"`, `+ metadata.labels['a.b/c']: "x\n\u001b"`,
+		`- spec.paused: true`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATimelineDrawsGaps(t *testing.T) {
+	c := &historyCommand{}
+	list := &server.ChangeList{Items: []server.Change{
+		{Time: "2026-11-17T10:00:00.0001Z", Cluster: "eu", Namespace: "shop", Name: "web", Type: "Added",
+			By: []server.ChangedBy{{Manager: "helm"}}},
+		{Time: "2026-11-17T12:00:00Z", Cluster: "eu", Namespace: "shop", Name: "web", Type: "Updated",
+			Changes: []jsondiff.Change{{Op: "add", Path: "/a", New: 1}, {Op: "add", Path: "/b", New: 2}},
+			By:      []server.ChangedBy{{Manager: "kubelet", Subresource: "status"}}},
+	}, Gaps: []server.ChangeGap{{Cluster: "eu", From: "2026-11-17T11:00:00Z", To: "2026-11-17T11:30:00Z"},
+		{Cluster: "eu", From: "2026-11-17T12:30:00Z"}}}
+	var b strings.Builder
+	a := askPods()
+	a.names = []string{"web"}
+	if err := c.showChanges(&b, &session{warn: io.Discard}, a, list); err != nil {
+		t.Fatal(err)
+	}
+	want := `TIME                       TYPE      BY                 CHANGE
+2026-11-17T10:00:00.001Z   Added     helm
+----- was not watched from 2026-11-17T11:00:00.000Z to 2026-11-17T11:30:00.000Z -----
+2026-11-17T12:00:00.000Z   Updated   kubelet (status)   + a: 1
+                                                        + b: 2
+----- was not watched from 2026-11-17T12:30:00.000Z on -----
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
