@@ -1,13 +1,11 @@
 package disk
 
 import (
-	"errors"
 	"io"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -234,6 +232,3 @@ func (f *files) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 
 // Unwrap returns the file system below.
 func (f *files) Unwrap() vfs.FS { return f.FS }
-
-// isFull reports whether the error says that there is no space.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errLimit) }
