@@ -77,7 +77,7 @@ func BenchmarkPast(b *testing.B) {
 	for i := range changed {
 		last = set.Changed(labeled(i*(n/changed)+7%(n/changed)), 1)
 		last.Labels["changed"] = fmt.Sprint(i)
-		last.ResourceVersion = ""
+		last.ResourceVersion, last.UID = "", ""
 		_, err := cluster.Update(last)
 		must(err)
 	}
