@@ -87,7 +87,8 @@ func BenchmarkPast(b *testing.B) {
 	for _, c := range []struct{ name, path, text string }{
 		{"ListByLabel", pods + "&at=" + moment, `"items":[{`},
 		{"ListByLabelNow", pods, `"items":[{`},
-		{"ListOfNamespace", "/clusters/eu/api/v1/namespaces/" + last.Namespace + "/pods?limit=500&at=" + moment, `"items":[{`},
+		{"ListOfNamespace", "/clusters/eu/api/v1/namespaces/" + last.Namespace + "/pods?limit=500&at=" + moment,
+			`"items":[{`},
 		{"ListOfAll", "/clusters/eu/api/v1/pods?limit=500&at=" + moment, `"items":[{`},
 		{"Get", one + "?at=" + moment, `"kind":"Pod"`},
 		{"History", one + "/history", `"Updated"`},
