@@ -182,7 +182,8 @@ type objectName struct{ namespace, name string }
 
 // compare finds the differences of a resource. It lists the metadata at both moments, and reads only the objects that
 // have changed.
-func (c *diffCommand) compare(ctx context.Context, s *session, a *ask, since, until string) (out []difference, err error) {
+func (c *diffCommand) compare(ctx context.Context, s *session, a *ask, since,
+	until string) (out []difference, err error) {
 	before, err := s.metasAt(ctx, a, since)
 	if err != nil {
 		return nil, err

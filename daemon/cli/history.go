@@ -27,8 +27,8 @@ func newHistory() *cobra.Command {
 		Use:   "history RESOURCE/NAME | RESOURCE",
 		Short: "Show what changed, when, and by whom",
 		Long: `Show the changes of an object, or of all objects that are selected, oldest first: when the daemon saw each of
-them, who made it as far as the managed fields of the object say, and which fields changed. A line across marks a time in
-which the cluster was not watched. The daemon must keep history (serve --data DIR).
+them, who made it as far as the managed fields of the object say, and which fields changed. A line across
+marks a time in which the cluster was not watched. The daemon must keep history (serve --data DIR).
 
 Of one object everything is shown that is kept, of several objects the last hour; --since and --until change that.`,
 		Example: `  mirador history deploy/web -n shop --cluster eu
@@ -194,7 +194,8 @@ func timelineRow(one bool, when, what, cluster, name, by, change string) []strin
 // writeTimeline writes rows in columns, and lines across as they are.
 func writeTimeline(w io.Writer, rows [][]string) error {
 	measured := aligned{w: io.Discard}
-	if err := measured.write(slices.DeleteFunc(slices.Clone(rows), func(r []string) bool { return len(r) == 1 })); err != nil {
+	cells := slices.DeleteFunc(slices.Clone(rows), func(r []string) bool { return len(r) == 1 })
+	if err := measured.write(cells); err != nil {
 		return err
 	}
 	out := aligned{w: w, widths: measured.widths}

@@ -98,15 +98,16 @@ func TestThePastIsReadFromADaemon(t *testing.T) {
 	eventually(t, func(out string) bool { return out == "configmap/a\nconfigmap/new\n" }, "get", "cm", "-n", ns, "-l",
 		"color", "--cluster", "eu", "-o", "name")
 
-	if got := ok(t, "", "get", "cm", "-n", ns, "--at", then, "-l", "color", "-o", "jsonpath={.items[*].data.color}"); got !=
-		"red red red red" {
+	got := ok(t, "", "get", "cm", "-n", ns, "--at", then, "-l", "color", "-o", "jsonpath={.items[*].data.color}")
+	if got != "red red red red" {
 		t.Errorf("then: %s", got)
 	}
-	got := ok(t, "", "diff", "cm", "-n", ns, "--since", then, "-l", "color", "--cluster", "eu")
+	got = ok(t, "", "diff", "cm", "-n", ns, "--since", then, "-l", "color", "--cluster", "eu")
 	want := "~ configmaps eu NS/a\n    data.color: \"red\" -> \"blue\"\n"
 	// Annotations of apply are a long line, and generations differ.
 	if !strings.Contains(got, "- configmaps eu NS/gone\n") && !strings.Contains(got, "- configmaps eu "+ns+"/gone\n") ||
-		!strings.Contains(got, "+ configmaps eu "+ns+"/new\n") || !strings.Contains(got, "data.color: \"red\" -> \"blue\"\n") {
+		!strings.Contains(got, "+ configmaps eu "+ns+"/new\n") ||
+		!strings.Contains(got, "data.color: \"red\" -> \"blue\"\n") {
 		t.Errorf("diff:\n%s\nwant as in\n%s", got, want)
 	}
 	all := run(t, "", "diff", "-n", ns, "--since", then)
@@ -149,7 +150,8 @@ func TestMomentsAndTheirErrors(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 17, 10, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{"-15m": "2026-11-17T09:45:00Z", "15m": "2026-11-17T09:45:00Z",
-		"2d": "2026-11-15T10:00:00Z", "-1d1h": "2026-11-16T09:00:00Z", "2026-11-17T09:00:00+02:00": "2026-11-17T09:00:00+02:00",
+		"2d": "2026-11-15T10:00:00Z", "-1d1h": "2026-11-16T09:00:00Z",
+		"2026-11-17T09:00:00+02:00": "2026-11-17T09:00:00+02:00",
 	} {
 		if got, err := moment("at", text, now); got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)

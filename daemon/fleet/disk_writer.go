@@ -37,6 +37,8 @@ var withoutHistory = map[schema.GroupResource]bool{
 	{Group: "coordination.k8s.io", Resource: "leases"}: true,
 }
 
+func isSecrets(of schema.GroupResource) bool { return of == schema.GroupResource{Resource: "secrets"} }
+
 // diskWriter writes what is mirrored to the disk. It reads the stores' logs of changes like any reader, and no mirror
 // waits for it. If it falls behind the end of a log, it compares the disk with the store.
 type diskWriter struct {
@@ -307,7 +309,7 @@ func (w *diskWriter) reads(r *Resource, until time.Time, watched bool) {
 // open says how a resource is kept.
 func (w *diskWriter) open(r *Resource, have *writtenResource) {
 	of := r.gvr.GroupResource()
-	secrets := of == schema.GroupResource{Resource: "secrets"}
+	secrets := isSecrets(of)
 	have.history = !withoutHistory[of]
 	err := errors.New("secrets are not kept on disk")
 	if !secrets || w.fleet.opts.DiskSecrets {

@@ -94,7 +94,7 @@ func (r *Resource) past() (*onDisk, error) {
 	if r.disk == nil {
 		return nil, r.pastError(NoDisk)
 	}
-	if withoutHistory[r.gvr.GroupResource()] {
+	if of := r.gvr.GroupResource(); withoutHistory[of] || isSecrets(of) && !r.secretsOnDisk {
 		return nil, r.pastError(NoHistory)
 	}
 	if r.written.Load() == nil { // the disk may have another state than the one that is mirrored
@@ -107,7 +107,7 @@ func (r *Resource) past() (*onDisk, error) {
 				return &onDisk{r.disk, r.diskID()}, nil
 			}
 		}
-		return nil, r.pastError(NoHistory)
+		return nil, r.pastError(BeforeHistory)
 	}
 	return &onDisk{r.disk, r.diskID()}, nil
 }
@@ -126,8 +126,10 @@ func (r *Resource) pastErr(err error) error {
 	var none *disk.NoHistoryError
 	var before *disk.BeforeHistoryError
 	switch {
-	case errors.As(err, &unknown), errors.As(err, &none):
+	case errors.As(err, &none):
 		return r.pastError(NoHistory)
+	case errors.As(err, &unknown):
+		return r.pastError(BeforeHistory)
 	case errors.As(err, &before):
 		e := r.pastError(BeforeHistory)
 		e.Begin = before.Begin

@@ -54,16 +54,18 @@ type Resource struct {
 	inf    *mirror[*Object]
 	redact *redactor
 
-	fingerprint string           // of the rules by which objects are redacted
-	before      *restoredChanges // the changes that led to the restored state; nil if there is none
-	cluster     string
-	disk        *disk.Disk                // nil if nothing is kept
-	written     atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
+	fingerprint   string           // of the rules by which objects are redacted
+	before        *restoredChanges // the changes that led to the restored state; nil if there is none
+	cluster       string
+	secretsOnDisk bool
+	disk          *disk.Disk                // nil if nothing is kept
+	written       atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
 }
 
 // openResource starts to mirror a resource.
 func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error) {
-	r := &Resource{gvr: gvrOf(info), redact: l.redact, cluster: l.cluster, disk: l.options.Disk}
+	r := &Resource{gvr: gvrOf(info), redact: l.redact, cluster: l.cluster, disk: l.options.Disk,
+		secretsOnDisk: l.options.DiskSecrets}
 	r.info.Store(info)
 	values := informer.Indexes[*Object]{NamespaceIndex: noNamespace, labelIndex: byLabel}
 	if info.Namespaced {

@@ -45,7 +45,8 @@ func managedBy(p *unstructured.Unstructured, managers ...string) *unstructured.U
 
 func TestHistoryHasEveryChange(t *testing.T) {
 	web := map[string]any{"app": "web"}
-	p := newPastDaemon(t, managedBy(withLabels("web", "a", "Pending", web), "creator"), withLabels("shop", "c", "Running", nil))
+	p := newPastDaemon(t, managedBy(withLabels("web", "a", "Pending", web), "creator"),
+		withLabels("shop", "c", "Running", nil))
 	do := func(_ any, err error) {
 		t.Helper()
 		if err != nil {

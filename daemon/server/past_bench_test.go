@@ -16,6 +16,7 @@ import (
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/daemon/ratelimit"
 	"github.com/mirador-k8s/mirador/dev/testpods"
 	"github.com/mirador-k8s/mirador/informertest"
 )
@@ -47,7 +48,7 @@ func BenchmarkPast(b *testing.B) {
 	b.Cleanup(func() { must(d.Close()) })
 	s := NewInMemory(b, map[string]http.Handler{"eu": cluster}, fleet.Options{Include: []string{"pods", "namespaces"},
 		WithoutOpenAPI: true, Disk: d}, Options{})
-	s.guard.clients = newRateTable(1 << 40) // no limit
+	s.guard.clients = ratelimit.NewTable(1<<40, 1<<40) // no limit
 	s.Start()
 	get := func(path string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -77,7 +78,7 @@ func BenchmarkPast(b *testing.B) {
 	for i := range changed {
 		last = set.Changed(labeled(i*(n/changed)+7%(n/changed)), 1)
 		last.Labels["changed"] = fmt.Sprint(i)
-		last.ResourceVersion = ""
+		last.ResourceVersion, last.UID = "", ""
 		_, err := cluster.Update(last)
 		must(err)
 	}
@@ -87,7 +88,8 @@ func BenchmarkPast(b *testing.B) {
 	for _, c := range []struct{ name, path, text string }{
 		{"ListByLabel", pods + "&at=" + moment, `"items":[{`},
 		{"ListByLabelNow", pods, `"items":[{`},
-		{"ListOfNamespace", "/clusters/eu/api/v1/namespaces/" + last.Namespace + "/pods?limit=500&at=" + moment, `"items":[{`},
+		{"ListOfNamespace", "/clusters/eu/api/v1/namespaces/" + last.Namespace + "/pods?limit=500&at=" + moment,
+			`"items":[{`},
 		{"ListOfAll", "/clusters/eu/api/v1/pods?limit=500&at=" + moment, `"items":[{`},
 		{"Get", one + "?at=" + moment, `"kind":"Pod"`},
 		{"History", one + "/history", `"Updated"`},

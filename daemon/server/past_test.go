@@ -139,7 +139,8 @@ func TestAnAnswerAtAMomentIsWhatTheAnswerWasThen(t *testing.T) {
 	var then []answer
 	moment := time.Now()
 	for _, view := range []string{"/clusters/eu", "/fleet"} {
-		for _, q := range []string{"", "labelSelector=app%3Dweb", "labelSelector=app!%3Dweb", "labelSelector=app+in+(web,shop)",
+		for _, q := range []string{"", "labelSelector=app%3Dweb", "labelSelector=app!%3Dweb",
+			"labelSelector=app+in+(web,shop)",
 			"labelSelector=app%3Dweb,tier", "labelSelector=app%3Dweb,!tier", "labelSelector=app%3Dnone",
 			"fieldSelector=status.phase%3DRunning", "fieldSelector=metadata.name%3Da", "fieldSelector=metadata.namespace%3Dweb",
 			"fieldSelector=metadata.name%3Da,metadata.namespace%3Dweb", "fieldSelector=spec.nodeName%3Dn-a&labelSelector=app",

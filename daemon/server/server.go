@@ -83,7 +83,8 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	}
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory",
-			requestMemory), past: newQuota("bytes of states of the past", pastMemory), watches: newQuota("watches", int64(o.Access.Watches))}
+			requestMemory), past: newQuota("bytes of states of the past", pastMemory),
+		watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	s.metrics, s.auditLimit = newHTTPMetrics(), newAuditLimit()
 	s.served.fleet = f
