@@ -56,7 +56,8 @@ type Resource struct {
 	fingerprint   string // of the rules by which objects are redacted
 	cluster       string
 	secretsOnDisk bool
-	disk          *disk.Disk                // nil if nothing is kept
+	disk          *disk.Disk // nil if nothing is kept
+	writtenSeq    atomic.Uint64
 	written       atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
 }
 
