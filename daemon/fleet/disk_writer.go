@@ -267,7 +267,7 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	idle := now.Sub(have.reached) >= reachedEvery
 	watched := r.watched()
 	if changes.Seq == have.seq && watched {
-		r.hasWritten(read)
+		r.hasWritten(read, have.seq)
 	}
 	if changes.Seq == have.seq && (!watched || changes.Version == have.version && !idle) {
 		return nil
@@ -295,14 +295,14 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		have.recent.follow(w.batch, have.version, recent)
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
-	w.reads(r, read, watched)
+	w.reads(r, read, changes.Seq, watched)
 	return nil
 }
 
 // reads makes the past readable until a time, when the batch is on disk.
-func (w *diskWriter) reads(r *Resource, until time.Time, watched bool) {
+func (w *diskWriter) reads(r *Resource, until time.Time, seq uint64, watched bool) {
 	if watched {
-		w.commits = append(w.commits, func() { r.hasWritten(until) })
+		w.commits = append(w.commits, func() { r.hasWritten(until, seq) })
 	}
 }
 
@@ -392,7 +392,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		}
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
-	w.reads(r, read, watched)
+	w.reads(r, read, seq, watched)
 	return nil
 }
 

@@ -172,10 +172,25 @@ func (r *Resource) openGap(t, reached time.Time) *Gap {
 	return &Gap{From: reached}
 }
 
-// hasWritten notes that the disk has all changes up to a time.
-func (r *Resource) hasWritten(until time.Time) {
+// hasWritten notes that the disk has all changes up to a time, and those of the commits up to a sequence number.
+func (r *Resource) hasWritten(until time.Time, seq uint64) {
 	until = until.Add(-writtenMargin)
-	r.written.Store(&until)
+	if was := r.written.Load(); was == nil || was.Before(until) {
+		r.written.Store(&until)
+	}
+	r.writtenSeq.Store(seq)
+}
+
+// caughtUp reports whether the disk has everything that is mirrored, and notes until when if so.
+func (r *Resource) caughtUp() bool {
+	now := time.Now()
+	was := r.written.Load()
+	commits, err := r.After(r.writtenSeq.Load())
+	if err != nil || was == nil || commits.Seq != r.writtenSeq.Load() || !r.watched() {
+		return false
+	}
+	r.written.CompareAndSwap(was, &now)
+	return true
 }
 
 // AwaitPast waits until the disk has all changes up to a time, which is soon if it works and the cluster can be reached.
@@ -184,6 +199,7 @@ func (r *Resource) AwaitPast(ctx context.Context, t time.Time) error {
 	tick := time.NewTicker(diskInterval / 10)
 	defer tick.Stop()
 	for late := time.Now().Add(maxWrittenWait); ; {
+		r.caughtUp()
 		written := r.written.Load()
 		if written == nil || !t.After(*written) || !r.watched() || t.After(time.Now()) || time.Now().After(late) {
 			return nil

@@ -58,7 +58,8 @@ type Resource struct {
 	before        *restoredChanges // the changes that led to the restored state; nil if there is none
 	cluster       string
 	secretsOnDisk bool
-	disk          *disk.Disk                // nil if nothing is kept
+	disk          *disk.Disk // nil if nothing is kept
+	writtenSeq    atomic.Uint64
 	written       atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
 }
 

@@ -98,6 +98,9 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	return r.page(l, position{}, nil)
 }
 
+// DropLists drops the unfinished lists of a user that have a Request.OnDrop. Their continue tokens expire.
+func (e *Engine[T]) DropLists(user string) { e.pages.dropOf(user) }
+
 // resume continues a list, if the same objects are visible as at its beginning.
 func (e *Engine[T]) resume(r *run[T], views []View[T]) (*Result[T], error) {
 	h, at, err := e.pages.find(r.req.Continue)

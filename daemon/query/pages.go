@@ -173,6 +173,23 @@ func (p *pages[T]) drop(h *held[T]) {
 	p.remove(h)
 }
 
+// dropOf removes the lists of a user that have a Request.OnDrop.
+func (p *pages[T]) dropOf(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.users[user]
+	if own == nil {
+		return
+	}
+	for el := own.lists.Front(); el != nil; {
+		h := el.Value.(*held[T])
+		el = el.Next()
+		if h.list.onDrop != nil {
+			p.remove(h)
+		}
+	}
+}
+
 func (p *pages[T]) remove(h *held[T]) {
 	if p.byID[h.id] != h {
 		return

@@ -11,6 +11,9 @@ func (q *quota) empty() bool {
 	return q.used == 0 && len(q.shares) == 0
 }
 
+// LimitPast sets how many bytes states of the past may have.
+func (s *Server) LimitPast(bytes int64) { s.past = newQuota("bytes of states of the past", bytes) }
+
 // FleetCatalog returns the only catalog of several clusters that is kept for requests; nil if there is none.
 func (s *Server) FleetCatalog() any {
 	s.served.mu.Lock()

@@ -127,8 +127,9 @@ func (p *pastList) views(s *Server, w http.ResponseWriter, req *request, v *view
 		read := int64(0)
 		m, err := at.res.At(req.moment, pastFilter(req, &at, &ask.Selection), func(n int64) error {
 			read = n
-			if held+n > p.memory.held {
-				if err := p.memory.set(held + n + scanStep); err != nil {
+			if need := held + n; need > p.memory.held && p.memory.set(need+scanStep) != nil {
+				s.engine.DropLists(ask.User) // rather than that a list that nobody reads any more keeps the user from a new one
+				if err := p.memory.set(need + scanStep); err != nil {
 					return err
 				}
 			}

@@ -279,6 +279,25 @@ func TestPagesAtAMomentAreOfThatMoment(t *testing.T) {
 	}
 }
 
+func TestANewListOfThePastTakesTheMemoryOfUnfinishedOnes(t *testing.T) {
+	p := newPastDaemon(t, pod("web", "a", nil), pod("web", "b", nil))
+	p.LimitPast(1 << 20) // of which a list takes a quarter
+	first := ""
+	for range 9 {
+		code, text, _ := p.read(t, "all", "/clusters/eu/api/v1/pods?limit=1&at=-0s", "")
+		if code != http.StatusOK {
+			t.Fatal(code, text)
+		}
+		if first == "" {
+			first = regexp.MustCompile(`"continue":"([^"]+)"`).FindStringSubmatch(text)[1]
+		}
+	}
+	if code, text, _ := p.read(t, "all", "/clusters/eu/api/v1/pods?limit=1&at=-0s&continue="+first, ""); code !=
+		http.StatusGone {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
 func TestRightsAtAMomentAreThoseOfNow(t *testing.T) {
 	p := newPastDaemon(t, pod("web", "a", nil), pod("shop", "c", nil))
 	moment := at(time.Now())
