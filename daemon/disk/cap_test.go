@@ -145,7 +145,7 @@ func TestHistoryIsDroppedByBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sizes[0].Resources[0]
-	if s.Objects != 50 || s.Changes < 100 || s.Changes > 900 || s.History > 2*limit || s.State == 0 || s.Bases == 0 {
+	if s.Objects != 50 || s.Changes < 100 || s.Changes > 900 || s.History+s.Bases > 2*limit || s.State == 0 || s.Bases == 0 {
 		t.Errorf("the sizes are %+v", s)
 	}
 	mustClose(t, d)
