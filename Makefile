@@ -96,7 +96,7 @@ NO_RACE := $(NO_RACE)|^TestAListHasExactlyWhatIsVisible|^TestListsEqualAModel|^T
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
-BOTH    := /store/internal/pack$$|/internal/share$$
+BOTH    := /store/internal/pack$$|/internal/share$$|/daemon/disk$$
 SOME    := ./informer ./compat/informers ./daemon/query ./daemon/fleet ./daemon/server/table ./source/kube ./store
 
 # The packages that take longest start first, so that none of them runs alone in the end.

@@ -1,3 +1,5 @@
+//go:build !race
+
 package disk
 
 import (
@@ -57,12 +59,6 @@ func (c *crasher) MaybeError(op errorfs.Op) error {
 // String is part of errorfs.Injector.
 func (c *crasher) String() string { return "crasher" }
 
-// crashTune makes pebble flush, compact and begin other files all the time.
-func crashTune(s *engineSizes) {
-	smallEngine(s)
-	s.memtable = 32 << 10
-}
-
 // About 60 crashes, 1,000 with MIRADOR_NIGHTLY.
 func TestAfterACrashTheStateIsThatOfAPrefixOfTheBatches(t *testing.T) {
 	t.Parallel()
@@ -120,7 +116,7 @@ func (c *crasher) set(acked, begun int) {
 func (w *workload) checkCrash(cr crash, seed uint64) int {
 	w.t.Helper()
 	name := fmt.Sprintf("seed %d, crash at operation %d", seed, cr.operation)
-	again := newCrasher(cr.fs, seed^uint64(cr.operation), 20)
+	again := newCrasher(cr.fs, seed^uint64(cr.operation), 60)
 	o := w.opts
 	o.fs = errorfs.Wrap(cr.fs, again)
 	batch := w.checkFolder(name, o, cr.acked, cr.begun, false)

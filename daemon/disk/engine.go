@@ -70,6 +70,9 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { e.last.Store(&err) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
+				if f.failure() != nil {
+					return // it misses what was not written
+				}
 				e.damage.Store(&i.Path)
 				log.Error("a file of the data folder is damaged", "file", i.Path, "error", firstLine(i.Details))
 			},

@@ -38,9 +38,11 @@ func (f *file) Write(p []byte) (n int, err error) {
 		if err = f.files.space.grow(f.name, f.size+int64(len(p))); err != nil {
 			return f.files.note(err)
 		}
-		n, err = f.File.Write(p)
+		then := f.sum.after(p)
+		if n, err = f.File.Write(p); err == nil {
+			f.sum.set(then)
+		}
 		f.size += int64(n)
-		f.sum.write(p[:n])
 		return f.files.note(err)
 	})
 	if err == nil {

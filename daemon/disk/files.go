@@ -142,17 +142,21 @@ func (f *files) instead(name string) vfs.File {
 	return &file{File: nothing{}, files: f, name: name, essential: essential(name)}
 }
 
-// Open opens a file to read it. Pebble repeats at once what fails, so that is delayed if it can fail for ever: what was
-// not written after a failure cannot be read.
+// Open opens a file to read it. After a failure that is refused: tables that seemed to be written are not there, and the
+// next engine may write others under their names. Pebble repeats at once what fails, so the refusal takes a while.
 func (f *files) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	below, err := f.FS.Open(name, o...)
-	if err != nil && f.failure() != nil {
+	if failure := f.failure(); failure != nil {
+		if err == nil {
+			_ = below.Close()
+		}
 		time.Sleep(unreadable)
+		return nil, failure
 	}
 	return below, err
 }
 
-// unreadable is how long it takes to find out that a file cannot be opened after a failure.
+// unreadable is how long it takes to refuse to open a file.
 const unreadable = 20 * time.Millisecond
 
 // change runs an operation that changes the folder.

@@ -1,8 +1,9 @@
+//go:build !race
+
 package disk
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -10,39 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// contentsOf reads all files below a folder.
-func contentsOf(t testing.TB, fs vfs.FS, dir string) map[string][]byte {
-	t.Helper()
-	out := map[string][]byte{}
-	names, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		path := fs.PathJoin(dir, name)
-		info, err := fs.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.IsDir() {
-			for sub, b := range contentsOf(t, fs, path) {
-				out[sub] = b
-			}
-			continue
-		}
-		f, err := fs.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(f)
-		if err != nil || f.Close() != nil {
-			t.Fatal(err)
-		}
-		out[path] = b
-	}
-	return out
-}
 
 // folderOf makes a file system of files.
 func folderOf(t testing.TB, files map[string][]byte) *vfs.MemFS {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -95,6 +96,39 @@ func TestOtherFormatsAreUpgradedOrRefused(t *testing.T) {
 			t.Errorf("upgraded: %v, the format is %q (%v)", upgraded, text, err)
 		}
 	})
+}
+
+// contentsOf reads all files below a folder.
+func contentsOf(t testing.TB, fs vfs.FS, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		info, err := fs.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir() {
+			for sub, b := range contentsOf(t, fs, path) {
+				out[sub] = b
+			}
+			continue
+		}
+		f, err := fs.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(f)
+		if err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+		out[path] = b
+	}
+	return out
 }
 
 func writeFile(t *testing.T, mem vfs.FS, path, text string) {

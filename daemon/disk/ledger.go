@@ -67,15 +67,24 @@ func (l *ledger) begin(name string) *sum {
 	return s
 }
 
-// write records bytes that were written.
-func (s *sum) write(p []byte) {
+// after returns what is written once p is. It comes before the write, which may change p.
+func (s *sum) after(p []byte) mark {
+	if s == nil {
+		return mark{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return mark{s.written.length + int64(len(p)), crc32.Update(s.written.crc, castagnoli, p)}
+}
+
+// set records what is written.
+func (s *sum) set(m mark) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written.length += int64(len(p))
-	s.written.crc = crc32.Update(s.written.crc, castagnoli, p)
+	s.written = m
 }
 
 // synced records that what was written to the file is durable, and writes the ledger. Its errors are ignored: an older

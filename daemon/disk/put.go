@@ -248,6 +248,9 @@ func (w *writer) base(r *written, b *store.PackedBase) (uint32, error) {
 		if err := w.set(key, r.seal.seal(nil, key, rec.append(nil))); err != nil {
 			return 0, err
 		}
+		if n := len(r.segments); n > 0 {
+			r.segments[n-1].bytes += uint64(len(rec.data))
+		}
 	}
 	if r.used != nil {
 		r.used[kept.number], r.used[kept.parent] = true, true

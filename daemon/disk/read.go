@@ -86,7 +86,12 @@ func (v *view) wrap(err error) error {
 	var unknown *UnknownError
 	var damage *DamageError
 	switch {
-	case err == nil || errors.As(err, &unknown) || errors.As(err, &damage):
+	case err == nil || errors.As(err, &unknown):
+		return err
+	case v.engine.files.failure() != nil:
+		return fmt.Errorf("the data folder %s failed (%w) while %s was read: %w", v.disk.dir, v.engine.files.failure(), v.res,
+			err)
+	case errors.As(err, &damage):
 		return err
 	case errors.Is(err, errBadKey), errors.Is(err, errBadRecord), pebble.IsCorruptionError(err):
 		return &DamageError{What: "the stored data of " + v.res.String(), Err: err}

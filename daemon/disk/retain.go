@@ -121,7 +121,7 @@ func (d *Disk) oldest() (all []oldest, err error) {
 			o.over = end < now-age
 		}
 		if most := d.opts.HistoryBytes; most > 0 && !o.over {
-			size, err := d.historySize(e.db, desc.id)
+			size, err := historySize(e.db, desc.id, segments)
 			if err != nil {
 				return err
 			}
@@ -133,11 +133,25 @@ func (d *Disk) oldest() (all []oldest, err error) {
 	return all, err
 }
 
-// historySize estimates the bytes on disk of a resource's history.
-func (d *Disk) historySize(db *pebble.DB, id uint32) (int64, error) {
-	prefix := appendData(nil, id, kindHistory)
-	n, err := db.EstimateDiskUsage(prefix, after(prefix))
-	return int64(n), err
+// historySize estimates the bytes on disk of a resource's history. Of the bases it has as large a part as of the states.
+func historySize(db *pebble.DB, id uint32, segments []segment) (int64, error) {
+	p, err := loadProgress(db, id)
+	if err != nil {
+		return 0, err
+	}
+	history, err := usage(db, appendData(nil, id, kindHistory))
+	if err != nil {
+		return 0, err
+	}
+	bases, err := usage(db, appendData(nil, id, kindBase))
+	if err != nil {
+		return 0, err
+	}
+	changes := 1.0
+	for _, s := range segments {
+		changes += float64(s.changes)
+	}
+	return history + int64(float64(bases)*changes/(changes+float64(p.objects))), nil
 }
 
 // dropOldest drops the first segment of a resource. What follows needs the last state in it of each object, which is

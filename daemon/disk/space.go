@@ -112,3 +112,10 @@ func (s *space) used() int64 {
 	defer s.mu.Unlock()
 	return s.total
 }
+
+// peak returns the most bytes that there were.
+func (s *space) peak() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}

@@ -59,6 +59,9 @@ func (d *Disk) Verify(ctx context.Context, progress func(done, total int64)) (al
 		all = append(all, Damage{What: "the list of clusters and resources", Err: err})
 		err = nil
 	}
+	if failure := e.files.failure(); failure != nil {
+		return nil, fmt.Errorf("verify the data folder %s, which has failed: %w", d.dir, failure)
+	}
 	return all, err
 }
 

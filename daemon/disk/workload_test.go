@@ -39,6 +39,12 @@ type loggedChange struct {
 // workloadKinds are how the resources of a workload are kept.
 var workloadKinds = []ResourceOptions{{History: true}, {History: true, Sealed: true}}
 
+// crashTune makes pebble flush, compact and begin other files all the time.
+func crashTune(s *engineSizes) {
+	smallEngine(s)
+	s.memtable = 32 << 10
+}
+
 // newWorkload opens the folder and stores the first state. Its batches begin at number 0.
 func newWorkload(t testing.TB, seed uint64, o Options) (*workload, error) {
 	w := &workload{t: t, r: rand.New(rand.NewPCG(seed, 3)), now: start, opts: o}

@@ -1,0 +1,58 @@
+package disk
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// TestADiskThatHangsHoldsOnlyTheCommit looks at the health in fake time.
+func TestADiskThatHangsHoldsOnlyTheCommit(t *testing.T) {
+	hang, hangs := make(chan struct{}), make(chan struct{}, 1)
+	var slow atomic.Bool
+	syncs := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if slow.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+			select {
+			case hangs <- struct{}{}:
+			default:
+			}
+			<-hang
+		}
+		return nil
+	})
+	var passed atomic.Int64
+	w, err := newWorkload(t, 1, quiet(errorfs.Wrap(vfs.NewMem(), syncs)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, w.batch())
+	b := w.batch()
+	w.disk.opts.now = func() time.Time { return start.Add(time.Duration(passed.Load())) }
+	slow.Store(true)
+	done := make(chan error)
+	go func() { done <- b.Commit() }()
+	<-hangs
+	if h := w.disk.Health(); h.Err != nil {
+		t.Errorf("the health after no time: %v", h.Err)
+	}
+	passed.Store(int64(time.Minute))
+	h := w.disk.Health()
+	if h.Err == nil || !strings.Contains(h.Err.Error(), "has not ended for 1m0s") || !h.Since.Equal(start) {
+		t.Errorf("the health after a minute: %v since %s", h.Err, h.Since)
+	}
+	if _, err := newestOf(w.disk, w.mirrors); err != nil {
+		t.Errorf("read while the disk hangs: %v", err)
+	}
+	close(hang)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if h := w.disk.Health(); h.Err != nil {
+		t.Errorf("the health when it hangs no more: %v", h.Err)
+	}
+	mustClose(t, w.disk)
+}
