@@ -16,7 +16,7 @@ func (d *Disk) Compact(ctx context.Context) error {
 		return err
 	}
 	defer e.end()
-	if err := e.db.Flush(); err != nil {
+	if err := e.flush(ctx); err != nil {
 		return fmt.Errorf("compact the data folder %s: %w", d.dir, err)
 	}
 	err = d.compact(ctx, e)
@@ -41,7 +41,7 @@ func (d *Disk) compact(ctx context.Context, e *engine) error {
 		_, to := allData(id)
 		used, err := e.db.EstimateDiskUsage(from, to)
 		if err == nil && used > 0 {
-			err = e.db.Compact(ctx, from, to, false)
+			err = e.compact(ctx, from, to)
 		}
 		if err != nil {
 			return fmt.Errorf("compact the data folder %s: %w", d.dir, err)

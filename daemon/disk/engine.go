@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -142,6 +143,41 @@ func (e *engine) end() {
 	defer e.mu.Unlock()
 	if e.readers--; e.readers == 0 && e.retired {
 		close(e.done)
+	}
+}
+
+// flush writes what is in memory to tables. Pebble repeats a flush that fails, so this ends with the engine.
+func (e *engine) flush(ctx context.Context) error {
+	if err := e.files.failure(); err != nil {
+		return err
+	}
+	flushed, err := e.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-e.files.stopped:
+		return e.files.failure()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// compact compacts a range of keys. It ends with the engine, like flush.
+func (e *engine) compact(ctx context.Context, from, to []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- e.db.Compact(ctx, from, to, false) }()
+	select {
+	case err := <-done:
+		return err
+	case <-e.files.stopped:
+		cancel()
+		<-done
+		return e.files.failure()
 	}
 }
 

@@ -51,8 +51,12 @@ func (f *files) failure() error {
 	return nil
 }
 
-// essential reports whether pebble cannot go on if a write to the file fails.
-func essential(name string) bool { return strings.HasSuffix(name, ".log") }
+// essential reports whether pebble cannot go on if a write to the file fails. It repeats a flush at once and for ever
+// if the manifest cannot be written, and commits wait for that flush.
+func essential(name string) bool {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")
+}
 
 // pause delays a background operation that follows failed ones, because pebble repeats those at once.
 func (f *files) pause() {
@@ -89,7 +93,8 @@ func (f *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
 		// A marker names another file. After a crash, it must not be there without that.
 		if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
-			return nil, err
+			f.fail(err)
+			return f.instead(name), nil
 		}
 	}
 	f.space.forget(name)

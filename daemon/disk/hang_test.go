@@ -1,8 +1,11 @@
 package disk
 
 import (
+	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,5 +57,62 @@ func TestADiskThatHangsHoldsOnlyTheCommit(t *testing.T) {
 	if h := w.disk.Health(); h.Err != nil {
 		t.Errorf("the health when it hangs no more: %v", h.Err)
 	}
+	mustClose(t, w.disk)
+}
+
+// Pebble would repeat the flush for ever, and the commit would keep the lock that opening the database again needs.
+func TestACommitThatWaitsForAFlushEndsWhenTheManifestFails(t *testing.T) {
+	var bad atomic.Bool
+	stalled := make(chan struct{})
+	manifest := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if bad.Load() && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST-") {
+			<-stalled
+			return syscall.EIO
+		}
+		return nil
+	})
+	o := quiet(errorfs.Wrap(vfs.NewMem(), manifest))
+	o.tune = crashTune
+	w, err := newWorkload(t, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, w.batch())
+	bad.Store(true)
+	done := make(chan error, 1)
+	go func() {
+		for {
+			if err := w.batch().Commit(); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	deadline := time.After(30 * time.Second)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for w.disk.engine.db.Metrics().MemTable.Count < 3 {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatal("no commit waits for a flush")
+		}
+	}
+	close(stalled)
+	select {
+	case err := <-done:
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("the error of the commit is %v", err)
+		}
+	case <-deadline:
+		t.Fatal("the commit does not end")
+	}
+	bad.Store(false)
+	var closing sync.WaitGroup
+	if err := w.disk.revive(&closing); err != nil {
+		t.Fatal(err)
+	}
+	closing.Wait()
+	mustCommit(t, w.batch())
 	mustClose(t, w.disk)
 }

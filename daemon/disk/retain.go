@@ -356,12 +356,12 @@ func (d *Disk) reclaim(ctx context.Context, dropped []*oldest) error {
 		return err
 	}
 	defer e.end()
-	if err := e.db.Flush(); err != nil {
+	if err := e.flush(ctx); err != nil {
 		return err
 	}
 	for _, o := range dropped {
 		prefix := appendSegment(nil, o.desc.id, kindHistory, o.number)
-		if err := e.db.Compact(ctx, prefix, after(prefix), false); err != nil {
+		if err := e.compact(ctx, prefix, after(prefix)); err != nil {
 			return err
 		}
 	}
