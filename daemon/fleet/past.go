@@ -148,6 +148,7 @@ func (r *Resource) At(t time.Time, f PastFilter, pace func(held int64) error) (*
 	if err != nil {
 		return nil, err
 	}
+	written := r.written.Load() // before the disk is read, which has what is written until now
 	past, err := d.At(d.id, t, f)
 	if err != nil {
 		return nil, r.pastErr(err)
@@ -155,15 +156,15 @@ func (r *Resource) At(t time.Time, f PastFilter, pace func(held int64) error) (*
 	defer past.Close()
 	m := &Moment{Gap: past.Gap}
 	if m.Gap == nil {
-		m.Gap = r.openGap(t, past.Reached)
+		m.Gap = openGap(t, past.Reached, written)
 	}
 	m.Snapshot, err = loadPast(past, pace)
 	return m, err
 }
 
 // openGap returns the gap after what is on disk, if a time is in it.
-func (r *Resource) openGap(t, reached time.Time) *Gap {
-	if written := r.written.Load(); written != nil && written.After(reached) {
+func openGap(t, reached time.Time, written *time.Time) *Gap {
+	if written != nil && written.After(reached) {
 		reached = *written
 	}
 	if !t.After(reached) {
@@ -283,7 +284,7 @@ func (r *Resource) History(f PastFilter, from, to time.Time) (*History, error) {
 	}
 	for i := range all {
 		if all[i].Resource == d.id && (len(h.Gaps) == 0 || !h.Gaps[len(h.Gaps)-1].To.IsZero()) {
-			if gap := r.openGap(to, all[i].Reached); gap != nil {
+			if gap := openGap(to, all[i].Reached, r.written.Load()); gap != nil {
 				h.Gaps = append(h.Gaps, *gap)
 			}
 		}

@@ -64,6 +64,7 @@ func TestARotatedKeyIsFetched(t *testing.T) {
 		const alice = `oidc:alice "" [system:authenticated]`
 		old := one.Token("e", nil)
 		wantUser(t, a, bearer(old), alice)
+		synctest.Wait() // a fetch of the keys that has answered ends a little later, and until then others get its answer
 		one.SetKeys(map[string]crypto.Signer{"new": testissuer.NewECKey(t)})
 		wantUser(t, a, bearer(one.Token("new", nil)), alice)
 		wantUser(t, a, bearer(old), alice) // verified less than jwtCacheTTL ago
@@ -77,6 +78,7 @@ func TestATokenWhoseKeyCannotBeReadMayBeValid(t *testing.T) {
 		a, one, n := oidcFixture(t, plainMapping)
 		old := one.Token("e", nil)
 		wantUser(t, a, bearer(old), `oidc:alice "" [system:authenticated]`)
+		synctest.Wait()
 		one.SetKeys(map[string]crypto.Signer{"new": testissuer.NewECKey(t)})
 		token := one.Token("new", nil)
 		reachable := n.listeners["one.example.com:443"]
