@@ -69,5 +69,8 @@ func (d *Disk) DropCluster(name string) error {
 	if err != nil {
 		return fmt.Errorf("drop the cluster %s from the data folder %s: %w", name, d.dir, err)
 	}
+	if err := d.dropRecords(); err != nil { // they name objects of the cluster, and are worth little
+		return fmt.Errorf("drop the cluster %s from the data folder %s: remove the records: %w", name, d.dir, err)
+	}
 	return nil
 }

@@ -70,8 +70,10 @@ func Open(dir string, o Options) (*Disk, error) {
 
 // open locks the folder and checks it before pebble changes anything.
 func (d *Disk) open() (err error) {
-	if err := makeFolder(d.fs, d.database()); err != nil {
-		return fmt.Errorf("make the folder: %w", err)
+	for _, dir := range []string{d.database(), d.fs.PathJoin(d.dir, recordsFolder)} {
+		if err := makeFolder(d.fs, dir); err != nil {
+			return fmt.Errorf("make the folder: %w", err)
+		}
 	}
 	if d.lock, err = d.fs.Lock(d.fs.PathJoin(d.dir, "lock")); err != nil {
 		return lockError(err)
@@ -83,7 +85,8 @@ func (d *Disk) open() (err error) {
 		return err
 	}
 	d.ledger = newLedger(d.fs, d.fs.PathJoin(d.dir, "ledger"))
-	if d.space, err = newSpace(d.fs, d.opts.MaxBytes, d.dir, d.database()); err != nil {
+	if d.space, err = newSpace(d.fs, d.opts.MaxBytes, d.dir, d.database(),
+		d.fs.PathJoin(d.dir, recordsFolder)); err != nil {
 		return err
 	}
 	_ = d.space.grow(d.ledger.path, ledgerSize) // it is written past the limit; there is always room for it

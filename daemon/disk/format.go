@@ -136,7 +136,8 @@ func (d *Disk) restrict() error {
 		return nil
 	}
 	lock := d.fs.PathJoin(d.dir, "lock")
-	for path, mode := range map[string]os.FileMode{d.dir: 0o700, d.database(): 0o700, lock: 0o600} {
+	records := d.fs.PathJoin(d.dir, recordsFolder)
+	for path, mode := range map[string]os.FileMode{d.dir: 0o700, d.database(): 0o700, records: 0o700, lock: 0o600} {
 		if err := os.Chmod(path, mode); err != nil {
 			return fmt.Errorf("take the rights of others: %w", err)
 		}

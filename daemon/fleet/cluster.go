@@ -36,6 +36,7 @@ type Cluster struct {
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
 	uid       atomic.Pointer[string] // of kube-system; nil until it was asked for, "" if it cannot be known
+	savedUID  atomic.Pointer[string] // of the cluster that the disk has under this name; nil if that is not used
 	version   atomic.Pointer[serverVersion]
 
 	// The following fields are used only by the cluster's own goroutine.
@@ -88,6 +89,17 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 
 // Name returns the cluster's name in the fleet.
 func (c *Cluster) Name() string { return c.name }
+
+// UID returns the UID of the cluster's kube-system namespace. Until the cluster has answered, it is the one of the
+// cluster whose state was restored. It is empty if neither is known.
+func (c *Cluster) UID() string {
+	for _, known := range []*string{c.uid.Load(), c.savedUID.Load()} {
+		if known != nil {
+			return *known
+		}
+	}
+	return ""
+}
 
 // Origin returns where the cluster comes from.
 func (c *Cluster) Origin() Origin { return c.origin }

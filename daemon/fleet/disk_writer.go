@@ -63,6 +63,7 @@ type writtenResource struct {
 	id      disk.Resource
 	refused bool   // it is not kept on disk
 	follows bool   // the disk has the state of commit seq
+	resumed bool   // the first write follows a restart
 	seq     uint64 // the last commit that is on disk
 	version object.Version
 	reached time.Time // until when it was watched; zero if that is not known
@@ -250,10 +251,15 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 		return nil
 	}
 	if !have.follows {
-		if r.Restored() {
+		resumed, err := w.resume(r, have)
+		switch {
+		case err != nil:
+			return err
+		case !resumed && r.Restored():
 			return nil // the disk has it, and the cluster has not confirmed it yet
+		case !resumed:
+			return w.reconcile(r, have)
 		}
-		return w.reconcile(r, have)
 	}
 	read := time.Now()
 	changes, err := r.After(have.seq)
@@ -319,9 +325,37 @@ func (w *diskWriter) open(r *Resource, have *writtenResource) {
 	have.refused = err != nil
 }
 
+// resume makes the disk follow a state that was restored from it. It reports false if the changes since then are not
+// known, or the disk has another state.
+func (w *diskWriter) resume(r *Resource, have *writtenResource) (bool, error) {
+	seq, ok := r.restoredSeq()
+	if !ok {
+		return false, nil
+	}
+	if err := w.commit(); err != nil { // also opens the resource
+		return false, err
+	}
+	known, err := w.known(have)
+	if err != nil || known == nil || known.Version != r.before.upTo {
+		return false, err
+	}
+	if have.history {
+		if err := have.recent.goOn(w.disk, known.Version); err != nil {
+			return false, nil
+		}
+	}
+	have.follows, have.resumed = true, true
+	have.seq, have.version, have.reached = seq, known.Version, known.Reached
+	return true, nil
+}
+
 // gap notes a time in which the resource was not watched.
 func (w *diskWriter) gap(have *writtenResource, now time.Time) {
-	if !have.reached.IsZero() && now.Sub(have.reached) > reachedEvery+gapFrom {
+	most := reachedEvery + gapFrom
+	if have.resumed {
+		most = gapFrom
+	}
+	if !have.reached.IsZero() && now.Sub(have.reached) > most {
 		w.batch.Gap(have.id, have.reached, now)
 	}
 }
@@ -333,7 +367,7 @@ func (w *diskWriter) reach(have *writtenResource, seq uint64, version object.Ver
 	}
 	w.batch.Reach(have.id, version, now)
 	w.commits = append(w.commits, func() {
-		have.follows, have.seq, have.version, have.reached = true, seq, version, now
+		have.follows, have.resumed, have.seq, have.version, have.reached = true, false, seq, version, now
 	})
 }
 

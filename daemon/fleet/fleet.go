@@ -104,6 +104,7 @@ type Fleet struct {
 	clusters map[string]*Cluster
 	changed  chan struct{}
 	stopErrs []error // of clusters that did not stop in time
+	orders   orders
 
 	// work counts the clusters' goroutines, including those of clusters that have left.
 	work sync.WaitGroup
@@ -158,6 +159,10 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return errors.New("run the fleet: it runs once, and has been started before; make another one")
 	}
 	f.phase, f.ctx = running, ctx
+	if f.opts.Disk != nil {
+		f.orders.records = f.opts.Disk.OpenRecords()
+		defer f.orders.records.Close()
+	}
 	for _, c := range f.clusters {
 		f.start(c)
 	}

@@ -89,6 +89,7 @@ func (c *Cluster) discard(why error) {
 	c.client.log.Warn("fleet: what the disk has of a cluster is not used, and everything is listed", "cluster", c.name,
 		"reason", why)
 	c.client.saved, c.served = nil, nil
+	c.savedUID.Store(nil)
 	old := c.resources.Load()
 	c.mu.Lock()
 	c.discovered = discoveryStatus{}

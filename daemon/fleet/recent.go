@@ -65,44 +65,58 @@ func (c *recentChunk) encode() []byte {
 var errRecent = errors.New("the order of recent changes on disk is damaged")
 
 func decodeRecent(b []byte) (c recentChunk, err error) {
-	bad := false
-	number := func() uint64 {
-		n, size := binary.Uvarint(b)
-		if bad = bad || size <= 0; bad {
-			return 0
-		}
-		b = b[size:]
-		return n
-	}
-	text := func() string {
-		n := number()
-		if bad = bad || n > uint64(len(b)); bad {
-			return ""
-		}
-		s := string(b[:n])
-		b = b[n:]
-		return s
-	}
-	c.number = number()
-	if bad || len(b) == 0 {
-		return c, errRecent
-	}
-	c.broken, b = b[0] == 1, b[1:]
-	c.start = object.Version(text())
-	for len(b) > 0 && !bad {
-		x := recentChange{key: object.Key(text()), version: object.Version(text()), state: object.Version(text())}
-		at, size := binary.Varint(b)
-		if bad = bad || size <= 0; bad {
+	d := recentDecoder{b: b}
+	c.number = d.number()
+	c.broken = d.flag()
+	c.start = object.Version(d.text())
+	for len(d.b) > 0 && !d.bad {
+		x := recentChange{key: object.Key(d.text()), version: object.Version(d.text()), state: object.Version(d.text())}
+		at, size := binary.Varint(d.b)
+		if d.bad = d.bad || size <= 0; d.bad {
 			break
 		}
-		b = b[size:]
+		d.b = d.b[size:]
 		x.at = time.Unix(0, at)
 		c.changes = append(c.changes, x)
 	}
-	if bad {
+	if d.bad {
 		return c, errRecent
 	}
 	return c, nil
+}
+
+// recentDecoder reads values from bytes that may be damaged. After the first bad value, all are zero.
+type recentDecoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *recentDecoder) number() uint64 {
+	n, size := binary.Uvarint(d.b)
+	if d.bad = d.bad || size <= 0; d.bad {
+		return 0
+	}
+	d.b = d.b[size:]
+	return n
+}
+
+func (d *recentDecoder) text() string {
+	n := d.number()
+	if d.bad = d.bad || n > uint64(len(d.b)); d.bad {
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
+func (d *recentDecoder) flag() bool {
+	if d.bad = d.bad || len(d.b) == 0; d.bad {
+		return false
+	}
+	set := d.b[0] == 1
+	d.b = d.b[1:]
+	return set
 }
 
 // readRecent returns the chunks up to the last one that continue each other, the oldest first.
@@ -153,19 +167,34 @@ func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []re
 
 // breakOff notes that the changes up to a version are not known.
 func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version) error {
-	if !w.known {
-		chunks, err := readRecent(d, w.id)
-		if err != nil && !errors.Is(err, errRecent) {
-			return err
-		}
-		if len(chunks) > 0 {
-			w.chunk.number = chunks[len(chunks)-1].number
-		}
-		w.known = true
+	if err := w.find(d); err != nil && !errors.Is(err, errRecent) {
+		return err
 	}
 	w.chunk = recentChunk{number: w.chunk.number + 1, broken: true, start: version}
 	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
 	return nil
+}
+
+// goOn makes the next changes continue those on disk, which lead to a version.
+func (w *recentWriter) goOn(d *disk.Disk, version object.Version) error {
+	if err := w.find(d); err != nil {
+		return err
+	}
+	w.chunk = recentChunk{number: w.chunk.number + 1, start: version}
+	return nil
+}
+
+// find finds the newest chunk on disk.
+func (w *recentWriter) find(d *disk.Disk) error {
+	if w.known {
+		return nil
+	}
+	chunks, err := readRecent(d, w.id)
+	if len(chunks) > 0 {
+		w.chunk.number = chunks[len(chunks)-1].number
+	}
+	w.known = err == nil || errors.Is(err, errRecent)
+	return err
 }
 
 // restoredChanges are the changes that led to a restored state. They are read from disk when a client asks for them.

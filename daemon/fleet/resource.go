@@ -143,6 +143,23 @@ func (r *Resource) Snapshot() *Snapshot { return r.inf.Snapshot() }
 // Entry returns the entry of one object.
 func (r *Resource) Entry(key object.Key) (*Entry, bool) { return r.inf.Reader().Entry(key) }
 
+// restoredSeq returns the sequence number of the commit with the restored state. ok is false if nothing was restored, or
+// the changes since then are not known.
+func (r *Resource) restoredSeq() (seq uint64, ok bool) {
+	if r.before == nil || r.inf.Health().Epoch != 0 {
+		return 0, false
+	}
+	snap := r.inf.Snapshot() // before the log is read
+	log, err := r.inf.Reader().Since(r.before.upTo)
+	if err != nil || snap.Version().Before(r.before.upTo) {
+		return 0, false
+	}
+	for l := range log {
+		return l.Seq - 1, true
+	}
+	return snap.Seq(), true
+}
+
 // Since returns the changes after a version. Its error wraps store.ErrGone if they are no
 // longer known.
 func (r *Resource) Since(v object.Version) (iter.Seq[store.LogEntry[*Object]], error) {

@@ -247,6 +247,7 @@ func (c *Cluster) restore() {
 	}
 	saved.historyAge = c.fleet.opts.HistoryAge
 	c.client.saved = saved
+	c.savedUID.Store(&saved.uid)
 	c.docs.restore(saved.documents)
 	if v, err := parseVersion(saved.version); err == nil {
 		c.version.Store(v)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,28 +31,39 @@ const hubIdleAfter = 10 * time.Minute
 // fleetWatchHub is the watchHub of one resource in all clusters. It puts the changes of all clusters into one order,
 // the daemon's own.
 type fleetWatchHub struct {
-	seq  *atomic.Uint64 // shared by all resources, so that a version means one moment
-	base uint64         // the version at which this hub was made
+	seq   *atomic.Uint64     // shared by all resources, so that a version means one moment
+	order *fleet.OrderWriter // nil if the order of the changes is not kept on disk
 
 	mu      sync.Mutex
+	base    uint64              // the version at which this hub was made
 	last    uint64              // version of the newest change
 	ring    []pastChange        // the newest changes, oldest first
 	bytes   int                 // of the objects in ring
 	dropped uint64              // the newest version that is no longer in ring
 	changed map[fleetKey]uint64 // the version of each object that has changed since base
 	feeds   feeds
-	members map[*fleet.Resource]member
+	members map[*fleet.Resource]*member
 	ended   bool
 	used    time.Time
+
+	restoring chan struct{}       // closed when the order from before a restart is known, and nil from then on
+	unknown   []fleet.VersionSpan // versions that were lost in a restart
+	// orderStart is the version up to which changes cannot be found in the logs of the clusters after a restart.
+	orderStart uint64
 }
 
 // member is a resource of a cluster that the hub follows. sub is nil until the subscription is made.
 type member struct {
 	cluster string
 	sub     fleet.Subscription
+	epoch   uint64
+	of      *fleet.Cluster
+	uid     string                      // of the cluster, as it was written to disk
+	from    object.Version              // the version before the first change in the ring; "" if that is not known
+	skips   map[replayedChange]struct{} // changes that are in the ring, although their events may still come
 }
 
-func (m member) remove() {
+func (m *member) remove() {
 	if m.sub != nil {
 		m.sub.Remove()
 	}
@@ -63,6 +75,7 @@ type pastChange struct {
 	key      object.Key
 	old, now *fleet.Entry
 	seq      uint64
+	version  object.Version // of the resource in the cluster
 }
 
 func (p *pastChange) size() int { return sizeOf(p.old) + sizeOf(p.now) }
@@ -83,16 +96,21 @@ type fleetKey struct {
 func newFleetWatchHub(seq *atomic.Uint64) *fleetWatchHub {
 	now := seq.Add(1)
 	return &fleetWatchHub{seq: seq, base: now, last: now, dropped: now, changed: map[fleetKey]uint64{}, feeds: feeds{},
-		members: map[*fleet.Resource]member{}, used: time.Now()}
+		members: map[*fleet.Resource]*member{}, used: time.Now()}
 }
 
 // addMember follows a resource of a cluster. Its current objects are sent to watches as additions only if initial is
 // true.
-func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, initial bool) error {
+func (h *fleetWatchHub) addMember(cluster *fleet.Cluster, res *fleet.Resource, initial bool) error {
+	m := &member{cluster: cluster.Name(), of: cluster, uid: cluster.UID(), epoch: res.Health().Epoch}
+	if !initial {
+		m.from = res.Snapshot().Version()
+	}
 	h.mu.Lock()
 	_, have := h.members[res]
 	if !have && !h.ended {
-		h.members[res] = member{cluster: cluster} // before the first event, which needs it
+		h.members[res] = m // before the first event, which needs it
+		h.order.AddMember(m.inOrder())
 	}
 	ended := h.ended
 	h.mu.Unlock()
@@ -102,19 +120,19 @@ func (h *fleetWatchHub) addMember(cluster string, res *fleet.Resource, initial b
 	case ended:
 		return errUnserved
 	}
-	handle := h.handler(cluster, res, res.Done())
+	handle := h.handler(cluster.Name(), res, res.Done())
 	sub, err := res.Subscribe(handle, &fleet.HandlerOptions{FromNow: !initial})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
 		delete(h.members, res)
-		return fmt.Errorf("follow %s of cluster %q: %w", res.Info().Name, cluster, err)
+		return fmt.Errorf("follow %s of cluster %q: %w", res.Info().Name, cluster.Name(), err)
 	}
-	if _, member := h.members[res]; !member {
+	if h.members[res] != m {
 		sub.Remove()
 		return errUnserved
 	}
-	h.members[res] = member{cluster, sub}
+	m.sub = sub
 	return nil
 }
 
@@ -169,37 +187,69 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, member := h.members[res]; !member {
+	for h.restoring != nil { // it has a timeout
+		restoring := h.restoring
+		h.mu.Unlock()
+		<-restoring
+		h.mu.Lock()
+	}
+	m := h.members[res]
+	if m == nil {
 		return // the cluster has left
 	}
-	p := pastChange{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1)}
-	h.last = p.seq
-	if e.New == nil {
-		delete(h.changed, fleetKey{cluster, e.Key})
-	} else {
-		h.changed[fleetKey{cluster, e.Key}] = p.seq
+	if m.skips != nil {
+		if _, ok := m.skips[replayedChange{e.Key, e.Version, e.New == nil}]; ok {
+			return
+		}
+		m.skips = nil // events come in the order of the log
 	}
+	newEpoch := e.Epoch != m.epoch
+	m.epoch = e.Epoch
+	h.publish(pastChange{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1),
+		version: e.Version})
+	if newEpoch && !e.Initial {
+		h.forgetOrder() // versions of the cluster begin again
+	}
+}
+
+// publish sends a change to the watches that it concerns, and remembers it.
+func (h *fleetWatchHub) publish(p pastChange) {
+	h.last = p.seq
 	c := p.change()
 	h.remember(p)
+	h.order.Add(p.inOrder())
 	h.feeds.push(c)
 }
 
 // remember adds a change to the ring and drops old ones.
 func (h *fleetWatchHub) remember(p pastChange) {
+	if p.now == nil {
+		delete(h.changed, fleetKey{p.cluster, p.key})
+	} else {
+		h.changed[fleetKey{p.cluster, p.key}] = p.seq
+	}
 	h.ring = append(h.ring, p)
 	h.bytes += p.size()
 	if len(h.ring) <= ringLen && h.bytes <= ringBytes {
 		return
 	}
+	from := map[string]object.Version{}
 	drop := 0 // more than necessary, so that this does not happen at each change
 	for ; drop < len(h.ring)-1 && (len(h.ring)-drop > ringLen/2 || h.bytes > ringBytes/2); drop++ {
 		p := &h.ring[drop]
 		h.bytes -= p.size()
 		h.dropped = p.seq
+		from[p.cluster] = p.version
 	}
 	kept := copy(h.ring, h.ring[drop:])
 	clear(h.ring[kept:])
 	h.ring = h.ring[:kept]
+	for _, m := range h.members {
+		if v, ok := from[m.cluster]; ok {
+			m.from = v
+		}
+	}
+	h.keepOrder()
 }
 
 // version returns the version to show for an object in an answer of version upTo. A later change of the object may
@@ -227,6 +277,7 @@ func (h *fleetWatchHub) advance() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = h.seq.Add(1)
+	h.order.Add(fleet.OrderedChange{Seq: h.last})
 	return h.last
 }
 
@@ -239,7 +290,8 @@ func (h *fleetWatchHub) join(of watchScope, from object.Version) (*feed, []*chan
 	var missed []*change
 	if from != "" {
 		n, err := strconv.ParseUint(string(from), 10, 64)
-		if err != nil || n < h.dropped || n > h.seq.Load() { // a version above all is of a daemon whose clock was ahead
+		// A version above all is of a daemon whose clock was ahead.
+		if err != nil || n < h.dropped || n > h.seq.Load() || h.isLost(n) {
 			return nil, nil, fmt.Errorf("too old resource version: %s (%d): %w", from, h.last, store.ErrGone)
 		}
 		for i := range h.ring {
@@ -288,8 +340,9 @@ func (h *fleetWatchHub) removeMember(res *fleet.Resource) {
 	delete(h.members, res)
 	m.remove()
 	maps.DeleteFunc(h.changed, func(at fleetKey, _ uint64) bool { return at.cluster == m.cluster })
-	h.ring, h.bytes = nil, 0
 	h.last = h.seq.Add(1)
+	h.forgetOrder()
+	h.ring, h.bytes = nil, 0
 	h.dropped = h.last
 	h.feeds.end(errHistoryReset)
 }
@@ -309,14 +362,31 @@ func (h *fleetWatchHub) close() {
 func (h *fleetWatchHub) idle(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.feeds) == 0 && now.Sub(h.used) > hubIdleAfter
+	return h.restoring == nil && len(h.feeds) == 0 && now.Sub(h.used) > hubIdleAfter
 }
 
 // fleetWatchHubs has the hubs in use, by resource.
 type fleetWatchHubs struct {
-	seq atomic.Uint64
-	mu  sync.Mutex
-	all map[schema.GroupVersionResource]*fleetWatchHub
+	seq  atomic.Uint64
+	stop context.CancelFunc // ends what restores hubs
+	ctx  context.Context
+	work sync.WaitGroup
+
+	fleet *fleet.Fleet
+	mu    sync.Mutex
+	all   map[schema.GroupVersionResource]*fleetWatchHub
+	saved map[schema.GroupVersionResource]*fleet.Order // from before a restart, of resources without a hub
+	until time.Time                                    // when the saved ones are dropped
+}
+
+// begin sets the first version, and reads what is on disk of an earlier daemon's versions.
+func (hs *fleetWatchHubs) begin(f *fleet.Fleet, version uint64) {
+	hs.ctx, hs.stop = context.WithCancel(context.Background())
+	hs.fleet, hs.saved = f, f.ReadOrders()
+	for _, o := range hs.saved {
+		version = max(version, o.Last()+1)
+	}
+	hs.seq.Store(version)
 }
 
 // checkFresh returns an error if an answer that is made now is older than a version of the fleet. The daemon has
@@ -346,16 +416,14 @@ func (hs *fleetWatchHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) 
 	if h != nil {
 		return h
 	}
-	h = newFleetWatchHub(&hs.seq)
-	known := false
+	var with []*fleet.Cluster
 	for _, c := range fl.Clusters() {
-		if res, ok := c.Resource(gvr); ok {
-			known = true
-			// No client has seen an object of a member that is not synced, so its objects are sent as additions.
-			h.addMember(c.Name(), res, !res.Synced()) // fails only for a resource that is stopping
+		if _, ok := c.Resource(gvr); ok {
+			with = append(with, c)
 		}
 	}
-	if !known {
+	h = newFleetWatchHub(&hs.seq)
+	if len(with) == 0 {
 		h.close()
 		return h
 	}
@@ -363,16 +431,42 @@ func (hs *fleetWatchHubs) get(gvr schema.GroupVersionResource, fl *fleet.Fleet) 
 		hs.all = map[schema.GroupVersionResource]*fleetWatchHub{}
 	}
 	hs.all[gvr] = h
+	h.order = fl.KeepOrder(gvr)
+	if saved := hs.saved[gvr]; saved != nil && h.order != nil && hs.ctx.Err() == nil {
+		delete(hs.saved, gvr)
+		h.beginRestore(saved, gvr, with)
+		hs.work.Go(func() { h.restore(hs.ctx, saved, gvr, fl) })
+		return h
+	}
+	h.addMembers(with, gvr)
 	return h
+}
+
+// addMembers follows a resource in clusters, from now on. No client has seen an object of a member that is not synced,
+// so its objects are sent as additions.
+func (h *fleetWatchHub) addMembers(clusters []*fleet.Cluster, gvr schema.GroupVersionResource) {
+	for _, c := range clusters {
+		if res, ok := c.Resource(gvr); ok {
+			h.addMember(c, res, !res.Synced()) // fails only for a resource that is stopping
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.keepOrder()
 }
 
 // follow adds resources of clusters that joined, removes those of clusters that left, and closes idle hubs.
 func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+	hs.dropSaved(now)
 	for gvr, h := range hs.all {
+		if h.isRestoring() {
+			continue
+		}
 		if h.idle(now) {
 			h.close()
+			h.order.Drop()
 			delete(hs.all, gvr)
 			continue
 		}
@@ -380,12 +474,13 @@ func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 		for _, c := range clusters {
 			if res, ok := c.Resource(gvr); ok {
 				present[res] = true
-				h.addMember(c.Name(), res, true) // see get
+				h.addMember(c, res, true) // no client has seen its objects
 			}
 		}
 		for _, res := range h.departed(present) {
 			h.removeMember(res)
 		}
+		h.renewOrder()
 	}
 }
 
@@ -401,7 +496,10 @@ func (h *fleetWatchHub) departed(present map[*fleet.Resource]bool) (out []*fleet
 	return out
 }
 
+// close ends all hubs. What is kept of them on disk stays, for the next start.
 func (hs *fleetWatchHubs) close() {
+	hs.stop()
+	hs.work.Wait()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, h := range hs.all {

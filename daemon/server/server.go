@@ -93,7 +93,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	if s.engine, err = query.NewEngine(fleet.Bytes); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.fleetHubs.seq.Store(uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
+	s.fleetHubs.begin(f, uint64(s.started.UnixMicro())) // higher than any version of an earlier daemon
 	s.guard = newGuard(o.Access, s.allowsAnonymous, http.HandlerFunc(s.route))
 	if o.Logger != nil {
 		s.guard.failures.log = o.Logger

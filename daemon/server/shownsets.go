@@ -191,7 +191,7 @@ func shownKeyOf(req *request, of schema.GroupVersionResource, cluster string) sh
 
 // noteShown remembers what a list or watch at /fleet shows, and sets the version of the answer. A user that sees
 // everything, whatever the rights, need not be remembered.
-func (s *Server) noteShown(req *request, v *view) {
+func (s *Server) noteShown(req *request, v *view) error {
 	in := make([]shownIn, len(v.places), len(v.places)+len(v.unknownRights))
 	s.each(len(v.places), func(i int) string { return v.places[i].cluster }, func(i int) {
 		p := &v.places[i]
@@ -205,10 +205,14 @@ func (s *Server) noteShown(req *request, v *view) {
 		in = append(in, showIn(cluster, unknown))
 	}
 	if !slices.ContainsFunc(in, func(s shownIn) bool { return s.fingerprint != 0 }) {
-		return
+		return nil
+	}
+	if err := v.moment.hub.wait(req.context()); err != nil { // versions cannot be advanced before
+		return unavailable(err)
 	}
 	key := shownKeyOf(req, v.model.res.GVR(), "")
 	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, in, v.moment.hub)
+	return nil
 }
 
 // noteFiltered remembers what a list of one cluster shows, and reports whether a watch shows something else than the

@@ -117,6 +117,11 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	}
 	// The hub comes first: it sends the objects of members that are synced after this moment as additions.
 	moment := fleetMoment{hub: s.fleetHubs.get(req.gvr(), s.fleet)}
+	if wanted, err := strconv.ParseUint(req.ResourceVersion, 10, 64); err == nil && req.verb != "watch" {
+		if err := moment.hub.waitFor(req.context(), wanted); err != nil {
+			return nil, unavailable(err)
+		}
+	}
 	moment.version = moment.hub.now()
 	places, unknownRights, err := s.places(w, req, members, named || req.complete)
 	if err != nil {
@@ -127,7 +132,9 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	v.model = places[slices.IndexFunc(places, func(p place) bool { return p.shows(req.namespace) })]
 	v.shape = s.fleetShape(v.model.res)
 	if req.verb != "get" && !v.past {
-		s.noteShown(req, v)
+		if err := s.noteShown(req, v); err != nil {
+			return nil, err
+		}
 	}
 	markFiltered(w, req, v)
 	return v, nil

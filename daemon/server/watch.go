@@ -136,6 +136,9 @@ func (s *Server) joinHub(st *stream, req *request, v *view) (missed iter.Seq[*ch
 	} else if from.Before(object.Version(strconv.FormatUint(v.moment.since, 10))) {
 		return nil, errRightsSince(from)
 	}
+	if err := v.moment.hub.wait(req.context()); err != nil {
+		return nil, err
+	}
 	feed, changes, err := v.moment.hub.join(of, from)
 	st.hub, st.feed = v.moment.hub, feed
 	if len(changes) > 0 {

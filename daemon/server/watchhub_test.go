@@ -144,7 +144,7 @@ func TestFleetHubHasOneOrderAndKeepsRecentChanges(t *testing.T) {
 	var seq atomic.Uint64
 	seq.Store(1000)
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
-	h.members[res] = member{cluster: "eu"}
+	h.members[res] = &member{cluster: "eu"}
 	const now = math.MaxUint64
 	if got := h.version("eu", "web/a", now); got != "1001" {
 		t.Errorf("an object that never changed has version %s", got)
@@ -193,7 +193,7 @@ func TestFleetHubHasOneOrderAndKeepsRecentChanges(t *testing.T) {
 func TestObjectsAreShownWithNoVersionAfterThatOfTheList(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
-	h.members[res] = member{cluster: "eu"}
+	h.members[res] = &member{cluster: "eu"}
 	h.handle("eu", res, event("web/a", 7))
 	moment := fleetMoment{hub: h, version: h.now()}
 	h.handle("eu", res, event("web/a", 8)) // a list that is read now may or may not have it
@@ -228,7 +228,7 @@ func TestWatchScopeConcernsItsObjects(t *testing.T) {
 func TestLeavingClusterEndsWatchesAndKeepsVersionsOfOthers(t *testing.T) {
 	var seq atomic.Uint64
 	h, eu, us := newFleetWatchHub(&seq), new(fleet.Resource), new(fleet.Resource)
-	h.members[eu], h.members[us] = member{cluster: "eu"}, member{cluster: "us"}
+	h.members[eu], h.members[us] = &member{cluster: "eu"}, &member{cluster: "us"}
 	h.handle("eu", eu, event("web/a", 7))
 	h.handle("us", us, event("web/a", 7))
 	f, _, err := h.join(watchScope{}, "")
@@ -265,7 +265,7 @@ func TestNewHubDoesNotContinueFromVersionsOfAnEarlierOne(t *testing.T) {
 func TestRingAndFeedsAreBoundedInBytes(t *testing.T) {
 	var seq atomic.Uint64
 	h, res := newFleetWatchHub(&seq), new(fleet.Resource)
-	h.members[res] = member{cluster: "eu"}
+	h.members[res] = &member{cluster: "eu"}
 	large := func(version int) *fleet.Event {
 		e := event("web/a", version)
 		e.Old, e.New = entry(e.Key, version-1), entry(e.Key, version)
@@ -295,7 +295,7 @@ func TestJoiningClusterEndsNoWatchThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seq atomic.Uint64
 		h, res := newFleetWatchHub(&seq), new(fleet.Resource)
-		h.members[res] = member{cluster: "eu"}
+		h.members[res] = &member{cluster: "eu"}
 		read, _, _ := h.join(watchScope{}, "")
 		left, _, _ := h.join(watchScope{}, "")
 		stuck, _, _ := h.join(watchScope{}, "")

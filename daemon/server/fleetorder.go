@@ -1,0 +1,438 @@
+package server
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/object"
+	"github.com/mirador-k8s/mirador/store"
+)
+
+// A version of the fleet means a place in the order in which this daemon sent the changes of all clusters. So that a
+// watch of the fleet goes on after a restart, the order is written to disk as it happens: for each version the
+// cluster, the object and the version there, without the object.
+//
+// After a restart, the first request for a resource finds the changes again in the logs of its clusters: those that the
+// disk has, and those that the clusters send again because the disk did not have them yet. The ones of the order get
+// their old versions, all others new ones. A watch that continues from an old version waits for that. A list
+// does not: its version is the place in the order up to which the restored states have everything.
+//
+// What cannot be found ends the order. Before the first change that is missing, versions are valid as ever; those after
+// it are 410, also if the process ended before it had written them.
+//
+// The other design was to give a version to a change when its cluster commits it, by the clock, so that the history on
+// disk would have the order already. But then a change must wait until no cluster can still have an older one, so one
+// slow cluster would delay the watches of all; and what was sent and not yet on disk would be sent twice.
+
+const (
+	// restoreTimeout is how long a watch that continues waits for changes that its cluster has to send again.
+	restoreTimeout = 5 * time.Second
+	// savedFor is how long an order is kept on disk for clients that do not come back.
+	savedFor = 10 * time.Minute
+)
+
+// replayedChange identifies a change in the log of a cluster.
+type replayedChange struct {
+	key     object.Key
+	version object.Version
+	deleted bool
+}
+
+func (p *pastChange) inOrder() fleet.OrderedChange {
+	return fleet.OrderedChange{Seq: p.seq, Cluster: p.cluster, Key: p.key, Version: p.version, Deleted: p.now == nil}
+}
+
+func (m *member) inOrder() fleet.OrderMember {
+	return fleet.OrderMember{Cluster: m.cluster, UID: m.uid, From: m.from}
+}
+
+// keepOrder writes the whole order. The lock is held.
+func (h *fleetWatchHub) keepOrder() {
+	if h.order == nil {
+		return
+	}
+	o := fleet.Order{Start: max(h.dropped, h.orderStart)}
+	for _, m := range h.members {
+		m.uid = m.of.UID()
+		o.Members = append(o.Members, m.inOrder())
+	}
+	for i := range h.ring {
+		if h.ring[i].seq > o.Start {
+			o.Changes = append(o.Changes, h.ring[i].inOrder())
+		}
+	}
+	if h.last > o.Last() {
+		o.Changes = append(o.Changes, fleet.OrderedChange{Seq: h.last})
+	}
+	for _, lost := range h.unknown {
+		if lost.Before > o.Start {
+			o.Unknown = append(o.Unknown, lost)
+		}
+	}
+	h.order.Set(&o)
+}
+
+// forgetOrder begins a new order on disk: changes up to now cannot be found in the logs of the clusters any more. The
+// lock is held.
+func (h *fleetWatchHub) forgetOrder() {
+	if h.order == nil {
+		return
+	}
+	for res, m := range h.members {
+		m.from = res.Snapshot().Version()
+	}
+	h.orderStart = h.last
+	h.keepOrder()
+}
+
+// renewOrder writes the order again if a part could not be written, or a cluster was recognised meanwhile.
+func (h *fleetWatchHub) renewOrder() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	renew := h.order.Failed()
+	for _, m := range h.members {
+		renew = renew || m.uid != m.of.UID()
+	}
+	if renew {
+		h.keepOrder()
+	}
+}
+
+// isLost reports whether a version was lost in a restart. The lock is held.
+func (h *fleetWatchHub) isLost(version uint64) bool {
+	for _, lost := range h.unknown {
+		if lost.After < version && version < lost.Before {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *fleetWatchHub) isRestoring() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restoring != nil
+}
+
+// wait waits until the order from before a restart is known.
+func (h *fleetWatchHub) wait(ctx context.Context) error {
+	h.mu.Lock()
+	restoring := h.restoring
+	h.mu.Unlock()
+	if restoring == nil {
+		return nil
+	}
+	select {
+	case <-restoring:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waitFor is wait, if the hub has not reached a version.
+func (h *fleetWatchHub) waitFor(ctx context.Context, version uint64) error {
+	if version <= h.now() {
+		return nil
+	}
+	return h.wait(ctx)
+}
+
+// beginRestore makes the hub answer lists from the restored states: their version is that of the last change before the
+// first that is missing there.
+func (h *fleetWatchHub) beginRestore(saved *fleet.Order, gvr schema.GroupVersionResource, clusters []*fleet.Cluster) {
+	versions := map[string]object.Version{}
+	for _, c := range clusters {
+		if res, ok := c.Resource(gvr); ok && res.Synced() {
+			versions[c.Name()] = res.Snapshot().Version()
+		}
+	}
+	reached := saved.Start
+	for _, c := range saved.Changes {
+		if c.Cluster != "" && (versions[c.Cluster] == "" || versions[c.Cluster].Before(c.Version)) {
+			break
+		}
+		reached = c.Seq
+	}
+	h.base, h.last, h.dropped = reached, reached, reached
+	h.restoring = make(chan struct{})
+}
+
+// restore finds the changes of an order again.
+func (h *fleetWatchHub) restore(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersionResource,
+	fl *fleet.Fleet) {
+	waiting, cancel := context.WithTimeout(ctx, restoreTimeout)
+	members := awaitMembers(waiting, saved, gvr, fl)
+	cancel()
+	var found *foundOrder
+	if members != nil {
+		for _, m := range members {
+			if h.addMember(m.cluster, m.res, false) != nil {
+				members = nil
+				break
+			}
+		}
+		found = findOrder(saved, members) // after the subscriptions, so that no change is between the two
+	}
+	if found == nil {
+		for res := range h.followed() {
+			h.removeMember(res)
+		}
+	}
+	println("DEBUG restore", members != nil, found != nil)
+	if found != nil {
+		println("DEBUG", found.dropped, found.end, len(found.changes), len(found.later), saved.Start, saved.Last(), len(saved.Changes))
+	}
+	h.endRestore(found, members)
+	for _, c := range fl.Clusters() {
+		if res, ok := c.Resource(gvr); ok {
+			h.addMember(c, res, found != nil || !res.Synced()) // members from before the restart are there already
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.keepOrder()
+}
+
+func (h *fleetWatchHub) followed() map[*fleet.Resource]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[*fleet.Resource]bool{}
+	for res := range h.members {
+		out[res] = true
+	}
+	return out
+}
+
+// endRestore makes the hub one that has what was found of the order, or, if that is nil, a new one.
+func (h *fleetWatchHub) endRestore(found *foundOrder, members map[string]*savedMember) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.base = h.seq.Add(1)
+	h.last, h.dropped = h.base, h.base
+	if found != nil {
+		h.dropped = found.dropped
+		h.unknown = append(found.unknown, fleet.VersionSpan{After: found.end - 1, Before: h.base})
+		for _, m := range h.members {
+			of := members[m.cluster]
+			m.from, m.skips = of.from, of.logSince(m.from) // events come from the version of the subscription on
+		}
+		for _, p := range found.changes {
+			h.remember(p)
+		}
+		for _, p := range found.later {
+			p.seq = h.seq.Add(1)
+			h.last = p.seq
+			h.remember(p)
+		}
+	}
+	close(h.restoring)
+	h.restoring = nil
+}
+
+// dropSaved removes the orders that no client has asked for. The lock is held.
+func (hs *fleetWatchHubs) dropSaved(now time.Time) {
+	if len(hs.saved) == 0 {
+		return
+	}
+	if hs.until.IsZero() {
+		hs.until = now.Add(savedFor)
+	}
+	if now.After(hs.until) {
+		for gvr := range hs.saved {
+			hs.fleet.KeepOrder(gvr).Drop()
+		}
+		hs.saved = nil
+	}
+}
+
+// savedMember is a cluster of an order, and its changes.
+type savedMember struct {
+	cluster *fleet.Cluster
+	res     *fleet.Resource
+	from    object.Version // the log has the changes after it
+	log     []store.LogEntry[*fleet.Object]
+	changes []fleet.OrderedChange // of the cluster, in the order
+}
+
+// logSince returns the changes of the log from a version on.
+func (m *savedMember) logSince(v object.Version) map[replayedChange]struct{} {
+	out := map[replayedChange]struct{}{}
+	for i := range m.log {
+		if l := &m.log[i]; !l.Version.Before(v) {
+			out[replayedOf(l)] = struct{}{}
+		}
+	}
+	return out
+}
+
+func replayedOf(l *store.LogEntry[*fleet.Object]) replayedChange {
+	return replayedChange{l.Key, l.Version, l.New == nil}
+}
+
+// awaitMembers waits until the clusters of an order are there and have sent its last changes. A cluster that does not
+// send them in time lacks them. It returns nil if one is not there, or is another one.
+func awaitMembers(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersionResource,
+	fl *fleet.Fleet) map[string]*savedMember {
+	members := map[string]*savedMember{}
+	for _, m := range saved.Members {
+		members[m.Cluster] = &savedMember{from: m.From}
+	}
+	for _, c := range saved.Changes {
+		if m := members[c.Cluster]; m != nil {
+			m.changes = append(m.changes, c)
+		}
+	}
+	for _, of := range saved.Members {
+		m := members[of.Cluster]
+		if of.From == "" && len(m.changes) == 0 {
+			delete(members, of.Cluster) // no client has seen anything of it
+			continue
+		}
+		if m.cluster, m.res = awaitMember(ctx, of, gvr, fl); m.res == nil {
+			return nil
+		}
+		last := of.From
+		if len(m.changes) > 0 {
+			last = m.changes[len(m.changes)-1].Version
+		}
+		if m.res.WaitVersion(ctx, last) != nil && !m.res.Synced() {
+			return nil
+		}
+	}
+	return members
+}
+
+// awaitMember waits until a cluster of an order is there.
+func awaitMember(ctx context.Context, of fleet.OrderMember, gvr schema.GroupVersionResource,
+	fl *fleet.Fleet) (*fleet.Cluster, *fleet.Resource) {
+	for {
+		changed := fl.Changed()
+		if c, ok := fl.Cluster(of.Cluster); ok {
+			if res, ok := c.Resource(gvr); ok {
+				if of.UID == "" || c.UID() != of.UID {
+					return nil, nil
+				}
+				return c, res
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// read reads the log of a member from as far back as it goes.
+func (m *savedMember) read() bool {
+	versions := make([]object.Version, 0, len(m.changes)+1)
+	if m.from != "" {
+		versions = append(versions, m.from)
+	}
+	for _, c := range m.changes {
+		versions = append(versions, c.Version)
+	}
+	first := sort.Search(len(versions), func(i int) bool {
+		_, err := m.res.Since(versions[i])
+		return err == nil
+	})
+	if first == len(versions) {
+		return false
+	}
+	m.from = versions[first]
+	log, err := m.res.Since(m.from)
+	if err != nil {
+		return false
+	}
+	for l := range log {
+		if l.Old == nil || l.New == nil || l.Old.Version != l.New.Version || l.Old.UID != l.New.UID {
+			m.log = append(m.log, l)
+		}
+	}
+	return true
+}
+
+// foundOrder is what was found of an order.
+type foundOrder struct {
+	dropped uint64       // the changes after this version were found
+	end     uint64       // and before this one
+	changes []pastChange // these changes
+	later   []pastChange // changes that belong behind them and have no version yet
+	unknown []fleet.VersionSpan
+}
+
+// findOrder finds the changes of an order in the logs of its members. It returns nil if nothing of the order is left.
+func findOrder(saved *fleet.Order, members map[string]*savedMember) *foundOrder {
+	f := &foundOrder{dropped: saved.Start, end: saved.Last() + 1, unknown: saved.Unknown}
+	var all []pastChange
+	for _, of := range saved.Members {
+		m := members[of.Cluster]
+		if m == nil {
+			continue
+		}
+		if !m.read() {
+			return nil
+		}
+		all = append(all, f.find(m)...)
+	}
+	if f.dropped >= f.end {
+		return nil
+	}
+	for _, p := range all {
+		switch {
+		case p.seq == 0 || p.seq >= f.end:
+			f.later = append(f.later, p)
+		case p.seq > f.dropped:
+			f.changes = append(f.changes, p)
+		}
+	}
+	sort.SliceStable(f.changes, func(i, j int) bool { return f.changes[i].seq < f.changes[j].seq })
+	return f
+}
+
+// find finds the changes of one member. Those that are not in the order have no version.
+func (f *foundOrder) find(m *savedMember) (out []pastChange) {
+	next := 0 // index of the first change that was not found yet
+	for next < len(m.changes) && !m.from.Before(m.changes[next].Version) {
+		f.dropped = max(f.dropped, m.changes[next].Seq)
+		next++
+	}
+	at := map[replayedChange]int{}
+	for i, c := range m.changes[next:] {
+		at[replayedChange{c.Key, c.Version, c.Deleted}] = next + i
+	}
+	sent := map[object.Key]*fleet.Entry{} // what clients were sent last, where that is not the old state in the log
+	for i := range m.log {
+		l := &m.log[i]
+		old, known := sent[l.Key]
+		if !known {
+			old = l.Old
+		}
+		p := pastChange{cluster: m.cluster.Name(), key: l.Key, old: old, now: l.New, version: l.Version}
+		pos, ordered := at[replayedOf(l)]
+		switch {
+		case ordered && pos >= next:
+			for ; next < pos; next++ {
+				f.dropped = max(f.dropped, m.changes[next].Seq)
+			}
+			p.seq = m.changes[pos].Seq
+			next++
+		case next < len(m.changes):
+			sent[l.Key] = old // no client was sent this state, but a later one
+			continue
+		}
+		sent[l.Key] = l.New
+		if p.old != nil || p.now != nil {
+			out = append(out, p)
+		}
+	}
+	if next < len(m.changes) {
+		f.end = min(f.end, m.changes[next].Seq)
+	}
+	return out
+}
