@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sort"
 	"time"
 
@@ -183,10 +185,6 @@ func (h *fleetWatchHub) restore(ctx context.Context, saved *fleet.Order, gvr sch
 			h.removeMember(res)
 		}
 	}
-	println("DEBUG restore", members != nil, found != nil)
-	if found != nil {
-		println("DEBUG", found.dropped, found.end, len(found.changes), len(found.later), saved.Start, saved.Last(), len(saved.Changes))
-	}
 	h.endRestore(found, members)
 	for _, c := range fl.Clusters() {
 		if res, ok := c.Resource(gvr); ok {
@@ -252,6 +250,7 @@ func (hs *fleetWatchHubs) dropSaved(now time.Time) {
 
 // savedMember is a cluster of an order, and its changes.
 type savedMember struct {
+	name    string
 	cluster *fleet.Cluster
 	res     *fleet.Resource
 	from    object.Version // the log has the changes after it
@@ -280,7 +279,7 @@ func awaitMembers(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersi
 	fl *fleet.Fleet) map[string]*savedMember {
 	members := map[string]*savedMember{}
 	for _, m := range saved.Members {
-		members[m.Cluster] = &savedMember{from: m.From}
+		members[m.Cluster] = &savedMember{name: m.Cluster, from: m.From}
 	}
 	for _, c := range saved.Changes {
 		if m := members[c.Cluster]; m != nil {
@@ -369,7 +368,6 @@ type foundOrder struct {
 // findOrder finds the changes of an order in the logs of its members. It returns nil if nothing of the order is left.
 func findOrder(saved *fleet.Order, members map[string]*savedMember) *foundOrder {
 	f := &foundOrder{dropped: saved.Start, end: saved.Last() + 1, unknown: saved.Unknown}
-	var all []pastChange
 	for _, of := range saved.Members {
 		m := members[of.Cluster]
 		if m == nil {
@@ -378,11 +376,19 @@ func findOrder(saved *fleet.Order, members map[string]*savedMember) *foundOrder 
 		if !m.read() {
 			return nil
 		}
-		all = append(all, f.find(m)...)
+		f.add(m)
 	}
 	if f.dropped >= f.end {
 		return nil
 	}
+	f.order()
+	return f
+}
+
+// order puts the changes of all members into their order, when it is known which are missing.
+func (f *foundOrder) order() {
+	all := f.changes
+	f.changes = nil
 	for _, p := range all {
 		switch {
 		case p.seq == 0 || p.seq >= f.end:
@@ -391,12 +397,11 @@ func findOrder(saved *fleet.Order, members map[string]*savedMember) *foundOrder 
 			f.changes = append(f.changes, p)
 		}
 	}
-	sort.SliceStable(f.changes, func(i, j int) bool { return f.changes[i].seq < f.changes[j].seq })
-	return f
+	slices.SortStableFunc(f.changes, func(a, b pastChange) int { return cmp.Compare(a.seq, b.seq) })
 }
 
-// find finds the changes of one member. Those that are not in the order have no version.
-func (f *foundOrder) find(m *savedMember) (out []pastChange) {
+// add finds the changes of one member. Those that are not in the order have no version.
+func (f *foundOrder) add(m *savedMember) {
 	next := 0 // index of the first change that was not found yet
 	for next < len(m.changes) && !m.from.Before(m.changes[next].Version) {
 		f.dropped = max(f.dropped, m.changes[next].Seq)
@@ -406,6 +411,12 @@ func (f *foundOrder) find(m *savedMember) (out []pastChange) {
 	for i, c := range m.changes[next:] {
 		at[replayedChange{c.Key, c.Version, c.Deleted}] = next + i
 	}
+	last := -1 // index of the last change in the log that is in the order
+	for i := range m.log {
+		if _, ordered := at[replayedOf(&m.log[i])]; ordered {
+			last = i
+		}
+	}
 	sent := map[object.Key]*fleet.Entry{} // what clients were sent last, where that is not the old state in the log
 	for i := range m.log {
 		l := &m.log[i]
@@ -413,7 +424,7 @@ func (f *foundOrder) find(m *savedMember) (out []pastChange) {
 		if !known {
 			old = l.Old
 		}
-		p := pastChange{cluster: m.cluster.Name(), key: l.Key, old: old, now: l.New, version: l.Version}
+		p := pastChange{cluster: m.name, key: l.Key, old: old, now: l.New, version: l.Version}
 		pos, ordered := at[replayedOf(l)]
 		switch {
 		case ordered && pos >= next:
@@ -422,17 +433,16 @@ func (f *foundOrder) find(m *savedMember) (out []pastChange) {
 			}
 			p.seq = m.changes[pos].Seq
 			next++
-		case next < len(m.changes):
+		case i < last:
 			sent[l.Key] = old // no client was sent this state, but a later one
 			continue
 		}
 		sent[l.Key] = l.New
 		if p.old != nil || p.now != nil {
-			out = append(out, p)
+			f.changes = append(f.changes, p)
 		}
 	}
 	if next < len(m.changes) {
 		f.end = min(f.end, m.changes[next].Seq)
 	}
-	return out
 }
