@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
@@ -105,8 +106,9 @@ func decodeRecent(b []byte) (c recentChunk, err error) {
 	return c, nil
 }
 
-// readRecent returns the chunks up to the last one that continue each other, the oldest first.
-func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
+// readRecent returns the chunks up to the last one that continue each other, the oldest first. last returns the number of
+// the last one; nil means any. It is called when all are read.
+func readRecent(d *disk.Disk, id disk.Resource, last func() *uint64) ([]recentChunk, error) {
 	var all []recentChunk
 	for n := range uint64(recentChunks) {
 		b, err := d.Meta(recentName(id, n))
@@ -121,6 +123,9 @@ func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
 			return nil, err
 		}
 		all = append(all, c)
+	}
+	if n := last(); n != nil {
+		all = slices.DeleteFunc(all, func(c recentChunk) bool { return c.number > *n })
 	}
 	slices.SortFunc(all, func(a, b recentChunk) int { return int(int64(a.number - b.number)) })
 	for i := len(all) - 1; i > 0; i-- {
@@ -151,16 +156,17 @@ func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []re
 	}
 }
 
-// breakOff notes that the changes up to a version are not known.
-func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version) error {
+// breakOff notes that the changes up to a version are not known. before are those that led to the restored state.
+func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version, before *restoredChanges) error {
 	if !w.known {
-		chunks, err := readRecent(d, w.id)
+		chunks, err := readRecent(d, w.id, func() *uint64 { return nil })
 		if err != nil && !errors.Is(err, errRecent) {
 			return err
 		}
 		if len(chunks) > 0 {
 			w.chunk.number = chunks[len(chunks)-1].number
 		}
+		before.endWith(w.chunk.number)
 		w.known = true
 	}
 	w.chunk = recentChunk{number: w.chunk.number + 1, broken: true, start: version}
@@ -175,9 +181,18 @@ type restoredChanges struct {
 	upTo  object.Version // of the restored state
 	until time.Time      // when they are as old as no change in memory may be
 
+	last atomic.Pointer[uint64] // the last chunk that is not of this process; nil if this process has written none
+
 	mu   sync.Mutex
 	from object.Version // log has the changes after this version; "" before anything was read
 	log  []store.LogEntry[*Object]
+}
+
+// endWith is called before this process writes its first chunk, with the number of the last one before.
+func (r *restoredChanges) endWith(last uint64) {
+	if r != nil {
+		r.last.CompareAndSwap(nil, &last)
+	}
 }
 
 // since returns the changes after a version, up to the restored state. ok is false if they are not known.
@@ -209,7 +224,7 @@ func (r *restoredChanges) since(v object.Version) (log []store.LogEntry[*Object]
 
 // read reads the changes after a version.
 func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object], err error) {
-	chunks, err := readRecent(r.disk, r.id)
+	chunks, err := readRecent(r.disk, r.id, r.last.Load)
 	if err != nil {
 		return nil, err
 	}
