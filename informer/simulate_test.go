@@ -1,7 +1,9 @@
 package informer_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -42,10 +44,9 @@ func (s *simulated) build(from *informertest.SimState) error {
 		return err
 	}
 	opts := &informer.Options[*corev1.Pod]{
-		Name:   "pods",
-		Logger: slog.New(slog.DiscardHandler),
-		Layout: []store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared,
-			store.Packed}[s.setup.Variant%6],
+		Name:       "pods",
+		Logger:     slog.New(slog.DiscardHandler),
+		Layout:     s.layout(),
 		QueueBytes: s.setup.QueueBytes,
 		Backoff:    reflector.Backoff{Rand: s.setup.Rand},
 		OnProblem:  func(p informer.Problem) { s.setup.OnProblem(p.Doing, p.Key, p.Err, p.Wait) },
@@ -62,17 +63,11 @@ func (s *simulated) build(from *informertest.SimState) error {
 		opts.Indexes[name] = values
 	}
 	if from != nil {
-		state := &informer.State[*corev1.Pod]{Version: from.Version}
-		for _, p := range from.Pods {
-			state.Items = append(state.Items, object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name),
-				Version: object.Version(p.ResourceVersion), UID: string(p.UID), Size: 200, Value: p})
+		if from.Kept != nil {
+			opts.Codec = wireCodec
 		}
-		opts.StartFrom = state
-		if opts.Layout == store.Packed && s.setup.Variant%12 >= 6 {
-			opts.Codec = podCodec
-			if opts.StartFrom, err = packPods(state); err != nil {
-				return err
-			}
+		if opts.StartFrom, err = stateFrom(from); err != nil {
+			return err
 		}
 	}
 	if s.Informer != nil {
@@ -84,18 +79,73 @@ func (s *simulated) build(from *informertest.SimState) error {
 	return err
 }
 
-// packPods returns a state as it is kept outside of the process: packed.
-func packPods(state *informer.State[*corev1.Pod]) (*informer.State[*corev1.Pod], error) {
-	w, err := store.New(store.Options[*corev1.Pod]{Layout: store.Packed, Codec: podCodec})
+// layout returns the layout of the store in this variant.
+func (s *simulated) layout() store.Layout {
+	return []store.Layout{store.Live, store.Live, store.Live, store.Shared, store.Shared, store.Packed}[s.setup.Variant%6]
+}
+
+// wireCodec decodes what a server sends, in both encodings, as the source of pods does.
+var wireCodec = &object.Codec[*corev1.Pod]{
+	Encode: podCodec.Encode,
+	Decode: func(encoded []byte) (p *corev1.Pod, err error) {
+		if p = new(corev1.Pod); len(encoded) > 0 && encoded[0] == '{' {
+			err = json.Unmarshal(encoded, p)
+		} else {
+			err = p.Unmarshal(encoded)
+		}
+		p.Kind, p.APIVersion = "Pod", "v1"
+		return p, err
+	},
+}
+
+// packedSave is what is kept of a state in the packed layout. Its entries are restored as they are.
+type packedSave struct {
+	snap      *store.Snapshot[*corev1.Pod]
+	lastEvent time.Time
+}
+
+// Save keeps the state packed if all of it is, and writes it otherwise.
+func (s *simulated) Save() (*informertest.SimState, error) {
+	state, err := s.Informer.State()
 	if err != nil {
 		return nil, err
 	}
-	w.BeginReplace()
-	for _, it := range state.Items {
-		w.Stage(it)
+	out := &informertest.SimState{Version: state.Version}
+	for i := range state.Items {
+		out.Pods = append(out.Pods, state.Items[i].Value)
 	}
-	w.CommitReplace(state.Version, nil)
-	return packedState(w.Reader().Snapshot())
+	snap := s.Informer.Snapshot()
+	packed := s.layout() == store.Packed
+	for e := range snap.Entries() {
+		_, ok := e.Packed()
+		packed = packed && ok
+	}
+	if packed {
+		out.Kept = packedSave{snap, state.LastEvent}
+		return out, nil
+	}
+	var b bytes.Buffer
+	err = state.Write(&b, nil)
+	out.Kept = b.Bytes()
+	return out, err
+}
+
+// stateFrom returns the state that was saved.
+func stateFrom(from *informertest.SimState) (*informer.State[*corev1.Pod], error) {
+	switch kept := from.Kept.(type) {
+	case []byte:
+		return informer.ReadState[*corev1.Pod](bytes.NewReader(kept), nil)
+	case packedSave:
+		state, err := packedState(kept.snap)
+		state.LastEvent = kept.lastEvent
+		return state, err
+	}
+	state := &informer.State[*corev1.Pod]{Version: from.Version}
+	for _, p := range from.Pods {
+		state.Items = append(state.Items, object.Item[*corev1.Pod]{Key: object.NewKey(p.Namespace, p.Name),
+			Version: object.Version(p.ResourceVersion), UID: string(p.UID), Size: 200, Value: p})
+	}
+	return state, nil
 }
 
 // steppedSink returns control to the simulator while a list waits for room in the queue. Otherwise the list would

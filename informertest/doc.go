@@ -26,8 +26,9 @@
 // # The simulator
 //
 // Simulate runs an informer, given as a Simulated, through seeds. Each seed is a plan of writes, of faults on the wire
-// and in the server, and of handlers that are slow, block, panic, and are added and removed. The promises P1–P14 are
-// checked against a model of everything that was written. An informer that is also a Stepper runs one step at a time
+// and in the server, of handlers that are slow, block, panic, and are added and removed, and of restarts, also from
+// saved states that lack the last changes. The promises P1–P14 are checked against a model of everything that was
+// written, over restarts as clients see them that know what they have seen. An informer that is also a Stepper runs one step at a time
 // in an order that the seed decides, so that every run of a seed is the same. A failed seed is shrunk to the shortest
 // history that shows the failure. Survey only counts broken promises, for informers that make other promises.
 package informertest

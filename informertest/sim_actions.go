@@ -21,6 +21,7 @@ func (s *simulation) perform(a *action) {
 		}
 	}
 	s.judge.betweenActions()
+	s.keepUp(a)
 }
 
 func (s *simulation) act(a *action) {
@@ -29,6 +30,10 @@ func (s *simulation) act(a *action) {
 	switch k := a.kind; {
 	case k <= burst:
 		s.write(a)
+	case k >= firstRestart:
+		s.mu.Unlock()
+		s.comeBack(a)
+		s.mu.Lock()
 	case k == bookmarks:
 		s.res.bookmarks++
 	case k == lazyConsumer:
@@ -222,10 +227,12 @@ func (s *simulation) answerWith(ex *exchange) {
 	switch a.kind {
 	case staleList:
 		s.judge.staleReads++
+		s.judge.resumes = false
 	case staleWatch:
 		if ex.watch != nil && !ex.initial {
 			ex.watch.cursor = max(s.server.history.compacted, ex.watch.cursor-min(ex.watch.cursor, uint64(a.n%30)))
 			s.judge.staleReads++
+			s.judge.resumes = false
 		}
 	case silentList:
 		ex.held = ex.end == nil
@@ -298,6 +305,7 @@ func (s *simulation) expire() {
 			ex.watch.sendStatus(statusFor(410, 0, "watch", s.res.gvr.GroupResource(), ""))
 			ex.inbox = append(ex.inbox, slices.Concat(ex.writes...)...)
 			ex.bad = "410 event"
+			s.judge.resumes = false
 			ex.finish()
 		}
 	}
@@ -326,6 +334,7 @@ func (s *simulation) restore(a *action) {
 	s.note("restored to version %d", to)
 	s.model.restore(to)
 	s.judge.restores++
+	s.judge.resumes = false
 	s.dump = nil
 	for _, ex := range s.exchanges {
 		if ex.watch != nil || ex.answered && ex.verb == "list" {

@@ -30,6 +30,7 @@ type judge struct {
 	restores   int
 	cancelled  bool
 	watchEnds  int // watches that the server ended at their timeout
+	mixed      int // starts from a state with objects that are newer than its version
 
 	// Fields of the current run.
 	taint       int // the request after which a list must follow; 0 for none
@@ -53,6 +54,8 @@ type judge struct {
 	lastState   map[object.Key]string // the same of the last list
 	lastStream  *exchange             // the watch that delivered it, if it was one
 	maxBatch    int
+	resumes     bool // the run began with a saved state, and nothing has happened that makes a list necessary
+	inexact     bool // that state was saved after changes were coalesced
 }
 
 func newJudge(s *simulation) *judge {
@@ -65,6 +68,7 @@ func (j *judge) begin(from *SimState) {
 	j.transforms, j.deleted, j.hidden = map[string]int{}, map[string]bool{}, map[object.Key]int{}
 	j.cancelled, j.firstState, j.lastState, j.lastStream, j.firstKnown = false, nil, nil, nil, from != nil
 	j.storm, j.stretch, j.stays = stormWatch{}, heldSnapshot{}, staying{}
+	j.resumes, j.inexact = false, false
 	if from != nil {
 		v, _ := versionOf(string(from.Version))
 		j.sentVersion = v
@@ -74,6 +78,9 @@ func (j *judge) begin(from *SimState) {
 		}
 	}
 }
+
+// exact reports whether the store is exactly the state of its version: no change was coalesced with an earlier one.
+func (j *judge) exact() bool { return j.s.subject.Health().Coalesced == 0 && !j.inexact }
 
 // steps reports whether the subject is stepped: some things can be checked only between steps.
 func (j *judge) steps() bool { return j.s.stepper != nil }
@@ -162,6 +169,9 @@ func (j *judge) request(ex *exchange) {
 	if j.cancelled && j.steps() {
 		j.s.fail("P9", "request %d is made after the stop", ex.id)
 	}
+	if j.resumes && (ex.verb == "list" || ex.initial) {
+		j.s.fail("P11", "request %d lists, although the watch can go on from the saved state", ex.id)
+	}
 	switch {
 	case ex.verb == "list":
 		j.listing = ex.id
@@ -184,6 +194,7 @@ func (j *judge) request(ex *exchange) {
 func (j *judge) noticed(ex *exchange) {
 	j.inStep++
 	j.bad++
+	j.resumes = false
 	if ex.more || ex.err != nil {
 		j.aborted++
 	}
@@ -225,6 +236,8 @@ func (j *judge) delivered(ex *exchange, f frame) {
 	}
 	if f.what != kwatch.Error {
 		j.sentVersion = max(j.sentVersion, f.version)
+	} else {
+		j.resumes = false
 	}
 	if f.initialEnd {
 		j.listed(ex)
@@ -349,7 +362,7 @@ func (j *judge) consumed() {
 	if j.mended > 0 && !s.unsettled && s.stepper.Waiting() == 0 {
 		snap := s.subject.Snapshot()
 		v, _ := versionOf(string(snap.Version()))
-		if v >= j.mendedAt && s.model.compare(snap, s.subject.Health().Coalesced == 0, s.plan.transform) == "" {
+		if v >= j.mendedAt && s.model.compare(snap, j.exact(), s.plan.transform) == "" {
 			j.taint, j.mended = 0, 0 // the list that repairs it has arrived
 		}
 	}

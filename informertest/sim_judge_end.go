@@ -14,6 +14,7 @@ func (j *judge) stopping() {
 // stopped is called when the run was stopped.
 func (j *judge) stopped() {
 	j.orders(true)
+	j.leaveFollowers()
 	for _, h := range j.s.handlers {
 		h.over = true
 	}
@@ -118,8 +119,8 @@ func (j *judge) final() {
 		if j.unreadable > 0 && j.problems["decode"] == 0 {
 			s.fail("P12", "%d objects could not be decoded, but none was reported", j.unreadable)
 		}
-		if h.Epoch > uint64(j.restores+j.staleReads) {
-			s.fail("P2", "%d epochs began, but history was reset %d times", h.Epoch, j.restores+j.staleReads)
+		if resets := j.restores + j.staleReads + j.mixed; h.Epoch > uint64(resets) {
+			s.fail("P2", "%d epochs began, but history was reset %d times", h.Epoch, resets)
 		}
 	}
 	if !j.steps() && (j.bad > 0 && sum(j.problems) == 0) {

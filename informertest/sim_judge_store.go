@@ -154,8 +154,7 @@ func (j *judge) checkStore() {
 	if j.taint > 0 || !j.steps() {
 		return
 	}
-	exact := s.subject.Health().Coalesced == 0
-	if f := s.model.compare(snap, exact, s.plan.transform); f != "" {
+	if f := s.model.compare(snap, j.exact(), s.plan.transform); f != "" {
 		s.fail("P8", "the store at version %s: %s", snap.Version(), f)
 	}
 	if j.restores > 0 {

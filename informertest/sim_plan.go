@@ -67,10 +67,18 @@ const (
 	panickingTransform
 	undecodable
 
+	resumed
+	killed
+	compactedMeanwhile
+	restoredMeanwhile
+
 	allKinds
 )
 
 const firstFault = frameLost
+
+// firstRestart is the first of the faults in which the subject starts from a state that it has saved.
+const firstRestart = resumed
 
 var kindNames = [allKinds]string{
 	"create", "update", "delete", "recreate", "burst", "bookmark", "time passes", "snapshot", "lazy consumer",
@@ -85,6 +93,8 @@ var kindNames = [allKinds]string{
 	"compaction", "clock jump", "slow handler", "blocked handler", "panicking handler", "handler joins", "handler leaves",
 	"stopped and restarted", "restarted from a dump", "OnProblem panics", "index fails", "index panics",
 	"transform fails", "transform panics", "undecodable object",
+	"stopped, restarted from its saved state", "killed, restarted from its saved state",
+	"compaction before such a restart", "etcd restored before such a restart",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -116,6 +126,7 @@ type plan struct {
 	pageSize  int
 	queue     int
 	repairs   bool // whether objects that could not be stored are repaired at the end
+	saves     bool // the subject saves its state now and then, and followers outlive it
 	actions   []action
 }
 
@@ -133,7 +144,7 @@ func drawPlan(seed uint64) *plan {
 	}
 	p.first = r.IntN(p.keys + 1)
 	var faults []kind
-	for k := firstFault; k < allKinds; k++ {
+	for k := firstFault; k < firstRestart; k++ {
 		if r.IntN(3) == 0 {
 			faults = append(faults, k)
 		}
@@ -157,7 +168,24 @@ func drawPlan(seed uint64) *plan {
 		p.actions = append(p.actions, a)
 		steps += a.steps + 1
 	}
+	p.addRestarts()
 	return p
+}
+
+// addRestarts adds restarts from saved states to half of the plans. They have a random source of their own, so that the
+// other half stays as it was without them.
+func (p *plan) addRestarts() {
+	r := rand.New(rand.NewPCG(p.seed, 0xd15c))
+	if p.saves = r.IntN(2) == 0; !p.saves {
+		return
+	}
+	for k := firstRestart; k < allKinds; k++ {
+		for range r.IntN(3) {
+			a := action{kind: k, n: r.IntN(1 << 16), seed: r.Uint64(), steps: 2 + r.IntN(30)}
+			a.d = drawTime(r, k)
+			p.actions = slices.Insert(p.actions, r.IntN(len(p.actions)+1), a)
+		}
+	}
 }
 
 func drawKind(r *rand.Rand, quiet bool) kind {

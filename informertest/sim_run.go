@@ -55,6 +55,8 @@ type simulation struct {
 	noWatchKind kind     // why noWatch is set
 	unsettled   bool     // history was reset, and the subject has not noticed yet
 	dump        *SimState
+	saves       []savedState
+	followers   []*follower
 	kept        keptState // the content of the store at the last stop
 	running     bool
 	run         int
@@ -94,6 +96,9 @@ func runPlan(p *plan, make func(SimSetup) (Simulated, error), keep bool) *result
 		began: time.Now(), lazy: 1, marks: true, rng: rand.New(rand.NewPCG(p.seed, 1))}
 	s.stir = sync.NewCond(&s.mu)
 	s.judge = newJudge(s)
+	if p.saves {
+		s.followers = newFollowers()
+	}
 	s.res = s.server.resources[pods]
 	s.elsewhere = newElsewhere(s.server.resources[pods.GroupVersion().WithResource("configmaps")])
 	for _, k := range s.rng.Perm(p.keys)[:p.first] {

@@ -249,6 +249,11 @@ func (s *simulation) settle() {
 		s.pass(max(s.nextTime(), time.Millisecond))
 	}
 	s.judge.final()
+	for _, f := range s.followers {
+		if s.stepper != nil {
+			f.read(s)
+		}
+	}
 	s.stop(time.Second)
 	s.judge.atEnd()
 }

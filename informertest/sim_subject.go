@@ -44,6 +44,9 @@ type Stepper interface {
 	// Since returns the changes after a version from the store's log, oldest first: the object, or nil if it was
 	// deleted. ok is false if the log does not reach back that far.
 	Since(v object.Version) (changes iter.Seq2[object.Key, *corev1.Pod], ok bool)
+	// Save returns the state that Start can start from, as it is kept outside of the process. It is called while the
+	// subject is synced.
+	Save() (*SimState, error)
 	// Release drops the state that stays readable after a stop. During a run it fails and changes nothing.
 	Release() error
 	// Writable reports whether a write, such as adding an index, would not block now.
@@ -78,6 +81,8 @@ type SimSetup struct {
 type SimState struct {
 	Version object.Version
 	Pods    []*corev1.Pod
+	// Kept is what Save has kept of the state, in the subject's own form. It is nil in a state that Save did not make.
+	Kept any
 }
 
 // SimHandler describes a handler to add.

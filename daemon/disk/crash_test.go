@@ -118,10 +118,10 @@ func (w *workload) checkCrash(cr crash, seed uint64) int {
 	name := fmt.Sprintf("seed %d, crash at operation %d", seed, cr.operation)
 	again := newCrasher(cr.fs, seed^uint64(cr.operation), 60)
 	o := w.opts
-	o.fs = errorfs.Wrap(cr.fs, again)
+	o.FS = errorfs.Wrap(cr.fs, again)
 	batch := w.checkFolder(name, o, cr.acked, cr.begun, false)
 	for _, next := range again.crashes {
-		o.fs = next.fs
+		o.FS = next.fs
 		w.checkFolder(fmt.Sprint(name, ", and while it was opened at ", next.operation), o, max(cr.acked, -1), batch, true)
 	}
 	return len(again.crashes)

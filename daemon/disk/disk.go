@@ -52,8 +52,8 @@ func Open(dir string, o Options) (*Disk, error) {
 	if o.Key != nil && len(o.Key) != 32 {
 		return nil, fmt.Errorf("open the data folder %s: the key has %d bytes; give one of 32 bytes", dir, len(o.Key))
 	}
-	if o.fs == nil {
-		o.fs = vfs.Default
+	if o.FS == nil {
+		o.FS = vfs.Default
 	}
 	if o.now == nil {
 		o.now = time.Now
@@ -61,7 +61,7 @@ func Open(dir string, o Options) (*Disk, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	d := &Disk{dir: dir, opts: o, fs: o.fs, log: o.Logger, counters: map[string]uint32{}, wake: make(chan struct{}, 1)}
+	d := &Disk{dir: dir, opts: o, fs: o.FS, log: o.Logger, counters: map[string]uint32{}, wake: make(chan struct{}, 1)}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the data folder %s: %w", dir, err), d.unlock())
 	}

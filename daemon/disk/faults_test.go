@@ -158,7 +158,7 @@ func runFaults(t *testing.T, seed uint64, f *faults) int {
 // onDisk returns the options with another file system.
 func (w *workload) onDisk(fs vfs.FS) Options {
 	o := w.opts
-	o.fs = fs
+	o.FS = fs
 	return o
 }
 

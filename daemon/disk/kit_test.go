@@ -94,7 +94,7 @@ func jsonOf(key object.Key, family, version int, detail string) []byte {
 
 // quiet are options with a file system in memory.
 func quiet(fs vfs.FS) Options {
-	return Options{fs: fs, Logger: silent, tune: smallEngine}
+	return Options{FS: fs, Logger: silent, tune: smallEngine}
 }
 
 // smallEngine makes pebble flush and compact often.

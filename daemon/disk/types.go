@@ -27,8 +27,9 @@ type Options struct {
 	Retry bool
 	// Logger receives what happens in the background. nil means slog.Default().
 	Logger *slog.Logger
+	// FS is the file system; nil means that of the operating system. Tests use one in memory that fails and crashes.
+	FS vfs.FS
 
-	fs     vfs.FS           // tests replace the file system
 	now    func() time.Time // tests replace the clock
 	tune   func(*engineSizes)
 	noRoom func() bool // tests pause the history

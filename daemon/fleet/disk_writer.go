@@ -421,7 +421,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		have.reached = now
 	}
 	if have.history {
-		if err := have.recent.breakOff(w.disk, w.batch, snap.Version()); err != nil {
+		if err := have.recent.breakOff(w.disk, w.batch, snap.Version(), r.before); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
@@ -119,8 +120,9 @@ func (d *recentDecoder) flag() bool {
 	return set
 }
 
-// readRecent returns the chunks up to the last one that continue each other, the oldest first.
-func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
+// readRecent returns the chunks up to the last one that continue each other, the oldest first. last returns the number of
+// the last one; nil means any. It is called when all are read.
+func readRecent(d *disk.Disk, id disk.Resource, last func() *uint64) ([]recentChunk, error) {
 	var all []recentChunk
 	for n := range uint64(recentChunks) {
 		b, err := d.Meta(recentName(id, n))
@@ -135,6 +137,9 @@ func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
 			return nil, err
 		}
 		all = append(all, c)
+	}
+	if n := last(); n != nil {
+		all = slices.DeleteFunc(all, func(c recentChunk) bool { return c.number > *n })
 	}
 	slices.SortFunc(all, func(a, b recentChunk) int { return int(int64(a.number - b.number)) })
 	for i := len(all) - 1; i > 0; i-- {
@@ -165,11 +170,12 @@ func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []re
 	}
 }
 
-// breakOff notes that the changes up to a version are not known.
-func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version) error {
+// breakOff notes that the changes up to a version are not known. before are those that led to the restored state.
+func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version, before *restoredChanges) error {
 	if err := w.find(d); err != nil && !errors.Is(err, errRecent) {
 		return err
 	}
+	before.endWith(w.chunk.number)
 	w.chunk = recentChunk{number: w.chunk.number + 1, broken: true, start: version}
 	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
 	return nil
@@ -189,7 +195,7 @@ func (w *recentWriter) find(d *disk.Disk) error {
 	if w.known {
 		return nil
 	}
-	chunks, err := readRecent(d, w.id)
+	chunks, err := readRecent(d, w.id, func() *uint64 { return nil })
 	if len(chunks) > 0 {
 		w.chunk.number = chunks[len(chunks)-1].number
 	}
@@ -204,9 +210,18 @@ type restoredChanges struct {
 	upTo  object.Version // of the restored state
 	until time.Time      // when they are as old as no change in memory may be
 
+	last atomic.Pointer[uint64] // the last chunk that leads to the restored state or follows it; nil if all do
+
 	mu   sync.Mutex
 	from object.Version // log has the changes after this version; "" before anything was read
 	log  []store.LogEntry[*Object]
+}
+
+// endWith is called before the order is broken off, with the number of the last chunk before.
+func (r *restoredChanges) endWith(last uint64) {
+	if r != nil {
+		r.last.CompareAndSwap(nil, &last)
+	}
 }
 
 // since returns the changes after a version, up to the restored state. ok is false if they are not known.
@@ -238,7 +253,7 @@ func (r *restoredChanges) since(v object.Version) (log []store.LogEntry[*Object]
 
 // read reads the changes after a version.
 func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object], err error) {
-	chunks, err := readRecent(r.disk, r.id)
+	chunks, err := readRecent(r.disk, r.id, r.last.Load)
 	if err != nil {
 		return nil, err
 	}

@@ -166,9 +166,12 @@ func (r *Resource) Since(v object.Version) (iter.Seq[store.LogEntry[*Object]], e
 	log, err := r.inf.Reader().Since(v)
 	if errors.Is(err, store.ErrGone) {
 		if before, ok := r.before.since(v); ok {
-			if log, err = r.inf.Reader().Since(r.before.upTo); err == nil {
+			// After a reset of the cluster's history, what the disk has does not lead to what follows.
+			log, err = r.inf.Reader().Since(r.before.upTo)
+			if err == nil && r.inf.Health().Epoch == 0 {
 				return concat(before, log), nil
 			}
+			err = errors.Join(err, store.ErrGone)
 		}
 	}
 	if err != nil {

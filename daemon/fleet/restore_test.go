@@ -410,3 +410,73 @@ func TestChangesBeforeARestartCanBeResumed(t *testing.T) {
 		})
 	})
 }
+
+// The first state that the cluster confirms does not hide the changes before the restart from clients that come later.
+func TestChangesBeforeARestartCanBeResumedLater(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var seen object.Version
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second)
+			seen = r.Snapshot().Version()
+			create(t, s, pod("web", "c"))
+			w.until("it is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second)
+		})
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Minute)
+			create(t, s, pod("web", "d"))
+			w.until("it is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			if got := changesSince(t, r, seen); !strings.Contains(got, "web/c") || !strings.Contains(got, "web/d") ||
+				strings.Count(got, "\n") != 2 {
+				t.Errorf("changes since %s: %s", seen, got)
+			}
+		})
+	})
+}
+
+// Changes from before a restart are not given to clients when the cluster's history was reset since: they may never have
+// been.
+func TestChangesOfAReplacedHistoryAreNotResumed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var seen, kept object.Version
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second)
+			seen = r.Snapshot().Version()
+			create(t, s, pod("web", "c"))
+			kept = s.Version()
+			create(t, s, pod("web", "d"))
+			w.until("it is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second)
+		})
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			reached := s.Version()
+			defer s.Inject(informertest.Fault{Verbs: []string{"watch"}, Code: http.StatusGone,
+				Match: func(r *http.Request) bool { return r.URL.Query().Get("resourceVersion") == string(reached) }})()
+			if err := s.Restore(kept); err != nil {
+				t.Fatal(err)
+			}
+			w.until("the reset is known", func() bool { return keysOf(r) == "web/a web/b web/c" })
+			if _, err := r.Since(seen); !errors.Is(err, store.ErrGone) {
+				t.Errorf("changes since %s: %v, want %v", seen, err, store.ErrGone)
+			}
+		})
+	})
+}
