@@ -170,14 +170,14 @@ func (h *fleetWatchHub) restore(ctx context.Context, saved *fleet.Order, gvr sch
 	waiting, cancel := context.WithTimeout(ctx, restoreTimeout)
 	members := awaitMembers(waiting, saved, gvr, fl)
 	cancel()
+	for _, m := range members {
+		if h.addMember(m.cluster, m.res, false) != nil {
+			members = nil
+			break
+		}
+	}
 	var found *foundOrder
 	if members != nil {
-		for _, m := range members {
-			if h.addMember(m.cluster, m.res, false) != nil {
-				members = nil
-				break
-			}
-		}
 		found = findOrder(saved, members) // after the subscriptions, so that no change is between the two
 	}
 	if found == nil {
