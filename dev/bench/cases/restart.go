@@ -31,6 +31,12 @@ func restarted() harness.Case {
 	row("killed under load, from the start until every pod is served (beside: without)", "s", "served",
 		harness.AtMost(1))
 	row("killed under load, clusters that are read again (beside: without)", "", "states", harness.Goal{})
+	row("killed under load, of 1,000 watches of clients those that get 410 (beside: without)", "", "gone",
+		harness.AtMost(0))
+	row("killed under load, changes that these watches miss (beside: without)", "", "missing", harness.AtMost(0))
+	row("killed under load, changes that these watches receive twice (beside: without)", "", "twice", harness.AtMost(0))
+	row("killed under load, from the start until all of these watches are open (beside: without)", "s", "open",
+		harness.Goal{})
 	c.Rows = append(c.Rows, harness.Row{Name: "data folder, 100,000 pods in 10 clusters: size after 5,000 changes",
 		Unit: "MiB", Ours: disk, Figure: "size"})
 	return c
@@ -63,11 +69,13 @@ func restart(ctx context.Context, p *harness.Params, kept bool) (harness.Figures
 	if kept {
 		out["size"] = float64(sizeOf(data)) / (1 << 20)
 	}
-	r, err := f.KillAndRestart(ctx, dir)
+	r, err := f.KillAndRestart(ctx, dir, p.Size(5_000, 400), p.Size(1_000, 40))
 	if err != nil {
 		return nil, err
 	}
 	out["served"], out["states"] = r.Served.Seconds(), float64(r.States)
+	out["gone"], out["missing"] = float64(r.Clients.Gone), float64(r.Clients.Missing)
+	out["twice"], out["open"] = float64(r.Clients.Twice), r.Clients.Took.Seconds()
 	return out, nil
 }
 

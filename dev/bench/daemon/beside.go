@@ -34,7 +34,7 @@ func (f *Fleet) Scans(ctx context.Context, clients int) (stop func() error) {
 	for c := range clients {
 		wg.Go(func() {
 			for i := c; ctx.Err() == nil && failed[c] == nil; i++ {
-				failed[c] = scan(ctx, client, f.url+f.scanPath(i))
+				failed[c] = scan(ctx, client, *f.url.Load()+f.scanPath(i))
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func (f *Fleet) SlowReaders(n int) (stop func(), err error) {
 		}
 	}
 	for i := range n {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(*f.url.Load(), "http://"))
 		if err == nil {
 			conns = append(conns, conn)
 			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", f.AllPath(i))

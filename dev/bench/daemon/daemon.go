@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mirador-k8s/mirador/dev/bench/cluster"
@@ -54,7 +55,7 @@ type Fleet struct {
 	kubeconfigs []string
 
 	cmd    *exec.Cmd
-	url    string
+	url    atomic.Pointer[string]
 	token  string // of an administrator; "" if no credentials are needed
 	client *http.Client
 	// SyncTime is the time from the daemon's start until everything was mirrored.
@@ -224,12 +225,15 @@ func (f *Fleet) startDaemon(binary, dir, configs string) error {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	lines := bufio.NewScanner(out)
-	for f.url == "" && lines.Scan() {
+	found := false
+	for !found && lines.Scan() {
 		if _, rest, ok := strings.Cut(lines.Text(), "http://"); ok {
-			f.url = "http://" + strings.TrimSuffix(rest, "/")
+			url := "http://" + strings.TrimSuffix(rest, "/")
+			f.url.Store(&url)
+			found = true
 		}
 	}
-	if f.url == "" {
+	if !found {
 		return fmt.Errorf("the daemon printed no address: %s", &said)
 	}
 	go io.Copy(io.Discard, out) // ends with the daemon

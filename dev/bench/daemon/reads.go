@@ -23,7 +23,7 @@ func (f *Fleet) open(ctx context.Context, path, accept string, gzip bool) (io.Re
 
 // openAs is open for a user with a token.
 func (f *Fleet) openAs(ctx context.Context, token, path, accept string, gzip bool) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, *f.url.Load()+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("request to the daemon: %w", err)
 	}

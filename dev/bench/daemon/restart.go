@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/mirador-k8s/mirador/dev/bench/measure"
@@ -38,10 +39,41 @@ type Restarted struct {
 	Served time.Duration
 	// States is how many times a cluster was read again.
 	States int
+	// Clients is what became of the watches of clients.
+	Clients Resumed
 }
 
-// KillAndRestart kills the daemon and starts it again.
-func (f *Fleet) KillAndRestart(ctx context.Context, dir string) (r Restarted, err error) {
+// KillAndRestart kills the daemon while 500 changes a second are sent to it and to a number of clients' watches, and
+// starts it again.
+func (f *Fleet) KillAndRestart(ctx context.Context, dir string, changes, clients int) (r Restarted, err error) {
+	plan, err := f.prepare(changes, 10)
+	if err != nil {
+		return r, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	open, err := f.openClients(watching, plan, clients, &work)
+	if err != nil {
+		return r, err
+	}
+	time.Sleep(time.Second) // until all watches are open
+	half := make(chan struct{})
+	work.Go(func() {
+		for i, s := range plan.sends {
+			if i == len(plan.sends)/2 {
+				close(half)
+			}
+			select {
+			case <-time.After(2 * time.Millisecond):
+			case <-watching.Done():
+				return
+			}
+			f.sims[s.place.cluster].Send(s.change)
+		}
+	})
+	<-half
 	binary, err := program.Find("MIRADOR", "mirador")
 	if err != nil {
 		return r, err
@@ -52,7 +84,6 @@ func (f *Fleet) KillAndRestart(ctx context.Context, dir string) (r Restarted, er
 	_ = f.cmd.Wait() // it was killed
 	f.client.CloseIdleConnections()
 	before := f.states()
-	f.url = ""
 	began := time.Now()
 	if err := f.startDaemon(binary, dir, filepath.Join(dir, "clusters")); err != nil {
 		return r, err
@@ -72,6 +103,7 @@ func (f *Fleet) KillAndRestart(ctx context.Context, dir string) (r Restarted, er
 	}
 	time.Sleep(2 * time.Second) // until every watch has resumed
 	r.States = f.states() - before
+	r.Clients = resumed(ctx, plan, open, began)
 	return r, nil
 }
 
