@@ -29,11 +29,12 @@ type changeReader struct {
 	names  func(object.Key) bool
 	limit  int
 
-	steps []pastStep
-	doc   query.Doc
-	buf   []byte
-	gaps  []ChangeGap
-	begin time.Time
+	steps  []pastStep
+	doc    query.Doc
+	buf    []byte
+	gaps   []ChangeGap
+	begin  time.Time
+	begins map[string]string
 }
 
 // readAll reads the changes of all places. As at a moment, a cluster of the fleet without history is left out.
@@ -89,8 +90,12 @@ func (r *changeReader) read(at *place) error {
 		}
 		r.gaps = append(r.gaps, g)
 	}
+	r.begins[at.cluster] = momentText(h.Begin)
 	if h.Begin.After(r.begin) {
 		r.begin = h.Begin
+	}
+	if r.req.onlyGaps {
+		return nil
 	}
 	var last *fleet.PastChange
 	for c, err := range h.Changes {
@@ -163,7 +168,7 @@ func (r *changeReader) selects(step *pastStep) (bool, error) {
 func (r *changeReader) list() (*ChangeList, error) {
 	r.sort()
 	list := &ChangeList{TypeMeta: metav1.TypeMeta{Kind: "ChangeList", APIVersion: "mirador.dev/v1"}, Items: []Change{},
-		Gaps: r.gaps, Begin: momentText(r.begin)}
+		Gaps: r.gaps, Begin: momentText(r.begin), Begins: r.begins}
 	if list.Gaps == nil {
 		list.Gaps = []ChangeGap{}
 	}

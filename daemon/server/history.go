@@ -33,6 +33,8 @@ type ChangeList struct {
 	Gaps []ChangeGap `json:"gaps"`
 	// Begin is when the history begins: what was before is not known. Of several clusters it is the latest.
 	Begin string `json:"begin"`
+	// Begins has when the history of each cluster begins.
+	Begins map[string]string `json:"begins"`
 }
 
 // ChangeGap is a time in which changes of a cluster were not seen. Without To it has not ended.
@@ -49,7 +51,7 @@ type span struct{ from, to time.Time }
 func (req *request) parseSpan(now time.Time) (s span, err error) {
 	q := req.http.URL.Query()
 	s = span{to: now}
-	if req.verb == "list" {
+	if req.verb == "list" && !req.onlyGaps {
 		s.from = now.Add(-defaultSpan)
 	}
 	from, to := q.Get("from"), q.Get("to")
@@ -93,7 +95,8 @@ func (req *request) checkHistory() error {
 	return nil
 }
 
-// history answers with the changes of an object, or of the objects that a list selects.
+// history answers with the changes of an object, or of the objects that a list selects. With history=gaps it reads no
+// objects.
 func (s *Server) history(w http.ResponseWriter, req *request, v *view) error {
 	when, err := req.parseSpan(time.Now())
 	if err != nil {
@@ -115,8 +118,10 @@ func (s *Server) history(w http.ResponseWriter, req *request, v *view) error {
 	defer work.end()
 	memory := s.memory.open(client)
 	defer memory.close()
-	if err := memory.set(changesMemory); err != nil {
-		return err
+	if !req.onlyGaps {
+		if err := memory.set(changesMemory); err != nil {
+			return err
+		}
 	}
 	work.leave()
 	for _, at := range v.places {
@@ -129,7 +134,8 @@ func (s *Server) history(w http.ResponseWriter, req *request, v *view) error {
 	if err := work.resume(); err != nil {
 		return err
 	}
-	r := &changeReader{req: req, work: work, span: when, labels: labels, names: names, limit: maxChanges}
+	r := &changeReader{req: req, work: work, span: when, labels: labels, names: names, limit: maxChanges,
+		begins: map[string]string{}}
 	if req.Limit > 0 {
 		r.limit = min(r.limit, int(req.Limit))
 	}

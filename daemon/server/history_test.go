@@ -3,7 +3,9 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +141,24 @@ func TestHistoryHasEveryChange(t *testing.T) {
 		t.Errorf("%d pages: %s", pages+1, strings.Join(got, "\n"))
 	}
 
+	// history=gaps has when the history of each cluster begins, and no changes.
+	for path, want := range map[string]string{"/fleet/api/v1/pods?": "all: eu us",
+		"/fleet/api/v1/pods?clusters=us&": "all: us", "/clusters/eu/api/v1/namespaces/web/pods?": "all: eu", "/fleet/api/v1/namespaces/eu.web/pods?": "ann: eu",
+		"/fleet/api/v1/pods?labelSelector=app&": "ann: eu"} {
+		user, want, _ := strings.Cut(want, ": ")
+		list, got := p.changes(t, user, path+"history=gaps")
+		clusters := slices.Sorted(maps.Keys(list.Begins))
+		if len(got) > 0 || list.Items == nil || list.Gaps == nil || strings.Join(clusters, " ") != want {
+			t.Errorf("%s: %d changes, gaps %v, begins %v; want %s", path, len(got), list.Gaps, list.Begins, want)
+		}
+		latest, err := time.Parse(time.RFC3339Nano, list.Begin)
+		for cluster, text := range list.Begins {
+			if begin, err2 := time.Parse(time.RFC3339Nano, text); err != nil || err2 != nil || begin.After(latest) {
+				t.Errorf("%s: %s begins at %s, and the list at %s", path, cluster, text, list.Begin)
+			}
+		}
+	}
+
 	// The rights are those of the object.
 	for path, want := range map[string]int{
 		"/clusters/eu/api/v1/namespaces/web/pods/a/history":                           http.StatusOK,
@@ -146,6 +166,7 @@ func TestHistoryHasEveryChange(t *testing.T) {
 		"/fleet/api/v1/namespaces/eu.shop/pods/c/history":                             http.StatusForbidden,
 		"/clusters/eu/api/v1/namespaces/web/pods/none/history":                        http.StatusNotFound,
 		"/clusters/eu/api/v1/pods?history=true":                                       http.StatusForbidden,
+		"/clusters/eu/api/v1/pods?history=gaps":                                       http.StatusForbidden,
 		"/clusters/eu/api/v1/namespaces/web/pods?history=true":                        http.StatusOK,
 		"/clusters/eu/api/v1/namespaces/web/pods?history=true&watch=true":             http.StatusBadRequest,
 		"/clusters/eu/api/v1/namespaces/web/pods?history=true&where=true":             http.StatusBadRequest,

@@ -24,8 +24,11 @@ import (
 // last page of their list is read.
 const pastMemory = 256 << 20
 
-// causeNoHistory is the cause in the Status of a request about the past of a resource that has no history.
-const causeNoHistory metav1.CauseType = "NoHistory"
+// The causes in the Status of a request about a past that is not kept.
+const (
+	causeNoHistory    metav1.CauseType = "NoHistory"    // of this resource
+	causeNoDataFolder metav1.CauseType = "NoDataFolder" // of any resource
+)
 
 // errPast converts an error of a read of the past to the error to answer with.
 func errPast(err error) error {
@@ -38,9 +41,10 @@ func errPast(err error) error {
 			Reason: metav1.StatusReasonGone, Message: past.Error()}}
 	}
 	st := apierrors.NewBadRequest(past.Error()).ErrStatus
-	if past.Reason == fleet.NoHistory {
+	cause := map[fleet.PastReason]metav1.CauseType{fleet.NoHistory: causeNoHistory, fleet.NoDisk: causeNoDataFolder}
+	if why := cause[past.Reason]; why != "" {
 		st.Details = &metav1.StatusDetails{Group: past.Resource.Group, Kind: past.Resource.Resource,
-			Causes: []metav1.StatusCause{{Type: causeNoHistory, Message: past.Error()}}}
+			Causes: []metav1.StatusCause{{Type: why, Message: past.Error()}}}
 	}
 	return &apierrors.StatusError{ErrStatus: st}
 }

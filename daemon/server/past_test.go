@@ -353,13 +353,17 @@ func TestWithoutHistoryThePastIsAnError(t *testing.T) {
 	p := newPastDaemon(t)
 	for _, path := range []string{"/clusters/eu", "/fleet"} {
 		code, text, _ := p.read(t, "administrator", path+"/api/v1/events?at=-0s", "")
-		if code != http.StatusBadRequest || !strings.Contains(text, "no history is kept of events") {
+		if code != http.StatusBadRequest || !strings.Contains(text, "no history is kept of events") ||
+			!strings.Contains(text, `"reason":"NoHistory"`) {
 			t.Errorf("%d %s", code, text)
 		}
 	}
 	bare, _, _ := newDaemonWithRights(t)
-	_, code, text := bare.podsAs(t, "bob", "/clusters/us/api/v1/pods?at=-1m")
-	if code != http.StatusBadRequest || !strings.Contains(text, "--data") {
-		t.Errorf("%d %s", code, text)
+	for _, query := range []string{"at=-1m", "history=true", "history=gaps"} {
+		code, text, _ := pastDaemon{memoryDaemon: bare}.read(t, "bob", "/clusters/us/api/v1/pods?"+query, "")
+		if code != http.StatusBadRequest || !strings.Contains(text, "--data") ||
+			!strings.Contains(text, `"reason":"NoDataFolder"`) {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
 	}
 }

@@ -165,6 +165,7 @@ type params struct {
 	where, order   string
 	clusters       string
 	changes        bool // history=true: what changed, instead of objects
+	onlyGaps       bool // history=gaps: of what changed only the gaps, and when the history begins
 	complete       bool // fail instead of leaving clusters out
 	filtered       bool // leave out what the user may not see, instead of failing
 	include        metav1.IncludeObjectPolicy
@@ -189,8 +190,10 @@ func parseParams(r *http.Request) (p params, err error) {
 	default:
 		return p, badRequest("includeObject is one of None, Metadata and Object, not %q", p.include)
 	}
+	p.onlyGaps = q.Get("history") == "gaps"
+	p.changes = p.onlyGaps
 	for name, value := range map[string]*bool{"complete": &p.complete, "filtered": &p.filtered, "history": &p.changes} {
-		if text := q.Get(name); text != "" {
+		if text := q.Get(name); text != "" && !(name == "history" && p.onlyGaps) {
 			if *value, err = strconv.ParseBool(text); err != nil {
 				return p, badRequest("%s is true or false, not %q", name, clip(text))
 			}

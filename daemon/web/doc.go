@@ -26,9 +26,11 @@
 // main.js connects the parts of the page. api.js is the only one that sends requests. The overview is report.js (the
 // state of the fleet, from its changes), pipeline.js (clusters), lane.js (the drawing) and rates.js (events per
 // second). The object browser is browser.js, listing.js (pages and changes), grid.js (the table), feed.js (recent
-// changes), namespaces.js (the picker), detail.js and yaml.js. clusters.js has the dialogs to join and leave,
-// signin.js the form for users that are not logged in, and account.js shows who the user is. token.js keeps a token,
-// and session.js knows the browser's session. dom.js, format.js, route.js, theme.js and awake.js are used by all.
+// changes), namespaces.js (the picker), detail.js and yaml.js. The past is timebar.js (the control of the moment),
+// timeline.js (its slider), versions.js (the history of an object), diff.js (two texts side by side), changes.js (what
+// changed) and moment.js (times). clusters.js has the dialogs to join and leave, signin.js the form for users that are
+// not logged in, and account.js shows who the user is. token.js keeps a token, and session.js knows the browser's
+// session. dom.js, format.js, route.js, theme.js and awake.js are used by all.
 //
 // The tests in a real browser are a module of their own, dev/browsertest.
 package web

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/daemon/web"
@@ -27,7 +28,13 @@ type daemon struct {
 func startDaemon(t *testing.T, access server.Access, include ...string) *daemon {
 	t.Helper()
 	t.Parallel()
-	d, stop, err := newDaemon(access, include)
+	return startDaemonWithDisk(t, access, nil, include...)
+}
+
+// startDaemonWithDisk is startDaemon with a data folder; the caller closes the disk.
+func startDaemonWithDisk(t *testing.T, access server.Access, data *disk.Disk, include ...string) *daemon {
+	t.Helper()
+	d, stop, err := newDaemon(access, data, include)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +47,9 @@ func startDaemon(t *testing.T, access server.Access, include ...string) *daemon 
 }
 
 // newDaemon serves a fleet until stop is called.
-func newDaemon(access server.Access, include []string) (d *daemon, stop func() error, err error) {
-	fl, err := fleet.New(fleet.Options{Include: include, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+func newDaemon(access server.Access, data *disk.Disk, include []string) (d *daemon, stop func() error, err error) {
+	fl, err := fleet.New(fleet.Options{Include: include, Disk: data,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +84,7 @@ func startFleet(t *testing.T) (*daemon, *testcluster.Cluster) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.WithoutControllers())
 	shared.once.Do(func() {
-		if shared.daemon, shared.stop, shared.err = newDaemon(server.Access{}, nil); shared.err != nil {
+		if shared.daemon, shared.stop, shared.err = newDaemon(server.Access{}, nil, nil); shared.err != nil {
 			return
 		}
 		for _, name := range []string{"eu", "us"} {

@@ -109,9 +109,10 @@ func TestWithoutReducedMotionThePageMoves(t *testing.T) {
 	p.until("something moves", `document.getAnimations().length > 5`)
 }
 
-// focusable is everything that a mouse can use and that the keyboard must therefore reach.
+// focusable is everything that a mouse can use and that the keyboard must therefore reach. Arrows lead from one radio
+// button of a group to the others.
 const focusable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
-	.filter(e => e.checkVisibility() && !e.disabled &&
+	.filter(e => e.checkVisibility() && !e.disabled && (e.type !== 'radio' || e.checked) &&
 		(e.closest('dialog[open]') || !document.querySelector('dialog[open]')))`
 
 func walk(p *tab, most int) {

@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/mirador-k8s/mirador/daemon/disk"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/dev/testcluster"
 )
@@ -217,4 +220,51 @@ func TestRealClusterJoinsAndLeavesThroughTheDialogs(t *testing.T) {
 	}
 	p.eval(`location.hash = '#/objects?filter=labels&text=app%3Dweb'`, new(any))
 	p.until("its objects are removed", names+`.filter(n => n === 'one').length === 1`)
+}
+
+func TestRealPastIsWhatTheClusterHad(t *testing.T) {
+	t.Parallel()
+	data, err := disk.Open(t.TempDir(), disk.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := data.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster := testcluster.Start(t, testcluster.WithoutControllers())
+	ns := place(t, cluster)
+	apply(t, cluster, `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: `+ns+`}, data: {colour: red}}`)
+	d := startDaemonWithDisk(t, server.Access{}, data, "configmaps", "namespaces")
+	if err := d.fleet.Join("eu", cluster.Config(), fleet.Origin{Kind: "kubeconfig"}); err != nil {
+		t.Fatal(err)
+	}
+	p := openDaemon(t, d, "#/objects?cluster=eu&resource=configmaps.v1&ns="+ns)
+	p.expect("410")
+	p.until("the object", names+`.join() === 'one' && `+live+` === 'live'`)
+	p.wait("the history begins", func() (ok bool) {
+		p.eval(`fetch('/clusters/eu/api/v1/namespaces/`+ns+`/configmaps?history=gaps').then((r) => r.ok)`, &ok)
+		return ok
+	})
+	cluster.Kubectl(t, "patch", "configmap", "-n", ns, "one", "-p", `{"data":{"colour":"blue"}}`)
+	p.until("the change", `document.querySelector('.feed-item[data-type=MODIFIED]')`)
+	cluster.Kubectl(t, "delete", "configmap", "-n", ns, "one")
+	p.until("the deletion", names+`.length === 0`)
+
+	p.do(chromedp.Click(chromedp.CSS(`#time-open`)))
+	p.until("the changes", `document.querySelectorAll('.timeline .change').length === 2`)
+	p.do(chromedp.Click(chromedp.CSS(`#change-before`)))
+	p.until("it was gone then", band+` && `+names+`.length === 0`)
+	p.do(chromedp.Click(chromedp.CSS(`#change-before`)))
+	p.until("and there before", names+`.join() === 'one'`)
+	p.same("without a warning", warnings, "")
+	p.press(".grid-row")
+	p.until("the object of then", `document.getElementById('detail-yaml').textContent.includes('colour: blue')`)
+	p.do(chromedp.Click(chromedp.CSS(`#detail-tab-history`)))
+	p.until("the versions", versions+`.map(v => v.dataset.type).join() === 'Deleted,Updated,Added'`)
+	p.same("who changed it", versions+`[1].querySelector('.version-by').textContent`, "kubectl-patch")
+	p.same("what changed", versions+`[1].querySelector('.version-what').textContent`, "data.colour red → blue")
+	p.until("the differences", `[...document.querySelectorAll('.diff-cell[data-side=after]')]
+		.map(c => c.textContent.trim()).join() === 'after:   colour: blue'`)
 }

@@ -21,12 +21,13 @@ const SLICE = 8;
 
 // ApiError is the error of a request, with the server's message.
 export class ApiError extends Error {
-  constructor(message, status, reason, retryAfter = 0) {
+  constructor(message, status, reason, { retryAfter = 0, cause = '' } = {}) {
     super(message);
     this.name = 'ApiError';
     this.status = status;
     this.reason = reason;
     this.retryAfter = retryAfter; // seconds after which to retry, 0 if the server does not say
+    this.cause = cause; // the first cause in the server's details, such as NoHistory
   }
 
   // forbidden: the user lacks a right, which the message names.
@@ -98,14 +99,17 @@ async function refusal(response) {
   const text = await response.text().catch(() => '');
   let message = `the daemon answered ${response.status} ${response.statusText}`.trim();
   let reason = '';
+  let cause = '';
   try {
     const status = JSON.parse(text);
     message = status.message || message;
     reason = status.reason || '';
+    cause = status.details?.causes?.[0]?.reason ?? '';
   } catch {
     if (text && text.length < 300) message = text.trim();
   }
-  return new ApiError(message, response.status, reason, Number(response.headers.get('Retry-After')) || 0);
+  const retryAfter = Number(response.headers.get('Retry-After')) || 0;
+  return new ApiError(message, response.status, reason, { retryAfter, cause });
 }
 
 // warningsOf returns the texts of a Warning header: which clusters are left out, or may be out of date.
@@ -259,8 +263,15 @@ export function watchTable(path, params, signal, onopen) {
   return documents(withQuery(path, query), { accept: TABLE, signal, onopen });
 }
 
-// readText reads one object as JSON text, in which numbers that JavaScript cannot represent are still exact.
-export async function readText(path, signal) {
-  const response = await request(path, { signal });
-  return response.text();
+// readObject reads one object, now or at a moment, with the server's warnings. It is JSON text, in which numbers that
+// JavaScript cannot represent are still exact.
+export async function readObject(path, at, signal) {
+  const response = await request(withQuery(path, { at }), { signal });
+  return { text: await response.text(), warnings: warningsOf(response.headers.get('Warning')) };
+}
+
+// listChanges reads what changed in a resource or, at a path that ends with /history, in an object.
+export async function listChanges(path, params, signal) {
+  const response = await request(withQuery(path, params), { signal });
+  return { ...(await response.json()), warnings: warningsOf(response.headers.get('Warning')) };
 }

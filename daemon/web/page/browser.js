@@ -1,21 +1,29 @@
-// The object browser: the choice of cluster, namespace, resource and filter, the list, its changes, and one object in
-// detail. The whole choice is in the URL.
+// The object browser: the choice of cluster, namespace, resource, filter and moment, the list, its changes, and one
+// object in detail. The whole choice is in the URL.
 
 import { byId, el, say, mark } from './dom.js';
 import { address, resourceId } from './api.js';
+import { placeOf, readChanges } from './changes.js';
 import { count } from './format.js';
+import { explain, parse } from './moment.js';
 import { go, read } from './route.js';
 import { Detail } from './detail.js';
 import { Feed } from './feed.js';
 import { Grid, columnsOf } from './grid.js';
 import { Listing } from './listing.js';
 import { Namespaces, moved } from './namespaces.js';
+import { TimeBar } from './timebar.js';
 
 const HINTS = {
   labels: 'app=web, tier in (front, back), !canary',
   where: 'status.phase != "Running"',
   fields: 'spec.nodeName=node-1, status.phase!=Running',
 };
+
+// What changed before a moment is read for selections up to this size: the daemon looks at each object.
+const MAX_CHANGING = 2000;
+
+const BEFORE = 15 * 60000; // milliseconds before a moment whose changes are shown
 
 // Browser is the objects view.
 export class Browser {
@@ -27,8 +35,13 @@ export class Browser {
   #doc = null;
   #resources = new Map();
   #mirrors = '';
+  #kept = false; // the rows of another moment stay until those of this one are there
+  #time = null; // the moment in milliseconds, null for now; NaN if it is malformed
+  #before = { state: '', stop: new AbortController() }; // the changes before the moment
 
   constructor() {
+    const now = () => Date.now() + this.#skew;
+    this.now = now;
     this.cluster = byId('pick-cluster');
     this.namespaces = new Namespaces(byId('pick-namespace'));
     this.resource = byId('pick-resource');
@@ -41,14 +54,26 @@ export class Browser {
     this.status = byId('list-status');
     this.spoken = byId('list-spoken');
     this.trouble = byId('list-trouble');
+    this.why = byId('list-why');
+    this.beginning = byId('list-beginning');
     this.more = byId('more');
     this.list = byId('list');
-    this.detail = new Detail({ onclose: () => this.#closed() });
-    this.feed = new Feed(byId('feed'), { onopen: (row) => this.#open(row) });
+    this.timebar = new TimeBar({ onmove: (at, how) => go('objects', { ...this.#params, at }, how), now });
+    this.detail = new Detail({
+      onclose: () => this.#closed(),
+      ongo: (change, how) => go('objects', { ...this.#params, ...change }, how),
+      onwarn: (warnings) => this.timebar.warn(warnings),
+      timebar: this.timebar,
+      now,
+    });
+    this.feed = new Feed(byId('feed'), {
+      onopen: (row) => this.#open(row),
+      onpast: (change) => this.#openPast(change),
+    });
     this.grid = new Grid({
       onopen: (row) => this.#open(row),
       onneed: () => this.#listing?.more(),
-      now: () => Date.now() + this.#skew,
+      now: () => (this.#time === null || Number.isNaN(this.#time) ? now() : this.#time),
     });
     byId('grid-place').replaceWith(this.grid.node);
     this.#wire();
@@ -84,6 +109,7 @@ export class Browser {
       this.#draw();
     });
     this.more.addEventListener('click', () => this.#retry());
+    this.beginning.addEventListener('click', () => this.timebar.beginning());
   }
 
   #retry() {
@@ -92,7 +118,7 @@ export class Browser {
   }
 
   #go(change) {
-    const { namespace, name, ...rest } = this.#params;
+    const { namespace, name, tab, before, after, ...rest } = this.#params;
     go('objects', { ...rest, ...change });
   }
 
@@ -100,11 +126,15 @@ export class Browser {
     go('objects', { ...this.#params, namespace: row.served, name: row.name });
   }
 
+  // openPast opens the history of an object at one of its changes.
+  #openPast(change) {
+    go('objects', { ...this.#params, ...placeOf(change, !this.#params.cluster), tab: 'history', after: change.time });
+  }
+
   #closed() {
     const { view, params } = read();
     if (view !== 'objects' || !params.name) return; // closed because the URL changed
-    delete params.name;
-    delete params.namespace;
+    for (const name of ['name', 'namespace', 'tab', 'before', 'after']) delete params[name];
     go('objects', params);
     this.grid.node.focus({ preventScroll: true });
   }
@@ -113,6 +143,7 @@ export class Browser {
   choices(doc) {
     this.#doc = doc;
     this.#skew = Date.parse(doc.now) - Date.now();
+    this.timebar.tick();
     const chosen = this.#params.cluster ?? '';
     const clusters = doc.clusters.map((c) => c.name);
     const resources = new Map((doc.resources ?? []).map((r) => [resourceId(r), r]));
@@ -145,7 +176,7 @@ export class Browser {
 
   #pickNamespace() {
     const { cluster = '', ns = '', resource = 'pods.v1' } = this.#params;
-    this.namespaces.show(cluster, ns, this.#resources.get(resource)?.namespaced ?? true);
+    this.namespaces.show(cluster, ns, this.#resources.get(resource)?.namespaced ?? true, this.#params.at ?? '');
   }
 
   #fillClusters(clusters, chosen) {
@@ -176,7 +207,13 @@ export class Browser {
 
   // show shows what the URL selects.
   show(params) {
+    const at = params.at ?? '';
+    if (at.startsWith('-')) { // a link to it must show the same later
+      const got = parse(at, this.now());
+      if (got) return go('objects', { ...params, at: got.text }, { replace: true });
+    }
     this.#params = params;
+    this.#time = at === '' ? null : (parse(at, this.now())?.time ?? NaN);
     if (this.#doc) this.choices(this.#doc);
     const query = {
       cluster: params.cluster ?? '',
@@ -185,13 +222,17 @@ export class Browser {
       filter: params.filter ?? '',
       text: params.text ?? '',
       order: params.order ?? '',
+      at,
     };
     const signature = JSON.stringify(query);
     if (signature !== this.#query || !this.#listing) {
+      const { at: was, ...rest } = this.#listing ? JSON.parse(this.#query) : {};
+      this.#kept = JSON.stringify({ ...rest, at }) === signature;
       this.#query = signature;
       this.#begin(query);
     }
     this.wide.checked = params.wide === '1';
+    this.timebar.show(at, this.#time, params.name ? ofObject(query, params) : ofList(query));
     this.#draw();
     if (params.name) this.#detail(query, params);
     else this.detail.close();
@@ -202,13 +243,14 @@ export class Browser {
     this.#listing?.stop();
     this.#listing = null;
     this.#query = '';
+    this.#before.stop.abort();
     this.detail.close();
   }
 
   #begin(query) {
     this.#listing?.stop();
     this.feed.clear();
-    this.grid.reset();
+    if (!this.#kept) this.grid.reset();
     this.filter.value = query.filter || this.filter.value || 'labels';
     this.text.value = query.text;
     this.text.placeholder = HINTS[this.filter.value];
@@ -223,12 +265,16 @@ export class Browser {
     this.#listing.start();
   }
 
-  #detail(query, { namespace = '', name }) {
+  #detail(query, { namespace = '', name, tab, before, after }) {
     this.detail.open({
       key: `${namespace}/${name}`,
       path: address(query.cluster, query.resource, namespace, name),
       name,
       place: [query.resource.resource, namespace, query.cluster || 'fleet'].filter(Boolean).join(' · '),
+      at: query.at,
+      tab,
+      before,
+      after,
     });
   }
 
@@ -237,26 +283,77 @@ export class Browser {
     if (!list) return;
     const total = list.remaining === null ? null : list.rows.length + list.remaining;
     const namespaced = list.namespaced && !this.#params.ns;
-    this.grid.show(list.rows, columnsOf(list.columns, { namespaced, wide: this.wide.checked }), total);
-    this.grid.busy = list.loading && list.rows.length === 0;
+    // While another moment of the same list is read, the rows stay.
+    this.#kept &&= list.rows.length === 0 && !list.error && !list.complete;
+    mark(this.list, 'data-kept', this.#kept ? 'yes' : null);
+    if (!this.#kept) {
+      this.grid.show(list.rows, columnsOf(list.columns, { namespaced, wide: this.wide.checked }), total);
+      this.grid.busy = list.loading && list.rows.length === 0;
+    }
     this.feed.flush();
     this.#showStatus(list, total);
     this.#showError(list);
+    this.#showPast(list, total);
     mark(this.pause, 'aria-pressed', list.paused);
     say(this.pause, list.paused ? `Resume${list.waiting ? ` (${count(list.waiting)})` : ''}` : 'Pause');
     byId('feed-empty').hidden = byId('feed').childElementCount > 0;
   }
 
+  // showPast shows the warnings of a list of the past, and what changed before its moment.
+  #showPast(list, total) {
+    const past = this.#time !== null;
+    this.pause.hidden = past;
+    say(byId('feed-title'), past ? 'Before this moment' : 'Just now');
+    if (!past) say(byId('feed-empty'), 'Changes show here as they happen.');
+    if (past && !this.#params.name) this.timebar.warn(list.warnings);
+    if (list.loading || list.error) return;
+    const why = this.#whyNoChanges(list, total);
+    this.timebar.mayMark(this.#params.name ? '' : why);
+    if (past) this.#readBefore(list, why);
+  }
+
+  // whyNoChanges says why it is not shown what changed in a list, '' if it is.
+  #whyNoChanges(list, total) {
+    const { filter, text, namespace } = JSON.parse(this.#query);
+    if (filter === 'where' && text) return 'Changes cannot be selected with CEL: use labels to see what changed.';
+    const size = total ?? list.rows.length;
+    if (size <= MAX_CHANGING || namespace || (filter === 'labels' && text)) return '';
+    return `Choose a namespace or labels to see what changed: there are ${count(size)} objects.`;
+  }
+
+  async #readBefore(list, why) {
+    if (this.#before.list === list || Number.isNaN(this.#time)) return;
+    this.#before.stop.abort();
+    this.#before = { list, stop: new AbortController() };
+    const { signal } = this.#before.stop;
+    say(byId('feed-empty'), why || 'Reading what changed…');
+    if (why) return;
+    const query = JSON.parse(this.#query);
+    const { path, params } = ofList(query);
+    try {
+      const { items } = await readChanges(path, params, { from: this.#time - BEFORE, to: query.at, most: 4 }, signal);
+      if (signal.aborted) return;
+      this.feed.showPast(items, this.now());
+      say(byId('feed-empty'), 'Nothing changed in the 15 minutes before.');
+    } catch (err) {
+      if (signal.aborted) return;
+      say(byId('feed-empty'), `What changed is not known: ${err.message}.`);
+    }
+    this.#draw();
+  }
+
   #showStatus(list, total) {
+    const past = this.#time !== null;
     const parts = [];
     if (list.loading && list.rows.length === 0) parts.push('reading…');
     else if (!list.error || list.rows.length > 0) {
       parts.push(count(list.rows.length) + (list.complete ? '' : total === null ? ' and more' : ` of ${count(total)}`));
     }
     say(this.status, parts.join(' '));
-    const live = list.paused ? 'paused' : { on: 'live', lost: 'reconnecting', refused: 'not live', off: '' }[list.live];
+    const live = past ? 'not live: the past' : list.paused ? 'paused'
+      : { on: 'live', lost: 'reconnecting', refused: 'not live', off: '' }[list.live];
     say(byId('list-live'), live);
-    mark(byId('list-live'), 'data-live', list.paused ? 'paused' : list.live);
+    mark(byId('list-live'), 'data-live', past ? 'past' : list.paused ? 'paused' : list.live);
     say(byId('list-notice'), list.notice);
     byId('list-filtered').hidden = !list.filtered || Boolean(list.error);
     if (!list.loading) say(this.spoken, list.error ? '' : `${count(list.rows.length)} rows loaded`);
@@ -277,19 +374,57 @@ export class Browser {
   // showError shows the error of a filter beside the filter, and any other error in place of the rows.
   #showError(list) {
     const { error } = list;
-    const ofFilter = error && error.status >= 400 && error.status < 500 && !error.forbidden &&
+    const past = this.#time !== null;
+    const ofMoment = past && error && (error.gone || error.cause !== '' || !(this.#time <= this.now()));
+    const ofFilter = error && error.status >= 400 && error.status < 500 && !error.forbidden && !ofMoment &&
       JSON.parse(this.#query).text !== '';
     say(this.error, ofFilter ? error.message : '');
     this.error.hidden = !ofFilter;
     mark(this.text, 'aria-invalid', ofFilter ? 'true' : null);
     const empty = !error && list.complete && list.rows.length === 0 ? this.#emptyText() : '';
-    const why = error?.forbidden
-      ? `You may not see this: ${error.message}. An administrator of the cluster can grant the right.` : error?.message;
-    say(this.trouble, error && !ofFilter ? why : empty);
-    this.trouble.hidden = this.trouble.textContent === '';
-    mark(this.trouble, 'data-kind', error && !error.forbidden ? 'error' : 'empty');
+    say(this.why, error && !ofFilter ? this.#whyFailed(list, past) : empty);
+    this.trouble.hidden = this.why.textContent === '';
+    if (ofMoment) this.more.hidden = true; // the answer would be the same
+    this.beginning.hidden = !(past && error?.gone && list.beginning);
+    mark(this.trouble, 'data-kind', error && !error.forbidden && !ofMoment ? 'error' : 'empty');
     mark(this.list, 'data-empty', list.rows.length === 0 && !list.loading ? 'yes' : null);
   }
+
+  #whyFailed(list, past) {
+    const { error } = list;
+    if (error.forbidden) {
+      return `You may not see this: ${error.message}. An administrator of the cluster can grant the right.`;
+    }
+    if (!past) return error.message;
+    if (error.gone && list.beginning === undefined) {
+      list.beginning = null; // until it is known
+      this.timebar.begin().then((begin) => {
+        list.beginning = begin;
+        this.#draw();
+      });
+    }
+    return explain(error, { now: this.now(), beginning: list.beginning });
+  }
+}
+
+// ofList and ofObject are what a timeline is about: where its gaps are read, and its changes.
+
+function ofList({ cluster, resource, namespace, filter, text }) {
+  const filtered = cluster ? 'true' : ''; // at /fleet it always is
+  return {
+    path: address(cluster, resource, namespace),
+    history: { filtered },
+    params: {
+      filtered,
+      history: 'true',
+      labelSelector: filter === 'labels' ? text : '',
+      fieldSelector: filter === 'fields' ? text : '',
+    },
+  };
+}
+
+function ofObject({ cluster, resource }, { namespace = '', name }) {
+  return { path: `${address(cluster, resource, namespace, name)}/history`, history: {}, params: {} };
 }
 
 function parseId(id) {

@@ -1,4 +1,4 @@
-// A list that is read page by page and kept up to date by a watch.
+// A list that is read page by page and kept up to date by a watch, unless it is one of the past.
 //
 // All pages are from one snapshot of the server, and the watch begins at its version. So a page may have an object in a
 // state that is older than a change the watch has already sent, and never has an object that was created since. Changes
@@ -26,6 +26,7 @@ export class Listing {
   notice = '';
   filtered = false; // the user may see only a part
   live = 'off'; // off, on, lost, refused
+  warnings = []; // of the first page of a list at a moment
 
   #query;
   #hooks;
@@ -58,6 +59,11 @@ export class Listing {
       if (table) this.error = null;
     }
     if (!table || signal.aborted) return;
+    if (this.#query.at) { // the past does not change
+      this.warnings = table.warnings;
+      this.#draw();
+      return;
+    }
     if (table.warnings.length > 0) this.notice = `${table.warnings.join('. ')}.`;
     this.#follow(table.metadata?.resourceVersion ?? '', signal);
   }
@@ -108,8 +114,9 @@ export class Listing {
   }
 
   #params() {
-    const { cluster, filter, text, order } = this.#query;
+    const { cluster, filter, text, order, at } = this.#query;
     return {
+      at,
       labelSelector: filter === 'labels' ? text : '',
       fieldSelector: filter === 'fields' ? text : '',
       where: filter === 'where' ? text : '',

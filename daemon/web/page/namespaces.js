@@ -13,7 +13,7 @@ const RETRY = 10000; // milliseconds from a failure to the next try
 // Namespaces fills a select. At /fleet a namespace is cluster.namespace.
 export class Namespaces {
   #names = [];
-  #of = null; // the cluster that the names are of
+  #of = null; // the cluster that the names are of, and the moment
   #seen = ''; // the state of the fleet at which they were read
   #reading = false;
   #notBefore = 0;
@@ -23,12 +23,12 @@ export class Namespaces {
     this.select = select;
   }
 
-  // show shows the namespaces of a cluster, '' for all, with one chosen. For a resource without namespaces there is no
-  // choice.
-  show(cluster, chosen, namespaced) {
-    if (cluster !== this.#of) {
-      this.#of = cluster;
-      this.#names = [];
+  // show shows the namespaces of a cluster, '' for all, with one chosen, at a moment if at is not empty. For a resource
+  // without namespaces there is no choice.
+  show(cluster, chosen, namespaced, at = '') {
+    if (cluster !== this.#of?.cluster || at !== this.#of.at) {
+      if (cluster !== this.#of?.cluster) this.#names = [];
+      this.#of = { cluster, at };
       this.#seen = '';
     }
     const names = chosen && !this.#names.includes(chosen) ? [chosen, ...this.#names] : this.#names;
@@ -44,21 +44,22 @@ export class Namespaces {
 
   // follow reads the names again if a document of the fleet shows that they have changed. It returns whether it did.
   async follow(doc) {
-    const cluster = this.#of;
-    const places = placesOf(doc, cluster);
-    const state = JSON.stringify(places);
-    if (cluster === null || this.#reading || state === this.#seen || performance.now() < this.#notBefore) return false;
+    const of = this.#of;
+    const places = of === null ? [] : placesOf(doc, of.cluster);
+    const state = of?.at ? of.at : JSON.stringify(places);
+    if (of === null || this.#reading || state === this.#seen || performance.now() < this.#notBefore) return false;
     if (!places.some(({ synced }) => synced)) return false; // no namespaces are mirrored yet
     this.#reading = true;
     try {
-      const names = await read(cluster);
-      if (cluster !== this.#of) return false;
+      const names = await read(of);
+      if (of !== this.#of) return false;
       this.#names = names;
       this.#seen = state;
       mark(this.select, 'title', null);
       return true;
     } catch (err) {
       // The names that were read before stay.
+      if (of.at && of === this.#of) this.#seen = state; // what is not known of the past stays unknown
       this.#notBefore = performance.now() + RETRY;
       mark(this.select, 'title', `Reading the namespaces failed: ${err.message}`);
       return false;
@@ -77,12 +78,12 @@ function placesOf(doc, cluster) {
   });
 }
 
-async function read(cluster) {
+async function read({ cluster, at }) {
   const names = [];
   let token = '';
   do {
     const table = await listTable(address(cluster, RESOURCE), {
-      limit: PAGE, continue: token, filtered: cluster ? 'true' : '',
+      at, limit: PAGE, continue: token, filtered: cluster ? 'true' : '',
     });
     for (const raw of table.rows ?? []) names.push(rowOf(raw).name);
     token = table.metadata?.continue ?? '';

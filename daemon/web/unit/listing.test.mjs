@@ -214,3 +214,16 @@ test('a starting daemon is retried, and its warnings are shown', async (t) => {
   assert.deepEqual([names(list), list.error, server.lists.length], ['a', null, 2]);
   assert.equal(list.notice, 'cluster us is left out: "no" answer. cluster eu is old.');
 });
+
+test('a list of the past is not watched', async (t) => {
+  const warned = new Response(JSON.stringify({ columnDefinitions, ...page(['a'], 'T', 1) }),
+    { headers: { Warning: '299 mirador "changes were not seen"' } });
+  const server = serve([warned, page(['b'])]);
+  const { list } = listing(t, { at: '2026-11-17T10:00:00Z' });
+  await list.start();
+  await list.more();
+  assert.deepEqual([names(list), list.live, list.warnings, list.notice], ['a b', 'off', ['changes were not seen'], '']);
+  assert.deepEqual(server.lists.map((q) => q.get('at')), ['2026-11-17T10:00:00Z', '2026-11-17T10:00:00Z']);
+  await new Promise((resume) => setTimeout(resume, 50));
+  assert.equal(server.watches.length, 0);
+});

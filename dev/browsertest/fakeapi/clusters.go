@@ -126,8 +126,12 @@ func (s *Server) document() object {
 			"since": c.since.Format(time.RFC3339), "error": c.err,
 			"version": "v1.36.3", "origin": c.origin, "lastHeardSeconds": c.lag, "resources": resources})
 	}
-	return object{"now": now.Format(time.RFC3339Nano), "memory": object{"heapBytes": 61 << 20, "rssBytes": 118 << 20},
+	doc := object{"now": now.Format(time.RFC3339Nano), "memory": object{"heapBytes": 61 << 20, "rssBytes": 118 << 20},
 		"clusters": clusters}
+	if !s.begin.IsZero() {
+		doc["disk"] = object{"bytes": 700 << 20, "maxBytes": 10 << 30}
+	}
+	return doc
 }
 
 func (s *Server) getClusters(w http.ResponseWriter, r *http.Request) {

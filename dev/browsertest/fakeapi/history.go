@@ -5,11 +5,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
 // change is one version of one pod.
 type change struct {
 	version int64
+	time    time.Time
 	before  *Pod // nil if it did not exist
 	after   Pod
 	deleted bool
@@ -39,18 +41,24 @@ func (s *Server) since(version int64) []change {
 }
 
 // Put adds or changes a pod. Its version is set.
-func (s *Server) Put(p Pod) { s.record(p, false) }
+func (s *Server) Put(p Pod) { s.record(p, false, time.Now()) }
 
 // Delete deletes a pod.
-func (s *Server) Delete(p Pod) { s.record(p, true) }
+func (s *Server) Delete(p Pod) { s.record(p, true, time.Now()) }
 
-func (s *Server) record(p Pod, deleted bool) {
+// PutAt adds or changes a pod at a time of the past, after all other changes.
+func (s *Server) PutAt(t time.Time, p Pod) { s.record(p, false, t) }
+
+// DeleteAt deletes a pod at a time of the past, after all other changes.
+func (s *Server) DeleteAt(t time.Time, p Pod) { s.record(p, true, t) }
+
+func (s *Server) record(p Pod, deleted bool, at time.Time) {
 	before, found := s.Pod(p.Cluster, p.Namespace, p.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 	p.Version = s.version
-	c := change{version: s.version, after: p, deleted: deleted}
+	c := change{version: s.version, time: at, after: p, deleted: deleted}
 	if found {
 		c.before = &before
 	}

@@ -22,12 +22,21 @@ type request struct {
 	name      string
 	match     func(Pod) bool
 	filtered  bool
+	history   bool  // the path ends with /history, or history= is given
+	at        int64 // the version of the moment; 0 for now
 }
 
 // kubernetes answers GET, LIST and WATCH.
 func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request) {
 	q, ok := s.parse(w, r)
 	if !ok {
+		return
+	}
+	if !s.past(w, r, &q) {
+		return
+	}
+	if q.history {
+		s.changesOf(w, r, q)
 		return
 	}
 	if q.name != "" {
@@ -85,6 +94,7 @@ func (s *Server) parse(w http.ResponseWriter, r *http.Request) (q request, ok bo
 	if len(parts) > 1 {
 		q.name = parts[1]
 	}
+	q.history = len(parts) > 2 && parts[2] == "history" || r.URL.Query().Get("history") != ""
 	return q, q.selection(w, r)
 }
 
@@ -126,7 +136,11 @@ func (q *request) within(p Pod) bool {
 }
 
 func (s *Server) get(w http.ResponseWriter, q request) {
-	for p := range s.objects(q, cursor{}, s.now()) {
+	at := q.at
+	if at == 0 {
+		at = s.now()
+	}
+	for p := range s.objects(q, cursor{}, at) {
 		m := p.metadata(q.fleet)
 		namespace, _ := m["namespace"].(string)
 		if m["name"] == q.name && namespace == q.namespace {
@@ -149,6 +163,9 @@ func apiVersion(r *resource) string {
 func (s *Server) list(w http.ResponseWriter, r *http.Request, q request) {
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	at, from, served := s.now(), cursor{}, 0
+	if q.at > 0 {
+		at = q.at
+	}
 	if token := r.URL.Query().Get("continue"); token != "" {
 		if _, err := fmt.Sscanf(token, "%d.%d.%d.%d.%d", &at, &from.cluster, &from.index, &from.later, &served); err != nil {
 			refuse(w, http.StatusBadRequest, "BadRequest", "continue key is not valid: "+err.Error())

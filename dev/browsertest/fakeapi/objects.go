@@ -102,7 +102,8 @@ func (p Pod) JSON(kind, apiVersion string, fleet bool) []byte {
 			"large":                         json.Number("9223372036854775807"),
 		}
 		o["status"] = object{"phase": p.phase(),
-			"podIP": fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255)}
+			"containerStatuses": []object{{"name": p.App, "restartCount": p.Restarts}},
+			"podIP":             fmt.Sprintf("10.%d.%d.%d", p.index>>16, p.index>>8&255, p.index&255)}
 	}
 	raw, _ := json.Marshal(o)
 	return raw

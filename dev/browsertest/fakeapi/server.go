@@ -13,6 +13,8 @@ import (
 type Options struct {
 	Pods map[string]int // per cluster; default 30,000 in eu and 20,000 in us
 	Tick time.Duration  // of /clusters?watch=true; default one second
+	// History is how long ago the history begins; 0 means that the daemon has no data folder.
+	History time.Duration
 }
 
 // Server is the fake. Use it as an http.Handler.
@@ -20,6 +22,7 @@ type Server struct {
 	mux   *http.ServeMux
 	tick  time.Duration
 	began time.Time
+	begin time.Time // of the history; zero without a data folder
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
@@ -30,6 +33,7 @@ type Server struct {
 	cut      chan struct{} // closed to end all streams
 	requests []string
 	open     int // streams
+	gaps     []Gap
 }
 
 // New returns a fake with the clusters eu and us.
@@ -42,6 +46,9 @@ func New(o Options) *Server {
 	}
 	s := &Server{tick: o.Tick, began: time.Now(), clusters: map[string]*cluster{}, version: 1000,
 		moved: make(chan struct{}), cut: make(chan struct{})}
+	if o.History > 0 {
+		s.begin = s.began.Add(-o.History)
+	}
 	for name, pods := range o.Pods {
 		s.clusters[name] = newCluster(name, pods, s.began)
 	}
