@@ -68,7 +68,8 @@ type writtenResource struct {
 	reached time.Time // until when it was watched; zero if that is not known
 	history bool      // earlier states are kept
 	recent  recentWriter
-	gone    bool // scratch
+	from    uint64 // the commit since which the order of changes on disk is complete
+	gone    bool   // scratch
 }
 
 func newDiskWriter(f *Fleet) *diskWriter {
@@ -118,6 +119,9 @@ func (w *diskWriter) write(ctx context.Context) error {
 		}
 	}
 	w.batch, w.commits = w.disk.NewBatch(), nil
+	if err := w.writeTokenKey(); err != nil {
+		return err
+	}
 	for _, c := range members {
 		if err := w.writeCluster(ctx, c); err != nil {
 			return fmt.Errorf("cluster %q: %w", c.name, err)
@@ -296,7 +300,16 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
 	w.reads(r, read, changes.Seq, watched)
+	w.marks(r, have, changes.Seq)
 	return nil
+}
+
+// marks makes states after the commit from which the order of changes is known findable, when the batch is on disk.
+func (w *diskWriter) marks(r *Resource, have *writtenResource, seq uint64) {
+	if have.history {
+		next := &writtenOrder{segment: have.recent.chunk.segment, from: have.from, to: seq}
+		w.commits = append(w.commits, func() { r.order.Store(next) })
+	}
 }
 
 // reads makes the past readable until a time, when the batch is on disk.
@@ -366,7 +379,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 	if known != nil && !have.reached.IsZero() && now.Sub(have.reached) > gapFrom {
 		w.batch.Gap(have.id, have.reached, now)
 	}
-	if len(d.put)+len(d.deleted) > diskBatch && known != nil {
+	if len(d.put)+len(d.deleted) >= diskBatch-1 && known != nil {
 		w.batch.Reach(have.id, "", now) // not complete
 	}
 	for _, e := range d.put {
@@ -387,12 +400,18 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		have.reached = now
 	}
 	if have.history {
-		if err := have.recent.breakOff(w.disk, w.batch, snap.Version()); err != nil {
+		if err := have.recent.load(w.disk); err != nil {
 			return err
 		}
+		if known == nil || known.Version != snap.Version() || len(d.put)+len(d.deleted) > 0 ||
+			have.recent.chunk.segment == 0 {
+			have.recent.breakOff(w.batch, known, snap.Version(), now)
+		}
+		have.from = seq
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
 	w.reads(r, read, seq, watched)
+	w.marks(r, have, seq)
 	return nil
 }
 

@@ -27,8 +27,13 @@ const (
 // first after a break: changes in between are not known.
 type recentChunk struct {
 	number  uint64
+	segment int64 // the number of the last break, about its time in milliseconds
 	broken  bool
 	start   object.Version // the version before its first change
+	// Of a break: the version of the state that the disk had before it, and a moment with that state. The version is empty
+	// if the disk had no such state, and nothing before the break can be read.
+	before  object.Version
+	settled time.Time
 	changes []recentChange
 }
 
@@ -46,12 +51,15 @@ func recentName(id disk.Resource, number uint64) string {
 
 func (c *recentChunk) encode() []byte {
 	b := binary.AppendUvarint(nil, c.number)
-	flag := byte(0)
-	if c.broken {
-		flag = 1
-	}
-	b = append(b, flag)
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	if c.broken {
+		b = append(b, brokenChunk)
+		text(string(c.before))
+		b = binary.AppendVarint(b, c.settled.UnixNano())
+	} else {
+		b = append(b, continuedChunk)
+	}
+	b = binary.AppendVarint(b, c.segment)
 	text(string(c.start))
 	for _, x := range c.changes {
 		text(string(x.key))
@@ -61,6 +69,12 @@ func (c *recentChunk) encode() []byte {
 	}
 	return b
 }
+
+// The kinds of chunks on disk.
+const (
+	continuedChunk = 2
+	brokenChunk    = 3
+)
 
 var errRecent = errors.New("the order of recent changes on disk is damaged")
 
@@ -83,21 +97,26 @@ func decodeRecent(b []byte) (c recentChunk, err error) {
 		b = b[n:]
 		return s
 	}
-	c.number = number()
-	if bad || len(b) == 0 {
-		return c, errRecent
-	}
-	c.broken, b = b[0] == 1, b[1:]
-	c.start = object.Version(text())
-	for len(b) > 0 && !bad {
-		x := recentChange{key: object.Key(text()), version: object.Version(text()), state: object.Version(text())}
-		at, size := binary.Varint(b)
+	signed := func() int64 {
+		n, size := binary.Varint(b)
 		if bad = bad || size <= 0; bad {
-			break
+			return 0
 		}
 		b = b[size:]
-		x.at = time.Unix(0, at)
-		c.changes = append(c.changes, x)
+		return n
+	}
+	c.number = number()
+	if bad || len(b) == 0 || b[0] != continuedChunk && b[0] != brokenChunk {
+		return c, errRecent
+	}
+	c.broken, b = b[0] == brokenChunk, b[1:]
+	if c.broken {
+		c.before, c.settled = object.Version(text()), time.Unix(0, signed())
+	}
+	c.segment, c.start = signed(), object.Version(text())
+	for len(b) > 0 && !bad {
+		c.changes = append(c.changes, recentChange{key: object.Key(text()), version: object.Version(text()),
+			state: object.Version(text()), at: time.Unix(0, signed())})
 	}
 	if bad {
 		return c, errRecent
@@ -105,7 +124,7 @@ func decodeRecent(b []byte) (c recentChunk, err error) {
 	return c, nil
 }
 
-// readRecent returns the chunks up to the last one that continue each other, the oldest first.
+// readRecent returns the chunks without those before one that is missing or damaged, the oldest first.
 func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
 	var all []recentChunk
 	for n := range uint64(recentChunks) {
@@ -116,15 +135,13 @@ func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
 		if b == nil {
 			continue
 		}
-		c, err := decodeRecent(b)
-		if err != nil {
-			return nil, err
+		if c, err := decodeRecent(b); err == nil {
+			all = append(all, c)
 		}
-		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b recentChunk) int { return int(int64(a.number - b.number)) })
 	for i := len(all) - 1; i > 0; i-- {
-		if all[i].broken || all[i-1].number != all[i].number-1 {
+		if all[i-1].number != all[i].number-1 {
 			return all[i:], nil
 		}
 	}
@@ -142,7 +159,7 @@ type recentWriter struct {
 func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []recentChange) {
 	for len(changes) > 0 {
 		if len(w.chunk.changes) == recentLen {
-			w.chunk = recentChunk{number: w.chunk.number + 1, start: before}
+			w.chunk = recentChunk{number: w.chunk.number + 1, segment: w.chunk.segment, start: before}
 		}
 		n := min(len(changes), recentLen-len(w.chunk.changes))
 		w.chunk.changes = append(w.chunk.changes, changes[:n]...)
@@ -151,21 +168,30 @@ func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []re
 	}
 }
 
-// breakOff notes that the changes up to a version are not known.
-func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version) error {
-	if !w.known {
-		chunks, err := readRecent(d, w.id)
-		if err != nil && !errors.Is(err, errRecent) {
-			return err
-		}
-		if len(chunks) > 0 {
-			w.chunk.number = chunks[len(chunks)-1].number
-		}
-		w.known = true
+// load reads the last chunk, to continue it or to break off after it.
+func (w *recentWriter) load(d *disk.Disk) error {
+	if w.known {
+		return nil
 	}
-	w.chunk = recentChunk{number: w.chunk.number + 1, broken: true, start: version}
-	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
+	chunks, err := readRecent(d, w.id)
+	if err != nil {
+		return err
+	}
+	if len(chunks) > 0 {
+		w.chunk = chunks[len(chunks)-1]
+	}
+	w.known = true
 	return nil
+}
+
+// breakOff notes that the changes from what the disk knows, nil if that is nothing, up to a version are not known.
+func (w *recentWriter) breakOff(b *disk.Batch, known *disk.StoredResource, version object.Version, now time.Time) {
+	w.chunk = recentChunk{number: w.chunk.number + 1, segment: max(w.chunk.segment+1, now.UnixMilli()), broken: true,
+		start: version}
+	if known != nil {
+		w.chunk.before, w.chunk.settled = known.Version, known.Settled
+	}
+	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
 }
 
 // restoredChanges are the changes that led to a restored state. They are read from disk when a client asks for them.
@@ -173,6 +199,7 @@ type restoredChanges struct {
 	disk  *disk.Disk
 	id    disk.Resource
 	upTo  object.Version // of the restored state
+	began time.Time      // when it was restored
 	until time.Time      // when they are as old as no change in memory may be
 
 	mu   sync.Mutex
@@ -213,6 +240,7 @@ func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object],
 	if err != nil {
 		return nil, err
 	}
+	chunks = r.segment(chunks)
 	if len(chunks) == 0 || v.Before(chunks[0].start) {
 		return nil, store.ErrGone
 	}
@@ -240,6 +268,23 @@ func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object],
 		}
 	}
 	return log, nil
+}
+
+// segment returns the chunks of the changes that led to the restored state: the last ones that continue each other, up
+// to where the disk broke off when the cluster confirmed that state.
+func (r *restoredChanges) segment(chunks []recentChunk) []recentChunk {
+	for i := range chunks {
+		if c := &chunks[i]; c.broken && c.before == r.upTo && c.segment >= r.began.UnixMilli() {
+			chunks = chunks[:i]
+			break
+		}
+	}
+	for i := len(chunks) - 1; i >= 0; i-- {
+		if chunks[i].broken {
+			return chunks[i:]
+		}
+	}
+	return chunks
 }
 
 // pastObject has the states of an object: the last one before a change that is about to be replayed, and those after it.
