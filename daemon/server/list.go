@@ -46,7 +46,7 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 	again := openRestartToken(s.restartSeal(), first, second)
 	ask.Continue = first
 	if req.isPast() && ask.Continue != "" {
-		if ask.Continue, req.moment, err = splitPastToken(ask.Continue); err != nil {
+		if ask.Continue, _, err = splitPastToken(ask.Continue); err != nil {
 			return err
 		}
 	} else if req.fleet && ask.Continue != "" {

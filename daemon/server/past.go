@@ -287,8 +287,10 @@ func splitPastToken(token string) (inner string, at time.Time, err error) {
 	return inner, time.Unix(0, n).UTC(), nil
 }
 
-// pastScope makes continue tokens of different moments different.
-func pastScope(req *request) string { return fmt.Sprintf(" at %q", req.momentText) }
+// pastScope makes continue tokens of different moments and rights different.
+func pastScope(req *request) string {
+	return fmt.Sprintf(" at %q with the rights of then: %t", req.momentText, req.then != nil)
+}
 
 // pastVersion returns the version of a list at a moment: the newest one of an object in it.
 func pastVersion(views []query.View[*fleet.Object]) string {
