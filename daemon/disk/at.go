@@ -137,7 +137,8 @@ func (d *Disk) At(res Resource, t time.Time, f Filter) (r *Restored, err error) 
 	if err != nil {
 		return nil, v.wrap(err)
 	}
-	return &Restored{Reached: instant(v.progress.reached), Gap: gap, view: v, states: v.statesAt(at, f)}, nil
+	return &Restored{Reached: instant(v.progress.reached), Gap: gap, Settled: instant(min(at, v.progress.settled())),
+		view: v, states: v.statesAt(at, f)}, nil
 }
 
 // statesAt iterates over the objects of a moment, in the order of their keys.

@@ -71,6 +71,9 @@ type progress struct {
 	pausing int64 // since when history is paused; 0: it is not
 }
 
+// settled returns a moment before all later changes. It has the newest state.
+func (p *progress) settled() int64 { return max(p.last, p.begin) }
+
 func (p *progress) append(dst []byte) []byte {
 	dst = appendText(dst, string(p.version))
 	for _, n := range []int64{p.reached, p.begin, p.last, int64(p.objects), p.pausing} {

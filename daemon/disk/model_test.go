@@ -105,10 +105,10 @@ func (m *model) step() {
 		}
 		if m.r.IntN(3) > 0 {
 			m.touch(r)
-			r.reached = m.now.UnixNano()
+			r.reached = max(m.now.UnixNano(), r.last)
 			b.Reach(r.res, object.Version(fmt.Sprint(r.version)), m.now)
 			if r.begin == 0 {
-				r.begin = max(r.reached, r.last)
+				r.begin = r.reached
 			}
 		}
 		if m.r.IntN(50) == 0 {
@@ -156,14 +156,14 @@ func (m *model) change(b *Batch, r *modelResource) {
 		at = at.Add(-time.Hour) // a clock that goes back
 	}
 	if exists && m.r.IntN(5) == 0 {
-		r.last = max(at.UnixNano(), r.last+1)
+		r.last = max(at.UnixNano(), r.last+1, r.begin+1)
 		b.Delete(r.res, key, object.Version(fmt.Sprint(r.version)), at)
 		r.delete(key, r.version)
 		o.changes = append(o.changes, modelChange{seen: seen{key: key, version: object.Version(fmt.Sprint(r.version)),
 			at: r.last, deleted: true}})
 		return
 	}
-	r.last = max(at.UnixNano(), r.last+1)
+	r.last = max(at.UnixNano(), r.last+1, r.begin+1)
 	detail := fmt.Sprint(m.r.Uint64())
 	if m.r.IntN(20) == 0 {
 		detail = strings.Repeat(detail, 300)

@@ -89,9 +89,9 @@ func (w *writer) remove(r *written, s *State) error {
 	return nil
 }
 
-// tick returns the time of the next change of a resource: later than the last one.
+// tick returns the time of the next change of a resource: later than the last one and the beginning of the history.
 func (r *written) tick(t time.Time) int64 {
-	r.progress.last = max(nanos(t), r.progress.last+1)
+	r.progress.last = max(nanos(t), r.progress.settled()+1)
 	return r.progress.last
 }
 

@@ -109,6 +109,9 @@ type Restored struct {
 	// Gap, if it is not nil, is the gap that the moment is in: changes before the moment may be missing. If To is zero,
 	// the gap has not ended.
 	Gap *Gap
+	// Settled is a moment with the same state, of which it will not change: not after the moment that was asked for, and
+	// before all changes that are not on disk yet. Only in a gap states can still be lost.
+	Settled time.Time
 
 	view   *view
 	states iter.Seq2[State, error]
@@ -326,6 +329,8 @@ type StoredResource struct {
 	// Version is what the last Reach said; it is empty if the resource was never complete.
 	Version object.Version
 	Reached time.Time
+	// Settled is a moment with the newest state: later changes have later times.
+	Settled time.Time
 	Objects int
 }
 
@@ -347,7 +352,7 @@ func (d *Disk) Resources(cluster string) (all []StoredResource, err error) {
 		}
 		p, err := loadProgress(snap, desc.id)
 		all = append(all, StoredResource{res, ResourceOptions{desc.fingerprint, desc.history, desc.sealed}, p.version,
-			instant(p.reached), int(p.objects)})
+			instant(p.reached), instant(p.settled()), int(p.objects)})
 		return err
 	})
 	return all, d.wrap("the resources of cluster "+cluster, err)

@@ -131,9 +131,9 @@ func (w *writer) op(o *op) error {
 	case opGap:
 		err = w.gap(r, nanos(o.state.Time), nanos(o.to))
 	case opReach:
-		r.progress.version, r.progress.reached = o.state.Version, nanos(o.state.Time)
+		r.progress.version, r.progress.reached = o.state.Version, max(nanos(o.state.Time), r.progress.last)
 		if r.progress.begin == 0 && r.desc.history {
-			r.progress.begin = max(r.progress.reached, r.progress.last)
+			r.progress.begin = r.progress.reached
 		}
 	}
 	if err != nil {

@@ -64,12 +64,14 @@ type writtenResource struct {
 	refused bool   // it is not kept on disk
 	follows bool   // the disk has the state of commit seq
 	resumed bool   // the first write follows a restart
+	epoch   uint64 // of the state of commit seq
 	seq     uint64 // the last commit that is on disk
 	version object.Version
 	reached time.Time // until when it was watched; zero if that is not known
 	history bool      // earlier states are kept
 	recent  recentWriter
-	gone    bool // scratch
+	from    uint64 // the commit since which the order of changes on disk is complete
+	gone    bool   // scratch
 }
 
 func newDiskWriter(f *Fleet) *diskWriter {
@@ -119,6 +121,9 @@ func (w *diskWriter) write(ctx context.Context) error {
 		}
 	}
 	w.batch, w.commits = w.disk.NewBatch(), nil
+	if err := w.writeTokenKey(); err != nil {
+		return err
+	}
 	for _, c := range members {
 		if err := w.writeCluster(ctx, c); err != nil {
 			return fmt.Errorf("cluster %q: %w", c.name, err)
@@ -269,6 +274,9 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	if err != nil {
 		return err
 	}
+	if r.inf.Health().Epoch != have.epoch { // read after the changes
+		return w.reconcile(r, have)
+	}
 	now := time.Now()
 	idle := now.Sub(have.reached) >= reachedEvery
 	watched := r.watched()
@@ -302,7 +310,16 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	}
 	w.reach(have, changes.Seq, changes.Version, now, watched)
 	w.reads(r, read, changes.Seq, watched)
+	w.marks(r, have, changes.Seq)
 	return nil
+}
+
+// marks makes states after the commit from which the order of changes is known findable, when the batch is on disk.
+func (w *diskWriter) marks(r *Resource, have *writtenResource, seq uint64) {
+	if have.history {
+		next := &writtenOrder{segment: have.recent.chunk.segment, from: have.from, to: seq}
+		w.commits = append(w.commits, func() { r.order.Store(next) })
+	}
 }
 
 // reads makes the past readable until a time, when the batch is on disk.
@@ -340,11 +357,11 @@ func (w *diskWriter) resume(r *Resource, have *writtenResource) (bool, error) {
 		return false, err
 	}
 	if have.history {
-		if err := have.recent.goOn(w.disk, known.Version); err != nil {
-			return false, nil
+		if err := have.recent.load(w.disk); err != nil || have.recent.chunk.segment == 0 {
+			return false, err
 		}
 	}
-	have.follows, have.resumed = true, true
+	have.follows, have.resumed, have.from = true, true, seq
 	have.seq, have.version, have.reached = seq, known.Version, known.Reached
 	return true, nil
 }
@@ -378,8 +395,11 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		return err
 	}
 	read := time.Now()
+	epoch := r.inf.Health().Epoch // before the snapshot, so that a reset in between is found the next time
 	snap, now := r.Snapshot(), time.Now()
 	seq, watched := snap.Seq(), r.watched()
+	reset := have.follows && epoch != have.epoch // versions begin again
+	have.epoch = epoch
 	d := differences{have: have, now: now, labels: labelsOf(snap)}
 	entries, _ := snap.Page("", 0)
 	known, err := w.known(have)
@@ -400,7 +420,7 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 	if known != nil && !have.reached.IsZero() && now.Sub(have.reached) > gapFrom {
 		w.batch.Gap(have.id, have.reached, now)
 	}
-	if len(d.put)+len(d.deleted) > diskBatch && known != nil {
+	if len(d.put)+len(d.deleted) >= diskBatch-1 && known != nil {
 		w.batch.Reach(have.id, "", now) // not complete
 	}
 	for _, e := range d.put {
@@ -421,12 +441,18 @@ func (w *diskWriter) reconcile(r *Resource, have *writtenResource) error {
 		have.reached = now
 	}
 	if have.history {
-		if err := have.recent.breakOff(w.disk, w.batch, snap.Version(), r.before); err != nil {
+		if err := have.recent.load(w.disk); err != nil {
 			return err
 		}
+		if reset || known == nil || known.Version != snap.Version() || len(d.put)+len(d.deleted) > 0 ||
+			have.recent.chunk.segment == 0 {
+			have.recent.breakOff(w.batch, known, snap.Version(), now)
+		}
+		have.from = seq
 	}
 	w.reach(have, seq, snap.Version(), now, watched)
 	w.reads(r, read, seq, watched)
+	w.marks(r, have, seq)
 	return nil
 }
 

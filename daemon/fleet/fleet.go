@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
@@ -106,6 +107,8 @@ type Fleet struct {
 	stopErrs []error // of clusters that did not stop in time
 	orders   orders
 
+	tokenKey atomic.Pointer[TokenKey]
+
 	// work counts the clusters' goroutines, including those of clusters that have left.
 	work sync.WaitGroup
 }
@@ -142,6 +145,11 @@ func New(o Options) (*Fleet, error) {
 	o.id = rand.Text()
 	o.lists, o.asks = newTurns(listsOfFleet, slowList, nil), newTurns(discoveriesOfFleet, slowDiscovery, nil)
 	f := &Fleet{opts: o, filter: filter, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
+	if o.Disk != nil {
+		if _, err := f.loadTokenKey(); err != nil {
+			f.log.Warn("fleet: continue tokens of an earlier start cannot be read", "error", err)
+		}
+	}
 	if o.StateFile != "" {
 		if err := f.loadState(o.StateFile); err != nil {
 			return nil, fmt.Errorf("make a fleet: %w", err)

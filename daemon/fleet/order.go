@@ -130,7 +130,7 @@ func decodeOrder(records [][]byte) (gvr schema.GroupVersionResource, o *Order, w
 		if len(record) == 0 || (record[0] == orderHead) != (i == 0) {
 			return gvr, nil, false, errOrder
 		}
-		d := recentDecoder{b: record[1:]}
+		d := decoder{b: record[1:]}
 		switch record[0] {
 		case orderHead:
 			o.Start = d.number()
@@ -145,7 +145,7 @@ func decodeOrder(records [][]byte) (gvr schema.GroupVersionResource, o *Order, w
 		case orderChange:
 			c := OrderedChange{Seq: d.number()}
 			of := d.number()
-			c.Deleted = d.flag()
+			c.Deleted = d.byte() == 1
 			c.Key, c.Version = object.Key(d.text()), object.Version(d.text())
 			d.bad = d.bad || of > uint64(len(clusters)) || c.Seq <= o.Last()
 			if of > 0 && !d.bad {

@@ -31,6 +31,9 @@ type Moment struct {
 	Snapshot *Snapshot
 	// Gap is the gap that the moment is in, or nil: changes before the moment may be missing.
 	Gap *Gap
+	// Mark names the state that was read. At the moment, there may be another one later: with changes that were not on
+	// disk yet.
+	Mark Mark
 }
 
 // PastReason says why the past of a resource cannot be read.
@@ -154,11 +157,11 @@ func (r *Resource) At(t time.Time, f PastFilter, pace func(held int64) error) (*
 		return nil, r.pastErr(err)
 	}
 	defer past.Close()
-	m := &Moment{Gap: past.Gap}
+	m := &Moment{Gap: past.Gap, Mark: Mark{Time: past.Settled}}
 	if m.Gap == nil {
 		m.Gap = openGap(t, past.Reached, written)
 	}
-	m.Snapshot, err = loadPast(past, pace)
+	m.Snapshot, err = loadPast(past, "", pace)
 	return m, err
 }
 
@@ -213,15 +216,14 @@ func (r *Resource) AwaitPast(ctx context.Context, t time.Time) error {
 	}
 }
 
-// loadPast makes a snapshot of a state on disk. It has no index by labels, because their values are not known without
-// reading each object.
-func loadPast(past *disk.Restored, pace func(held int64) error) (*Snapshot, error) {
+// loadPast makes a snapshot of a state on disk. Its version is at least the given one. It has no index by labels,
+// because their values are not known without reading each object.
+func loadPast(past *disk.Restored, newest object.Version, pace func(held int64) error) (*Snapshot, error) {
 	w, err := store.New(store.Options[*Object]{Layout: store.Packed, Codec: kube.RawCodec(), ReadCache: -1,
 		Indexes: map[string]store.IndexFunc[*Object]{NamespaceIndex: store.ByNamespace[*Object]()}})
 	if err != nil {
 		return nil, err
 	}
-	var newest object.Version
 	var held int64
 	n := 0
 	w.BeginReplace()

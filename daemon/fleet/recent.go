@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
@@ -28,8 +27,13 @@ const (
 // first after a break: changes in between are not known.
 type recentChunk struct {
 	number  uint64
+	segment int64 // the number of the last break, about its time in milliseconds
 	broken  bool
 	start   object.Version // the version before its first change
+	// Of a break: the version of the state that the disk had before it, and a moment with that state. The version is empty
+	// if the disk had no such state, and nothing before the break can be read.
+	before  object.Version
+	settled time.Time
 	changes []recentChange
 }
 
@@ -47,12 +51,15 @@ func recentName(id disk.Resource, number uint64) string {
 
 func (c *recentChunk) encode() []byte {
 	b := binary.AppendUvarint(nil, c.number)
-	flag := byte(0)
-	if c.broken {
-		flag = 1
-	}
-	b = append(b, flag)
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	if c.broken {
+		b = append(b, brokenChunk)
+		text(string(c.before))
+		b = binary.AppendVarint(b, c.settled.UnixNano())
+	} else {
+		b = append(b, continuedChunk)
+	}
+	b = binary.AppendVarint(b, c.segment)
 	text(string(c.start))
 	for _, x := range c.changes {
 		text(string(x.key))
@@ -63,22 +70,29 @@ func (c *recentChunk) encode() []byte {
 	return b
 }
 
+// The kinds of chunks on disk.
+const (
+	continuedChunk = 2
+	brokenChunk    = 3
+)
+
 var errRecent = errors.New("the order of recent changes on disk is damaged")
 
 func decodeRecent(b []byte) (c recentChunk, err error) {
-	d := recentDecoder{b: b}
+	d := decoder{b: b}
 	c.number = d.number()
-	c.broken = d.flag()
-	c.start = object.Version(d.text())
+	switch d.byte() {
+	case brokenChunk:
+		c.broken = true
+		c.before, c.settled = object.Version(d.text()), time.Unix(0, d.signed())
+	case continuedChunk:
+	default:
+		return c, errRecent
+	}
+	c.segment, c.start = d.signed(), object.Version(d.text())
 	for len(d.b) > 0 && !d.bad {
-		x := recentChange{key: object.Key(d.text()), version: object.Version(d.text()), state: object.Version(d.text())}
-		at, size := binary.Varint(d.b)
-		if d.bad = d.bad || size <= 0; d.bad {
-			break
-		}
-		d.b = d.b[size:]
-		x.at = time.Unix(0, at)
-		c.changes = append(c.changes, x)
+		c.changes = append(c.changes, recentChange{key: object.Key(d.text()), version: object.Version(d.text()),
+			state: object.Version(d.text()), at: time.Unix(0, d.signed())})
 	}
 	if d.bad {
 		return c, errRecent
@@ -86,43 +100,8 @@ func decodeRecent(b []byte) (c recentChunk, err error) {
 	return c, nil
 }
 
-// recentDecoder reads values from bytes that may be damaged. After the first bad value, all are zero.
-type recentDecoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *recentDecoder) number() uint64 {
-	n, size := binary.Uvarint(d.b)
-	if d.bad = d.bad || size <= 0; d.bad {
-		return 0
-	}
-	d.b = d.b[size:]
-	return n
-}
-
-func (d *recentDecoder) text() string {
-	n := d.number()
-	if d.bad = d.bad || n > uint64(len(d.b)); d.bad {
-		return ""
-	}
-	s := string(d.b[:n])
-	d.b = d.b[n:]
-	return s
-}
-
-func (d *recentDecoder) flag() bool {
-	if d.bad = d.bad || len(d.b) == 0; d.bad {
-		return false
-	}
-	set := d.b[0] == 1
-	d.b = d.b[1:]
-	return set
-}
-
-// readRecent returns the chunks up to the last one that continue each other, the oldest first. last returns the number of
-// the last one; nil means any. It is called when all are read.
-func readRecent(d *disk.Disk, id disk.Resource, last func() *uint64) ([]recentChunk, error) {
+// readRecent returns the chunks without those before one that is missing or damaged, the oldest first.
+func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
 	var all []recentChunk
 	for n := range uint64(recentChunks) {
 		b, err := d.Meta(recentName(id, n))
@@ -132,18 +111,13 @@ func readRecent(d *disk.Disk, id disk.Resource, last func() *uint64) ([]recentCh
 		if b == nil {
 			continue
 		}
-		c, err := decodeRecent(b)
-		if err != nil {
-			return nil, err
+		if c, err := decodeRecent(b); err == nil {
+			all = append(all, c)
 		}
-		all = append(all, c)
-	}
-	if n := last(); n != nil {
-		all = slices.DeleteFunc(all, func(c recentChunk) bool { return c.number > *n })
 	}
 	slices.SortFunc(all, func(a, b recentChunk) int { return int(int64(a.number - b.number)) })
 	for i := len(all) - 1; i > 0; i-- {
-		if all[i].broken || all[i-1].number != all[i].number-1 {
+		if all[i-1].number != all[i].number-1 {
 			return all[i:], nil
 		}
 	}
@@ -161,7 +135,7 @@ type recentWriter struct {
 func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []recentChange) {
 	for len(changes) > 0 {
 		if len(w.chunk.changes) == recentLen {
-			w.chunk = recentChunk{number: w.chunk.number + 1, start: before}
+			w.chunk = recentChunk{number: w.chunk.number + 1, segment: w.chunk.segment, start: before}
 		}
 		n := min(len(changes), recentLen-len(w.chunk.changes))
 		w.chunk.changes = append(w.chunk.changes, changes[:n]...)
@@ -170,37 +144,30 @@ func (w *recentWriter) follow(b *disk.Batch, before object.Version, changes []re
 	}
 }
 
-// breakOff notes that the changes up to a version are not known. before are those that led to the restored state.
-func (w *recentWriter) breakOff(d *disk.Disk, b *disk.Batch, version object.Version, before *restoredChanges) error {
-	if err := w.find(d); err != nil && !errors.Is(err, errRecent) {
-		return err
-	}
-	before.endWith(w.chunk.number)
-	w.chunk = recentChunk{number: w.chunk.number + 1, broken: true, start: version}
-	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
-	return nil
-}
-
-// goOn makes the next changes continue those on disk, which lead to a version.
-func (w *recentWriter) goOn(d *disk.Disk, version object.Version) error {
-	if err := w.find(d); err != nil {
-		return err
-	}
-	w.chunk = recentChunk{number: w.chunk.number + 1, start: version}
-	return nil
-}
-
-// find finds the newest chunk on disk.
-func (w *recentWriter) find(d *disk.Disk) error {
+// load reads the last chunk, to continue it or to break off after it.
+func (w *recentWriter) load(d *disk.Disk) error {
 	if w.known {
 		return nil
 	}
-	chunks, err := readRecent(d, w.id, func() *uint64 { return nil })
-	if len(chunks) > 0 {
-		w.chunk.number = chunks[len(chunks)-1].number
+	chunks, err := readRecent(d, w.id)
+	if err != nil {
+		return err
 	}
-	w.known = err == nil || errors.Is(err, errRecent)
-	return err
+	if len(chunks) > 0 {
+		w.chunk = chunks[len(chunks)-1]
+	}
+	w.known = true
+	return nil
+}
+
+// breakOff notes that the changes from what the disk knows, nil if that is nothing, up to a version are not known.
+func (w *recentWriter) breakOff(b *disk.Batch, known *disk.StoredResource, version object.Version, now time.Time) {
+	w.chunk = recentChunk{number: w.chunk.number + 1, segment: max(w.chunk.segment+1, now.UnixMilli()), broken: true,
+		start: version}
+	if known != nil {
+		w.chunk.before, w.chunk.settled = known.Version, known.Settled
+	}
+	b.SetMeta(recentName(w.id, w.chunk.number), w.chunk.encode())
 }
 
 // restoredChanges are the changes that led to a restored state. They are read from disk when a client asks for them.
@@ -208,20 +175,12 @@ type restoredChanges struct {
 	disk  *disk.Disk
 	id    disk.Resource
 	upTo  object.Version // of the restored state
+	began time.Time      // when it was restored
 	until time.Time      // when they are as old as no change in memory may be
-
-	last atomic.Pointer[uint64] // the last chunk that leads to the restored state or follows it; nil if all do
 
 	mu   sync.Mutex
 	from object.Version // log has the changes after this version; "" before anything was read
 	log  []store.LogEntry[*Object]
-}
-
-// endWith is called before the order is broken off, with the number of the last chunk before.
-func (r *restoredChanges) endWith(last uint64) {
-	if r != nil {
-		r.last.CompareAndSwap(nil, &last)
-	}
 }
 
 // since returns the changes after a version, up to the restored state. ok is false if they are not known.
@@ -253,10 +212,11 @@ func (r *restoredChanges) since(v object.Version) (log []store.LogEntry[*Object]
 
 // read reads the changes after a version.
 func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object], err error) {
-	chunks, err := readRecent(r.disk, r.id, r.last.Load)
+	chunks, err := readRecent(r.disk, r.id)
 	if err != nil {
 		return nil, err
 	}
+	chunks = r.segment(chunks)
 	if len(chunks) == 0 || v.Before(chunks[0].start) {
 		return nil, store.ErrGone
 	}
@@ -284,6 +244,23 @@ func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object],
 		}
 	}
 	return log, nil
+}
+
+// segment returns the chunks of the changes that led to the restored state: the last ones that continue each other, up
+// to the first break of this process.
+func (r *restoredChanges) segment(chunks []recentChunk) []recentChunk {
+	for i := range chunks {
+		if c := &chunks[i]; c.broken && c.segment >= r.began.UnixMilli() {
+			chunks = chunks[:i]
+			break
+		}
+	}
+	for i := len(chunks) - 1; i >= 0; i-- {
+		if chunks[i].broken {
+			return chunks[i:]
+		}
+	}
+	return chunks
 }
 
 // pastObject has the states of an object: the last one before a change that is about to be replayed, and those after it.

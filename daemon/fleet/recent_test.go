@@ -9,8 +9,10 @@ import (
 
 // What is not a chunk is an error, and what is one is encoded as it was.
 func FuzzDecodeRecent(f *testing.F) {
-	c := recentChunk{number: 7, broken: true, start: "10", changes: []recentChange{
+	c := recentChunk{number: 7, segment: 5, broken: true, before: "9", settled: time.Unix(3, 4), start: "10", changes: []recentChange{
 		{"web/a", "11", "11", time.Unix(1700000000, 3)}, {"web/b", "12", "", time.Unix(1700000001, 0)}}}
+	f.Add(c.encode())
+	c.broken = false
 	f.Add(c.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeRecent(b)
@@ -19,6 +21,7 @@ func FuzzDecodeRecent(f *testing.F) {
 		}
 		again, err := decodeRecent(c.encode())
 		if err != nil || again.number != c.number || again.broken != c.broken || again.start != c.start ||
+			again.segment != c.segment || again.before != c.before || !again.settled.Equal(c.settled) ||
 			!slices.Equal(again.changes, c.changes) || !bytes.Equal(again.encode(), c.encode()) {
 			t.Fatalf("%+v became %+v, %v", c, again, err)
 		}

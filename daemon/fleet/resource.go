@@ -61,6 +61,7 @@ type Resource struct {
 	disk          *disk.Disk // nil if nothing is kept
 	writtenSeq    atomic.Uint64
 	written       atomic.Pointer[time.Time] // until when the disk has all changes; nil if this process has written nothing
+	order         atomic.Pointer[writtenOrder]
 }
 
 // openResource starts to mirror a resource.

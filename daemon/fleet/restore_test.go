@@ -480,3 +480,39 @@ func TestChangesOfAReplacedHistoryAreNotResumed(t *testing.T) {
 		})
 	})
 }
+
+// A client that comes back late can still resume: the disk follows the mirror again, and the changes before are kept.
+func TestChangesBeforeARestartCanBeResumedWhenTheDiskFollowsAgain(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var from object.Version
+		var want string
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second) // until the disk follows
+			from = s.Version()
+			create(t, s, pod("web", "c"), pod("web", "d"))
+			w.until("everything is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second)
+			want = changesSince(t, r, from)
+		})
+		for _, name := range []string{"", "e", "f"} {
+			if name != "" {
+				create(t, s, pod("web", name)) // while the daemon is down
+			}
+			withDisk(t, dir, fleet.Options{}, func(w *world) {
+				c := w.join("eu", cfg)
+				w.untilState(c, fleet.Ready)
+				time.Sleep(2 * time.Second)
+				got := changesSince(t, w.resource(c, podsGVR), from)
+				if !strings.HasPrefix(got, want) || name != "" && !strings.Contains(got, "web/"+name) {
+					t.Errorf("the changes are\n%s\nwant them to begin with\n%s", got, want)
+				}
+			})
+		}
+	})
+}

@@ -34,6 +34,7 @@ type savedCluster struct {
 	documents map[string]*document
 	resources map[schema.GroupVersionResource]*disk.StoredResource
 	newest    object.Version // of all resources
+	loaded    time.Time
 
 	historyAge time.Duration // how long changes may be resumed from
 }
@@ -44,7 +45,8 @@ func loadSaved(d *disk.Disk, name string) (*savedCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &savedCluster{name: name, disk: d, resources: map[schema.GroupVersionResource]*disk.StoredResource{}}
+	s := &savedCluster{name: name, disk: d, loaded: time.Now(),
+		resources: map[schema.GroupVersionResource]*disk.StoredResource{}}
 	for _, c := range stored {
 		if c.Name == name {
 			s.uid = c.UID
@@ -128,7 +130,8 @@ func (s *savedCluster) take(gvr schema.GroupVersionResource, fingerprint string)
 		return nil
 	}
 	return &restoredState{&informer.State[*Object]{Version: r.Version, LastEvent: r.Reached, Packed: s.entries(r)},
-		&restoredChanges{disk: s.disk, id: r.Resource, upTo: r.Version, until: time.Now().Add(s.historyAge)}}
+		&restoredChanges{disk: s.disk, id: r.Resource, upTo: r.Version, began: s.loaded,
+			until: time.Now().Add(s.historyAge)}}
 }
 
 // restoredState is a state from disk, and the changes that led to it.

@@ -14,12 +14,14 @@
 //     cannot be guessed, and is valid only for the user and the request it was made for. Unfinished lists are held up
 //     to a number and an age; after that, their tokens are ErrExpired. Beyond the number, the user that holds the most
 //     loses its oldest list. The last 16 pages of a list can be requested
-//     again until its end has been read.
+//     again until its end has been read. A caller that can read the same snapshots again may continue a list that is not
+//     held with Request.Resume.
 //
 //   - One order. Items are sorted by cluster and key, or by the paths of an Order; items with equal values are sorted
 //     by cluster and key. The same snapshots give the same list, whatever the size of the pages.
 //
-//   - No page reads objects that earlier pages have read. A list with an order is sorted once.
+//   - No page reads objects that earlier pages have read, unless the list is resumed. A list with an order is sorted
+//     once.
 //
 //   - Bounded work. A request fails with ErrTooMuch if it reads more objects, finds more, collects more bytes or takes
 //     longer than its limits allow, or if an expression costs more than 100,000 on one object. A cancelled context

@@ -86,7 +86,15 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 	if req.Continue != "" {
 		return e.resume(r, views)
 	}
-	l := &heldList[T]{user: req.User, fingerprint: req.fingerprint(), views: byCluster(views), onDrop: req.OnDrop}
+	l := &heldList[T]{user: req.User, fingerprint: req.fingerprint(), views: byCluster(views), begun: time.Now(),
+		onDrop: req.OnDrop}
+	var at position
+	if req.Resume != nil {
+		if err := e.CheckResume(&req); err != nil {
+			return nil, err
+		}
+		l.begun, at.served, r.skip = req.Resume.Begun, req.Resume.Served, req.Resume.Served
+	}
 	switch {
 	case req.CountOnly:
 		return r.count(l)
@@ -95,7 +103,7 @@ func (e *Engine[T]) List(ctx context.Context, req Request, views []View[T]) (*Re
 			return nil, err
 		}
 	}
-	return r.page(l, position{}, nil)
+	return r.page(l, at, nil)
 }
 
 // DropLists drops the unfinished lists of a user that have a Request.OnDrop. Their continue tokens expire.
@@ -108,8 +116,7 @@ func (e *Engine[T]) resume(r *run[T], views []View[T]) (*Result[T], error) {
 		return nil, fmt.Errorf("list %s: %w", r.req.Resource, err)
 	}
 	if h.list.fingerprint != r.req.fingerprint() {
-		return nil, fmt.Errorf("list %s: the continue token belongs to another request; send the same user, selectors, "+
-			"order and namespace as for the first page: %w", r.req.Resource, ErrInvalid)
+		return nil, errOtherRequest(r.req)
 	}
 	if !overlap(h.list.views, views) {
 		return nil, fmt.Errorf("list %s: the continue token belongs to a list of other clusters; start the list again, "+
@@ -121,6 +128,11 @@ func (e *Engine[T]) resume(r *run[T], views []View[T]) (*Result[T], error) {
 			r.req.Resource, ErrExpired)
 	}
 	return r.page(h.list, at, h)
+}
+
+func errOtherRequest(req *Request) error {
+	return fmt.Errorf("list %s: the continue token belongs to another request; send the same user, selectors, "+
+		"order and namespace as for the first page: %w", req.Resource, ErrInvalid)
 }
 
 // overlap reports whether a later page can belong to the same list: clusters may join and leave between two pages, but

@@ -18,6 +18,7 @@ type heldList[T any] struct {
 	user        string
 	fingerprint [sha256.Size]byte
 	views       []View[T]
+	begun       time.Time
 	sorted      []place[T] // all items, if the list has an order
 	total       *int       // how many items there are, if that is known
 	counted     bool
@@ -46,7 +47,6 @@ type listID [16]byte
 // held is a list and where its pages begin.
 type held[T any] struct {
 	id     listID
-	born   time.Time
 	list   *heldList[T]
 	marks  [keptPages]position // the beginning of page n is at n % keptPages
 	pages  uint32
@@ -108,24 +108,40 @@ func (h *held[T]) mark(next position) uint32 {
 }
 
 func (p *pages[T]) hold(l *heldList[T]) *held[T] {
-	h := &held[T]{born: time.Now(), list: l}
+	h := &held[T]{list: l}
 	rand.Read(h.id[:]) // never fails
 	p.expire()
 	for len(p.byID) > 0 && (len(p.byID) >= p.max || p.places+len(l.sorted) > maxPositions) {
 		p.remove(p.largest(l).lists.Front().Value.(*held[T]))
 	}
 	p.byID[h.id] = h
-	h.at = p.oldest.PushBack(h)
+	h.at = insert(p.oldest, h)
 	own := p.users[l.user]
 	if own == nil {
 		own = &holder{lists: list.New()}
 		p.users[l.user] = own
 	}
-	h.ofUser = own.lists.PushBack(h)
+	h.ofUser = insert(own.lists, h)
 	own.places += len(l.sorted)
 	p.places += len(l.sorted)
+	if p.timer != nil && h.at == p.oldest.Front() {
+		p.timer.Stop()
+		p.timer = nil
+	}
 	p.arm()
 	return h
+}
+
+// insert adds a list to others, which are sorted by age: most often it is the youngest.
+func insert[T any](all *list.List, h *held[T]) *list.Element {
+	el := all.Back()
+	for el != nil && el.Value.(*held[T]).list.begun.After(h.list.begun) {
+		el = el.Prev()
+	}
+	if el == nil {
+		return all.PushFront(h)
+	}
+	return all.InsertAfter(h, el)
 }
 
 // largest returns the user that holds the largest share, counting a list that is about to be held.
@@ -145,7 +161,9 @@ func (p *pages[T]) largest(next *heldList[T]) (most *holder) {
 }
 
 // oldest returns when the oldest list of a user was begun.
-func oldest[T any](u *holder) time.Time { return u.lists.Front().Value.(*held[T]).born }
+func oldest[T any](u *holder) time.Time { return u.lists.Front().Value.(*held[T]).list.begun }
+
+var errNotHeld = fmt.Errorf("%w; start the list again, without a token", ErrExpired)
 
 // find returns the list of a token and where its page begins.
 func (p *pages[T]) find(tok string) (*held[T], position, error) {
@@ -158,7 +176,7 @@ func (p *pages[T]) find(tok string) (*held[T], position, error) {
 	p.expire()
 	h := p.byID[id]
 	if h == nil || n >= h.pages || h.pages-n > keptPages {
-		return nil, position{}, fmt.Errorf("%w; start the list again, without a token", ErrExpired)
+		return nil, position{}, errNotHeld
 	}
 	return h, h.marks[n%keptPages], nil
 }
@@ -217,7 +235,7 @@ func (p *pages[T]) expire() {
 	now := time.Now()
 	for el := p.oldest.Front(); el != nil; el = p.oldest.Front() {
 		h := el.Value.(*held[T])
-		if now.Sub(h.born) < p.age {
+		if now.Sub(h.list.begun) < p.age {
 			return
 		}
 		p.remove(h)
@@ -229,7 +247,7 @@ func (p *pages[T]) arm() {
 	if p.timer != nil || len(p.byID) == 0 {
 		return
 	}
-	wait := p.age - time.Since(p.oldest.Front().Value.(*held[T]).born)
+	wait := p.age - time.Since(p.oldest.Front().Value.(*held[T]).list.begun)
 	var t *time.Timer
 	t = time.AfterFunc(wait, func() {
 		p.mu.Lock()

@@ -161,7 +161,8 @@ func TestSortedListsAreBoundedTogether(t *testing.T) {
 	p := newPages[*blob](1000, time.Hour)
 	var tokens []string
 	for range 5 {
-		tokens = append(tokens, p.keep(nil, &heldList[*blob]{sorted: make([]place[*blob], maxPositions/4)},
+		tokens = append(tokens, p.keep(nil, &heldList[*blob]{begun: time.Now(),
+			sorted: make([]place[*blob], maxPositions/4)},
 			position{served: 1}))
 	}
 	if p.len() != 4 || p.places > maxPositions {

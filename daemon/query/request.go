@@ -3,6 +3,7 @@ package query
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/mirador-k8s/mirador/store"
 )
@@ -39,6 +40,9 @@ type Request struct {
 	Limit int
 	// Continue is the token from the previous page. Except for the limit, the rest of the request must be the same.
 	Continue string
+	// Resume continues a list that is no longer held, instead of Continue, if the views are those of its first page, read
+	// again. It may be nil.
+	Resume *Resume
 	// CountOnly asks for the number of objects instead of the objects.
 	CountOnly bool
 	// Pace is called every few objects with the number of bytes that the request holds, without the snapshots and their
@@ -60,8 +64,30 @@ func (r *Request) check() error {
 	switch {
 	case r.Limit < 0:
 		return fmt.Errorf("list %s: the limit is %d; give a positive one, or none: %w", r.Resource, r.Limit, ErrInvalid)
-	case r.CountOnly && r.Continue != "":
+	case r.CountOnly && (r.Continue != "" || r.Resume != nil):
 		return fmt.Errorf("count %s: a count has no pages; leave the continue token out: %w", r.Resource, ErrInvalid)
+	}
+	return nil
+}
+
+// Resume is what continues a list besides its views.
+type Resume struct {
+	// Request stands for the request of the list.
+	Request [16]byte
+	// Served is how many items its pages have had.
+	Served int
+	// Begun is when it was begun. It expires when it is as old as lists that are held may be.
+	Begun time.Time
+}
+
+// CheckResume returns the error of List if the Resume of a request is of another request or has expired.
+func (e *Engine[T]) CheckResume(req *Request) error {
+	own := req.fingerprint()
+	switch {
+	case req.Resume.Request != [16]byte(own[:]):
+		return errOtherRequest(req)
+	case time.Since(req.Resume.Begun) >= e.pages.age:
+		return fmt.Errorf("list %s: %w", req.Resource, errNotHeld)
 	}
 	return nil
 }
@@ -85,6 +111,8 @@ type Result[T any] struct {
 	Remaining int
 	// Continue is the token for the next page; "" after the last.
 	Continue string
+	// Next is how the next page can be read when the list is no longer held.
+	Next Resume
 	// Views are what the answer was read from, sorted by cluster. For a later page they are those of the first one.
 	Views []View[T]
 }

@@ -19,6 +19,7 @@ type run[T any] struct {
 	ctx     context.Context
 	scratch *scratch
 	budget  budget
+	skip    int   // how many items earlier pages have had, of a list that is resumed
 	stopped error // why a walk has ended early
 }
 
@@ -40,6 +41,7 @@ func (r *run[T]) page(l *heldList[T], at position, h *held[T]) (*Result[T], erro
 		r.engine.pages.drop(h)
 		return res, nil
 	}
+	res.Next = Resume{Request: [16]byte(l.fingerprint[:]), Served: next.served, Begun: l.begun}
 	res.Remaining = Unknown
 	if l.total != nil {
 		res.Remaining = *l.total - next.served
@@ -67,6 +69,9 @@ func (r *run[T]) fill(l *heldList[T], at position, res *Result[T]) (next positio
 			return next, more, err
 		}
 	}
+	if r.skip > 0 {
+		return position{}, false, errNotHeld // the views are others
+	}
 	return position{}, false, nil
 }
 
@@ -80,7 +85,11 @@ func (r *run[T]) fillFrom(l *heldList[T], v int, after object.Key, res *Result[T
 		if err != nil {
 			return position{}, false, err
 		}
-		if ok {
+		switch {
+		case !ok:
+		case r.skip > 0:
+			r.skip--
+		default:
 			if r.req.Limit > 0 && len(res.Items) == r.req.Limit {
 				return position{view: v, after: after}, true, nil
 			}
@@ -103,6 +112,9 @@ func (r *run[T]) add(res *Result[T], cluster string, e *store.Entry[T]) error {
 
 func (r *run[T]) fillSorted(l *heldList[T], at position, res *Result[T]) (position, bool, error) {
 	end := len(l.sorted)
+	if at.served > end {
+		return position{}, false, errNotHeld // the views of a resumed list are others
+	}
 	if r.req.Limit > 0 {
 		end = min(end, at.served+r.req.Limit)
 	}

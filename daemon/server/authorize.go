@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -30,6 +31,9 @@ type Authorizer interface {
 	// as long as that does not change. If it returns an error, nothing is shown.
 	Visible(ctx context.Context, u user.Info, cluster, verb string, of schema.GroupResource,
 		namespaced bool) (*query.Visible, error)
+	// Then returns what users could do in a cluster at a moment; nil means everything. An error says why that is not known:
+	// nothing may be shown. pace is as in fleet.Resource.At.
+	Then(ctx context.Context, cluster string, at time.Time, pace func(held int64) error) (*access.Then, error)
 	// RulesIn returns the rules that apply to a user in a namespace of a cluster. ok is false if there is no such list,
 	// because the user may do everything.
 	RulesIn(u user.Info, cluster, namespace string) (rules *access.RuleList, ok bool, err error)
@@ -53,6 +57,10 @@ func (a allowAll) DecideFor(ctx context.Context, u user.Info, cluster string,
 
 func (allowAll) Visible(context.Context, user.Info, string, string, schema.GroupResource,
 	bool) (*query.Visible, error) {
+	return nil, nil
+}
+
+func (allowAll) Then(context.Context, string, time.Time, func(int64) error) (*access.Then, error) {
 	return nil, nil
 }
 
@@ -201,12 +209,27 @@ func (s *Server) allowObjects(req *request, cluster *fleet.Cluster) error {
 		return nil
 	}
 	req.filters = req.filtered && req.verb != "get"
-	err := s.allow(req.http, cluster.Name(), req.attributes())
+	err := s.allowRequest(req, cluster.Name())
 	if err != nil && req.filters {
 		return nil
 	}
 	req.filtered = false
 	return err
+}
+
+// allowRequest returns nil if the user may make a request for objects of a cluster, now and, with rights=then, then.
+func (s *Server) allowRequest(req *request, cluster string) error {
+	if err := s.allow(req.http, cluster, req.attributes()); err != nil {
+		return err
+	}
+	d, err := s.decideThen(req, cluster)
+	if err != nil {
+		return err
+	}
+	if !d.Allowed {
+		return req.refuse(d.Reason)
+	}
+	return nil
 }
 
 // allowNonResource returns the clusters in which the user of a request may read discovery, the version, OpenAPI or
@@ -288,7 +311,12 @@ func errNothingVisible(req *request) error {
 
 // visibleIn returns what the user of a request may see of its resource in a cluster.
 func (s *Server) visibleIn(req *request, cluster string, namespaced bool) (*query.Visible, error) {
-	return s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(), namespaced)
+	see, err := s.opts.Authorizer.Visible(req.context(), userOf(req.http), cluster, req.verb, req.groupResource(),
+		namespaced)
+	if err != nil {
+		return nil, err
+	}
+	return s.visibleThen(req, cluster, see, namespaced)
 }
 
 // visibleInCluster is visibleIn for a cluster that may not have the resource. It then counts as namespaced, so that
@@ -310,7 +338,7 @@ func (s *Server) mayKnow(r *http.Request, cluster string) bool {
 // waited for its turn or for a version, and must not show what was created in the meantime.
 func (s *Server) stillAllowed(req *request, v *view) error {
 	if req.verb == "get" || !req.fleet && !req.filtered {
-		return s.allow(req.http, v.places[0].cluster, req.attributes())
+		return s.allowRequest(req, v.places[0].cluster)
 	}
 	for _, p := range v.places {
 		see, err := s.visibleIn(req, p.cluster, p.res.Info().Namespaced)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,8 +42,11 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		}
 		return work.pace()
 	}
+	first, second := cutRestartToken(ask.Continue)
+	again := openRestartToken(s.restartSeal(), first, second)
+	ask.Continue = first
 	if req.isPast() && ask.Continue != "" {
-		if ask.Continue, req.moment, err = splitPastToken(ask.Continue); err != nil {
+		if ask.Continue, _, err = splitPastToken(ask.Continue); err != nil {
 			return err
 		}
 	} else if req.fleet && ask.Continue != "" {
@@ -87,13 +91,26 @@ func (s *Server) list(w http.ResponseWriter, req *request, v *view) error {
 		ask.OnDrop = past.release
 	}
 	found, err := s.engine.List(req.context(), *ask, views)
+	if again != nil && errors.Is(err, query.ErrExpired) && again.next.Begun.Before(s.started) {
+		past = newPastList(s.past.open(client), work)
+		defer past.release()
+		if views, err = past.again(s, req, v, ask, shape, again); err != nil {
+			return err
+		}
+		past.keep()
+		ask.OnDrop = past.release
+		found, err = s.engine.List(req.context(), *ask, views)
+	}
 	if past != nil && (err != nil || found.Continue == "") {
 		past.release() // the engine does not hold the list
 	}
 	if err != nil {
 		return err
 	}
-	l := s.listing(req, v, found)
+	if ask.Continue == "" && again == nil {
+		again = s.restartToken(req, v, past, found.Views)
+	}
+	l := s.listing(req, v, found, again)
 	l.work, l.memory = work, memory
 	return l.answer(w, req.http)
 }
@@ -131,8 +148,9 @@ func (s *Server) engineRequest(req *request, v *view) (*query.Request, error) {
 		Selection: sel, Order: order, Limit: int(req.Limit), Continue: req.Continue}, nil
 }
 
-// listing makes the answer for the objects that were found.
-func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object]) *listing {
+// listing makes the answer for the objects that were found. again, if it is not nil, continues the list in another
+// process.
+func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Object], again *restartToken) *listing {
 	l := &listing{gvk: v.model.res.GVK(), custom: s.definition(v.model) != nil, items: make([]item, len(found.Items)),
 		render: s.renderer(req, v)}
 	l.meta.Continue = found.Continue
@@ -151,6 +169,10 @@ func (s *Server) listing(req *request, v *view, found *query.Result[*fleet.Objec
 		l.meta.Continue = pastToken(found.Continue, req.moment)
 	case req.fleet:
 		l.meta.Continue += "." + l.meta.ResourceVersion
+	}
+	if again != nil && found.Continue != "" {
+		again.next = found.Next
+		l.meta.Continue = again.seal(s.restartSeal(), l.meta.Continue)
 	}
 	for i, it := range found.Items {
 		l.items[i] = item{it.Cluster, it.Entry, v.versionOf(it.Cluster, it.Entry)}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -98,6 +99,7 @@ func (s *Server) describeMoment(w http.ResponseWriter, req *request, at *place, 
 type pastList struct {
 	memory *grant // of the snapshots
 	work   *work
+	marks  []fleet.Mark // of the snapshots
 	users  atomic.Int32
 }
 
@@ -129,16 +131,7 @@ func (p *pastList) views(s *Server, w http.ResponseWriter, req *request, v *view
 			continue
 		}
 		read := int64(0)
-		m, err := at.res.At(req.moment, pastFilter(req, &at, &ask.Selection), func(n int64) error {
-			read = n
-			if need := held + n; need > p.memory.held && p.memory.set(need+scanStep) != nil {
-				s.engine.DropLists(ask.User) // rather than that a list that nobody reads any more keeps the user from a new one
-				if err := p.memory.set(need + scanStep); err != nil {
-					return err
-				}
-			}
-			return p.work.pace()
-		})
+		m, err := at.res.At(req.moment, pastFilter(req, &at, &ask.Selection), p.pace(s, ask.User, held, &read))
 		var unknown *fleet.PastError
 		if errors.As(err, &unknown) {
 			left = append(left, absent{cluster: at.cluster, why: err.Error()})
@@ -150,6 +143,7 @@ func (p *pastList) views(s *Server, w http.ResponseWriter, req *request, v *view
 			return nil, err
 		}
 		held += read
+		p.marks = append(p.marks, m.Mark)
 		s.describeMoment(w, req, &at, m)
 		views = append(views, query.View[*fleet.Object]{Cluster: at.cluster, Snapshot: m.Snapshot,
 			Bytes: shape.bytes(at.cluster), Visible: at.visible})
@@ -159,6 +153,71 @@ func (p *pastList) views(s *Server, w http.ResponseWriter, req *request, v *view
 	}
 	for i := range left {
 		warnLeftOut(w, &left[i])
+	}
+	return views, nil
+}
+
+// pace returns the function that a read of the past calls: it takes the memory for what is held and what is read.
+func (p *pastList) pace(s *Server, user string, held int64, read *int64) func(int64) error {
+	return func(n int64) error {
+		*read = n
+		if need := held + n; need > p.memory.held && p.memory.set(need+scanStep) != nil {
+			s.engine.DropLists(user) // rather than that a list that nobody reads any more keeps the user from a new one
+			if err := p.memory.set(need + scanStep); err != nil {
+				return err
+			}
+		}
+		return p.work.pace()
+	}
+}
+
+// again returns the views of a list that another process has begun, read from disk, and prepares the request for them.
+// If they are not all on disk, or the user may see something else now, the list has expired.
+func (p *pastList) again(s *Server, req *request, v *view, ask *query.Request, shape *fleetShape,
+	t *restartToken) (views []query.View[*fleet.Object], err error) {
+	ask.Continue, ask.Resume = "", &t.next
+	if err := s.engine.CheckResume(ask); err != nil {
+		return nil, err
+	}
+	views, err = p.marked(s, req, v, ask, shape, t.marks)
+	switch {
+	case err != nil && !isAboutPast(req, err):
+		return nil, err
+	case err != nil || hashViews(views, req.namespace) != t.views:
+		return nil, errNotOnDisk
+	}
+	return views, s.stillAllowed(req, v)
+}
+
+// isAboutPast reports whether an error of a read of the past is not about the work or the memory that it takes.
+func isAboutPast(req *request, err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusGone || code == http.StatusBadRequest
+	}
+	return !errors.Is(err, query.ErrTooMuch) && req.context().Err() == nil
+}
+
+var errNotOnDisk = fmt.Errorf("the state of the list's first page is not on disk: %w", query.ErrExpired)
+
+// marked returns the views of a list in the states of marks.
+func (p *pastList) marked(s *Server, req *request, v *view, ask *query.Request, shape *fleetShape,
+	marks []fleet.Mark) (views []query.View[*fleet.Object], err error) {
+	shown := slices.DeleteFunc(slices.Clone(v.places), func(at place) bool { return !at.shows(req.namespace) })
+	if len(shown) != len(marks) {
+		return nil, errNotOnDisk
+	}
+	held := int64(0)
+	for i, at := range shown {
+		read := int64(0)
+		snap, err := at.res.AtMark(marks[i], pastFilter(req, &at, &ask.Selection), p.pace(s, ask.User, held, &read))
+		if err != nil {
+			return nil, err
+		}
+		held += read
+		views = append(views, query.View[*fleet.Object]{Cluster: at.cluster, Snapshot: snap,
+			Bytes: shape.bytes(at.cluster), Visible: at.visible})
 	}
 	return views, nil
 }
@@ -232,8 +291,10 @@ func splitPastToken(token string) (inner string, at time.Time, err error) {
 	return inner, time.Unix(0, n).UTC(), nil
 }
 
-// pastScope makes continue tokens of different moments different.
-func pastScope(req *request) string { return fmt.Sprintf(" at %q", req.momentText) }
+// pastScope makes continue tokens of different moments and rights different.
+func pastScope(req *request) string {
+	return fmt.Sprintf(" at %q with the rights of then: %t", req.momentText, req.then != nil)
+}
 
 // pastVersion returns the version of a list at a moment: the newest one of an object in it.
 func pastVersion(views []query.View[*fleet.Object]) string {

@@ -30,8 +30,9 @@ type request struct {
 	omitted   bool   // clusters= names clusters that are not there, and the user may not know that
 	// askedNamespace is the namespace in the path, such as eu.web at /fleet.
 	askedNamespace string
-	moment         time.Time // of at= or of the path; zero for the present
-	momentText     string    // as in the request
+	moment         time.Time   // of at= or of the path; zero for the present
+	momentText     string      // as in the request
+	then           *thenRights // of rights=then; nil otherwise
 	// invalid is the error of a bad query, Accept header or name. It is returned only if the request is allowed and its
 	// resource is mirrored.
 	invalid error
@@ -48,6 +49,9 @@ func parseRequest(r *http.Request, t target) *request {
 	}
 	if req.params, req.invalid = parseParams(r); req.invalid == nil {
 		req.invalid = req.resolveMoment(r.URL.Query().Get("at"))
+	}
+	if req.invalid == nil {
+		req.invalid = req.resolveRights(r.URL.Query().Get("rights"))
 	}
 	req.history = req.history || req.changes && req.verb != "get"
 	if req.invalid == nil && req.history {

@@ -73,6 +73,12 @@ func (req *request) resolveMoment(query string) error {
 		return err
 	}
 	req.momentText = text
+	if req.Continue != "" && req.verb == "list" && !req.changes {
+		first, _ := cutRestartToken(req.Continue)
+		if _, req.moment, err = splitPastToken(first); err != nil {
+			return err
+		}
+	}
 	switch {
 	case req.verb == "watch":
 		return errWatchPast()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -67,10 +68,18 @@ func (s *Server) view(w http.ResponseWriter, req *request, cluster *fleet.Cluste
 	at := place{cluster: cluster.Name()}
 	if req.filtered {
 		var err error
-		if at.visible, err = s.visibleInCluster(req, cluster); err != nil {
+		at.visible, err = s.visibleInCluster(req, cluster)
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			return nil, err
+		}
+		if err != nil {
 			return nil, req.refuse(err.Error())
 		}
 		if !at.shows(req.namespace) {
+			if err := s.refuseUnknownThen(w, req, true); err != nil {
+				return nil, err
+			}
 			return nil, req.refuse("")
 		}
 	}
@@ -109,8 +118,18 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 			return nil, req.refuse(d.Reason)
 		}
 		recordOf(req.http).decide(d)
+		then, err := s.decideThen(req, members[0].Name())
+		switch {
+		case err != nil:
+			return nil, err
+		case !then.Allowed:
+			return nil, req.refuse(then.Reason)
+		}
 	}
 	if req.verb != "get" && !s.seesAny(req, members) {
+		if err := s.refuseUnknownThen(w, req, true); err != nil {
+			return nil, err
+		}
 		if _, _, err := s.places(w, req, members, named || req.complete); err != nil {
 			return nil, err // a request that is refused makes no hub
 		}
@@ -125,6 +144,9 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	moment.version = moment.hub.now()
 	places, unknownRights, err := s.places(w, req, members, named || req.complete)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.refuseUnknownThen(w, req, named || req.complete); err != nil {
 		return nil, err
 	}
 	v := &view{places: places, moment: moment, unknownRights: unknownRights, complete: named || req.complete,
