@@ -134,11 +134,10 @@ func (w *diskWriter) write(ctx context.Context) error {
 
 // commit writes the batch.
 func (w *diskWriter) commit() error {
-	if w.batch.Len() == 0 {
-		return nil
-	}
-	if err := w.batch.Commit(); err != nil {
-		return err
+	if w.batch.Len() > 0 {
+		if err := w.batch.Commit(); err != nil {
+			return err
+		}
 	}
 	for _, done := range w.commits {
 		done()
@@ -363,7 +362,8 @@ func (w *diskWriter) resume(r *Resource, have *writtenResource) (bool, error) {
 	}
 	have.follows, have.resumed, have.from = true, true, seq
 	have.seq, have.version, have.reached = seq, known.Version, known.Reached
-	return true, nil
+	w.marks(r, have, seq)
+	return true, w.commit()
 }
 
 // gap notes a time in which the resource was not watched.
