@@ -244,7 +244,9 @@ func TestPagesOverRestartsAreOfOneState(t *testing.T) {
 				switch rnd.IntN(4) {
 				case 0: // what the disk does not have yet is lost
 					calm = false
-					d.restart()
+					d.stop()
+					time.Sleep(time.Duration(1+rnd.IntN(3000)) * time.Millisecond)
+					d.start()
 				case 1:
 					time.Sleep(time.Second)
 					d.stop()
