@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -285,7 +286,7 @@ func (w *diskWriter) writeResource(c *Cluster, of *writtenCluster, r *Resource) 
 	if changes.Seq == have.seq && (!watched || changes.Version == have.version && !idle) {
 		return nil
 	}
-	w.gap(have, now)
+	w.gap(have, now, changes.Changes)
 	var recent []recentChange
 	for change := range changes.Changes {
 		order := recentChange{key: change.Key, version: change.Version, at: change.At}
@@ -366,11 +367,15 @@ func (w *diskWriter) resume(r *Resource, have *writtenResource) (bool, error) {
 	return true, w.commit()
 }
 
-// gap notes a time in which the resource was not watched.
-func (w *diskWriter) gap(have *writtenResource, now time.Time) {
+// gap notes a time in which the resource was not watched, up to now or to the first change after a restart.
+func (w *diskWriter) gap(have *writtenResource, now time.Time, changes iter.Seq[store.LogEntry[*Object]]) {
 	most := reachedEvery + gapFrom
 	if have.resumed {
 		most = gapFrom
+		for c := range changes {
+			now = c.At.Add(-time.Nanosecond)
+			break
+		}
 	}
 	if !have.reached.IsZero() && now.Sub(have.reached) > most {
 		w.batch.Gap(have.id, have.reached, now)

@@ -44,7 +44,8 @@ func (r *Resource) AtMark(m Mark, f PastFilter, pace func(held int64) error) (*S
 		return nil, err
 	}
 	t := m.Time
-	if t.IsZero() {
+	known := t.IsZero() // no change is missing between the mark's version and the next change
+	if known {
 		var ok bool
 		if t, ok, err = d.timeOf(m); err != nil {
 			return nil, r.pastErr(err)
@@ -58,7 +59,7 @@ func (r *Resource) AtMark(m Mark, f PastFilter, pace func(held int64) error) (*S
 		return nil, r.pastErr(err)
 	}
 	defer past.Close()
-	if past.Gap != nil {
+	if past.Gap != nil && !known {
 		return nil, r.pastError(BeforeHistory)
 	}
 	return loadPast(past, m.Version, pace)
