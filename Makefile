@@ -28,7 +28,8 @@ run: bin/devcluster bin/mirador ## two real local clusters with a changing workl
 	@bin/devcluster up --name eu $(CLUSTER) -- sh -c ' \
 		folder="$${KUBECONFIG%/*}/fleet" && mkdir "$$folder" && ln -s "$$KUBECONFIG" "$$folder/eu.yaml" && exec \
 		bin/devcluster up --name us $(CLUSTER) -- sh -c '\'' \
-			ln -s "$$KUBECONFIG" "$$0/us.yaml" && exec bin/mirador serve --folder "$$0"'\'' "$$folder"'
+			ln -s "$$KUBECONFIG" "$$0/us.yaml" && \
+			exec bin/mirador serve --folder "$$0" --data "$${0%/*}/data"'\'' "$$folder"'
 
 .PHONY: quickstart
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all

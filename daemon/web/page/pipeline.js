@@ -92,7 +92,7 @@ class Tiles {
     const oldest = Math.max(0, ...doc.clusters.map((c) => c.lastHeardSeconds ?? 0));
     this.#set('heard', all ? heard(oldest) : '–', `${plural(sum('queue'), 'object')} queued`);
     this.#set('memory', bytes(doc.memory?.rssBytes), `${bytes(doc.memory?.heapBytes)} heap` +
-      (doc.disk ? `, ${doc.disk.error ? 'disk fails' : `${bytes(doc.disk.bytes)} on disk`}` : ''));
+      (doc.disk ? `, ${doc.disk.error ? 'disk fails' : `${bytes(doc.disk.bytes)} disk`}` : ''));
     this.spark.show(history);
   }
 

@@ -248,8 +248,9 @@ export class TimeBar {
   #draw() {
     mark(this.panel, 'data-state', null);
     const at = Number.isNaN(this.#time) ? null : this.#time;
-    const { items, error } = this.#changes;
-    this.timeline.show({ span: this.#span, at, ...this.#known, changes: items });
+    const { items, complete, error } = this.#changes;
+    const until = complete ? Infinity : (items.at(-1)?.at ?? 0);
+    this.timeline.show({ span: this.#span, at, ...this.#known, changes: items, until });
     byId('change-before').disabled = !this.timeline.step(-1);
     byId('change-after').disabled = !this.timeline.step(1);
     mark(byId('change-before'), 'title', error || null);

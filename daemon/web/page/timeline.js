@@ -16,6 +16,7 @@ const narrow = matchMedia('(max-width: 640px)');
 export class Timeline {
   #span = { from: 0, to: 1 };
   #marks = [];
+  #until = Infinity;
   #at = null;
   #timer = 0;
   #pointed = false;
@@ -39,9 +40,11 @@ export class Timeline {
     });
   }
 
-  // show draws what is known of a span of time, with the slider at a moment, or at now if that is null.
-  show({ span, at, gaps, begins, changes }) {
+  // show draws what is known of a span of time, with the slider at a moment, or at now if that is null. The changes are
+  // known until a time.
+  show({ span, at, gaps, begins, changes, until }) {
     this.#span = span;
+    this.#until = until;
     this.#marks = changes.filter((c) => c.at >= span.from && c.at <= span.to);
     this.#at = at;
     const rows = gapRows({ gaps, begins }, span, ROWS);
@@ -60,9 +63,10 @@ export class Timeline {
     this.#label(at);
   }
 
-  // step returns the change before or after a moment, undefined if there is none.
+  // step returns the change before or after a moment, undefined if there is none or it is not known.
   step(direction) {
-    const at = this.#at ?? Infinity;
+    const at = this.#at ?? this.#span.to;
+    if (at > this.#until) return undefined;
     return direction < 0 ? this.#marks.findLast((c) => c.at < at) : this.#marks.find((c) => c.at > at);
   }
 

@@ -98,7 +98,7 @@ export class Versions {
     const { signal } = this.#stop;
     const wanted = this.#items.length + ENOUGH;
     this.more.disabled = true;
-    say(this.state, 'reading…');
+    if (this.list.childElementCount === 0) say(this.state, 'reading…'); // a newer version comes without a word
     try {
       do {
         const to = this.#from;

@@ -46,6 +46,16 @@ var shots = []shot{
 		then:  `document.querySelector('.grid-row').click()`,
 		settled: `document.getElementById('detail-yaml').textContent.includes('kind') &&
 			document.getElementById('detail').getAnimations().length === 0`},
+	{name: "past", theme: "light", width: 1280, height: 800, scale: 1, hash: "#/objects?resource=pods.v1&at=-30s",
+		ready: `document.querySelector('.grid-row') && document.querySelector('.feed-item')`,
+		then:  `document.getElementById('time-open').click()`, settled: `document.querySelector('.timeline .change')`},
+	{name: "history", theme: "dark", width: 1280, height: 800, scale: 1,
+		hash:  "#/objects?cluster=eu&resource=deployments.v1.apps",
+		ready: `document.querySelectorAll('.grid-row').length >= 1`,
+		then: `(document.querySelector('.grid-row').click(),
+			setTimeout(() => document.getElementById('detail-tab-history').click(), 1000))`,
+		settled: `document.querySelectorAll('.diff-row').length > 5 &&
+			document.getElementById('detail').getAnimations().length === 0`},
 	{name: "phone", theme: "light", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/", ready: someLanes},
 	{name: "phone-objects", theme: "dark", width: 360, height: 740, scale: 1.5, phone: true, hash: "#/objects",
 		ready: `document.querySelectorAll('.grid-row').length >= 5`},
