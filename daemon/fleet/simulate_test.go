@@ -98,7 +98,8 @@ type restarts struct {
 	frozen   atomic.Bool   // it was restored, and the mirror or the disk may not know: nothing is written
 	restored atomic.Uint64 // the version that it was restored to last
 	compact  uint64
-	mendNet  func() // nil if the cluster can be reached
+	mendNet  func()    // nil if the cluster can be reached
+	lost     time.Time // when it could not be reached any more
 
 	fs     *vfs.MemFS
 	faults *diskFaults
@@ -461,9 +462,13 @@ func (s *restarts) toggleNet() {
 		s.note("the cluster can be reached")
 		s.mendNet()
 		s.mendNet = nil
+		if now := time.Now(); now.Sub(s.lost) > 25*time.Second {
+			s.blind = append(s.blind, span{s.lost, now})
+		}
 		return
 	}
 	s.count("cluster unreachable")
+	s.lost = time.Now()
 	s.mendNet = s.server.Inject(informertest.Fault{Refuse: true})
 	s.server.CutWatches()
 }
@@ -644,7 +649,7 @@ func (s *restarts) lookBack() {
 			if down.to.Sub(down.from) > 5*time.Second && s.calm[len(s.calm)-1].from.After(down.to) {
 				m, err := r.At(down.from.Add(down.to.Sub(down.from)/2), fleet.PastFilter{}, nil)
 				if err == nil && m.Gap == nil {
-					s.fail("nothing was running from %s to %s, and %s has no gap there", down.from, down.to, w.gvr.Resource)
+					s.fail("nothing was watched from %s to %s, and %s has no gap there", down.from, down.to, w.gvr.Resource)
 				}
 			}
 		}
