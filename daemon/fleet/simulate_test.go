@@ -44,7 +44,8 @@ import (
 //   - What can be resumed is not listed.
 //   - The past is what was mirrored then, unless it says that it is in a gap; and it does not say so without a reason.
 //
-// 10 seeds, 2,000 with MIRADOR_NIGHTLY; SIM_SEED is the first one, and SIM_SEEDS how many there are.
+// 10 seeds, 2,000 with MIRADOR_NIGHTLY; SIM_SEED is the first one, and SIM_SEEDS how many there are. A seed always does
+// the same, but goroutines may run in another order.
 func TestSimulationOfRestarts(t *testing.T) {
 	seeds, first := 10, uint64(1)
 	if os.Getenv("MIRADOR_NIGHTLY") != "" {
@@ -248,7 +249,8 @@ func (s *restarts) fail(format string, args ...any) {
 		return
 	}
 	s.failed = true
-	s.t.Errorf("seed %d: %s\n%s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.notes, "\n"))
+	s.t.Errorf("seed %d: %s\n%s\nto reproduce: SIM_SEEDS=1 SIM_SEED=%d go test -run TestSimulationOfRestarts ./daemon/fleet",
+		s.seed, fmt.Sprintf(format, args...), strings.Join(s.notes, "\n"), s.seed)
 }
 
 func (s *restarts) count(what string) {
