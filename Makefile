@@ -143,7 +143,7 @@ simulate: ## the informer under random faults, one step at a time, held to the p
 	@cd informer && SIM_ONCE=1 SIM_PROGRESS=1 SIM_SEEDS=$(SEEDS) SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 24h -run 'TestSimulation$$'
 
 .PHONY: simulate-mutants
-simulate-mutants: ## plant bugs in the engine, one at a time: the simulator must catch each within 1,000 seeds; ONLY=regexp picks some
+simulate-mutants: ## plant bugs in the engine and the daemon, one at a time: a simulation must catch each within 1,000 seeds; ONLY=regexp picks some
 	$(call say,the simulator on bugs that were planted)
 	@$(GO) run ./dev/mutants -only '$(ONLY)'
 

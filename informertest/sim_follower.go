@@ -2,7 +2,6 @@ package informertest
 
 import (
 	"fmt"
-	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -58,7 +57,7 @@ func (f *follower) read(s *simulation) {
 	f.run, f.epoch, f.branch, f.lost = s.run, epoch, branch, false
 	if !same {
 		f.known, f.deleted, f.version = map[object.Key]seen{}, map[string]bool{}, ""
-		f.take(s, snap.All(), snap.Version())
+		f.take(s, snap)
 		return
 	}
 	if snap.Version().Before(f.version) {
@@ -76,7 +75,7 @@ func (f *follower) read(s *simulation) {
 		for k := range gone {
 			f.apply(s, k, nil, snap)
 		}
-		f.take(s, snap.All(), snap.Version())
+		f.take(s, snap)
 		return
 	}
 	for key, p := range changes {
@@ -90,12 +89,16 @@ func (f *follower) read(s *simulation) {
 }
 
 // take applies a whole state.
-func (f *follower) take(s *simulation, state iter.Seq2[object.Key, *corev1.Pod], v object.Version) {
-	for k, p := range state {
-		f.apply(s, k, p, s.subject.Snapshot())
+func (f *follower) take(s *simulation, snap SimSnapshot) {
+	for k, p := range snap.All() {
+		f.apply(s, k, p, snap)
 	}
-	f.version = v
+	f.version = snap.Version()
+	f.compare(s, snap)
 }
+
+// unknownWrite stands for the state of an object that a follower may know in another run.
+const unknownWrite = -1
 
 // apply applies one state of an object, or its deletion.
 func (f *follower) apply(s *simulation, key object.Key, p *corev1.Pod, snap SimSnapshot) {
@@ -134,10 +137,12 @@ func (f *follower) compare(s *simulation, snap SimSnapshot) {
 		was, knows := f.known[key]
 		switch {
 		case s.unreadable(key, snap):
-			delete(f.known, key)
+			f.known[key] = seen{write: unknownWrite} // another run may have had an earlier state of it
 			if ok {
 				f.known[key] = seen{s.judge.number(p), string(p.UID), ""}
 			}
+		case !ok && was.write == unknownWrite:
+			delete(f.known, key)
 		case ok != knows:
 			s.fail("P6", "follower %s knows of %s: %t; the store at %s has it: %t", f.name, key, knows, snap.Version(), ok)
 		case ok && was.write != s.judge.number(p):

@@ -44,7 +44,8 @@ import (
 //   - What can be resumed is not listed.
 //   - The past is what was mirrored then, unless it says that it is in a gap; and it does not say so without a reason.
 //
-// 10 seeds, 2,000 with MIRADOR_NIGHTLY; SIM_SEED is the first one, and SIM_SEEDS how many there are.
+// 10 seeds, 2,000 with MIRADOR_NIGHTLY; SIM_SEED is the first one, and SIM_SEEDS how many there are. A seed always does
+// the same, but goroutines may run in another order.
 func TestSimulationOfRestarts(t *testing.T) {
 	seeds, first := 10, uint64(1)
 	if os.Getenv("MIRADOR_NIGHTLY") != "" {
@@ -98,7 +99,8 @@ type restarts struct {
 	frozen   atomic.Bool   // it was restored, and the mirror or the disk may not know: nothing is written
 	restored atomic.Uint64 // the version that it was restored to last
 	compact  uint64
-	mendNet  func() // nil if the cluster can be reached
+	mendNet  func()    // nil if the cluster can be reached
+	lost     time.Time // when it could not be reached any more
 
 	fs     *vfs.MemFS
 	faults *diskFaults
@@ -247,7 +249,8 @@ func (s *restarts) fail(format string, args ...any) {
 		return
 	}
 	s.failed = true
-	s.t.Errorf("seed %d: %s\n%s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.notes, "\n"))
+	s.t.Errorf("seed %d: %s\n%s\nto reproduce: SIM_SEEDS=1 SIM_SEED=%d go test -run TestSimulationOfRestarts ./daemon/fleet",
+		s.seed, fmt.Sprintf(format, args...), strings.Join(s.notes, "\n"), s.seed)
 }
 
 func (s *restarts) count(what string) {
@@ -461,9 +464,13 @@ func (s *restarts) toggleNet() {
 		s.note("the cluster can be reached")
 		s.mendNet()
 		s.mendNet = nil
+		if now := time.Now(); now.Sub(s.lost) > 25*time.Second {
+			s.blind = append(s.blind, span{s.lost, now})
+		}
 		return
 	}
 	s.count("cluster unreachable")
+	s.lost = time.Now()
 	s.mendNet = s.server.Inject(informertest.Fault{Refuse: true})
 	s.server.CutWatches()
 }
@@ -644,7 +651,7 @@ func (s *restarts) lookBack() {
 			if down.to.Sub(down.from) > 5*time.Second && s.calm[len(s.calm)-1].from.After(down.to) {
 				m, err := r.At(down.from.Add(down.to.Sub(down.from)/2), fleet.PastFilter{}, nil)
 				if err == nil && m.Gap == nil {
-					s.fail("nothing was running from %s to %s, and %s has no gap there", down.from, down.to, w.gvr.Resource)
+					s.fail("nothing was watched from %s to %s, and %s has no gap there", down.from, down.to, w.gvr.Resource)
 				}
 			}
 		}

@@ -19,7 +19,15 @@ type mutant struct {
 	name  string
 	patch string // the path of the patch
 	files []string
+	// judge is the test that has to catch the bug, and pkg its package.
+	pkg, judge string
 }
+
+// simulator is the judge of bugs that name no other.
+const simulator = "TestSimulation"
+
+// judges names the package and the test in a patch. Without it, the simulator judges.
+var judges = regexp.MustCompile(`(?m)^Judge: (\./\S+) (Test\w+)$`)
 
 var target = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)`)
 
@@ -37,7 +45,10 @@ func readMutants(folder string) ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := mutant{name: strings.TrimSuffix(filepath.Base(p), ".patch")}
+		m := mutant{name: strings.TrimSuffix(filepath.Base(p), ".patch"), pkg: "./informer", judge: simulator}
+		if j := judges.FindSubmatch(text); j != nil {
+			m.pkg, m.judge = string(j[1]), string(j[2])
+		}
 		if m.patch, err = filepath.Abs(p); err != nil {
 			return nil, err
 		}
@@ -55,8 +66,8 @@ func readMutants(folder string) ([]mutant, error) {
 // verdict is the result for a bug.
 type verdict struct {
 	caught  bool
-	promise string // the broken promise
-	seed    int    // the seed that broke it; 0 if the run ended without naming it
+	promise string // the broken promise, or the test that fails
+	seed    int    // the seed that broke it; 0 if there is none
 	took    time.Duration
 }
 
@@ -71,22 +82,23 @@ func (v verdict) String() string {
 }
 
 var (
-	broken  = regexp.MustCompile(`seed (\d+): (P\d+)`)
+	broken  = regexp.MustCompile(`seed (\d+)[:,] (P\d+)?`)
 	crashed = regexp.MustCompile(`(?m)^panic: `)
+	failed  = regexp.MustCompile(`(?m)^ *--- FAIL: Test`)
 )
 
-// try applies the bug and runs the simulator until it breaks a promise or the seeds are used up.
+// try applies the bug and runs its judge until that fails or the seeds are used up.
 func (m *mutant) try(work string, seeds int) (verdict, error) {
 	overlay, err := m.plant(work)
 	if err != nil {
 		return verdict{}, err
 	}
 	began := time.Now()
-	if out, err := exec.Command("go", "vet", "-overlay="+overlay, "./informer").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "vet", "-overlay="+overlay, m.pkg).CombinedOutput(); err != nil {
 		return verdict{}, fmt.Errorf("the mutant does not compile: %w\n%s", err, out)
 	}
 	cmd := exec.Command("go", "test", "-overlay="+overlay, "-count=1", "-timeout=10m",
-		"-run=^TestSimulation$", "./informer")
+		"-run=^"+m.judge+"$", m.pkg)
 	cmd.Env = append(os.Environ(), "SIM_FAILFAST=1", "SIM_ONCE=1", "SIM_SEED=1", "SIM_SEEDS="+strconv.Itoa(seeds))
 	out, err := cmd.CombinedOutput()
 	v := verdict{took: time.Since(began)}
@@ -96,17 +108,23 @@ func (m *mutant) try(work string, seeds int) (verdict, error) {
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 		return v, err
 	}
-	found := broken.FindSubmatch(out)
-	if found == nil && crashed.Match(out) {
-		v.caught, v.promise = true, "a panic of the engine"
-		return v, nil
+	v.caught = true
+	if found := broken.FindSubmatch(out); found != nil {
+		if v.promise = string(found[2]); v.promise == "" {
+			v.promise = m.judge
+		}
+		v.seed, err = strconv.Atoi(string(found[1]))
+		return v, err
 	}
-	if found == nil {
-		return v, fmt.Errorf("the simulator failed without naming a seed and a promise:\n%s", tail(out, 40))
+	switch {
+	case m.judge != simulator && failed.Match(out):
+		v.promise = m.judge
+	case crashed.Match(out):
+		v.promise = "a panic of the engine"
+	default:
+		return v, fmt.Errorf("the judge failed without naming a seed and a promise:\n%s", tail(out, 40))
 	}
-	v.caught, v.promise = true, string(found[2])
-	v.seed, err = strconv.Atoi(string(found[1]))
-	return v, err
+	return v, nil
 }
 
 // plant applies the patch to copies of the files and returns the overlay that replaces them.
