@@ -421,3 +421,35 @@ func TestWatchesOfTheFleetAreTrueAfterARestartAndCompactions(t *testing.T) {
 		})
 	}
 }
+
+// If the end of the notes is lost with the machine, the versions of that time are 410, and no client sees anything else
+// than the truth.
+func TestWatchesOfTheFleetAreTrueWithoutTheLastRecords(t *testing.T) {
+	for seed := range restartSeeds(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRestartWorld(t, seed)
+				cut := 0
+				w.run(3, func() {
+					files, err := filepath.Glob(filepath.Join(w.dir, "records", "order-*"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, file := range files {
+						b, err := os.ReadFile(file)
+						if err == nil {
+							err = os.WriteFile(file, b[:len(b)-w.rnd.IntN(min(len(b), 400))], 0o600)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						cut++
+					}
+				})
+				if cut == 0 {
+					t.Error("there are no notes")
+				}
+			})
+		})
+	}
+}
