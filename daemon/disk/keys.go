@@ -101,6 +101,9 @@ func appendUse(dst []byte, id, segment, base uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendSegment(dst, id, kindUse, segment), base)
 }
 
+// ClusterMeta returns the beginning of the names of values that belong to a cluster.
+func ClusterMeta(cluster string) string { return "cluster " + cluster + "/" }
+
 func metaKey(name string) []byte    { return append([]byte{spaceMeta}, name...) }
 func clusterKey(name string) []byte { return append([]byte{spaceCluster}, name...) }
 

@@ -28,6 +28,8 @@ type Order struct {
 	// Unknown are the versions of which no client can have been sent everything, because the order of that time is
 	// lost.
 	Unknown []VersionSpan
+	// Restricted are the hashes of users that were shown only a part of the resource.
+	Restricted []uint64
 }
 
 // OrderMember is a cluster in an Order.
@@ -63,6 +65,7 @@ const (
 	orderMember  = 'm'
 	orderChange  = 'c'
 	orderUnknown = 'u'
+	orderUser    = 'r' // a restricted one
 	orderWhole   = 'w' // what was known when the file was made is above
 )
 
@@ -110,11 +113,16 @@ func (e *orderEncoder) whole(gvr schema.GroupVersionResource, o *Order) [][]byte
 	for _, s := range o.Unknown {
 		records = append(records, e.unknown(s))
 	}
+	for _, user := range o.Restricted {
+		records = append(records, restrictedUser(user))
+	}
 	for _, c := range o.Changes {
 		records = append(records, e.change(c))
 	}
 	return append(records, []byte{orderWhole})
 }
+
+func restrictedUser(user uint64) []byte { return binary.AppendUvarint([]byte{orderUser}, user) }
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -142,6 +150,8 @@ func decodeOrder(records [][]byte) (gvr schema.GroupVersionResource, o *Order, w
 			o.Members = append(o.Members, m)
 		case orderUnknown:
 			o.Unknown = append(o.Unknown, VersionSpan{d.number(), d.number()})
+		case orderUser:
+			o.Restricted = append(o.Restricted, d.number())
 		case orderChange:
 			c := OrderedChange{Seq: d.number()}
 			of := d.number()
@@ -293,8 +303,28 @@ func (w *OrderWriter) AddMember(m OrderMember) {
 	}
 }
 
+// AddRestricted writes that a user was shown only a part of the resource.
+func (w *OrderWriter) AddRestricted(user uint64) {
+	if w != nil && w.file != nil {
+		w.file.Append(restrictedUser(user))
+	}
+}
+
 // Failed reports whether the disk does not have the whole order, so that Set may try again.
 func (w *OrderWriter) Failed() bool { return w != nil && (w.file == nil || w.file.Failed()) }
+
+// DropOldOrders removes the orders of an earlier process that no KeepOrder has replaced.
+func (f *Fleet) DropOldOrders() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.orders.records == nil {
+		return
+	}
+	for _, name := range f.orders.old {
+		f.orders.records.Remove(name)
+	}
+	f.orders.old = nil
+}
 
 // Drop removes what was written: the versions of the resource are not used any more.
 func (w *OrderWriter) Drop() {

@@ -46,7 +46,7 @@ type recentChange struct {
 }
 
 func recentName(id disk.Resource, number uint64) string {
-	return fmt.Sprintf("recent %s %d", id, number%recentChunks)
+	return fmt.Sprintf("%srecent %s %d", disk.ClusterMeta(id.Cluster), id, number%recentChunks)
 }
 
 func (c *recentChunk) encode() []byte {
@@ -239,6 +239,9 @@ func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object],
 					return nil, store.ErrGone
 				}
 			}
+			if l.Old == nil && l.New == nil {
+				return nil, store.ErrGone // what was deleted is not in the history
+			}
 			o.last = l.New
 			log = append(log, l)
 		}
@@ -251,6 +254,9 @@ func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object],
 func (r *restoredChanges) segment(chunks []recentChunk) []recentChunk {
 	for i := range chunks {
 		if c := &chunks[i]; c.broken && c.segment >= r.began.UnixMilli() {
+			if c.before != r.upTo {
+				return nil // a later break, or one of an earlier process before the clock was set back
+			}
 			chunks = chunks[:i]
 			break
 		}

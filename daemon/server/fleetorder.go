@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -33,6 +34,11 @@ import (
 const (
 	// restoreTimeout is how long a watch that continues waits for changes that its cluster has to send again.
 	restoreTimeout = 5 * time.Second
+	// findTimeout is how long the disk may take to read the changes.
+	findTimeout = 10 * time.Second
+	// maxReplayed is how many changes of a cluster may come while the order is found. More of them may be coalesced, and
+	// could not be told from those that were found.
+	maxReplayed = 5000
 	// savedFor is how long an order is kept on disk for clients that do not come back.
 	savedFor = 10 * time.Minute
 )
@@ -62,6 +68,8 @@ func (h *fleetWatchHub) keepOrder() {
 		m.uid = m.of.UID()
 		o.Members = append(o.Members, m.inOrder())
 	}
+	o.Restricted = slices.Collect(maps.Keys(h.restricted))
+	h.advanced = 0
 	for i := range h.ring {
 		if h.ring[i].seq > o.Start {
 			o.Changes = append(o.Changes, h.ring[i].inOrder())
@@ -84,8 +92,8 @@ func (h *fleetWatchHub) forgetOrder() {
 	if h.order == nil {
 		return
 	}
-	for res, m := range h.members {
-		m.from = res.Snapshot().Version()
+	for _, m := range h.members {
+		m.from = m.reached
 	}
 	h.orderStart = h.last
 	h.keepOrder()
@@ -95,11 +103,16 @@ func (h *fleetWatchHub) forgetOrder() {
 func (h *fleetWatchHub) renewOrder() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	renew := h.order.Failed()
+	renew, synced := h.order.Failed(), false
 	for _, m := range h.members {
 		renew = renew || m.uid != m.of.UID()
+		if m.initial && m.sub != nil && m.sub.HasSynced() {
+			m.initial, synced = false, true // its first objects are in no log
+		}
 	}
-	if renew {
+	if synced {
+		h.forgetOrder()
+	} else if renew {
 		h.keepOrder()
 	}
 }
@@ -154,13 +167,22 @@ func (h *fleetWatchHub) beginRestore(saved *fleet.Order, gvr schema.GroupVersion
 		}
 	}
 	reached := saved.Start
+	for _, m := range saved.Members {
+		if v := versions[m.Cluster]; m.From != "" && (v == "" || v.Before(m.From)) {
+			reached = saved.Start - 1 // the states are older than the order, so a watch cannot continue from this list
+		}
+	}
 	for _, c := range saved.Changes {
-		if c.Cluster != "" && (versions[c.Cluster] == "" || versions[c.Cluster].Before(c.Version)) {
+		if reached < saved.Start || c.Cluster != "" && (versions[c.Cluster] == "" || versions[c.Cluster].Before(c.Version)) {
 			break
 		}
 		reached = c.Seq
 	}
 	h.base, h.last, h.dropped = reached, reached, reached
+	h.restricted = map[uint64]bool{}
+	for _, user := range saved.Restricted {
+		h.restricted[user] = true
+	}
 	h.restoring = make(chan struct{})
 }
 
@@ -170,30 +192,48 @@ func (h *fleetWatchHub) restore(ctx context.Context, saved *fleet.Order, gvr sch
 	waiting, cancel := context.WithTimeout(ctx, restoreTimeout)
 	members := awaitMembers(waiting, saved, gvr, fl)
 	cancel()
+	if ctx.Err() != nil { // the daemon stops, and what is on disk is for the next one
+		h.mu.Lock()
+		h.order = nil
+		h.mu.Unlock()
+		members = nil
+	}
 	for _, m := range members {
+		m.reached = m.res.Snapshot().Version()
 		if h.addMember(m.cluster, m.res, false) != nil {
 			members = nil
 			break
 		}
 	}
-	var found *foundOrder
-	if members != nil {
-		found = findOrder(saved, members) // after the subscriptions, so that no change is between the two
-	}
+	found := findInTime(ctx, saved, members) // after the subscriptions, so that no change is between the two
 	if found == nil {
 		for res := range h.followed() {
 			h.removeMember(res)
 		}
 	}
-	h.endRestore(found, members)
-	for _, c := range fl.Clusters() {
+	for _, c := range fl.Clusters() { // their events wait for the end of this
 		if res, ok := c.Resource(gvr); ok {
 			h.addMember(c, res, found != nil || !res.Synced()) // members from before the restart are there already
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.keepOrder()
+	h.endRestore(found, members)
+}
+
+// findInTime is findOrder, and gives up if the disk hangs.
+func findInTime(ctx context.Context, saved *fleet.Order, members map[string]*savedMember) *foundOrder {
+	if members == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	found := make(chan *foundOrder, 1)
+	go func() { found <- findOrder(saved, members) }() // ends when the disk answers
+	select {
+	case f := <-found:
+		return f
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func (h *fleetWatchHub) followed() map[*fleet.Resource]bool {
@@ -215,8 +255,11 @@ func (h *fleetWatchHub) endRestore(found *foundOrder, members map[string]*savedM
 	if found != nil {
 		h.dropped = found.dropped
 		h.unknown = append(found.unknown, fleet.VersionSpan{After: found.end - 1, Before: h.base})
-		for _, m := range h.members {
+		for res, m := range h.members {
 			of := members[m.cluster]
+			if of == nil || of.res != res {
+				continue
+			}
 			m.from, m.skips = of.from, of.logSince(m.from) // events come from the version of the subscription on
 		}
 		for _, p := range found.changes {
@@ -230,6 +273,7 @@ func (h *fleetWatchHub) endRestore(found *foundOrder, members map[string]*savedM
 	}
 	close(h.restoring)
 	h.restoring = nil
+	h.keepOrder()
 }
 
 // dropSaved removes the orders that no client has asked for. The lock is held.
@@ -241,9 +285,7 @@ func (hs *fleetWatchHubs) dropSaved(now time.Time) {
 		hs.until = now.Add(savedFor)
 	}
 	if now.After(hs.until) {
-		for gvr := range hs.saved {
-			hs.fleet.KeepOrder(gvr).Drop()
-		}
+		hs.fleet.DropOldOrders()
 		hs.saved = nil
 	}
 }
@@ -254,6 +296,7 @@ type savedMember struct {
 	cluster *fleet.Cluster
 	res     *fleet.Resource
 	from    object.Version // the log has the changes after it
+	reached object.Version // about where its events begin
 	log     []store.LogEntry[*fleet.Object]
 	changes []fleet.OrderedChange // of the cluster, in the order
 }
@@ -279,6 +322,9 @@ func awaitMembers(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersi
 	fl *fleet.Fleet) map[string]*savedMember {
 	members := map[string]*savedMember{}
 	for _, m := range saved.Members {
+		if members[m.Cluster] != nil {
+			return nil // its resource was being replaced
+		}
 		members[m.Cluster] = &savedMember{name: m.Cluster, from: m.From}
 	}
 	for _, c := range saved.Changes {
@@ -345,8 +391,8 @@ func (m *savedMember) read() bool {
 	}
 	m.from = versions[first]
 	log, err := m.res.Since(m.from)
-	if err != nil {
-		return false
+	if err != nil || m.res.Health().Epoch != 0 || m.res.Snapshot().Version().Before(m.from) {
+		return false // the last two: the cluster's history was reset
 	}
 	for l := range log {
 		if l.Old == nil || l.New == nil || l.Old.Version != l.New.Version || l.Old.UID != l.New.UID {
@@ -374,6 +420,9 @@ func findOrder(saved *fleet.Order, members map[string]*savedMember) *foundOrder 
 			continue
 		}
 		if !m.read() {
+			return nil
+		}
+		if len(m.logSince(m.reached)) > maxReplayed {
 			return nil
 		}
 		f.add(m)
@@ -406,6 +455,9 @@ func (f *foundOrder) add(m *savedMember) {
 	for next < len(m.changes) && !m.from.Before(m.changes[next].Version) {
 		f.dropped = max(f.dropped, m.changes[next].Seq)
 		next++
+	}
+	if n := len(m.changes); n > 0 && next == n && m.changes[n-1].Version == m.from {
+		f.dropped = f.end // more changes of this version may have followed
 	}
 	at := map[replayedChange]int{}
 	for i, c := range m.changes[next:] {
@@ -445,4 +497,39 @@ func (f *foundOrder) add(m *savedMember) {
 	if next < len(m.changes) {
 		f.end = min(f.end, m.changes[next].Seq)
 	}
+}
+
+// noteRestricted remembers, also over a restart, that a user was shown only a part.
+func (h *fleetWatchHub) noteRestricted(user uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.restricted[user] {
+		return
+	}
+	if h.restricted == nil {
+		h.restricted = map[uint64]bool{}
+	}
+	if len(h.restricted) >= maxRestricted {
+		clear(h.restricted)
+		h.forgetOrder() // after a restart, all watches are 410
+	}
+	h.restricted[user] = true
+	h.order.AddRestricted(user)
+}
+
+// maxRestricted is how many restricted users are remembered.
+const maxRestricted = 10_000
+
+// wasRestricted reports whether a user was shown only a part, in this process or before a restart.
+func (h *fleetWatchHub) wasRestricted(user uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restricted[user]
+}
+
+// dropOrder removes the order from disk.
+func (h *fleetWatchHub) dropOrder() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.order.Drop()
 }

@@ -50,6 +50,8 @@ type fleetWatchHub struct {
 	unknown   []fleet.VersionSpan // versions that were lost in a restart
 	// orderStart is the version up to which changes cannot be found in the logs of the clusters after a restart.
 	orderStart uint64
+	restricted map[uint64]bool // hashes of users that were shown only a part
+	advanced   int             // versions without a change since the order was written as a whole
 }
 
 // member is a resource of a cluster that the hub follows. sub is nil until the subscription is made.
@@ -60,6 +62,8 @@ type member struct {
 	of      *fleet.Cluster
 	uid     string                      // of the cluster, as it was written to disk
 	from    object.Version              // the version before the first change in the ring; "" if that is not known
+	reached object.Version              // the version of the last event
+	initial bool                        // its first objects are being sent
 	skips   map[replayedChange]struct{} // changes that are in the ring, although their events may still come
 }
 
@@ -105,7 +109,9 @@ func (h *fleetWatchHub) addMember(cluster *fleet.Cluster, res *fleet.Resource, i
 	m := &member{cluster: cluster.Name(), of: cluster, uid: cluster.UID(), epoch: res.Health().Epoch}
 	if !initial {
 		m.from = res.Snapshot().Version()
+		m.reached = m.from
 	}
+	m.initial = initial
 	h.mu.Lock()
 	_, have := h.members[res]
 	if !have && !h.ended {
@@ -187,7 +193,7 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.restoring != nil { // it has a timeout
+	for h.restoring != nil { // the restore has a timeout
 		restoring := h.restoring
 		h.mu.Unlock()
 		<-restoring
@@ -204,7 +210,7 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 		m.skips = nil // events come in the order of the log
 	}
 	newEpoch := e.Epoch != m.epoch
-	m.epoch = e.Epoch
+	m.epoch, m.reached = e.Epoch, e.Version
 	h.publish(pastChange{cluster: cluster, key: e.Key, old: e.Old, now: e.New, seq: h.seq.Add(1),
 		version: e.Version})
 	if newEpoch && !e.Initial {
@@ -278,6 +284,9 @@ func (h *fleetWatchHub) advance() uint64 {
 	defer h.mu.Unlock()
 	h.last = h.seq.Add(1)
 	h.order.Add(fleet.OrderedChange{Seq: h.last})
+	if h.advanced++; h.advanced > ringLen {
+		h.keepOrder()
+	}
 	return h.last
 }
 
@@ -466,7 +475,7 @@ func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 		}
 		if h.idle(now) {
 			h.close()
-			h.order.Drop()
+			h.dropOrder()
 			delete(hs.all, gvr)
 			continue
 		}
@@ -474,11 +483,15 @@ func (hs *fleetWatchHubs) follow(clusters []*fleet.Cluster, now time.Time) {
 		for _, c := range clusters {
 			if res, ok := c.Resource(gvr); ok {
 				present[res] = true
-				h.addMember(c, res, true) // no client has seen its objects
 			}
 		}
 		for _, res := range h.departed(present) {
 			h.removeMember(res)
+		}
+		for _, c := range clusters {
+			if res, ok := c.Resource(gvr); ok {
+				h.addMember(c, res, true) // no client has seen its objects
+			}
 		}
 		h.renewOrder()
 	}

@@ -77,6 +77,8 @@ func TestTheOrderIsFoundUpToWhatIsMissing(t *testing.T) {
 			begin: 100, end: 103, found: "101:eu/a:->5 102:eu/c:->8"},
 		"an object was replaced": {order: "eu/a@5", logs: map[string]string{"eu": "a@5 -a@6 a@7"},
 			begin: 100, end: 102, found: "101:eu/a:->5", later: "0:eu/a:5>- 0:eu/a:->7"},
+		"more changes of the last version may have been sent": {order: "us/a@3 eu/a@5", logs: map[string]string{"eu": "b@6",
+			"us": "a@3"}, from: map[string]object.Version{"eu": "5"}, begin: 103, end: 103, later: "0:eu/b:->6"},
 		"nothing is left": {order: "eu/a@5 eu/b@6", logs: map[string]string{"eu": "c@9"},
 			begin: 100, end: 101, later: "0:eu/c:->9"},
 	} {

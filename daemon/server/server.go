@@ -121,6 +121,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer starting.Stop()
 	for {
 		changed := s.fleet.Changed()
+		if ctx.Err() != nil {
+			return nil // clusters that end now have not left
+		}
 		s.fleetHubs.follow(s.fleet.Clusters(), time.Now())
 		select {
 		case <-changed:
@@ -137,7 +140,12 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Stop ends all watches, so that an http.Server's Shutdown need not wait for them: pass it to RegisterOnShutdown. Lists
 // in progress need the fleet, so stop the fleet and Run only after Shutdown has returned.
-func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
+func (s *Server) Stop() {
+	s.stop.Do(func() {
+		close(s.stopping)
+		s.fleetHubs.stop()
+	})
+}
 
 // route calls the handler of a path.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {

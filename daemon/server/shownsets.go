@@ -2,6 +2,8 @@ package server
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -70,8 +72,9 @@ func showIn(cluster string, see *query.Visible) shownIn {
 }
 
 // note remembers the sets that a request at /fleet shows to its user. It returns the version for an answer with these
-// sets, and the version since which they are shown.
-func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fleetWatchHub) (version, since uint64) {
+// sets, at least the given one, and the version since which they are shown.
+func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fleetWatchHub,
+	version uint64) (shown, since uint64) {
 	slices.SortFunc(in, func(a, b shownIn) int { return cmp.Compare(a.cluster, b.cluster) })
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -79,9 +82,9 @@ func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fle
 	if !ok || !sameShown(was.in, in) {
 		was.since = hub.advance()
 	}
-	was.in = in
+	was.in = mergeShown(in, was.in)
 	ss.put(client, key, was)
-	return hub.now(), was.since
+	return max(version, was.since), was.since
 }
 
 // noteIn remembers what a list shows of a cluster, or compares what a watch shows with that, and reports whether it is
@@ -174,6 +177,25 @@ func sameShown(a, b []shownIn) bool {
 	return true
 }
 
+// mergeShown returns what is shown now, and what was shown of clusters that a request left out.
+func mergeShown(now, before []shownIn) []shownIn {
+	for _, was := range before {
+		at, found := slices.BinarySearchFunc(now, was, func(a, b shownIn) int { return cmp.Compare(a.cluster, b.cluster) })
+		if !found {
+			now = slices.Insert(now, at, was)
+		}
+	}
+	return now
+}
+
+// knows reports whether it is remembered what a user was shown.
+func (ss *shownSets) knows(client clientKey, key shownKey) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	_, ok := ss.last(client, key)
+	return ok
+}
+
 // sameVisible reports whether two sets are equal; nil means everything.
 func sameVisible(a, b *query.Visible) bool {
 	if a == nil || b == nil {
@@ -190,8 +212,8 @@ func shownKeyOf(req *request, of schema.GroupVersionResource, cluster string) sh
 }
 
 // noteShown remembers what a list or watch at /fleet shows, and sets the version of the answer. A user that sees
-// everything, whatever the rights, need not be remembered.
-func (s *Server) noteShown(req *request, v *view) error {
+// everything, and always did, need not be remembered.
+func (s *Server) noteShown(req *request, v *view) {
 	in := make([]shownIn, len(v.places), len(v.places)+len(v.unknownRights))
 	s.each(len(v.places), func(i int) string { return v.places[i].cluster }, func(i int) {
 		p := &v.places[i]
@@ -204,15 +226,27 @@ func (s *Server) noteShown(req *request, v *view) error {
 	for _, cluster := range v.unknownRights {
 		in = append(in, showIn(cluster, unknown))
 	}
-	if !slices.ContainsFunc(in, func(s shownIn) bool { return s.fingerprint != 0 }) {
-		return nil
-	}
-	if err := v.moment.hub.wait(req.context()); err != nil { // versions cannot be advanced before
-		return unavailable(err)
-	}
+	hub, user := v.moment.hub, stableUser(req)
 	key := shownKeyOf(req, v.model.res.GVR(), "")
-	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, in, v.moment.hub)
-	return nil
+	restricted := slices.ContainsFunc(in, func(s shownIn) bool { return s.fingerprint != 0 })
+	switch {
+	case restricted:
+		hub.noteRestricted(user)
+	case !hub.wasRestricted(user) && !s.shown.knows(clientOf(req.http), key):
+		return
+	}
+	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, in, hub, v.moment.version)
+}
+
+// stableUser returns a hash of a request's user that is the same after a restart.
+func stableUser(req *request) uint64 {
+	sum := sha256.Sum256([]byte(access.UserKey(userOf(req.http))))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// isRestricted reports whether the user may see only a part of a list or watch at /fleet.
+func (v *view) isRestricted() bool {
+	return len(v.unknownRights) > 0 || slices.ContainsFunc(v.places, func(p place) bool { return p.visible != nil })
 }
 
 // noteFiltered remembers what a list of one cluster shows, and reports whether a watch shows something else than the

@@ -186,11 +186,11 @@ func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
 	const resources = 20
 	since := make([]uint64, resources)
 	for i := range since {
-		_, since[i] = ss.note("alice", key(i, ""), []shownIn{showIn("eu", web), showIn("us", nil)}, hub)
+		_, since[i] = ss.note("alice", key(i, ""), []shownIn{showIn("eu", web), showIn("us", nil)}, hub, 0)
 		ss.noteIn("alice", key(i, "eu"), web, false)
 	}
 	for i := range 2 * maxShownToClient {
-		ss.note("mallory", key(i, ""), []shownIn{showIn("eu", web)}, hub)
+		ss.note("mallory", key(i, ""), []shownIn{showIn("eu", web)}, hub, 0)
 		ss.noteIn("mallory", key(i, "eu"), web, false)
 	}
 	for client, of := range ss.clients {
@@ -221,7 +221,7 @@ func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
 		if ss.noteIn("alice", key(i, "eu"), web, true) {
 			t.Fatal("a watch of a user that was shown little does not continue its list")
 		}
-		if _, now := ss.note("alice", key(i, ""), []shownIn{showIn("us", nil), showIn("eu", web)}, hub); now != since[i] {
+		if _, now := ss.note("alice", key(i, ""), []shownIn{showIn("us", nil), showIn("eu", web)}, hub, 0); now != since[i] {
 			t.Fatal("a watch at /fleet of a user that was shown little does not continue its list")
 		}
 	}
@@ -249,4 +249,20 @@ func TestRevocationDoesNotWaitForASlowCluster(t *testing.T) {
 		close(hang)
 		<-done
 	})
+}
+
+// What a user was shown of a cluster is remembered when the user asks for another one.
+func TestASetIsComparedAfterARequestForOtherClusters(t *testing.T) {
+	var ss shownSets
+	hub := newFleetWatchHub(new(atomic.Uint64))
+	key := shownKey{user: 1, of: schema.GroupVersionResource{Version: "v1", Resource: "pods"}}
+	web, shop := &query.Visible{Namespaces: []string{"web"}}, &query.Visible{Namespaces: []string{"shop"}}
+	_, first := ss.note("alice", key, []shownIn{showIn("eu", web)}, hub, 0)
+	_, other := ss.note("alice", key, []shownIn{showIn("us", web)}, hub, 0)
+	_, again := ss.note("alice", key, []shownIn{showIn("eu", shop)}, hub, 0)
+	_, same := ss.note("alice", key, []shownIn{showIn("us", web), showIn("eu", shop)}, hub, 0)
+	if other != first || again == first || same != again {
+		t.Errorf("shown since %d, of another cluster %d, of the first one with other rights %d, and again %d", first, other,
+			again, same)
+	}
 }

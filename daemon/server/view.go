@@ -154,9 +154,14 @@ func (s *Server) fleetView(w http.ResponseWriter, req *request) (*view, error) {
 	v.model = places[slices.IndexFunc(places, func(p place) bool { return p.shows(req.namespace) })]
 	v.shape = s.fleetShape(v.model.res)
 	if req.verb != "get" && !v.past {
-		if err := s.noteShown(req, v); err != nil {
-			return nil, err
+		if moment.hub.isRestoring() && (v.isRestricted() || moment.hub.wasRestricted(stableUser(req))) {
+			// The version of such an answer may have to be advanced, which is not possible before the end.
+			if err := moment.hub.wait(req.context()); err != nil {
+				return nil, unavailable(err)
+			}
+			return s.fleetView(w, req)
 		}
+		s.noteShown(req, v)
 	}
 	markFiltered(w, req, v)
 	return v, nil
