@@ -94,11 +94,12 @@ LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
 NO_RACE := $(LONG)|^TestSimulation|^TestThrough|^TestAStalledConsumer|^TestStoreBehavesLikeAMap
 NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThatTheLabelIndex
 NO_RACE := $(NO_RACE)|^TestAListHasExactlyWhatIsVisible|^TestListsEqualAModel|^TestOnlyNeededObjectsAreRead
+NO_RACE := $(NO_RACE)|^TestPagesOverRestarts|^TestWatchesOfTheFleetAreTrue|^TestRightsOfThenAreThose
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /store/internal/pack$$|/internal/share$$|/daemon/disk$$
-SOME    := ./informer ./compat/informers ./daemon/query ./daemon/fleet ./daemon/server/table ./source/kube ./store
+SOME    := ./informer ./compat/informers ./daemon/query ./daemon/fleet ./daemon/server ./daemon/server/table ./source/kube ./store
 
 # The packages that take longest start first, so that none of them runs alone in the end.
 FIRST   := ./daemon/server ./examples ./dev/oncluster ./daemon/fleet

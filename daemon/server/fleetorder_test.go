@@ -385,7 +385,7 @@ func restartSeeds(few uint64) uint64 {
 // Clients of the fleet do not notice that the daemon was restarted, gracefully or by a kill in the middle of its work:
 // no watch is 410, and each receives every change once.
 func TestWatchesOfTheFleetGoOnAfterARestart(t *testing.T) {
-	for seed := range restartSeeds(3) {
+	for seed := range restartSeeds(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newRestartWorld(t, seed)
