@@ -41,7 +41,6 @@ type restartWorld struct {
 	dir      string
 	daemon   *runningDaemon // nil while it is down
 	clients  []*fleetClient
-	listed   int // lists after the first one of each client
 }
 
 type runningDaemon struct {
