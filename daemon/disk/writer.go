@@ -263,7 +263,8 @@ func (w *writer) dropCluster(name string, id uint32) error {
 	}
 	delete(w.clusters, name)
 	delete(w.named, name)
-	return errors.Join(err, w.drop(prefix), w.drop(documentPrefix(id, "")), w.drop(metaKey(ClusterMeta(name))), w.out.Delete(clusterKey(name), nil))
+	return errors.Join(err, w.drop(prefix), w.drop(documentPrefix(id, "")), w.drop(metaKey(ClusterMeta(name))),
+		w.out.Delete(clusterKey(name), nil))
 }
 
 // open opens a resource, and drops what cannot go on.

@@ -255,7 +255,8 @@ func (c *fleetClient) receive(line []byte) bool {
 		return false
 	}
 	was := c.version
-	if c.version = e.Object.GetResourceVersion(); len(c.version) < len(was) || len(c.version) == len(was) && c.version < was {
+	c.version = e.Object.GetResourceVersion()
+	if len(c.version) < len(was) || len(c.version) == len(was) && c.version < was {
 		c.w.Errorf("version %s after %s", c.version, was)
 	}
 	if e.Type == "BOOKMARK" {
@@ -399,8 +400,8 @@ func TestWatchesOfTheFleetGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-// If a cluster has lost the changes that happened while the daemon was down, or has other ones instead, clients may have to list, and see the truth
-// in the end.
+// If a cluster has lost the changes that happened while the daemon was down, or has other ones instead, clients may have
+// to list, and see the truth in the end.
 func TestWatchesOfTheFleetAreTrueAfterARestartAndCompactions(t *testing.T) {
 	for seed := range restartSeeds(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
