@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,12 +74,13 @@ func (d *Disk) OpenRecords() *Records {
 	return r
 }
 
-// RecordFiles returns the names of the files with records.
+// RecordFiles returns the names of the files with records, in order.
 func (d *Disk) RecordFiles() ([]string, error) {
 	names, err := d.fs.List(d.fs.PathJoin(d.dir, recordsFolder))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	slices.Sort(names)
 	return names, err
 }
 

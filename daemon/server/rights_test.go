@@ -83,7 +83,7 @@ func newDaemonWithRightsAnd(t *testing.T, o server.Options) (d memoryDaemon, eu,
 		o, byHeader{})}
 	d.Start()
 	until(t, func() string {
-		for _, u := range []string{"ann", "bob"} {
+		for _, u := range []string{"bob", "ann"} { // bob sees something in both, which waits for both
 			if _, code, text := d.podsAs(t, u, "/fleet/api/v1/pods?complete=true"); code != http.StatusOK {
 				return text
 			}
