@@ -28,8 +28,21 @@ type Order struct {
 	// Unknown are the versions of which no client can have been sent everything, because the order of that time is
 	// lost.
 	Unknown []VersionSpan
-	// Restricted are the hashes of users that were shown only a part of the resource.
-	Restricted []uint64
+	// Restricted are the users that were shown only a part of the resource.
+	Restricted []RestrictedUser
+}
+
+// RestrictedUser is a user that was shown only a part of a resource.
+type RestrictedUser struct {
+	User  uint64    // a hash of its name and rights
+	Since uint64    // the version of the fleet from which on it was shown this
+	In    []ShownIn // sorted by cluster
+}
+
+// ShownIn stands for what is visible to a user in a cluster.
+type ShownIn struct {
+	Cluster     string
+	Fingerprint uint64 // of the set of what is visible, and 0 for everything
 }
 
 // OrderMember is a cluster in an Order.
@@ -65,7 +78,7 @@ const (
 	orderMember  = 'm'
 	orderChange  = 'c'
 	orderUnknown = 'u'
-	orderUser    = 'r' // a restricted one
+	orderUser    = 'r' // a RestrictedUser
 	orderWhole   = 'w' // what was known when the file was made is above
 )
 
@@ -122,7 +135,13 @@ func (e *orderEncoder) whole(gvr schema.GroupVersionResource, o *Order) [][]byte
 	return append(records, []byte{orderWhole})
 }
 
-func restrictedUser(user uint64) []byte { return binary.AppendUvarint([]byte{orderUser}, user) }
+func restrictedUser(u RestrictedUser) []byte {
+	b := binary.AppendUvarint(binary.AppendUvarint([]byte{orderUser}, u.User), u.Since)
+	for _, in := range u.In {
+		b = binary.AppendUvarint(appendText(b, in.Cluster), in.Fingerprint)
+	}
+	return b
+}
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -151,7 +170,11 @@ func decodeOrder(records [][]byte) (gvr schema.GroupVersionResource, o *Order, w
 		case orderUnknown:
 			o.Unknown = append(o.Unknown, VersionSpan{d.number(), d.number()})
 		case orderUser:
-			o.Restricted = append(o.Restricted, d.number())
+			u := RestrictedUser{User: d.number(), Since: d.number()}
+			for !d.bad && len(d.b) > 0 {
+				u.In = append(u.In, ShownIn{Cluster: d.text(), Fingerprint: d.number()})
+			}
+			o.Restricted = append(o.Restricted, u)
 		case orderChange:
 			c := OrderedChange{Seq: d.number()}
 			of := d.number()
@@ -303,8 +326,8 @@ func (w *OrderWriter) AddMember(m OrderMember) {
 	}
 }
 
-// AddRestricted writes that a user was shown only a part of the resource.
-func (w *OrderWriter) AddRestricted(user uint64) {
+// AddRestricted writes what a user is shown from now on, in place of what was written of it before.
+func (w *OrderWriter) AddRestricted(user RestrictedUser) {
 	if w != nil && w.file != nil {
 		w.file.Append(restrictedUser(user))
 	}

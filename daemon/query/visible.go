@@ -1,8 +1,10 @@
 package query
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
-	"hash/maphash"
+	"hash"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -72,29 +74,25 @@ func (v *Visible) Equal(w *Visible) bool {
 	return slices.Equal(v.Namespaces, w.Namespaces) && slices.Equal(v.Keys, w.Keys) && slices.Equal(v.Names, w.Names)
 }
 
-var fingerprintSeed = maphash.MakeSeed()
-
-// Fingerprint returns a hash of what Equal compares, which is never 0. It is computed once, and differs between
-// processes.
+// Fingerprint returns a hash of what Equal compares, which is never 0. It is computed once, and the same in every
+// process.
 func (v *Visible) Fingerprint() uint64 {
 	if known := v.fingerprint.Load(); known != 0 {
 		return known
 	}
-	var h maphash.Hash
-	h.SetSeed(fingerprintSeed)
-	maphash.WriteComparable(&h, v.All)
+	h := sha256.New()
 	if !v.All {
-		writeTexts(&h, v.Namespaces)
-		writeTexts(&h, v.Keys)
-		writeTexts(&h, v.Names)
+		writeTexts(h, v.Namespaces)
+		writeTexts(h, v.Keys)
+		writeTexts(h, v.Names)
 	}
-	sum := max(h.Sum64(), 1)
+	sum := max(binary.LittleEndian.Uint64(h.Sum(nil)), 1)
 	v.fingerprint.Store(sum)
 	return sum
 }
 
 // writeTexts writes the number of texts, and each with its length, so that different lists are different bytes.
-func writeTexts[S ~string](h *maphash.Hash, texts []S) {
+func writeTexts[S ~string](h hash.Hash, texts []S) {
 	writeLength := func(n int) {
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], uint64(n))
@@ -103,7 +101,7 @@ func writeTexts[S ~string](h *maphash.Hash, texts []S) {
 	writeLength(len(texts))
 	for _, text := range texts {
 		writeLength(len(text))
-		h.WriteString(string(text))
+		io.WriteString(h, string(text))
 	}
 }
 

@@ -50,8 +50,9 @@ type fleetWatchHub struct {
 	unknown   []fleet.VersionSpan // versions that were lost in a restart
 	// orderStart is the version up to which changes cannot be found in the logs of the clusters after a restart.
 	orderStart uint64
-	restricted map[uint64]bool // hashes of users that were shown only a part
-	advanced   int             // versions without a change since the order was written as a whole
+	restricted map[uint64]shownSet // what users were shown that were shown only a part, by stableUser
+	shownSize  int                 // of clusters in restricted
+	advanced   int                 // versions without a change since the order was written as a whole
 }
 
 // member is a resource of a cluster that the hub follows. sub is nil until the subscription is made.
@@ -278,16 +279,13 @@ func (h *fleetWatchHub) now() uint64 {
 	return max(h.last, h.base)
 }
 
-// advance begins a new version without a change of an object.
-func (h *fleetWatchHub) advance() uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = h.seq.Add(1)
-	h.order.Add(fleet.OrderedChange{Seq: h.last})
+// begin begins a new version without a change of an object. The lock is held.
+func (h *fleetWatchHub) begin(version uint64) {
+	h.last = version
+	h.order.Add(fleet.OrderedChange{Seq: version})
 	if h.advanced++; h.advanced > ringLen {
 		h.keepOrder()
 	}
-	return h.last
 }
 
 // join adds a watch and returns the changes since a version, or ErrGone if they are not known. An empty version means

@@ -411,6 +411,73 @@ func TestATokenOfAnEarlierProcessExpiresIfItsPagesWouldNotBelongTogether(t *test
 	})
 }
 
+// A watch of a user that sees a part of the fleet goes on after a restart, unless the user was or is shown something
+// else than before.
+func TestAWatchOfARestrictedUserGoesOnAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d := newRestartingDaemon(t, dir)
+		eu := d.clusters["eu"]
+		names := 0
+		add := func(namespace string) (name string) {
+			names++
+			name = fmt.Sprint("pod-", names)
+			create(t, eu, pod(namespace, name, nil))
+			return name
+		}
+		bind := func(namespace string) { create(t, eu, binding(namespace, "ann", "pods", "ann")) }
+		unbind := func(namespace string) {
+			if _, err := eu.Delete(binding(namespace, "ann", "pods", "ann")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const all = "/fleet/api/v1/pods?"
+		list := func() string {
+			time.Sleep(time.Second) // until changed rights are known
+			p, code := d.page("ann", all)
+			if code != http.StatusOK {
+				t.Fatal(code)
+			}
+			return p.Metadata.ResourceVersion
+		}
+		for _, c := range []struct {
+			what          string
+			before, while func()
+			between       func() // a list, whose version is the one that the watch goes on from
+			gone          bool
+		}{
+			{what: "nothing changed"},
+			{what: "more rights", while: func() { bind("shop") }, gone: true},
+			{what: "nothing changed since", before: func() { list() }},
+			{what: "fewer rights", while: func() { unbind("shop") }, gone: true},
+			{what: "more rights that are not there any more", before: func() { bind("shop"); list() },
+				between: func() { unbind("shop") }, gone: true},
+			{what: "rights that were there before, and are again", before: func() { bind("shop"); list(); unbind("shop"); list() }},
+		} {
+			for _, do := range []*func(){&c.before, &c.while, &c.between} {
+				if *do == nil {
+					*do = func() {}
+				}
+			}
+			c.before()
+			version := list()
+			c.between()
+			time.Sleep(time.Second)
+			list()
+			time.Sleep(time.Second) // until the disk follows
+			d.stop()
+			c.while()
+			missed, hidden := add("web"), add("other")
+			d.start()
+			_, text := d.get("ann", all+"watch=true&timeoutSeconds=3&resourceVersion="+version)
+			if gone := strings.Contains(text, `"code":410`); gone != c.gone || !gone && !strings.Contains(text, missed) ||
+				strings.Contains(text, hidden) {
+				t.Errorf("%s: 410 is %v, want %v: %s", c.what, gone, c.gone, text)
+			}
+		}
+	})
+}
+
 func TestWithoutADataFolderTokensAreAsBefore(t *testing.T) {
 	p := newMemoryDaemon(t, map[string]http.Handler{"eu": podsOf(t, "a", "b", "c")})
 	p.Start()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/query"
 )
 
@@ -43,14 +44,12 @@ type shownKey struct {
 
 // shownSet is what a user was shown.
 type shownSet struct {
-	in    []shownIn // sorted by cluster
-	since uint64    // the version from which on it was shown, at /fleet
+	in    []fleet.ShownIn // sorted by cluster
+	since uint64          // the version from which on it was shown, at /fleet
 }
 
-// shownIn is what was visible in one cluster: the fingerprint of a set, 0 for everything.
-type shownIn struct {
-	cluster     string
-	fingerprint uint64
+func (s shownSet) of(user uint64) fleet.RestrictedUser {
+	return fleet.RestrictedUser{User: user, Since: s.since, In: s.in}
 }
 
 // size is the number of sets of clusters, and one for the memory of the rest.
@@ -64,25 +63,30 @@ const (
 )
 
 // showIn returns what a set shows of a cluster; nil means everything.
-func showIn(cluster string, see *query.Visible) shownIn {
+func showIn(cluster string, see *query.Visible) fleet.ShownIn {
 	if see == nil {
-		return shownIn{cluster: cluster}
+		return fleet.ShownIn{Cluster: cluster}
 	}
-	return shownIn{cluster, see.Fingerprint()}
+	return fleet.ShownIn{Cluster: cluster, Fingerprint: see.Fingerprint()}
 }
 
-// note remembers the sets that a request at /fleet shows to its user. It returns the version for an answer with these
-// sets, at least the given one, and the version since which they are shown.
-func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fleetWatchHub,
+// note remembers the sets that a request at /fleet shows to its user. user is a hash that is the same after a restart.
+// It returns the version for an answer with these sets, at least the given one, and the version since which they are
+// shown.
+func (ss *shownSets) note(client clientKey, key shownKey, user uint64, in []fleet.ShownIn, hub *fleetWatchHub,
 	version uint64) (shown, since uint64) {
-	slices.SortFunc(in, func(a, b shownIn) int { return cmp.Compare(a.cluster, b.cluster) })
+	slices.SortFunc(in, func(a, b fleet.ShownIn) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	was, ok := ss.last(client, key)
-	if !ok || !sameShown(was.in, in) {
-		was.since = hub.advance()
+	if !ok {
+		was, ok = hub.lastShown(user)
 	}
+	changed := !ok || !sameShown(was.in, in)
 	was.in = mergeShown(in, was.in)
+	if since := hub.noteShown(user, was.in, changed); changed {
+		was.since = since
+	}
 	ss.put(client, key, was)
 	return max(version, was.since), was.since
 }
@@ -90,7 +94,7 @@ func (ss *shownSets) note(client clientKey, key shownKey, in []shownIn, hub *fle
 // noteIn remembers what a list shows of a cluster, or compares what a watch shows with that, and reports whether it is
 // something else.
 func (ss *shownSets) noteIn(client clientKey, key shownKey, see *query.Visible, watch bool) (changed bool) {
-	in := []shownIn{showIn(key.cluster, see)}
+	in := []fleet.ShownIn{showIn(key.cluster, see)}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	was, ok := ss.last(client, key)
@@ -161,9 +165,9 @@ func (ss *shownSets) shrink(client clientKey, n int, except shownKey) {
 
 // sameShown reports whether the same was shown of the clusters that are in both lists. The hub knows of clusters that
 // join and leave.
-func sameShown(a, b []shownIn) bool {
+func sameShown(a, b []fleet.ShownIn) bool {
 	for len(a) > 0 && len(b) > 0 {
-		switch c := cmp.Compare(a[0].cluster, b[0].cluster); {
+		switch c := cmp.Compare(a[0].Cluster, b[0].Cluster); {
 		case c < 0:
 			a = a[1:]
 		case c > 0:
@@ -178,9 +182,11 @@ func sameShown(a, b []shownIn) bool {
 }
 
 // mergeShown returns what is shown now, and what was shown of clusters that a request left out.
-func mergeShown(now, before []shownIn) []shownIn {
+func mergeShown(now, before []fleet.ShownIn) []fleet.ShownIn {
 	for _, was := range before {
-		at, found := slices.BinarySearchFunc(now, was, func(a, b shownIn) int { return cmp.Compare(a.cluster, b.cluster) })
+		at, found := slices.BinarySearchFunc(now, was, func(a, b fleet.ShownIn) int {
+			return cmp.Compare(a.Cluster, b.Cluster)
+		})
 		if !found {
 			now = slices.Insert(now, at, was)
 		}
@@ -214,7 +220,7 @@ func shownKeyOf(req *request, of schema.GroupVersionResource, cluster string) sh
 // noteShown remembers what a list or watch at /fleet shows, and sets the version of the answer. A user that sees
 // everything, and always did, need not be remembered.
 func (s *Server) noteShown(req *request, v *view) {
-	in := make([]shownIn, len(v.places), len(v.places)+len(v.unknownRights))
+	in := make([]fleet.ShownIn, len(v.places), len(v.places)+len(v.unknownRights))
 	s.each(len(v.places), func(i int) string { return v.places[i].cluster }, func(i int) {
 		p := &v.places[i]
 		see := p.visible
@@ -228,14 +234,11 @@ func (s *Server) noteShown(req *request, v *view) {
 	}
 	hub, user := v.moment.hub, stableUser(req)
 	key := shownKeyOf(req, v.model.res.GVR(), "")
-	restricted := slices.ContainsFunc(in, func(s shownIn) bool { return s.fingerprint != 0 })
-	switch {
-	case restricted:
-		hub.noteRestricted(user)
-	case !hub.wasRestricted(user) && !s.shown.knows(clientOf(req.http), key):
+	if !slices.ContainsFunc(in, func(s fleet.ShownIn) bool { return s.Fingerprint != 0 }) &&
+		!hub.wasRestricted(user) && !s.shown.knows(clientOf(req.http), key) {
 		return
 	}
-	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, in, hub, v.moment.version)
+	v.moment.version, v.moment.since = s.shown.note(clientOf(req.http), key, user, in, hub, v.moment.version)
 }
 
 // stableUser returns a hash of a request's user that is the same after a restart.

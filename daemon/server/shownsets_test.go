@@ -186,11 +186,11 @@ func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
 	const resources = 20
 	since := make([]uint64, resources)
 	for i := range since {
-		_, since[i] = ss.note("alice", key(i, ""), []shownIn{showIn("eu", web), showIn("us", nil)}, hub, 0)
+		_, since[i] = ss.note("alice", key(i, ""), uint64(i), []fleet.ShownIn{showIn("eu", web), showIn("us", nil)}, hub, 0)
 		ss.noteIn("alice", key(i, "eu"), web, false)
 	}
 	for i := range 2 * maxShownToClient {
-		ss.note("mallory", key(i, ""), []shownIn{showIn("eu", web)}, hub, 0)
+		ss.note("mallory", key(i, ""), uint64(resources+i), []fleet.ShownIn{showIn("eu", web)}, hub, 0)
 		ss.noteIn("mallory", key(i, "eu"), web, false)
 	}
 	for client, of := range ss.clients {
@@ -221,7 +221,7 @@ func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
 		if ss.noteIn("alice", key(i, "eu"), web, true) {
 			t.Fatal("a watch of a user that was shown little does not continue its list")
 		}
-		if _, now := ss.note("alice", key(i, ""), []shownIn{showIn("us", nil), showIn("eu", web)}, hub, 0); now != since[i] {
+		if _, now := ss.note("alice", key(i, ""), uint64(i), []fleet.ShownIn{showIn("us", nil), showIn("eu", web)}, hub, 0); now != since[i] {
 			t.Fatal("a watch at /fleet of a user that was shown little does not continue its list")
 		}
 	}
@@ -257,12 +257,61 @@ func TestASetIsComparedAfterARequestForOtherClusters(t *testing.T) {
 	hub := newFleetWatchHub(new(atomic.Uint64))
 	key := shownKey{user: 1, of: schema.GroupVersionResource{Version: "v1", Resource: "pods"}}
 	web, shop := &query.Visible{Namespaces: []string{"web"}}, &query.Visible{Namespaces: []string{"shop"}}
-	_, first := ss.note("alice", key, []shownIn{showIn("eu", web)}, hub, 0)
-	_, other := ss.note("alice", key, []shownIn{showIn("us", web)}, hub, 0)
-	_, again := ss.note("alice", key, []shownIn{showIn("eu", shop)}, hub, 0)
-	_, same := ss.note("alice", key, []shownIn{showIn("us", web), showIn("eu", shop)}, hub, 0)
+	_, first := ss.note("alice", key, 1, []fleet.ShownIn{showIn("eu", web)}, hub, 0)
+	_, other := ss.note("alice", key, 1, []fleet.ShownIn{showIn("us", web)}, hub, 0)
+	_, again := ss.note("alice", key, 1, []fleet.ShownIn{showIn("eu", shop)}, hub, 0)
+	_, same := ss.note("alice", key, 1, []fleet.ShownIn{showIn("us", web), showIn("eu", shop)}, hub, 0)
 	if other != first || again == first || same != again {
 		t.Errorf("shown since %d, of another cluster %d, of the first one with other rights %d, and again %d", first, other,
 			again, same)
+	}
+}
+
+// After a restart it is not known which client was sent which version, so all of them count as one.
+func TestWhatSeveralClientsOfAUserWereShownIsOneOverARestart(t *testing.T) {
+	var ss shownSets
+	hub := newFleetWatchHub(new(atomic.Uint64))
+	key := shownKey{user: 1, of: schema.GroupVersionResource{Version: "v1", Resource: "pods"}}
+	web, shop := &query.Visible{Namespaces: []string{"web"}}, &query.Visible{Namespaces: []string{"shop"}}
+	note := func(client clientKey, see *query.Visible) (since uint64) {
+		_, since = ss.note(client, key, 1, []fleet.ShownIn{showIn("eu", see)}, hub, 0)
+		return since
+	}
+	first, second := note("proxy", web), note("alice", shop)
+	again := note("proxy", web)
+	if was, ok := hub.lastShown(1); again != first || !ok || was.since <= second || was.in[0] != showIn("eu", web) {
+		t.Errorf("shown since %d and %d, and to the other client since %d; over a restart %v", first, again, second, was)
+	}
+}
+
+// What is remembered for a restart is bounded. Of a user that is forgotten, it is still known to be restricted.
+func TestWhatUsersAreShownIsBoundedOverARestart(t *testing.T) {
+	hub := newFleetWatchHub(new(atomic.Uint64))
+	in := make([]fleet.ShownIn, 100)
+	for i := range in {
+		in[i] = fleet.ShownIn{Cluster: fmt.Sprintf("%03d", i), Fingerprint: 7}
+	}
+	users := uint64(maxShownOnDisk/len(in) + 50)
+	for user := range users {
+		hub.noteShown(user, in, true)
+	}
+	known, size := 0, 0
+	for user := range users {
+		was, ok := hub.lastShown(user)
+		if size += len(was.in); ok {
+			known++
+		}
+		if !hub.wasRestricted(user) {
+			t.Errorf("user %d is not known to be restricted", user)
+		}
+	}
+	if size != hub.shownSize || size > maxShownOnDisk || known < maxShownOnDisk/len(in)-1 {
+		t.Errorf("%d users are known, with %d clusters; counted are %d", known, size, hub.shownSize)
+	}
+	for user := range uint64(maxRestricted + 1) {
+		hub.noteShown(user, in[:1], true)
+	}
+	if n := len(hub.restricted); n > maxRestricted {
+		t.Errorf("%d users are remembered", n)
 	}
 }
