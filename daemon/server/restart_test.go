@@ -452,7 +452,8 @@ func TestAWatchOfARestrictedUserGoesOnAfterARestart(t *testing.T) {
 			{what: "fewer rights", while: func() { unbind("shop") }, gone: true},
 			{what: "more rights that are not there any more", before: func() { bind("shop"); list() },
 				between: func() { unbind("shop") }, gone: true},
-			{what: "rights that were there before, and are again", before: func() { bind("shop"); list(); unbind("shop"); list() }},
+			{what: "rights that were there before, and are again",
+				before: func() { bind("shop"); list(); unbind("shop"); list() }},
 		} {
 			for _, do := range []*func(){&c.before, &c.while, &c.between} {
 				if *do == nil {

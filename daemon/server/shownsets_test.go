@@ -221,7 +221,8 @@ func TestAUserThatIsShownManySetsCausesNoWatchOfOthersToEnd(t *testing.T) {
 		if ss.noteIn("alice", key(i, "eu"), web, true) {
 			t.Fatal("a watch of a user that was shown little does not continue its list")
 		}
-		if _, now := ss.note("alice", key(i, ""), uint64(i), []fleet.ShownIn{showIn("us", nil), showIn("eu", web)}, hub, 0); now != since[i] {
+		in := []fleet.ShownIn{showIn("us", nil), showIn("eu", web)}
+		if _, now := ss.note("alice", key(i, ""), uint64(i), in, hub, 0); now != since[i] {
 			t.Fatal("a watch at /fleet of a user that was shown little does not continue its list")
 		}
 	}
