@@ -87,7 +87,7 @@ staticcheck: bin/staticcheck bin/devcluster
 	@for m in $(MODULES); do (cd $$m && "$(CURDIR)/bin/staticcheck" ./...) || exit 1; done
 
 # Tests that the race detector would find nothing in, and takes most of the time of: they measure memory, take one step
-# at a time or read the symbols of a program. They run without it. The packages in BOTH have files for each of the two
+# at a time, compare one answer after the other or read the symbols of a program. They run without it. The packages in BOTH have files for each of the two
 # and run whole without it, those in SOME run only these tests. LONG ones take seconds even then.
 LONG    := ^TestBudget_.*InEachLayout$$|^TestConformance/^(live|shared|packed)$$/^P16_|^TestConformance/^P16_
 LONG    := $(LONG)|^TestProgramWithCompat|^TestExpressionsCannot
@@ -96,6 +96,8 @@ NO_RACE := $(NO_RACE)|^TestPaceIsCalled|^TestPageOfACommonLabel|^TestObjectsThat
 NO_RACE := $(NO_RACE)|^TestAListHasExactlyWhatIsVisible|^TestListsEqualAModel|^TestOnlyNeededObjectsAreRead
 NO_RACE := $(NO_RACE)|^TestPagesOverRestarts|^TestWatchesOfTheFleetAreTrue|^TestRightsOfThenAreThose
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
+NO_RACE := $(NO_RACE)|^TestFiftyUsersSee|^TestKubectl(Prints|Finds|Watch|Reads|Follows)|^TestAnswersEqualThoseOfTheRealServer
+NO_RACE := $(NO_RACE)|^TestFieldSelectorsMeanTheSame|^TestOpenAPIV2IsTheJSON|^TestATokenOfAnEarlierProcessExpires
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /store/internal/pack$$|/internal/share$$|/daemon/disk$$
