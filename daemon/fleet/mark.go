@@ -123,15 +123,11 @@ func (d *onDisk) stored() (*disk.StoredResource, error) {
 
 // before returns the last moment before a change; ok is false if the change is not in the history.
 func (d *onDisk) before(x recentChange) (t time.Time, ok bool, err error) {
-	version := x.state
-	if version == "" {
-		version = x.version // of the deletion
-	}
 	for c, err := range d.History(d.id, disk.Filter{Key: x.key}, x.at, time.Time{}) {
 		if err != nil {
 			return t, false, err
 		}
-		if c.Version == version && c.Deleted == (x.state == "") {
+		if x.is(&c) {
 			return c.Time.Add(-1), true, nil
 		}
 	}

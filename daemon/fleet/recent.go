@@ -279,29 +279,41 @@ type pastObject struct {
 func readPast(d *disk.Disk, id disk.Resource, first recentChange) (*pastObject, error) {
 	o := &pastObject{states: map[object.Version]*Entry{}}
 	only := disk.Filter{Key: first.key}
-	before, err := d.At(id, first.at.Add(-time.Nanosecond), only)
-	var tooEarly *disk.BeforeHistoryError
-	switch {
-	case errors.As(err, &tooEarly): // the object did not exist
-	case err != nil:
-		return nil, err
-	default:
-		for s, err := range before.States() {
-			if err != nil {
-				return nil, err
-			}
-			o.last = entryFrom(&s)
-		}
-	}
+	at := first.at
 	for c, err := range d.History(id, only, first.at, time.Time{}) {
 		if err != nil {
 			return nil, err
+		}
+		if first.is(&c) {
+			at = c.Time // the disk has moved it if another change had that time or a later one
 		}
 		if !c.Deleted {
 			o.states[c.Version] = entryFrom(&c.State)
 		}
 	}
+	before, err := d.At(id, at.Add(-1), only)
+	var tooEarly *disk.BeforeHistoryError
+	if errors.As(err, &tooEarly) { // the object did not exist
+		return o, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for s, err := range before.States() {
+		if err != nil {
+			return nil, err
+		}
+		o.last = entryFrom(&s)
+	}
 	return o, nil
+}
+
+// is reports whether a change on disk is this one.
+func (x *recentChange) is(c *disk.Change) bool {
+	if x.state == "" {
+		return c.Deleted && c.Version == x.version
+	}
+	return !c.Deleted && c.Version == x.state
 }
 
 func entryFrom(s *disk.State) *Entry {

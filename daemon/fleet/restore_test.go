@@ -481,6 +481,85 @@ func TestChangesOfAReplacedHistoryAreNotResumed(t *testing.T) {
 	})
 }
 
+// A state from after a reset of the cluster's history has no mark until the disk knows of the reset: versions that
+// begin again may be those of earlier states on disk.
+func TestAStateAfterAResetIsNotMarkedAsOneBefore(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			kept := s.Version()
+			create(t, s, pod("web", "c"))
+			w.until("it is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second) // until the disk follows
+			before, ok := r.Mark(r.Snapshot())
+			if !ok {
+				t.Error("no mark")
+			}
+			reached := s.Version()
+			defer s.Inject(informertest.Fault{Verbs: []string{"watch"}, Code: http.StatusGone,
+				Match: func(r *http.Request) bool { return r.URL.Query().Get("resourceVersion") == string(reached) }})()
+			if err := s.Restore(kept); err != nil {
+				t.Fatal(err)
+			}
+			w.until("the reset is known", func() bool { return keysOf(r) == "web/a web/b" })
+			if m, ok := r.Mark(r.Snapshot()); ok {
+				t.Errorf("%v, and before the reset %v", m, before)
+			}
+			time.Sleep(time.Second)
+			if m, ok := r.Mark(r.Snapshot()); !ok || m.Segment == before.Segment {
+				t.Errorf("when the disk follows: %v %v, and before the reset %v", m, ok, before)
+			}
+		})
+	})
+}
+
+// Two changes of an object at the same time are two changes after a restart as well.
+func TestChangesAtTheSameTimeAreResumedOneByOne(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var first object.Version
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second) // until the disk follows
+			create(t, s, pod("web", "c"))
+			synctest.Wait()
+			first = r.Snapshot().Version()
+			changed := pod("web", "c")
+			changed.SetLabels(map[string]string{"changed": "true"})
+			if _, err := s.Update(changed); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if first == s.Version() || r.Snapshot().Version() != s.Version() {
+				t.Fatalf("mirrored are %s and %s of %s", first, r.Snapshot().Version(), s.Version())
+			}
+			time.Sleep(time.Second)
+		})
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			log, err := w.resource(c, podsGVR).Since(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for l := range log {
+				if l.Key != "web/c" || l.Old == nil || l.Old.Version != first {
+					t.Errorf("%s was %v", l.Key, l.Old)
+				}
+			}
+		})
+	})
+}
+
 // A client that comes back late can still resume: the disk follows the mirror again, and the changes before are kept.
 func TestChangesBeforeARestartCanBeResumedWhenTheDiskFollowsAgain(t *testing.T) {
 	dir := t.TempDir()
