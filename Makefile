@@ -98,6 +98,7 @@ NO_RACE := $(NO_RACE)|^TestPagesOverRestarts|^TestWatchesOfTheFleetAreTrue|^Test
 NO_RACE := $(NO_RACE)|^TestP15_EveryKindComesBack|^TestP16_ListIsNeverHeldWhole|^TestNoMissingPart|^TestEndlessListOrWatch
 NO_RACE := $(NO_RACE)|^TestFiftyUsersSee|^TestKubectl(Prints|Finds|Watch|Reads|Follows)|^TestAnswersEqualThoseOfTheRealServer
 NO_RACE := $(NO_RACE)|^TestFieldSelectorsMeanTheSame|^TestOpenAPIV2IsTheJSON|^TestATokenOfAnEarlierProcessExpires
+NO_RACE := $(NO_RACE)|^TestChanges(Before|Of|At)|^TestWhatIsOnDiskIsNotMixed|^TestAWatchOfARestrictedUser
 # The tests of cmd/mirador start the program, and those of the conformance kit are about client-go's informer.
 PLAIN   := /cmd/mirador$$|/dev/(conformance|fuzz|gobuild|testcluster|testpods)$$|/informertest/kit$$
 BOTH    := /store/internal/pack$$|/internal/share$$|/daemon/disk$$
