@@ -31,10 +31,11 @@ import (
 // slow cluster would delay the watches of all; and what was sent and not yet on disk would be sent twice.
 
 const (
-	// restoreTimeout is how long a watch that continues waits for changes that its cluster has to send again.
-	restoreTimeout = 5 * time.Second
-	// findTimeout is how long the disk may take to read the changes.
-	findTimeout = 10 * time.Second
+	// stateTimeout is how long a watch that continues waits for the states of the clusters on disk, resendTimeout how
+	// long for the changes that a cluster has to send again, and findTimeout for the changes on disk.
+	stateTimeout  = 30 * time.Second
+	resendTimeout = 5 * time.Second
+	findTimeout   = 30 * time.Second
 	// maxReplayed is how many changes of a cluster may come while the order is found. More of them may be coalesced, and
 	// could not be told from those that were found.
 	maxReplayed = 5000
@@ -189,9 +190,7 @@ func (h *fleetWatchHub) beginRestore(saved *fleet.Order, gvr schema.GroupVersion
 // restore finds the changes of an order again.
 func (h *fleetWatchHub) restore(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersionResource,
 	fl *fleet.Fleet) {
-	waiting, cancel := context.WithTimeout(ctx, restoreTimeout)
-	members := awaitMembers(waiting, saved, gvr, fl)
-	cancel()
+	members := awaitMembers(ctx, saved, gvr, fl)
 	if ctx.Err() != nil { // the daemon stops, and what is on disk is for the next one
 		h.mu.Lock()
 		h.order = nil
@@ -332,21 +331,30 @@ func awaitMembers(ctx context.Context, saved *fleet.Order, gvr schema.GroupVersi
 			m.changes = append(m.changes, c)
 		}
 	}
+	restored, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
 	for _, of := range saved.Members {
 		m := members[of.Cluster]
 		if of.From == "" && len(m.changes) == 0 {
 			delete(members, of.Cluster) // no client has seen anything of it
 			continue
 		}
-		if m.cluster, m.res = awaitMember(ctx, of, gvr, fl); m.res == nil {
+		if m.cluster, m.res = awaitMember(restored, of, gvr, fl); m.res == nil {
 			return nil
 		}
-		last := of.From
-		if len(m.changes) > 0 {
-			last = m.changes[len(m.changes)-1].Version
+		first := of.From
+		if first == "" {
+			first = m.changes[0].Version
 		}
-		if m.res.WaitVersion(ctx, last) != nil && !m.res.Synced() {
+		if m.res.WaitVersion(restored, first) != nil && !m.res.Synced() {
 			return nil
+		}
+	}
+	resent, cancelResent := context.WithTimeout(ctx, resendTimeout)
+	defer cancelResent()
+	for _, m := range members {
+		if n := len(m.changes); n > 0 {
+			_ = m.res.WaitVersion(resent, m.changes[n-1].Version) // otherwise, it lacks what the cluster has not sent
 		}
 	}
 	return members

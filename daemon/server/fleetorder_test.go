@@ -400,6 +400,28 @@ func TestWatchesOfTheFleetGoOnAfterARestart(t *testing.T) {
 	}
 }
 
+// More changes than are kept for clients do not make the order on disk useless.
+func TestWatchesOfTheFleetAreTrueAfterMoreChangesThanAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRestartWorld(t, 1)
+		w.start()
+		c := w.client("")
+		c.connect()
+		w.change(5000)
+		time.Sleep(time.Second)
+		w.stop(true)
+		w.change(10)
+		w.start()
+		c.connect()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		w.daemon.stop()
+		if err := c.sees(); err != nil || c.lists != 1 {
+			t.Errorf("%v; the client has listed %d times", err, c.lists)
+		}
+	})
+}
+
 // If a cluster has lost the changes that happened while the daemon was down, or has other ones instead, clients may have
 // to list, and see the truth in the end.
 func TestWatchesOfTheFleetAreTrueAfterARestartAndCompactions(t *testing.T) {

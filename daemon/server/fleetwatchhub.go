@@ -223,8 +223,8 @@ func (h *fleetWatchHub) handle(cluster string, res *fleet.Resource, e *fleet.Eve
 func (h *fleetWatchHub) publish(p pastChange) {
 	h.last = p.seq
 	c := p.change()
+	h.order.Add(p.inOrder()) // before remember, which may write the whole order, with this change
 	h.remember(p)
-	h.order.Add(p.inOrder())
 	h.feeds.push(c)
 }
 
