@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -381,6 +383,14 @@ func awaitMember(ctx context.Context, of fleet.OrderMember, gvr schema.GroupVers
 	}
 }
 
+// since returns the changes after one of some versions; there are none after the last.
+func (m *savedMember) since(versions []object.Version, i int) (iter.Seq[store.LogEntry[*fleet.Object]], error) {
+	if i >= len(versions) {
+		return nil, store.ErrGone
+	}
+	return m.res.Since(versions[i])
+}
+
 // read reads the log of a member from as far back as it goes.
 func (m *savedMember) read() bool {
 	versions := make([]object.Version, 0, len(m.changes)+1)
@@ -390,17 +400,21 @@ func (m *savedMember) read() bool {
 	for _, c := range m.changes {
 		versions = append(versions, c.Version)
 	}
-	first := sort.Search(len(versions), func(i int) bool {
-		_, err := m.res.Since(versions[i])
-		return err == nil
-	})
-	if first == len(versions) {
+	first := 0
+	log, err := m.since(versions, first) // reads all changes from disk, so not more often than necessary
+	if errors.Is(err, store.ErrGone) {
+		first = 1 + sort.Search(len(versions)-1, func(i int) bool {
+			_, err := m.since(versions, 1+i)
+			return err == nil
+		})
+		log, err = m.since(versions, first)
+	}
+	if err != nil {
 		return false
 	}
 	m.from = versions[first]
-	log, err := m.res.Since(m.from)
-	if err != nil || m.res.Health().Epoch != 0 || m.res.Snapshot().Version().Before(m.from) {
-		return false // the last two: the cluster's history was reset
+	if m.res.Health().Epoch != 0 || m.res.Snapshot().Version().Before(m.from) {
+		return false // the cluster's history was reset
 	}
 	for l := range log {
 		if l.Old == nil || l.New == nil || l.Old.Version != l.New.Version || l.Old.UID != l.New.UID {

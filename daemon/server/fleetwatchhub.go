@@ -22,7 +22,7 @@ import (
 // ringBytes how large their objects may be together.
 const (
 	ringLen   = 4096
-	ringBytes = 32 << 20
+	ringBytes = 48 << 20
 )
 
 // hubIdleAfter is how long a fleetWatchHub is kept without a list or a watch.
@@ -83,7 +83,14 @@ type pastChange struct {
 	version  object.Version // of the resource in the cluster
 }
 
-func (p *pastChange) size() int { return sizeOf(p.old) + sizeOf(p.now) }
+// size is the length of the object's JSON. An object that has changed again is kept once: as the new state of one change
+// and the old one of the next.
+func (p *pastChange) size() int {
+	if p.now == nil {
+		return sizeOf(p.old)
+	}
+	return sizeOf(p.now)
+}
 
 func (p *pastChange) change() *change {
 	v := strconv.FormatUint(p.seq, 10)
