@@ -42,18 +42,22 @@ type service struct {
 	followers []*fleet.Follower
 	files     *credentials
 	log       *slog.Logger
+	// probes is the listener of --probe-listen, nil if there is none.
+	probes net.Listener
+	// shutdownDelay is how long requests are answered after ctx has ended, while /readyz fails.
+	shutdownDelay time.Duration
 }
 
-// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first it stops
-// accepting connections, then watches end, requests in progress finish, the clusters stop, and at last the audit log is
-// written to its end. On SIGHUP it reads all files again.
+// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first /readyz fails
+// for the shutdown delay, then it stops accepting connections, watches end, requests in progress finish, the clusters
+// stop, and at last the audit log is written to its end. On SIGHUP it reads all files again.
 func (d *service) run(ctx context.Context, listener net.Listener) error {
 	// front is the context of the listener and the followers of files, back that of the parts that they need.
-	front, stopFront := context.WithCancel(ctx)
+	front, stopFront := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFront()
 	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBack()
-	web := d.webServer()
+	web, probes := d.webServer(), newWebServer(d.server.Probes(), d.log)
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -101,13 +105,23 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		}
 		return nil
 	})
-	<-front.Done()
+	if d.probes != nil {
+		part("the probes", func() error {
+			if err := probes.Serve(d.probes); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	d.untilEnd(ctx, front)
+	stopFront()
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := web.Shutdown(drain); err != nil {
 		d.log.Warn("not every request was finished before the end", "waited", drainTimeout)
 		web.Close() // the graceful shutdown took too long
 	}
+	probes.Close() // fails only for a listener that is closed
 	stopBack()
 	wg.Wait()
 	stopAudit()
@@ -116,10 +130,37 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	return errors.Join(failed...)
 }
 
+// untilEnd waits until ctx ends, and then for the shutdown delay. It returns at once when front ends, because a part has
+// failed.
+func (d *service) untilEnd(ctx, front context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-front.Done():
+		return
+	}
+	if d.shutdownDelay == 0 {
+		return
+	}
+	d.server.Drain()
+	d.log.Info("stopping: /readyz fails, and requests are answered for the time of --shutdown-delay",
+		"delay", d.shutdownDelay)
+	delay := time.NewTimer(d.shutdownDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-front.Done():
+	}
+}
+
+// newWebServer returns a server with bounds on time and size.
+func newWebServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+}
+
 func (d *service) webServer() *http.Server {
-	web := &http.Server{Handler: d.server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(),
-			slog.LevelWarn), Protocols: new(http.Protocols)}
+	web := newWebServer(d.server, d.log)
+	web.Protocols = new(http.Protocols)
 	web.Protocols.SetHTTP1(true)
 	web.Protocols.SetHTTP2(true)
 	if d.files.certFile != "" {

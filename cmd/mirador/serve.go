@@ -31,6 +31,8 @@ type serveFlags struct {
 	allContexts      bool
 	folder           string
 	listen           string
+	probeListen      string
+	shutdownDelay    time.Duration
 	tlsCert, tlsKey  string
 	tokenFile        string
 	authentication   authenticationFlags
@@ -71,7 +73,8 @@ was never read is left out and named in a warning; ?complete=true asks for 503 i
 
 The files of kubeconfigs, tokens, certificates, authentication and access are read again when they change, and at
 once on SIGHUP.
-SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end.
+SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end; with
+--shutdown-delay, /readyz fails that long before, and requests go on.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
 (MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config, a line each:
@@ -114,6 +117,8 @@ A flag counts before the environment, and that before the file.`,
 			"credentials changes no more than those")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
 		"`address` to serve on; any but this machine's own needs a certificate and a way to authenticate users")
+	flags.StringVar(&f.probeListen, "probe-listen", "",
+		"`address` to serve /livez, /healthz and /readyz on, too, without TLS: any, because the answers name no cluster")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "",
@@ -151,6 +156,8 @@ A flag counts before the environment, and that before the file.`,
 		"`bytes` of memory to hold of one cluster (default 4 GiB)")
 	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second,
 		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
+	flags.DurationVar(&f.shutdownDelay, "shutdown-delay", 0,
+		"how long requests are still answered after SIGTERM while /readyz fails, so that load balancers go elsewhere first")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
 	f.data.add(flags)
@@ -190,6 +197,9 @@ func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error
 	}
 	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
 		return a, usageError{err}
+	}
+	if f.shutdownDelay < 0 {
+		return a, usageError{fmt.Errorf("--shutdown-delay cannot be negative, and is %s", f.shutdownDelay)}
 	}
 	if host, _, err := net.SplitHostPort(f.listen); err == nil && f.authorization == string(access.ModeNone) &&
 		!server.IsLoopback(host) {
@@ -292,6 +302,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		return err
 	}
 	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
+		shutdownDelay: f.shutdownDelay,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
 			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
@@ -300,10 +311,17 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return listenError(f.listen, err)
+		return listenError("--listen", f.listen, err)
 	}
 	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert,
 		tokenFile: f.tokenFile, users: f.authentication.credentials(), folder: f.folder}
+	if f.probeListen != "" {
+		if d.probes, err = net.Listen("tcp", f.probeListen); err != nil {
+			listener.Close()
+			return listenError("--probe-listen", f.probeListen, err)
+		}
+		say.probes = d.probes.Addr()
+	}
 	for _, c := range fl.Clusters() {
 		say.clusters = append(say.clusters, c.Name())
 	}
