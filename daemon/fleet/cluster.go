@@ -81,7 +81,7 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	if c.client, err = newClusterClient(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err
 	}
-	c.client.redact.detailed = origin.Kind != FromJoin
+	c.client.redact.detailed = origin.isOperators()
 	c.asks = newDiscovery(c.client)
 	c.docs = newDocuments(c.client, name)
 	return c, nil

@@ -41,28 +41,32 @@ func (f *Fleet) JoinKubeconfig(name string, kubeconfig []byte, context string) e
 // checkedConfig parses one context of a client's kubeconfig. kept is a kubeconfig with only
 // the parts that the context uses.
 func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []byte, err error) {
+	one, err := checkedContext(kubeconfig, context)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := newContext(one)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.cfg, []byte(c.text), nil
+}
+
+// checkedContext returns one context of a kubeconfig that can neither run nor read anything on this machine.
+func checkedContext(kubeconfig []byte, context string) (*api.Config, error) {
 	if len(kubeconfig) > maxKubeconfig {
-		return nil, nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
+		return nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
 	}
 	whole, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view "+
+		return nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view "+
 			"--raw --flatten prints it: %w", unquoted(err))
 	}
 	one, err := oneContext(whole, context)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := refuse(one); err != nil {
-		return nil, nil, err
-	}
-	if cfg, err = configOf(one); err != nil {
-		return nil, nil, err
-	}
-	if kept, err = clientcmd.Write(*one); err != nil {
-		return nil, nil, fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return cfg, kept, nil
+	return one, refuse(one)
 }
 
 var (
@@ -226,18 +230,28 @@ func readContexts(path string, contexts []string) ([]kubeContext, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg, err := configOf(one)
+		c, err := newContext(one)
 		if err != nil {
 			return nil, err
 		}
-		text, err := clientcmd.Write(*one)
-		if err != nil {
-			return nil, fmt.Errorf("context %q: %w", name, err)
-		}
-		out = append(out, kubeContext{context: name, text: string(text),
-			server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
+		out = append(out, c)
 	}
 	return out, nil
+}
+
+// newContext returns the context of a kubeconfig that has only one.
+func newContext(one *api.Config) (c kubeContext, err error) {
+	c.context = one.CurrentContext
+	c.server = one.Clusters[one.Contexts[c.context].Cluster]
+	if c.cfg, err = configOf(one); err != nil {
+		return c, err
+	}
+	text, err := clientcmd.Write(*one)
+	if err != nil {
+		return c, fmt.Errorf("write context %q of the kubeconfig: %w", c.context, err)
+	}
+	c.text = string(text)
+	return c, nil
 }
 
 // maxLabel is the greatest length of a DNS label.
