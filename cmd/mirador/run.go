@@ -21,6 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/identity"
+	"github.com/mirador-k8s/mirador/daemon/members"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
@@ -42,15 +43,19 @@ type service struct {
 	followers []*fleet.Follower
 	files     *credentials
 	log       *slog.Logger
+	// found finds members in the home cluster; nil if none are.
+	found *members.Members
+	// startGrace is how long the start waits for found to know the members.
+	startGrace time.Duration
 	// probes is the listener of --probe-listen, nil if there is none.
 	probes net.Listener
 	// shutdownDelay is how long requests are answered after ctx has ended, while /readyz fails.
 	shutdownDelay time.Duration
 }
 
-// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first /readyz fails
-// for the shutdown delay, then it stops accepting connections, watches end, requests in progress finish, the clusters
-// stop, and at last the audit log is written to its end. On SIGHUP it reads all files again.
+// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first /readyz
+// fails for the shutdown delay, then it stops accepting connections, watches end, requests in progress finish, the
+// clusters stop, and at last the audit log is written to its end. On SIGHUP it reads all files again.
 func (d *service) run(ctx context.Context, listener net.Listener) error {
 	// front is the context of the listener and the followers of files, back that of the parts that they need.
 	front, stopFront := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,7 +98,13 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	if d.users != nil {
 		part("the users", func() error { return d.users.Run(back) })
 	}
-	part("the server", func() error { return d.server.Run(back) })
+	part("the server", func() error {
+		d.untilMembersAreKnown(back)
+		return d.server.Run(back)
+	})
+	if d.found != nil {
+		part("the members of the home cluster", func() error { return d.found.Run(front) })
+	}
 	for _, follower := range d.followers {
 		part("the kubeconfigs", func() error { return follower.Run(front, filesEvery) })
 	}
@@ -130,8 +141,25 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	return errors.Join(failed...)
 }
 
-// untilEnd waits until ctx ends, and then for the shutdown delay. It returns at once when front ends, because a part has
-// failed.
+// untilMembersAreKnown waits until the members that the home cluster names have joined, so that the start waits for
+// them: a client must not take the objects of a cluster that has not joined yet for deleted ones.
+func (d *service) untilMembersAreKnown(ctx context.Context) {
+	if d.found == nil {
+		return
+	}
+	late := time.NewTimer(d.startGrace)
+	defer late.Stop()
+	select {
+	case <-d.found.Known():
+	case <-ctx.Done():
+	case <-late.C:
+		d.log.Warn("the members that the home cluster names are not known yet; the start does not wait for them any more",
+			"waited", d.startGrace)
+	}
+}
+
+// untilEnd waits until ctx ends, and then for the shutdown delay. It returns at once when front ends, because a part
+// has failed.
 func (d *service) untilEnd(ctx, front context.Context) {
 	select {
 	case <-ctx.Done():

@@ -30,6 +30,7 @@ type serveFlags struct {
 	contexts         []string
 	allContexts      bool
 	folder           string
+	home             homeFlags
 	listen           string
 	probeListen      string
 	shutdownDelay    time.Duration
@@ -63,6 +64,9 @@ func newServe() *cobra.Command {
 		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
 /clusters/NAME, all of them at once below /fleet, and a page at /.
 
+Without flags for clusters, the current context of your kubeconfig is mirrored. In a pod without a kubeconfig it is the
+cluster of the pod, as the member "home", with the pod's service account.
+
 With --data the mirror is kept in a folder, and a restart serves it at once: each watch resumes where it was, and
 nothing is listed that has not changed. Until its cluster has confirmed it, an answer has a warning and the header
 Mirador-Restored.
@@ -88,6 +92,9 @@ A flag counts before the environment, and that before the file.`,
 
   # a folder of kubeconfigs: a file added is a cluster joining
   mirador serve --folder /etc/mirador/clusters
+
+  # in a pod: its own cluster, and those of the Secrets with a label in its namespace
+  mirador serve --home home --member-secrets mirador.dev/member=true
 
   # a restart lists nothing, and serves what was there before
   mirador serve --folder /etc/mirador/clusters --data /var/lib/mirador
@@ -115,6 +122,7 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.folder, "folder", "",
 		"`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other "+
 			"credentials changes no more than those")
+	f.home.add(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
 		"`address` to serve on; any but this machine's own needs a certificate and a way to authenticate users")
 	flags.StringVar(&f.probeListen, "probe-listen", "",
@@ -274,6 +282,10 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	found, err := f.home.members(fl, log)
+	if err != nil {
+		return usageError{err}
+	}
 	if err := f.authentication.checkCluster(fl); err != nil {
 		return usageError{err}
 	}
@@ -301,8 +313,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err := registerMetrics(metrics, fl, srv, events); err != nil {
 		return err
 	}
-	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
-		shutdownDelay: f.shutdownDelay,
+	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers,
+		log: log, shutdownDelay: f.shutdownDelay, found: found, startGrace: f.startGrace,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
 			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
@@ -339,6 +351,10 @@ func (f *serveFlags) grace() time.Duration {
 
 // members joins the initial clusters and returns the followers of their files.
 func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err error) {
+	joined, err := f.home.join(fl, f.namesKubeconfig() || f.folder != "")
+	if err != nil {
+		return nil, err
+	}
 	if f.folder != "" {
 		follower, err := fl.FollowFolder(f.folder)
 		if err != nil {
@@ -346,7 +362,7 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 		}
 		followers = append(followers, follower)
 	}
-	if f.folder == "" || f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts {
+	if f.namesKubeconfig() || f.folder == "" && !joined && !f.home.follows() {
 		follower, err := f.followContexts(fl)
 		if err != nil {
 			return nil, err
@@ -356,6 +372,11 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 		}
 	}
 	return followers, nil
+}
+
+// namesKubeconfig reports whether flags name a kubeconfig or contexts of it.
+func (f *serveFlags) namesKubeconfig() bool {
+	return f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts
 }
 
 // followContexts joins contexts of the kubeconfig. The current context is determined once: a user that later switches
