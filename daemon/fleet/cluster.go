@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/source"
@@ -30,8 +31,9 @@ type Cluster struct {
 	done             chan struct{}      // closed when all of its goroutines have ended
 	discoveryChanged chan struct{}      // what the cluster serves may have changed
 
-	reconfigured chan struct{} // it is reached in another way now
-	configNumber atomic.Uint64 // see ConfigNumber
+	reconfigured chan struct{}               // it is reached in another way now
+	server       atomic.Pointer[api.Cluster] // in the kubeconfig that joined; nil for other origins
+	configNumber atomic.Uint64               // see ConfigNumber
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents

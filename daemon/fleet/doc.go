@@ -13,7 +13,7 @@
 //
 // Clusters come from a config (Join), from a kubeconfig, a folder of kubeconfigs or a list that is
 // followed (FollowKubeconfig, FollowFolder, FollowMembers), and from a kubeconfig that a client sends
-// (JoinKubeconfig). The last survive a restart. New credentials for the same cluster are
+// (JoinKubeconfig, RejoinKubeconfig). The last survive a restart. New credentials for the same cluster are
 // used in place: nothing is relisted and no watch ends.
 //
 // What it promises:
