@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +53,10 @@ type serveFlags struct {
 	limits           fleet.Limits
 	startGrace       time.Duration
 	logFormat        string
+	logLevel         string
+	level            slog.LevelVar
 	config           string
+	file             *configFile // of --config; nil if there is none
 	audit            audit.Options
 	data             dataFlags
 }
@@ -75,8 +80,8 @@ After a start /fleet is 503 until every cluster is read, or has been unreachable
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
-The files of kubeconfigs, tokens, certificates, authentication and access are read again when they change, and at
-once on SIGHUP.
+The files of kubeconfigs, tokens, certificates, authentication and access, and that of --config, are read again when they
+change, and at once on SIGHUP.
 SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end; with
 --shutdown-delay, /readyz fails that long before, and requests go on.
 
@@ -104,7 +109,8 @@ A flag counts before the environment, and that before the file.`,
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
+			var err error
+			if f.file, err = applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
 				return usageError{err}
 			}
 			if err := errors.Join(checkAuditFlags(cmd.Flags()), f.data.check(cmd.Flags())); err != nil {
@@ -167,7 +173,9 @@ A flag counts before the environment, and that before the file.`,
 	flags.DurationVar(&f.shutdownDelay, "shutdown-delay", 0,
 		"how long requests are still answered after SIGTERM while /readyz fails, so that load balancers go elsewhere first")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.config, "config", "",
+		"`file` of YAML with these flags; it is read again when it changes: log-level is used at once, others after a restart")
 	f.data.add(flags)
 	addAuditFlags(flags, &f.audit)
 	return cmd
@@ -175,13 +183,29 @@ A flag counts before the environment, and that before the file.`,
 
 // logger returns a logger for --log-format.
 func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
+	if err := setLevel(&f.level, f.logLevel); err != nil {
+		return nil, usageError{err}
+	}
+	o := &slog.HandlerOptions{Level: &f.level}
 	switch f.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, nil)), nil
+		return slog.New(slog.NewTextHandler(w, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, nil)), nil
+		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
+}
+
+// setLevel sets a level to the value of --log-level; "" is info.
+func setLevel(level *slog.LevelVar, name string) error {
+	switch name {
+	case "debug", "warn", "error":
+		return level.UnmarshalText([]byte(name))
+	case "info", "":
+		level.Set(slog.LevelInfo)
+		return nil
+	}
+	return fmt.Errorf("--log-level is debug, info, warn or error, not %q", name)
 }
 
 var klogLogger sync.Once
@@ -221,6 +245,24 @@ func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error
 		return a, usageError{err}
 	}
 	return a, nil
+}
+
+// use applies settings of the file of --config that have changed. It returns those that need a restart.
+func (f *serveFlags) use(changed map[string]any) (later []string, err error) {
+	for _, key := range slices.Sorted(maps.Keys(changed)) {
+		if key != "log-level" {
+			later = append(later, key)
+			continue
+		}
+		name, ok := changed[key].(string)
+		if changed[key] != nil && !ok {
+			return nil, errors.New("log-level is debug, info, warn or error")
+		}
+		if err := setLevel(&f.level, name); err != nil {
+			return nil, err
+		}
+	}
+	return later, nil
 }
 
 // rights returns what decides about the requests of users.
@@ -317,7 +359,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		log: log, shutdownDelay: f.shutdownDelay, found: found, startGrace: f.startGrace,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
-			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+			config: f.file, setConfig: f.use, setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
 	if err := d.files.load(); err != nil {
 		return usageError{err}
 	}
