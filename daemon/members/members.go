@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +43,7 @@ type Members struct {
 	secrets  *informer.Informer[*corev1.Secret]
 	profiles *informer.Informer[*unstructured.Unstructured] // nil if they are not followed
 	lists    []list
+	unknown  atomic.Int32 // lists whose clusters have not joined for the first time
 	known    chan struct{}
 }
 
@@ -49,6 +51,15 @@ type Members struct {
 type list struct {
 	kind string
 	from fleet.MemberList
+	// of are the informers that the list reads.
+	of []watched
+}
+
+// watched is an informer of objects of any type.
+type watched struct {
+	waitSynced func(context.Context) error
+	// subscribe calls a function at every change.
+	subscribe func(changed func()) error
 }
 
 // New returns the members of a fleet; Run follows them. It sends no request.
@@ -74,7 +85,7 @@ func New(f *fleet.Fleet, o Options) (*Members, error) {
 		return nil, err
 	}
 	if o.Secrets != "" {
-		m.lists = append(m.lists, list{fleet.FromSecret, &secretList{m.secrets, selector}})
+		m.lists = append(m.lists, list{fleet.FromSecret, &secretList{m.secrets, selector}, []watched{watch(m.secrets)}})
 	}
 	if o.Profiles {
 		of.LabelSelector = ""
@@ -82,9 +93,11 @@ func New(f *fleet.Fleet, o Options) (*Members, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.lists = append(m.lists, list{fleet.FromProfile, &profileList{profiles: m.profiles, secrets: m.secrets,
-			namespace: o.Namespace, providers: o.Providers, parsed: map[string]parsedProfile{}}})
+		from := &profileList{profiles: m.profiles, secrets: m.secrets, namespace: o.Namespace, providers: o.Providers,
+			parsed: map[string]parsedProfile{}}
+		m.lists = append(m.lists, list{fleet.FromProfile, from, []watched{watch(m.secrets), watch(m.profiles)}})
 	}
+	m.unknown.Store(int32(len(m.lists)))
 	return m, nil
 }
 
@@ -125,55 +138,46 @@ func (m *Members) Run(ctx context.Context) error {
 	if m.profiles != nil {
 		part(m.profiles.Run)
 	}
-	part(m.follow)
+	for i := range m.lists {
+		part(func(ctx context.Context) error { return m.follow(ctx, &m.lists[i]) })
+	}
 	all.Wait()
 	return failed
 }
 
-// follow joins the clusters when the informers have synced, and then follows them.
-func (m *Members) follow(ctx context.Context) error {
-	if m.secrets.WaitSynced(ctx) != nil || m.profiles != nil && m.profiles.WaitSynced(ctx) != nil {
-		return nil // ctx has ended
-	}
-	var followers []*fleet.Follower
-	for _, l := range m.lists {
-		f, err := m.fleet.FollowMembers(l.kind, l.from)
-		if err != nil {
-			return err
-		}
-		followers = append(followers, f)
-	}
-	close(m.known)
-	check := func() {
-		for _, f := range followers {
-			f.Check()
+// follow joins the clusters of a list when its informers have synced, and then follows them. Lists do not wait for each
+// other: the kind ClusterProfile may not be installed.
+func (m *Members) follow(ctx context.Context, l *list) error {
+	for _, w := range l.of {
+		if w.waitSynced(ctx) != nil {
+			return nil // ctx has ended
 		}
 	}
-	if err := onChange(m.secrets, check); err != nil {
+	f, err := m.fleet.FollowMembers(l.kind, l.from)
+	if err != nil {
 		return err
 	}
-	if m.profiles != nil {
-		if err := onChange(m.profiles, check); err != nil {
+	if m.unknown.Add(-1) == 0 {
+		close(m.known)
+	}
+	for _, w := range l.of {
+		if err := w.subscribe(f.Check); err != nil {
 			return err
 		}
 	}
-	var all sync.WaitGroup
-	for _, f := range followers {
-		all.Go(func() { f.Run(ctx, 0) }) // returns no error
-	}
-	all.Wait()
-	return nil
+	return f.Run(ctx, 0)
 }
 
-// onChange calls a function when an object changes.
-func onChange[T any](i *informer.Informer[T], changed func()) error {
-	_, err := i.Subscribe(informer.Funcs[T]{
-		OnAdd:    func(T, bool) { changed() },
-		OnUpdate: func(T, T) { changed() },
-		OnDelete: func(T, bool) { changed() },
-	}, nil)
-	if errors.Is(err, informer.ErrStopped) {
-		return nil
-	}
-	return err
+func watch[T any](i *informer.Informer[T]) watched {
+	return watched{waitSynced: i.WaitSynced, subscribe: func(changed func()) error {
+		_, err := i.Subscribe(informer.Funcs[T]{
+			OnAdd:    func(T, bool) { changed() },
+			OnUpdate: func(T, T) { changed() },
+			OnDelete: func(T, bool) { changed() },
+		}, nil)
+		if errors.Is(err, informer.ErrStopped) {
+			return nil
+		}
+		return err
+	}}
 }

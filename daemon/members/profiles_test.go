@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,6 +107,38 @@ func TestUnusableClusterProfileSaysWhy(t *testing.T) {
 			}, profile(t, "eu", c.providers), spoke)
 		})
 	}
+}
+
+// Secrets are followed although ClusterProfile is not installed, and its objects as soon as it is.
+func TestSecretsDoNotWaitForClusterProfiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, home: informertest.NewServer(), logs: &logs{}}
+		w.create(secret("us", "kubeconfig", kubeconfig("https://127.0.0.1:2", "{}")))
+		w.create(plain("spoke", "token", "one"))
+		cfg, stop := informertest.Pipe(w.home)
+		defer stop()
+		var err error
+		w.f, err = fleet.New(fleet.Options{Logger: w.logs.logger()})
+		check(t, err)
+		m, err := members.New(w.f, members.Options{Config: cfg, Namespace: namespace, Secrets: labelled, Profiles: true,
+			Logger: w.logs.logger()})
+		check(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		w.expect("without the kind", "us")
+		select {
+		case <-m.Known():
+			t.Error("the members are known although ClusterProfile objects were not read")
+		default:
+		}
+		check(t, w.home.Register(profilesGVR, "ClusterProfile", true))
+		w.create(profile(t, "eu", "["+provider("secretreader", "https://127.0.0.1:1", `{"clusterName": "spoke"}`)+"]"))
+		<-m.Known()
+		w.expect("with the kind", "eu us")
+		cancel()
+		check(t, <-ended)
+	})
 }
 
 // A plugin that the operator names gets the configuration of the profile, and what the policies let it have.
