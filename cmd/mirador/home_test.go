@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
@@ -191,5 +193,30 @@ func TestFlagsOfTheHomeClusterAreForAPod(t *testing.T) {
 		if err := serve(t.Context(), f, io.Discard); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v", c.h, err)
 		}
+	}
+}
+
+// Whoever may write Secrets in the namespace of the members must not decide who the users of the daemon are.
+func TestAClusterOfASecretReviewsNoTokens(t *testing.T) {
+	for kind, asks := range map[string]bool{fleet.FromHome: true, fleet.FromSecret: false, fleet.FromProfile: false} {
+		cluster := informertest.NewServer()
+		cfg, stop := informertest.Pipe(cluster)
+		fl, err := fleet.New(fleet.Options{Logger: slog.New(slog.DiscardHandler)})
+		check(t, err)
+		check(t, fl.Join("eu", cfg, fleet.Origin{Kind: kind}))
+		var f authenticationFlags
+		f.options.TokenReview.Cluster = "eu"
+		users, err := f.authenticator(false, func() *fleet.Fleet { return fl }, slog.New(slog.DiscardHandler))
+		check(t, err)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/clusters", nil)
+		r.Header.Set("Authorization", "Bearer some-token-of-a-user")
+		if u, ok, _ := users.Authenticate(r); ok {
+			t.Errorf("%s: the user is %v", kind, u)
+		}
+		if asked := len(cluster.Requests()) > 0; asked != asks {
+			t.Errorf("%s: the cluster was asked: %t", kind, asked)
+		}
+		check(t, fl.Leave(t.Context(), "eu"))
+		stop()
 	}
 }
