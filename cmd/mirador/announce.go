@@ -19,6 +19,7 @@ const announced = 5
 // announcement is the start-up message.
 type announcement struct {
 	address   net.Addr
+	probes    net.Addr // nil if they have no address of their own
 	hosts     []string
 	tlsCert   string
 	tokenFile string
@@ -41,6 +42,9 @@ const (
 func (a *announcement) write(w io.Writer) {
 	at := a.url()
 	fmt.Fprintf(w, "the page:       %s/\n", at)
+	if a.probes != nil {
+		fmt.Fprintf(w, "probes:         http://%s/readyz\n", a.probes)
+	}
 	fmt.Fprintf(w, "all clusters:   %s\n", a.command(at+"/fleet"))
 	for i, name := range a.clusters {
 		if i == announced {
@@ -148,19 +152,19 @@ func hasFiles(folder string) bool {
 	return false
 }
 
-// listenError describes why listening on an address failed.
-func listenError(address string, err error) error {
+// listenError describes why listening on the address of a flag failed.
+func listenError(flag, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("listen on %s: another program listens there, perhaps another mirador serve; end it, or choose "+
-			"another address with --listen", address)
+			"another address with %s", address, flag)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("listen on %s: this user may not listen there; choose a port above 1023 with --listen", address)
+		return fmt.Errorf("listen on %s: this user may not listen there; choose a port above 1023 with %s", address, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listen on %s: this machine does not have that address; choose one of its own with --listen, "+
-			"or 127.0.0.1:8090", address)
+		return fmt.Errorf("listen on %s: this machine does not have that address; choose one of its own with %s, "+
+			"such as 127.0.0.1:8090", address, flag)
 	}
-	return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
+	return fmt.Errorf("listen on %s: %w; choose another address with %s", address, err, flag)
 }
 
 // checkFiles checks the files that serve needs.

@@ -61,6 +61,11 @@ func (f *authenticationFlags) authenticator(withTLS bool, fl func() *fleet.Fleet
 			if !ok {
 				return authenticationv1.TokenReviewStatus{}, errors.New("the cluster has left")
 			}
+			if kind := cluster.Origin().Kind; kind == fleet.FromSecret || kind == fleet.FromProfile {
+				// It has taken the name of one that has left. Its Secret must not decide who users are.
+				return authenticationv1.TokenReviewStatus{}, fmt.Errorf("the cluster is one of a %s now, which may not "+
+					"review tokens", kind)
+			}
 			return cluster.ReviewToken(ctx, spec)
 		}
 	case len(review.Audiences) > 0:

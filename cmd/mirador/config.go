@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/big"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,23 +19,54 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/cli"
 )
 
-// applySettings sets the flags that are not on the command line from the environment and from a file. An empty
-// variable counts as not set.
-func applySettings(flags *pflag.FlagSet, env func(string) (string, bool), file string) error {
+// configFile is the file of --config.
+type configFile struct {
+	path  string
+	flags *pflag.FlagSet
+	given map[string]any
+	// overridden are the flags on the command line and in the environment.
+	overridden map[string]bool
+}
+
+// changes reads the file again and returns what has changed since: flags by name, nil for those that are no longer in
+// the file. Flags that are overridden are left out.
+func (c *configFile) changes() (map[string]any, error) {
+	given, err := readConfig(c.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKeys(c.flags, given, c.path); err != nil {
+		return nil, err
+	}
+	changed := map[string]any{}
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if !c.overridden[f.Name] && !reflect.DeepEqual(given[f.Name], c.given[f.Name]) {
+			changed[f.Name] = given[f.Name]
+		}
+	})
+	c.given = given
+	return changed, nil
+}
+
+// applySettings sets the flags that are not on the command line from the environment and from a file, which it returns,
+// or nil without one. An empty variable counts as not set.
+func applySettings(flags *pflag.FlagSet, env func(string) (string, bool), file string) (*configFile, error) {
 	if v, ok := env(variable("config")); ok && file == "" {
 		file = v
 	}
 	given, err := readConfig(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkKeys(flags, given, file); err != nil {
-		return err
+		return nil, err
 	}
+	config := &configFile{path: file, flags: flags, given: given, overridden: map[string]bool{}}
 	var failed []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		value, inFile := given[f.Name]
 		text, _ := env(variable(f.Name))
+		config.overridden[f.Name] = f.Changed || text != ""
 		switch {
 		case f.Changed || !settable(f):
 		case text != "":
@@ -49,7 +81,10 @@ func applySettings(flags *pflag.FlagSet, env func(string) (string, bool), file s
 			}
 		}
 	})
-	return errors.Join(failed...)
+	if file == "" {
+		config = nil
+	}
+	return config, errors.Join(failed...)
 }
 
 // settable reports whether a flag may be set by the environment or the file. Those cannot name another file, and help

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,14 +44,14 @@ func TestFlagOverridesEnvironmentOverridesFile(t *testing.T) {
 	vars := map[string]string{"MIRADOR_LISTEN": "of the environment", "MIRADOR_CONFIG": file}
 	env := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	fs, v := flagSet()
-	if err := applySettings(fs, env, ""); err != nil {
+	if _, err := applySettings(fs, env, ""); err != nil {
 		t.Fatal(err)
 	}
 	if v.listen != "of the environment" || strings.Join(v.hosts, " ") != "a b" || v.age != 5*time.Minute {
 		t.Errorf("%+v", v)
 	}
 	fs, v = flagSet("--listen", "of the command line", "--allow-host", "c")
-	if err := applySettings(fs, env, ""); err != nil {
+	if _, err := applySettings(fs, env, ""); err != nil {
 		t.Fatal(err)
 	}
 	if v.listen != "of the command line" || strings.Join(v.hosts, " ") != "c" {
@@ -89,7 +91,7 @@ func TestEveryFlagOfServeCanBeSetInAFile(t *testing.T) {
 		"allow-host: [\"a,b\"]\n# a list is no CSV": `["a,b"]`,
 	} {
 		flags := newServe().Flags()
-		if err := applySettings(flags, noEnv, written(t, line+"\n")); err != nil {
+		if _, err := applySettings(flags, noEnv, written(t, line+"\n")); err != nil {
 			t.Errorf("%q: %v", line, err)
 			continue
 		}
@@ -127,14 +129,14 @@ func TestInvalidConfigFileIsAnError(t *testing.T) {
 		"listen: [":                "line 1",
 	} {
 		file := written(t, content+"\n")
-		err := applySettings(newServe().Flags(), noEnv, file)
+		_, err := applySettings(newServe().Flags(), noEnv, file)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v\nwant the file and %q", content, err, want)
 		}
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if err := applySettings(newServe().Flags(), noEnv, none); err == nil ||
+	if _, err := applySettings(newServe().Flags(), noEnv, none); err == nil ||
 		err.Error() != "read the config file: "+none+": no such file or directory; --config names it" {
 		t.Errorf("a missing file: %v", err)
 	}
@@ -142,9 +144,67 @@ func TestInvalidConfigFileIsAnError(t *testing.T) {
 
 func TestVariableOfTheWrongTypeIsAnError(t *testing.T) {
 	vars := map[string]string{"MIRADOR_MAX_OBJECTS": "1e6", "MIRADOR_HISTORY_AGE": "", "MIRADOR_HELP": "true"}
-	err := applySettings(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
+	_, err := applySettings(newServe().Flags(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, "")
 	want := `the environment variable MIRADOR_MAX_OBJECTS is "1e6"; a whole number such as 1000000 is expected`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestAChangeOfTheConfigFileIsUsedOrNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "flags.yaml")
+	write := func(text string) {
+		t.Helper()
+		check(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	write("listen: 127.0.0.1:0\nlog-level: warn\nmax-objects: 5\n")
+	flags := newServe().Flags()
+	check(t, flags.Parse([]string{"--max-objects", "7"}))
+	config, err := applySettings(flags, noEnv, file)
+	check(t, err)
+	f := &serveFlags{logFormat: "text", logLevel: flags.Lookup("log-level").Value.String()}
+	var out bytes.Buffer
+	log, err := f.logger(&out)
+	check(t, err)
+	var reported bytes.Buffer
+	c := &credentials{config: config, setConfig: f.use, log: slog.New(slog.NewTextHandler(&reported, nil))}
+	expect := func(when, level string, says ...string) {
+		t.Helper()
+		reported.Reset()
+		for range 3 {
+			c.check()
+		}
+		text := reported.String()
+		if strings.Count(text, "\n") != min(len(says), 1) {
+			t.Errorf("%s: the log has %q", when, text)
+		}
+		for _, s := range says {
+			if !strings.Contains(text, s) {
+				t.Errorf("%s: the log has %q, without %q", when, text, s)
+			}
+		}
+		if got := strings.ToLower(f.level.Level().String()); got != level {
+			t.Errorf("%s: the level is %s, want %s", when, got, level)
+		}
+	}
+	expect("unchanged", "warn")
+	write("listen: 127.0.0.1:0\nlog-level: debug\nmax-objects: 6\n") // --max-objects counts
+	expect("another level", "debug")
+	write("listen: 127.0.0.1:1\nhistory-age: 30m\nlog-level: debug\n")
+	expect("other flags", "debug", "only after a restart", "history-age, listen")
+	write("listen: 127.0.0.1:1\nhistory-age: 30m\nlog-level: loud\n")
+	expect("a level that does not exist", "debug", "debug, info, warn or error")
+	write("listens: 127.0.0.1:1\n")
+	expect("a flag that does not exist", "debug", "there is no flag")
+	write("listen: 127.0.0.1:1\nhistory-age: 30m\n")
+	expect("without a level", "info")
+	log.Debug("hidden")
+	log.Info("shown")
+	if text := out.String(); strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
+		t.Errorf("the log has %q", text)
+	}
+	f.logLevel = "loud"
+	if _, err := f.logger(&out); err == nil || !strings.Contains(err.Error(), "--log-level is") {
+		t.Errorf("--log-level loud: %v", err)
 	}
 }

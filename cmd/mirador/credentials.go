@@ -18,7 +18,7 @@ import (
 // credentialsEvery is how often the files of the token and the certificate are read.
 const credentialsEvery = 5 * time.Second
 
-// credentials follows the files of the token, the certificate and the access rights, so that they can be replaced
+// credentials follows the files of the token, the certificate, the access rights and the flags, so that they can be replaced
 // while the daemon runs. They are opened by their names each time, because a Kubernetes Secret is replaced by
 // changing a symbolic link. An unusable file is logged once, without its content, and the last good credentials stay
 // in use.
@@ -27,6 +27,8 @@ type credentials struct {
 	setToken                     func(string) error
 	accessFile                   string
 	setAccess                    func(*access.Config) error
+	config                       *configFile // nil if there is none
+	setConfig                    func(changed map[string]any) (later []string, err error)
 	log                          *slog.Logger
 
 	wake        chan struct{}
@@ -115,6 +117,23 @@ func (c *credentials) check() {
 	if c.accessFile != "" {
 		c.report("access file", c.readAccess())
 	}
+	if c.config != nil {
+		c.report("config file", c.readConfig())
+	}
+}
+
+// readConfig reads the file of --config again, and uses what has changed.
+func (c *credentials) readConfig() error {
+	changed, err := c.config.changes()
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	later, err := c.setConfig(changed)
+	if err == nil && len(later) > 0 {
+		c.log.Warn("the config file has changed; some of it is used only after a restart", "file", c.config.path, "settings",
+			strings.Join(later, ", "))
+	}
+	return err
 }
 
 // readAccess reads the access file again, and uses it if it has changed.

@@ -21,6 +21,7 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/identity"
+	"github.com/mirador-k8s/mirador/daemon/members"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
@@ -42,18 +43,26 @@ type service struct {
 	followers []*fleet.Follower
 	files     *credentials
 	log       *slog.Logger
+	// found finds members in the home cluster; nil if none are.
+	found *members.Members
+	// startGrace is how long the start waits for found to know the members.
+	startGrace time.Duration
+	// probes is the listener of --probe-listen, nil if there is none.
+	probes net.Listener
+	// shutdownDelay is how long requests are answered after ctx has ended, while /readyz fails.
+	shutdownDelay time.Duration
 }
 
-// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first it stops
-// accepting connections, then watches end, requests in progress finish, the clusters stop, and at last the audit log is
-// written to its end. On SIGHUP it reads all files again.
+// run serves until ctx ends or a part fails. It shuts down in an order in which no answer is cut off: first /readyz
+// fails for the shutdown delay, then it stops accepting connections, watches end, requests in progress finish, the
+// clusters stop, and at last the audit log is written to its end. On SIGHUP it reads all files again.
 func (d *service) run(ctx context.Context, listener net.Listener) error {
 	// front is the context of the listener and the followers of files, back that of the parts that they need.
-	front, stopFront := context.WithCancel(ctx)
+	front, stopFront := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFront()
 	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBack()
-	web := d.webServer()
+	web, probes := d.webServer(), newWebServer(d.server.Probes(), d.log)
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -89,7 +98,13 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	if d.users != nil {
 		part("the users", func() error { return d.users.Run(back) })
 	}
-	part("the server", func() error { return d.server.Run(back) })
+	part("the server", func() error {
+		d.untilMembersAreKnown(back)
+		return d.server.Run(back)
+	})
+	if d.found != nil {
+		part("the members of the home cluster", func() error { return d.found.Run(front) })
+	}
 	for _, follower := range d.followers {
 		part("the kubeconfigs", func() error { return follower.Run(front, filesEvery) })
 	}
@@ -101,13 +116,23 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		}
 		return nil
 	})
-	<-front.Done()
+	if d.probes != nil {
+		part("the probes", func() error {
+			if err := probes.Serve(d.probes); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	d.untilEnd(ctx, front)
+	stopFront()
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := web.Shutdown(drain); err != nil {
 		d.log.Warn("not every request was finished before the end", "waited", drainTimeout)
 		web.Close() // the graceful shutdown took too long
 	}
+	probes.Close() // fails only for a listener that is closed
 	stopBack()
 	wg.Wait()
 	stopAudit()
@@ -116,10 +141,54 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	return errors.Join(failed...)
 }
 
+// untilMembersAreKnown waits until the members that the home cluster names have joined, so that the start waits for
+// them: a client must not take the objects of a cluster that has not joined yet for deleted ones.
+func (d *service) untilMembersAreKnown(ctx context.Context) {
+	if d.found == nil {
+		return
+	}
+	late := time.NewTimer(d.startGrace)
+	defer late.Stop()
+	select {
+	case <-d.found.Known():
+	case <-ctx.Done():
+	case <-late.C:
+		d.log.Warn("the members that the home cluster names are not known yet; the start does not wait for them any more",
+			"waited", d.startGrace)
+	}
+}
+
+// untilEnd waits until ctx ends, and then for the shutdown delay. It returns at once when front ends, because a part
+// has failed.
+func (d *service) untilEnd(ctx, front context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-front.Done():
+		return
+	}
+	if d.shutdownDelay == 0 {
+		return
+	}
+	d.server.Drain()
+	d.log.Info("stopping: /readyz fails, and requests are answered for the time of --shutdown-delay",
+		"delay", d.shutdownDelay)
+	delay := time.NewTimer(d.shutdownDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-front.Done():
+	}
+}
+
+// newWebServer returns a server with bounds on time and size.
+func newWebServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+}
+
 func (d *service) webServer() *http.Server {
-	web := &http.Server{Handler: d.server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(),
-			slog.LevelWarn), Protocols: new(http.Protocols)}
+	web := newWebServer(d.server, d.log)
+	web.Protocols = new(http.Protocols)
 	web.Protocols.SetHTTP1(true)
 	web.Protocols.SetHTTP2(true)
 	if d.files.certFile != "" {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,10 @@ type serveFlags struct {
 	contexts         []string
 	allContexts      bool
 	folder           string
+	home             homeFlags
 	listen           string
+	probeListen      string
+	shutdownDelay    time.Duration
 	tlsCert, tlsKey  string
 	tokenFile        string
 	authentication   authenticationFlags
@@ -48,7 +53,10 @@ type serveFlags struct {
 	limits           fleet.Limits
 	startGrace       time.Duration
 	logFormat        string
+	logLevel         string
+	level            slog.LevelVar
 	config           string
+	file             *configFile // of --config; nil if there is none
 	audit            audit.Options
 	data             dataFlags
 }
@@ -61,6 +69,9 @@ func newServe() *cobra.Command {
 		Long: `Mirror clusters and serve them read-only as the Kubernetes API: one cluster below
 /clusters/NAME, all of them at once below /fleet, and a page at /.
 
+Without flags for clusters, the current context of your kubeconfig is mirrored. In a pod without a kubeconfig it is the
+cluster of the pod, as the member "home", with the pod's service account.
+
 With --data the mirror is kept in a folder, and a restart serves it at once: each watch resumes where it was, and
 nothing is listed that has not changed. Until its cluster has confirmed it, an answer has a warning and the header
 Mirador-Restored.
@@ -69,9 +80,10 @@ After a start /fleet is 503 until every cluster is read, or has been unreachable
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
-The files of kubeconfigs, tokens, certificates, authentication and access are read again when they change, and at
-once on SIGHUP.
-SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end.
+The files of kubeconfigs, tokens, certificates, authentication and access, and that of --config, are read again when they
+change, and at once on SIGHUP.
+SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end; with
+--shutdown-delay, /readyz fails that long before, and requests go on.
 
 Every flag can also be given in the environment, as MIRADOR_ and the flag's name in capitals
 (MIRADOR_LISTEN, MIRADOR_TOKEN_FILE, …), or in a file of YAML named by --config, a line each:
@@ -86,6 +98,9 @@ A flag counts before the environment, and that before the file.`,
   # a folder of kubeconfigs: a file added is a cluster joining
   mirador serve --folder /etc/mirador/clusters
 
+  # in a pod: its own cluster, and those of the Secrets with a label in its namespace
+  mirador serve --home home --member-secrets mirador.dev/member=true
+
   # a restart lists nothing, and serves what was there before
   mirador serve --folder /etc/mirador/clusters --data /var/lib/mirador
 
@@ -94,7 +109,8 @@ A flag counts before the environment, and that before the file.`,
     --tls-cert tls.crt --tls-key tls.key --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
+			var err error
+			if f.file, err = applySettings(cmd.Flags(), os.LookupEnv, f.config); err != nil {
 				return usageError{err}
 			}
 			if err := errors.Join(checkAuditFlags(cmd.Flags()), f.data.check(cmd.Flags())); err != nil {
@@ -112,8 +128,11 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.folder, "folder", "",
 		"`folder` of kubeconfigs; a file added or removed is a cluster joining or leaving, and one with other "+
 			"credentials changes no more than those")
+	f.home.add(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090",
 		"`address` to serve on; any but this machine's own needs a certificate and a way to authenticate users")
+	flags.StringVar(&f.probeListen, "probe-listen", "",
+		"`address` to serve /livez, /healthz and /readyz on, too, without TLS: any, because the answers name no cluster")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate to serve with")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
 	flags.StringVar(&f.tokenFile, "token-file", "",
@@ -151,8 +170,12 @@ A flag counts before the environment, and that before the file.`,
 		"`bytes` of memory to hold of one cluster (default 4 GiB)")
 	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second,
 		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
+	flags.DurationVar(&f.shutdownDelay, "shutdown-delay", 0,
+		"how long requests are still answered after SIGTERM while /readyz fails, so that load balancers go elsewhere first")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&f.config, "config", "", "`file` of YAML with these flags")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.config, "config", "",
+		"`file` of YAML with these flags; it is read again when it changes: log-level is used at once, others after a restart")
 	f.data.add(flags)
 	addAuditFlags(flags, &f.audit)
 	return cmd
@@ -160,13 +183,29 @@ A flag counts before the environment, and that before the file.`,
 
 // logger returns a logger for --log-format.
 func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
+	if err := setLevel(&f.level, f.logLevel); err != nil {
+		return nil, usageError{err}
+	}
+	o := &slog.HandlerOptions{Level: &f.level}
 	switch f.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, nil)), nil
+		return slog.New(slog.NewTextHandler(w, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, nil)), nil
+		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return nil, usageError{fmt.Errorf("--log-format is text or json, not %q", f.logFormat)}
+}
+
+// setLevel sets a level to the value of --log-level; "" is info.
+func setLevel(level *slog.LevelVar, name string) error {
+	switch name {
+	case "debug", "warn", "error":
+		return level.UnmarshalText([]byte(name))
+	case "info", "":
+		level.Set(slog.LevelInfo)
+		return nil
+	}
+	return fmt.Errorf("--log-level is debug, info, warn or error, not %q", name)
 }
 
 var klogLogger sync.Once
@@ -191,6 +230,9 @@ func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error
 	if err := a.CheckAddress(f.listen, f.tlsCert != ""); err != nil {
 		return a, usageError{err}
 	}
+	if f.shutdownDelay < 0 {
+		return a, usageError{fmt.Errorf("--shutdown-delay cannot be negative, and is %s", f.shutdownDelay)}
+	}
 	if host, _, err := net.SplitHostPort(f.listen); err == nil && f.authorization == string(access.ModeNone) &&
 		!server.IsLoopback(host) {
 		return a, usageError{fmt.Errorf("--authorization none is only for an address of this machine, such as "+
@@ -203,6 +245,24 @@ func (f *serveFlags) access(users *identity.Authenticator) (server.Access, error
 		return a, usageError{err}
 	}
 	return a, nil
+}
+
+// use applies settings of the file of --config that have changed. It returns those that need a restart.
+func (f *serveFlags) use(changed map[string]any) (later []string, err error) {
+	for _, key := range slices.Sorted(maps.Keys(changed)) {
+		if key != "log-level" {
+			later = append(later, key)
+			continue
+		}
+		name, ok := changed[key].(string)
+		if changed[key] != nil && !ok {
+			return nil, errors.New("log-level is debug, info, warn or error")
+		}
+		if err := setLevel(&f.level, name); err != nil {
+			return nil, err
+		}
+	}
+	return later, nil
 }
 
 // rights returns what decides about the requests of users.
@@ -264,6 +324,10 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	found, err := f.home.members(fl, log)
+	if err != nil {
+		return usageError{err}
+	}
 	if err := f.authentication.checkCluster(fl); err != nil {
 		return usageError{err}
 	}
@@ -291,19 +355,27 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err := registerMetrics(metrics, fl, srv, events); err != nil {
 		return err
 	}
-	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers, log: log,
+	d := &service{fleet: fl, data: data, server: srv, users: users, rights: rights, audit: events, followers: followers,
+		log: log, shutdownDelay: f.shutdownDelay, found: found, startGrace: f.startGrace,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
-			setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+			config: f.file, setConfig: f.use, setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
 	if err := d.files.load(); err != nil {
 		return usageError{err}
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return listenError(f.listen, err)
+		return listenError("--listen", f.listen, err)
 	}
 	say := announcement{address: listener.Addr(), hosts: f.hosts, tlsCert: f.tlsCert,
 		tokenFile: f.tokenFile, users: f.authentication.credentials(), folder: f.folder}
+	if f.probeListen != "" {
+		if d.probes, err = net.Listen("tcp", f.probeListen); err != nil {
+			listener.Close()
+			return listenError("--probe-listen", f.probeListen, err)
+		}
+		say.probes = d.probes.Addr()
+	}
 	for _, c := range fl.Clusters() {
 		say.clusters = append(say.clusters, c.Name())
 	}
@@ -321,6 +393,10 @@ func (f *serveFlags) grace() time.Duration {
 
 // members joins the initial clusters and returns the followers of their files.
 func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err error) {
+	joined, err := f.home.join(fl, f.namesKubeconfig() || f.folder != "")
+	if err != nil {
+		return nil, err
+	}
 	if f.folder != "" {
 		follower, err := fl.FollowFolder(f.folder)
 		if err != nil {
@@ -328,7 +404,7 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 		}
 		followers = append(followers, follower)
 	}
-	if f.folder == "" || f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts {
+	if f.namesKubeconfig() || f.folder == "" && !joined && !f.home.follows() {
 		follower, err := f.followContexts(fl)
 		if err != nil {
 			return nil, err
@@ -338,6 +414,11 @@ func (f *serveFlags) members(fl *fleet.Fleet) (followers []*fleet.Follower, err 
 		}
 	}
 	return followers, nil
+}
+
+// namesKubeconfig reports whether flags name a kubeconfig or contexts of it.
+func (f *serveFlags) namesKubeconfig() bool {
+	return f.kubeconfig != "" || len(f.contexts) > 0 || f.allContexts
 }
 
 // followContexts joins contexts of the kubeconfig. The current context is determined once: a user that later switches

@@ -128,7 +128,7 @@ var readyRoles = []Role{
 		{APIGroups: []string{daemonGroup}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"}}}},
 	{"operator", []rbacv1.PolicyRule{
 		{APIGroups: []string{daemonGroup}, Resources: []string{"clusters"},
-			Verbs: []string{"get", "list", "watch", "create", "delete"}},
+			Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
 		{NonResourceURLs: []string{"/metrics", "/debug/*"}, Verbs: []string{"get"}}}},
 	{administratorRole, []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},

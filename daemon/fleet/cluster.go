@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/source"
@@ -30,8 +31,9 @@ type Cluster struct {
 	done             chan struct{}      // closed when all of its goroutines have ended
 	discoveryChanged chan struct{}      // what the cluster serves may have changed
 
-	reconfigured chan struct{} // it is reached in another way now
-	configNumber atomic.Uint64 // see ConfigNumber
+	reconfigured chan struct{}               // it is reached in another way now
+	server       atomic.Pointer[api.Cluster] // in the kubeconfig that joined; nil for other origins
+	configNumber atomic.Uint64               // see ConfigNumber
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
@@ -81,7 +83,7 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	if c.client, err = newClusterClient(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err
 	}
-	c.client.redact.detailed = origin.Kind != FromJoin
+	c.client.redact.detailed = origin.isOperators()
 	c.asks = newDiscovery(c.client)
 	c.docs = newDocuments(c.client, name)
 	return c, nil

@@ -11,9 +11,9 @@
 //	pods, ok := eu.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
 //	for pod := range pods.Snapshot().ByIndex(fleet.NamespaceIndex, "web") { … }
 //
-// Clusters come from a config (Join), from a kubeconfig or a folder of kubeconfigs that is
-// followed (FollowKubeconfig, FollowFolder), and from a kubeconfig that a client sends
-// (JoinKubeconfig). The last survive a restart. New credentials for the same cluster are
+// Clusters come from a config (Join), from a kubeconfig, a folder of kubeconfigs or a list that is
+// followed (FollowKubeconfig, FollowFolder, FollowMembers), and from a kubeconfig that a client sends
+// (JoinKubeconfig, RejoinKubeconfig). The last survive a restart. New credentials for the same cluster are
 // used in place: nothing is relisted and no watch ends.
 //
 // What it promises:

@@ -18,14 +18,15 @@ const (
 	leaveTimeout = 10 * time.Second
 )
 
-// Follower updates the members of a fleet when kubeconfigs on this machine change. The files are the operator's own,
-// so plugins and paths are allowed in them. If a file cannot be read, the error is logged and its clusters stay as
-// they are.
+// Follower updates the members of a fleet when kubeconfigs change: files on this machine, or a MemberList. Files are
+// the operator's own, so plugins and paths are allowed in them. If a kubeconfig cannot be read, the error is logged and its
+// clusters stay as they are.
 type Follower struct {
 	f      *Fleet
 	origin string // the kind
 	// paths lists the existing files.
-	paths func() ([]string, error)
+	paths   func() ([]string, error)
+	stampOf func(path string) (stamp, error)
 	// read returns the contexts of a file by the names of their clusters.
 	read  func(path string) (map[string]kubeContext, error)
 	files map[string]*followedFile // by path
@@ -44,13 +45,18 @@ type followedCluster struct {
 	c *Cluster // nil if another cluster already had the name
 }
 
+func newFollower(f *Fleet, origin string) *Follower {
+	return &Follower{f: f, origin: origin, stampOf: stampOfFile, files: map[string]*followedFile{},
+		wake: make(chan struct{}, 1)}
+}
+
 // FollowFolder joins the clusters of a folder of kubeconfigs, before or during Run. A cluster's name is that of its
 // file without the extension, as a DNS label. A file with several contexts has a cluster for each, named name-context.
 // Hidden files are ignored. FollowFolder fails only if the folder cannot be read. Follower.Run then follows the folder:
 // when a file is added or removed, its clusters join or leave, and when a file has new credentials for the same
 // cluster, the cluster uses them.
 func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
-	w := &Follower{f: f, origin: FromFolder, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
+	w := newFollower(f, FromFolder)
 	w.paths = func() ([]string, error) { return kubeconfigsIn(dir) }
 	w.read = func(path string) (map[string]kubeContext, error) {
 		contexts, err := readContexts(path, nil)
@@ -77,7 +83,7 @@ func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 // named context keeps its cluster when it disappears from the file. If no context was named, clusters join and leave
 // when contexts are added and removed.
 func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, error) {
-	w := &Follower{f: f, origin: FromFile, files: map[string]*followedFile{}, wake: make(chan struct{}, 1)}
+	w := newFollower(f, FromFile)
 	w.paths = func() ([]string, error) { return []string{path}, nil }
 	w.read = func(path string) (map[string]kubeContext, error) {
 		all, err := readContexts(path, contexts)
@@ -197,7 +203,7 @@ func (w *Follower) check(ctx context.Context) error {
 
 // follow applies a file if it may have changed.
 func (w *Follower) follow(ctx context.Context, file *followedFile, path string) error {
-	now, err := stampOf(path)
+	now, err := w.stampOf(path)
 	if err == nil && now.folder() { // a symbolic link to a folder
 		return nil
 	}
@@ -277,27 +283,4 @@ func (w *Follower) leave(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	return nil
-}
-
-// stamp identifies the content of a file without reading it.
-type stamp struct{ info os.FileInfo }
-
-func stampOf(path string) (stamp, error) {
-	info, err := os.Stat(path)
-	return stamp{info}, err
-}
-
-func (s stamp) folder() bool { return s.info.IsDir() }
-
-// same reports whether two stamps have the same file, size and time.
-func (s stamp) same(o stamp) bool {
-	return o.info != nil && os.SameFile(s.info, o.info) && s.info.Size() == o.info.Size() &&
-		s.info.ModTime().Equal(o.info.ModTime())
-}
-
-// settled reports whether a later change would change the stamp. The time of a file that was written a moment ago may
-// be the same after another write.
-func (s stamp) settled(now time.Time) bool {
-	const grain = 2 * time.Second // the coarsest resolution of file systems
-	return now.Sub(s.info.ModTime()) > grain
 }

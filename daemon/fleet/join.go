@@ -11,18 +11,26 @@ import (
 
 // Origin describes where a cluster comes from.
 type Origin struct {
-	// Kind is FromFile, FromFolder or FromJoin.
+	// Kind is FromFile, FromFolder, FromJoin, FromHome, FromSecret or FromProfile.
 	Kind string
-	// Detail is the file and context, or the server's address.
+	// Detail is the file and context, the server's address, or the namespace and name of an object of the home cluster.
 	Detail string
 }
 
 // The kinds of origin.
 const (
-	FromFile   = "kubeconfig"
-	FromFolder = "folder"
-	FromJoin   = "joined"
+	FromFile    = "kubeconfig"
+	FromFolder  = "folder"
+	FromJoin    = "joined"
+	FromHome    = "home"
+	FromSecret  = "secret"
+	FromProfile = "profile"
 )
+
+// isOperators reports whether only the operator of the daemon can choose the address of clusters of this origin.
+func (o Origin) isOperators() bool {
+	return o.Kind == FromFile || o.Kind == FromFolder || o.Kind == FromHome
+}
 
 // Join adds a cluster, before or during Run. It returns at once; whether the cluster
 // answers is in its Health. The name must be a DNS label. The config is copied. The cluster

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,44 +26,91 @@ const maxKubeconfig = 1 << 20
 // exec and auth-provider plugins, file paths, proxies other than HTTP. Only the parts that
 // the context uses are checked and kept.
 func (f *Fleet) JoinKubeconfig(name string, kubeconfig []byte, context string) error {
-	cfg, kept, err := checkedConfig(kubeconfig, context)
+	checked, err := checkedConfig(kubeconfig, context)
 	if err != nil {
 		return fmt.Errorf("join cluster %q: %w", name, err)
 	}
-	_, err = f.join(name, cfg, Origin{FromJoin, serverOf(cfg)}, func() error {
-		if f.state == nil {
-			return nil
-		}
-		return f.state.add(name, kept)
-	})
-	return err
+	return f.joinChecked(name, checked, func() error { return f.save(name, checked) })
 }
 
-// checkedConfig parses one context of a client's kubeconfig. kept is a kubeconfig with only
-// the parts that the context uses.
-func checkedConfig(kubeconfig []byte, context string) (cfg *rest.Config, kept []byte, err error) {
+// joinChecked joins a cluster of a client's kubeconfig. save is as for join.
+func (f *Fleet) joinChecked(name string, checked kubeContext, save func() error) error {
+	c, err := f.join(name, checked.cfg, Origin{FromJoin, serverOf(checked.cfg)}, save)
+	if err != nil {
+		return err
+	}
+	c.server.Store(checked.server)
+	return nil
+}
+
+// save writes a cluster to the state file, if there is one. Fleet.membership is locked.
+func (f *Fleet) save(name string, checked kubeContext) error {
+	if f.state == nil {
+		return nil
+	}
+	return f.state.add(name, []byte(checked.text))
+}
+
+// RejoinKubeconfig makes a cluster that joined by JoinKubeconfig use the credentials and the address of another
+// kubeconfig, and writes that to the state file. Nothing is relisted, and no watch ends. It wraps ErrExists if the
+// kubeconfig leads to another cluster, which may take a request to find out, or if the cluster joined in another way.
+func (f *Fleet) RejoinKubeconfig(ctx context.Context, name string, kubeconfig []byte, contextName string) error {
+	fail := func(err error) error { return fmt.Errorf("join cluster %q again: %w", name, err) }
+	checked, err := checkedConfig(kubeconfig, contextName)
+	if err != nil {
+		return fail(err)
+	}
+	c, ok := f.Cluster(name)
+	if !ok {
+		return fail(ErrUnknown)
+	}
+	if c.origin.Kind != FromJoin {
+		return fail(fmt.Errorf("it is from a %s, which has its credentials: %w", c.origin.Kind, ErrExists))
+	}
+	known := c.server.Load()
+	switch same, err := c.reconfigure(ctx, checked.cfg, known != nil && sameServer(known, checked.server)); {
+	case err != nil:
+		return fail(err)
+	case !same:
+		return fail(fmt.Errorf("the kubeconfig leads to another cluster, or to one that does not answer: %w", ErrExists))
+	}
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	if now, ok := f.Cluster(name); !ok || now != c {
+		return fail(ErrUnknown)
+	}
+	c.server.Store(checked.server)
+	if err := f.save(name, checked); err != nil {
+		return fail(fmt.Errorf("the new credentials are used, but not after a restart: %w", err))
+	}
+	return nil
+}
+
+// checkedConfig parses one context of a client's kubeconfig. Its text has only the parts
+// that the context uses.
+func checkedConfig(kubeconfig []byte, context string) (kubeContext, error) {
+	one, err := checkedContext(kubeconfig, context)
+	if err != nil {
+		return kubeContext{}, err
+	}
+	return newContext(one)
+}
+
+// checkedContext returns one context of a kubeconfig that can neither run nor read anything on this machine.
+func checkedContext(kubeconfig []byte, context string) (*api.Config, error) {
 	if len(kubeconfig) > maxKubeconfig {
-		return nil, nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
+		return nil, fmt.Errorf("the kubeconfig is larger than %d bytes", maxKubeconfig)
 	}
 	whole, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view "+
+		return nil, fmt.Errorf("the kubeconfig cannot be read; give it as YAML or JSON, as kubectl config view "+
 			"--raw --flatten prints it: %w", unquoted(err))
 	}
 	one, err := oneContext(whole, context)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := refuse(one); err != nil {
-		return nil, nil, err
-	}
-	if cfg, err = configOf(one); err != nil {
-		return nil, nil, err
-	}
-	if kept, err = clientcmd.Write(*one); err != nil {
-		return nil, nil, fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return cfg, kept, nil
+	return one, refuse(one)
 }
 
 var (
@@ -226,18 +274,28 @@ func readContexts(path string, contexts []string) ([]kubeContext, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg, err := configOf(one)
+		c, err := newContext(one)
 		if err != nil {
 			return nil, err
 		}
-		text, err := clientcmd.Write(*one)
-		if err != nil {
-			return nil, fmt.Errorf("context %q: %w", name, err)
-		}
-		out = append(out, kubeContext{context: name, text: string(text),
-			server: one.Clusters[one.Contexts[name].Cluster], cfg: cfg})
+		out = append(out, c)
 	}
 	return out, nil
+}
+
+// newContext returns the context of a kubeconfig that has only one.
+func newContext(one *api.Config) (c kubeContext, err error) {
+	c.context = one.CurrentContext
+	c.server = one.Clusters[one.Contexts[c.context].Cluster]
+	if c.cfg, err = configOf(one); err != nil {
+		return c, err
+	}
+	text, err := clientcmd.Write(*one)
+	if err != nil {
+		return c, fmt.Errorf("write context %q of the kubeconfig: %w", c.context, err)
+	}
+	c.text = string(text)
+	return c, nil
 }
 
 // maxLabel is the greatest length of a DNS label.

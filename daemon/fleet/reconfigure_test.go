@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -95,9 +96,11 @@ func fileFor(server, token string, contexts ...string) string {
 }
 
 // running runs a fleet in real time.
-func running(t *testing.T, l *logs) (f *fleet.Fleet, follow func(*fleet.Follower)) {
+func running(t *testing.T, l *logs, o ...fleet.Options) (f *fleet.Fleet, follow func(*fleet.Follower)) {
 	t.Helper()
-	f, err := fleet.New(fleet.Options{Include: []string{"pods", "namespaces"}, WithoutOpenAPI: true, Logger: l.logger()})
+	opts := append(o, fleet.Options{})[0]
+	opts.Include, opts.WithoutOpenAPI, opts.Logger = []string{"pods", "namespaces"}, true, l.logger()
+	f, err := fleet.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +198,72 @@ func TestNewCredentialsOfTheSameClusterAreUsedInPlace(t *testing.T) {
 		t.Error("another server's cluster is still the old one")
 	}
 	<-pods.Done()
+}
+
+func TestAClusterThatJoinsAgainUsesTheNewCredentials(t *testing.T) {
+	g, s := newGuarded(t)
+	state := filepath.Join(t.TempDir(), "state.json")
+	f, _ := running(t, &logs{}, fleet.Options{StateFile: state})
+	join := func(join func(string) error, address, token string) error {
+		t.Helper()
+		return join(fileFor(address, token, "one"))
+	}
+	first := func(kubeconfig string) error { return f.JoinKubeconfig("eu", []byte(kubeconfig), "") }
+	again := func(kubeconfig string) error {
+		return f.RejoinKubeconfig(t.Context(), "eu", []byte(kubeconfig), "")
+	}
+	if err := join(again, s.URL, "token-of-old"); !errors.Is(err, fleet.ErrUnknown) {
+		t.Errorf("before it joined: %v", err)
+	}
+	if err := join(first, s.URL, "token-of-old"); err != nil {
+		t.Fatal(err)
+	}
+	eu, _ := f.Cluster("eu")
+	var pods *fleet.Resource
+	eventually(t, "pods are mirrored", func() (ok bool) {
+		pods, ok = eu.Resource(podsGVR)
+		return ok && pods.Synced() && g.OpenWatches() == 2
+	})
+	lists := g.count("token-of-old list")
+	if err := join(first, s.URL, "token-of-new"); !errors.Is(err, fleet.ErrExists) {
+		t.Errorf("JoinKubeconfig of a member: %v", err)
+	}
+	if err := join(again, s.URL, "token-of-new"); err != nil {
+		t.Fatal(err)
+	}
+	g.deny("token-of-old")
+	create(t, g.Server, pod("web", "b"))
+	eventually(t, "the open watch goes on", func() bool { return pods.Snapshot().Len() == 2 })
+	g.CutWatches()
+	eventually(t, "the next watch has the new token", func() bool { return g.count("token-of-new watch") > 0 })
+	if now, later := g.count("token-of-old list"), g.count("token-of-new list"); now != lists || later != 0 {
+		t.Errorf("lists: %d with the old token, and were %d; %d with the new one", now, lists, later)
+	}
+
+	_, other := newGuarded(t, pod("web", "z")) // with another kube-system namespace
+	if err := join(again, other.URL, "token-of-other"); !errors.Is(err, fleet.ErrExists) {
+		t.Errorf("with the kubeconfig of another cluster: %v", err)
+	}
+	saved, err := os.ReadFile(state)
+	if err != nil || !strings.Contains(string(saved), "token-of-new") || strings.Contains(string(saved), "token-of-o") {
+		t.Errorf("the state file has %s, %v", saved, err)
+	}
+	if now, _ := f.Cluster("eu"); now != eu {
+		t.Error("the cluster has left")
+	}
+
+	// The credentials of a cluster from a file are those in the file.
+	configs, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(t.TempDir(), "config"), fileFor(s.URL, "token", "us")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Join("us", configs["us"], fleet.Origin{Kind: fleet.FromFile}); err != nil {
+		t.Fatal(err)
+	}
+	err = f.RejoinKubeconfig(t.Context(), "us", []byte(fileFor(s.URL, "token-of-new", "us")), "")
+	if !errors.Is(err, fleet.ErrExists) {
+		t.Errorf("the cluster of a file joined again: %v", err)
+	}
 }
 
 // A cluster that refused its credentials is retried at once with new ones.

@@ -23,8 +23,7 @@ type redactor struct {
 
 	mu    sync.Mutex
 	known []string // the newest last
-	// detailed keeps the text of errors of unknown kind. It is off for clusters that joined at run time; see
-	// requestError.
+	// detailed keeps the text of errors of unknown kind. It is on only for clusters of the operator; see requestError.
 	detailed bool
 }
 

@@ -44,9 +44,9 @@ func (f *Fleet) loadState(path string) error {
 			path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(state.clusters)) {
-		cfg, _, err := checkedConfig([]byte(state.clusters[name].Kubeconfig), "")
+		checked, err := checkedConfig([]byte(state.clusters[name].Kubeconfig), "")
 		if err == nil {
-			_, err = f.join(name, cfg, Origin{FromJoin, serverOf(cfg)}, nil)
+			err = f.joinChecked(name, checked, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("use the state file %s, cluster %q: %w; mend it, or move it away to start without the "+

@@ -210,7 +210,14 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	if _, err := dec.Token(); err != io.EOF {
 		return apierrors.NewBadRequest("the body has something after the JSON object")
 	}
-	switch err := s.fleet.JoinKubeconfig(ask.Name, []byte(ask.Kubeconfig), ask.Context); {
+	code := http.StatusCreated
+	err := s.fleet.JoinKubeconfig(ask.Name, []byte(ask.Kubeconfig), ask.Context)
+	if errors.Is(err, fleet.ErrExists) && s.decide(r, access.Daemon, daemonAttributes("update", ask.Name)).Allowed {
+		// A cluster that joins again has other credentials.
+		code = http.StatusOK
+		err = s.fleet.RejoinKubeconfig(r.Context(), ask.Name, []byte(ask.Kubeconfig), ask.Context)
+	}
+	switch {
 	case errors.Is(err, fleet.ErrExists):
 		return apierrors.NewAlreadyExists(clusterResource, ask.Name)
 	case err != nil:
@@ -223,7 +230,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	if rec := recordOf(r); rec != nil {
 		rec.cluster = ask.Name // the path does not have it
 	}
-	writeJSON(w, http.StatusCreated, s.clusterReport(c, time.Now()))
+	writeJSON(w, code, s.clusterReport(c, time.Now()))
 	return nil
 }
 

@@ -66,10 +66,8 @@ func (s *Server) daemonHealth(w http.ResponseWriter, r *http.Request, path strin
 		if !s.start.isOver(time.Now()) {
 			start.reason = "the clusters are being read for the first time; ?verbose names them"
 		}
-		select {
-		case <-s.stopping:
+		if s.draining.Load() {
 			checks[0].reason = "the daemon is stopping"
-		default:
 		}
 		checks = append(checks, start)
 		healthy = start.reason == "" && checks[0].reason == ""
@@ -80,6 +78,27 @@ func (s *Server) daemonHealth(w http.ResponseWriter, r *http.Request, path strin
 		}
 	}
 	writeHealth(w, r, path, healthy, checks)
+}
+
+// Drain makes /readyz fail, while all requests are still answered: load balancers then send no new ones.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Probes returns a handler of /livez, /healthz and /readyz, and of nothing else. Its answers name no cluster, not even
+// with ?verbose, so it may be served to other machines without TLS.
+func (s *Server) Probes() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !isHealthPath(r.URL.Path):
+			http.NotFound(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
+		default:
+			r = r.Clone(r.Context())
+			r.URL.RawQuery = ""
+			s.daemonHealth(w, r, r.URL.Path)
+		}
+	})
 }
 
 // clusterHealth reports the health of one cluster: it is alive while it can be reached, and ready once all of its

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +59,7 @@ type Server struct {
 	revocations revocations
 	shown       shownSets
 	stopping    chan struct{}
+	draining    atomic.Bool
 	work        *workGate // for work that reads many objects
 	memory      *quota    // of requests in progress
 	past        *quota    // of states of the past
@@ -141,6 +143,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Stop ends all watches, so that an http.Server's Shutdown need not wait for them: pass it to RegisterOnShutdown. Lists
 // in progress need the fleet, so stop the fleet and Run only after Shutdown has returned.
 func (s *Server) Stop() {
+	s.Drain()
 	s.stop.Do(func() {
 		close(s.stopping)
 		s.fleetHubs.stop()
