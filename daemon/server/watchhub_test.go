@@ -275,7 +275,7 @@ func TestRingAndFeedsAreBoundedInBytes(t *testing.T) {
 	for i := range 100 {
 		h.handle("eu", res, large(i+1))
 	}
-	if h.bytes > ringBytes || len(h.ring) == 0 || h.bytes != len(h.ring)*2<<20 {
+	if h.bytes > ringBytes || len(h.ring) == 0 || h.bytes != len(h.ring)<<20 {
 		t.Errorf("%d bytes of %d changes are kept", h.bytes, len(h.ring))
 	}
 	f, _, err := h.join(watchScope{}, "")
