@@ -37,7 +37,8 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changin
 
 # Tests on clusters wait more than they compute, so three jobs keep two cores busy: the race detector's, and two that
 # take the next of the others whenever they are done. What takes longest starts first.
-JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test image-test
+JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test \
+	deploy-test
 .PHONY: test
 test: fmt vet needed ## every check for every change; make nightly has the long ones
 	@$(MAKE) --no-print-directory --jobs=3 $(JOBS)
@@ -259,10 +260,18 @@ image: buildah ## an image FROM scratch for amd64 and arm64, in bin/image/mirado
 	$(BUILDAH) manifest push --all --quiet "$(IMAGE):$$version" "oci-archive:bin/image/mirador.tar:$(IMAGE):$$version" && \
 	echo "$(IMAGE):$$version is in bin/image/mirador.tar: skopeo copy, docker load, ctr image import and kind load take it"
 
+.PHONY: deploy-test
+deploy-test: image-test chart-test ## tests of what users install
+
 .PHONY: image-test
 image-test: buildah ## the image and an archive of a release are built and run; needs root (30 s; 5 minutes the first time)
 	$(call say,the image: its first build takes minutes)
 	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./image
+
+.PHONY: chart-test
+chart-test: bin/devcluster bin/mirador ## helm checks the chart, and a real cluster accepts it (30 s; 3 minutes the first time)
+	$(call say,the chart; compiling helm takes minutes the first time)
+	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./chart
 
 .PHONY: release
 release: ## archives for linux, darwin and windows with checksums and a manifest for krew, in bin/release (5 minutes; 30 the first time)

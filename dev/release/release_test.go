@@ -197,3 +197,21 @@ func TestKrewManifestHasEveryArchive(t *testing.T) {
 		}
 	}
 }
+
+// `go install …@latest` refuses a module with replaced or excluded versions.
+func TestModuleCanBeInstalledByVersion(t *testing.T) {
+	out, err := exec.Command("go", "-C", "../..", "mod", "edit", "-json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Module           struct{ Path string }
+		Replace, Exclude []json.RawMessage
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	if mod.Module.Path != "github.com/mirador-k8s/mirador" || len(mod.Replace) > 0 || len(mod.Exclude) > 0 {
+		t.Errorf("go.mod has %s; go install refuses the module", out)
+	}
+}
