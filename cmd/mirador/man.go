@@ -118,7 +118,7 @@ func roff(text string) string {
 // roffText escapes lines of text. A dot or an apostrophe at the start of a line would be a macro.
 func roffText(text string) string {
 	var out strings.Builder
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		line = roff(strings.TrimRight(line, " "))
 		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 			line = `\&` + line

@@ -22,7 +22,7 @@ func metricsHandler(r *prometheus.Registry) http.Handler {
 
 // registerMetrics registers the metrics of all informers, of requests, of the audit log and of the process. events is
 // nil if there is no audit log.
-func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
+func registerMetrics(r prometheus.Registerer, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
 	pipelines, err := metrics.NewCollector(func() (all []informer.Health) {
 		for _, c := range fl.Clusters() {
 			for _, res := range c.Resources() {

@@ -115,6 +115,9 @@ func (i *image) command(t *testing.T, data string, args ...string) *exec.Cmd {
 }
 
 func TestImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts the root file system of the image: run it as root, or make test in a container")
+	}
 	i := built(t)
 	t.Run("it has nothing but what it needs", i.hasOnlyWhatItNeeds)
 	t.Run("the program is static", i.isStatic)
