@@ -247,7 +247,7 @@ IMAGE   ?= localhost/mirador
 VERSION ?=
 BUILDAH := buildah --storage-driver vfs --root "$(CURDIR)/bin/buildah/storage" --runroot "$(CURDIR)/bin/buildah/run"
 .PHONY: image
-image: buildah ## an image FROM scratch for amd64 and arm64, in bin/image/mirador.tar, without Docker (2 minutes; 10 the first time)
+image: buildah ## an image FROM scratch for amd64 and arm64, in bin/image/mirador.tar, without Docker (minutes for each the first time)
 	$(call say,the image)
 	@for arch in $(ARCHS); do \
 		$(GO) run ./dev/release image -platform linux/$$arch -version '$(VERSION)' -o bin/image/$$arch || exit 1; done
@@ -264,17 +264,17 @@ image: buildah ## an image FROM scratch for amd64 and arm64, in bin/image/mirado
 deploy-test: image-test chart-test ## tests of what users install
 
 .PHONY: image-test
-image-test: buildah ## the image and an archive of a release are built and run; needs root (30 s; 5 minutes the first time)
+image-test: buildah ## the image and an archive of a release are built and run; needs root (30 s; minutes the first time)
 	$(call say,the image: its first build takes minutes)
 	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./image
 
 .PHONY: chart-test
-chart-test: bin/devcluster bin/mirador ## helm checks the chart, and a real cluster accepts it (30 s; 3 minutes the first time)
+chart-test: bin/devcluster bin/mirador ## helm checks the chart, and a real cluster accepts it (30 s; minutes the first time)
 	$(call say,the chart; compiling helm takes minutes the first time)
 	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./chart
 
 .PHONY: release
-release: ## archives for linux, darwin and windows with checksums and a manifest for krew, in bin/release (5 minutes; 30 the first time)
+release: ## archives for linux, darwin and windows with checksums and a manifest for krew, in bin/release (minutes for each the first time)
 	$(call say,the archives of a release)
 	@rm -rf bin/release && $(GO) run ./dev/release archives -version '$(VERSION)' -o bin/release
 
