@@ -11,7 +11,7 @@ K8S_FLAGS = -s -w $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/p
 	-X $(pkg).gitTreeState=clean)
 
 DEVCLUSTER_SRC := $(shell find dev/devcluster -name '*.go' -not -name '*_test.go') dev/devcluster/go.mod dev/devcluster/go.sum
-MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest dev/rbactest dev/clients
+MODULES        := . dev/devcluster dev/integration dev/bench dev/browsertest dev/rbactest dev/clients dev/deploytest
 
 # The longest stretch is the first build of Kubernetes; everything says when it starts.
 comma := ,
@@ -37,7 +37,8 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changin
 
 # Tests on clusters wait more than they compute, so three jobs keep two cores busy: the race detector's, and two that
 # take the next of the others whenever they are done. What takes longest starts first.
-JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test
+JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test \
+	deploy-test
 .PHONY: test
 test: fmt vet needed ## every check for every change; make nightly has the long ones
 	@$(MAKE) --no-print-directory --jobs=3 $(JOBS)
@@ -240,6 +241,43 @@ bin/staticcheck: dev/tools/go.mod dev/tools/go.sum
 	$(call say,building staticcheck)
 	@$(GO) run ./dev/gobuild -C dev/tools -o ../../bin/staticcheck -pkg honnef.co/go/tools/cmd/staticcheck
 
+# No registry and no Docker: Go builds the programs, and Debian's buildah puts the files together.
+ARCHS   ?= amd64 arm64
+IMAGE   ?= localhost/mirador
+VERSION ?=
+BUILDAH := buildah --storage-driver vfs --root "$(CURDIR)/bin/buildah/storage" --runroot "$(CURDIR)/bin/buildah/run"
+.PHONY: image
+image: buildah ## an image FROM scratch for amd64 and arm64, in bin/image/mirador.tar, without Docker (minutes for each the first time)
+	$(call say,the image)
+	@for arch in $(ARCHS); do \
+		$(GO) run ./dev/release image -platform linux/$$arch -version '$(VERSION)' -o bin/image/$$arch || exit 1; done
+	@rm -rf bin/buildah bin/image/mirador.tar; version=$$(cat bin/image/$(firstword $(ARCHS))/version) && \
+	time=$$(git log -1 --format=%ct 2>/dev/null || echo 0) && \
+	for arch in $(ARCHS); do \
+		$(BUILDAH) build --isolation chroot --platform linux/$$arch --target prebuilt --manifest "$(IMAGE):$$version" \
+			--build-arg "VERSION=$$version" --build-arg "COMMIT=$$(cat bin/image/$$arch/commit)" --timestamp "$$time" \
+			--quiet . >/dev/null || exit 1; done && \
+	$(BUILDAH) manifest push --all --quiet "$(IMAGE):$$version" "oci-archive:bin/image/mirador.tar:$(IMAGE):$$version" && \
+	echo "$(IMAGE):$$version is in bin/image/mirador.tar: skopeo copy, docker load, ctr image import and kind load take it"
+
+.PHONY: deploy-test
+deploy-test: image-test chart-test ## tests of what users install
+
+.PHONY: image-test
+image-test: buildah ## the image and an archive of a release are built and run; needs root (30 s; minutes the first time)
+	$(call say,the image: its first build takes minutes)
+	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./image
+
+.PHONY: chart-test
+chart-test: bin/devcluster bin/mirador ## helm checks the chart, and a real cluster accepts it (30 s; minutes the first time)
+	$(call say,the chart; compiling helm takes minutes the first time)
+	cd dev/deploytest && $(GO) test -count=1 -timeout 30m ./chart
+
+.PHONY: release
+release: ## archives for linux, darwin and windows with checksums and a manifest for krew, in bin/release (minutes for each the first time)
+	$(call say,the archives of a release)
+	@rm -rf bin/release && $(GO) run ./dev/release archives -version '$(VERSION)' -o bin/release
+
 # k9s is built in its own module, with the versions of its go.mod and go.sum.
 K9S := v0.51.0
 bin/k9s: Makefile
@@ -259,6 +297,11 @@ needed:
 		echo "a C compiler (for the race detector), ps or curl is missing: installing gcc, procps and curl"; \
 		{ apt-get update -q && apt-get install -yq gcc libc6-dev procps curl; } || \
 		{ echo "could not install them; install a C compiler, ps and curl, and run this again"; exit 1; }; }
+
+.PHONY: buildah
+buildah:
+	@command -v buildah >/dev/null 2>&1 || { echo "buildah is missing: installing it"; apt-get update -q && \
+		apt-get install -yq buildah; } || { echo "could not install it; install buildah, and run this again"; exit 1; }
 
 .PHONY: clean
 clean: ## remove what was built

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -80,7 +81,11 @@ clusters' own API servers feel nothing.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(newServe(), newData())
+	root.AddCommand(newServe(), newData(), newVersion(), newMan())
 	root.AddCommand(cli.Commands()...)
+	// kubectl runs a program of this name for `kubectl mirador`.
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-mirador") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl mirador"}
+	}
 	return root
 }

@@ -22,7 +22,7 @@ func metricsHandler(r *prometheus.Registry) http.Handler {
 
 // registerMetrics registers the metrics of all informers, of requests, of the audit log and of the process. events is
 // nil if there is no audit log.
-func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
+func registerMetrics(r prometheus.Registerer, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
 	pipelines, err := metrics.NewCollector(func() (all []informer.Health) {
 		for _, c := range fl.Clusters() {
 			for _, res := range c.Resources() {
@@ -35,7 +35,7 @@ func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server
 		return err
 	}
 	all := []prometheus.Collector{collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), pipelines, srv}
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildMetric(), pipelines, srv}
 	if _, ok := fl.DiskHealth(); ok {
 		all = append(all, diskMetrics(fl)...)
 	}
@@ -52,6 +52,14 @@ func registerMetrics(r *prometheus.Registry, fl *fleet.Fleet, srv *server.Server
 		}
 	}
 	return nil
+}
+
+// buildMetric returns the metric that says which program runs.
+func buildMetric() prometheus.Collector {
+	b := thisBuild()
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mirador_build_info",
+		Help:        "1; the labels have the version of the daemon.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go}}, func() float64 { return 1 })
 }
 
 // diskMetrics returns the metrics of the data folder.

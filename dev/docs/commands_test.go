@@ -19,6 +19,8 @@ var notRun = map[string]string{
 	"make test":                             "runs this test",
 	"make bench":                            "takes 20 minutes",
 	"make bench-check":                      "takes 20 minutes",
+	"make image":                            "dev/deploytest runs it",
+	"make release":                          "takes minutes; dev/release tests its parts, and dev/deploytest one archive",
 	"make devcluster":                       "has built the cluster that this test uses",
 	"go get github.com/mirador-k8s/mirador": "needs the network",
 	"go install github.com/mirador-k8s/mirador/cmd/mirador@latest": "needs the network",
@@ -33,6 +35,8 @@ var notRunPattern = map[*regexp.Regexp]string{
 	regexp.MustCompile(`^export KUBECONFIG=`):      "has no effect on the next command here",
 	regexp.MustCompile(`--at |^mirador (history|diff) |[?&]at=|/(eu|fleet)@|/history$|history=true`): "the daemon of " +
 		"this test has no past; those of daemon/server and daemon/cli have",
+	regexp.MustCompile(`^(skopeo|helm) |-n mirador|mirador:me|^kubectl krew `): "dev/deploytest installs the chart on a " +
+		"cluster; there is no registry and no krew here",
 	regexp.MustCompile(`^source <\(mirador completion`): "bash only; completion itself is run",
 }
 
