@@ -55,6 +55,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- $_ := set $c "kubeconfig" "/etc/mirador/config/home.yaml" -}}
 {{- $_ := set $c "context" (list .Values.home.name) -}}
 {{- end -}}
+{{- with .Values.members -}}
+{{- if .secrets }}{{ $_ := set $c "member-secrets" .secrets }}{{ end -}}
+{{- if .profiles }}{{ $_ := set $c "member-profiles" true }}{{ end -}}
+{{- if and .namespace (or .secrets .profiles) }}{{ $_ := set $c "member-namespace" .namespace }}{{ end -}}
+{{- end -}}
 {{- if .Values.kubeconfigs.secretName }}{{ $_ := set $c "folder" "/etc/mirador/clusters" }}{{ end -}}
 {{- if .Values.authentication.tokenReview -}}
 {{- $_ := set $c "authentication-token-review" .Values.home.name -}}

@@ -37,6 +37,7 @@ var variants = map[string]values{
 		"roles":    []any{values{"name": "r", "rules": []any{values{"nonResourceURLs": []any{"/x"}, "verbs": []any{"get"}}}}},
 		"bindings": []any{values{"role": "r", "users": []any{"jane"}}},
 		"clusters": []any{values{"name": "home", "authorization": "rbac"}}}},
+	"members": {"members": values{"secrets": "mirador.dev/member=true", "profiles": true, "namespace": "fleet"}},
 	"more resources": {"mirror": values{"secrets": true, "extraResources": values{"": []any{"pods"},
 		"example.com": []any{"*"}}}},
 	"the pod": {"podLabels": values{"a": "b"}, "podAnnotations": values{"c": "d"}, "nodeSelector": values{"e": "f"},
@@ -161,6 +162,29 @@ func TestRightsAreThoseOfWhatIsMirrored(t *testing.T) {
 		if mirrored := slices.Contains(config.Include, "secrets."); mirrored != (name == "more resources") {
 			t.Errorf("%s: secrets are mirrored: %v", name, mirrored)
 		}
+	}
+}
+
+func TestSecretsOfMembersAreReadInTheirNamespaceOnly(t *testing.T) {
+	all := renderObjects(t, variants["members"])
+	for _, kind := range []string{"Role", "RoleBinding"} {
+		if o := all.one(t, kind); o.GetNamespace() != "fleet" {
+			t.Errorf("%s is in the namespace %q", kind, o.GetNamespace())
+		}
+	}
+	var role rbacv1.Role
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all.one(t, "Role").Object, &role); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, rule := range role.Rules {
+		got = append(got, fmt.Sprint(rule.Verbs, rule.Resources))
+	}
+	if want := []string{"[list watch] [secrets]", "[list watch] [clusterprofiles]"}; !slices.Equal(got, want) {
+		t.Errorf("the rights are %q, want %q", got, want)
+	}
+	if renderObjects(t, nil).has("Role") {
+		t.Error("the defaults have a Role")
 	}
 }
 
