@@ -37,8 +37,7 @@ quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changin
 
 # Tests on clusters wait more than they compute, so three jobs keep two cores busy: the race detector's, and two that
 # take the next of the others whenever they are done. What takes longest starts first.
-JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test \
-	deploy-test
+JOBS := unit-race chaos-test staticcheck unit-plain e2e-test web-test bench-test conformance integration rbac-test chart-test
 .PHONY: test
 test: fmt vet needed ## every check for every change; make nightly has the long ones
 	@$(MAKE) --no-print-directory --jobs=3 $(JOBS)
@@ -54,8 +53,8 @@ quick: fmt ## tests that need no cluster, without the longest and the race detec
 
 # Every part runs, whatever became of those before it. What measures comes last.
 .PHONY: nightly
-nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, e2e, clients, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
-	@failed=; for part in full-numbers e2e clients 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
+nightly: bin/devcluster bin/mirador needed ## what is too long for every change: full-numbers, e2e, clients, image-test, simulate, simulate-mutants, chaos, soak, overload, fuzz, bench-check (hours)
+	@failed=; for part in full-numbers e2e clients image-test 'simulate SEEDS=100000' simulate-mutants 'chaos MINUTES=30' 'soak MINUTES=30' overload \
 		'fuzz MINUTES=10' bench-check; do $(MAKE) --no-print-directory $$part || failed="$$failed $${part%% *}"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
