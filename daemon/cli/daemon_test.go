@@ -184,7 +184,14 @@ func joinAndLeave(t *testing.T, kube string) {
 		"us"); got != "cluster/asia joined\n" {
 		t.Errorf("join said %q", got)
 	}
-	fails(t, exitFailed, "already exists", "clusters", "join", "asia", "--kubeconfig", kube)
+	ok(t, "", "clusters", "join", "asia", "--kubeconfig", kube, "--context", "us") // other credentials are used in place
+	another := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(another, []byte("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: t}}]\n"+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c, "+
+		"user: u}}]\ncurrent-context: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, exitFailed, "already exists", "clusters", "join", "asia", "--kubeconfig", another)
 	if got := ok(t, "", "clusters", "-o", "name"); got != "cluster/asia\ncluster/eu\ncluster/us\n" {
 		t.Errorf("the clusters are %q", got)
 	}

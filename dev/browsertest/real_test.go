@@ -201,8 +201,10 @@ func TestRealClusterJoinsAndLeavesThroughTheDialogs(t *testing.T) {
 	p.until("it is ready", `document.querySelector('[aria-labelledby=cluster-eu] .state')?.textContent === 'ready'`)
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)))
 	p.expect("409")
-	join("eu", string(kubeconfig))
-	p.until("a name that is taken is refused", joinError+`.includes('already exists')`)
+	join("eu", "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: t}}]\n"+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c, "+
+		"user: u}}]\ncurrent-context: x\n")
+	p.until("another cluster with a name that is taken is refused", joinError+`.includes('already exists')`)
 	join("us", string(kubeconfig))
 	p.until("the other is ready too",
 		`document.querySelector('[aria-labelledby=cluster-us] .state')?.textContent === 'ready'`)
