@@ -24,7 +24,7 @@ CMD ["serve"]
 
 FROM base AS prebuilt
 ARG TARGETARCH
-COPY bin/image/${TARGETARCH}/root/ /
+COPY bin/image/${TARGETARCH}/files/ /
 COPY --chown=65532:65532 bin/image/${TARGETARCH}/data/ /data/
 
 FROM --platform=${BUILDPLATFORM} ${GO_IMAGE} AS build
@@ -32,9 +32,10 @@ ARG TARGETARCH
 ARG VERSION
 WORKDIR /src
 COPY . .
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+ENV GOCACHE=/go/build-cache
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/build-cache \
     go run ./dev/release image -platform linux/${TARGETARCH} -version "${VERSION}" -o /image
 
 FROM base
-COPY --from=build /image/root/ /
+COPY --from=build /image/files/ /
 COPY --chown=65532:65532 --from=build /image/data/ /data/

@@ -18,8 +18,8 @@ import (
 // credentialsEvery is how often the files of the token and the certificate are read.
 const credentialsEvery = 5 * time.Second
 
-// credentials follows the files of the token, the certificate, the access rights and the flags, so that they can be replaced
-// while the daemon runs. They are opened by their names each time, because a Kubernetes Secret is replaced by
+// credentials follows the files of the token, the certificate, the access rights and the flags, so that they can be
+// replaced while the daemon runs. They are opened by their names each time, because a Kubernetes Secret is replaced by
 // changing a symbolic link. An unusable file is logged once, without its content, and the last good credentials stay
 // in use.
 type credentials struct {

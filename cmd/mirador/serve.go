@@ -80,8 +80,8 @@ After a start /fleet is 503 until every cluster is read, or has been unreachable
 a client that lists must not take clusters that are not read yet for deleted ones. After that, a cluster that
 was never read is left out and named in a warning; ?complete=true asks for 503 instead.
 
-The files of kubeconfigs, tokens, certificates, authentication and access, and that of --config, are read again when they
-change, and at once on SIGHUP.
+The files of kubeconfigs, tokens, certificates, authentication and access, and that of --config, are read again when
+they change, and at once on SIGHUP.
 SIGTERM and Ctrl-C finish the requests that are being answered, for ten seconds at most, and end; with
 --shutdown-delay, /readyz fails that long before, and requests go on.
 
@@ -175,7 +175,8 @@ A flag counts before the environment, and that before the file.`,
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.config, "config", "",
-		"`file` of YAML with these flags; it is read again when it changes: log-level is used at once, others after a restart")
+		"`file` of YAML with these flags; it is read again when it changes: log-level is used at once, others after a "+
+			"restart")
 	f.data.add(flags)
 	addAuditFlags(flags, &f.audit)
 	return cmd
@@ -359,7 +360,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 		log: log, shutdownDelay: f.shutdownDelay, found: found, startGrace: f.startGrace,
 		files: &credentials{
 			tokenFile: f.tokenFile, certFile: f.tlsCert, keyFile: f.tlsKey, accessFile: f.accessFile,
-			config: f.file, setConfig: f.use, setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken, log: log, wake: make(chan struct{}, 1)}}
+			config: f.file, setConfig: f.use, setAccess: rights.SetConfig, token: allowed.Token, setToken: srv.SetToken,
+			log: log, wake: make(chan struct{}, 1)}}
 	if err := d.files.load(); err != nil {
 		return usageError{err}
 	}

@@ -109,8 +109,8 @@ func (b *Batch) Reach(res Resource, version object.Version, at time.Time) {
 	b.add(op{kind: opReach, res: res, state: State{Version: version, Time: at}})
 }
 
-// SetMeta stores a small value under a name. nil deletes it. The batch keeps data. Names that begin with ClusterMeta are
-// dropped with the cluster.
+// SetMeta stores a small value under a name. nil deletes it. The batch keeps data. Names that begin with ClusterMeta
+// are dropped with the cluster.
 func (b *Batch) SetMeta(name string, data []byte) {
 	b.add(op{kind: opMeta, name: name, data: data}, checkName("the value's name", name))
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // Follower updates the members of a fleet when kubeconfigs change: files on this machine, or a MemberList. Files are
-// the operator's own, so plugins and paths are allowed in them. If a kubeconfig cannot be read, the error is logged and its
-// clusters stay as they are.
+// the operator's own, so plugins and paths are allowed in them. If a kubeconfig cannot be read, the error is logged and
+// its clusters stay as they are.
 type Follower struct {
 	f      *Fleet
 	origin string // the kind

@@ -422,8 +422,8 @@ func TestWatchesOfTheFleetAreTrueAfterMoreChangesThanAreKept(t *testing.T) {
 	})
 }
 
-// If a cluster has lost the changes that happened while the daemon was down, or has other ones instead, clients may have
-// to list, and see the truth in the end.
+// If a cluster has lost the changes that happened while the daemon was down, or has other ones instead, clients may
+// have to list, and see the truth in the end.
 func TestWatchesOfTheFleetAreTrueAfterARestartAndCompactions(t *testing.T) {
 	for seed := range restartSeeds(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -79,8 +79,8 @@ type pastChange struct {
 	version  object.Version // of the resource in the cluster
 }
 
-// size is the length of the object's JSON. An object that has changed again is kept once: as the new state of one change
-// and the old one of the next.
+// size is the length of the object's JSON. An object that has changed again is kept once: as the new state of one
+// change and the old one of the next.
 func (p *pastChange) size() int {
 	if p.now == nil {
 		return sizeOf(p.old)

@@ -70,7 +70,8 @@ func newHiddenCluster(t *testing.T, mirrors fleet.Options, o server.Options) (me
 		"a-hidden": documents{hidden, "mark-of-hidden"}, "open": documents{open, "mark-of-open"}}, mirrors, o, byHeader{})}
 	d.Start()
 	until(t, func() string {
-		for _, path := range []string{"/fleet/api/v1/pods?complete=true", "/fleet/apis/gadgets.example.com/v1/gadgets?complete=true",
+		for _, path := range []string{"/fleet/api/v1/pods?complete=true",
+			"/fleet/apis/gadgets.example.com/v1/gadgets?complete=true",
 			"/fleet/apis/example.com/v1/tools?complete=true",
 			"/clusters/a-hidden/apis/example.com/v1/widgets", "/clusters/a-hidden/openapi/v3", "/clusters/open/openapi/v3",
 			"/clusters/a-hidden/apis/apiextensions.k8s.io/v1/customresourcedefinitions"} {

@@ -17,7 +17,7 @@ var certificateFiles = []string{
 
 // writeImage writes the files of the image. What was in the folder is removed.
 func writeImage(folder string, from source, p platform) error {
-	for _, part := range []string{"root", "data"} {
+	for _, part := range []string{"files", "data"} {
 		if err := os.RemoveAll(filepath.Join(folder, part)); err != nil {
 			return fmt.Errorf("remove the last image: %w", err)
 		}
@@ -25,7 +25,7 @@ func writeImage(folder string, from source, p platform) error {
 			return fmt.Errorf("make the folder of the image: %w", err)
 		}
 	}
-	root := filepath.Join(folder, "root")
+	root := filepath.Join(folder, "files")
 	program := filepath.Join(root, "mirador")
 	program, err := filepath.Abs(program)
 	if err != nil {

@@ -190,11 +190,12 @@ func TestSecretsOfMembersAreReadInTheirNamespaceOnly(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for want, vals := range map[string]values{
-		"additional properties 'imag' not allowed":         {"imag": values{}},
-		"at '/authorization': value must be one of":        {"authorization": "none"},
-		"at '/persistence/maxBytes': minimum":              {"persistence": values{"maxBytes": 1000}},
-		"at '/home/name': 'A B' does not match pattern":    {"home": values{"name": "A B"}},
-		"at '/mirror/resources/apps/0'":                    {"mirror": values{"resources": values{"apps": []any{"Deployment!"}}}},
+		"additional properties 'imag' not allowed":      {"imag": values{}},
+		"at '/authorization': value must be one of":     {"authorization": "none"},
+		"at '/persistence/maxBytes': minimum":           {"persistence": values{"maxBytes": 1000}},
+		"at '/home/name': 'A B' does not match pattern": {"home": values{"name": "A B"}},
+		"at '/mirror/resources/apps/0'": {"mirror": values{"resources": values{
+			"apps": []any{"Deployment!"}}}},
 		"nobody could use the daemon":                      {"authentication": values{"tokenReview": false}},
 		"authentication.tokenReview asks the home cluster": {"home": values{"enabled": false}},
 	} {

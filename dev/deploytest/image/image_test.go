@@ -107,8 +107,8 @@ func run(t *testing.T, name string, args ...string) string {
 // Only the folder data can be written to.
 func (i *image) command(t *testing.T, data string, args ...string) *exec.Cmd {
 	t.Helper()
-	const script = `set -e; mount --bind "$1" "$1"; mount --bind "$2" "$1/data"; mount -o remount,bind,ro "$1"; root=$1; shift 2
-		exec chroot --userspec=65532:65532 --groups=65532 "$root" "$@"`
+	const script = `set -e; mount --bind "$1" "$1"; mount --bind "$2" "$1/data"; mount -o remount,bind,ro "$1"
+		root=$1; shift 2; exec chroot --userspec=65532:65532 --groups=65532 "$root" "$@"`
 	cmd := exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", i.mounted, data}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
