@@ -234,3 +234,20 @@ func (w *world) expectAny() {
 	<-time.After(time.Second)
 	synctest.Wait()
 }
+
+// running runs parts of the daemon until the function that it returns is called.
+func running(t *testing.T, parts ...func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, run := range parts {
+		wg.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}

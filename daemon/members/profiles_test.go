@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -168,19 +167,7 @@ func TestCredentialPluginOfAProfile(t *testing.T) {
 	m, err := members.New(f, members.Options{Config: cfg, Namespace: namespace, Profiles: true, Providers: providers,
 		Logger: l.logger()})
 	check(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{f.Run, m.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	defer func() {
-		cancel()
-		running.Wait()
-	}()
+	defer running(t, f.Run, m.Run)()
 	eventually(t, "the member is asked with the token of the plugin", func() bool {
 		return member.count("operator-profile-argument") > 0
 	})

@@ -1,9 +1,7 @@
 package members_test
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,19 +126,7 @@ func TestAnotherTokenInASecretEndsNoWatch(t *testing.T) {
 	check(t, err)
 	m, err := members.New(f, members.Options{Config: cfg, Namespace: namespace, Secrets: labelled, Logger: l.logger()})
 	check(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{f.Run, m.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	defer func() {
-		cancel()
-		running.Wait()
-	}()
+	defer running(t, f.Run, m.Run)()
 
 	var eu *fleet.Cluster
 	var pods *fleet.Resource
