@@ -12,8 +12,10 @@ import (
 const (
 	// repeatEvery is how often the questions of open watches are repeated.
 	repeatEvery = 5 * time.Second
-	// watchedFor is after how long without being asked a question is no longer repeated: no open watch needs it.
-	watchedFor = 3 * repeatEvery
+	// unaskedRepeats is how often a question is repeated without anybody asking it, until it counts as one that no open
+	// watch needs. It is not a time: after a pause of the process no question has been asked for long, and the watches
+	// are still open.
+	unaskedRepeats = 3
 
 	// maxAnswers and maxAnswersOfUser bound what is kept of one cluster: decisions, namespaces in sets, and as much as
 	// userSize for each user.
@@ -24,8 +26,9 @@ const (
 
 // answerCache has the answers of a cluster. The lock of reviews guards it and everything in it.
 type answerCache struct {
-	users map[string]*reviewedUser // by reviewKey
-	size  int
+	users   map[string]*reviewedUser // by reviewKey
+	size    int
+	repeats int // how often the questions of watches have been repeated
 }
 
 // reviewedUser is a user whose rights a cluster was asked for.
@@ -52,7 +55,7 @@ type answer[T any] struct {
 	known  bool  // there is one
 	err    error // of the last attempt
 	until  time.Time
-	asked  time.Time     // when a caller last asked
+	asked  int           // repeats when a caller last asked
 	asking chan struct{} // closed when the answer that is being asked for is there; nil if none is
 	size   int           // in the cache; 0: it is not in there
 }
@@ -97,15 +100,15 @@ func (of *reviewedUser) clear() {
 
 // forget forgets the answers of a user that no open watch needs: those that it needs are what ends the watch when a
 // right is withdrawn. It returns their size.
-func (of *reviewedUser) forget(now time.Time) (freed int) {
-	freed = forgetIn(of.decisions, now) + forgetIn(of.sets, now)
+func (of *reviewedUser) forget(repeats int) (freed int) {
+	freed = forgetIn(of.decisions, repeats) + forgetIn(of.sets, repeats)
 	of.size -= freed
 	return freed
 }
 
-func forgetIn[K comparable, T any](answers map[K]*answer[T], now time.Time) (freed int) {
+func forgetIn[K comparable, T any](answers map[K]*answer[T], repeats int) (freed int) {
 	for key, a := range answers {
-		if !a.watched(now) {
+		if !a.watched(repeats) {
 			freed += a.size
 			a.size = 0
 			delete(answers, key)
@@ -115,7 +118,7 @@ func forgetIn[K comparable, T any](answers map[K]*answer[T], now time.Time) (fre
 }
 
 // watched reports whether an open watch may need the answer.
-func (a *answer[T]) watched(now time.Time) bool { return a.watch && now.Sub(a.asked) <= watchedFor }
+func (a *answer[T]) watched(repeats int) bool { return a.watch && repeats-a.asked <= unaskedRepeats }
 
 // resize changes the size of an answer that is in the cache or is being put into it, and forgets other answers if
 // there are too many. A user with too many loses its own.
@@ -124,7 +127,7 @@ func (c *answerCache) resize(of *reviewedUser, size *int, n int) {
 	c.size += n - *size
 	*size = n
 	if of.size > maxAnswersOfUser {
-		c.size -= of.forget(time.Now())
+		c.size -= of.forget(c.repeats)
 	}
 	if of.size > maxAnswersOfUser { // of so many watches that each is better opened again
 		c.size -= of.size - userSize
@@ -136,7 +139,7 @@ func (c *answerCache) resize(of *reviewedUser, size *int, n int) {
 			return
 		}
 		if other != of && other.asking == 0 { // otherwise it would get more slots
-			c.size -= other.forget(time.Now())
+			c.size -= other.forget(c.repeats)
 			if len(other.decisions)+len(other.sets) == 0 {
 				c.size -= other.size
 				delete(c.users, key)
@@ -148,7 +151,7 @@ func (c *answerCache) resize(of *reviewedUser, size *int, n int) {
 // get returns the answer to a question, and asks the cluster if it is too old. It is called with the lock and unlocks.
 func get[T any](ctx context.Context, r *reviews, a *answer[T]) (T, error) {
 	now := time.Now()
-	a.asked = now
+	a.asked = r.answers.repeats
 	if a.watch {
 		select {
 		case r.watched <- struct{}{}:
@@ -265,6 +268,7 @@ func (r *reviews) repeat() {
 func (r *reviews) repeatOnce() (any bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.answers.repeats++
 	now := time.Now()
 	for _, of := range r.answers.users {
 		for _, a := range of.decisions {
@@ -280,7 +284,7 @@ func (r *reviews) repeatOnce() (any bool) {
 // askAgain repeats a question of a watch. The last answer can be used until the next one is there, so that no caller
 // has to wait. The lock is held.
 func askAgain[T any](r *reviews, a *answer[T], now time.Time) bool {
-	if !a.watched(now) {
+	if !a.watched(r.answers.repeats) {
 		return false
 	}
 	if a.err == nil && now.Before(a.until) {

@@ -380,13 +380,26 @@ func TestQuestionsOfWatchesAreRepeatedWhileTheyAreOpen(t *testing.T) {
 			t.Error("the right is still there")
 		}
 		// No watch is open any more.
-		pass(watchedFor + repeatEvery)
+		pass((unaskedRepeats + 1) * repeatEvery)
 		synctest.Wait()
 		before, signals := c.requests(""), c.signals
 		pass(time.Hour)
 		synctest.Wait()
 		if n := c.requests("") - before; n != 0 || c.signals != signals {
 			t.Errorf("%d requests and %d signals without a watch", n, c.signals-signals)
+		}
+	})
+}
+
+func TestQuestionsOfWatchesAreRepeatedAfterAPauseOfTheProcess(t *testing.T) {
+	withStandIn(t, func(t *testing.T, c *standIn) {
+		c.set("ann watch web/pods", true)
+		c.signal = func() { pass(time.Minute) }
+		c.watchOf("ann")
+		pass(repeatEvery + time.Minute + repeatEvery)
+		synctest.Wait()
+		if n := c.requests("ann watch web/pods"); n != 3 {
+			t.Errorf("the question of the open watch was asked %d times, want once and after each of two repetitions", n)
 		}
 	})
 }
