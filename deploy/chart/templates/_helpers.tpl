@@ -51,10 +51,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- $_ := set $c "access-file" "/etc/mirador/config/access.yaml" -}}
 {{- $_ := set $c "log-format" "json" -}}
 {{- if .Values.mirror.secrets }}{{ $_ := set $c "secrets" true }}{{ end -}}
-{{- if .Values.home.enabled -}}
-{{- $_ := set $c "kubeconfig" "/etc/mirador/config/home.yaml" -}}
-{{- $_ := set $c "context" (list .Values.home.name) -}}
-{{- end -}}
+{{- if .Values.home.enabled }}{{ $_ := set $c "home" .Values.home.name }}{{ end -}}
 {{- with .Values.members -}}
 {{- if .secrets }}{{ $_ := set $c "member-secrets" .secrets }}{{ end -}}
 {{- if .profiles }}{{ $_ := set $c "member-profiles" true }}{{ end -}}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,16 +125,15 @@ func (in *installation) serve(t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
 	config := in.cluster.Config()
-	replace := strings.NewReplacer("https://kubernetes.default.svc", config.Host,
-		"/etc/mirador/", folder+"/", "/var/run/secrets/kubernetes.io/serviceaccount/", folder+"/serviceaccount/",
-		"/data/", folder+"/data/", "listen: :8443", "listen: 127.0.0.1:0")
+	replace := strings.NewReplacer("/etc/mirador/", folder+"/", "/data/", folder+"/data/", "listen: :8443",
+		"listen: 127.0.0.1:0")
 	write := func(name string, content []byte) {
 		t.Helper()
 		path := filepath.Join(folder, name)
 		check(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		check(t, os.WriteFile(path, content, 0o600))
 	}
-	for _, name := range []string{"config.yaml", "access.yaml", "home.yaml"} {
+	for _, name := range []string{"config.yaml", "access.yaml"} {
 		write("config/"+name, []byte(replace.Replace(in.objects.configFile(t, name))))
 	}
 	secret := map[string][]byte{}
@@ -151,6 +151,9 @@ func (in *installation) serve(t *testing.T) {
 	}
 	write("serviceaccount/ca.crt", authority)
 	write("serviceaccount/token", []byte(in.token(t, namespace, "mirador")))
+	write("serviceaccount/namespace", []byte(namespace))
+	server, err := url.Parse(config.Host)
+	check(t, err)
 	check(t, os.Mkdir(filepath.Join(folder, "data"), 0o700))
 
 	container := in.objects.pod(t).Spec.Containers[0]
@@ -158,8 +161,9 @@ func (in *installation) serve(t *testing.T) {
 	for _, a := range container.Args {
 		args = append(args, strings.ReplaceAll(replace.Replace(a), "$(POD_IPS)", podIP+",fd00::7"))
 	}
-	cmd := exec.Command(root+"/bin/mirador", args...)
-	cmd.Env = []string{"HOME=" + folder}
+	cmd := inPod(filepath.Join(folder, "serviceaccount"), root+"/bin/mirador", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "KUBERNETES_SERVICE_HOST=" + server.Hostname(),
+		"KUBERNETES_SERVICE_PORT=" + server.Port()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -188,6 +192,18 @@ func (in *installation) serve(t *testing.T) {
 	in.http = &http.Client{Timeout: patience, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)
+}
+
+// inPod returns a command that finds a folder where pods have the credentials of their service account: it has a /run of
+// its own.
+func inPod(account, program string, args ...string) *exec.Cmd {
+	const mount = `mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io &&
+		ln -s "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`
+	own := []string{"--mount"}
+	if os.Geteuid() != 0 {
+		own = append(own, "--map-root-user")
+	}
+	return exec.Command("unshare", slices.Concat(own, []string{"sh", "-c", mount, account, program}, args)...)
 }
 
 // get sends a request to the daemon. host is the name that the client uses for it.
