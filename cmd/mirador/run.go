@@ -62,7 +62,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	defer stopFront()
 	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBack()
-	web, probes := d.webServer(), newWebServer(d.server.Probes(), d.log)
+	web, probes := d.webServer(), d.probeServer()
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -184,6 +184,14 @@ func (d *service) untilEnd(ctx, front context.Context) {
 func newWebServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+}
+
+// probeServer returns the server of --probe-listen. Anybody may connect, so it holds no connection.
+func (d *service) probeServer() *http.Server {
+	probes := newWebServer(d.server.Probes(), d.log)
+	probes.ReadTimeout, probes.WriteTimeout = probes.ReadHeaderTimeout, probes.ReadHeaderTimeout
+	probes.SetKeepAlivesEnabled(false)
+	return probes
 }
 
 func (d *service) webServer() *http.Server {
