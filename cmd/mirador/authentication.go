@@ -61,10 +61,8 @@ func (f *authenticationFlags) authenticator(withTLS bool, fl func() *fleet.Fleet
 			if !ok {
 				return authenticationv1.TokenReviewStatus{}, errors.New("the cluster has left")
 			}
-			if kind := cluster.Origin().Kind; kind == fleet.FromSecret || kind == fleet.FromProfile {
-				// It has taken the name of one that has left. Its Secret must not decide who users are.
-				return authenticationv1.TokenReviewStatus{}, fmt.Errorf("the cluster is one of a %s now, which may not "+
-					"review tokens", kind)
+			if err := mayReviewTokens(cluster); err != nil { // it may have taken the name of one that has left
+				return authenticationv1.TokenReviewStatus{}, err
 			}
 			return cluster.ReviewToken(ctx, spec)
 		}
@@ -85,17 +83,34 @@ func (f *authenticationFlags) authenticator(withTLS bool, fl func() *fleet.Fleet
 	return a, nil
 }
 
-// checkCluster returns an error if the cluster that reviews tokens is not a member.
+// mayReviewTokens returns an error if somebody else than the operator of the daemon can choose the address of a cluster:
+// who may let clusters join must not decide who users are.
+func mayReviewTokens(c *fleet.Cluster) error {
+	if c.Origin().IsOperators() {
+		return nil
+	}
+	return fmt.Errorf("the cluster %q is from origin %q and may not review tokens; name one of --kubeconfig, --folder or "+
+		"--home", c.Name(), c.Origin().Kind)
+}
+
+// checkCluster returns an error if the cluster that reviews tokens is not a member, or may not review them.
 func (f *authenticationFlags) checkCluster(fl *fleet.Fleet) error {
+	const flag = "--authentication-token-review: "
 	name := f.options.TokenReview.Cluster
-	if _, ok := fl.Cluster(name); ok || name == "" {
+	if name == "" {
+		return nil
+	}
+	if c, ok := fl.Cluster(name); ok {
+		if err := mayReviewTokens(c); err != nil {
+			return fmt.Errorf(flag+"%w", err)
+		}
 		return nil
 	}
 	var names []string
 	for _, c := range fl.Clusters() {
 		names = append(names, c.Name())
 	}
-	return fmt.Errorf("--authentication-token-review: there is no cluster %q; the clusters are: %s", name,
+	return fmt.Errorf(flag+"there is no cluster %q; the clusters are: %s", name,
 		strings.Join(names, ", "))
 }
 

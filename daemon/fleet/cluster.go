@@ -26,6 +26,8 @@ type Cluster struct {
 	name   string
 	origin Origin
 	client *clusterClient
+	// authority is what the server's own word about its identity is bound to, unless its address is the operator's choice.
+	authority string
 
 	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
 	done             chan struct{}      // closed when all of its goroutines have ended
@@ -37,7 +39,7 @@ type Cluster struct {
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
-	uid       atomic.Pointer[string] // of kube-system; nil until it was asked for, "" if it cannot be known
+	uid       atomic.Pointer[string] // see UID; nil until it was asked for, "" if it cannot be known
 	savedUID  atomic.Pointer[string] // of the cluster that the disk has under this name; nil if that is not used
 	version   atomic.Pointer[serverVersion]
 
@@ -83,7 +85,10 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	if c.client, err = newClusterClient(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err
 	}
-	c.client.redact.detailed = origin.isOperators()
+	c.client.redact.detailed = origin.IsOperators()
+	if !origin.IsOperators() {
+		c.authority = authorityOf(cfg)
+	}
 	c.asks = newDiscovery(c.client)
 	c.docs = newDocuments(c.client, name)
 	return c, nil
@@ -92,8 +97,9 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 // Name returns the cluster's name in the fleet.
 func (c *Cluster) Name() string { return c.name }
 
-// UID returns the UID of the cluster's kube-system namespace. Until the cluster has answered, it is the one of the
-// cluster whose state was restored. It is empty if neither is known.
+// UID returns the identity of the cluster: the UID of its kube-system namespace, and who vouches for that if somebody
+// else than the operator has chosen its address. Until the cluster has answered, it is the one of the cluster whose state
+// was restored. It is empty if neither is known.
 func (c *Cluster) UID() string {
 	for _, known := range []*string{c.uid.Load(), c.savedUID.Load()} {
 		if known != nil {

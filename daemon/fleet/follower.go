@@ -264,8 +264,10 @@ func (w *Follower) reconfigured(ctx context.Context, have *followedCluster, next
 	if now, member := w.f.Cluster(have.c.name); !member || now != have.c {
 		return false
 	}
-	same, err := have.c.reconfigure(ctx, next.cfg, sameServer(have.server, next.server))
-	if err != nil {
+	same, err := have.c.reconfigure(ctx, next.cfg, have.server, next.server)
+	if errors.Is(err, errOtherAuthority) {
+		w.f.log.Warn("fleet: a cluster joins anew", "cluster", have.c.name, "reason", err)
+	} else if err != nil {
 		have.c.log("use a kubeconfig that has changed", err)
 	}
 	return same

@@ -36,6 +36,15 @@ func uidAt(ctx context.Context, l *clusterClient, version object.Version) (strin
 	return string(ns.UID), nil
 }
 
+// uidAt returns what UID returns.
+func (c *Cluster) uidAt(ctx context.Context, version object.Version) (string, error) {
+	uid, err := uidAt(ctx, c.client, version)
+	if err == nil && c.authority != "" {
+		uid += "/" + c.authority
+	}
+	return uid, err
+}
+
 // errFuture is the error for a version that the server has not reached: its etcd was restored or replaced.
 var errFuture = errors.New("the cluster's history was reset")
 
@@ -51,13 +60,13 @@ func (c *Cluster) identify(ctx context.Context) error {
 		return nil
 	}
 	saved := c.client.saved
-	uid, err := uidAt(ctx, c.client, saved.newestVersion())
+	uid, err := c.uidAt(ctx, saved.newestVersion())
 	switch {
 	case err == nil && saved != nil && uid != saved.uid:
 		c.discard(errors.New("the server is another cluster"))
 	case errors.Is(err, errFuture):
 		c.discard(err)
-		if uid, err = uidAt(ctx, c.client, ""); err != nil {
+		if uid, err = c.uidAt(ctx, ""); err != nil {
 			return err
 		}
 	case err != nil && !definite(err):

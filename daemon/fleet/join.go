@@ -27,8 +27,8 @@ const (
 	FromProfile = "profile"
 )
 
-// isOperators reports whether only the operator of the daemon can choose the address of clusters of this origin.
-func (o Origin) isOperators() bool {
+// IsOperators reports whether only the operator of the daemon can choose the address of clusters of this origin.
+func (o Origin) IsOperators() bool {
 	return o.Kind == FromFile || o.Kind == FromFolder || o.Kind == FromHome
 }
 

@@ -67,8 +67,9 @@ func (f *Fleet) RejoinKubeconfig(ctx context.Context, name string, kubeconfig []
 	if c.origin.Kind != FromJoin {
 		return fail(fmt.Errorf("it is from a %s, which has its credentials: %w", c.origin.Kind, ErrExists))
 	}
-	known := c.server.Load()
-	switch same, err := c.reconfigure(ctx, checked.cfg, known != nil && sameServer(known, checked.server)); {
+	switch same, err := c.reconfigure(ctx, checked.cfg, c.server.Load(), checked.server); {
+	case errors.Is(err, errOtherAuthority):
+		return fail(fmt.Errorf("%w; let it leave first: %w", err, ErrExists))
 	case err != nil:
 		return fail(err)
 	case !same:

@@ -1,7 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"net/http"
 	"reflect"
 	"time"
@@ -17,9 +21,13 @@ import (
 // identityTimeout bounds the request that finds out which cluster a server belongs to.
 const identityTimeout = 5 * time.Second
 
-// reconfigure uses another config for all later requests, if it leads to the same cluster: known says so, or the
-// server has the same kube-system namespace. Nothing is relisted, and no watch ends.
-func (c *Cluster) reconfigure(ctx context.Context, cfg *rest.Config, known bool) (same bool, err error) {
+// reconfigure uses another config for all later requests, if it leads to the same cluster: was and next are the same
+// server, or the next one has the same kube-system namespace. Nothing is relisted, and no watch ends.
+func (c *Cluster) reconfigure(ctx context.Context, cfg *rest.Config, was, next *api.Cluster) (same bool, err error) {
+	known := was != nil && sameServer(was, next)
+	if !known && !c.origin.IsOperators() && (was == nil || !sameAuthority(was, next)) {
+		return false, errOtherAuthority
+	}
 	c.client.redact.add(cfg)
 	w, err := newEndpoint(cfg, c.client.conns, c.client.redact, c.fleet.opts.id)
 	if err != nil {
@@ -66,6 +74,30 @@ func (c *Cluster) isSameCluster(ctx context.Context, w *endpoint) bool {
 		return false
 	}
 	return uid == have.UID
+}
+
+// errOtherAuthority is the error for a server of which nothing but its own word says that it is the same cluster. UIDs
+// are no secrets: whoever may change the kubeconfig of a member could give the objects that are mirrored already the
+// roles and bindings of a server of their own, and read them.
+var errOtherAuthority = errors.New("the kubeconfig has another server, whose certificate is not verified by the same " +
+	"certificate-authority-data as before, so it counts as another cluster")
+
+// sameAuthority reports whether the certificates of the servers of two contexts are verified by the same authority, and
+// not by one that anybody can get a certificate from.
+func sameAuthority(a, b *api.Cluster) bool {
+	return len(a.CertificateAuthorityData) > 0 && bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData) &&
+		!a.InsecureSkipTLSVerify && !b.InsecureSkipTLSVerify && a.ProxyURL == b.ProxyURL
+}
+
+// authorityOf returns who vouches for the identity of a server: the authority that its certificate is verified by, or, if
+// that may be anybody, the address.
+func authorityOf(cfg *rest.Config) string {
+	by := cfg.CAData
+	if len(by) == 0 || cfg.Insecure {
+		by = []byte(cfg.Host)
+	}
+	sum := sha256.Sum256(by)
+	return hex.EncodeToString(sum[:])
 }
 
 // sameServer reports whether two contexts have the same server and verify its certificate in the same way, so that they

@@ -2,6 +2,8 @@ package fleet_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informertest"
@@ -244,6 +247,12 @@ func TestAClusterThatJoinsAgainUsesTheNewCredentials(t *testing.T) {
 	if err := join(again, other.URL, "token-of-other"); !errors.Is(err, fleet.ErrExists) {
 		t.Errorf("with the kubeconfig of another cluster: %v", err)
 	}
+	// Nothing but the server's own word says that it is the same cluster at another address.
+	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	if err := join(again, elsewhere, "token-of-thief"); !errors.Is(err, fleet.ErrExists) ||
+		!strings.Contains(err.Error(), "certificate-authority-data") || g.count("token-of-thief") > 0 {
+		t.Errorf("at another address: %v, %d requests", err, g.count("token-of-thief"))
+	}
 	saved, err := os.ReadFile(state)
 	if err != nil || !strings.Contains(string(saved), "token-of-new") || strings.Contains(string(saved), "token-of-o") {
 		t.Errorf("the state file has %s, %v", saved, err)
@@ -263,6 +272,32 @@ func TestAClusterThatJoinsAgainUsesTheNewCredentials(t *testing.T) {
 	err = f.RejoinKubeconfig(t.Context(), "us", []byte(fileFor(s.URL, "token-of-new", "us")), "")
 	if !errors.Is(err, fleet.ErrExists) {
 		t.Errorf("the cluster of a file joined again: %v", err)
+	}
+}
+
+func TestAnotherAddressIsTheSameClusterIfItsAuthorityVouchesForIt(t *testing.T) {
+	g, s := newGuarded(t)
+	f, _ := running(t, &logs{})
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	verified := func(address, token string) []byte {
+		return []byte(strings.Replace(fileFor(address, token, "one"), "insecure-skip-tls-verify: true",
+			"tls-server-name: example.com, certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority), 1))
+	}
+	if err := f.JoinKubeconfig("eu", verified(s.URL, "token-of-old"), ""); err != nil {
+		t.Fatal(err)
+	}
+	eu, _ := f.Cluster("eu")
+	eventually(t, "namespaces are mirrored", func() bool {
+		all, ok := eu.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+		return ok && all.Synced()
+	})
+	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	if err := f.RejoinKubeconfig(t.Context(), "eu", []byte(fileFor(elsewhere, "token-of-thief", "one")), ""); !errors.Is(
+		err, fleet.ErrExists) || g.count("token-of-thief") > 0 {
+		t.Errorf("without the authority: %v, %d requests", err, g.count("token-of-thief"))
+	}
+	if err := f.RejoinKubeconfig(t.Context(), "eu", verified(elsewhere, "token-of-new"), ""); err != nil {
+		t.Error(err)
 	}
 }
 

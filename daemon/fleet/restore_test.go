@@ -218,6 +218,36 @@ func TestWhatIsOnDiskIsNotMixedWithAnotherClusterOrHistory(t *testing.T) {
 	}
 }
 
+// The UID of a cluster is no secret, so another address of a Secret needs more than that to have what is on disk.
+func TestAnotherAddressOfASecretHasNotTheClusterOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+		cfg, stop := informertest.Pipe(s)
+		defer stop()
+		create(t, s, namespace("kube-system"), pod("web", "a"))
+		for start, c := range []struct {
+			host   string
+			listed bool
+		}{{cfg.Host, true}, {cfg.Host, false}, {"http://elsewhere.invalid", true}, {"http://elsewhere.invalid", false}} {
+			before := len(s.Requests())
+			withDisk(t, dir, fleet.Options{}, func(w *world) {
+				cfg := rest.CopyConfig(cfg)
+				cfg.Host = c.host
+				if err := w.f.Join("eu", cfg, fleet.Origin{Kind: fleet.FromSecret}); err != nil {
+					t.Fatal(err)
+				}
+				eu, _ := w.f.Cluster("eu")
+				w.untilState(eu, fleet.Ready)
+				time.Sleep(time.Second)
+			})
+			if got := lists(s.Requests()[before:]); (len(got) > 0) != c.listed {
+				t.Errorf("start %d at %s: listed %v", start, c.host, got[:min(len(got), 3)])
+			}
+		}
+	})
+}
+
 func TestOnlyWhatExpiredIsListedAgain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

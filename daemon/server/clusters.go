@@ -219,7 +219,9 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, fleet.ErrExists):
-		return apierrors.NewAlreadyExists(clusterResource, ask.Name)
+		exists := apierrors.NewAlreadyExists(clusterResource, ask.Name)
+		exists.ErrStatus.Message += ": " + err.Error()
+		return exists
 	case err != nil:
 		return apierrors.NewBadRequest(err.Error())
 	}
