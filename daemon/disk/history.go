@@ -87,15 +87,6 @@ func (v *view) history(f Filter, from, to int64, do func(key string, r *record) 
 
 // changes calls do with each change of one key between two times.
 func (p *past) changes(key string, from, to int64, do func(key string, r *record) error) error {
-	// A carried state is part of the history if it was written in a pause before the first segment.
-	p.key = append(appendData(p.key[:0], p.desc.id, kindCarried), key...)
-	r, found, err := p.stored(p.key, to)
-	if err == nil && found && r.time >= max(from, p.progress.begin) {
-		err = do(key, &r)
-	}
-	if err != nil {
-		return err
-	}
 	for i := range p.segments {
 		p.key = appendHistory(p.key[:0], p.desc.id, p.segments[i].number, key, from-1)
 		own := len(p.key) - 8
@@ -120,7 +111,7 @@ func (p *past) changes(key string, from, to int64, do func(key string, r *record
 	}
 	// The newest state may be one that was written while the history was paused.
 	p.key = append(appendData(p.key[:0], p.desc.id, kindState), key...)
-	r, found, err = p.stored(p.key, to)
+	r, found, err := p.stored(p.key, to)
 	if err != nil || !found || r.time < from || r.flags&flagUnrecorded == 0 {
 		return err
 	}
@@ -143,7 +134,7 @@ func (s *keySource) key() []byte {
 	return k
 }
 
-// merge calls do with each key of the segments, and of the carried and newest states, in order.
+// merge calls do with each key of the segments and of the newest states, in order.
 func (p *past) merge(f Filter, do func(key string) error) (err error) {
 	var sources []*keySource
 	defer func() {
@@ -166,10 +157,8 @@ func (p *past) merge(f Filter, do func(key string) error) (err error) {
 			return err
 		}
 	}
-	for _, kind := range []byte{kindCarried, kindState} {
-		if err := open(appendData(nil, p.desc.id, kind), false); err != nil {
-			return err
-		}
+	if err := open(appendData(nil, p.desc.id, kindState), false); err != nil {
+		return err
 	}
 	var key []byte
 	for {

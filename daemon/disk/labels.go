@@ -124,9 +124,6 @@ func (w *writer) post(r *written, key string, at int64, old, labels []string) er
 		if slices.Contains(labels, l) {
 			continue
 		}
-		if err := w.segment(r, at); err != nil {
-			return err
-		}
 		number := r.segments[len(r.segments)-1].number
 		if err := w.set(appendUnlabel(nil, r.desc.id, number, l, key), stamp); err != nil {
 			return err

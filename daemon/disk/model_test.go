@@ -26,7 +26,23 @@ type model struct {
 	opts      Options
 	resources []*modelResource
 	noRoom    bool
+	pace
 }
+
+// pace is how fast and how often things happen in a model.
+type pace struct {
+	minute  time.Duration // the unit of all times
+	names   int           // of objects in each namespace
+	changes int           // at most, of each resource in each step
+	rare    int           // one in so many steps restarts, one drops history, and so on
+}
+
+// With wide, things hardly ever happen at the same time. With dense, all happens within some nanoseconds, so that
+// changes, gaps, the beginnings of segments and that of the history coincide.
+var (
+	wide  = pace{minute: time.Minute, names: 30, changes: 8, rare: 20}
+	dense = pace{minute: 4, names: 2, changes: 3, rare: 8}
+)
 
 type modelResource struct {
 	*mirror
@@ -65,12 +81,12 @@ func (o *modelObject) at(at int64) *modelChange {
 	return nil
 }
 
-func newModel(t *testing.T, seed uint64) *model {
-	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_700_000_000, 0), fs: vfs.NewMem()}
+func newModel(t *testing.T, seed uint64, p pace) *model {
+	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_700_000_000, 0), fs: vfs.NewMem(), pace: p}
 	m.opts = quiet(m.fs)
 	m.opts.now = func() time.Time { return m.now }
 	m.opts.Key = []byte("0123456789abcdef0123456789abcdef")
-	m.opts.HistoryAge = 90 * time.Minute
+	m.opts.HistoryAge = 90 * m.minute
 	m.opts.noRoom = func() bool { return m.noRoom }
 	m.disk = mustOpen(t, "data", m.opts)
 	for i, o := range []ResourceOptions{{History: true}, {History: true, Sealed: true}, {}, {History: true}} {
@@ -96,26 +112,26 @@ func (m *model) reopenResources() {
 
 // step makes some random changes, and commits them.
 func (m *model) step() {
-	m.now = m.now.Add(time.Duration(m.r.IntN(int(2 * time.Minute))))
+	m.now = m.now.Add(time.Duration(m.r.IntN(int(2 * m.minute))))
 	later := m.now
 	b := m.disk.NewBatch()
 	for _, r := range m.resources {
-		for range m.r.IntN(8) {
+		for range m.r.IntN(m.changes) {
 			m.change(b, r)
 		}
 		if m.r.IntN(3) > 0 {
 			m.touch(r)
 			r.reached = max(m.now.UnixNano(), r.last)
 			b.Reach(r.res, object.Version(fmt.Sprint(r.version)), m.now)
-			if r.begin == 0 {
+			if r.begin == 0 && r.opts.History {
 				r.begin = r.reached
 			}
 		}
 		if m.r.IntN(50) == 0 {
 			m.touch(r)
-			from, to := m.now, m.now.Add(time.Minute)
+			from, to := m.now, m.now.Add(m.minute)
 			b.Gap(r.res, from, to)
-			r.gaps = append(r.gaps, Gap{from, to})
+			r.addGap(from.UnixNano(), to.UnixNano())
 			later = to
 		}
 	}
@@ -130,16 +146,44 @@ func (m *model) touch(r *modelResource) {
 	case m.noRoom:
 		r.paused = max(r.last, 1)
 	default:
-		r.gaps = append(r.gaps, Gap{time.Unix(0, r.paused), time.Unix(0, max(r.last, m.now.UnixNano()))})
+		r.addGap(r.paused, max(r.last, m.now.UnixNano()))
 		r.paused = 0
 	}
+}
+
+// addGap adds a gap. Two that begin at the same time are one.
+func (r *modelResource) addGap(from, to int64) {
+	if to <= from {
+		return
+	}
+	for i := range r.gaps {
+		if g := &r.gaps[i]; nanos(g.From) == from {
+			g.To = time.Unix(0, max(nanos(g.To), to))
+			return
+		}
+	}
+	r.gaps = append(r.gaps, Gap{time.Unix(0, from), time.Unix(0, to)})
+}
+
+// gapsBetween returns the gaps between two times, by their beginnings.
+func (r *modelResource) gapsBetween(from, to int64) (all []Gap) {
+	for _, g := range r.gaps {
+		if nanos(g.From) < to && from < nanos(g.To) {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b Gap) int { return a.From.Compare(b.From) })
+	if r.paused != 0 && r.paused < to {
+		all = append(all, Gap{From: time.Unix(0, r.paused)})
+	}
+	return all
 }
 
 // change makes one random change.
 func (m *model) change(b *Batch, r *modelResource) {
 	m.touch(r)
 	r.version += 1 + m.r.IntN(3)
-	key := object.NewKey(fmt.Sprint("ns", m.r.IntN(4)), fmt.Sprint("object-", m.r.IntN(30)))
+	key := object.NewKey(fmt.Sprint("ns", m.r.IntN(4)), fmt.Sprint("object-", 3+m.r.IntN(m.names)))
 	o := r.objects[key]
 	if o == nil {
 		o = &modelObject{family: m.r.IntN(5)}
@@ -153,7 +197,7 @@ func (m *model) change(b *Batch, r *modelResource) {
 	}
 	at := m.now
 	if m.r.IntN(10) == 0 {
-		at = at.Add(-time.Hour) // a clock that goes back
+		at = at.Add(-60 * m.minute) // a clock that goes back
 	}
 	if exists && m.r.IntN(5) == 0 {
 		r.last = max(at.UnixNano(), r.last+1, r.begin+1)
@@ -241,8 +285,10 @@ func (m *model) check() {
 		if r.begin == 0 {
 			continue
 		}
-		for range 6 {
-			at := r.begin + m.r.Int64N(max(1, m.now.UnixNano()-r.begin+1))
+		some := func() int64 { return r.begin + m.r.Int64N(max(m.now.UnixNano(), r.last, r.begin)-r.begin+1) }
+		m.checkAt(r, r.begin)
+		for range 5 {
+			at := some()
 			if m.r.IntN(3) == 0 {
 				at = m.someTime(r, at)
 			}
@@ -251,20 +297,26 @@ func (m *model) check() {
 		if _, err := m.disk.At(r.res, time.Unix(0, r.begin-1), Filter{}); !errors.As(err, new(*BeforeHistoryError)) {
 			m.t.Fatalf("At before the history: %v", err)
 		}
-		from := r.begin + m.r.Int64N(max(1, m.now.UnixNano()-r.begin+1))
-		m.checkHistory(r, from, from+m.r.Int64N(int64(5*time.Hour)))
+		from := some()
+		m.checkHistory(r, from, from+m.r.Int64N(int64(300*m.minute)))
+		from = m.someTime(r, from)
+		m.checkHistory(r, from, m.someTime(r, from))
 		m.checkHistory(r, r.begin, m.now.Add(time.Hour).UnixNano())
 	}
 }
 
 // someTime returns the time of a change, exactly.
 func (m *model) someTime(r *modelResource, otherwise int64) int64 {
-	for _, o := range r.objects {
-		for _, c := range o.changes {
-			if c.at >= r.begin {
-				return c.at
-			}
-		}
+	keys := sortedKeys(r.objects)
+	if len(keys) == 0 {
+		return otherwise
+	}
+	changes := r.objects[keys[m.r.IntN(len(keys))]].changes
+	if len(changes) == 0 {
+		return otherwise
+	}
+	if at := changes[m.r.IntN(len(changes))].at; at >= r.begin {
+		return at
 	}
 	return otherwise
 }
@@ -294,10 +346,7 @@ func (m *model) checkNewest(r *modelResource) {
 
 // checkAt compares the state of a moment, with every filter.
 func (m *model) checkAt(r *modelResource, at int64) {
-	gap := r.paused != 0 && r.paused < at
-	for _, g := range r.gaps {
-		gap = gap || nanos(g.From) < at && at < nanos(g.To)
-	}
+	gap := len(r.gapsBetween(at, at)) > 0
 	want := m.statesOf(r, func(o *modelObject) *modelChange { return o.at(at) })
 	read := func(f Filter) []seen {
 		got, err := m.disk.At(r.res, time.Unix(0, at), f)
@@ -309,7 +358,7 @@ func (m *model) checkAt(r *modelResource, at int64) {
 		}
 		return restoredStates(m.t, got)
 	}
-	if inPause := m.inPause(r, at); inPause {
+	if gap {
 		read(Filter{}) // the state in a pause is not exact, but it can be read
 		return
 	}
@@ -336,19 +385,6 @@ func (m *model) checkAt(r *modelResource, at int64) {
 	}
 }
 
-// inPause reports whether the history was paused at a time.
-func (m *model) inPause(r *modelResource, at int64) bool {
-	if r.paused != 0 && r.paused < at {
-		return true
-	}
-	for _, g := range r.gaps {
-		if nanos(g.From) < at && at < nanos(g.To) {
-			return true
-		}
-	}
-	return false
-}
-
 func (m *model) checkHistory(r *modelResource, from, to int64) {
 	for _, f := range []Filter{{}, {Namespace: "ns3"}, {Key: "ns0/object-3"}} {
 		var want []seen
@@ -372,17 +408,11 @@ func (m *model) checkHistory(r *modelResource, from, to int64) {
 		}
 		compareSeen(m.t, fmt.Sprintf("History of %s with %+v between %d and %d", r.res, f, from, to), got, want)
 	}
-	want := 0
-	for _, g := range r.gaps {
-		if nanos(g.From) < to && from < nanos(g.To) {
-			want++
-		}
-	}
-	if r.paused != 0 && r.paused < to {
-		want++
-	}
-	if got, err := m.disk.Gaps(r.res, time.Unix(0, from), time.Unix(0, to)); err != nil || len(got) != want {
-		m.t.Fatalf("%d gaps, want %d: %v", len(got), want, err)
+	want := r.gapsBetween(from, to)
+	got, err := m.disk.Gaps(r.res, time.Unix(0, from), time.Unix(0, to))
+	same := func(a, b Gap) bool { return a.From.Equal(b.From) && a.To.Equal(b.To) }
+	if err != nil || !slices.EqualFunc(got, want, same) {
+		m.t.Fatalf("%s has the gaps %v between %d and %d, want %v: %v", r.res, got, from, to, want, err)
 	}
 }
 
@@ -423,38 +453,48 @@ func filterSeen(all []seen, keep func(seen) bool) (out []seen) {
 // About 4,500 changes, and 110,000 with MIRADOR_NIGHTLY.
 func TestEveryReadEqualsAModel(t *testing.T) {
 	for seed := range uint64(number(4, 20)) {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			m := newModel(t, seed)
-			for i := range number(80, 400) {
-				m.step()
-				switch m.r.IntN(20) {
-				case 0:
-					m.restart()
-				case 1:
-					m.now = m.now.Add(time.Duration(m.r.IntN(int(2 * time.Hour))))
-					m.retain()
-				case 2:
-					m.noRoom = !m.noRoom
-				case 3:
-					if err := m.disk.Compact(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				case 4:
-					r := m.resources[3]
-					r.id++
-					r.opts.Fingerprint = fmt.Sprint(r.id)
-					r.begin, r.last, r.reached, r.paused, r.gaps = 0, 0, 0, 0, nil
-					clear(r.objects)
-					m.reopenResources()
-				}
-				if i%number(4, 20) == 0 || m.r.IntN(20) == 0 {
-					m.check()
-				}
-			}
-			if damage, err := m.disk.Verify(t.Context(), nil); err != nil || len(damage) > 0 {
-				t.Fatal(damage, err)
-			}
-			mustClose(t, m.disk)
-		})
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, wide, number(80, 400), number(4, 20)) })
 	}
+}
+
+// 12 seeds, and 100 with MIRADOR_NIGHTLY.
+func TestEveryReadEqualsAModelWhereTimesCoincide(t *testing.T) {
+	for seed := range uint64(number(12, 100)) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, dense, 80, 4) })
+	}
+}
+
+// runModel makes random steps, and checks all reads after one in so many of them.
+func runModel(t *testing.T, seed uint64, p pace, steps, check int) {
+	m := newModel(t, seed, p)
+	for i := range steps {
+		m.step()
+		switch m.r.IntN(m.rare) {
+		case 0:
+			m.restart()
+		case 1:
+			m.now = m.now.Add(time.Duration(m.r.IntN(int(120 * m.minute))))
+			m.retain()
+		case 2:
+			m.noRoom = !m.noRoom
+		case 3:
+			if err := m.disk.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		case 4:
+			r := m.resources[3]
+			r.id++
+			r.opts.Fingerprint = fmt.Sprint(r.id)
+			r.begin, r.last, r.reached, r.paused, r.gaps = 0, 0, 0, 0, nil
+			clear(r.objects)
+			m.reopenResources()
+		}
+		if i%check == 0 || m.r.IntN(20) == 0 {
+			m.check()
+		}
+	}
+	if damage, err := m.disk.Verify(t.Context(), nil); err != nil || len(damage) > 0 {
+		t.Fatal(damage, err)
+	}
+	mustClose(t, m.disk)
 }

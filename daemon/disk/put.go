@@ -13,7 +13,10 @@ import (
 func (w *writer) put(r *written, s *State) error {
 	hash := w.hash([]byte(s.Key))
 	was, found := r.objects[hash]
-	at := r.tick(s.Time)
+	at, err := w.nextChange(r, s.Time)
+	if err != nil {
+		return err
+	}
 	if err := w.keepOld(r, string(s.Key), was, found); err != nil {
 		return err
 	}
@@ -24,9 +27,6 @@ func (w *writer) put(r *written, s *State) error {
 	rec := record{time: at, base: base, uid: s.UID, version: s.Version, size: s.Size, data: s.Object.Data()}
 	now := newest{}
 	if r.recording() {
-		if err := w.segment(r, at); err != nil {
-			return err
-		}
 		if err := w.addHistory(r, len(r.segments)-1, string(s.Key), &rec); err != nil {
 			return err
 		}
@@ -58,7 +58,10 @@ func (w *writer) remove(r *written, s *State) error {
 	if !found {
 		return nil
 	}
-	at := r.tick(s.Time)
+	at, err := w.nextChange(r, s.Time)
+	if err != nil {
+		return err
+	}
 	key := string(s.Key)
 	if err := w.keepOld(r, key, was, found); err != nil {
 		return err
@@ -68,9 +71,6 @@ func (w *writer) remove(r *written, s *State) error {
 		return err
 	}
 	if r.desc.history {
-		if err := w.segment(r, at); err != nil {
-			return err
-		}
 		rec := record{flags: flagDeletion, version: s.Version, time: at}
 		if err := w.addHistory(r, len(r.segments)-1, key, &rec); err != nil {
 			return err
@@ -89,10 +89,15 @@ func (w *writer) remove(r *written, s *State) error {
 	return nil
 }
 
-// tick returns the time of the next change of a resource: later than the last one and the beginning of the history.
-func (r *written) tick(t time.Time) int64 {
-	r.progress.last = max(nanos(t), r.progress.settled()+1)
-	return r.progress.last
+// nextChange returns the time of the next change of a resource: later than the last one and the beginning of the
+// history. If that begins another segment, everything of the change is in it.
+func (w *writer) nextChange(r *written, t time.Time) (at int64, err error) {
+	at = max(nanos(t), r.progress.settled()+1)
+	r.progress.last = at
+	if r.desc.history {
+		err = w.segment(r, at)
+	}
+	return at, err
 }
 
 // recording reports whether new states are added to the history.

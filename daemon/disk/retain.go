@@ -114,11 +114,11 @@ func (d *Disk) oldest() (all []oldest, err error) {
 		}
 		o := oldest{res: res, desc: *desc, number: segments[0].number, start: segments[0].start, stopped: segments[0].dropping}
 		if age := int64(d.opts.HistoryAge); age > 0 {
-			end := segments[0].start + d.segmentAge()
-			if len(segments) > 1 {
-				end = segments[1].start
+			next, err := nextBegin(e.db, desc.id, segments)
+			if err != nil {
+				return err
 			}
-			o.over = end < now-age
+			o.over = next < now-age
 		}
 		if most := d.opts.HistoryBytes; most > 0 && !o.over {
 			size, err := historySize(e.db, desc.id, segments)
@@ -131,6 +131,15 @@ func (d *Disk) oldest() (all []oldest, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// nextBegin returns when the history begins without its first segment.
+func nextBegin(r pebble.Reader, id uint32, segments []segment) (int64, error) {
+	if len(segments) > 1 {
+		return segments[1].start, nil
+	}
+	p, err := loadProgress(r, id)
+	return p.last + 1, err
 }
 
 // historySize estimates the bytes on disk of a resource's history. Of the bases it has as large a part as of the states.
@@ -213,7 +222,8 @@ func (w *writer) stopOldest(r *written) error {
 		return nil
 	}
 	if len(r.segments) == 1 {
-		if err := w.beginSegment(r, r.segments[0].number+1, r.progress.last+1); err != nil {
+		r.progress.last++ // also the history of a resource that was not complete yet begins in the next segment
+		if err := w.beginSegment(r, r.segments[0].number+1, r.progress.last); err != nil {
 			return err
 		}
 	}

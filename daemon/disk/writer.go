@@ -160,6 +160,17 @@ func (w *writer) pauseOrResume(r *written) error {
 
 func (w *writer) gap(r *written, from, to int64) error {
 	key := binary.BigEndian.AppendUint64(appendData(nil, r.desc.id, kindGap), uint64(from))
+	old, err := w.pending(key)
+	if err != nil {
+		return err
+	}
+	if len(old) == 8 { // of two gaps that begin at the same time, the longer one has both
+		to = max(to, int64(binary.BigEndian.Uint64(old)))
+	}
+	if to <= from {
+		return nil
+	}
+	w.changed[w.hash(key[dataPrefix:])] = true
 	return w.set(key, binary.BigEndian.AppendUint64(nil, uint64(to)))
 }
 
