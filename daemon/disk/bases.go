@@ -81,18 +81,47 @@ func openBase(seal *seal, k, v []byte) (baseRecord, error) {
 	return decodeBase(v)
 }
 
-// readBases makes stored objects readable. Bases are read when they are needed.
+// readBases makes stored objects readable. Bases are read when they are needed, or before that by readAhead.
 type readBases struct {
 	r      pebble.Reader
 	id     uint32
 	seal   *seal
 	packed *store.PackedBases
+	ahead  map[uint32]baseRecord
 	loaded map[uint32]*store.PackedBase
 	key    []byte
 }
 
 func newReadBases(r pebble.Reader, id uint32, seal *seal) *readBases {
 	return &readBases{r: r, id: id, seal: seal, packed: store.NewPackedBases(), loaded: map[uint32]*store.PackedBase{}}
+}
+
+// readAhead reads the records of all bases at once, which takes less time than a lookup for each. Those that it cannot
+// read are looked up if a state needs them.
+func (b *readBases) readAhead() {
+	b.ahead = map[uint32]baseRecord{}
+	_ = scan(b.r, appendData(nil, b.id, kindBase), func(k, v []byte) error { // the lookup has the error
+		if rec, err := openBase(b.seal, k, v); err == nil {
+			b.ahead[binary.BigEndian.Uint32(k[dataPrefix:])] = rec
+		}
+		return nil
+	})
+}
+
+// record returns the record of a base.
+func (b *readBases) record(number uint32) (baseRecord, error) {
+	if rec, ok := b.ahead[number]; ok {
+		return rec, nil
+	}
+	b.key = appendBase(b.key[:0], b.id, number)
+	v, err := get(b.r, b.key)
+	if err == nil && v == nil {
+		err = errBadRecord
+	}
+	if err != nil {
+		return baseRecord{}, err
+	}
+	return openBase(b.seal, b.key, v)
 }
 
 // base returns the base of a number, nil for 0.
@@ -108,14 +137,9 @@ func (b *readBases) load(number uint32, depth int) (*store.PackedBase, error) {
 	if base := b.loaded[number]; base != nil {
 		return base, nil
 	}
-	b.key = appendBase(b.key[:0], b.id, number)
-	v, err := get(b.r, b.key)
-	if err == nil && (v == nil || depth > maxParents) {
+	rec, err := b.record(number)
+	if err == nil && depth > maxParents {
 		err = errBadRecord
-	}
-	var rec baseRecord
-	if err == nil {
-		rec, err = openBase(b.seal, b.key, v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the base %d of packed objects: %w", number, err)

@@ -162,6 +162,7 @@ func (v *view) yieldNewest(yield func(State, error) bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, labels.it.Close()) }()
+	v.bases.readAhead()
 	n := uint64(0)
 	err = v.eachNewest(func(key string, rec *record) error {
 		n++

@@ -194,12 +194,11 @@ func (r *restoredChanges) since(v object.Version) (log []store.LogEntry[*Object]
 		r.log, r.from = nil, ""
 		return nil, false
 	}
-	if r.from == "" || v.Before(r.from) {
-		log, err := r.read(v)
-		if err != nil {
-			return nil, false // the client lists
-		}
-		r.from, r.log = v, log
+	if r.from == "" {
+		r.from = r.upTo
+	}
+	if v.Before(r.from) && r.readBack(v) != nil {
+		return nil, false // the client lists
 	}
 	at, _ := slices.BinarySearchFunc(r.log, v, func(l store.LogEntry[*Object], v object.Version) int {
 		if v.Before(l.Version) {
@@ -210,41 +209,67 @@ func (r *restoredChanges) since(v object.Version) (log []store.LogEntry[*Object]
 	return r.log[at:], true
 }
 
-// read reads the changes after a version.
-func (r *restoredChanges) read(v object.Version) (log []store.LogEntry[*Object], err error) {
+// readBack adds older changes to the log: those after the beginning of the chunk that a version is in. So a chunk is
+// read once, however many clients go on in it, and in whatever order they come.
+func (r *restoredChanges) readBack(v object.Version) error {
 	chunks, err := readRecent(r.disk, r.id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	chunks = r.segment(chunks)
 	if len(chunks) == 0 || v.Before(chunks[0].start) {
-		return nil, store.ErrGone
+		return store.ErrGone
 	}
-	objects := map[object.Key]*pastObject{}
+	from := chunks[0].start
+	for _, c := range chunks {
+		if !v.Before(c.start) {
+			from = c.start
+		}
+	}
+	log, err := r.read(chunks, from)
+	if err != nil { // the history may have dropped what is before v
+		from = v
+		log, err = r.read(chunks, from)
+	}
+	if err != nil {
+		return err
+	}
+	r.log, r.from = append(log, r.log...), from
+	return nil
+}
+
+// read reads the changes after a version that are not in the log yet.
+func (r *restoredChanges) read(chunks []recentChunk, from object.Version) (log []store.LogEntry[*Object], err error) {
+	var missing []recentChange
+	last := map[object.Key]recentChange{}
 	for _, c := range chunks {
 		for _, x := range c.changes {
-			if !v.Before(x.version) || r.upTo.Before(x.version) {
-				continue
+			if from.Before(x.version) && !r.from.Before(x.version) {
+				missing = append(missing, x)
+				last[x.key] = x
 			}
-			o := objects[x.key]
-			if o == nil {
-				if o, err = readPast(r.disk, r.id, x); err != nil {
-					return nil, err
-				}
-				objects[x.key] = o
-			}
-			l := store.LogEntry[*Object]{Version: x.version, Key: x.key, Old: o.last, At: x.at}
-			if x.state != "" {
-				if l.New = o.states[x.state]; l.New == nil {
-					return nil, store.ErrGone
-				}
-			}
-			if l.Old == nil && l.New == nil {
-				return nil, store.ErrGone // what was deleted is not in the history
-			}
-			o.last = l.New
-			log = append(log, l)
 		}
+	}
+	objects := map[object.Key]*pastObject{}
+	for _, x := range missing {
+		o := objects[x.key]
+		if o == nil {
+			if o, err = readPast(r.disk, r.id, x, last[x.key]); err != nil {
+				return nil, err
+			}
+			objects[x.key] = o
+		}
+		l := store.LogEntry[*Object]{Version: x.version, Key: x.key, Old: o.last, At: x.at}
+		if x.state != "" {
+			if l.New = o.states[x.state]; l.New == nil {
+				return nil, store.ErrGone
+			}
+		}
+		if l.Old == nil && l.New == nil {
+			return nil, store.ErrGone // what was deleted is not in the history
+		}
+		o.last = l.New
+		log = append(log, l)
 	}
 	return log, nil
 }
@@ -275,8 +300,8 @@ type pastObject struct {
 	states map[object.Version]*Entry
 }
 
-// readPast reads the states of an object around its first change.
-func readPast(d *disk.Disk, id disk.Resource, first recentChange) (*pastObject, error) {
+// readPast reads the states of an object from before its first change to its last one.
+func readPast(d *disk.Disk, id disk.Resource, first, last recentChange) (*pastObject, error) {
 	o := &pastObject{states: map[object.Version]*Entry{}}
 	only := disk.Filter{Key: first.key}
 	at := first.at
@@ -289,6 +314,9 @@ func readPast(d *disk.Disk, id disk.Resource, first recentChange) (*pastObject, 
 		}
 		if !c.Deleted {
 			o.states[c.Version] = entryFrom(&c.State)
+		}
+		if last.is(&c) {
+			break
 		}
 	}
 	before, err := d.At(id, at.Add(-1), only)

@@ -29,6 +29,12 @@ import (
 // withDisk runs a fleet on a data folder until test returns.
 func withDisk(t *testing.T, dir string, o fleet.Options, test func(w *world)) {
 	t.Helper()
+	withOpenDisk(t, dir, o, func(w *world, _ *disk.Disk) { test(w) })
+}
+
+// withOpenDisk is withDisk for a test that uses the disk itself.
+func withOpenDisk(t *testing.T, dir string, o fleet.Options, test func(w *world, d *disk.Disk)) {
+	t.Helper()
 	w := &world{T: t, logs: &logs{}}
 	o.Logger = w.logs.logger()
 	d, err := disk.Open(dir, disk.Options{Logger: o.Logger})
@@ -42,7 +48,7 @@ func withDisk(t *testing.T, dir string, o fleet.Options, test func(w *world)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.f.Run(ctx) }()
-	test(w)
+	test(w, d)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
@@ -394,7 +400,7 @@ func TestChangesBeforeARestartCanBeResumed(t *testing.T) {
 			time.Sleep(time.Second) // until the disk follows
 			for range 40 {
 				versions = append(versions, s.Version())
-				for range rnd.IntN(12) {
+				for range rnd.IntN(40) { // the disk has them in several chunks
 					p := pod("web", fmt.Sprint("p", rnd.IntN(15)))
 					p.Annotations = map[string]string{"n": fmt.Sprint(rnd.Uint64())}
 					switch rnd.IntN(4) {
@@ -436,6 +442,41 @@ func TestChangesBeforeARestartCanBeResumed(t *testing.T) {
 			time.Sleep(11 * time.Minute)
 			if _, err := r.Since(versions[0]); !errors.Is(err, store.ErrGone) {
 				t.Errorf("after the age of the log: %v", err)
+			}
+		})
+	})
+}
+
+// Each chunk of changes is read from disk for the first client that continues in it, and for no other.
+func TestAChunkOfChangesIsReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg, stop := savedPods(t, dir, fleet.Options{})
+		defer stop()
+		var versions []object.Version
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.untilState(c, fleet.Ready)
+			r := w.resource(c, podsGVR)
+			time.Sleep(time.Second)
+			for i := range 300 { // a chunk has 256 of them
+				versions = append(versions, s.Version())
+				create(t, s, pod("web", fmt.Sprint("p", i)))
+			}
+			w.until("everything is mirrored", func() bool { return r.Snapshot().Version() == s.Version() })
+			time.Sleep(time.Second)
+		})
+		withOpenDisk(t, dir, fleet.Options{}, func(w *world, d *disk.Disk) {
+			r := w.resource(w.join("eu", cfg), podsGVR)
+			first := changesSince(t, r, versions[290])
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := changesSince(t, r, versions[265]); strings.Count(got, "\n") != 35 || !strings.HasSuffix(got, first) {
+				t.Errorf("in the chunk that was read: %s", got)
+			}
+			if _, err := r.Since(versions[100]); !errors.Is(err, store.ErrGone) {
+				t.Errorf("in a chunk that was not read: %v", err)
 			}
 		})
 	})

@@ -109,8 +109,8 @@ func (p *Packer) take(b *base) {
 	b.cache.forget(b)
 	b.cache, b.gone = p.cache, false
 	b.worth, b.proven = uint32(len(b.data)), true
-	if p.use(b) {
-		p.sketch.fill(p.raw)
+	if raw, err := b.bytes(&p.read); err == nil { // not use, which also prepares the coder
+		p.sketch.fill(raw)
 		p.index.add(b, &p.sketch)
 	}
 	p.stats.Bases++
