@@ -117,6 +117,12 @@ func encodeLine(u *ReportUpdate) ([]byte, error) {
 
 // followReport sends the report, and then a line for each change.
 func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
+	if p, err := clusterPageOf(r); err != nil {
+		return err
+	} else if p != wholeReport {
+		return badRequest("a watch of /clusters has all clusters and their resources; leave limit, continue and " +
+			"resources out")
+	}
 	open, err := s.takeWatch(r)
 	if err != nil {
 		return err
