@@ -147,7 +147,8 @@ A flag counts before the environment, and that before the file.`,
 		"`file` of YAML with roles for the daemon itself, and the modes and user names of single clusters")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
 	flags.StringSliceVar(&f.include, "include", nil,
-		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
+		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com; * is every resource (default: "+
+			"every resource but leases and the events of events.k8s.io)")
 	flags.StringSliceVar(&f.exclude, "exclude", nil, "`pattern` of resources to leave out")
 	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too, without their data")
 	flags.BoolVar(&f.secretData, "secret-data", false, "mirror secrets with their data")
