@@ -8,34 +8,63 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mirador-k8s/mirador/daemon/audit"
+	"github.com/mirador-k8s/mirador/daemon/clustermetrics"
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
-	"github.com/mirador-k8s/mirador/informer"
 	"github.com/mirador-k8s/mirador/metrics"
 )
 
-// metricsHandler returns the handler of /metrics.
-func metricsHandler(r *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+// metricsHandler returns the handler of /metrics: the metrics of the daemon, or those of single mirrors if the request
+// names a cluster, a resource, or both.
+func metricsHandler(r *prometheus.Registry, fl *fleet.Fleet) http.Handler {
+	daemon := promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		query := req.URL.Query()
+		cluster, resource := query.Get("cluster"), query.Get("resource")
+		if cluster == "" && resource == "" {
+			daemon.ServeHTTP(w, req)
+			return
+		}
+		chosen := mirrorsOf(fl, cluster, resource)
+		if len(chosen) == 0 {
+			http.Error(w, "no mirror is of this cluster and resource; write them as in cluster=eu&resource=deployments.apps, "+
+				"and see mirador status --all", http.StatusNotFound)
+			return
+		}
+		pipelines, err := metrics.NewCollector(metrics.Of(chosen...))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		single := prometheus.NewRegistry()
+		single.MustRegister(pipelines)
+		promhttp.HandlerFor(single, promhttp.HandlerOpts{}).ServeHTTP(w, req)
+	})
 }
 
-// registerMetrics registers the metrics of all informers, of requests, of the audit log and of the process. events is
-// nil if there is no audit log.
-func registerMetrics(r prometheus.Registerer, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
-	pipelines, err := metrics.NewCollector(func() (all []informer.Health) {
-		for _, c := range fl.Clusters() {
-			for _, res := range c.Resources() {
-				all = append(all, res.Health())
+// mirrorsOf returns the mirrors of a cluster and of a resource, such as pods or deployments.apps. An empty name is every
+// cluster or resource.
+func mirrorsOf(fl *fleet.Fleet, cluster, resource string) (chosen []metrics.Informer) {
+	for _, c := range fl.Clusters() {
+		if cluster != "" && cluster != c.Name() {
+			continue
+		}
+		for _, r := range c.Resources() {
+			if resource == "" || resource == r.GVR().GroupResource().String() {
+				chosen = append(chosen, r)
 			}
 		}
-		return all
-	})
-	if err != nil {
-		return err
 	}
+	return chosen
+}
+
+// registerMetrics registers the metrics of clusters, of requests, of the audit log and of the process. events is nil if
+// there is no audit log.
+func registerMetrics(r prometheus.Registerer, fl *fleet.Fleet, srv *server.Server, events *audit.Log) error {
 	all := []prometheus.Collector{collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildMetric(), pipelines, srv}
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildMetric(),
+		clustermetrics.NewCollector(fl), srv}
 	if _, ok := fl.DiskHealth(); ok {
 		all = append(all, diskMetrics(fl)...)
 	}

@@ -1,19 +1,27 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mirador-k8s/mirador/daemon/audit"
+	"github.com/mirador-k8s/mirador/daemon/clustermetrics"
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
+	"github.com/mirador-k8s/mirador/informertest"
+	"github.com/mirador-k8s/mirador/metrics"
 )
 
 // recorder records the names of all metrics that are registered, whether or not they have a value yet.
@@ -82,9 +90,19 @@ func firstCells(t *testing.T, page, heading string) (words []string) {
 	return words
 }
 
+// metricsOfOneMirror returns the names of the metrics that /metrics has of a mirror if a request names it.
+func metricsOfOneMirror(t *testing.T) []string {
+	t.Helper()
+	c, err := metrics.NewCollector(metrics.Of())
+	check(t, err)
+	var r recorder
+	check(t, r.Register(c))
+	return r.names
+}
+
 func TestThePageHasEveryMetric(t *testing.T) {
 	var want []string
-	for _, name := range everyMetric(t) {
+	for _, name := range append(everyMetric(t), metricsOfOneMirror(t)...) {
 		if strings.HasPrefix(name, "mirador_") {
 			want = append(want, name)
 		}
@@ -130,4 +148,52 @@ func TestAlertsAndDashboardUseMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestMetricsOfSingleMirrorsAreShownOnRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fl, err := fleet.New(fleet.Options{Include: []string{"pods", "deployments"}, WithoutOpenAPI: true,
+			Logger: slog.New(slog.DiscardHandler)})
+		check(t, err)
+		for _, name := range []string{"eu", "us"} {
+			cfg, stop := informertest.Pipe(informertest.NewServer(informertest.BookmarkEvery(time.Minute)))
+			t.Cleanup(stop)
+			check(t, fl.Join(name, cfg, fleet.Origin{Kind: fleet.FromFile}))
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- fl.Run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			check(t, <-ended)
+		})
+		time.Sleep(time.Minute)
+		registry := prometheus.NewRegistry()
+		check(t, registry.Register(clustermetrics.NewCollector(fl)))
+		handler := metricsHandler(registry, fl)
+		const cluster, mirror = "mirador_cluster_objects{", "mirador_informer_objects{"
+		for _, c := range []struct {
+			query             string
+			code              int
+			clusters, mirrors int
+		}{
+			{"", http.StatusOK, 2, 0},
+			{"?cluster=eu", http.StatusOK, 0, 2},
+			{"?resource=pods", http.StatusOK, 0, 2},
+			{"?cluster=us&resource=deployments.apps", http.StatusOK, 0, 1},
+			{"?cluster=us&resource=deployments", http.StatusNotFound, 0, 0},
+			{"?cluster=asia", http.StatusNotFound, 0, 0},
+		} {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics"+c.query, nil))
+			text := w.Body.String()
+			if w.Code != c.code || strings.Count(text, "\n"+cluster) != c.clusters ||
+				strings.Count(text, "\n"+mirror) != c.mirrors {
+				t.Errorf("/metrics%s: %d\n%s", c.query, w.Code, text)
+			}
+			if c.code == http.StatusNotFound && !strings.Contains(text, "resource=deployments.apps") {
+				t.Errorf("/metrics%s does not say how to ask: %s", c.query, text)
+			}
+		}
+	})
 }

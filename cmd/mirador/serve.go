@@ -147,7 +147,8 @@ A flag counts before the environment, and that before the file.`,
 		"`file` of YAML with roles for the daemon itself, and the modes and user names of single clusters")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "`name` under which clients may ask, besides this machine's own")
 	flags.StringSliceVar(&f.include, "include", nil,
-		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com (default: all)")
+		"`pattern` of resources to mirror, such as pods, deployments.apps, *.example.com; * is every resource (default: "+
+			"every resource but leases and the events of events.k8s.io)")
 	flags.StringSliceVar(&f.exclude, "exclude", nil, "`pattern` of resources to leave out")
 	flags.BoolVar(&f.secrets, "secrets", false, "mirror secrets too, without their data")
 	flags.BoolVar(&f.secretData, "secret-data", false, "mirror secrets with their data")
@@ -341,7 +342,7 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics), Page: web.Handler(),
+	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics, fl), Page: web.Handler(),
 		StartGrace: f.grace(), Logger: log}
 	if logins != nil {
 		options.Access.Authenticator, options.Login = logins, logins

@@ -50,8 +50,9 @@ func newClusters() *cobra.Command {
 }
 
 func showClusters(ctx context.Context, s *session, o *outputFlags, w io.Writer) error {
-	var r server.Report
-	if err := s.get(ctx, "/clusters", nil, acceptJSON, &r); err != nil {
+	detailed := !o.table() && o.form != asName
+	r, err := s.report(ctx, detailed)
+	if err != nil {
 		return fmt.Errorf("ask for the clusters: %w", err)
 	}
 	switch {
@@ -71,7 +72,7 @@ func showClusters(ctx context.Context, s *session, o *outputFlags, w io.Writer) 
 		fmt.Fprintln(s.warn, "there are no clusters; have one join with mirador clusters join NAME --kubeconfig FILE")
 		return nil
 	}
-	return writeClusters(w, o, &r)
+	return writeClusters(w, o, r)
 }
 
 // writeClusters writes a line for each cluster.
@@ -83,35 +84,15 @@ func writeClusters(w io.Writer, o *outputFlags, r *server.Report) error {
 	var rows [][]string
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
-		sum := sumOf(c)
-		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.synced, len(c.Resources)),
-			strconv.Itoa(sum.objects), seconds(c.LastHeardSeconds)}
+		sum := c.Totals
+		cells := []string{c.Name, c.State, orDash(clean(c.Version)), fmt.Sprintf("%d/%d", sum.Synced, sum.Mirrored),
+			strconv.Itoa(sum.Objects), seconds(c.LastHeardSeconds)}
 		if o.form == asWide {
 			cells = append(cells, orDash(c.Origin), since(r.Now, c.Since), orDash(clean(c.Error)))
 		}
 		rows = append(rows, cells)
 	}
 	return writeTable(w, o.noHeaders, head, rows)
-}
-
-// sum adds up the resources of a cluster.
-type sum struct {
-	synced, objects, queue int
-	events, bytes          uint64
-}
-
-func sumOf(c *server.ClusterReport) (s sum) {
-	for i := range c.Resources {
-		r := &c.Resources[i]
-		if r.Synced {
-			s.synced++
-		}
-		s.objects += r.Objects
-		s.events += r.Events
-		s.queue += r.Queue
-		s.bytes += uint64(max(r.Bytes, 0))
-	}
-	return s
 }
 
 func orDash(s string) string {

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
 // completer returns the completions of a command line.
@@ -58,8 +56,8 @@ func starting(all []string, prefix string) []string {
 func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
 	return r.asking(cmd, func(ctx context.Context, s *session) (all []string) {
-		var report server.Report
-		if s.get(ctx, "/clusters", nil, acceptJSON, &report) != nil {
+		report, err := s.report(ctx, false)
+		if err != nil {
 			return nil
 		}
 		for _, c := range report.Clusters {

@@ -137,8 +137,8 @@ func (f *selectFlags) clustersOf(ctx context.Context, s *session, gvr schema.Gro
 	if err != nil {
 		return nil, err
 	}
-	var r server.Report
-	if err := s.get(ctx, "/clusters", nil, acceptJSON, &r); err != nil {
+	r, err := s.report(ctx, true)
+	if err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -327,6 +328,7 @@ func TestStatusPrintsALineForEveryChange(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	report := func(state string, lag float64, objects int) *server.Report {
 		return &server.Report{Now: now, Clusters: []server.ClusterReport{{Name: "eu", State: state, LastHeardSeconds: lag,
+			Totals: server.ClusterTotals{Mirrored: 1, Synced: 1, Objects: objects},
 			Resources: []server.ResourceReport{{Resource: "pods", State: "streaming", Synced: true, Objects: objects,
 				LastHeardSeconds: lag}}}}}
 	}
@@ -346,6 +348,35 @@ func TestStatusPrintsALineForEveryChange(t *testing.T) {
 `
 	if diff := cmp.Diff(want[1:], b.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheReportIsReadByPages(t *testing.T) {
+	var asked []string
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RawQuery)
+		page := server.Report{Clusters: []server.ClusterReport{{Name: "us"}}}
+		if r.URL.Query().Get("continue") == "" {
+			page = server.Report{Clusters: []server.ClusterReport{{Name: "asia"}, {Name: "eu"}}, Continue: "eu"}
+		}
+		json.NewEncoder(w).Encode(page)
+	})
+	defer s.close()
+	for detailed, want := range map[bool][]string{
+		true:  {"limit=100", "continue=eu&limit=100"},
+		false: {"limit=100&resources=false", "continue=eu&limit=100&resources=false"},
+	} {
+		asked = nil
+		r, err := s.report(t.Context(), detailed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(asked, want) {
+			t.Errorf("asked for %q, want %q", asked, want)
+		}
+		if len(r.Clusters) != 3 || r.Clusters[2].Name != "us" || r.Continue != "" {
+			t.Errorf("read %+v", r)
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
 // session is a client of a server that answers reads: a daemon, or a server in this process.
@@ -298,4 +300,29 @@ func decodeBody(body io.ReadCloser, into any) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	return nil
+}
+
+// clustersOnPage is how many clusters are asked for at a time. The report about one may have 100 KB.
+const clustersOnPage = 100
+
+// report reads the report about all clusters page by page. If detailed is false, the report about each resource is left
+// out.
+func (s *session) report(ctx context.Context, detailed bool) (*server.Report, error) {
+	query := url.Values{"limit": {strconv.Itoa(clustersOnPage)}}
+	if !detailed {
+		query.Set("resources", "false")
+	}
+	all := &server.Report{Clusters: []server.ClusterReport{}}
+	for {
+		var page server.Report
+		if err := s.get(ctx, "/clusters", query, acceptJSON, &page); err != nil {
+			return nil, err
+		}
+		all.Now, all.Memory, all.Disk = page.Now, page.Memory, page.Disk
+		all.Clusters = append(all.Clusters, page.Clusters...)
+		if page.Continue == "" {
+			return all, nil
+		}
+		query.Set("continue", page.Continue)
+	}
 }

@@ -74,15 +74,15 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
 
 // once shows the report once.
 func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error {
-	var r server.Report
-	if err := s.get(ctx, "/clusters", nil, acceptJSON, &r); err != nil {
+	r, err := s.report(ctx, true)
+	if err != nil {
 		return fmt.Errorf("ask how the clusters are doing: %w", err)
 	}
-	if err := c.narrow(&r); err != nil {
+	if err := c.narrow(r); err != nil {
 		return err
 	}
 	if c.table() {
-		return c.draw(w, &r, isTerminal(w))
+		return c.draw(w, r, isTerminal(w))
 	}
 	v, err := plain(r)
 	if err != nil {

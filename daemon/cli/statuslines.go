@@ -38,8 +38,7 @@ func (l *statusLines) show(r *server.Report) error {
 	}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
-		s := sumOf(c)
-		note(c.Name, fmt.Sprintf("%s synced=%d/%d%s", c.State, s.synced, len(c.Resources), because(c.Error)))
+		note(c.Name, fmt.Sprintf("%s synced=%d/%d%s", c.State, c.Totals.Synced, c.Totals.Mirrored, because(c.Error)))
 		for j := range c.Resources {
 			p := &c.Resources[j]
 			note(c.Name+" "+resourceName(p),

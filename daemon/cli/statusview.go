@@ -70,10 +70,10 @@ func (c *statusCommand) drawSummary(w io.Writer, r *server.Report, terminal bool
 	rows := [][]string{{"CLUSTER", "STATE", "FOR", "SYNCED", "OBJECTS", "MEMORY", "VERSION"}}
 	for i := range r.Clusters {
 		cl := &r.Clusters[i]
-		s := sumOf(cl)
+		s := cl.Totals
 		rows = append(rows, []string{cl.Name, cl.State, since(r.Now, cl.Since),
-			fmt.Sprintf("%d/%d", s.synced, len(cl.Resources)),
-			strconv.Itoa(s.objects), size(s.bytes), orDash(clean(cl.Version))})
+			fmt.Sprintf("%d/%d", s.Synced, s.Mirrored),
+			strconv.Itoa(s.Objects), size(uint64(max(s.Bytes, 0))), orDash(clean(cl.Version))})
 	}
 	return c.fitted(w, rows, terminal)
 }

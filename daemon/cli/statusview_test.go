@@ -26,9 +26,11 @@ func sick() *server.Report {
 				Error: "get /api from https://10.0.0.1:6443: the connection was refused; check that the API server runs and " +
 					"that its URL in the kubeconfig is right"},
 			{Name: "eu", State: "ready", Since: now.Add(-time.Minute), Version: "v1.36.3",
+				Totals:    server.ClusterTotals{Mirrored: 1, Synced: 1, Objects: 12, Events: 30, Bytes: 2048},
 				Resources: []server.ResourceReport{pods}},
 			{Name: "us", State: "degraded", Since: now.Add(-time.Minute), Version: "v1.36.3",
-				Error: "13 of 15 resources fail; a0: " + forbidden, Resources: []server.ResourceReport{pods}},
+				Totals: server.ClusterTotals{Mirrored: 15, Synced: 1, Objects: 1_000_012, Events: 30, Bytes: 900<<20 + 2048},
+				Error:  "13 of 15 resources fail; a0: " + forbidden, Resources: []server.ResourceReport{pods}},
 		}}
 	us := &r.Clusters[2]
 	for i := range 13 {

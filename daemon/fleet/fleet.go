@@ -21,7 +21,8 @@ type Options struct {
 	// Include and Exclude select resources by patterns: "pods" is the resource in any
 	// group, "deployments.apps" in one group, "pods." in the core group, "*.example.com" is
 	// everything in a group, "*.*.example.com" in the groups below it, "*" everything.
-	// Exclude takes precedence. An empty Include selects everything.
+	// Exclude takes precedence. An empty Include selects everything but leases.coordination.k8s.io
+	// and events.events.k8s.io, which are the core group's events again.
 	Include, Exclude []string
 	// Secrets mirrors the core group's secrets. Without it they are not mirrored,
 	// regardless of the patterns.

@@ -14,6 +14,13 @@ type resourceFilter struct {
 	secrets          bool
 }
 
+// onRequest are resources that are mirrored only if a pattern of Include selects them. They change all the time, and
+// few clients read them: leases are renewed every few seconds, and events.k8s.io has the core group's events again.
+var onRequest = map[schema.GroupResource]bool{
+	{Group: "coordination.k8s.io", Resource: "leases"}: true,
+	{Group: "events.k8s.io", Resource: "events"}:       true,
+}
+
 // pattern is a parsed pattern.
 type pattern struct {
 	resource, group string
@@ -62,7 +69,11 @@ func (c *resourceFilter) includes(r schema.GroupResource) bool {
 	if r.Group == "" && r.Resource == "secrets" && !c.secrets {
 		return false
 	}
-	return (len(c.include) == 0 || anyMatches(c.include, r)) && !anyMatches(c.exclude, r)
+	included := anyMatches(c.include, r)
+	if len(c.include) == 0 {
+		included = !onRequest[r]
+	}
+	return included && !anyMatches(c.exclude, r)
 }
 
 func anyMatches(patterns []pattern, r schema.GroupResource) bool {

@@ -15,6 +15,10 @@ func TestPatternsSelectResources(t *testing.T) {
 	}{
 		{nil, nil, false, list{"pods.", "deployments.apps", "widgets.example.com", "secrets.example.com"}, list{"secrets."}},
 		{nil, nil, true, list{"secrets."}, nil},
+		{nil, nil, false, list{"events.", "leases.example.com"}, list{"leases.coordination.k8s.io", "events.events.k8s.io"}},
+		{nil, list{"pods"}, false, nil, list{"leases.coordination.k8s.io", "events.events.k8s.io"}},
+		{list{"*"}, nil, false, list{"events.", "leases.coordination.k8s.io", "events.events.k8s.io"}, nil},
+		{list{"leases"}, nil, false, list{"leases.coordination.k8s.io"}, list{"events.events.k8s.io", "pods."}},
 		{list{"secrets", "*", "secrets."}, nil, false, list{"pods."}, list{"secrets."}},
 		{list{"pods"}, nil, false, list{"pods.", "pods.metrics.k8s.io"}, list{"podtemplates.", "deployments.apps"}},
 		{list{"pods."}, nil, false, list{"pods."}, list{"pods.metrics.k8s.io"}},

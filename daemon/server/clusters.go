@@ -24,6 +24,8 @@ type Report struct {
 	Memory   Memory          `json:"memory"`
 	Disk     *Disk           `json:"disk,omitempty"` // nil without a data folder
 	Clusters []ClusterReport `json:"clusters"`
+	// Continue is the parameter continue of the request for the next page; empty if there are no more clusters.
+	Continue string `json:"continue,omitempty"`
 }
 
 // Disk is how the data folder is.
@@ -78,9 +80,33 @@ type ClusterReport struct {
 	Version string    `json:"version,omitempty"`
 	Origin  string    `json:"origin,omitempty"`
 	// Authorization is how requests for the cluster's objects are authorized: rbac, review, rules or none.
-	Authorization    string           `json:"authorization,omitempty"`
-	LastHeardSeconds float64          `json:"lastHeardSeconds"`
-	Resources        []ResourceReport `json:"resources"`
+	Authorization    string  `json:"authorization,omitempty"`
+	LastHeardSeconds float64 `json:"lastHeardSeconds"`
+	// Totals are of all resources of the cluster.
+	Totals ClusterTotals `json:"totals"`
+	// Resources is nil if they were not asked for.
+	Resources []ResourceReport `json:"resources,omitzero"`
+}
+
+// ClusterTotals adds up the resources of a cluster.
+type ClusterTotals struct {
+	Mirrored int    `json:"mirrored"`
+	Synced   int    `json:"synced"`
+	Objects  int    `json:"objects"`
+	Queue    int    `json:"queue"`
+	Events   uint64 `json:"events"`
+	Bytes    int64  `json:"bytes"`
+}
+
+func (t *ClusterTotals) add(r *ResourceReport) {
+	t.Mirrored++
+	if r.Synced {
+		t.Synced++
+	}
+	t.Objects += r.Objects
+	t.Queue += r.Queue
+	t.Events += r.Events
+	t.Bytes += r.Bytes
 }
 
 // ResourceReport is the health of one mirrored resource.
@@ -115,7 +141,7 @@ func (s *Server) clusters(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && isWatch(r) && name == "":
 		err = s.followReport(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && name == "":
-		writeJSON(w, http.StatusOK, s.report(time.Now()))
+		err = s.reportPage(w, r)
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		err = s.oneReport(w, name)
 	case r.Method == http.MethodPost && name == "":
@@ -147,21 +173,21 @@ func clusterVerb(r *http.Request, name string) string {
 	return "list"
 }
 
-func (s *Server) report(now time.Time) Report {
-	out := Report{Now: now, Memory: memory(), Disk: s.disk(), Clusters: []ClusterReport{}}
-	for _, c := range s.fleet.Clusters() {
-		out.Clusters = append(out.Clusters, s.clusterReport(c, out.Now))
-	}
-	return out
-}
-
-func (s *Server) clusterReport(c *fleet.Cluster, now time.Time) ClusterReport {
+// clusterReport returns the report about a cluster, with that of each resource if detailed is true.
+func (s *Server) clusterReport(c *fleet.Cluster, now time.Time, detailed bool) ClusterReport {
 	h := c.Health()
 	out := ClusterReport{Name: c.Name(), State: string(h.State), Since: h.Since, Error: h.Err, Version: h.ServerVersion,
 		Origin: c.Origin().Kind, Authorization: string(s.opts.Authorizer.Mode(c.Name())),
-		LastHeardSeconds: h.LastEventAge.Seconds(), Resources: []ResourceReport{}}
+		LastHeardSeconds: h.LastEventAge.Seconds()}
+	if detailed {
+		out.Resources = []ResourceReport{}
+	}
 	for _, res := range c.Resources() {
-		out.Resources = append(out.Resources, resourceReport(res, now))
+		r := resourceReport(res, now)
+		out.Totals.add(&r)
+		if detailed {
+			out.Resources = append(out.Resources, r)
+		}
 	}
 	return out
 }
@@ -188,7 +214,7 @@ func (s *Server) oneReport(w http.ResponseWriter, name string) error {
 	if !ok {
 		return apierrors.NewNotFound(clusterResource, name)
 	}
-	writeJSON(w, http.StatusOK, s.clusterReport(c, time.Now()))
+	writeJSON(w, http.StatusOK, s.clusterReport(c, time.Now(), true))
 	return nil
 }
 
@@ -232,7 +258,7 @@ func (s *Server) joinCluster(w http.ResponseWriter, r *http.Request) error {
 	if rec := recordOf(r); rec != nil {
 		rec.cluster = ask.Name // the path does not have it
 	}
-	writeJSON(w, code, s.clusterReport(c, time.Now()))
+	writeJSON(w, code, s.clusterReport(c, time.Now(), true))
 	return nil
 }
 

@@ -86,7 +86,7 @@ func mirror(t *testing.T) *pair {
 
 // startMirror starts a fleet of one cluster and serves it.
 func startMirror(cluster *testcluster.Cluster) (*pair, func() error, error) {
-	fl, err := fleet.New(fleet.Options{Secrets: true, SecretData: true,
+	fl, err := fleet.New(fleet.Options{Include: []string{"*"}, Secrets: true, SecretData: true,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return nil, nil, err

@@ -14,6 +14,9 @@ import (
 const (
 	// reportEvery is how often the report is made, once for all followers.
 	reportEvery = time.Second
+	// reportShare is the largest share of the time that making reports may take: with many clusters, one takes long, and
+	// they are made less often.
+	reportShare = 1.0 / 20
 	// reportHeartbeat is after how long a line is sent even if nothing has changed.
 	reportHeartbeat = 10 * time.Second
 	// reportLines is how many lines a follower may be behind. A follower that is further behind gets the whole report.
@@ -21,7 +24,7 @@ const (
 )
 
 // reportFeed has the lines of /clusters?watch=true for all followers. Each line is made once, by the first follower
-// that asks after a second has passed. Without followers, nothing is made or kept.
+// that asks when the next report is due. Without followers, nothing is made or kept.
 type reportFeed struct {
 	report func(now time.Time) Report
 
@@ -29,6 +32,7 @@ type reportFeed struct {
 	followers int
 	last      Report
 	made      time.Time           // when last was made
+	every     time.Duration       // the time from one report to the next
 	beat      time.Time           // time of the last heartbeat line
 	number    uint64              // of the newest line
 	lines     [reportLines][]byte // the newest lines, by their number modulo reportLines
@@ -58,7 +62,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	defer f.mu.Unlock()
 	now := time.Now()
 	// Followers tick at different times. With a little less than the period, one of them makes a report in each.
-	if now.Sub(f.made) >= reportEvery*9/10 {
+	if now.Sub(f.made) >= f.every*9/10 {
 		if err := f.refresh(now); err != nil {
 			return nil, 0, err
 		}
@@ -84,6 +88,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 // refresh makes a report, and the next line if something has changed. The lock is held.
 func (f *reportFeed) refresh(now time.Time) error {
 	report := f.report(now)
+	f.every = min(max(reportEvery, time.Duration(float64(time.Since(now))/reportShare)), reportHeartbeat)
 	first := f.made.IsZero()
 	update, news := report.since(&f.last)
 	f.last, f.made, f.whole = report, now, nil
@@ -117,6 +122,12 @@ func encodeLine(u *ReportUpdate) ([]byte, error) {
 
 // followReport sends the report, and then a line for each change.
 func (s *Server) followReport(w http.ResponseWriter, r *http.Request) error {
+	if p, err := clusterPageOf(r); err != nil {
+		return err
+	} else if p != wholeReport {
+		return badRequest("a watch of /clusters has all clusters and their resources; leave limit, continue and " +
+			"resources out")
+	}
 	open, err := s.takeWatch(r)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s.start = newStartup(f, o.StartGrace)
 	s.metrics, s.auditLimit = newHTTPMetrics(), newAuditLimit()
 	s.served.fleet = f
-	s.reports.report = s.report
+	s.reports.report = func(now time.Time) Report { return s.report(now, wholeReport) }
 	var err error
 	if s.engine, err = query.NewEngine(fleet.Bytes); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

@@ -86,7 +86,7 @@ func (w *world) serve(t *testing.T, clusters string) {
 		jane), 0o600))
 	certificate, key := w.writeCertificate(t)
 	cmd := exec.Command(program("mirador"), "serve", "--folder", clusters, "--listen", address,
-		"--token-auth-file", tokens, "--tls-cert", certificate, "--tls-key", key, "--secrets")
+		"--token-auth-file", tokens, "--tls-cert", certificate, "--tls-key", key, "--secrets", "--include", "*")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	check(t, cmd.Start())

@@ -387,7 +387,7 @@ func (in *installation) answersByAddress(t *testing.T) {
 	for _, host := range []string{podIP + ":8443", "[fd00::7]:8443", "mirador.mirador.svc",
 		"mirador.mirador.svc.cluster.local"} {
 		code, body := in.get(t, "/metrics", prometheus, host)
-		if code != http.StatusOK || !strings.Contains(string(body), "\nmirador_informer_synced{") {
+		if code != http.StatusOK || !strings.Contains(string(body), "\nmirador_cluster_resources_synced{") {
 			t.Errorf("/metrics of %s is %d %.200s", host, code, body)
 		}
 	}
