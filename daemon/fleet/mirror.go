@@ -52,6 +52,7 @@ func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form s
 	bounded := &limited[T]{Source: src, of: l.usage, gate: l.gate}
 	opts.Name, opts.Layout, opts.Logger, opts.OnProblem = name, store.Packed, l.log, l.onProblem
 	opts.Admit = l.lists.admit
+	opts.ReadCache = -1 // the daemon reads encoded objects, which are unpacked each time
 	opts.HistoryBytes, opts.HistoryAge = l.options.HistoryBytes, l.options.HistoryAge
 	inf, err := informer.New(bounded, opts)
 	if err == nil && prepare != nil {
