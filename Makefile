@@ -219,6 +219,12 @@ bench-more: bin/devcluster bin/mirador ## add rounds to what make bench recorded
 bench-check: bin/devcluster bin/mirador ## measure again, and fail where a ratio is worse than the recorded one by more than the noise
 	cd dev/bench && $(GO) run ./cmd/bench -check
 
+CLUSTERS ?= 10,100
+.PHONY: scale
+scale: bin/mirador ## the daemon over CLUSTERS=10,100 simulated clusters of 60 resources: time to sync, memory, goroutines, idle CPU, reads (minutes)
+	$(call say,measuring the daemon over many clusters: let the machine do nothing else)
+	cd dev/bench && $(GO) run ./cmd/scale -clusters '$(CLUSTERS)'
+
 .PHONY: bench-test
 bench-test: bin/devcluster bin/mirador ## tests of the measurements themselves, on small numbers
 	$(call say,tests of the measurements)

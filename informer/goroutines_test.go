@@ -152,8 +152,8 @@ func (l *leaving) Read([]source.Change[*thing]) ([]source.Change[*thing], error)
 }
 func (l *leaving) Close() error { l.closed.Store(true); return nil }
 
-// A source that ends the reader's goroutine ends only the reading: its streams are closed, the store stays readable,
-// and the informer can be stopped.
+// A source that ends the reader's goroutine, which is that of Run, stops the informer: its streams are closed, nothing
+// else runs, and the store stays readable.
 func TestP9_ASourceThatEndsItsGoroutineLeavesNothingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &leaving{feed: newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}})}
@@ -161,31 +161,50 @@ func TestP9_ASourceThatEndsItsGoroutineLeavesNothingOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &running{feedOf: src.feed, Informer: inf, problems: &problems{}}
-		r.run(t)
-		same(t, "store", contents(r), []string{"a=1"})
-		if !src.closed.Load() || r.Health().Reflector.State != reflector.Stopped {
-			t.Errorf("closed: %t, %s", src.closed.Load(), r.Health().Reflector.State)
+		before := goroutinesOfTheBubble()
+		go func() {
+			err := inf.Run(context.Background())
+			t.Errorf("Run has returned: %v", err)
+		}()
+		synctest.Wait() // no time passes
+		if n := goroutinesOfTheBubble() - before; n != 0 {
+			t.Errorf("%d goroutines are left", n)
 		}
-		if err := r.stop(); err != nil {
+		r := &running{feedOf: src.feed, Informer: inf, problems: &problems{}}
+		same(t, "store", contents(r), []string{"a=1"})
+		if !src.closed.Load() || inf.Health().Reflector.State != reflector.Stopped {
+			t.Errorf("closed: %t, %s", src.closed.Load(), inf.Health().Reflector.State)
+		}
+		if err := inf.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// An informer at rest has two goroutines: the reader, and Run's own, which stores and publishes.
+// An informer at rest has one goroutine, the reader. A change starts the writer, which ends when no other follows.
 func TestBudget_GoroutinesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make1(t, newFeed(state{1, []object.Item[*thing]{item("a", 1, "u")}}))
-		subscribe(t, r, &recorder{}, nil)
+		rec := &recorder{}
+		subscribe(t, r, rec, nil)
 		synctest.Wait() // the handler has received the empty initial state
 		before := goroutinesOfTheBubble()
 		r.run(t)
-		r.say(put("a", 2, "u"))
-		r.say(put("a", 3, "u"), put("b", 4, "u"), put("c", 5, "u"), put("d", 6, "u"))
-		synctest.Wait()
-		if n := goroutinesOfTheBubble() - before; n != 2 {
-			t.Errorf("%d goroutines at rest, not 2", n)
+		for v := 2; v < 20; v += 5 {
+			r.say(put("a", v, "u"))
+			r.say(put("a", v+1, "u"), put("b", v+2, "u"), put("c", v+3, "u"), put("d", v+4, "u"))
+			synctest.Wait()
+			if n := goroutinesOfTheBubble() - before; n != 2 {
+				t.Errorf("%d goroutines after a change, not 2", n)
+			}
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if n := goroutinesOfTheBubble() - before; n != 1 {
+				t.Errorf("%d goroutines at rest, not 1", n)
+			}
+		}
+		if n := len(rec.lines()); n != 1+5*4 {
+			t.Errorf("%d events were delivered", n)
 		}
 	})
 }

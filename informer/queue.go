@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -15,6 +16,9 @@ const (
 	defaultMaxBatch = 1000
 	// deltaBytes is added to the size of each delta's object: about the memory of the delta, its key, version and UID.
 	deltaBytes = 128
+	// writerRest is how often a consumer that was started is checked: it ends if it has taken nothing since the last
+	// check. A change that comes later costs the start of a goroutine, so changes in quick succession share one.
+	writerRest = time.Second
 )
 
 // queueLimits bound a batchQueue. The zero value means the defaults.
@@ -42,7 +46,8 @@ type queueLimits struct {
 //     method still returns the version up to which history is complete, and a bookmark at the end has the newest
 //     version: a version is never reached before all changes up to it were taken.
 //   - A stalled consumer costs at most the bound, one delta beyond it, and one delta for each key that changed since.
-//   - In steady traffic the queue allocates nothing, and after a burst or a list it frees its memory.
+//   - In steady traffic the queue allocates nothing, and after a burst or a list it frees its memory. A queue that has
+//     been empty for a while holds none.
 type batchQueue[T any] struct {
 	opts queueLimits
 
@@ -56,6 +61,14 @@ type batchQueue[T any] struct {
 	latest    latest[T]
 	afterMark uint64 // the first position after the last ReplaceBegin, ReplaceEnd or ReplaceAbort
 	inList    bool   // that was a ReplaceBegin
+
+	// startConsumer, if it is set, starts a goroutine that calls wait until it returns false. It is called with the lock
+	// held when there is something to take and no consumer.
+	startConsumer func()
+	consuming     bool        // the consumer that startConsumer started has not ended
+	checks        *time.Timer // calls check while there is such a consumer
+	taken         bool        // something was taken since the last check
+	dismissed     bool        // the consumer must end unless there is something to take
 
 	// A side that waits sets its flag under the lock and then receives one token.
 	consumerWaits, producerWaits bool
@@ -76,7 +89,7 @@ func newBatchQueue[T any](opts queueLimits) *batchQueue[T] {
 	if opts.maxBatch <= 0 {
 		opts.maxBatch = defaultMaxBatch
 	}
-	return &batchQueue[T]{opts: opts, filled: make(chan struct{}, 1)}
+	return &batchQueue[T]{opts: opts}
 }
 
 // Push queues copies of deltas, in order.
@@ -166,21 +179,66 @@ func (q *batchQueue[T]) awaitRoom(ctx context.Context) error {
 
 func (q *batchQueue[T]) full() bool { return q.bytes >= q.opts.listBytes && !q.opts.keepAll }
 
-// wait blocks until there is something to take, and returns true. It returns false once the queue is closed and empty.
-func (q *batchQueue[T]) wait() bool {
+// wait blocks until there is something to take, and returns true. It returns false when the consumer must end: the
+// queue is closed and empty, ctx has ended, or there was nothing to take for a while.
+func (q *batchQueue[T]) wait(ctx context.Context) bool {
 	for {
-		q.mu.Lock()
-		some, closed := q.deltas > 0, q.closed
-		q.consumerWaits = !some && !closed
-		q.mu.Unlock()
-		switch {
-		case some:
-			return true
-		case closed:
-			return false
+		some, filled := q.some(ctx)
+		if some || filled == nil {
+			return some
 		}
-		<-q.filled
+		<-filled
 	}
+}
+
+// some reports whether there is something to take. If there is nothing, but may be later, the consumer must wait for a
+// token from filled. Otherwise the consumer has ended, and the next delta starts another.
+func (q *batchQueue[T]) some(ctx context.Context) (some bool, filled <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		q.endConsumer()
+	case q.deltas > 0:
+		q.dismissed = false
+		return true, nil
+	case q.closed || q.dismissed:
+		q.endConsumer()
+	default:
+		q.consumerWaits = true
+		if q.filled == nil {
+			q.filled = make(chan struct{}, 1)
+		}
+		return false, q.filled
+	}
+	return false, nil
+}
+
+// endConsumer forgets the consumer and what only a consumer needs.
+func (q *batchQueue[T]) endConsumer() {
+	q.consuming, q.taken, q.dismissed, q.filled = false, false, false, nil
+	if q.checks != nil {
+		q.checks.Stop()
+		q.checks = nil
+	}
+	if q.deltas == 0 {
+		q.ring.release()
+	}
+}
+
+// check dismisses a consumer that has taken nothing since the last check and waits.
+func (q *batchQueue[T]) check() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.checks == nil {
+		return // the consumer has ended
+	}
+	if !q.taken && q.consumerWaits {
+		q.dismissed = true
+		q.wakeWaiting()
+	}
+	q.taken = false
+	q.checks.Reset(writerRest)
 }
 
 // take removes up to maxBatch deltas from the queue and appends them to buf, in the order of their arrival. It never
@@ -189,6 +247,7 @@ func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(q.deltas, q.opts.maxBatch)
+	q.taken = true
 	buf = slices.Grow(buf, n)
 	for n > 0 {
 		pos := q.ring.head
@@ -235,18 +294,29 @@ func (q *batchQueue[T]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	if q.consumerWaits {
-		q.consumerWaits = false
-		token(q.filled)
-	}
+	q.wakeWaiting()
 	if q.producerWaits {
 		q.producerWaits = false
 		token(q.drained)
 	}
 }
 
+// wakeConsumer makes sure that a consumer takes what there is to take.
 func (q *batchQueue[T]) wakeConsumer() {
-	if q.consumerWaits && q.deltas > 0 {
+	if q.deltas == 0 {
+		return
+	}
+	q.wakeWaiting()
+	if q.startConsumer != nil && !q.consuming {
+		q.consuming = true
+		q.checks = time.AfterFunc(writerRest, q.check)
+		q.startConsumer()
+	}
+}
+
+// wakeWaiting wakes the consumer if it waits.
+func (q *batchQueue[T]) wakeWaiting() {
+	if q.consumerWaits {
 		q.consumerWaits = false
 		token(q.filled)
 	}

@@ -121,7 +121,7 @@ func TestAListWaitsForRoom(t *testing.T) {
 			if _, bytes := q.depth(); bytes >= 500+228+128 {
 				t.Fatalf("%d bytes wait, the bound is 500 and one delta", bytes)
 			}
-			if !q.wait() {
+			if !q.wait(t.Context()) {
 				t.Fatal("the queue is closed")
 			}
 			out = q.take(out)
@@ -166,7 +166,7 @@ func TestCloseEndsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newBatchQueue[int](queueLimits{maxBytes: 1})
 		waited := make(chan bool, 1)
-		go func() { waited <- q.wait() }()
+		go func() { waited <- q.wait(t.Context()) }()
 		synctest.Wait()
 		ok(t, q.Push(t.Context(), []intDelta{change(object.Added, "a", 1)}))
 		if !<-waited {
@@ -183,15 +183,15 @@ func TestCloseEndsBothSides(t *testing.T) {
 		if err := q.Push(t.Context(), []intDelta{change(object.Added, "b", 1)}); !errors.Is(err, errQueueClosed) {
 			t.Errorf("Push = %v", err)
 		}
-		if !q.wait() {
+		if !q.wait(t.Context()) {
 			t.Error("wait = false before the closed queue is empty")
 		}
 		same(t, "taken", lines(q.take(nil)), []string{"Added a/1"})
-		if q.wait() {
+		if q.wait(t.Context()) {
 			t.Error("wait = true after the closed queue is empty")
 		}
 		empty := newBatchQueue[int](queueLimits{})
-		go func() { waited <- empty.wait() }()
+		go func() { waited <- empty.wait(t.Context()) }()
 		synctest.Wait()
 		empty.close()
 		if <-waited {
@@ -282,7 +282,7 @@ func TestProducerAndConsumerRunSideBySide(t *testing.T) {
 		want.apply(d)
 	}
 	var batch []intDelta
-	for q.wait() {
+	for q.wait(context.Background()) {
 		batch = q.take(batch[:0])
 		for _, d := range batch {
 			got.apply(d)

@@ -25,16 +25,18 @@ var ErrRunning = errors.New("the informer is running")
 //
 // Three kinds of goroutines work together, for an event and for a list alike:
 //
-//   - The reader, a goroutine of Run, reads the source and pushes what it read into the queue (reflector.Run). It
-//     waits for the source, and for room in the queue while a list is read.
-//   - The writer, the goroutine that called Run, takes batches from the queue, writes them to the store, commits,
-//     and publishes the events (consume, apply). It waits only for the queue, never for handlers or for
-//     readers of the store. Transforms, index functions and reports of problems run on it.
+//   - The reader, the goroutine that called Run, reads the source and pushes what it read into the queue
+//     (reflector.Run). It waits for the source, and for room in the queue while a list is read.
+//   - The writer takes batches from the queue, writes them to the store, commits, and publishes the events (consume,
+//     apply). It waits only for the queue, never for handlers or for readers of the store. Transforms, index functions
+//     and reports of problems run on it. It starts when there is something to write, and ends when there has been
+//     nothing for a while (writerRest).
 //   - Runners, goroutines of the fanout, call the handlers, each at its own pace (fanout/runners.go). There are none
 //     while there is no event to deliver. A handler that blocks occupies one runner; other runners serve the other
 //     handlers.
 //
-// So an informer at rest has two goroutines, and an event wakes two: the writer, and a runner.
+// So an informer at rest has one goroutine, and an event wakes two others: the writer, and a runner. A source that
+// panics or ends its goroutine does so on that of Run, which stops the informer first.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,21 +45,30 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	i.load(refl)
+	return i.mirror(ctx, fan, q, refl)
+}
 
-	var reader sync.WaitGroup
-	reader.Go(func() { i.read(ctx, refl, q) })
-	i.consume(ctx, q)
+// mirror reads the source until ctx ends, and then ends the Run: also if the source panics or ends the goroutine.
+func (i *Informer[T]) mirror(ctx context.Context, fan *fanout.Fanout[*store.Entry[T]], q *batchQueue[T],
+	refl *reflector.Reflector[T]) (err error) {
+	var writer sync.WaitGroup
+	q.startConsumer = func() { writer.Go(func() { i.consume(ctx, q) }) }
+	defer func() {
+		q.close()
+		writer.Wait() // it writes what was read, unless ctx has ended
+		err = i.finish(fan, q)
+	}()
+	i.read(ctx, refl, q)
 	<-ctx.Done() // if reading has ended earlier, the informer still runs until its context ends
-	reader.Wait()
-	return i.finish(fan, q)
+	return nil
 }
 
 // read mirrors the source into the queue until ctx ends.
 func (i *Informer[T]) read(ctx context.Context, refl *reflector.Reflector[T], q *batchQueue[T]) {
-	defer q.close() // even if the source calls runtime.Goexit
 	if err := refl.Run(ctx); err != nil && !errors.Is(err, errQueueClosed) && ctx.Err() == nil {
 		i.problem("reflect", "", err)
 	}
+	q.close()
 }
 
 // finish ends a Run after its reflector has ended.
@@ -191,14 +202,11 @@ func (i *Informer[T]) Stop(ctx context.Context) error {
 // keptBuffer is the largest capacity of a buffer that is kept while there are few changes.
 const keptBuffer = 4
 
-// consume stores and publishes the deltas of the queue until the queue is closed. When ctx has ended, the rest is
-// dropped.
+// consume is the writer: it stores and publishes the deltas of the queue until there are none for a while or the queue
+// is closed. When ctx has ended, the rest is dropped.
 func (i *Informer[T]) consume(ctx context.Context, q *batchQueue[T]) {
 	var buf []object.Delta[T]
-	for ctx.Err() == nil {
-		if !q.wait() {
-			return
-		}
+	for q.wait(ctx) {
 		buf = q.take(buf[:0])
 		i.apply(buf)
 		last := buf[len(buf)-1].Type

@@ -46,6 +46,7 @@ type Cluster struct {
 	// The following fields are used only by the cluster's own goroutine.
 	asks       *discovery
 	identified bool                                               // see identify
+	selected   *selection                                         // of the last discovery; others find it while it is used
 	served     map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
 	triggers   map[schema.GroupResource]*trigger
 

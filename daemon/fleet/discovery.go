@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -38,12 +39,19 @@ type groupVersion struct {
 type discovery struct {
 	client *clusterClient
 	last   map[string]*cachedGroups // by path
+	all    *answeredGroups          // of the last answers, which other clusters find while it is used
 }
 
 // cachedGroups is an answer to "/api" or "/apis".
 type cachedGroups struct {
-	etag   string
-	groups []group
+	etag string
+	*answeredGroups
+}
+
+// answeredGroups is what an answer says, for all clusters that have sent the same. It never changes.
+type answeredGroups struct {
+	content contentHash // of the answer or answers; zero if one came in parts
+	groups  []group
 }
 
 func newDiscovery(l *clusterClient) *discovery {
@@ -55,19 +63,27 @@ func newDiscovery(l *clusterClient) *discovery {
 //
 // client-go's discovery client is not used here: it reads answers of any length, and sends
 // as many requests at once as the server lists groups.
-func (d *discovery) groups(ctx context.Context) ([]group, error) {
+func (d *discovery) groups(ctx context.Context) (*answeredGroups, error) {
 	core, err := d.ask(ctx, "/api")
-	if err != nil && codeOf(err) != http.StatusNotFound {
+	if codeOf(err) == http.StatusNotFound {
+		core, err = new(answeredGroups), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	named, err := d.ask(ctx, "/apis")
 	if err != nil {
 		return nil, err
 	}
-	return append(core[:len(core):len(core)], named...), nil
+	d.all = &answeredGroups{groups: slices.Concat(core.groups, named.groups)}
+	if core.content != (contentHash{}) && named.content != (contentHash{}) {
+		d.all.content = hashOfContent(slices.Concat(core.content[:], named.content[:]))
+		d.all = d.client.options.equal.groups.add(d.all.content, d.all)
+	}
+	return d.all, nil
 }
 
-func (d *discovery) ask(ctx context.Context, path string) ([]group, error) {
+func (d *discovery) ask(ctx context.Context, path string) (*answeredGroups, error) {
 	etag := ""
 	if last := d.last[path]; last != nil {
 		etag = last.etag
@@ -77,17 +93,22 @@ func (d *discovery) ask(ctx context.Context, path string) ([]group, error) {
 		return nil, err
 	}
 	if a.unchanged {
-		return d.last[path].groups, nil
+		return d.last[path].answeredGroups, nil
 	}
 	if !strings.Contains(a.contentType, aggregatedKind) {
-		return d.legacyGroups(ctx, path, a.body) // not cached: the parts have no ETag
+		groups, err := d.legacyGroups(ctx, path, a.body) // not cached: the parts have no ETag
+		return &answeredGroups{groups: groups}, err
 	}
-	groups, err := readAggregated(a.body)
+	content := hashOfContent(a.body)
+	answered, err := d.client.options.equal.groups.of(content, func() (*answeredGroups, error) {
+		groups, err := readAggregated(a.body)
+		return &answeredGroups{content, groups}, err
+	})
 	if err != nil {
 		return nil, d.client.redact.requestError(d.client.asking(path), fmt.Errorf("%w (%w)", errNotKubernetes, err))
 	}
-	d.last[path] = &cachedGroups{etag: a.etag, groups: groups}
-	return groups, nil
+	d.last[path] = &cachedGroups{a.etag, answered}
+	return answered, nil
 }
 
 var errStale = errors.New("the server that serves it does not answer")

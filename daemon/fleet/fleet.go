@@ -62,6 +62,7 @@ type Options struct {
 	id         string // of the fleet, random
 	lists      *turns // of lists in all clusters
 	asks       *turns // of discoveries
+	equal      *equalAnswers
 	redactions []redaction
 }
 
@@ -145,6 +146,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	o.id = rand.Text()
 	o.lists, o.asks = newTurns(listsOfFleet, slowList, nil), newTurns(discoveriesOfFleet, slowDiscovery, nil)
+	o.equal = new(equalAnswers)
 	f := &Fleet{opts: o, filter: filter, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
 	if o.Disk != nil {
 		if _, err := f.loadTokenKey(); err != nil {

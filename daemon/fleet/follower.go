@@ -181,11 +181,13 @@ func (w *Follower) check(ctx context.Context) error {
 		return err
 	}
 	// Clusters leave first: a file may have been renamed.
-	for _, path := range slices.Sorted(maps.Keys(w.files)) {
-		if !slices.Contains(paths, path) {
-			w.report("", w.apply(ctx, w.files[path], nil, path))
-			delete(w.files, path)
-		}
+	gone := maps.Clone(w.files)
+	for _, path := range paths {
+		delete(gone, path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(gone)) {
+		w.report("", w.apply(ctx, w.files[path], nil, path))
+		delete(w.files, path)
 	}
 	for _, path := range paths {
 		if ctx.Err() != nil {

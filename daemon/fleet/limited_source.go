@@ -12,7 +12,6 @@ import (
 // so that objects beyond the limit never reach the mirror.
 type limited[T any] struct {
 	source.Source[T]
-	of    *clusterUsage
 	usage *mirrorUsage
 	// held returns what the mirror has. It is set before the source is read.
 	held func() (objects, bytes int64)
@@ -69,7 +68,7 @@ type arriving struct {
 }
 
 func (s *limited[T]) state() arriving {
-	a := arriving{usage: s.usage, visible: s.visible, size: sizeEstimate{by: &s.of.sample}}
+	a := arriving{usage: s.usage, visible: s.visible}
 	a.before, a.after = s.held()
 	return a
 }

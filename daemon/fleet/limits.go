@@ -67,8 +67,7 @@ const (
 type clusterUsage struct {
 	max Limits
 	// full receives a token when a mirror was dropped.
-	full   chan struct{}
-	sample compressionSampler
+	full chan struct{}
 
 	mu             sync.Mutex
 	objects, bytes int64

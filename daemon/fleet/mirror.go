@@ -49,9 +49,10 @@ func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form s
 	if err != nil {
 		return nil, err
 	}
-	bounded := &limited[T]{Source: src, of: l.usage, gate: l.gate}
+	bounded := &limited[T]{Source: src, gate: l.gate}
 	opts.Name, opts.Layout, opts.Logger, opts.OnProblem = name, store.Packed, l.log, l.onProblem
 	opts.Admit = l.lists.admit
+	opts.ReadCache = -1 // the daemon reads encoded objects, which are unpacked each time
 	opts.HistoryBytes, opts.HistoryAge = l.options.HistoryBytes, l.options.HistoryAge
 	inf, err := informer.New(bounded, opts)
 	if err == nil && prepare != nil {

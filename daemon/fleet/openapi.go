@@ -49,12 +49,17 @@ type documents struct {
 	bytes  int // of all documents, compressed
 }
 
-// document is one document.
+// document is one document. Its content is shared with other clusters that have the same.
 type document struct {
-	packed      []byte
-	size        int
+	*packedDocument
 	contentType string
 	mark        string // identifies the content: "hash " and the hash in the index, or the ETag
+}
+
+// packedDocument is the content of a document. It never changes.
+type packedDocument struct {
+	packed []byte
+	size   int
 }
 
 func newDocuments(l *clusterClient, cluster string) *documents {
@@ -107,6 +112,7 @@ func (d *documents) restore(byPath map[string]*document) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for path, doc := range byPath {
+		doc.packedDocument = d.client.options.equal.packedDocuments.add(hashOfContent(doc.packed), doc.packedDocument)
 		d.byPath[path] = doc
 		d.bytes += len(doc.packed)
 	}
@@ -295,17 +301,29 @@ func (d *documents) mark(path string) string {
 
 var errFull = errors.New("the cluster's documents need more memory than allowed")
 
+// packed returns the content of a document, compressed, for all clusters that have it.
+func (e *equalAnswers) packed(body []byte) (*packedDocument, error) {
+	return e.documents.of(hashOfContent(body), func() (*packedDocument, error) {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(body); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		fresh := &packedDocument{packed: bytes.Clone(packed.Bytes()), size: len(body)}
+		return e.packedDocuments.add(hashOfContent(fresh.packed), fresh), nil // it may have been restored from disk
+	})
+}
+
 // keep compresses and stores a document.
 func (d *documents) keep(path string, body []byte, contentType, mark string) error {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(body); err != nil {
+	content, err := d.client.options.equal.packed(body)
+	if err != nil {
 		return fmt.Errorf("compress %s: %w", path, err)
 	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("compress %s: %w", path, err)
-	}
-	doc := &document{packed: bytes.Clone(packed.Bytes()), size: len(body), contentType: contentType, mark: mark}
+	doc := &document{packedDocument: content, contentType: contentType, mark: mark}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sum := d.bytes + len(doc.packed)

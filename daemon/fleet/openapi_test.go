@@ -12,7 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/mirador-k8s/mirador/daemon/fleet"
+	"github.com/mirador-k8s/mirador/informertest"
 )
 
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -206,6 +209,50 @@ func TestDescribedTellsMissingDocumentsFromUnknownOnes(t *testing.T) {
 		_, cfg := w.server()
 		if c := w.join("eu", cfg); !c.Described() {
 			t.Error("Described is false although documents are not fetched")
+		}
+	})
+}
+
+// Clusters that serve the same have one copy of it, and what differs in one of them changes nothing for the others.
+func TestClustersThatServeTheSameShareIt(t *testing.T) {
+	const core, apps = "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"
+	inWorld(t, fleet.Options{Include: []string{"pods", "widgets.example.com"}, Refresh: time.Minute}, func(w *world) {
+		join := func(name, appsDocument string, change func(*informertest.Server)) *fleet.Cluster {
+			o := &openAPI{docs: map[string]string{}, types: map[string]string{}}
+			o.set(indexOf(link("api/v1", "1"), link("apis/apps/v1", "1")),
+				map[string]string{core: `{"core":1}`, apps: appsDocument})
+			s, cfg := w.server()
+			change(s)
+			return w.join(name, wrapped(cfg, o.answer))
+		}
+		as := func(*informertest.Server) {}
+		a, b := join("a", `{"apps":1}`, as), join("b", `{"apps":1}`, as)
+		c := join("c", `{"apps":2}`, func(s *informertest.Server) {
+			register(t, s, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, "Widget", true)
+		})
+		for _, x := range []*fleet.Cluster{a, b, c} {
+			w.until("the documents of "+x.Name()+" are there", func() bool { _, _, ok := x.OpenAPI("/openapi/v3"); return ok })
+		}
+		if !a.SharesDocument(b, core) || !a.SharesDocument(b, apps) || !a.SharesDocument(c, core) || !a.SharesSelection(b) {
+			t.Error("clusters that serve the same have copies of their own")
+		}
+		if a.SharesDocument(c, apps) || a.SharesSelection(c) {
+			t.Error("a cluster that serves something else shares it")
+		}
+		for _, x := range []struct {
+			*fleet.Cluster
+			apps      string
+			resources int
+		}{{a, `{"apps":1}`, 1}, {b, `{"apps":1}`, 1}, {c, `{"apps":2}`, 2}} {
+			if body, _, _ := x.OpenAPI(apps); string(body) != x.apps || len(x.Resources()) != x.resources {
+				t.Errorf("%s: %s, %d resources", x.Name(), body, len(x.Resources()))
+			}
+		}
+		if err := w.f.Leave(w.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if body, _, _ := b.OpenAPI(apps); string(body) != `{"apps":1}` {
+			t.Errorf("after another cluster has left: %s", body)
 		}
 	})
 }

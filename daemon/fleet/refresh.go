@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"regexp"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,9 +121,9 @@ func (c *Cluster) refresh(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	err = c.identify(ctx)
-	var groups []group
+	var answered *answeredGroups
 	if err == nil {
-		groups, err = recovered(func() ([]group, error) { return c.asks.groups(ctx) })
+		answered, err = recovered(func() (*answeredGroups, error) { return c.asks.groups(ctx) })
 	}
 	if err != nil {
 		err = c.client.redact.requestError("", err)
@@ -132,10 +133,10 @@ func (c *Cluster) refresh(ctx context.Context) (err error) {
 		c.mu.Unlock()
 		return err
 	}
-	selected := selectFrom(groups, c.served, c.fleet.filter)
-	c.served = selected.all
+	selected := c.selectFrom(answered)
+	c.selected, c.served = selected, selected.all
 	c.client.forget(selected.all)
-	faults := append(selected.faults, c.adopt(selected)...)
+	faults := slices.Concat(selected.faults, c.adopt(selected)) // other clusters may have the selection, too
 	faults = append(faults, c.watchTriggers()...)
 	for _, fault := range faults[:min(len(faults), 10)] {
 		c.log("discover", fault)
@@ -145,7 +146,7 @@ func (c *Cluster) refresh(ctx context.Context) (err error) {
 		c.discovered.first = time.Now()
 	}
 	c.discovered.done, c.discovered.err, c.discovered.partial = true, nil, nil
-	c.groups = groups
+	c.groups = answered.groups
 	if len(faults) > 0 {
 		c.discovered.partial = fmt.Errorf("%d faults in what the cluster says it serves; the first: %w", len(faults),
 			faults[0])

@@ -64,14 +64,20 @@ type Resource struct {
 	order         atomic.Pointer[writtenOrder]
 }
 
+// The indexes of all mirrors, of resources with and without namespaces.
+var (
+	namespacedIndexes = informer.Indexes[*Object]{NamespaceIndex: store.ByNamespace[*Object](), labelIndex: byLabel}
+	clusterIndexes    = informer.Indexes[*Object]{NamespaceIndex: noNamespace, labelIndex: byLabel}
+)
+
 // openResource starts to mirror a resource.
 func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error) {
 	r := &Resource{gvr: gvrOf(info), redact: l.redact, cluster: l.cluster, disk: l.options.Disk,
 		secretsOnDisk: l.options.DiskSecrets}
 	r.info.Store(info)
-	values := informer.Indexes[*Object]{NamespaceIndex: noNamespace, labelIndex: byLabel}
+	values := clusterIndexes
 	if info.Namespaced {
-		values[NamespaceIndex] = store.ByNamespace[*Object]()
+		values = namespacedIndexes
 	}
 	var transform func(*Object) (*Object, error)
 	rules := redactionsOf(l.options.redactions, r.gvr.GroupResource())

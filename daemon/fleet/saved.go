@@ -229,7 +229,8 @@ func decodeDocument(data []byte) (*document, error) {
 	if err := json.Unmarshal([]byte(head), &saved); err != nil || !ok || saved.Size < 0 || saved.Size > maxDocument {
 		return nil, errors.New("it is damaged")
 	}
-	return &document{packed: []byte(packed), size: saved.Size, contentType: saved.ContentType, mark: saved.Mark}, nil
+	return &document{packedDocument: &packedDocument{packed: []byte(packed), size: saved.Size},
+		contentType: saved.ContentType, mark: saved.Mark}, nil
 }
 
 // restore shows what the disk has of the cluster, before the first request to it.

@@ -14,7 +14,7 @@ import (
 // maxResources bounds the mirrored resources of a cluster, because each needs a watch.
 const maxResources = 2000
 
-// selection has the resources of a cluster that will be mirrored.
+// selection has the resources of a cluster that will be mirrored. It never changes.
 type selection struct {
 	groups []metav1.APIGroup // with a resource in infos
 	infos  []metav1.APIResource
@@ -57,6 +57,22 @@ func selectFrom(groups []group, before map[schema.GroupVersionResource]metav1.AP
 	}
 	slices.SortFunc(o.infos, compareInfos)
 	return o
+}
+
+// selectFrom selects the resources that are mirrored. Clusters that serve the same share the result.
+func (c *Cluster) selectFrom(answered *answeredGroups) *selection {
+	if answered.content == (contentHash{}) || slices.ContainsFunc(answered.groups, group.isPartlyUnknown) {
+		return selectFrom(answered.groups, c.served, c.fleet.filter)
+	}
+	shared, _ := c.fleet.opts.equal.selections.of(answered.content, func() (*selection, error) {
+		return selectFrom(answered.groups, nil, c.fleet.filter), nil
+	})
+	return shared
+}
+
+// isPartlyUnknown reports whether the resources of one of the group's versions are unknown.
+func (g group) isPartlyUnknown() bool {
+	return slices.ContainsFunc(g.versions, func(v groupVersion) bool { return v.err != nil })
 }
 
 // known returns the previous resources of a group version.

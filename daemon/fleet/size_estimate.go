@@ -21,7 +21,6 @@ const (
 // only at the end. It compresses parts of some objects. They are chosen at random, so that a
 // server cannot send incompressible objects between the samples.
 type sizeEstimate struct {
-	by    *compressionSampler
 	raw   int64   // bytes of all objects
 	sum   float64 // the estimate up to the last sample
 	since int64   // bytes since the last sample
@@ -38,7 +37,7 @@ func (s *sizeEstimate) add(size int, encoded []byte) {
 	}
 	share := 1.0
 	if encoded != nil && s.raw > sampleAfter {
-		share = s.by.share(encoded, s.last)
+		share = compressedShare(encoded, s.last)
 	}
 	s.sum += share * float64(s.since)
 	s.since = 0
@@ -51,12 +50,17 @@ func (s *sizeEstimate) add(size int, encoded []byte) {
 // estimate returns the estimated packed size of all objects.
 func (s *sizeEstimate) estimate() int64 { return int64(s.sum) + s.since }
 
-// compressionSampler compresses samples. A cluster's lists share one, because it is large.
+// compressionSampler compresses samples. The lists of all clusters share a few, because each takes a megabyte.
 type compressionSampler struct {
-	mu  sync.Mutex
 	out counter
 	w   *flate.Writer
 }
+
+var compressionSamplers = sync.Pool{New: func() any {
+	s := new(compressionSampler)
+	s.w, _ = flate.NewWriter(&s.out, flate.BestSpeed) // fails only for an unknown level
+	return s
+}}
 
 type counter int
 
@@ -69,8 +73,8 @@ func window(b []byte, from int) []byte {
 	return b[:min(len(b), sampleSize)]
 }
 
-// share returns the compressed share of an object, compressed after a similar one.
-func (s *compressionSampler) share(object, like []byte) float64 {
+// compressedShare returns the compressed share of an object, compressed after a similar one.
+func compressedShare(object, like []byte) float64 {
 	if len(object) == 0 {
 		return 1
 	}
@@ -79,11 +83,8 @@ func (s *compressionSampler) share(object, like []byte) float64 {
 		from = rand.N(len(object) - sampleSize + 1)
 	}
 	part := window(object, from)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.w == nil {
-		s.w, _ = flate.NewWriter(&s.out, flate.BestSpeed) // fails only for an unknown level
-	}
+	s := compressionSamplers.Get().(*compressionSampler)
+	defer compressionSamplers.Put(s)
 	s.out = 0
 	s.w.Reset(&s.out)
 	before := counter(0)

@@ -10,7 +10,7 @@ import (
 
 func TestSimilarPodsAreEstimatedSmallAndNoiseAtItsSize(t *testing.T) {
 	set := testpods.New(1, 50)
-	pods := sizeEstimate{by: &compressionSampler{}}
+	pods := sizeEstimate{}
 	for i := range 1000 {
 		b, err := json.Marshal(set.Pod(i))
 		if err != nil {
@@ -22,7 +22,7 @@ func TestSimilarPodsAreEstimatedSmallAndNoiseAtItsSize(t *testing.T) {
 		t.Errorf("the estimate of %d bytes of pods is %d", pods.raw, got)
 	}
 	t.Logf("%d bytes of pods are said to take %d", pods.raw, pods.estimate())
-	noise := sizeEstimate{by: &compressionSampler{}}
+	noise := sizeEstimate{}
 	for range 500 {
 		b := make([]byte, 8000)
 		rand.Read(b) // it never fails
@@ -31,7 +31,7 @@ func TestSimilarPodsAreEstimatedSmallAndNoiseAtItsSize(t *testing.T) {
 	if got := noise.estimate(); got < noise.raw*95/100 {
 		t.Errorf("the estimate of %d bytes of noise is %d", noise.raw, got)
 	}
-	unknown := sizeEstimate{by: &compressionSampler{}}
+	unknown := sizeEstimate{}
 	for range 4000 {
 		unknown.add(8000, nil)
 	}

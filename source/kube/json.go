@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -268,7 +269,12 @@ func (jsonWire) event(frame []byte) (event, error) {
 	return e, nil
 }
 
+// meta reads the metadata of a bookmark. Most have nothing but a version, and each watch receives one every minute.
 func (jsonWire) meta(raw []byte) (metav1.ObjectMeta, error) {
+	if !bytes.Contains(raw, []byte(`"annotations"`)) && bytes.IndexByte(raw, '\\') < 0 {
+		h, err := scanHeader(raw)
+		return metav1.ObjectMeta{ResourceVersion: string(h.version)}, err
+	}
 	var o metav1.PartialObjectMetadata
 	err := kjson.Unmarshal(raw, &o)
 	return o.ObjectMeta, err

@@ -65,9 +65,7 @@ type Fleet struct {
 // Start starts everything and waits until it is mirrored. Real clusters need bin/devcluster; the daemon is $MIRADOR or
 // bin/mirador in a parent folder.
 func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
-	f := &Fleet{size: size,
-		client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10,
-			MaxIdleConnsPerHost: 16}}}
+	f := newFleet(size)
 	defer func() {
 		if err != nil {
 			f.Stop()
@@ -98,6 +96,26 @@ func Start(ctx context.Context, dir string, size Size) (_ *Fleet, err error) {
 	}
 	f.SyncTime = time.Since(began)
 	return f, nil
+}
+
+// Over starts the daemon over the clusters of a folder of kubeconfigs. It does not wait until they are mirrored.
+func Over(dir, configs string, flags ...string) (*Fleet, error) {
+	binary, err := program.Find("MIRADOR", "mirador")
+	if err != nil {
+		return nil, err
+	}
+	f := newFleet(Size{Flags: flags})
+	if err := f.startDaemon(binary, dir, configs); err != nil {
+		f.Stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+func newFleet(size Size) *Fleet {
+	return &Fleet{size: size,
+		client: &http.Client{Transport: &http.Transport{DisableCompression: true, ReadBufferSize: 256 << 10,
+			MaxIdleConnsPerHost: 16}}}
 }
 
 func (f *Fleet) simulate(configs string) error {
@@ -252,15 +270,16 @@ func (f *Fleet) waitSynced(ctx context.Context) error {
 		if have, err = f.mirrored(ctx); err != nil {
 			return err
 		}
-		if have == want && f.ready(ctx) {
+		if have == want && f.Answers(ctx, "/readyz") {
 			return nil
 		}
 	}
 	return fmt.Errorf("the daemon has %d of %d pods after five minutes", have, want)
 }
 
-func (f *Fleet) ready(ctx context.Context) bool {
-	_, err := f.read(ctx, "/readyz", "", false)
+// Answers reports whether the answer to a request is 200.
+func (f *Fleet) Answers(ctx context.Context, path string) bool {
+	_, err := f.read(ctx, path, "", false)
 	return err == nil
 }
 
@@ -303,6 +322,26 @@ func (f *Fleet) Stop() {
 	for i := len(f.stops) - 1; i >= 0; i-- {
 		f.stops[i]()
 	}
+}
+
+// CPU returns the processor time that the daemon has used.
+func (f *Fleet) CPU() time.Duration { return measure.CPUOf(f.cmd.Process.Pid) }
+
+// Metric returns the value of one of the daemon's metrics without labels.
+func (f *Fleet) Metric(ctx context.Context, name string) (float64, error) {
+	body, err := f.open(ctx, "/metrics", "text/plain", false)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("the daemon has no metric %s", name), lines.Err())
 }
 
 // RSS returns the daemon's resident memory in bytes.

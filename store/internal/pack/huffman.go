@@ -10,8 +10,7 @@ import (
 
 const (
 	huffChunk = 1 << 17
-	huffCost  = 16 << 10 // of a huff0.Scratch, about
-	huffMin   = 160      // a table takes up to 100 bytes; shorter input does not become smaller
+	huffMin   = 160 // a table takes up to 100 bytes; shorter input does not become smaller
 )
 
 // appendHuffed appends src in Huffman-coded chunks. It returns false if the result would not be smaller by at least a

@@ -73,6 +73,9 @@ func (s *Bases) Packed(b *Base, data string) Packed { return Packed{b, data} }
 // Whole packs an object against no base.
 func Whole(original []byte, context string) Packed {
 	p := New()
+	p.begin()
+	defer p.end()
+	p.unset()
 	return Packed{nil, string(p.coder.append(nil, original, "", context))}
 }
 
@@ -82,8 +85,8 @@ func RefTo(k Packed) Ref { return Ref{k.base} }
 // Take counts an object that another Packer made, so that p can Release it, and packs further objects against its
 // bases. Bases belong to one Packer: nothing else may take or read objects of the same Bases during the call.
 func (p *Packer) Take(k Packed) Ref {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.begin()
+	defer p.end()
 	if k.base == nil {
 		p.stats.Whole++
 	} else {

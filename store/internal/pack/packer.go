@@ -7,14 +7,35 @@ type Packer struct {
 	mu     sync.Mutex
 	cache  *cache // a pointer, because bases refer to it and must not keep the Packer in memory
 	index  index
+	credit int // number of bases that may still be made, times creditUnit
+	stats  Stats
+	*scratch
+}
+
+// scratch is what a Packer needs besides while it packs. Packers take turns with it: most of a large number of stores
+// seldom change, and it takes more memory than a small store.
+type scratch struct {
 	coder  coder
 	sketch sketch
 	read   reading
 	set    *base  // the base that coder uses
 	raw    []byte // its bytes
-	try    []byte // scratch for data that may be discarded
-	credit int    // number of bases that may still be made, times creditUnit
-	stats  Stats
+	try    []byte // for data that may be discarded
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// begin takes the lock and a scratch.
+func (p *Packer) begin() {
+	p.mu.Lock()
+	p.scratch = scratches.Get().(*scratch)
+}
+
+// end releases what begin took.
+func (p *Packer) end() {
+	scratches.Put(p.scratch)
+	p.scratch = nil
+	p.mu.Unlock()
 }
 
 // A base that no other object uses wastes up to 550 bytes, so the number of bases is limited by a credit: each object
@@ -37,8 +58,8 @@ func New() *Packer {
 // Pack appends the packed data of original to dst. context is any text that will be passed to Append again, such as
 // the key, UID and version that a store keeps anyway: parts of the object that are in the context take almost no space.
 func (p *Packer) Pack(dst, original []byte, context string) ([]byte, Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.begin()
+	defer p.end()
 	start := len(dst)
 	dst, b := p.choose(dst, original, context)
 	if b != nil {
@@ -58,10 +79,7 @@ func (p *Packer) Pack(dst, original []byte, context string) ([]byte, Ref) {
 }
 
 // trim frees the buffers, which a large object has made large.
-func (p *Packer) trim() {
-	p.unset()
-	p.raw, p.try, p.read, p.coder = nil, nil, reading{}, coder{}
-}
+func (p *Packer) trim() { *p.scratch = scratch{} }
 
 // choose packs against the most similar base, or makes a base.
 func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
@@ -200,8 +218,8 @@ func (p *Packer) unset() {
 // base that no stored object uses leaves the index: nothing is packed against it any more, and the garbage collector
 // frees it with the last Packed that refers to it.
 func (p *Packer) Release(k Packed) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.begin()
+	defer p.end()
 	p.stats.Objects--
 	p.stats.RawBytes -= int64(k.Len())
 	p.stats.PackedBytes -= int64(len(k.data))

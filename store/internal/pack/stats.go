@@ -10,13 +10,12 @@ type Stats struct {
 	BaseBytes   int64 // memory of these bases
 	IndexBytes  int64 // to find bases, estimated
 	CacheBytes  int64 // of bases kept readable
-	Scratch     int64 // of the Packer's buffers
 	Refreshed   int64 // number of times that an object became a base although a similar base existed
 }
 
 // Bytes returns the memory of all objects.
 func (s Stats) Bytes() int64 {
-	return s.PackedBytes + s.BaseBytes + s.IndexBytes + s.CacheBytes + s.Scratch
+	return s.PackedBytes + s.BaseBytes + s.IndexBytes + s.CacheBytes
 }
 
 // Stats returns the counts of p.
@@ -26,14 +25,5 @@ func (p *Packer) Stats() Stats {
 	s := p.stats
 	s.IndexBytes = int64(len(p.index)) * indexCost
 	s.CacheBytes = p.cache.bytes()
-	c := &p.coder
-	s.Scratch = int64(4*(cap(c.inBase.slots)+cap(c.inSelf.slots)) + cap(c.ops) + cap(c.lits) + cap(c.steps) +
-		cap(p.raw) + cap(p.try))
-	for _, b := range p.read.bases {
-		s.Scratch += int64(cap(b))
-	}
-	if c.huff != nil {
-		s.Scratch += huffCost
-	}
 	return s
 }
