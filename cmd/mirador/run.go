@@ -90,6 +90,10 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 	}
 	if d.data != nil {
 		part("the data folder", func() error { d.data.Run(back); return nil })
+		restored, cancel := context.WithCancel(back)
+		defer cancel()
+		wg.Go(func() { d.fleet.WaitRestored(restored); cancel() })
+		wg.Go(func() { collectLess(restored.Done()) })
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
 	if d.rights != nil {

@@ -46,6 +46,8 @@ func (h *heldLists) Visible(_ context.Context, _ user.Info, _, verb string, of s
 
 func (h *heldLists) Changed() <-chan struct{} { return nil }
 
+func (h *heldLists) WaitRestored(context.Context, *fleet.Cluster) {}
+
 func (h *heldLists) Mode(string) access.Mode { return access.ModeRBAC }
 
 func (h *heldLists) hold(verb, resource string) {

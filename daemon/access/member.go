@@ -40,10 +40,15 @@ type member struct {
 	detector *detector
 }
 
+// rbacResource returns the resource of one of rbacKinds.
+func rbacResource(i int) schema.GroupVersionResource {
+	return rbacv1.SchemeGroupVersion.WithResource(rbacKinds[i].resource)
+}
+
 // resourcesOf returns the mirrored roles and bindings of a cluster.
 func resourcesOf(c *fleet.Cluster) (out [4]*fleet.Resource) {
-	for i, k := range rbacKinds {
-		out[i], _ = c.Resource(schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: k.resource})
+	for i := range rbacKinds {
+		out[i], _ = c.Resource(rbacResource(i))
 	}
 	return out
 }
@@ -110,6 +115,43 @@ func (m *member) rights() (rights, error) {
 		}
 	}
 	return localRights{m.rbac, true}, nil
+}
+
+// WaitRestored waits, at the start, until the roles and bindings that the disk has of a cluster count. It does not wait
+// for those that the cluster has to send, nor if something else decides about the cluster.
+func (a *Access) WaitRestored(ctx context.Context, c *fleet.Cluster) {
+	kinds := make([]schema.GroupVersionResource, len(rbacKinds))
+	for i := range rbacKinds {
+		kinds[i] = rbacResource(i)
+	}
+	if !c.WaitRestored(ctx, kinds...) {
+		return
+	}
+	for {
+		changed := a.Changed()
+		if mode := a.Mode(c.Name()); mode != "" && (mode != ModeRBAC || a.applies(c)) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// applies reports whether the present roles and bindings of a cluster count, or are about to be read anew.
+func (a *Access) applies(c *fleet.Cluster) bool {
+	m := a.member(c.Name())
+	for i, res := range resourcesOf(c) {
+		if res == nil || !res.Synced() {
+			return true
+		}
+		if m == nil || m.resources[i] != res || !m.subs[i].HasSynced() {
+			return false
+		}
+	}
+	return true
 }
 
 // close ends the member. next is the one that replaces it, or nil.

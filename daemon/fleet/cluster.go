@@ -30,6 +30,7 @@ type Cluster struct {
 	authority string
 
 	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
+	restoring        chan struct{}      // closed when it is known what the disk has of it
 	done             chan struct{}      // closed when all of its goroutines have ended
 	discoveryChanged chan struct{}      // what the cluster serves may have changed
 
@@ -78,10 +79,13 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	now := time.Now()
 	c := &Cluster{
 		fleet: f, name: name, origin: origin, state: Joining, since: now,
-		done: make(chan struct{}), discoveryChanged: make(chan struct{}, 1), reconfigured: make(chan struct{}, 1),
-		triggers: map[schema.GroupResource]*trigger{},
+		restoring: make(chan struct{}), done: make(chan struct{}), discoveryChanged: make(chan struct{}, 1),
+		reconfigured: make(chan struct{}, 1), triggers: map[schema.GroupResource]*trigger{},
 	}
 	c.resources.Store(&resourceSet{})
+	if f.opts.Disk == nil {
+		close(c.restoring)
+	}
 	var err error
 	if c.client, err = newClusterClient(name, cfg, &f.opts, c.onProblem); err != nil {
 		return nil, err

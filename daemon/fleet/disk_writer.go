@@ -27,6 +27,8 @@ const (
 	diskBatch = 2000
 	// reachedEvery is how often the disk notes that a resource is watched, if nothing changes.
 	reachedEvery = 15 * time.Second
+	// restorePatience is how long the writer waits for what the disk has to be read, which it would delay.
+	restorePatience = 10 * time.Second
 	// gapFrom is how long a resource must have been unwatched for that to count as a gap in its history.
 	gapFrom = 2 * time.Second
 )
@@ -81,6 +83,7 @@ func newDiskWriter(f *Fleet) *diskWriter {
 
 // run writes until ctx ends.
 func (w *diskWriter) run(ctx context.Context) {
+	w.untilRestored(ctx)
 	timer := time.NewTimer(diskInterval)
 	defer timer.Stop()
 	for {
@@ -99,6 +102,14 @@ func (w *diskWriter) run(ctx context.Context) {
 		}
 		timer.Reset(wait)
 	}
+}
+
+// untilRestored waits until everything on disk is served: before it writes the first change of a resource, the writer
+// reads most of what the disk has of it.
+func (w *diskWriter) untilRestored(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, restorePatience)
+	defer cancel()
+	w.fleet.WaitRestored(ctx)
 }
 
 // report logs an error, or its end, once.

@@ -55,6 +55,7 @@ type Resource struct {
 	redact *redactor
 
 	fingerprint   string           // of the rules by which objects are redacted
+	reading       *reading         // of the restored state; nil if there is none
 	before        *restoredChanges // the changes that led to the restored state; nil if there is none
 	cluster       string
 	secretsOnDisk bool
@@ -88,7 +89,7 @@ func openResource(l *clusterClient, info *metav1.APIResource) (*Resource, error)
 	r.fingerprint = rules.fingerprint()
 	opts := &informer.Options[*Object]{Transform: transform, Indexes: values, Codec: kube.RawCodec()}
 	if saved := l.saved.take(r.gvr, r.fingerprint); saved != nil {
-		opts.StartFrom, r.before = saved.state, saved.changes
+		opts.StartFrom, r.reading, r.before = saved.state, saved.reading, saved.changes
 	}
 	r.inf, err = openMirror(l, r.gvr, "raw", kube.Raw, opts, nil)
 	if err != nil {

@@ -129,20 +129,25 @@ func (s *savedCluster) take(gvr schema.GroupVersionResource, fingerprint string)
 	if r == nil || r.Fingerprint != fingerprint {
 		return nil
 	}
-	return &restoredState{&informer.State[*Object]{Version: r.Version, LastEvent: r.Reached, Packed: s.entries(r)},
+	read := newReading()
+	return &restoredState{read,
+		&informer.State[*Object]{Version: r.Version, LastEvent: r.Reached, Packed: s.entries(r, read)},
 		&restoredChanges{disk: s.disk, id: r.Resource, upTo: r.Version, began: s.loaded,
 			until: time.Now().Add(s.historyAge)}}
 }
 
 // restoredState is a state from disk, and the changes that led to it.
 type restoredState struct {
+	reading *reading
 	state   *informer.State[*Object]
 	changes *restoredChanges
 }
 
 // entries reads the objects of a resource. They are read when the informer runs, each in its goroutine.
-func (s *savedCluster) entries(r *disk.StoredResource) iter.Seq2[store.PackedEntry, error] {
+func (s *savedCluster) entries(r *disk.StoredResource, read *reading) iter.Seq2[store.PackedEntry, error] {
 	return func(yield func(store.PackedEntry, error) bool) {
+		failed := true
+		defer func() { read.end(failed) }()
 		state, err := s.disk.Restore(r.Resource)
 		if err == nil && state.Version != r.Version {
 			state.Close()
@@ -157,6 +162,7 @@ func (s *savedCluster) entries(r *disk.StoredResource) iter.Seq2[store.PackedEnt
 				return
 			}
 		}
+		failed = false
 	}
 }
 
@@ -241,6 +247,7 @@ func (c *Cluster) restore() {
 		c.client.gate.open()
 		return
 	}
+	defer close(c.restoring)
 	saved, err := loadSaved(d, c.name)
 	if err != nil {
 		c.client.log.Warn("fleet: what the disk has of a cluster cannot be read, and everything is listed", "cluster",

@@ -41,6 +41,8 @@ type Authorizer interface {
 	Mode(cluster string) access.Mode
 	// Changed returns a channel that is closed when an answer may have changed.
 	Changed() <-chan struct{}
+	// WaitRestored waits, at the start, until the rights in a cluster are those that the disk has, if it has any.
+	WaitRestored(ctx context.Context, c *fleet.Cluster)
 }
 
 // allowAll is the Authorizer of a server without one.
@@ -71,6 +73,8 @@ func (allowAll) RulesIn(user.Info, string, string) (*access.RuleList, bool, erro
 func (allowAll) Mode(string) access.Mode { return access.ModeNone }
 
 func (allowAll) Changed() <-chan struct{} { return nil }
+
+func (allowAll) WaitRestored(context.Context, *fleet.Cluster) {}
 
 // attributes describes a request for objects as an API server does.
 func (t *target) attributes(verb string) access.Attributes {

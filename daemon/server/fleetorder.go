@@ -27,8 +27,8 @@ import (
 // slow cluster would delay the watches of all; and what was sent and not yet on disk would be sent twice.
 
 const (
-	// stateTimeout is how long a watch that continues waits for the states of the clusters on disk, resendTimeout how
-	// long for the changes that a cluster has to send again, and findTimeout for the changes on disk.
+	// stateTimeout is how long a request or a watch that continues waits for the states of the clusters on disk,
+	// resendTimeout how long for the changes that a cluster has to send again, and findTimeout for the changes on disk.
 	stateTimeout  = 30 * time.Second
 	resendTimeout = 5 * time.Second
 	findTimeout   = 30 * time.Second

@@ -62,6 +62,21 @@ func newRestartingDaemon(t *testing.T, dir string) *restartingDaemon {
 // start starts the daemon and waits until it answers.
 func (d *restartingDaemon) start() {
 	d.t.Helper()
+	d.open()()
+	for range 1000 {
+		synctest.Wait()
+		code, _ := d.get("all", "/fleet/api/v1/pods?complete=true&limit=1")
+		if code == http.StatusOK {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	d.t.Fatal("the daemon does not answer")
+}
+
+// open makes the daemon. It answers requests, and reads nothing before the returned function is called.
+func (d *restartingDaemon) open() (run func()) {
+	d.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	folder, err := disk.Open(d.dir, disk.Options{Logger: log})
 	if err != nil {
@@ -86,14 +101,11 @@ func (d *restartingDaemon) start() {
 		d.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	run := []func(context.Context) error{fl.Run, rights.Run, d.srv.Run}
-	ended := make(chan error, len(run))
-	for _, run := range run {
-		go func() { ended <- run(ctx) }()
-	}
+	parts := []func(context.Context) error{fl.Run, rights.Run, d.srv.Run}
+	ended := make(chan error, len(parts))
 	d.stop = func() {
 		cancel()
-		for range run {
+		for range parts {
 			if err := <-ended; err != nil {
 				d.t.Error(err)
 			}
@@ -102,15 +114,11 @@ func (d *restartingDaemon) start() {
 			d.t.Error(err)
 		}
 	}
-	for range 1000 {
-		synctest.Wait()
-		code, _ := d.get("all", "/fleet/api/v1/pods?complete=true&limit=1")
-		if code == http.StatusOK {
-			return
+	return func() {
+		for _, part := range parts {
+			go func() { ended <- part(ctx) }()
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	d.t.Fatal("the daemon does not answer")
 }
 
 func (d *restartingDaemon) restart() {
@@ -264,6 +272,70 @@ func TestPagesOverRestartsAreOfOneState(t *testing.T) {
 		if survived < 5 {
 			t.Errorf("seed %d: %d lists were read to their end", seed, survived)
 		}
+	})
+}
+
+// Clients that a restart has cut off come back before the disk is read. They wait instead of being refused, also for
+// their rights.
+func TestRequestsWaitForWhatIsOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d := newRestartingDaemon(t, dir)
+		create(t, d.clusters["eu"], pod("web", "a", nil))
+		time.Sleep(2 * time.Second)
+		d.stop()
+		run := d.open()
+		type answer struct {
+			path string
+			code int
+		}
+		answers := make(chan answer, 10)
+		paths := []string{"/clusters/eu/api/v1/namespaces/web/pods/a", "/clusters/us/api/v1/pods", "/fleet/api/v1/pods"}
+		for _, path := range paths {
+			go func() {
+				code, _ := d.get("all", path)
+				answers <- answer{path, code}
+			}()
+		}
+		time.Sleep(time.Second)
+		if len(answers) > 0 {
+			t.Errorf("%d requests were answered before the disk was read", len(answers))
+		}
+		began := time.Now()
+		if d.get("all", "/clusters/eu/livez"); time.Since(began) > 0 {
+			t.Error("the health of a cluster waits for the disk")
+		}
+		run()
+		for range paths {
+			if a := <-answers; a.code != http.StatusOK {
+				t.Errorf("%s: %d", a.path, a.code)
+			}
+		}
+	})
+}
+
+// If the disk is not read, requests are refused after a while, and at once when the daemon stops.
+func TestRequestsDoNotWaitForEverForTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d := newRestartingDaemon(t, dir)
+		refusedAfter := func(path string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if code, _ := d.get("all", path); code == http.StatusOK || time.Since(began) != want {
+				t.Errorf("%s: answered %d after %v, want another code after %v", path, code, time.Since(began), want)
+			}
+		}
+		d.stop()
+		run := d.open()
+		refusedAfter("/clusters/eu/api/v1/pods", 30*time.Second)
+		refusedAfter("/clusters/eu/api/v1/pods", 0)
+		run()
+		d.stop()
+		run = d.open()
+		d.srv.Stop()
+		refusedAfter("/fleet/api/v1/pods", 0)
+		run()
 	})
 }
 

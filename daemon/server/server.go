@@ -200,6 +200,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		fail(w, r, s.errReadOnly(r, t), t)
 		return
 	}
+	s.awaitDisk(r.Context(), t)
 	var cluster *fleet.Cluster
 	if !t.fleet {
 		var ok bool
