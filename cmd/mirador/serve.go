@@ -169,6 +169,9 @@ A flag counts before the environment, and that before the file.`,
 		"`objects` to hold of one cluster (default 4000000)")
 	flags.Int64Var(&f.limits.ClusterBytes, "max-cluster-bytes", 0,
 		"`bytes` of memory to hold of one cluster (default 4 GiB)")
+	flags.Int64Var(&f.limits.FleetBytes, "max-fleet-bytes", 0,
+		"`bytes` of memory to hold of all clusters together; above it, the cluster that takes most loses its largest "+
+			"resource (default: no limit)")
 	flags.DurationVar(&f.startGrace, "start-grace", 30*time.Second,
 		"how long /fleet is 503 at start for clusters that cannot be reached; then they are left out, with a warning")
 	flags.DurationVar(&f.shutdownDelay, "shutdown-delay", 0,

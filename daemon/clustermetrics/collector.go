@@ -51,6 +51,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	maps.DeleteFunc(c.tallies, func(name string, _ *tally) bool { return !seen[name] })
 	totals.send(to)
+	taken, limit := c.fleet.Memory()
+	to <- prometheus.MustNewConstMetric(fleetBytes, prometheus.GaugeValue, float64(taken))
+	to <- prometheus.MustNewConstMetric(fleetMaxBytes, prometheus.GaugeValue, float64(limit))
 }
 
 // scrape sends the metrics of one cluster.

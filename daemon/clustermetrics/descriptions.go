@@ -46,6 +46,13 @@ var (
 		"Problems, by what was attempted; handle means that a handler panicked.", "doing")
 )
 
+// Metrics of all clusters together.
+var (
+	fleetBytes = describe("fleet_bytes",
+		"Memory of all mirrors, with tables and with what is being read, as --max-fleet-bytes counts it.")
+	fleetMaxBytes = describe("fleet_max_bytes", "What all mirrors may take; 0 if there is no limit.")
+)
+
 // Metrics of a resource in all clusters.
 var (
 	resourceMirrors = describe("resource_mirrors", "Clusters in which the resource is mirrored.", "resource")

@@ -9,5 +9,5 @@
 //   - Counters do not decrease when a mirror of the cluster ends.
 //   - Metrics cost nothing between scrapes.
 //
-// The names of metrics begin with mirador_cluster_ and mirador_resource_.
+// The names of metrics begin with mirador_cluster_, mirador_resource_ and mirador_fleet_.
 package clustermetrics

@@ -63,7 +63,7 @@ func newClusterClient(name string, cfg *rest.Config, o *Options,
 	l := &clusterClient{cluster: name, base: first.base, transport: transport, conns: conns,
 		client: &http.Client{Transport: transport},
 		redact: redact, log: redact.logger(o.Logger),
-		usage: newClusterUsage(o.Limits), buffers: kube.NewAllowance(bufferBytes), options: o,
+		usage: newClusterUsage(o.Limits, o.usage), buffers: kube.NewAllowance(bufferBytes), options: o,
 		onProblem: onProblem, gate: newGate(),
 		lists: newTurns(listsOfCluster, slowList, o.lists)}
 	// The transport has the config's TLS settings and credentials.

@@ -63,6 +63,7 @@ type Options struct {
 	lists      *turns // of lists in all clusters
 	asks       *turns // of discoveries
 	equal      *equalAnswers
+	usage      *fleetUsage
 	redactions []redaction
 }
 
@@ -147,6 +148,7 @@ func New(o Options) (*Fleet, error) {
 	o.id = rand.Text()
 	o.lists, o.asks = newTurns(listsOfFleet, slowList, nil), newTurns(discoveriesOfFleet, slowDiscovery, nil)
 	o.equal = new(equalAnswers)
+	o.usage = newFleetUsage(o.Limits.FleetBytes)
 	f := &Fleet{opts: o, filter: filter, log: o.Logger, clusters: map[string]*Cluster{}, changed: make(chan struct{})}
 	if o.Disk != nil {
 		if _, err := f.loadTokenKey(); err != nil {
@@ -216,6 +218,10 @@ func (f *Fleet) DiskHealth() (h disk.Health, ok bool) {
 	}
 	return f.opts.Disk.Health(), true
 }
+
+// Memory returns the bytes that all mirrors take, as Limits.FleetBytes counts them, and that limit; it is 0 if there is
+// none.
+func (f *Fleet) Memory() (bytes, limit int64) { return f.opts.usage.total(), f.opts.usage.max }
 
 // Clusters returns the members, sorted by name.
 func (f *Fleet) Clusters() []*Cluster {

@@ -21,6 +21,10 @@ type Limits struct {
 	// ClusterObjects and ClusterBytes limit all resources of a cluster; the defaults are
 	// four million and 4 GiB.
 	ClusterObjects, ClusterBytes int64
+	// FleetBytes limits all clusters together; there is no limit by default. Above it, the cluster
+	// that takes most loses its largest mirror, and close to it, no resource is read for the first
+	// time.
+	FleetBytes int64
 }
 
 const (
@@ -40,7 +44,7 @@ func (l Limits) orDefault() (Limits, error) {
 		value     *int64
 		otherwise int64
 	}{{&l.Objects, defaultObjects}, {&l.Bytes, defaultBytes}, {&l.ClusterObjects,
-		defaultClusterObjects}, {&l.ClusterBytes, defaultClusterBytes}} {
+		defaultClusterObjects}, {&l.ClusterBytes, defaultClusterBytes}, {&l.FleetBytes, 0}} {
 		switch {
 		case *f.value < 0:
 			return l, errors.New("a limit cannot be negative; leave it 0 for the default")
@@ -65,7 +69,8 @@ const (
 
 // clusterUsage is the memory usage of a cluster's mirrors.
 type clusterUsage struct {
-	max Limits
+	max   Limits
+	fleet *fleetUsage
 	// full receives a token when a mirror was dropped.
 	full chan struct{}
 
@@ -75,8 +80,8 @@ type clusterUsage struct {
 	overLimit      map[string]*overLimit
 }
 
-func newClusterUsage(max Limits) *clusterUsage {
-	return &clusterUsage{max: max, full: make(chan struct{}, 1), mirrors: map[*mirrorUsage]struct{}{},
+func newClusterUsage(max Limits, fleet *fleetUsage) *clusterUsage {
+	return &clusterUsage{max: max, fleet: fleet, full: make(chan struct{}, 1), mirrors: map[*mirrorUsage]struct{}{},
 		overLimit: map[string]*overLimit{}}
 }
 
@@ -120,9 +125,17 @@ func (g *mirrorUsage) close() {
 		return
 	}
 	g.closed = true
-	l.objects -= g.objects
-	l.bytes -= g.bytes
+	g.count(0, 0)
 	delete(l.mirrors, g)
+}
+
+// count changes what the mirror takes. The lock is held.
+func (g *mirrorUsage) count(objects, bytes int64) {
+	l := g.of
+	l.objects += objects - g.objects
+	l.bytes += bytes - g.bytes
+	l.fleet.add(l, bytes-g.bytes)
+	g.objects, g.bytes = objects, bytes
 }
 
 // limitError returns why the mirror was dropped, or nil.
@@ -151,17 +164,22 @@ func (g *mirrorUsage) refused() error {
 // set updates the usage. If the mirror exceeds a limit, set drops it and returns an error for
 // its reader. A mirror that is not visible yet is kept: its reader discards what it has read,
 // and subscribers are not affected. If the cluster exceeds a limit, set drops the largest of
-// its mirrors, which need not be this one.
+// its mirrors, which need not be this one. If the fleet exceeds its limit, set drops a mirror of any
+// cluster.
 func (g *mirrorUsage) set(objects, bytes int64, visible bool) error {
+	err := g.setInCluster(objects, bytes, visible)
+	g.of.fleet.relieve()
+	return err
+}
+
+func (g *mirrorUsage) setInCluster(objects, bytes int64, visible bool) error {
 	l := g.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if g.err != nil || g.closed {
 		return g.ended()
 	}
-	l.objects += objects - g.objects
-	l.bytes += bytes - g.bytes
-	g.objects, g.bytes = objects, bytes
+	g.count(objects, bytes)
 	var over error
 	switch {
 	case objects > l.max.Objects:
@@ -179,11 +197,12 @@ func (g *mirrorUsage) set(objects, bytes int64, visible bool) error {
 			drop(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
 				"limit with --max-cluster-bytes, or leave it out with --exclude", errLimit, l.max.ClusterBytes))
 	}
+	if over == nil && !visible {
+		over = l.fleet.beginError()
+	}
 	switch {
 	case over != nil && !visible:
-		l.objects -= g.objects
-		l.bytes -= g.bytes
-		g.objects, g.bytes = 0, 0
+		g.count(0, 0)
 		p := l.pause(g.name, over)
 		return &source.Error{Reason: source.Throttled, RetryAfter: time.Until(p.until), Err: p.err}
 	case over != nil:

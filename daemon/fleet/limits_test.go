@@ -272,6 +272,81 @@ func TestLimitIsCheckedInAQuietCluster(t *testing.T) {
 	}
 }
 
+// fill creates pods in a cluster that is mirrored, and waits until the mirror was checked.
+func (w *world) fill(s *informertest.Server, name string, pods int) {
+	w.Helper()
+	for i := range pods {
+		create(w, s, pod("a", fmt.Sprintf("%s%d", name, i)))
+	}
+	<-time.After(2 * time.Minute) // the mirror is checked at bookmarks
+}
+
+// The cluster that takes most pays, and not the one that grows.
+func TestFleetOverItsLimitDropsTheLargestResourceOfTheLargestCluster(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{FleetBytes: 60_000}},
+		func(w *world) {
+			large, most := w.joined("most")
+			small, less := w.joined("less")
+			w.untilState(most, fleet.Ready)
+			w.untilState(less, fleet.Ready)
+			pods := w.resource(most, podsGVR)
+			w.fill(large, "p", 70)
+			create(t, large, node("n", ""))
+			w.fill(small, "p", 5)
+			if taken, limit := w.f.Memory(); taken > limit || taken < 75*400 {
+				w.Fatalf("the fleet takes %d of %d bytes", taken, limit)
+			}
+			w.fill(small, "q", 55)
+			w.untilDropped(pods)
+			h := w.untilState(most, fleet.Degraded)
+			if !strings.Contains(h.Err, "--max-fleet-bytes") {
+				t.Errorf("Err = %q", h.Err)
+			}
+			<-time.After(time.Hour)
+			if h := less.Health(); h.State != fleet.Ready || h.Objects != 60 {
+				t.Errorf("the smaller cluster is %s and has %d objects", h.State, h.Objects)
+			}
+			if h := most.Health(); h.State != fleet.Degraded || h.Objects != 1 {
+				t.Errorf("the larger cluster is %s and has %d objects: there is no room for its pods", h.State, h.Objects)
+			}
+			if err := w.f.Leave(w.Context(), "less"); err != nil {
+				w.Fatal(err)
+			}
+			<-time.After(time.Hour)
+			if h := most.Health(); h.State != fleet.Ready || h.Objects != 71 {
+				t.Errorf("with room again, the larger cluster is %s and has %d objects", h.State, h.Objects)
+			}
+			if err := w.f.Leave(w.Context(), "most"); err != nil {
+				w.Fatal(err)
+			}
+			if taken, _ := w.f.Memory(); taken != 0 {
+				t.Errorf("without clusters, the fleet takes %d bytes", taken)
+			}
+		})
+}
+
+func TestNoResourceIsReadForTheFirstTimeWhenTheFleetIsFull(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods", "nodes"}, Limits: fleet.Limits{FleetBytes: 60_000}},
+		func(w *world) {
+			s, first := w.joined("first")
+			w.untilState(first, fleet.Ready)
+			w.fill(s, "p", 70)
+			last, cfg := w.server()
+			for i := range 40 {
+				create(t, last, pod("a", fmt.Sprintf("p%d", i)))
+			}
+			c := w.join("last", cfg)
+			h := w.untilState(c, fleet.Degraded)
+			if !strings.Contains(h.Err, "--max-fleet-bytes") || h.Synced != 1 || h.Objects != 0 {
+				t.Errorf("the cluster for which there is no room: %+v", h)
+			}
+			<-time.After(time.Hour)
+			if h := first.Health(); h.State != fleet.Ready || h.Objects != 70 {
+				t.Errorf("the other cluster is %s and has %d objects", h.State, h.Objects)
+			}
+		})
+}
+
 // untilDropped waits for the end of a resource.
 func (w *world) untilDropped(r *fleet.Resource) {
 	w.Helper()
