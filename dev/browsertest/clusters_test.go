@@ -46,6 +46,7 @@ func TestJoinShowsErrorsAndThenSucceeds(t *testing.T) {
 
 func TestACancelledJoinKeepsNoSecret(t *testing.T) {
 	p := open(t, "", fakeapi.Options{Pods: map[string]int{"eu": 100}})
+	p.until("the overview", `document.querySelectorAll('.cluster').length === 1`) // before it, the button does nothing
 	p.do(chromedp.Click(chromedp.CSS(`#join-open`)), chromedp.WaitVisible(chromedp.CSS(`#join-name`)),
 		chromedp.SendKeys(chromedp.CSS(`#join-kubeconfig`), "token: hidden"), chromedp.KeyEvent(kb.Escape))
 	p.until("closed and empty",
