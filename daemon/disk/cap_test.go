@@ -29,11 +29,10 @@ func sizeOfFiles(t *testing.T, fs vfs.FS, dirs ...string) (total int64) {
 // every moment, what was refused is accepted soon, the newest states are complete, and old history goes first. 1,500
 // changes, and 30,000 with MIRADOR_NIGHTLY.
 func TestTheLimitIsNeverExceededUnderAFlood(t *testing.T) {
-	const limit = 4 << 20
+	const limit = 8 << 20
 	fs := vfs.NewMem()
 	o := quiet(fs)
-	o.MaxBytes = limit
-	o.tune = func(s *engineSizes) { smallEngine(s); s.memtable = 128 << 10 }
+	o.MaxBytes, o.tune = limit, func(*engineSizes) {} // the sizes are those for the limit
 	d := mustOpen(t, "data", o)
 	ctx, stop := context.WithCancel(t.Context())
 	var run sync.WaitGroup
@@ -45,7 +44,7 @@ func TestTheLimitIsNeverExceededUnderAFlood(t *testing.T) {
 	refused := 0
 	now := time.Unix(1_700_000_000, 0)
 	for i := 0; i < number(1500, 30_000); {
-		states := make([]State, 20)
+		states := make([]State, 5)
 		for j := range states {
 			i++
 			key := object.Key(fmt.Sprintf("ns/object-%02d", r.IntN(50)))

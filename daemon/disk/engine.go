@@ -15,19 +15,21 @@ import (
 
 // engineSizes are what pebble keeps in memory, and the sizes that follow from that.
 type engineSizes struct {
-	cache, memtable, table, base int64
-	block                        int
-	compression                  *sstable.CompressionProfile
+	cache, memtable, table, base, manifest int64
+	block                                  int
+	compression                            *sstable.CompressionProfile
 }
 
-// sizesFor returns the sizes for a limit of bytes on disk.
+// sizesFor returns the sizes for a limit of bytes on disk. A compaction writes new tables before it removes the old ones,
+// and what it takes at most follows from these sizes: for the largest one there must be room in a folder that is full.
 func sizesFor(limit int64) engineSizes {
-	s := engineSizes{cache: 8 << 20, memtable: 12 << 20, table: 8 << 20, base: 64 << 20, block: 32 << 10,
+	s := engineSizes{cache: 8 << 20, memtable: 12 << 20, table: 8 << 20, base: 64 << 20, manifest: 1 << 20, block: 32 << 10,
 		compression: sstable.BalancedCompression}
 	if limit > 0 {
-		s.memtable = min(s.memtable, limit/32)
-		s.table = min(s.table, limit/32)
-		s.base = min(s.base, limit/4)
+		s.memtable = min(s.memtable, limit/128)
+		s.table = min(s.table, limit/512)
+		s.base = min(s.base, limit/32)
+		s.manifest = min(s.manifest, limit/64)
 	}
 	return s
 }
@@ -64,7 +66,7 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 		LBaseMaxBytes:               sizes.base,
 		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       24,
-		MaxManifestFileSize:         1 << 20,
+		MaxManifestFileSize:         sizes.manifest,
 		FlushDelayDeleteRange:       time.Second,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 		Logger:                      engineLogger{f, log},

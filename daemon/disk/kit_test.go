@@ -100,6 +100,7 @@ func quiet(fs vfs.FS) Options {
 // smallEngine makes pebble flush and compact often.
 func smallEngine(s *engineSizes) {
 	s.memtable, s.table, s.base, s.cache, s.block = 256<<10, 64<<10, 256<<10, 256<<10, 4<<10
+	s.manifest = 64 << 10
 }
 
 func mustOpen(t testing.TB, dir string, o Options) *Disk {
