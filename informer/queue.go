@@ -294,6 +294,7 @@ func (q *batchQueue[T]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.startConsumer = nil // the runtime may keep a stopped timer for a while, and so the queue, but nothing more
 	q.wakeWaiting()
 	if q.producerWaits {
 		q.producerWaits = false

@@ -2,11 +2,13 @@ package informer
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/mirador-k8s/mirador/object"
 )
@@ -120,4 +122,21 @@ func TestAConsumerEndsWithItsContextAndItsQueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The runtime may refer to the queue of an informer that nothing else refers to, by its timer.
+func TestAClosedQueueDoesNotReferToItsInformer(t *testing.T) {
+	q := newBatchQueue[int](queueLimits{})
+	refersTo := func(large *[1 << 20]byte) weak.Pointer[[1 << 20]byte] {
+		q.startConsumer = func() { clear(large[:]) }
+		return weak.Make(large)
+	}
+	large := refersTo(new([1 << 20]byte))
+	push(t, q, 1)
+	q.close()
+	runtime.GC()
+	if large.Value() != nil {
+		t.Error("what the consumer refers to is not freed")
+	}
+	runtime.KeepAlive(q)
 }
