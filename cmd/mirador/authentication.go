@@ -83,14 +83,14 @@ func (f *authenticationFlags) authenticator(withTLS bool, fl func() *fleet.Fleet
 	return a, nil
 }
 
-// mayReviewTokens returns an error if somebody else than the operator of the daemon can choose the address of a cluster:
-// who may let clusters join must not decide who users are.
+// mayReviewTokens returns an error if somebody else than the operator of the daemon can choose the address of a
+// cluster: who may let clusters join must not decide who users are.
 func mayReviewTokens(c *fleet.Cluster) error {
 	if c.Origin().IsOperators() {
 		return nil
 	}
-	return fmt.Errorf("the cluster %q is from origin %q and may not review tokens; name one of --kubeconfig, --folder or "+
-		"--home", c.Name(), c.Origin().Kind)
+	return fmt.Errorf("the cluster %q is from origin %q and may not review tokens; name one of --kubeconfig, --folder "+
+		"or --home", c.Name(), c.Origin().Kind)
 }
 
 // checkCluster returns an error if the cluster that reviews tokens is not a member, or may not review them.

@@ -191,10 +191,12 @@ func TestServeGoesOnWithoutADamagedDataFolder(t *testing.T) {
 
 func TestServeGoesOnWithAFullFileSystem(t *testing.T) {
 	t.Parallel()
-	mount := t.TempDir()
-	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=16m"); err != nil {
-		t.Skip("no file system can be mounted here: ", err)
+	if os.Geteuid() != 0 { // only root can mount a file system
+		runAsRootOfItsOwn(t)
+		return
 	}
+	mount := t.TempDir()
+	check(t, syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=16m"))
 	t.Cleanup(func() { check(t, syscall.Unmount(mount, 0)) })
 	d := begin(t, plain(t), "--listen", "127.0.0.1:0", "--kubeconfig", memoryCluster(t), "--data",
 		filepath.Join(mount, "data"))
@@ -205,4 +207,16 @@ func TestServeGoesOnWithAFullFileSystem(t *testing.T) {
 	check(t, syscall.Mount("", mount, "", syscall.MS_REMOUNT, "size=1g"))
 	d.diskIs(t, "that it works again", func(r *server.Disk) bool { return r.Error == "" })
 	d.stop(t)
+}
+
+// runAsRootOfItsOwn runs the test again in a user namespace and a mount namespace of its own, where the user is root.
+func runAsRootOfItsOwn(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("as root of a namespace: %v\n%s", err, out)
+	}
 }

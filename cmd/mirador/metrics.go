@@ -28,8 +28,8 @@ func metricsHandler(r *prometheus.Registry, fl *fleet.Fleet) http.Handler {
 		}
 		chosen := mirrorsOf(fl, cluster, resource)
 		if len(chosen) == 0 {
-			http.Error(w, "no mirror is of this cluster and resource; write them as in cluster=eu&resource=deployments.apps, "+
-				"and see mirador status --all", http.StatusNotFound)
+			http.Error(w, "no mirror is of this cluster and resource; write them as in "+
+				"cluster=eu&resource=deployments.apps, and see mirador status --all", http.StatusNotFound)
 			return
 		}
 		pipelines, err := metrics.NewCollector(metrics.Of(chosen...))
@@ -43,8 +43,8 @@ func metricsHandler(r *prometheus.Registry, fl *fleet.Fleet) http.Handler {
 	})
 }
 
-// mirrorsOf returns the mirrors of a cluster and of a resource, such as pods or deployments.apps. An empty name is every
-// cluster or resource.
+// mirrorsOf returns the mirrors of a cluster and of a resource, such as pods or deployments.apps. An empty name is
+// every cluster or resource.
 func mirrorsOf(fl *fleet.Fleet, cluster, resource string) (chosen []metrics.Informer) {
 	for _, c := range fl.Clusters() {
 		if cluster != "" && cluster != c.Name() {

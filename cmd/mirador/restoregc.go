@@ -11,8 +11,8 @@ const (
 	// restoreGCPercent is the garbage collection target while states are read from disk. What is read stays, so that
 	// most collections of a heap that grows from nothing would free little.
 	restoreGCPercent = 400
-	// restoreHeap is the size of the live heap at which the usual target is put back, so that a large mirror does not need
-	// several times its memory.
+	// restoreHeap is the size of the live heap at which the usual target is put back, so that a large mirror does not
+	// need several times its memory.
 	restoreHeap = 64 << 20
 	// restoreHeapEvery is how often the size is looked at.
 	restoreHeapEvery = 20 * time.Millisecond

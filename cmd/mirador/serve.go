@@ -345,8 +345,8 @@ func serve(ctx context.Context, f *serveFlags, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics, fl), Page: web.Handler(),
-		StartGrace: f.grace(), Logger: log}
+	options := server.Options{Access: allowed, Authorizer: rights, Metrics: metricsHandler(metrics, fl),
+		Page: web.Handler(), StartGrace: f.grace(), Logger: log}
 	if logins != nil {
 		options.Access.Authenticator, options.Login = logins, logins
 	}

@@ -154,9 +154,10 @@ func TestHistoryIsDroppedByBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sizes[0].Resources[0]
-	if s.Objects != 50 || s.Changes < 50 || s.Changes > 900 || s.History+s.Bases > 2*limit || s.State == 0 || s.Bases == 0 {
-		t.Errorf("the sizes are %d objects, %d changes, history %d, bases %d, state %d; the limit is %d", s.Objects, s.Changes,
-			s.History, s.Bases, s.State, limit)
+	if s.Objects != 50 || s.Changes < 50 || s.Changes > 900 || s.History+s.Bases > 2*limit || s.State == 0 ||
+		s.Bases == 0 {
+		t.Errorf("the sizes are %d objects, %d changes, history %d, bases %d, state %d; the limit is %d", s.Objects,
+			s.Changes, s.History, s.Bases, s.State, limit)
 	}
 	mustClose(t, d)
 }

@@ -20,11 +20,12 @@ type engineSizes struct {
 	compression                            *sstable.CompressionProfile
 }
 
-// sizesFor returns the sizes for a limit of bytes on disk. A compaction writes new tables before it removes the old ones,
-// and what it takes at most follows from these sizes: for the largest one there must be room in a folder that is full.
+// sizesFor returns the sizes for a limit of bytes on disk. A compaction writes new tables before it removes the old
+// ones, and what it takes at most follows from these sizes: for the largest one there must be room in a folder that is
+// full.
 func sizesFor(limit int64) engineSizes {
-	s := engineSizes{cache: 8 << 20, memtable: 12 << 20, table: 8 << 20, base: 64 << 20, manifest: 1 << 20, block: 32 << 10,
-		compression: sstable.BalancedCompression}
+	s := engineSizes{cache: 8 << 20, memtable: 12 << 20, table: 8 << 20, base: 64 << 20, manifest: 1 << 20,
+		block: 32 << 10, compression: sstable.BalancedCompression}
 	if limit > 0 {
 		s.memtable = min(s.memtable, limit/128)
 		s.table = min(s.table, limit/512)

@@ -26,7 +26,8 @@ type Cluster struct {
 	name   string
 	origin Origin
 	client *clusterClient
-	// authority is what the server's own word about its identity is bound to, unless its address is the operator's choice.
+	// authority is what the server's own word about its identity is bound to, unless its address is the operator's
+	// choice.
 	authority string
 
 	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
@@ -47,7 +48,7 @@ type Cluster struct {
 	// The following fields are used only by the cluster's own goroutine.
 	asks       *discovery
 	identified bool                                               // see identify
-	selected   *selection                                         // of the last discovery; others find it while it is used
+	selected   *selection                                         // of the last discovery; shared while it is used
 	served     map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
 	triggers   map[schema.GroupResource]*trigger
 
@@ -103,8 +104,8 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 func (c *Cluster) Name() string { return c.name }
 
 // UID returns the identity of the cluster: the UID of its kube-system namespace, and who vouches for that if somebody
-// else than the operator has chosen its address. Until the cluster has answered, it is the one of the cluster whose state
-// was restored. It is empty if neither is known.
+// else than the operator has chosen its address. Until the cluster has answered, it is the one of the cluster whose
+// state was restored. It is empty if neither is known.
 func (c *Cluster) UID() string {
 	for _, known := range []*string{c.uid.Load(), c.savedUID.Load()} {
 		if known != nil {

@@ -41,8 +41,8 @@ func (f *fleetUsage) beginError() error {
 	if f.max == 0 || f.total() <= f.max-f.max/20 {
 		return nil
 	}
-	return fmt.Errorf("%w: there is no room for it, because all clusters together may take %d bytes of memory; raise the "+
-		"limit with --max-fleet-bytes, or leave resources out with --exclude", errLimit, f.max)
+	return fmt.Errorf("%w: there is no room for it, because all clusters together may take %d bytes of memory; raise "+
+		"the limit with --max-fleet-bytes, or leave resources out with --exclude", errLimit, f.max)
 }
 
 // relieve drops a mirror if all mirrors together exceed the limit: the largest one of the cluster that takes most. So a

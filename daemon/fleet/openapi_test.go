@@ -228,10 +228,14 @@ func TestClustersThatServeTheSameShareIt(t *testing.T) {
 		as := func(*informertest.Server) {}
 		a, b := join("a", `{"apps":1}`, as), join("b", `{"apps":1}`, as)
 		c := join("c", `{"apps":2}`, func(s *informertest.Server) {
-			register(t, s, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, "Widget", true)
+			widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+			register(t, s, widgets, "Widget", true)
 		})
 		for _, x := range []*fleet.Cluster{a, b, c} {
-			w.until("the documents of "+x.Name()+" are there", func() bool { _, _, ok := x.OpenAPI("/openapi/v3"); return ok })
+			w.until("the documents of "+x.Name()+" are there", func() bool {
+				_, _, ok := x.OpenAPI("/openapi/v3")
+				return ok
+			})
 		}
 		if !a.SharesDocument(b, core) || !a.SharesDocument(b, apps) || !a.SharesDocument(c, core) || !a.SharesSelection(b) {
 			t.Error("clusters that serve the same have copies of their own")

@@ -15,7 +15,8 @@ func TestPatternsSelectResources(t *testing.T) {
 	}{
 		{nil, nil, false, list{"pods.", "deployments.apps", "widgets.example.com", "secrets.example.com"}, list{"secrets."}},
 		{nil, nil, true, list{"secrets."}, nil},
-		{nil, nil, false, list{"events.", "leases.example.com"}, list{"leases.coordination.k8s.io", "events.events.k8s.io"}},
+		{nil, nil, false, list{"events.", "leases.example.com"},
+			list{"leases.coordination.k8s.io", "events.events.k8s.io"}},
 		{nil, list{"pods"}, false, nil, list{"leases.coordination.k8s.io", "events.events.k8s.io"}},
 		{list{"*"}, nil, false, list{"events.", "leases.coordination.k8s.io", "events.events.k8s.io"}, nil},
 		{list{"leases"}, nil, false, list{"leases.coordination.k8s.io"}, list{"events.events.k8s.io", "pods."}},

@@ -89,8 +89,8 @@ func sameAuthority(a, b *api.Cluster) bool {
 		!a.InsecureSkipTLSVerify && !b.InsecureSkipTLSVerify && a.ProxyURL == b.ProxyURL
 }
 
-// authorityOf returns who vouches for the identity of a server: the authority that its certificate is verified by, or, if
-// that may be anybody, the address.
+// authorityOf returns who vouches for the identity of a server: the authority that its certificate is verified by, or,
+// if that may be anybody, the address.
 func authorityOf(cfg *rest.Config) string {
 	by := cfg.CAData
 	if len(by) == 0 || cfg.Insecure {

@@ -37,8 +37,8 @@ const customGroups = 5
 
 // clusterScoped are resources without a namespace.
 var clusterScoped = []string{"Namespace", "Node", "PersistentVolume", "IngressClass", "ClusterRole",
-	"ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "CustomResourceDefinition", "APIService",
-	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	"ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "CustomResourceDefinition",
+	"APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 
 // kind is a resource's kind.
 type kind struct{ name, apiVersion string }
@@ -94,7 +94,9 @@ func (a *answers) describe(served map[string][]string) error {
 	slices.Sort(index)
 	a.docs["/openapi/v3"] = doc{"application/json", "", `{"paths":{` + strings.Join(index, ",") + `}}`}
 	for path, list := range map[string]*apidiscovery.APIGroupDiscoveryList{"/api": core, "/apis": named} {
-		slices.SortFunc(list.Items, func(x, y apidiscovery.APIGroupDiscovery) int { return strings.Compare(x.Name, y.Name) })
+		slices.SortFunc(list.Items, func(x, y apidiscovery.APIGroupDiscovery) int {
+			return strings.Compare(x.Name, y.Name)
+		})
 		body, err := json.Marshal(list)
 		if err != nil {
 			return fmt.Errorf("describe the simulated clusters: %w", err)

@@ -23,8 +23,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/version":
 		writeJSON(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
 	case path == "/api/v1/namespaces/kube-system":
-		writeJSON(w, fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-of-%d"}}`,
-			c.number))
+		writeJSON(w, fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system",`+
+			`"uid":"uid-of-%d"}}`, c.number))
 	case path == "/api/v1/pods" && c.pods != nil:
 		if asksForState(r) {
 			c.of.states.Add(1)

@@ -194,8 +194,8 @@ func (in *installation) serve(t *testing.T) {
 	t.Cleanup(in.http.CloseIdleConnections)
 }
 
-// inPod returns a command that finds a folder where pods have the credentials of their service account: it has a /run of
-// its own.
+// inPod returns a command that finds a folder where pods have the credentials of their service account: it has a /run
+// of its own.
 func inPod(account, program string, args ...string) *exec.Cmd {
 	const mount = `mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io &&
 		ln -s "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`
