@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informer"
@@ -76,7 +75,7 @@ func (s scrape) cluster(c *fleet.Cluster, t *tally, totals resourceTotals) {
 		h := res.Health()
 		sum.add(&h)
 		sum.counts[res] = countsOf(&h)
-		totals.add(res.GVR().GroupResource(), &h)
+		totals.add(res.GVR().GroupResource().String(), &h)
 	}
 	h := c.Health()
 	s.gauge(reachable, oneIf(h.State != fleet.Unreachable))
@@ -140,15 +139,15 @@ const namedResources = 200
 // otherResources is the label of the resources beyond namedResources. No resource can have this name.
 const otherResources = "(other)"
 
-// resourceTotals adds up each resource in all clusters.
-type resourceTotals map[schema.GroupResource]*resourceTotal
+// resourceTotals adds up each resource in all clusters, by its label: two resources of an odd cluster may have the same.
+type resourceTotals map[string]*resourceTotal
 
 type resourceTotal struct {
 	mirrors, objects int
 	bytes            int64
 }
 
-func (t resourceTotals) add(name schema.GroupResource, h *informer.Health) {
+func (t resourceTotals) add(name string, h *informer.Health) {
 	if t[name] == nil {
 		t[name] = &resourceTotal{}
 	}
@@ -158,8 +157,8 @@ func (t resourceTotals) add(name schema.GroupResource, h *informer.Health) {
 }
 
 func (t resourceTotals) send(to chan<- prometheus.Metric) {
-	names := slices.SortedFunc(maps.Keys(t), func(a, b schema.GroupResource) int {
-		return cmp.Or(cmp.Compare(t[b].bytes, t[a].bytes), cmp.Compare(a.String(), b.String()))
+	names := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t[b].bytes, t[a].bytes), cmp.Compare(a, b))
 	})
 	if len(names) > namedResources {
 		var other resourceTotal
@@ -172,7 +171,7 @@ func (t resourceTotals) send(to chan<- prometheus.Metric) {
 		other.send(to, otherResources)
 	}
 	for _, name := range names {
-		t[name].send(to, name.String())
+		t[name].send(to, name)
 	}
 }
 

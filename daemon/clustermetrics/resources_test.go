@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mirador-k8s/mirador/informer"
 )
@@ -16,7 +15,7 @@ func TestResourcesBeyondTheLargestAreAddedUp(t *testing.T) {
 	for i := range namedResources + 50 {
 		h := informer.Health{Objects: 1}
 		h.Layout.Bytes = int64(i)
-		totals.add(schema.GroupResource{Resource: fmt.Sprintf("r%03d", i)}, &h)
+		totals.add(fmt.Sprintf("r%03d", i), &h)
 	}
 	to := make(chan prometheus.Metric, 3*(namedResources+2))
 	totals.send(to)

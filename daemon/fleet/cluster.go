@@ -26,9 +26,8 @@ type Cluster struct {
 	name   string
 	origin Origin
 	client *clusterClient
-	// authority is what the server's own word about its identity is bound to, unless its address is the operator's
-	// choice.
-	authority string
+	// serverID is what the server's own word about its identity is bound to; "" if its address is the operator's choice.
+	serverID string
 
 	cancel           context.CancelFunc // nil until it is started; guarded by the fleet's lock
 	restoring        chan struct{}      // closed when it is known what the disk has of it
@@ -93,7 +92,7 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 	}
 	c.client.redact.detailed = origin.IsOperators()
 	if !origin.IsOperators() {
-		c.authority = authorityOf(cfg)
+		c.serverID = serverID(cfg)
 	}
 	c.asks = newDiscovery(c.client)
 	c.docs = newDocuments(c.client, name)
@@ -103,8 +102,8 @@ func newCluster(f *Fleet, name string, cfg *rest.Config, origin Origin) (*Cluste
 // Name returns the cluster's name in the fleet.
 func (c *Cluster) Name() string { return c.name }
 
-// UID returns the identity of the cluster: the UID of its kube-system namespace, and who vouches for that if somebody
-// else than the operator has chosen its address. Until the cluster has answered, it is the one of the cluster whose
+// UID returns the identity of the cluster: the UID of its kube-system namespace, and the server that says so if
+// somebody else than the operator has chosen its address. Until the cluster has answered, it is the one of the cluster whose
 // state was restored. It is empty if neither is known.
 func (c *Cluster) UID() string {
 	for _, known := range []*string{c.uid.Load(), c.savedUID.Load()} {

@@ -54,8 +54,8 @@ func (f *fleetUsage) relieve() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.mirrors) == 0 {
-		return // it has left meanwhile
+	if len(l.mirrors) == 0 || f.total() <= f.max {
+		return // a cluster has left, or another reader has dropped a mirror
 	}
 	l.largest(func(g *mirrorUsage) int64 { return g.bytes }).
 		drop(fmt.Errorf("%w: all clusters together take more than %d bytes of memory, and most for this one and this "+

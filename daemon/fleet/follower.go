@@ -267,7 +267,7 @@ func (w *Follower) reconfigured(ctx context.Context, have *followedCluster, next
 		return false
 	}
 	same, err := have.c.reconfigure(ctx, next.cfg, have.server, next.server)
-	if errors.Is(err, errOtherAuthority) {
+	if errors.Is(err, errOtherServer) {
 		w.f.log.Warn("fleet: a cluster joins anew", "cluster", have.c.name, "reason", err)
 	} else if err != nil {
 		have.c.log("use a kubeconfig that has changed", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,11 +37,18 @@ func uidAt(ctx context.Context, l *clusterClient, version object.Version) (strin
 	return string(ns.UID), nil
 }
 
+// isFrom reports whether what is on disk was mirrored from the server of the cluster, as far as that matters: see
+// serverID.
+func (s *savedCluster) isFrom(c *Cluster) bool {
+	_, by, _ := strings.Cut(s.uid, "/")
+	return by == c.serverID
+}
+
 // uidAt returns what UID returns.
 func (c *Cluster) uidAt(ctx context.Context, version object.Version) (string, error) {
 	uid, err := uidAt(ctx, c.client, version)
-	if err == nil && c.authority != "" {
-		uid += "/" + c.authority
+	if err == nil && c.serverID != "" {
+		uid += "/" + c.serverID
 	}
 	return uid, err
 }

@@ -68,7 +68,7 @@ func (f *Fleet) RejoinKubeconfig(ctx context.Context, name string, kubeconfig []
 		return fail(fmt.Errorf("it is from a %s, which has its credentials: %w", c.origin.Kind, ErrExists))
 	}
 	switch same, err := c.reconfigure(ctx, checked.cfg, c.server.Load(), checked.server); {
-	case errors.Is(err, errOtherAuthority):
+	case errors.Is(err, errOtherServer):
 		return fail(fmt.Errorf("%w; let it leave first: %w", err, ErrExists))
 	case err != nil:
 		return fail(err)

@@ -1,12 +1,13 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"time"
 
@@ -25,8 +26,8 @@ const identityTimeout = 5 * time.Second
 // server, or the next one has the same kube-system namespace. Nothing is relisted, and no watch ends.
 func (c *Cluster) reconfigure(ctx context.Context, cfg *rest.Config, was, next *api.Cluster) (same bool, err error) {
 	known := was != nil && sameServer(was, next)
-	if !known && !c.origin.IsOperators() && (was == nil || !sameAuthority(was, next)) {
-		return false, errOtherAuthority
+	if !known && !c.origin.IsOperators() {
+		return false, errOtherServer
 	}
 	c.client.redact.add(cfg)
 	w, err := newEndpoint(cfg, c.client.conns, c.client.redact, c.fleet.opts.id)
@@ -76,27 +77,22 @@ func (c *Cluster) isSameCluster(ctx context.Context, w *endpoint) bool {
 	return uid == have.UID
 }
 
-// errOtherAuthority is the error for a server of which nothing but its own word says that it is the same cluster. UIDs
-// are no secrets: whoever may change the kubeconfig of a member could give the objects that are mirrored already the
-// roles and bindings of a server of their own, and read them.
-var errOtherAuthority = errors.New("the kubeconfig has another server, whose certificate is not verified by the same " +
-	"certificate-authority-data as before, so it counts as another cluster")
+// errOtherServer is the error for a server of which nothing but its own word says that it is the same cluster. UIDs are
+// no secrets: whoever may change the kubeconfig of a member could give the objects that are mirrored already the roles
+// and bindings of a server of their own, and read them. The authority of its certificate does not vouch for it either:
+// it may vouch for a node, or for a service behind the API server's proxy.
+var errOtherServer = errors.New("the kubeconfig differs in more than its credentials (server, certificate authority, " +
+	"proxy), so it counts as another cluster")
 
-// sameAuthority reports whether the certificates of the servers of two contexts are verified by the same authority, and
-// not by one that anybody can get a certificate from.
-func sameAuthority(a, b *api.Cluster) bool {
-	return len(a.CertificateAuthorityData) > 0 && bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData) &&
-		!a.InsecureSkipTLSVerify && !b.InsecureSkipTLSVerify && a.ProxyURL == b.ProxyURL
-}
-
-// authorityOf returns who vouches for the identity of a server: the authority that its certificate is verified by, or,
-// if that may be anybody, the address.
-func authorityOf(cfg *rest.Config) string {
-	by := cfg.CAData
-	if len(by) == 0 || cfg.Insecure {
-		by = []byte(cfg.Host)
+// serverID identifies a server and the way to it: everything of a config but the credentials.
+func serverID(cfg *rest.Config) string {
+	proxy := ""
+	if at, err := url.Parse(cfg.Host); err == nil && cfg.Proxy != nil {
+		if by, err := cfg.Proxy(&http.Request{URL: at}); err == nil && by != nil {
+			proxy = by.String()
+		}
 	}
-	sum := sha256.Sum256(by)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %t %q %q %q", cfg.Host, cfg.Insecure, cfg.ServerName, cfg.CAData, proxy))
 	return hex.EncodeToString(sum[:])
 }
 

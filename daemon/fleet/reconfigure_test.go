@@ -250,7 +250,7 @@ func TestAClusterThatJoinsAgainUsesTheNewCredentials(t *testing.T) {
 	// Nothing but the server's own word says that it is the same cluster at another address.
 	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 	if err := join(again, elsewhere, "token-of-thief"); !errors.Is(err, fleet.ErrExists) ||
-		!strings.Contains(err.Error(), "certificate-authority-data") || g.count("token-of-thief") > 0 {
+		!strings.Contains(err.Error(), "more than its credentials") || g.count("token-of-thief") > 0 {
 		t.Errorf("at another address: %v, %d requests", err, g.count("token-of-thief"))
 	}
 	saved, err := os.ReadFile(state)
@@ -275,15 +275,18 @@ func TestAClusterThatJoinsAgainUsesTheNewCredentials(t *testing.T) {
 	}
 }
 
-func TestAnotherAddressIsTheSameClusterIfItsAuthorityVouchesForIt(t *testing.T) {
+// None of them is even asked for its UID: the certificate authority is no secret, and it vouches for more than the API
+// server.
+func TestAKubeconfigThatDiffersInMoreThanCredentialsIsAnotherCluster(t *testing.T) {
 	g, s := newGuarded(t)
 	f, _ := running(t, &logs{})
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	verified := func(address, token string) []byte {
-		return []byte(strings.Replace(fileFor(address, token, "one"), "insecure-skip-tls-verify: true",
-			"tls-server-name: example.com, certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority), 1))
+	verified := func(address, more string) []byte {
+		return []byte(strings.Replace(fileFor(address, "token-of-thief", "one"), "insecure-skip-tls-verify: true",
+			"certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+more, 1))
 	}
-	if err := f.JoinKubeconfig("eu", verified(s.URL, "token-of-old"), ""); err != nil {
+	if err := f.JoinKubeconfig("eu", []byte(strings.Replace(string(verified(s.URL, "")), "token-of-thief", "token-of-old",
+		1)), ""); err != nil {
 		t.Fatal(err)
 	}
 	eu, _ := f.Cluster("eu")
@@ -291,13 +294,18 @@ func TestAnotherAddressIsTheSameClusterIfItsAuthorityVouchesForIt(t *testing.T) 
 		all, ok := eu.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 		return ok && all.Synced()
 	})
-	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
-	if err := f.RejoinKubeconfig(t.Context(), "eu", []byte(fileFor(elsewhere, "token-of-thief", "one")), ""); !errors.Is(
-		err, fleet.ErrExists) || g.count("token-of-thief") > 0 {
-		t.Errorf("without the authority: %v, %d requests", err, g.count("token-of-thief"))
-	}
-	if err := f.RejoinKubeconfig(t.Context(), "eu", verified(elsewhere, "token-of-new"), ""); err != nil {
-		t.Error(err)
+	for what, next := range map[string][]byte{
+		"another name":        verified(strings.Replace(s.URL, "127.0.0.1", "localhost", 1), ""),
+		"no TLS":              verified(strings.Replace(s.URL, "https", "http", 1), ""),
+		"a path":              verified(s.URL+"/proxy", ""),
+		"another certificate": verified(s.URL, ", tls-server-name: example.com"),
+		"a proxy":             verified(s.URL, ", proxy-url: \"http://127.0.0.1:1\""),
+		"no authority":        []byte(fileFor(s.URL, "token-of-thief", "one")),
+	} {
+		err := f.RejoinKubeconfig(t.Context(), "eu", next, "")
+		if !errors.Is(err, fleet.ErrExists) || g.count("token-of-thief") > 0 {
+			t.Errorf("%s: %v, %d requests", what, err, g.count("token-of-thief"))
+		}
 	}
 }
 

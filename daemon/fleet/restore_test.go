@@ -244,6 +244,10 @@ func TestAnotherAddressOfASecretHasNotTheClusterOnDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				eu, _ := w.f.Cluster("eu")
+				synctest.Wait()
+				if len(eu.Resources()) > 0 && eu.Health().Restored > 0 && c.listed {
+					t.Errorf("start %d at %s: what is on disk is served", start, c.host)
+				}
 				w.untilState(eu, fleet.Ready)
 				time.Sleep(time.Second)
 			})

@@ -256,6 +256,11 @@ func (c *Cluster) restore() {
 	if err != nil || saved == nil {
 		return
 	}
+	if !saved.isFrom(c) {
+		c.client.log.Warn("fleet: what the disk has of a cluster is not used, and everything is listed", "cluster", c.name,
+			"reason", "it was mirrored from another server")
+		return
+	}
 	saved.historyAge = c.fleet.opts.HistoryAge
 	c.client.saved = saved
 	c.savedUID.Store(&saved.uid)

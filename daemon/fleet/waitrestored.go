@@ -71,6 +71,8 @@ func (c *Cluster) waitBegun(ctx context.Context) bool {
 	select {
 	case <-c.restoring:
 		return true
+	case <-c.done:
+		return false
 	case <-ctx.Done():
 		return false
 	}

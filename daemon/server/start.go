@@ -165,8 +165,7 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) b
 }
 
 // awaitDisk waits, after the start, until what the disk has for a request is served. If clients were refused until
-// then, all those that a restart has cut off would come again and again, and delay it. A cluster that does not exist
-// takes as long as one that does.
+// then, all those that a restart has cut off would come again and again, and delay it.
 func (s *Server) awaitDisk(ctx context.Context, t *target) {
 	left := time.Until(s.started.Add(stateTimeout))
 	if left <= 0 || t.resource == "" && isHealthPath(t.rest) {
