@@ -40,7 +40,7 @@ func TestP5_InitialEventsComeBeforeSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New[int](fanout.Options{})
 		g := newGate()
-		s := join(t, f, opts{Handle: g.handle})
+		s := joinEarly(t, f, opts{Handle: g.handle})
 		f.Publish(1, []event{initial(add("a", 1)), initial(add("b", 1))})
 		f.MarkSynced(1)
 		<-g.entered
