@@ -248,7 +248,8 @@ func (p *tab) wait(what string, done func() bool) {
 		case <-again.C:
 		case <-deadline.C:
 			p.shoot("failed-" + p.t.Name())
-			p.t.Fatalf("timed out waiting: %s", what)
+			p.t.Fatalf("timed out waiting: %s\nthe page at %s shows:\n%s",
+				what, p.text(`location.href`), p.text(`document.body.innerText.slice(0, 2000)`))
 		}
 	}
 }
