@@ -45,6 +45,9 @@ test: fmt vet needed ## every check for every change; make nightly has the long 
 
 # Collecting the garbage less often saves a sixth of the processor time of these. What measures memory is not among them.
 unit-race unit-plain chaos-test e2e-test web-test conformance integration rbac-test chart-test: export GOGC := 400
+# make vet has looked at everything.
+unit-race unit-plain chaos-test e2e-test web-test conformance integration rbac-test chart-test bench-test: \
+	export GOFLAGS := $(GOFLAGS) -vet=off
 
 .PHONY: quick
 quick: fmt ## tests that need no cluster, without the longest and the race detector: for the inner loop, at most 90 seconds
@@ -116,7 +119,7 @@ unit: unit-plain unit-race ## tests of the library, the ones on a real cluster a
 .PHONY: unit-race
 unit-race: bin/devcluster needed ## the tests of unit that run under the race detector
 	$(call say,tests of the library under the race detector and on a real cluster; compiling takes minutes the first time)
-	$(GO) test -race -timeout 60m -skip '$(NO_RACE)' \
+	$(GO) test -race -p 4 -timeout 20m -skip '$(NO_RACE)' \
 		$$($(GO) list $(FIRST) ./... | grep -vE '$(PLAIN)|/dev/(chaos|docs|rules)$$') # chaos has a target of its own
 
 .PHONY: unit-plain
