@@ -44,7 +44,7 @@ test: fmt vet needed bin/mirador bin/quickstart bin/staticcheck ## every check f
 	@printf '\nAll checks passed.\n'
 
 # Collecting the garbage less often saves a sixth of the processor time of these. What measures memory is not among them.
-unit-race unit-plain chaos-test e2e-test web-test conformance integration rbac-test chart-test: export GOGC := 400
+unit-race unit-plain chaos-test e2e-test web-test conformance integration rbac-test chart-test staticcheck: export GOGC := 400
 # make vet has looked at everything.
 unit-race unit-plain chaos-test e2e-test web-test conformance integration rbac-test chart-test bench-test: \
 	export GOFLAGS := $(GOFLAGS) -vet=off
@@ -164,8 +164,9 @@ simulate-peer: ## the same seeds for client-go's informer: a table of the promis
 .PHONY: web-test
 web-test: bin/devcluster needed ## the page in a real Chromium: against the daemon on a real cluster, and against a fake of the API
 	$(call say,the page in Chromium)
-	@command -v chromium >/dev/null 2>&1 || { echo "Chromium is missing: installing it"; apt-get update -q && apt-get install -yq chromium; } || \
-		{ echo "could not install it; install chromium, and run this again"; exit 1; }
+	@command -v chromium-headless-shell >/dev/null 2>&1 || { echo "Chromium's headless shell is missing: installing it"; \
+		apt-get update -q && apt-get install -yq chromium-headless-shell; } || command -v chromium >/dev/null 2>&1 || \
+		{ echo "could not install it; install chromium or chromium-headless-shell, and run this again"; exit 1; }
 	cd dev/browsertest && $(GO) test -count=1 -parallel 4 -timeout 30m ./... # tabs wait for frames more than for a core
 
 .PHONY: integration

@@ -1,4 +1,4 @@
-// Run in Chromium by make web-test, or with: node --test server/web/unit
+// Run in Chromium by make web-test, or with: node --test daemon/web/unit
 
 import test from 'node:test';
 import assert from 'node:assert/strict';
