@@ -8,9 +8,9 @@ import (
 	"github.com/mirador-k8s/mirador/object"
 )
 
-// ObjectReader reads the histories of single objects of a resource at one commit. Reading many objects in the order of
-// their keys takes much less time than a read of Disk for each. It does not read labels: LabelsUnknown is set. One read
-// must have ended before the next one begins.
+// ObjectReader reads the histories of single objects of a resource at one commit. Reading many objects in the order
+// of their keys takes much less time than a read of Disk for each. It does not read labels: LabelsUnknown is set. One
+// read must have ended before the next one begins.
 type ObjectReader struct{ past *past }
 
 // Objects returns a reader of objects. The caller closes it. The error is a NoHistoryError if the resource is kept
