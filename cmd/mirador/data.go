@@ -15,6 +15,10 @@ import (
 	"github.com/mirador-k8s/mirador/daemon/disk"
 )
 
+// quietStart is how long the data folder is not compacted after the start. A compaction would take the time of a
+// processor from what is read then, and from the first answers.
+const quietStart = 5 * time.Second
+
 // dataFlags are the flags of the data folder.
 type dataFlags struct {
 	folder   string
@@ -58,7 +62,7 @@ func (f *dataFlags) open(log *slog.Logger) (*disk.Disk, error) {
 	if err := checkDataPath(f.folder); err != nil {
 		return nil, err
 	}
-	o := disk.Options{HistoryAge: f.history, MaxBytes: f.maxBytes, Logger: log, Retry: true}
+	o := disk.Options{HistoryAge: f.history, MaxBytes: f.maxBytes, Logger: log, Retry: true, Quiet: quietStart}
 	if f.keyFile != "" {
 		var err error
 		if o.Key, err = readDataKey(f.keyFile); err != nil {

@@ -124,7 +124,8 @@ func (d *Disk) openEngine() error {
 	if d.opts.tune != nil {
 		d.opts.tune(&sizes)
 	}
-	e, err := openEngine(d.database(), newFiles(d.fs, d.space, d.ledger), sizes, d.damaged, d.log)
+	e, err := openEngine(d.database(), newFiles(d.fs, d.space, d.ledger), sizes, d.damaged,
+		d.opts.Quiet, d.log)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ type engine struct {
 	db      *pebble.DB
 	files   *files
 	options *pebble.Options
+	// compacting ends the quiet time after the opening; nil if there is none.
+	compacting *time.Timer
 
 	mu      sync.Mutex
 	readers int
@@ -51,9 +53,10 @@ type engine struct {
 	last   atomic.Pointer[error]  // the last background error
 }
 
-// openEngine opens the database in dir. A damaged one is read and written, and not compacted.
-func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog.Logger) (e *engine,
-	err error) {
+// openEngine opens the database in dir, which compacts nothing for the time of quiet. A damaged one is read and
+// written, and never compacted.
+func openEngine(dir string, f *files, sizes engineSizes, damaged bool, quiet time.Duration,
+	log *slog.Logger) (e *engine, err error) {
 	e = &engine{files: f, done: make(chan struct{})}
 	cache := pebble.NewCache(sizes.cache)
 	defer cache.Unref()
@@ -100,9 +103,8 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 			o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 		}
 	}
-	// The usual scheduler polls every 100 ms, because limits may change; ours do not. It would also go on for ever if the
-	// database cannot be opened.
-	o.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
+	compactions := newCompactions(quiet == 0)
+	o.Experimental.CompactionScheduler = compactions
 	e.options = o
 	defer recovered(&err, f)
 	if e.db, err = pebble.Open(dir, o); err != nil {
@@ -113,6 +115,9 @@ func openEngine(dir string, f *files, sizes engineSizes, damaged bool, log *slog
 	}
 	if err := f.failure(); err != nil {
 		return nil, errors.Join(err, e.db.Close())
+	}
+	if quiet > 0 {
+		e.compacting = time.AfterFunc(quiet, compactions.begin)
 	}
 	return e, nil
 }
@@ -198,6 +203,9 @@ func (e *engine) close() (err error) {
 	}
 	e.mu.Unlock()
 	<-e.done
+	if e.compacting != nil {
+		e.compacting.Stop()
+	}
 	defer recovered(&err, e.files)
 	if err = e.db.Close(); err == nil {
 		err = e.files.failure()

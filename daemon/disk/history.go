@@ -58,10 +58,7 @@ func (v *view) history(f Filter, from, to int64, do func(key string, r *record) 
 		return err
 	}
 	defer func() { err = errors.Join(err, p.it.Close()) }()
-	p.segments = p.segments[:segmentAt(p.segments, to)+1]
-	if i := segmentAt(p.segments, from); i > 0 {
-		p.segments = p.segments[i:]
-	}
+	p.segments = p.segmentsBetween(from, to)
 	keys, ok, err := v.candidates(f)
 	if err != nil {
 		return err
@@ -83,6 +80,12 @@ func (v *view) history(f Filter, from, to int64, do func(key string, r *record) 
 		}
 	}
 	return nil
+}
+
+// segmentsBetween returns the segments with the changes between two times.
+func (p *past) segmentsBetween(from, to int64) []segment {
+	segments := p.segments[:segmentAt(p.segments, to)+1]
+	return segments[max(0, segmentAt(segments, from)):]
 }
 
 // changes calls do with each change of one key between two times.

@@ -302,6 +302,7 @@ func (m *model) check() {
 		from = m.someTime(r, from)
 		m.checkHistory(r, from, m.someTime(r, from))
 		m.checkHistory(r, r.begin, m.now.Add(time.Hour).UnixNano())
+		m.checkObjects(r, m.someTime(r, some()))
 	}
 }
 
@@ -385,6 +386,46 @@ func (m *model) checkAt(r *modelResource, at int64) {
 	}
 }
 
+// checkObjects compares a reader of single objects with the model, from a moment on.
+func (m *model) checkObjects(r *modelResource, at int64) {
+	reader, err := m.disk.Objects(r.res)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer reader.Close()
+	exact := len(r.gapsBetween(at, at)) == 0
+	for _, key := range sortedKeys(r.objects) {
+		var got, want []seen
+		for c, err := range reader.Changes(key, time.Unix(0, at)) {
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			got = append(got, m.seenIn(&c))
+		}
+		for _, c := range r.objects[key].changes {
+			if c.at >= at {
+				want = append(want, c.seen)
+			}
+		}
+		compareSeen(m.t, fmt.Sprintf("Changes of %s in %s from %d", key, r.res, at), got, want)
+		s, ok, err := reader.At(key, time.Unix(0, at))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		was := r.objects[key].at(at)
+		if exact && (ok != (was != nil) || ok && seenOf(m.t, &s) != was.seen) {
+			m.t.Fatalf("At %d of %s in %s is %+v, %v, want %+v", at, key, r.res, s, ok, was)
+		}
+	}
+}
+
+func (m *model) seenIn(c *Change) seen {
+	if c.Deleted {
+		return seen{key: c.Key, version: c.Version, at: nanos(c.Time), deleted: true}
+	}
+	return seenOf(m.t, &c.State)
+}
+
 func (m *model) checkHistory(r *modelResource, from, to int64) {
 	for _, f := range []Filter{{}, {Namespace: "ns3"}, {Key: "ns0/object-3"}} {
 		var want []seen
@@ -400,11 +441,7 @@ func (m *model) checkHistory(r *modelResource, from, to int64) {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			if c.Deleted {
-				got = append(got, seen{key: c.Key, version: c.Version, at: nanos(c.Time), deleted: true})
-			} else {
-				got = append(got, seenOf(m.t, &c.State))
-			}
+			got = append(got, m.seenIn(&c))
 		}
 		compareSeen(m.t, fmt.Sprintf("History of %s with %+v between %d and %d", r.res, f, from, to), got, want)
 	}

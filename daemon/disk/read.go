@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -321,6 +322,21 @@ func (d *Disk) Meta(name string) ([]byte, error) {
 	defer done()
 	v, err := get(snap, metaKey(name))
 	return v, d.wrap("the value "+name, err)
+}
+
+// Metas returns the values of SetMeta whose names begin with a prefix.
+func (d *Disk) Metas(prefix string) (values map[string][]byte, err error) {
+	snap, done, err := d.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	values = map[string][]byte{}
+	err = scan(snap, metaKey(prefix), func(k, v []byte) error {
+		values[string(k[1:])] = slices.Clone(v)
+		return nil
+	})
+	return values, d.wrap("the values "+prefix+"…", err)
 }
 
 // StoredResource is a stored resource.

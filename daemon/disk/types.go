@@ -22,6 +22,9 @@ type Options struct {
 	MaxBytes int64
 	// Key has 32 bytes and encrypts sealed resources. Without it, sealed resources cannot be opened.
 	Key []byte
+	// Quiet is how long nothing is compacted after Open, so that what was stored can be read sooner. 0 means that compaction
+	// may begin at once.
+	Quiet time.Duration
 	// Retry makes Open succeed although the database cannot be opened, for example because it is damaged or the file
 	// system is full. Health says why, reads and commits fail, and Run tries again.
 	Retry bool

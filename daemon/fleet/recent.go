@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -46,7 +47,12 @@ type recentChange struct {
 }
 
 func recentName(id disk.Resource, number uint64) string {
-	return fmt.Sprintf("%srecent %s %d", disk.ClusterMeta(id.Cluster), id, number%recentChunks)
+	return fmt.Sprint(recentPrefix(id), number%recentChunks)
+}
+
+// recentPrefix is what the names of a resource's chunks begin with.
+func recentPrefix(id disk.Resource) string {
+	return fmt.Sprintf("%srecent %s ", disk.ClusterMeta(id.Cluster), id)
 }
 
 func (c *recentChunk) encode() []byte {
@@ -102,17 +108,16 @@ func decodeRecent(b []byte) (c recentChunk, err error) {
 
 // readRecent returns the chunks without those before one that is missing or damaged, the oldest first.
 func readRecent(d *disk.Disk, id disk.Resource) ([]recentChunk, error) {
+	stored, err := d.Metas(recentPrefix(id))
+	if err != nil {
+		return nil, err
+	}
 	var all []recentChunk
 	for n := range uint64(recentChunks) {
-		b, err := d.Meta(recentName(id, n))
-		if err != nil {
-			return nil, err
-		}
-		if b == nil {
-			continue
-		}
-		if c, err := decodeRecent(b); err == nil {
-			all = append(all, c)
+		if b := stored[recentName(id, n)]; b != nil {
+			if c, err := decodeRecent(b); err == nil {
+				all = append(all, c)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b recentChunk) int { return int(int64(a.number - b.number)) })
@@ -241,24 +246,26 @@ func (r *restoredChanges) readBack(v object.Version) error {
 // read reads the changes after a version that are not in the log yet.
 func (r *restoredChanges) read(chunks []recentChunk, from object.Version) (log []store.LogEntry[*Object], err error) {
 	var missing []recentChange
-	last := map[object.Key]recentChange{}
+	of := map[object.Key]objectChanges{}
 	for _, c := range chunks {
 		for _, x := range c.changes {
-			if from.Before(x.version) && !r.from.Before(x.version) {
-				missing = append(missing, x)
-				last[x.key] = x
+			if !from.Before(x.version) || r.from.Before(x.version) {
+				continue
+			}
+			missing = append(missing, x)
+			if first, ok := of[x.key]; ok {
+				of[x.key] = objectChanges{first.first, x}
+			} else {
+				of[x.key] = objectChanges{x, x}
 			}
 		}
 	}
-	objects := map[object.Key]*pastObject{}
+	objects, err := readPast(r.disk, r.id, of)
+	if err != nil {
+		return nil, err
+	}
 	for _, x := range missing {
 		o := objects[x.key]
-		if o == nil {
-			if o, err = readPast(r.disk, r.id, x, last[x.key]); err != nil {
-				return nil, err
-			}
-			objects[x.key] = o
-		}
 		l := store.LogEntry[*Object]{Version: x.version, Key: x.key, Old: o.last, At: x.at}
 		if x.state != "" {
 			if l.New = o.states[x.state]; l.New == nil {
@@ -300,38 +307,52 @@ type pastObject struct {
 	states map[object.Version]*Entry
 }
 
-// readPast reads the states of an object from before its first change to its last one.
-func readPast(d *disk.Disk, id disk.Resource, first, last recentChange) (*pastObject, error) {
+// objectChanges are the first and the last of some changes of an object.
+type objectChanges struct{ first, last recentChange }
+
+// readPast reads the states of objects from before their first change to their last one.
+func readPast(d *disk.Disk, id disk.Resource, of map[object.Key]objectChanges) (all map[object.Key]*pastObject,
+	err error) {
+	reader, err := d.Objects(id)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	all = make(map[object.Key]*pastObject, len(of))
+	for _, key := range slices.Sorted(maps.Keys(of)) { // the order on disk, so that each part of it is read once
+		if all[key], err = readPastObject(reader, of[key]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func readPastObject(reader *disk.ObjectReader, of objectChanges) (*pastObject, error) {
 	o := &pastObject{states: map[object.Version]*Entry{}}
-	only := disk.Filter{Key: first.key}
-	at := first.at
-	for c, err := range d.History(id, only, first.at, time.Time{}) {
+	at := of.first.at
+	for c, err := range reader.Changes(of.first.key, of.first.at) {
 		if err != nil {
 			return nil, err
 		}
-		if first.is(&c) {
+		if of.first.is(&c) {
 			at = c.Time // the disk has moved it if another change had that time or a later one
 		}
 		if !c.Deleted {
 			o.states[c.Version] = entryFrom(&c.State)
 		}
-		if last.is(&c) {
+		if of.last.is(&c) {
 			break
 		}
 	}
-	before, err := d.At(id, at.Add(-1), only)
-	var tooEarly *disk.BeforeHistoryError
-	if errors.As(err, &tooEarly) { // the object did not exist
-		return o, nil
-	}
+	before, ok, err := reader.At(of.first.key, at.Add(-1))
 	if err != nil {
+		if _, tooEarly := errors.AsType[*disk.BeforeHistoryError](err); tooEarly { // the object did not exist
+			return o, nil
+		}
 		return nil, err
 	}
-	for s, err := range before.States() {
-		if err != nil {
-			return nil, err
-		}
-		o.last = entryFrom(&s)
+	if ok {
+		o.last = entryFrom(&before)
 	}
 	return o, nil
 }
