@@ -219,6 +219,7 @@ func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T
 	w.publish()
 	seq = w.seq
 	w.leave(idle)
+
 	if yield == nil {
 		return seq
 	}

@@ -26,9 +26,9 @@ func (f *fleetUsage) add(l *clusterUsage, bytes int64) {
 	f.change(l, bytes)
 }
 
-// addFirst is add for a mirror that is not visible yet. If there is no room for it, addFirst changes nothing and returns
-// an error. It leaves a twentieth of the limit to mirrors that grow, so that a resource that was dropped does not come
-// back only to be dropped again.
+// addFirst is add for a mirror that is not visible yet. If there is no room for it, addFirst changes nothing and
+// returns an error. It leaves a twentieth of the limit to mirrors that grow, so that a resource that was dropped does
+// not come back only to be dropped again.
 func (f *fleetUsage) addFirst(l *clusterUsage, bytes int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

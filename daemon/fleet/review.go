@@ -74,8 +74,8 @@ func (c *Cluster) ReviewOwnRules(ctx context.Context,
 // The channel of Fleet.Changed is closed after such a change.
 func (c *Cluster) ConfigNumber() uint64 { return c.configNumber.Load() }
 
-// reviewRights sends a review about rights. They apply to what is mirrored, which may be from disk, so it waits until it
-// is known that the server is the same cluster.
+// reviewRights sends a review about rights. They apply to what is mirrored, which may be from disk, so it waits until
+// it is known that the server is the same cluster.
 func (l *clusterClient) reviewRights(ctx context.Context, kind schema.GroupVersionKind, resource string,
 	question, answer runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)

@@ -84,8 +84,8 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	return lines, f.number, nil
 }
 
-// due is the time from one report to the next. Followers tick at different times: with a little less than the period, one
-// of them makes a report in each.
+// due is the time from one report to the next. Followers tick at different times: with a little less than the period,
+// one of them makes a report in each.
 func (f *reportFeed) due() time.Duration { return f.every * 9 / 10 }
 
 // refresh makes a report, and the next line if something has changed. The lock is held.

@@ -64,9 +64,9 @@ func (f *Fleet) MeasureFiltered(ctx context.Context, n int) (FilteredLists, erro
 	return out, nil
 }
 
-// unfilteredPath returns a path for a tenth of all pods at /fleet, without a filter, in stores like those that a user of
-// a shape lists: one cluster with all of its pods, or a sample. Packed pods are differences to one of their namespace, so
-// how long a list takes also depends on how many of these it has.
+// unfilteredPath returns a path for a tenth of all pods at /fleet, without a filter, in stores like those that a user
+// of a shape lists: one cluster with all of its pods, or a sample. Packed pods are differences to one of their
+// namespace, so how long a list takes also depends on how many namespaces it has.
 func (f *Fleet) unfilteredPath(shape rights.Shape, i int) string {
 	const path = "/fleet/api/v1/pods?clusters="
 	if shape == rights.Clusters {
