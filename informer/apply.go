@@ -39,16 +39,20 @@ func (i *Informer[T]) apply(deltas []object.Delta[T]) {
 			i.transformAll(part)
 		}
 		deltas = deltas[len(part):]
-		i.beginWrite()
-		i.batch.transformed = changes
-		i.applyLocked(part)
-		i.batch.transformed = false
-		i.endWrite()
+		i.applyPart(part, changes)
 	}
 }
 
-// applyLocked is apply with the write lock held.
-func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
+// applyPart is apply for deltas that were transformed if they have to be. A callback that ends the goroutine leaves
+// neither the lock nor the batch open, for which readers of the store would wait.
+func (i *Informer[T]) applyPart(deltas []object.Delta[T], transformed bool) {
+	i.beginWrite()
+	i.batch.transformed = transformed
+	defer func() {
+		i.commit()
+		i.batch.transformed = false
+		i.endWrite()
+	}()
 	for n := range deltas {
 		d := &deltas[n]
 		i.batch.remaining = len(deltas) - n
@@ -91,7 +95,6 @@ func (i *Informer[T]) applyLocked(deltas []object.Delta[T]) {
 			i.put(d)
 		}
 	}
-	i.commit()
 }
 
 // fetch looks up the stored objects of several deltas together, so that their cache misses overlap.
@@ -204,9 +207,9 @@ func (i *Informer[T]) put(d *object.Delta[T]) {
 		return
 	}
 	i.openBatch()
-	i.batch.reach(d)
 	i.batch.replaceOlderState(d.Item.Key)
 	now, old := i.writer.Put(d.Item)
+	i.batch.reach(d) // if a callback has ended the goroutine, the version is not reached
 	i.changed(old, now, d.Item.Version, false)
 }
 

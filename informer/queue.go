@@ -214,7 +214,14 @@ func (q *batchQueue[T]) some(ctx context.Context) (some bool, filled <-chan stru
 	return false, nil
 }
 
-// endConsumer forgets the consumer and what only a consumer needs.
+// forgetConsumer must be called if the consumer has ended and wait has not returned false.
+func (q *batchQueue[T]) forgetConsumer() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.endConsumer()
+}
+
+// endConsumer forgets the consumer and what only a consumer needs. The lock is held.
 func (q *batchQueue[T]) endConsumer() {
 	q.consuming, q.taken, q.dismissed, q.filled = false, false, false, nil
 	if q.checks != nil {

@@ -36,28 +36,33 @@ var ErrRunning = errors.New("the informer is running")
 //     handlers.
 //
 // So an informer at rest has one goroutine, and an event wakes two others: the writer, and a runner. A source that
-// panics or ends its goroutine does so on that of Run, which stops the informer first.
+// panics or ends its goroutine does so on that of Run, which stops the informer first. A callback that ends the
+// writer's goroutine with runtime.Goexit stops the informer, too, and Run returns an error.
 func (i *Informer[T]) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	cancel := func() { stop(nil) }
 	defer cancel()
 	fan, q, refl, err := i.begin(cancel)
 	if err != nil {
 		return err
 	}
-	i.load(refl)
-	return i.mirror(ctx, fan, q, refl)
+	return i.mirror(ctx, stop, fan, q, refl)
 }
 
 // mirror reads the source until ctx ends, and then ends the Run: also if the source panics or ends the goroutine.
-func (i *Informer[T]) mirror(ctx context.Context, fan *fanout.Fanout[*store.Entry[T]], q *batchQueue[T],
-	refl *reflector.Reflector[T]) (err error) {
+func (i *Informer[T]) mirror(ctx context.Context, stop context.CancelCauseFunc, fan *fanout.Fanout[*store.Entry[T]],
+	q *batchQueue[T], refl *reflector.Reflector[T]) (err error) {
 	var writer sync.WaitGroup
-	q.startConsumer = func() { writer.Go(func() { i.consume(ctx, q) }) }
+	q.startConsumer = func() { writer.Go(func() { i.runWriter(ctx, stop, q) }) }
 	defer func() {
 		q.close()
 		writer.Wait() // it writes what was read, unless ctx has ended
 		err = i.finish(fan, q)
+		if cause := context.Cause(ctx); errors.Is(cause, errWriterExited) {
+			err = errors.Join(fmt.Errorf("running %s: %w", i.opts.Name, cause), err)
+		}
 	}()
+	i.load(refl)
 	i.read(ctx, refl, q)
 	<-ctx.Done() // if reading has ended earlier, the informer still runs until its context ends
 	return nil
@@ -197,6 +202,24 @@ func (i *Informer[T]) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("stopping %s: %w", i.opts.Name, errors.Join(ctx.Err(), err))
 	}
+}
+
+// errWriterExited is the error of a Run that a callback has ended.
+var errWriterExited = errors.New("a transform, an index function, a codec or OnProblem has called runtime.Goexit on " +
+	"the writer's goroutine, so the informer has stopped; let it return an error instead")
+
+// runWriter is the goroutine of the writer. If a callback ends the goroutine, it stops the informer: the changes that
+// were taken from the queue are lost, so the store could not follow the source any more.
+func (i *Informer[T]) runWriter(ctx context.Context, stop context.CancelCauseFunc, q *batchQueue[T]) {
+	returned := false
+	defer func() {
+		if !returned {
+			stop(errWriterExited)
+			q.forgetConsumer()
+		}
+	}()
+	i.consume(ctx, q)
+	returned = true
 }
 
 // keptBuffer is the largest capacity of a buffer that is kept while there are few changes.

@@ -95,6 +95,9 @@ func (k *keeper[T]) keep(it *object.Item[T]) *record[T] {
 			k.cfg.keptLive.Add(1)
 			k.cfg.reportObject(it.Key, err)
 		}
+		if max(cap(k.line), cap(k.encoding)) > maxBuffer {
+			k.line, k.encoding = nil, nil
+		}
 	case Shared:
 		s := new(sharedRecord[T])
 		rec = &s.record

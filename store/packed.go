@@ -180,7 +180,7 @@ func (h *entryReader[T]) unpack(e *Entry[T]) T {
 	return r.obj
 }
 
-// maxBuffer is the largest buffer that is kept for the next read.
+// maxBuffer is the largest buffer that is kept for the next object.
 const maxBuffer = 1 << 20
 
 // encoded appends the encoded object to dst.

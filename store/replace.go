@@ -192,6 +192,7 @@ func (w *Writer[T]) AbortReplace() {
 // Changes between two lists are unknown, so every list after the first drops the log, which starts again at v.
 func (w *Writer[T]) CommitReplace(v object.Version, yield func(old, now *Entry[T])) (seq uint64) {
 	w.enter("CommitReplace", replacing, applying)
+	defer w.phase.CompareAndSwap(applying, idle) // an index function may end the goroutine: then only Reset helps
 	w.keepLatest()
 	list := w.replace
 	w.replace = nil

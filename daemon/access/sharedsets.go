@@ -1,6 +1,7 @@
 package access
 
 import (
+	"hash/maphash"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,12 +14,33 @@ import (
 // memory of one. It keeps no set in memory. The zero value is ready to use.
 type sharedSets struct {
 	mu   sync.Mutex
-	sets map[uint64][]weak.Pointer[query.Visible] // by fingerprint
+	sets map[uint64][]weak.Pointer[query.Visible] // by hash
+}
+
+// setSeed is the seed of the hashes.
+var setSeed = maphash.MakeSeed()
+
+// hashOf returns a hash of a set. Its fingerprint, which is the same in every process, would take longer.
+func hashOf(v *query.Visible) uint64 {
+	var h maphash.Hash
+	h.SetSeed(setSeed)
+	hashTexts(&h, v.Namespaces)
+	hashTexts(&h, v.Keys)
+	hashTexts(&h, v.Names)
+	return h.Sum64()
+}
+
+func hashTexts[S ~string](h *maphash.Hash, texts []S) {
+	for _, text := range texts {
+		h.WriteString(string(text))
+		h.WriteByte(0)
+	}
+	h.WriteByte(1)
 }
 
 // share returns a set that is equal to v, which nothing may change any more.
 func (s *sharedSets) share(v *query.Visible) *query.Visible {
-	hash := v.Fingerprint()
+	hash := hashOf(v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, known := range s.sets[hash] {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -70,11 +71,11 @@ func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
 }
 
 func (s scrape) cluster(c *fleet.Cluster, t *tally, totals resourceTotals) {
-	sum := clusterSum{counts: map[*fleet.Resource]counts{}}
+	sum := clusterSum{counts: countsByMirror{}}
 	for _, res := range c.Resources() {
 		h := res.Health()
 		sum.add(&h)
-		sum.counts[res] = countsOf(&h)
+		sum.counts[weak.Make(res)] = countsOf(&h)
 		totals.add(res.GVR().GroupResource().String(), &h)
 	}
 	h := c.Health()
@@ -117,7 +118,7 @@ type clusterSum struct {
 	failing, queueBytes int
 	bytes               int64
 	handlerLag          float64
-	counts              map[*fleet.Resource]counts
+	counts              countsByMirror
 }
 
 func (s *clusterSum) add(h *informer.Health) {

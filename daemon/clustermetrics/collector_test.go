@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -233,5 +235,27 @@ func TestAClusterThatHasLeftHasNoSeries(t *testing.T) {
 				t.Errorf("%s is shown", name)
 			}
 		}
+	})
+}
+
+// The next scrape may be far away.
+func TestAClusterThatHasLeftIsNotKeptInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fl := mirrored(t, map[string]*member{"eu": newMember(t, 1, 0), "us": newMember(t, 1, 0)})
+		c := clustermetrics.NewCollector(fl)
+		scraped(t, c)
+		pods := func() weak.Pointer[fleet.Resource] {
+			eu, _ := fl.Cluster("eu")
+			return weak.Make(eu.Resources()[0])
+		}()
+		check(t, fl.Leave(t.Context(), "eu"))
+		for range 10 { // other parts may still let go of it
+			runtime.GC()
+			time.Sleep(time.Second)
+		}
+		if pods.Value() != nil {
+			t.Error("the collector keeps a mirror of the cluster that has left")
+		}
+		runtime.KeepAlive(c)
 	})
 }

@@ -2,6 +2,7 @@ package clustermetrics
 
 import (
 	"maps"
+	"weak"
 
 	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/informer"
@@ -47,14 +48,18 @@ func (c *counts) add(o *counts) {
 	}
 }
 
+// countsByMirror are the counts of the mirrors of a cluster. The next scrape may be far away, and a cluster may leave
+// before it: the counts do not keep its mirrors in memory.
+type countsByMirror map[weak.Pointer[fleet.Resource]]counts
+
 // tally keeps the counters of a cluster from decreasing: it adds the counts of mirrors that have ended.
 type tally struct {
 	past counts
-	last map[*fleet.Resource]counts
+	last countsByMirror
 }
 
 // update stores the counts of the present mirrors and returns the sum.
-func (t *tally) update(now map[*fleet.Resource]counts) counts {
+func (t *tally) update(now countsByMirror) counts {
 	for res, c := range t.last {
 		if _, here := now[res]; !here {
 			t.past.add(&c)

@@ -23,6 +23,25 @@ func newFleetUsage(max int64) *fleetUsage {
 func (f *fleetUsage) add(l *clusterUsage, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.change(l, bytes)
+}
+
+// addFirst is add for a mirror that is not visible yet. If there is no room for it, addFirst changes nothing and
+// returns an error. It leaves a twentieth of the limit to mirrors that grow, so that a resource that was dropped does
+// not come back only to be dropped again.
+func (f *fleetUsage) addFirst(l *clusterUsage, bytes int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.max > 0 && f.bytes+bytes > f.max-f.max/20 {
+		return fmt.Errorf("%w: there is no room for it, because all clusters together may take %d bytes of memory; raise "+
+			"the limit with --max-fleet-bytes, or leave resources out with --exclude", errLimit, f.max)
+	}
+	f.change(l, bytes)
+	return nil
+}
+
+// change changes the usage of a cluster. The lock is held.
+func (f *fleetUsage) change(l *clusterUsage, bytes int64) {
 	f.bytes += bytes
 	if f.clusters[l] += bytes; f.clusters[l] == 0 {
 		delete(f.clusters, l)
@@ -33,16 +52,6 @@ func (f *fleetUsage) total() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.bytes
-}
-
-// beginError returns an error if there is no room for the first state of a mirror. It leaves a twentieth of the limit
-// to mirrors that grow, so that a resource that was dropped does not come back only to be dropped again.
-func (f *fleetUsage) beginError() error {
-	if f.max == 0 || f.total() <= f.max-f.max/20 {
-		return nil
-	}
-	return fmt.Errorf("%w: there is no room for it, because all clusters together may take %d bytes of memory; raise "+
-		"the limit with --max-fleet-bytes, or leave resources out with --exclude", errLimit, f.max)
 }
 
 // relieve drops a mirror if all mirrors together exceed the limit: the largest one of the cluster that takes most. So a

@@ -131,11 +131,41 @@ func (g *mirrorUsage) close() {
 
 // count changes what the mirror takes. The lock is held.
 func (g *mirrorUsage) count(objects, bytes int64) {
-	l := g.of
-	l.objects += objects - g.objects
-	l.bytes += bytes - g.bytes
-	l.fleet.add(l, bytes-g.bytes)
+	g.of.fleet.add(g.of, bytes-g.bytes)
+	g.countInCluster(objects, bytes)
+}
+
+// countFirst is count for a mirror that is not visible yet. If there is no room for it, it changes nothing and returns
+// an error: a list that is refused must not cost another cluster a mirror.
+func (g *mirrorUsage) countFirst(objects, bytes int64) error {
+	if err := g.of.max.exceededBy(objects, bytes); err != nil {
+		return err
+	}
+	if err := g.of.fleet.addFirst(g.of, bytes-g.bytes); err != nil {
+		return err
+	}
+	g.countInCluster(objects, bytes)
+	return nil
+}
+
+// countInCluster is count without the fleet.
+func (g *mirrorUsage) countInCluster(objects, bytes int64) {
+	g.of.objects += objects - g.objects
+	g.of.bytes += bytes - g.bytes
 	g.objects, g.bytes = objects, bytes
+}
+
+// exceededBy returns an error if one resource may not take so much.
+func (l *Limits) exceededBy(objects, bytes int64) error {
+	switch {
+	case objects > l.Objects:
+		return fmt.Errorf("%w: it has more than %d objects; raise the limit with --max-objects, or leave it out with "+
+			"--exclude", errLimit, l.Objects)
+	case bytes > l.Bytes:
+		return fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out "+
+			"with --exclude", errLimit, l.Bytes)
+	}
+	return nil
 }
 
 // limitError returns why the mirror was dropped, or nil.
@@ -179,15 +209,26 @@ func (g *mirrorUsage) setInCluster(objects, bytes int64, visible bool) error {
 	if g.err != nil || g.closed {
 		return g.ended()
 	}
-	g.count(objects, bytes)
-	var over error
+	if !visible {
+		if err := g.countFirst(objects, bytes); err != nil {
+			g.count(0, 0)
+			p := l.pause(g.name, err)
+			return &source.Error{Reason: source.Throttled, RetryAfter: time.Until(p.until), Err: p.err}
+		}
+	} else {
+		g.count(objects, bytes)
+		if err := l.max.exceededBy(objects, bytes); err != nil {
+			g.drop(err)
+			return g.ended()
+		}
+	}
+	l.relieve()
+	return g.ended()
+}
+
+// relieve drops the largest mirror if the cluster exceeds a limit. The lock is held.
+func (l *clusterUsage) relieve() {
 	switch {
-	case objects > l.max.Objects:
-		over = fmt.Errorf("%w: it has more than %d objects; raise the limit with --max-objects, or leave it out with "+
-			"--exclude", errLimit, l.max.Objects)
-	case bytes > l.max.Bytes:
-		over = fmt.Errorf("%w: it takes more than %d bytes of memory; raise the limit with --max-bytes, or leave it out "+
-			"with --exclude", errLimit, l.max.Bytes)
 	case l.objects > l.max.ClusterObjects:
 		l.largest(func(g *mirrorUsage) int64 { return g.objects }).
 			drop(fmt.Errorf("%w: the cluster has more than %d objects, and most of this resource; raise the limit with "+
@@ -197,18 +238,6 @@ func (g *mirrorUsage) setInCluster(objects, bytes int64, visible bool) error {
 			drop(fmt.Errorf("%w: the cluster takes more than %d bytes of memory, and most for this resource; raise the "+
 				"limit with --max-cluster-bytes, or leave it out with --exclude", errLimit, l.max.ClusterBytes))
 	}
-	if over == nil && !visible {
-		over = l.fleet.beginError()
-	}
-	switch {
-	case over != nil && !visible:
-		g.count(0, 0)
-		p := l.pause(g.name, over)
-		return &source.Error{Reason: source.Throttled, RetryAfter: time.Until(p.until), Err: p.err}
-	case over != nil:
-		g.drop(over)
-	}
-	return g.ended()
 }
 
 // ended returns the error for the reader. The lock is held.

@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -255,6 +257,57 @@ func TestAnotherAddressOfASecretHasNotTheClusterOnDisk(t *testing.T) {
 				t.Errorf("start %d at %s: listed %v", start, c.host, got[:min(len(got), 3)])
 			}
 		}
+	})
+}
+
+// Another server could say that users may read what is mirrored from the last one.
+func TestAServerIsNotAskedAboutRightsBeforeItIsRecognised(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		_, _, stop := savedPods(t, dir, fleet.Options{})
+		stop()
+		other := informertest.NewServer(informertest.BookmarkEvery(time.Minute))
+		create(t, other, namespace("kube-system"))
+		cfg, stop := informertest.Pipe(other)
+		defer stop()
+		var silent atomic.Bool
+		var asked atomic.Int32
+		silent.Store(true)
+		cfg = wrapped(cfg, func(r *http.Request) *http.Response {
+			switch {
+			case r.Method == http.MethodPost:
+				asked.Add(1)
+				return replyJSON(`{"apiVersion":"authorization.k8s.io/v1","kind":"` +
+					map[bool]string{true: "SubjectAccessReview", false: "SelfSubjectRulesReview"}[strings.Contains(r.URL.Path,
+						"subjectaccess")] + `","status":{"allowed":true}}`)
+			case silent.Load():
+				return reply(http.StatusServiceUnavailable, "text/plain", strings.NewReader(""))
+			}
+			return nil
+		})
+		withDisk(t, dir, fleet.Options{}, func(w *world) {
+			c := w.join("eu", cfg)
+			w.until("the disk is read", func() bool { r, ok := c.Resource(podsGVR); return ok && r.Synced() })
+			_, access := c.ReviewAccess(w.Context(), authorizationv1.SubjectAccessReviewSpec{User: "ann"})
+			_, rules := c.ReviewOwnRules(w.Context(), "default")
+			says(t, access, `ask cluster "eu" for a SubjectAccessReview`, "not known yet")
+			says(t, rules, `ask cluster "eu" for a SelfSubjectRulesReview`, "not known yet")
+			if n := asked.Load(); n > 0 {
+				t.Errorf("the server was asked %d times", n)
+			}
+			silent.Store(false)
+			w.until("the server is known to be another cluster", func() bool {
+				r, ok := c.Resource(podsGVR)
+				return ok && r.Synced() && !r.Restored()
+			})
+			status, err := c.ReviewAccess(w.Context(), authorizationv1.SubjectAccessReviewSpec{User: "ann"})
+			if err != nil || !status.Allowed {
+				t.Errorf("then: %+v %v", status, err)
+			}
+			if _, err := c.ReviewOwnRules(w.Context(), "default"); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }
 

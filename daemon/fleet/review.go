@@ -31,7 +31,7 @@ func (c *Cluster) ReviewAccess(ctx context.Context,
 	spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	var question, review authorizationv1.SubjectAccessReview
 	question.Spec = spec
-	err := c.client.review(ctx, authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
+	err := c.client.reviewRights(ctx, authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
 		"subjectaccessreviews", &question, &review)
 	if err != nil {
 		return authorizationv1.SubjectAccessReviewStatus{}, err
@@ -62,7 +62,7 @@ func (c *Cluster) ReviewOwnRules(ctx context.Context,
 	namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
 	var question, review authorizationv1.SelfSubjectRulesReview
 	question.Spec.Namespace = namespace
-	err := c.client.review(ctx, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"),
+	err := c.client.reviewRights(ctx, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"),
 		"selfsubjectrulesreviews", &question, &review)
 	if err != nil {
 		return authorizationv1.SubjectRulesReviewStatus{}, err
@@ -73,6 +73,18 @@ func (c *Cluster) ReviewOwnRules(ctx context.Context,
 // ConfigNumber returns a number that changes when other credentials or another address are used to reach the cluster.
 // The channel of Fleet.Changed is closed after such a change.
 func (c *Cluster) ConfigNumber() uint64 { return c.configNumber.Load() }
+
+// reviewRights sends a review about rights. They apply to what is mirrored, which may be from disk, so it waits until
+// it is known that the server is the same cluster.
+func (l *clusterClient) reviewRights(ctx context.Context, kind schema.GroupVersionKind, resource string,
+	question, answer runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	if err := l.gate.pass(ctx); err != nil {
+		return &requestError{l.reviewing(kind), "it is not known yet whether the server is the same cluster as before", err}
+	}
+	return l.review(ctx, kind, resource, question, answer)
+}
 
 // review sends a review and decodes the answer, which must be another object: the user in the question may be shared by
 // several requests. The text of an error contains nothing of the answer.
@@ -93,12 +105,17 @@ func (l *clusterClient) review(ctx context.Context, kind schema.GroupVersionKind
 	if err == nil {
 		return nil
 	}
-	doing := fmt.Sprintf("ask cluster %q for a %s", l.cluster, kind.Kind)
+	doing := l.reviewing(kind)
 	if code := codeOf(err); code == http.StatusForbidden {
 		return &requestError{doing, fmt.Sprintf("forbidden: the daemon's user may not create %s.%s (403); give it the right",
 			resource, kind.Group), err}
 	}
 	return l.redact.requestError(doing, err)
+}
+
+// reviewing describes a review for error texts.
+func (l *clusterClient) reviewing(kind schema.GroupVersionKind) string {
+	return fmt.Sprintf("ask cluster %q for a %s", l.cluster, kind.Kind)
 }
 
 // post sends JSON and decodes the answer.

@@ -20,8 +20,8 @@
 // match objects of every cluster.
 //
 // /clusters reports the health of all clusters, and lets clusters join and leave. With watch=true the answer
-// continues: each line after the first has what changed (see ReportUpdate), and there is a line every 10 seconds even
-// if nothing changes.
+// continues: each line after the first has what changed (see ReportUpdate), and there is a line at least every 10
+// seconds even if nothing changes.
 //
 // /livez, /healthz and /readyz report the health of the daemon. For kubelets, they accept any host name and need no
 // token. The daemon is ready once /fleet is answered, and stays so if a cluster fails later. ?verbose shows each

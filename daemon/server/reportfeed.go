@@ -17,7 +17,7 @@ const (
 	// reportShare is the largest share of the time that making reports may take: with many clusters, one takes long, and
 	// they are made less often.
 	reportShare = 1.0 / 20
-	// reportHeartbeat is after how long a line is sent even if nothing has changed.
+	// reportHeartbeat is the longest time without a line, even if nothing has changed.
 	reportHeartbeat = 10 * time.Second
 	// reportLines is how many lines a follower may be behind. A follower that is further behind gets the whole report.
 	reportLines = 16
@@ -61,8 +61,7 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	// Followers tick at different times. With a little less than the period, one of them makes a report in each.
-	if now.Sub(f.made) >= f.every*9/10 {
+	if now.Sub(f.made) >= f.due() {
 		if err := f.refresh(now); err != nil {
 			return nil, 0, err
 		}
@@ -85,10 +84,15 @@ func (f *reportFeed) next(seen uint64) (lines []byte, number uint64, err error) 
 	return lines, f.number, nil
 }
 
+// due is the time from one report to the next. Followers tick at different times: with a little less than the period,
+// one of them makes a report in each.
+func (f *reportFeed) due() time.Duration { return f.every * 9 / 10 }
+
 // refresh makes a report, and the next line if something has changed. The lock is held.
 func (f *reportFeed) refresh(now time.Time) error {
 	report := f.report(now)
-	f.every = min(max(reportEvery, time.Duration(float64(time.Since(now))/reportShare)), reportHeartbeat)
+	share := time.Duration(float64(time.Since(now)) / reportShare)
+	f.every = min(max(reportEvery, share), reportHeartbeat-reportEvery)
 	first := f.made.IsZero()
 	update, news := report.since(&f.last)
 	f.last, f.made, f.whole = report, now, nil
@@ -97,7 +101,8 @@ func (f *reportFeed) refresh(now time.Time) error {
 		f.beat = now
 		return nil
 	}
-	if now.Sub(f.beat) >= reportHeartbeat {
+	// A follower that asks just before the next report is due makes it one tick later.
+	if now.Add(f.due()+reportEvery).Sub(f.beat) > reportHeartbeat {
 		update.LastHeard, news, f.beat = report.lastHeard(), true, now
 	}
 	if !news {

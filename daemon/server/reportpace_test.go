@@ -30,3 +30,33 @@ func TestAReportThatTakesLongIsMadeLessOften(t *testing.T) {
 		})
 	}
 }
+
+func TestFollowersAreSentALineInEachHeartbeat(t *testing.T) {
+	for _, takes := range []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 450 * time.Millisecond,
+		500 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			feed := reportFeed{report: func(now time.Time) Report {
+				time.Sleep(takes)
+				return Report{Now: now}
+			}}
+			feed.join()
+			defer feed.leave()
+			_, seen, err := feed.next(0)
+			tick := time.NewTicker(reportEvery)
+			defer tick.Stop()
+			last, longest, sent := time.Now(), time.Duration(0), 0
+			for began := last; time.Since(began) < 10*time.Minute && err == nil; <-tick.C {
+				var lines []byte
+				if lines, seen, err = feed.next(seen); len(lines) > 0 {
+					longest, sent, last = max(longest, time.Since(last)), sent+1, time.Now()
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if longest > reportHeartbeat || sent > 125 {
+				t.Errorf("a report takes %s: %d lines were sent, and up to %s passed without one", takes, sent, longest)
+			}
+		})
+	}
+}

@@ -21,7 +21,7 @@ type ReportUpdate struct {
 	Changed []ClusterReport `json:"changed,omitempty"`
 	// Left are the names of clusters that are no longer members.
 	Left []string `json:"left,omitempty"`
-	// LastHeard has the LastHeardSeconds of all clusters by name. It is in one line every 10 seconds.
+	// LastHeard has the LastHeardSeconds of all clusters by name. It is in a line at least every 10 seconds.
 	LastHeard map[string]float64 `json:"lastHeard,omitempty"`
 }
 

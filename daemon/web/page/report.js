@@ -1,5 +1,5 @@
 // The state of the fleet, from the lines of /clusters?watch=true: the first line has everything, each later one what
-// has changed. There is a line when something has changed, and every ten seconds.
+// has changed. There is a line when something has changed, and at least every ten seconds.
 
 // A last-event age from this many seconds on is sent as a change. It grows until another line has the resource.
 const QUIET = 120;

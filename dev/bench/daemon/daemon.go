@@ -39,6 +39,9 @@ type Size struct {
 	Namespaces int
 	// Users have rights in the simulated clusters. If there are any, the daemon authenticates them, and an administrator.
 	Users []rights.User
+	// Samples are numbers of namespaces. For each there are as many simulated clusters again, with a tenth of the pods in
+	// so many namespaces. The users have no rights in them.
+	Samples []int
 	// Flags are further flags of the daemon.
 	Flags []string
 }
@@ -145,31 +148,36 @@ func (f *Fleet) simulate(configs string) error {
 	return nil
 }
 
-// Simulated makes the simulated clusters.
-func (s *Size) Simulated() ([]*feed.Cluster, error) {
-	all := make([]*feed.Cluster, s.Clusters)
-	for i := range all {
-		var err error
-		if all[i], err = s.cluster(i); err != nil {
-			return nil, err
+// Simulated makes the simulated clusters: those with all pods, and then those of each sample.
+func (s *Size) Simulated() (all []*feed.Cluster, err error) {
+	add := func(pods, namespaces int, users []rights.User) {
+		for i := 0; i < s.Clusters && err == nil; i++ {
+			var c *feed.Cluster
+			c, err = s.cluster(i, pods, namespaces, users)
+			all = append(all, c)
 		}
 	}
-	return all, nil
+	if s.Clusters > 0 {
+		add(s.Pods/s.Clusters, s.Namespaces, s.Users)
+		for _, namespaces := range s.Samples {
+			add(s.Pods/s.Clusters/10, namespaces, nil)
+		}
+	}
+	return all, err
 }
 
-func (s *Size) cluster(i int) (*feed.Cluster, error) {
-	pods := s.Pods / s.Clusters
-	if s.Namespaces == 0 {
+func (s *Size) cluster(i, pods, namespaces int, users []rights.User) (*feed.Cluster, error) {
+	if namespaces == 0 {
 		return feed.NewCluster(feed.Seed+uint64(i), pods, templates), nil
 	}
-	c := feed.NewCluster(feed.Seed+uint64(i), pods, s.Namespaces)
-	c.InNamespaces(s.Namespaces)
+	c := feed.NewCluster(feed.Seed+uint64(i), pods, namespaces)
+	c.InNamespaces(namespaces)
 	if len(s.Users) == 0 {
 		return c, nil
 	}
-	described := rights.Cluster{Number: i, Clusters: s.Clusters, Namespaces: s.Namespaces, Pods: pods,
+	described := rights.Cluster{Number: i, Clusters: s.Clusters, Namespaces: namespaces, Pods: pods,
 		Namespace: c.Namespace, Pod: c.PodName}
-	return c, c.SetRights(described.Objects(s.Users))
+	return c, c.SetRights(described.Objects(users))
 }
 
 func simName(i int) string { return "sim" + strconv.Itoa(i) }
@@ -260,7 +268,7 @@ func (f *Fleet) startDaemon(binary, dir, configs string) error {
 
 // waitSynced waits until every pod is mirrored and the daemon is ready.
 func (f *Fleet) waitSynced(ctx context.Context) error {
-	want := f.size.Pods + f.size.Real*f.size.RealPods
+	want := f.size.Pods + len(f.size.Samples)*f.size.Pods/10 + f.size.Real*f.size.RealPods
 	have := 0
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if err := ctx.Err(); err != nil {

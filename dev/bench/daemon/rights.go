@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,17 +16,21 @@ import (
 
 // FilteredLists is how long lists at /fleet take that users with different rights are sent.
 type FilteredLists struct {
-	// P50 is by shape.
-	P50 map[rights.Shape]time.Duration
+	// P50 and Unfiltered are by shape.
+	P50, Unfiltered map[rights.Shape]time.Duration
 	// Ratio is the median of each list's time to that of an unfiltered list of the same size, sent just before it.
-	Ratio      map[rights.Shape]float64
-	Unfiltered time.Duration
+	Ratio map[rights.Shape]float64
 }
 
+// SamplesFor returns the samples that MeasureFiltered needs for a number of namespaces. A tenth of the pods is all pods
+// of some namespaces, or some pods of all: see unfilteredPath.
+func SamplesFor(namespaces int) []int { return []int{namespaces / 10, namespaces} }
+
 // MeasureFiltered lists all pods at /fleet as n users of each shape, each user once. Before each list, an
-// administrator lists all pods of one cluster in the same way.
+// administrator lists as many pods of as many clusters, namespaces and templates, all that there are.
 func (f *Fleet) MeasureFiltered(ctx context.Context, n int) (FilteredLists, error) {
-	out := FilteredLists{P50: map[rights.Shape]time.Duration{}, Ratio: map[rights.Shape]float64{}}
+	out := FilteredLists{P50: map[rights.Shape]time.Duration{}, Unfiltered: map[rights.Shape]time.Duration{},
+		Ratio: map[rights.Shape]float64{}}
 	if err := f.checkSizes(ctx); err != nil {
 		return out, err
 	}
@@ -34,12 +39,11 @@ func (f *Fleet) MeasureFiltered(ctx context.Context, n int) (FilteredLists, erro
 		_, err := f.readAs(ctx, token, path, "", false)
 		return time.Since(began), err
 	}
-	var unfiltered []time.Duration
-	took := map[rights.Shape][]time.Duration{}
+	took, unfiltered := map[rights.Shape][]time.Duration{}, map[rights.Shape][]time.Duration{}
 	ratios := map[rights.Shape][]float64{}
 	for i := range n {
 		for _, u := range f.usersOfEachShape(i) {
-			whole, err := timed(f.token, f.inFleetPath(i))
+			whole, err := timed(f.token, f.unfilteredPath(u.Shape, i))
 			if err != nil {
 				return out, err
 			}
@@ -47,22 +51,36 @@ func (f *Fleet) MeasureFiltered(ctx context.Context, n int) (FilteredLists, erro
 			if err != nil {
 				return out, err
 			}
-			unfiltered, took[u.Shape] = append(unfiltered, whole), append(took[u.Shape], part)
+			unfiltered[u.Shape], took[u.Shape] = append(unfiltered[u.Shape], whole), append(took[u.Shape], part)
 			ratios[u.Shape] = append(ratios[u.Shape], float64(part)/float64(whole))
 		}
 	}
-	out.Unfiltered = measure.Percentile(unfiltered, 0.5)
 	for shape := range took {
 		out.P50[shape] = measure.Percentile(took[shape], 0.5)
+		out.Unfiltered[shape] = measure.Percentile(unfiltered[shape], 0.5)
 		slices.Sort(ratios[shape])
 		out.Ratio[shape] = ratios[shape][len(ratios[shape])/2]
 	}
 	return out, nil
 }
 
-// inFleetPath returns a path for all pods of one simulated cluster after the other, at /fleet.
-func (f *Fleet) inFleetPath(i int) string {
-	return "/fleet/api/v1/pods?clusters=" + simName(i%len(f.sims))
+// unfilteredPath returns a path for a tenth of all pods at /fleet, without a filter, in stores like those that a user
+// of a shape lists: one cluster with all of its pods, or a sample. Packed pods are differences to one of their
+// namespace, so how long a list takes also depends on how many namespaces it has.
+func (f *Fleet) unfilteredPath(shape rights.Shape, i int) string {
+	const path = "/fleet/api/v1/pods?clusters="
+	if shape == rights.Clusters {
+		return path + simName(i%f.size.Clusters)
+	}
+	sample := 1
+	if shape == rights.Objects {
+		sample = 2
+	}
+	var names []string
+	for n := range f.size.Clusters {
+		names = append(names, simName(sample*f.size.Clusters+n))
+	}
+	return path + strings.Join(names, ",")
 }
 
 // usersOfEachShape returns the i-th user of each shape.
@@ -98,8 +116,10 @@ func (f *Fleet) checkSizes(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := count(f.token, f.inFleetPath(0)); err != nil {
-		return err
+	for _, shape := range rights.Shapes() {
+		if err := count(f.token, f.unfilteredPath(shape, 0)); err != nil {
+			return err
+		}
 	}
 	last := len(f.size.Users)/len(rights.Shapes()) - 1 // the others are used for the first time when they are measured
 	for _, u := range f.usersOfEachShape(last) {

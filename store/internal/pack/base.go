@@ -50,6 +50,10 @@ func (b *base) bytes(r *reading) ([]byte, error) {
 		}
 		return *raw, nil
 	}
+	buf, of := &r.bases[b.depth], &r.of[b.depth]
+	if *of == b.id {
+		return *buf, nil
+	}
 	var parent []byte
 	var err error
 	if b.parent != nil {
@@ -57,11 +61,12 @@ func (b *base) bytes(r *reading) ([]byte, error) {
 			return nil, err
 		}
 	}
+	*of = 0
 	// Unchecked, because the check of the object that is read covers what it copies from here.
-	buf := &r.bases[b.depth]
 	if *buf, err = r.append((*buf)[:0], b.data, parent, nil, "", true); err != nil {
 		return nil, err
 	}
+	*of = b.id
 	b.cache.maybeAdd(b, *buf)
 	return *buf, nil
 }

@@ -104,6 +104,7 @@ func originalLen(data string, baseLen int) (int, bool) {
 type reading struct {
 	data, ops, unshaped, lits []byte
 	bases                     [maxDepth + 1][]byte
+	of                        [maxDepth + 1]uint64 // the IDs of the bases: a list reads siblings one after the other
 }
 
 var readings = sync.Pool{New: func() any { return new(reading) }}
@@ -112,17 +113,18 @@ var readings = sync.Pool{New: func() any { return new(reading) }}
 const maxKept = 1 << 18
 
 func (r *reading) done() {
-	for _, b := range []*[]byte{&r.data, &r.ops, &r.unshaped, &r.lits} {
-		if cap(*b) > maxKept {
-			*b = nil
-		}
+	if r.largest() <= maxKept {
+		readings.Put(r)
 	}
+}
+
+// largest returns the capacity of the largest buffer.
+func (r *reading) largest() int {
+	most := max(cap(r.data), cap(r.ops), cap(r.unshaped), cap(r.lits))
 	for i := range r.bases {
-		if cap(r.bases[i]) > maxKept {
-			r.bases[i] = nil
-		}
+		most = max(most, cap(r.bases[i]))
 	}
-	readings.Put(r)
+	return most
 }
 
 // append appends the original of data to dst. base are the bytes of the base; shapes is the base that has the shape,

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"runtime/metrics"
 	"testing"
@@ -40,4 +41,54 @@ func TestStatsCountTheHeap(t *testing.T) {
 		t.Errorf("%d bytes are left after all objects were released", left)
 	}
 	runtime.KeepAlive(p)
+}
+
+// A Packer of small objects gets its scratch from the pool after one of large objects.
+func TestALargeObjectLeavesNoLargeBuffers(t *testing.T) {
+	random, p := rand.New(rand.NewPCG(4, 4)), New()
+	large := make([]byte, 1<<20)
+	for i := range large {
+		large[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.IntN(64)]
+	}
+	kept := func(after string) {
+		t.Helper()
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
+		if n := s.largest(); n > maxKept {
+			t.Errorf("after %s, a buffer of %d bytes is kept", after, n)
+		}
+	}
+	base := p.packed(large, "")
+	kept("packing a large object")
+	sibling := p.packed(large[:maxKept/2], "")
+	if base.base == nil || sibling.base != base.base {
+		t.Fatal("the small object is not packed against the large one")
+	}
+	kept("packing a small object like it")
+	p.Release(sibling)
+	p.Release(base)
+	kept("releasing the large object")
+}
+
+// A list reads siblings one after the other.
+func TestSiblingsThatAreReadInTurnDecodeTheirBaseOnce(t *testing.T) {
+	all := protobuf.samples(t, 1, 8)
+	p := New()
+	var packed []Packed
+	for _, s := range all {
+		packed = append(packed, p.packed(s.enc, s.ctx))
+	}
+	r := new(reading)
+	for i, k := range packed {
+		if k.base != packed[0].base {
+			t.Fatalf("object %d has another base", i)
+		}
+		before := p.cache.misses.Load()
+		if raw, err := k.base.bytes(r); err != nil || string(raw) != string(all[0].enc) {
+			t.Fatalf("the base is not object 0: %v", err)
+		}
+		if decoded := p.cache.misses.Load() > before; decoded != (i == 0) {
+			t.Errorf("object %d: decoded %t", i, decoded)
+		}
+	}
 }

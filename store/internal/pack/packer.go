@@ -23,6 +23,11 @@ type scratch struct {
 	try    []byte // for data that may be discarded
 }
 
+// largest returns the capacity of the largest buffer. Those of the differ's tables are bounded.
+func (s *scratch) largest() int {
+	return max(cap(s.raw), cap(s.try), cap(s.coder.ops), cap(s.coder.lits), cap(s.coder.steps), s.read.largest())
+}
+
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // begin takes the lock and a scratch.
@@ -31,9 +36,11 @@ func (p *Packer) begin() {
 	p.scratch = scratches.Get().(*scratch)
 }
 
-// end releases what begin took.
+// end releases what begin took. A scratch that a large object has made large is not kept.
 func (p *Packer) end() {
-	scratches.Put(p.scratch)
+	if p.scratch.largest() <= maxKept {
+		scratches.Put(p.scratch)
+	}
 	p.scratch = nil
 	p.mu.Unlock()
 }
@@ -72,14 +79,8 @@ func (p *Packer) Pack(dst, original []byte, context string) ([]byte, Ref) {
 	p.stats.RawBytes += int64(len(original))
 	p.stats.PackedBytes += int64(len(dst) - start)
 	p.cache.resize(p.stats.PackedBytes)
-	if len(original) > maxKept {
-		p.trim()
-	}
 	return dst, Ref{b}
 }
-
-// trim frees the buffers, which a large object has made large.
-func (p *Packer) trim() { *p.scratch = scratch{} }
 
 // choose packs against the most similar base, or makes a base.
 func (p *Packer) choose(dst, original []byte, context string) ([]byte, *base) {
