@@ -14,6 +14,16 @@ type Queue[T any] = batchQueue[T]
 // Depth returns the number of waiting deltas and their size.
 func (q *batchQueue[T]) Depth() (deltas, bytes int) { return q.depth() }
 
+func (q *batchQueue[T]) depth() (deltas, bytes int) {
+	deltas, bytes, _ = q.counts()
+	return deltas, bytes
+}
+
+func (q *batchQueue[T]) coalesced() uint64 {
+	_, _, n := q.counts()
+	return n
+}
+
 // RunInSteps lets Step do, one at a time, what Run does.
 func (o *Options[T]) RunInSteps(sink func(q *batchQueue[T]) reflector.Sink[T],
 	handlers func(handler string, run func())) {

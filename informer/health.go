@@ -50,10 +50,9 @@ func (i *Informer[T]) Health() Health {
 	h := Health{
 		Name: i.opts.Name, Source: i.src.Describe(), Reflector: refl.Health(), Synced: isClosed(synced),
 		Objects: i.reader.Len(), Layout: i.reader.Layout(), Events: i.events.Load(), Epoch: i.epoch.Load(),
-		QueueCoalesced: q.coalesced(),
 	}
 	h.Stale = i.stale.Load() + h.Reflector.Stale
-	h.QueueDeltas, h.QueueBytes = q.depth()
+	h.QueueDeltas, h.QueueBytes, h.QueueCoalesced = q.counts()
 	i.countsMu.Lock()
 	h.Problems = make(map[string]uint64, len(i.counts))
 	maps.Copy(h.Problems, i.counts)

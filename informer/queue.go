@@ -66,6 +66,7 @@ type batchQueue[T any] struct {
 	// held when there is something to take and no consumer.
 	startConsumer func()
 	consuming     bool        // the consumer that startConsumer started has not ended
+	brief         bool        // it ends as soon as there is nothing to take
 	checks        *time.Timer // calls check while there is such a consumer
 	taken         bool        // something was taken since the last check
 	dismissed     bool        // the consumer must end unless there is something to take
@@ -202,7 +203,7 @@ func (q *batchQueue[T]) some(ctx context.Context) (some bool, filled <-chan stru
 	case q.deltas > 0:
 		q.dismissed = false
 		return true, nil
-	case q.closed || q.dismissed:
+	case q.closed || q.dismissed || q.brief:
 		q.endConsumer()
 	default:
 		q.consumerWaits = true
@@ -223,7 +224,7 @@ func (q *batchQueue[T]) forgetConsumer() {
 
 // endConsumer forgets the consumer and what only a consumer needs. The lock is held.
 func (q *batchQueue[T]) endConsumer() {
-	q.consuming, q.taken, q.dismissed, q.filled = false, false, false, nil
+	q.consuming, q.brief, q.taken, q.dismissed, q.filled = false, false, false, false, nil
 	if q.checks != nil {
 		q.checks.Stop()
 		q.checks = nil
@@ -282,18 +283,12 @@ func (q *batchQueue[T]) take(buf []object.Delta[T]) []object.Delta[T] {
 	return buf
 }
 
-// depth returns the number of waiting deltas and their size.
-func (q *batchQueue[T]) depth() (deltas, bytes int) {
+// counts returns the number of waiting deltas and their size, and the number of deltas that were replaced by a later
+// one.
+func (q *batchQueue[T]) counts() (deltas, bytes int, coalesced uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.deltas, q.bytes
-}
-
-// coalesced returns the number of deltas that were replaced by a later one.
-func (q *batchQueue[T]) coalesced() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.merged
+	return q.deltas, q.bytes, q.merged
 }
 
 // close makes Push fail, and wait return false once the queue is empty. It may be called more than once.
@@ -316,8 +311,10 @@ func (q *batchQueue[T]) wakeConsumer() {
 	}
 	q.wakeWaiting()
 	if q.startConsumer != nil && !q.consuming {
-		q.consuming = true
-		q.checks = time.AfterFunc(writerRest, q.check)
+		q.consuming, q.brief = true, q.deltas == 1 && q.ring.front().Type == object.Bookmark
+		if !q.brief { // the next bookmark comes in a minute
+			q.checks = time.AfterFunc(writerRest, q.check)
+		}
 		q.startConsumer()
 	}
 }

@@ -74,6 +74,29 @@ func TestAConsumerEndsWhenThereIsNothingToTake(t *testing.T) {
 	})
 }
 
+// A consumer that was started for a bookmark ends at once, unless there is more to take by then.
+func TestAConsumerOfABookmarkEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newBatchQueue[int](queueLimits{})
+		var c consumers
+		c.of(t.Context(), q)
+		for round := range int32(3) {
+			began := time.Now()
+			ok(t, q.Push(t.Context(), []intDelta{change(object.Bookmark, "", int(round))}))
+			if q.checks != nil {
+				t.Error("there is a timer")
+			}
+			synctest.Wait()
+			if running, started := c.running.Load(), c.started.Load(); running != 0 || started != round+1 {
+				t.Errorf("%d consumers run, %d were started", running, started)
+			}
+			if len(c.taken) != int(round)+1 || time.Since(began) != 0 || q.ring.first != nil {
+				t.Errorf("%d deltas were taken in %s", len(c.taken), time.Since(began))
+			}
+		}
+	})
+}
+
 // A delta that comes at the very moment in which the consumer ends is taken, by this consumer or by another, and never
 // by two at once.
 func TestADeltaAtTheEndOfAConsumerIsTaken(t *testing.T) {
