@@ -37,6 +37,7 @@ type Cluster struct {
 	reconfigured chan struct{}               // it is reached in another way now
 	server       atomic.Pointer[api.Cluster] // in the kubeconfig that joined; nil for other origins
 	configNumber atomic.Uint64               // see ConfigNumber
+	problems     atomic.Uint64               // that resources have reported
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
@@ -50,6 +51,9 @@ type Cluster struct {
 	selected   *selection                                         // of the last discovery; shared while it is used
 	served     map[schema.GroupVersionResource]metav1.APIResource // that can be mirrored
 	triggers   map[schema.GroupResource]*trigger
+	// problemsSeen is what problems was when the state was last looked at, and quiet how often it was the same since.
+	problemsSeen uint64
+	quiet        int
 
 	mu         sync.Mutex
 	discovered discoveryStatus
@@ -206,6 +210,7 @@ func (c *Cluster) end() error {
 // onProblem is called with the problems of informers. A resource that is no longer
 // served means that discovery has changed.
 func (c *Cluster) onProblem(p informer.Problem) {
+	c.problems.Add(1)
 	if source.ReasonOf(p.Err) == source.NotServed {
 		c.requestRefresh()
 	}

@@ -91,6 +91,19 @@ func (c *Cluster) Health() ClusterHealth {
 // updateState records the current state, so that Since is right at the next call of Health.
 func (c *Cluster) updateState() { c.Health() }
 
+// mayHaveChanged reports whether the state may be another one than when it was last recorded. A cluster that is ready
+// remains so until a resource reports a problem, which its health shows a moment later.
+func (c *Cluster) mayHaveChanged() bool {
+	if n := c.problems.Load(); n != c.problemsSeen {
+		c.problemsSeen, c.quiet = n, 0
+		return true
+	}
+	c.quiet++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state != Ready || c.quiet == 1
+}
+
 // healthSummary summarizes the health of a cluster's resources.
 type healthSummary struct {
 	resources []*Resource

@@ -58,12 +58,26 @@ func TestClusterStates(t *testing.T) {
 // The state is also updated without calls of Health.
 func TestSinceIsTheBeginningOfTheStateAndNotTheFirstCall(t *testing.T) {
 	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
-		_, c := w.joined("eu")
-		began := time.Now()
-		<-time.After(time.Hour)
-		h := c.Health()
-		if took := h.Since.Sub(began); h.State != fleet.Ready || took > 10*time.Second {
-			t.Errorf("%s since %v after the start", h.State, took)
+		s, c := w.joined("eu")
+		for _, begin := range []struct {
+			state fleet.State
+			by    func() func()
+		}{
+			{fleet.Ready, func() func() { return func() {} }},
+			{fleet.Unreachable, func() func() {
+				end := s.Inject(informertest.Fault{Refuse: true})
+				s.CutWatches()
+				return end
+			}},
+		} {
+			began := time.Now()
+			end := begin.by()
+			<-time.After(time.Hour)
+			h := c.Health()
+			if took := h.Since.Sub(began); h.State != begin.state || took > 10*time.Second {
+				t.Errorf("%s since %v after it began", h.State, took)
+			}
+			end()
 		}
 	})
 }

@@ -96,7 +96,9 @@ func (c *Cluster) await(ctx context.Context, d time.Duration, watchChanges bool)
 		case <-timer.C:
 			return changed
 		case <-judge.C:
-			c.updateState()
+			if c.mayHaveChanged() {
+				c.updateState()
+			}
 		case <-c.reconfigured:
 			return changed // a request that failed may succeed now
 		case <-c.client.usage.full:
