@@ -96,6 +96,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		wg.Go(func() { collectLess(restored.Done()) })
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
+	wg.Go(func() { releaseStartMemory(back, d.fleet.Clusters) })
 	if d.rights != nil {
 		part("the rights", func() error { return d.rights.Run(back) })
 	}
