@@ -14,5 +14,3 @@
 //     Compare says so.
 //   - The zero Item, Delta and Event are valid and have no effect.
 package object
-// y13485
-// y4168
