@@ -84,7 +84,7 @@ with it.`,
 	cmd.Flags().StringVar(&o.Data, "data", "",
 		"folder to keep the cluster's state in (default: a temporary one, removed at the end)")
 	cmd.Flags().BoolVar(&noControllers, "no-controllers", false, "run only etcd and the API server")
-	cmd.Flags().BoolVar(&o.Workload, "workload", false, "run a small changing workload in namespace demo")
+	cmd.Flags().BoolVar(&o.Workload, "workload", false, "run a small changing workload in namespace shop")
 	cmd.Flags().BoolVar(&untilStdin, "until-stdin-closes", false, "also stop when standard input ends")
 	_ = cmd.Flags().MarkHidden("until-stdin-closes")
 	return cmd

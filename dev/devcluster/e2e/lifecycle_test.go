@@ -221,7 +221,7 @@ func TestClusterEndsWithTheCommandThatItRuns(t *testing.T) {
 
 func TestWorkloadKeepsCreatingAndDeletingPods(t *testing.T) {
 	c := up(t, "--nodes", "1", "--workload")
-	watch := exec.Command(binary, "kubectl", "--kubeconfig", c.kubeconfig, "get", "pods", "-n", "demo", "-w",
+	watch := exec.Command(binary, "kubectl", "--kubeconfig", c.kubeconfig, "get", "pods", "-n", "shop", "-w",
 		"--output-watch-events", "--no-headers")
 	var seen output
 	watch.Stdout = &seen

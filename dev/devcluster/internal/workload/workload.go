@@ -14,7 +14,7 @@ import (
 )
 
 // Namespace is where the workload lives.
-const Namespace = "demo"
+const Namespace = "shop"
 
 // interval is the time between two steps: long enough to follow by eye.
 const interval = 3 * time.Second
