@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 )
 
 const (
@@ -36,27 +35,6 @@ type inbox struct {
 	err    error // the error that ended the response
 	// hold reserves or returns memory beyond firstBuffer; nil means that there is no limit.
 	hold func(beyond int) error
-}
-
-// waiter is a response that can say when there is something to read, so that a stream that is
-// at rest needs no buffer. The daemon's responses can.
-type waiter interface{ WaitForData() }
-
-// restBuffers are the buffers of streams that are not at rest, and have little traffic.
-var restBuffers = sync.Pool{New: func() any { return new([restBuffer]byte) }}
-
-// rest waits without a buffer until there is something to read.
-func (b *inbox) rest() {
-	if b.lo < b.hi || len(b.buf) > restBuffer {
-		return
-	}
-	if w, ok := b.r.(waiter); ok {
-		if b.buf != nil {
-			restBuffers.Put((*[restBuffer]byte)(b.buf))
-			b.buf, b.lo, b.hi = nil, 0, 0
-		}
-		w.WaitForData()
-	}
 }
 
 // reset starts reading another response into the same buffer.
@@ -95,7 +73,6 @@ func (b *inbox) fill() error {
 	if b.err != nil {
 		return b.err
 	}
-	b.rest()
 	if err := b.makeRoom(); err != nil {
 		return err
 	}
@@ -126,7 +103,7 @@ func (b *inbox) makeRoom() error {
 	held, was := b.hi-b.lo, len(b.buf)
 	switch {
 	case b.buf == nil, held == 0 && len(b.buf) > restBuffer && b.small > calm:
-		b.buf = restBuffers.Get().(*[restBuffer]byte)[:]
+		b.buf = make([]byte, restBuffer)
 	case held == 0 && (len(b.buf) > keptBuffer || len(b.buf) < firstBuffer && b.small == 0):
 		b.buf = make([]byte, firstBuffer)
 	case held == 0, b.lo > 0 && held <= len(b.buf)/2:
