@@ -20,9 +20,10 @@ type file struct {
 
 // do runs an operation. Without it, after a failure or if pebble cannot go on, it reports success.
 func (f *file) do(op func() error) error {
-	if f.files.failure() != nil {
+	if !f.files.begin() {
 		return nil
 	}
+	defer f.files.end()
 	err := op()
 	if err != nil && f.essential {
 		f.files.fail(err)

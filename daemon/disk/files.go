@@ -29,6 +29,10 @@ type files struct {
 	stopped chan struct{}
 	once    sync.Once
 	misses  atomic.Int32 // writes of tables that failed in succession
+
+	mu      sync.Mutex
+	changes int           // operations that change something and have not ended
+	ended   chan struct{} // closed when there are none; made by awaitChanges
 }
 
 func newFiles(below vfs.FS, space *space, ledger *ledger) *files {
@@ -49,6 +53,41 @@ func (f *files) failure() error {
 		return *err
 	}
 	return nil
+}
+
+// begin registers an operation that changes something. It returns false if there must be none any more.
+func (f *files) begin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure() != nil {
+		return false
+	}
+	f.changes++
+	return true
+}
+
+// end is called when an operation that begin has permitted has ended.
+func (f *files) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changes--
+	if f.changes == 0 && f.ended != nil {
+		close(f.ended)
+		f.ended = nil
+	}
+}
+
+// awaitChanges waits, after fail, until no operation changes anything any more.
+func (f *files) awaitChanges() {
+	f.mu.Lock()
+	if f.changes > 0 && f.ended == nil {
+		f.ended = make(chan struct{})
+	}
+	ended := f.ended
+	f.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
 }
 
 // essential reports whether pebble cannot go on if a write to the file fails. It repeats a flush at once and for ever
@@ -87,9 +126,10 @@ func (f *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	if !essential(name) {
 		f.pause()
 	}
-	if f.failure() != nil {
+	if !f.begin() {
 		return f.instead(name), nil
 	}
+	defer f.end()
 	if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
 		// A marker names another file. After a crash, it must not be there without that.
 		if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
@@ -104,18 +144,20 @@ func (f *files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 
 // OpenReadWrite opens or creates a file of mode 0600.
 func (f *files) OpenReadWrite(name string, category vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	if f.failure() != nil {
+	if !f.begin() {
 		return f.instead(name), nil
 	}
+	defer f.end()
 	below, err := f.FS.OpenReadWrite(name, category, o...)
 	return f.wrap(name, below, err)
 }
 
 // ReuseForWrite renames a log and opens it.
 func (f *files) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if f.failure() != nil {
+	if !f.begin() {
 		return f.instead(to), nil
 	}
+	defer f.end()
 	below, err := f.FS.ReuseForWrite(from, to, category)
 	if err == nil {
 		f.space.rename(from, to)
@@ -166,9 +208,10 @@ const unreadable = 20 * time.Millisecond
 
 // change runs an operation that changes the folder.
 func (f *files) change(do func() error) error {
-	if f.failure() != nil {
+	if !f.begin() {
 		return nil
 	}
+	defer f.end()
 	return do()
 }
 

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +100,56 @@ func TestACommitThatWaitsForAFlushEndsWhenTheManifestFails(t *testing.T) {
 	bad.Store(false)
 	var closing sync.WaitGroup
 	if err := w.disk.revive(&closing); err != nil {
+		t.Fatal(err)
+	}
+	closing.Wait()
+	mustCommit(t, w.batch())
+	mustClose(t, w.disk)
+}
+
+// The old engine would empty a file that the new one has made under the same name.
+func TestAFolderIsOpenedAgainWhenTheOldEngineHasCreatedItsLastFile(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var hold atomic.Bool
+	tables := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") && hold.CompareAndSwap(true, false) {
+			close(begun)
+			<-goOn
+		}
+		return nil
+	})
+	o := quiet(errorfs.Wrap(vfs.NewMem(), tables))
+	o.tune = crashTune
+	w, err := newWorkload(t, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold.Store(true)
+	for created := false; !created; {
+		mustCommit(t, w.batch())
+		select {
+		case <-begun:
+			created = true
+		default:
+		}
+	}
+	old := w.disk.engine.files
+	old.fail(syscall.EIO)
+	var closing sync.WaitGroup
+	revived := make(chan error, 1)
+	go func() { revived <- w.disk.revive(&closing) }()
+	for waits := false; !waits; runtime.Gosched() {
+		select {
+		case err := <-revived:
+			t.Fatalf("it was opened again, with %v, while the old engine creates a file", err)
+		default:
+		}
+		old.mu.Lock()
+		waits = old.ended != nil
+		old.mu.Unlock()
+	}
+	close(goOn)
+	if err := <-revived; err != nil {
 		t.Fatal(err)
 	}
 	closing.Wait()

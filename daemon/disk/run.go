@@ -99,8 +99,22 @@ func (d *Disk) broken() error {
 	return nil
 }
 
+// stopChanges returns when an engine that must be replaced changes nothing on disk any more. Otherwise it could still
+// create a file that the next one has made under the same name, which would empty that.
+func (d *Disk) stopChanges() {
+	cause := d.broken()
+	d.mu.RLock()
+	e := d.engine
+	d.mu.RUnlock()
+	if cause != nil && e != nil {
+		e.files.fail(cause)
+		e.files.awaitChanges()
+	}
+}
+
 // revive replaces the engine. What the old one had not made durable is gone.
 func (d *Disk) revive(closing *sync.WaitGroup) error {
+	d.stopChanges()
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	cause := d.broken()
