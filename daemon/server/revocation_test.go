@@ -16,16 +16,16 @@ import (
 	"github.com/mirador-k8s/mirador/informertest"
 )
 
-// fickle is an Authorizer that shows something else once a watch was authorized, which takes two questions, and
-// announces no change.
+// fickle is an Authorizer that shows something else once a watch was authorized, which takes two questions about
+// watching, and announces no change.
 type fickle struct {
 	allowAll
 	asked atomic.Int32
 }
 
-func (f *fickle) Visible(context.Context, user.Info, string, string, schema.GroupResource,
-	bool) (*query.Visible, error) {
-	if f.asked.Add(1) <= 2 {
+func (f *fickle) Visible(_ context.Context, _ user.Info, _, verb string, _ schema.GroupResource,
+	_ bool) (*query.Visible, error) {
+	if verb != "watch" || f.asked.Add(1) <= 2 {
 		return &query.Visible{Namespaces: []string{"web"}}, nil
 	}
 	return &query.Visible{Namespaces: []string{"shop"}}, nil
