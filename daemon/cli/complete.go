@@ -22,8 +22,12 @@ func complete(cmd *cobra.Command, flag string, f completer) {
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, f))
 }
 
-// completionTime bounds how long a completion may take.
-const completionTime = time.Second
+const (
+	// completionTime bounds how long a completion may take.
+	completionTime = time.Second
+	// probeTime bounds the check for a daemon in a completion.
+	probeTime = 300 * time.Millisecond
+)
 
 // asking calls f with a session if a daemon answers. Completion never mirrors a cluster itself, because that would
 // take too long.

@@ -154,7 +154,7 @@ deployments.apps, pods,services, all, or RESOURCE/NAME. Over several clusters, -
 each of them and -n eu.web in one; a name without a namespace may have its cluster in front, as in eu:node-1.
 
 They come from a daemon: --server, else $MIRADOR_SERVER, else the one of this machine. With
---kubeconfig or --context, and where no daemon answers, this command mirrors what is asked for itself, for
+--kubeconfig or --context, and where no daemon runs, this command mirrors what is asked for itself, for
 as long as it takes.`,
 		Example: `  mirador get pods -A                                     # of all clusters
   mirador get deploy web -n shop --cluster eu -o yaml

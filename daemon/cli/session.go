@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -157,6 +158,26 @@ func (s *session) probe(ctx context.Context, within time.Duration) error {
 		err = errors.New("the answer is not that of a daemon")
 	}
 	return err
+}
+
+// listens reports whether a daemon answers. It is false only if nothing listens at the address: the cluster must not
+// take the place of a daemon that is slow.
+func (s *session) listens(ctx context.Context) (bool, error) {
+	err := s.probe(ctx, answerTime)
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case ok && dial.Op == "dial" && !dial.Timeout():
+		return false, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return false, unreachable(fmt.Errorf("%s accepts connections and does not answer; try again, or read the cluster "+
+			"itself with --context", s.base.Host))
+	}
+	return false, unreachable(fmt.Errorf("ask %s whether it is a daemon: %w; name one with --server, or read the cluster "+
+		"itself with --context", s.base.Host, err))
 }
 
 // rest returns a client configuration for a prefix such as /fleet.

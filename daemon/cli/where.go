@@ -17,8 +17,8 @@ import (
 
 const (
 	defaultServer = "http://127.0.0.1:8090"
-	// probeTime bounds the check for a daemon on this machine.
-	probeTime = 300 * time.Millisecond
+	// answerTime is how long a daemon has for the answer to whether it is there.
+	answerTime = 5 * time.Second
 )
 
 // daemonFlags select the daemon.
@@ -52,7 +52,7 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.probe(ctx, 5*time.Second); err != nil {
+	if err := s.probe(ctx, answerTime); err != nil {
 		s.close()
 		if isCertificateError(err) {
 			return nil, err
@@ -105,7 +105,7 @@ func (r *readFlags) add(cmd *cobra.Command) {
 }
 
 // open returns a session: with the selected daemon, or with a server in this process if a kubeconfig or context was
-// selected, or else with the daemon of this machine, or if there is none with a server for the current context.
+// selected, or else with the daemon of this machine, or if nothing listens there with a server for the current context.
 func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session, error) {
 	direct := r.kubeconfig != "" || len(r.contexts) > 0
 	if direct && r.server != "" {
@@ -118,10 +118,20 @@ func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session,
 	if err != nil {
 		return nil, err
 	}
-	if named || s.answers(ctx, probeTime) {
+	if named {
+		return s, nil
+	}
+	listens, err := s.listens(ctx)
+	if err == nil && listens {
 		return s, nil
 	}
 	s.close()
+	if err != nil {
+		return nil, err
+	}
+	if cfg, err := loadKubeconfig(r.path()); err == nil && cfg.CurrentContext != "" {
+		fmt.Fprintf(warn, "no daemon at %s; reading context %s directly\n", s.base.Host, clean(cfg.CurrentContext))
+	}
 	own, err := openInProcess(ctx, &r.kubeFlags, n, warn)
 	if err != nil && ExitCode(err) != exitFailed {
 		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one "+
