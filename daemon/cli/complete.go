@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // completer returns the completions of a command line.
@@ -74,7 +73,7 @@ func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix stri
 // completeContexts completes the contexts of the kubeconfig.
 func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
-	cfg, err := clientcmd.LoadFromFile(k.path())
+	cfg, err := loadKubeconfig(k.path())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

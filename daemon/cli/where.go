@@ -69,24 +69,20 @@ type kubeFlags struct {
 	contexts   []string
 }
 
-// path returns the kubeconfig's path.
+// path returns the kubeconfig's path, or a list of paths, as in $KUBECONFIG.
 func (k *kubeFlags) path() string {
 	if k.kubeconfig != "" {
 		return k.kubeconfig
 	}
-	return clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
+	return fleet.DefaultKubeconfig()
 }
 
 // loadKubeconfig reads a kubeconfig. Errors do not quote the content, because it has keys.
 func loadKubeconfig(path string) (*api.Config, error) {
-	cfg, err := clientcmd.LoadFromFile(path)
-	if err == nil {
+	if cfg, err := clientcmd.LoadFromFile(path); err == nil {
 		return cfg, nil
 	}
-	if _, said := fleet.FromKubeconfig(path); said != nil {
-		return nil, said
-	}
-	return nil, fmt.Errorf("read the kubeconfig %s: it changed just now; try again", path)
+	return fleet.LoadKubeconfig(path)
 }
 
 // readFlags select where a command reads from.
