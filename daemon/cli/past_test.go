@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
@@ -156,6 +162,51 @@ func TestMomentsAndTheirErrors(t *testing.T) {
 		if got, err := moment("at", text, now); got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
+	}
+}
+
+func TestDiffBeginsWhereTheHistoryDoes(t *testing.T) {
+	const early, begin = "2026-11-17T09:00:00Z", "2026-11-17T09:41:15Z"
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		switch q := r.URL.Query(); {
+		case q.Get("history") == "gaps":
+			json.NewEncoder(w).Encode(server.ChangeList{Begin: begin}) // the test sees it
+		case q.Get("at") == early:
+			refuse(w, apierrors.NewGone(fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s",
+				strings.Trim(r.URL.Path, "/"), begin)))
+		case q.Get("at") == begin:
+			metaPage(w, "", -1)
+		default:
+			metaPage(w, "", -1, "new")
+		}
+	})
+	defer s.close()
+	var warned bytes.Buffer
+	s.warn = &warned
+	show := s.holdWarnings()
+	c := &diffCommand{}
+	c.clusters = []string{"eu"}
+	for _, resource := range []string{"pods", "services", "jobs.batch"} {
+		m := *pods
+		m.gvr.Resource = resource
+		a := &ask{mapping: &m, path: "/" + resource, params: url.Values{}}
+		c.sinceGiven = false
+		out, from, err := c.compareFrom(t.Context(), s, a, early, "")
+		if err != nil || from != begin || len(out) != 1 || out[0].Type != "Added" {
+			t.Errorf("%s: %+v from %s, %v", resource, out, from, err)
+		}
+		c.sinceGiven = true
+		if _, _, err = c.compareFrom(t.Context(), s, a, early, ""); !apierrors.IsGone(err) {
+			t.Errorf("%s since a moment before the history: %v", resource, err)
+		}
+		err = c.nothingCompared(t.Context(), &session{base: s.base, http: s.http, warn: io.Discard}, []*ask{a}, err)
+		if err == nil || !strings.HasSuffix(err.Error(), "09:41:15.000Z; try --since 2026-11-17T09:41:15.000Z") {
+			t.Error(err)
+		}
+	}
+	show()
+	if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "(and 2 more like this)") {
+		t.Errorf("warned %q", got)
 	}
 }
 

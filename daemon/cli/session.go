@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,7 +35,8 @@ type session struct {
 	warn io.Writer
 	// warned has the warnings that were shown, because every page of a list repeats them.
 	warned   map[string]bool
-	warnLock sync.Mutex // for warned and warn: discovery sends concurrent requests
+	held     *[]string  // warnings are added here if it is not nil
+	warnLock sync.Mutex // for warned, held and warn: discovery sends concurrent requests
 	// only is the name of the only cluster, if there is just one.
 	only string
 	// namespace is the default namespace.
@@ -253,7 +255,54 @@ func (s *session) warning(text string) {
 		s.warned = map[string]bool{}
 	}
 	s.warned[text] = true
+	if s.held != nil {
+		*s.held = append(*s.held, text)
+		return
+	}
 	fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
+}
+
+// perResource matches what is different in warnings about several resources: their names, and times.
+var perResource = regexp.MustCompile(`of [a-z0-9.-]+ (of cluster|begins)|\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+
+// holdWarnings keeps warnings until the returned function shows them: one for all that differ only in resources and
+// times.
+func (s *session) holdWarnings() (show func()) {
+	s.warnLock.Lock()
+	defer s.warnLock.Unlock()
+	s.held = &[]string{}
+	return func() {
+		s.warnLock.Lock()
+		defer s.warnLock.Unlock()
+		others := map[string]int{}
+		var firsts []string
+		for _, text := range *s.held {
+			alike := perResource.ReplaceAllString(text, "$1")
+			if _, known := others[alike]; known {
+				others[alike]++
+				continue
+			}
+			others[alike] = 0
+			firsts = append(firsts, text)
+		}
+		s.held = nil
+		for _, text := range firsts {
+			more := ""
+			if n := others[perResource.ReplaceAllString(text, "$1")]; n > 0 {
+				more = fmt.Sprintf(" (and %d more like this)", n)
+			}
+			fmt.Fprintf(s.warn, "warning: %s%s\n", clean(text), more)
+		}
+	}
+}
+
+// dropWarnings drops the warnings that are held.
+func (s *session) dropWarnings() {
+	s.warnLock.Lock()
+	defer s.warnLock.Unlock()
+	if s.held != nil {
+		*s.held = nil
+	}
 }
 
 // refusal returns the error of an unsuccessful answer.
