@@ -136,7 +136,12 @@ func TestThePastIsReadFromADaemon(t *testing.T) {
 		"Updated") != 2 || strings.Count(got, "Deleted") != 2 || strings.Count(got, "Added") != 2 {
 		t.Errorf("history: %s", got)
 	}
+	if got := ok(t, "", "history", "cm/gone", "-n", ns, "-o", "jsonpath={.items[*].type}"); strings.Count(got,
+		"Added") != 2 || strings.Count(got, "Deleted") != 2 {
+		t.Errorf("history of a name in all clusters: %s", got)
+	}
 	fails(t, exitNotFound, "as far back", "history", "cm/never", "-n", ns, "--cluster", "eu")
+	fails(t, exitNotFound, "as far back", "history", "cm/never", "-n", ns)
 	fails(t, exitFailed, "begins at", "get", "cm", "-n", ns, "--at", "-90d")
 	fails(t, exitFailed, "no history is kept of events", "get", "events", "-n", ns, "--at", "-1s")
 }
@@ -207,6 +212,48 @@ func TestDiffBeginsWhereTheHistoryDoes(t *testing.T) {
 	show()
 	if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "(and 2 more like this)") {
 		t.Errorf("warned %q", got)
+	}
+}
+
+// The changes of a list do not have what was there when the history began, so those of each object are read.
+func TestHistoryOfANameInTheFleetIsThatOfEachObject(t *testing.T) {
+	const first, second, third = "2026-11-17T09:00:00Z", "2026-11-17T09:30:00Z", "2026-11-17T10:00:00Z"
+	known := true
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		change := func(cluster, what, at string) server.Change {
+			return server.Change{Cluster: cluster, Namespace: "shop", Name: "web", Type: what, Time: at}
+		}
+		var list server.ChangeList
+		switch q := r.URL.Query(); {
+		case r.URL.Path == "/clusters/eu/api/v1/namespaces/shop/pods/web/history":
+			list.Begins, list.Begin = map[string]string{"eu": first}, first
+			list.Items = []server.Change{change("eu", "Added", first), change("eu", "Deleted", third)}
+		case r.URL.Path == "/clusters/us/api/v1/namespaces/shop/pods/web/history":
+			list.Begins, list.Begin = map[string]string{"us": second}, second
+			list.Items = []server.Change{change("us", "Added", second)}
+		case q.Get("history") == "true" && known:
+			list.Items = []server.Change{change("eu", "Deleted", third)}
+		case q.Get("history") == "true":
+		case !known:
+			metaPage(w, "", -1)
+			return
+		default:
+			fmt.Fprint(w, `{"items":[{"metadata":{"name":"web","namespace":"us.shop","annotations":{"`+clusterMark+`":"us"}}}]}`)
+			return
+		}
+		json.NewEncoder(w).Encode(list) // the test sees it
+	})
+	defer s.close()
+	a := askPods()
+	a.fleet, a.names = true, []string{"web"}
+	got, err := s.changes(t.Context(), a, "", "")
+	if err != nil || len(got.Items) != 3 || got.Items[0].Type != "Added" || got.Items[1].Cluster != "us" ||
+		got.Items[2].Type != "Deleted" || got.Begin != second || len(got.Begins) != 2 {
+		t.Errorf("the history is %+v, %v", got, err)
+	}
+	known = false
+	if _, err := s.changes(t.Context(), a, "", ""); !apierrors.IsNotFound(err) {
+		t.Errorf("the history of a name that never was: %v", err)
 	}
 }
 
