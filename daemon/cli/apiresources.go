@@ -47,7 +47,7 @@ where no daemon runs, which a cluster itself has.`,
 		},
 	}
 	r.add(cmd)
-	o.add(cmd)
+	o.add(cmd, asTemplate, asColumns)
 	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "`cluster` to read (default: all)")
 	complete(cmd, "cluster", r.completeClusters)
 	return cmd

@@ -43,14 +43,14 @@ history (serve --data DIR).`,
   mirador diff -n shop --since 1d -o json`,
 		Args: takes(0, -1, "a resource and any number of names, or nothing"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asTemplate, asColumns); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			c.sinceGiven = cmd.Flags().Changed("since")
 			return c.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	c.flags(cmd)
+	c.flags(cmd, asName, asTemplate, asColumns)
 	addSpan(cmd, &c.since, &c.until, "1h")
 	return cmd
 }

@@ -27,11 +27,11 @@ type readCommand struct {
 // labelled reports whether the tables have columns of labels, which the server does not provide.
 func (c *readCommand) labelled() bool { return c.showLabels || len(c.labelColumns) > 0 }
 
-// flags adds the flags of the command.
-func (c *readCommand) flags(cmd *cobra.Command) {
+// flags adds the flags of the command, which shows objects in all forms but those that are refused.
+func (c *readCommand) flags(cmd *cobra.Command, refused ...form) {
 	c.readFlags.add(cmd)
 	c.selectFlags.add(cmd, &c.readFlags)
-	c.outputFlags.add(cmd)
+	c.outputFlags.add(cmd, refused...)
 	if c.sortable { // the command shows objects
 		cmd.Flags().BoolVar(&c.showLabels, "show-labels", false, "add a column of all labels to tables")
 		cmd.Flags().StringSliceVarP(&c.labelColumns, "label-columns", "L", nil,

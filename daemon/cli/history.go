@@ -39,7 +39,7 @@ Of one object everything is shown that is kept, of several objects the last hour
   mirador history cm settings -n shop --cluster eu -o yaml`,
 		Args: takes(1, 2, "a resource and at most one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asTemplate, asColumns); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			if c.where != "" {
@@ -63,7 +63,8 @@ Of one object everything is shown that is kept, of several objects the last hour
 			return c.showChanges(cmd.OutOrStdout(), s, a, list)
 		},
 	}
-	c.flags(cmd)
+	c.flags(cmd, asName, asTemplate, asColumns)
+	cobra.CheckErr(cmd.Flags().MarkHidden("where")) // it is refused with a hint
 	addSpan(cmd, &c.since, &c.until, "")
 	return cmd
 }

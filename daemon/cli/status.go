@@ -42,7 +42,7 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
   mirador status -o json`,
 		Args: takes(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.parse(asName); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			if c.watch && !c.table() {
@@ -64,7 +64,7 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
 		},
 	}
 	c.readFlags.add(cmd)
-	c.outputFlags.add(cmd)
+	c.outputFlags.add(cmd, asName, asTemplate, asColumns)
 	cmd.Flags().StringSliceVar(&c.clusters, "cluster", nil, "`cluster` to show, may be repeated (default: all)")
 	cmd.Flags().BoolVar(&c.all, "all", false, "show every resource, not only those that are not well")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on until Ctrl-C")
