@@ -22,12 +22,17 @@ const (
 	exitUnreachable = 4
 )
 
-// exitHelp is part of the help of every command.
-const exitHelp = `
+// exitHelp is part of the help of every command, followed by what holds for several clusters.
+const (
+	exitHelp = `
 
 Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 3 a name that was asked
-for is not there, 4 the daemon or the cluster cannot be reached. Of several clusters, one that was never
+for is not there, 4 the daemon or the cluster cannot be reached.`
+	exitHelpOfOthers = ` Of several clusters, one that was never
 reached is left out: a warning names it, and the code is that of the others.`
+	exitHelpOfStatus = ` It is also 4 if one of the clusters that
+are shown is unreachable: what is printed is complete, and an error names it. --cluster asks about some only.`
+)
 
 // coded is an error with an exit code.
 type coded struct {

@@ -159,6 +159,22 @@ func TestMessagesForCertificatesThatAreNotAccepted(t *testing.T) {
 	}
 }
 
+func TestStatusFailsIfAClusterIsUnreachable(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		// the test sees it
+		json.NewEncoder(w).Encode(server.Report{Clusters: []server.ClusterReport{{Name: "dead", State: "unreachable"},
+			{Name: "eu", State: "ready"}}})
+	})
+	defer s.close()
+	for cluster, code := range map[string]int{"dead": exitUnreachable, "eu": 0} {
+		var out strings.Builder
+		err := (&statusCommand{clusters: []string{cluster}}).once(t.Context(), s, &out)
+		if ExitCode(err) != code || !strings.Contains(out.String(), cluster+" ") {
+			t.Errorf("%s: exit code %d (%v), want %d:\n%s", cluster, ExitCode(err), err, code, out.String())
+		}
+	}
+}
+
 func TestMessagesForAnswersOfADaemon(t *testing.T) {
 	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

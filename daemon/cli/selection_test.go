@@ -102,6 +102,7 @@ func TestConflictingFlagsAreAUsageError(t *testing.T) {
 		{"clusters", "-o", "go-template={{.kind}}"},
 		{"api-resources", "-o", "custom-columns=A:.a"},
 		{"clusters", "surplus"},
+		{"status", "eu"},
 		{"clusters", "join", "eu"},
 		{"clusters", "join", "eu", "--kubeconfig", "/none"},
 		{"clusters", "leave"},
