@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -85,10 +87,27 @@ func ofCluster(err error) error {
 var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file " +
 	"with --token-file")
 
+// plainToTLS is in the answer of Go's server for HTTPS to a request without TLS.
+const plainToTLS = "HTTP request to an HTTPS server"
+
+// The errors for a URL with the wrong scheme.
+var (
+	errWantsHTTPS = unreachable(errors.New("the daemon serves https; write the server's URL with https://"))
+	errWantsHTTP  = unreachable(errors.New("the daemon serves http without TLS; write the server's URL with http://"))
+)
+
 // ofDaemon adds the exit code to an error of a request to a daemon.
 func ofDaemon(err error) error {
 	if apierrors.IsUnauthorized(err) {
 		return errWantsToken
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if strings.Contains(cause.Message, plainToTLS) {
+				return errWantsHTTPS
+			}
+		}
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return unreachableDaemon(err)
@@ -98,6 +117,9 @@ func ofDaemon(err error) error {
 
 // unreachableDaemon returns the error of a request to a daemon that got no answer.
 func unreachableDaemon(err error) error {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return errWantsHTTP
+	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return unreachable(fmt.Errorf("%w; name the file with the authority of the daemon's certificate with "+
 			"--certificate-authority", err))

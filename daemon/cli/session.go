@@ -83,6 +83,11 @@ func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*sessio
 		return nil, usagef("the server's URL has a user in it; give a token with --token-file instead")
 	}
 	base.Path, base.RawQuery, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
+	first, _, _ := strings.Cut(strings.TrimPrefix(base.Path, "/"), "/")
+	if place, _, _ := strings.Cut(first, "@"); place == "fleet" || place == "clusters" {
+		return nil, usagef("leave %s out of the server's URL; commands read the whole fleet, or the cluster of --cluster",
+			base.Path)
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
@@ -312,6 +317,9 @@ func refusal(resp *http.Response) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	var st metav1.Status
+	if resp.StatusCode == http.StatusBadRequest && strings.Contains(string(b), plainToTLS) {
+		return errWantsHTTPS
+	}
 	if json.Unmarshal(b, &st) != nil || st.Kind != "Status" {
 		return fmt.Errorf("the server answers %s; is it a mirador daemon?", resp.Status)
 	}

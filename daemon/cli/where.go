@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,7 +55,7 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	}
 	if err := s.probe(ctx, answerTime); err != nil {
 		s.close()
-		if isCertificateError(err) {
+		if isCertificateError(err) || errors.Is(err, errWantsHTTP) || errors.Is(err, errWantsHTTPS) {
 			return nil, err
 		}
 		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server",
