@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/mirador-k8s/mirador/daemon/access"
@@ -432,18 +431,15 @@ func (f *serveFlags) namesKubeconfig() bool {
 func (f *serveFlags) followContexts(fl *fleet.Fleet) (*fleet.Follower, error) {
 	path := f.kubeconfig
 	if path == "" {
-		path = clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
+		path = fleet.DefaultKubeconfig()
 	}
 	contexts := f.contexts
 	if len(contexts) == 0 && !f.allContexts {
-		cfg, err := clientcmd.LoadFromFile(path)
+		cfg, err := fleet.LoadKubeconfig(path)
 		switch {
 		case err != nil && len(fl.Clusters()) > 0:
 			return nil, nil // the clusters of the state file are enough
 		case err != nil:
-			if _, said := fleet.FromKubeconfig(path); said != nil {
-				err = said // readable, and without quoting the file
-			}
 			return nil, fmt.Errorf("%w; name another with --kubeconfig, or a folder of them with --folder", err)
 		case cfg.CurrentContext == "":
 			return nil, fmt.Errorf("the kubeconfig %s has no current context; name one with --context, or take all with "+

@@ -22,7 +22,7 @@ func newAPIResources() *cobra.Command {
 		Use:   "api-resources",
 		Short: "Show the resources that can be read",
 		Long: `Show which resources a daemon mirrors, in one cluster or in any; or, with --kubeconfig or --context, and
-where no daemon answers, which a cluster itself has.`,
+where no daemon runs, which a cluster itself has.`,
 		Example: `  mirador api-resources
   mirador api-resources --cluster eu -o wide
   mirador api-resources -o name`,
@@ -47,7 +47,7 @@ where no daemon answers, which a cluster itself has.`,
 		},
 	}
 	r.add(cmd)
-	o.add(cmd)
+	o.add(cmd, asTemplate, asColumns)
 	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "`cluster` to read (default: all)")
 	complete(cmd, "cluster", r.completeClusters)
 	return cmd

@@ -44,7 +44,7 @@ func newClusters() *cobra.Command {
 		},
 	}
 	d.add(cmd.Flags())
-	o.add(cmd)
+	o.add(cmd, asTemplate, asColumns)
 	cmd.AddCommand(newJoin(), newLeave())
 	return cmd
 }

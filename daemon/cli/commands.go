@@ -17,6 +17,11 @@ func Commands() []*cobra.Command {
 // finish sets what all commands have in common on a command and its subcommands.
 func finish(c *cobra.Command) {
 	c.Long += exitHelp
+	if c.Name() == "status" {
+		c.Long += exitHelpOfStatus
+	} else {
+		c.Long += exitHelpOfOthers
+	}
 	c.SetFlagErrorFunc(WrongFlag)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	for _, below := range c.Commands() {

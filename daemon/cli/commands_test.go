@@ -27,6 +27,19 @@ func TestEveryCommandHasHelpWithExamplesAndExitCodes(t *testing.T) {
 	}
 }
 
+func TestHelpAndCompletionHaveOnlyWhatTheCommandTakes(t *testing.T) {
+	help := ok(t, "", "history", "--help")
+	for _, refused := range []string{"--where", "go-template", "custom-columns", "wide, name"} {
+		if strings.Contains(help, refused) {
+			t.Errorf("the help of history has %q:\n%s", refused, help)
+		}
+	}
+	offered := ok(t, "", "__complete", "count", "pods", "-o", "")
+	if !strings.HasPrefix(offered, "json\nyaml\njsonpath=\njsonpath-file=\n:") {
+		t.Errorf("the completion of count has\n%s", offered)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	base := errors.New("x")
 	for want, err := range map[int]error{0: nil, 1: base, 2: fmt.Errorf("a: %w", usagef("x")),

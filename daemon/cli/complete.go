@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // completer returns the completions of a command line.
@@ -22,8 +21,12 @@ func complete(cmd *cobra.Command, flag string, f completer) {
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, f))
 }
 
-// completionTime bounds how long a completion may take.
-const completionTime = time.Second
+const (
+	// completionTime bounds how long a completion may take.
+	completionTime = time.Second
+	// probeTime bounds the check for a daemon in a completion.
+	probeTime = 300 * time.Millisecond
+)
 
 // asking calls f with a session if a daemon answers. Completion never mirrors a cluster itself, because that would
 // take too long.
@@ -70,7 +73,7 @@ func (r *readFlags) completeClusters(cmd *cobra.Command, _ []string, prefix stri
 // completeContexts completes the contexts of the kubeconfig.
 func (k *kubeFlags) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]string,
 	cobra.ShellCompDirective) {
-	cfg, err := clientcmd.LoadFromFile(k.path())
+	cfg, err := loadKubeconfig(k.path())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -29,7 +29,7 @@ clusters, the number of each and of all together, as they were at one moment.`,
   mirador count pods -A -o json`,
 		Args: takes(1, -1, "a resource and any number of names"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asWide, asTemplate, asColumns); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			s, asks, err := c.begin(cmd.Context(), args, cmd.ErrOrStderr())
@@ -40,7 +40,7 @@ clusters, the number of each and of all together, as they were at one moment.`,
 			return c.count(cmd.Context(), s, asks, cmd.OutOrStdout())
 		},
 	}
-	c.flags(cmd)
+	c.flags(cmd, asName, asWide, asTemplate, asColumns)
 	return cmd
 }
 

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mirador-k8s/mirador/daemon/server"
 	"github.com/mirador-k8s/mirador/internal/jsondiff"
 )
 
@@ -24,6 +25,7 @@ import (
 type diffCommand struct {
 	readCommand
 	since, until string
+	sinceGiven   bool
 }
 
 func newDiff() *cobra.Command {
@@ -33,20 +35,22 @@ func newDiff() *cobra.Command {
 		Short: "Show what is different between two moments",
 		Long: `Show which objects were added (+), deleted (-) and changed (~) between two moments, and which of their fields
 have other values. Without a resource, all resources are compared that have a history: in the namespace, or with -A
-everywhere. The daemon must keep history (serve --data DIR).`,
+everywhere. Without --since it is the last hour, or as much of it as there is history of. The daemon must keep
+history (serve --data DIR).`,
 		Example: `  mirador diff -n shop --since 1h
   mirador diff deployments,configmaps -A --since 2026-11-17T10:00:00Z --until 2026-11-17T11:00:00Z
   mirador diff pods -n shop -l app=web --cluster eu --since 15m
   mirador diff -n shop --since 1d -o json`,
 		Args: takes(0, -1, "a resource and any number of names, or nothing"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asTemplate, asColumns); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
+			c.sinceGiven = cmd.Flags().Changed("since")
 			return c.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	c.flags(cmd)
+	c.flags(cmd, asName, asTemplate, asColumns)
 	addSpan(cmd, &c.since, &c.until, "1h")
 	return cmd
 }
@@ -86,34 +90,84 @@ func (c *diffCommand) run(ctx context.Context, args []string, w, warn io.Writer)
 		return err
 	}
 	defer s.close()
-	out := &differences{Since: since, Until: cmp.Or(until, now.UTC().Format(time.RFC3339Nano)), Items: []difference{}}
+	defer s.holdWarnings()()
+	out := &differences{Until: cmp.Or(until, now.UTC().Format(time.RFC3339Nano)), Items: []difference{}}
 	var skipped error
-	compared, forbidden := 0, 0
+	var gone []*ask
+	forbidden := 0
 	for _, a := range asks {
-		some, err := c.compare(ctx, s, a, since, until)
+		some, from, err := c.compareFrom(ctx, s, a, since, until)
 		switch {
 		case err == nil:
-			compared++
+			if out.Since == "" || laterThan(out.Since, from) {
+				out.Since = from
+			}
 			out.Items = append(out.Items, some...)
 			continue
 		case len(args) == 0 && apierrors.IsForbidden(err):
 			forbidden++
-		case len(args) == 0 && (hasNoHistory(err) || apierrors.IsGone(err)):
-			if apierrors.IsGone(err) {
-				s.warning(err.Error())
-			}
+		case len(args) == 0 && apierrors.IsGone(err):
+			gone = append(gone, a)
+			s.warning(err.Error())
+		case len(args) == 0 && hasNoHistory(err):
 		default:
 			return fmt.Errorf("compare %s: %w", a.gvr.Resource, err)
 		}
 		skipped = cmp.Or(skipped, err)
 	}
-	if compared == 0 && skipped != nil {
-		return skipped
+	if out.Since == "" && skipped != nil {
+		return c.nothingCompared(ctx, s, gone, skipped)
 	}
+	out.Since = cmp.Or(out.Since, since)
 	if forbidden > 0 {
 		s.warning(fmt.Sprintf("%d resources are left out, because this user may not list them", forbidden))
 	}
 	return c.showDifferences(w, s, out)
+}
+
+// compareFrom is compare, and returns the moment from which it has compared. Without --since that is the beginning of
+// the history, if it is later.
+func (c *diffCommand) compareFrom(ctx context.Context, s *session, a *ask, since,
+	until string) (out []difference, from string, err error) {
+	out, err = c.compare(ctx, s, a, since, until)
+	if c.sinceGiven || !apierrors.IsGone(err) {
+		return out, since, err
+	}
+	begin, unknown := s.historyBegin(ctx, a)
+	if unknown != nil || until != "" && !laterThan(until, begin) {
+		return nil, since, err
+	}
+	if out, err = c.compare(ctx, s, a, begin, until); err == nil {
+		s.warning(fmt.Sprintf("the history of %s begins at %s; it is compared from then on", a.gvr.GroupResource(),
+			timeText(begin)))
+	}
+	return out, begin, err
+}
+
+// nothingCompared returns the error if no resource could be compared. The warnings about each would say the same.
+func (c *diffCommand) nothingCompared(ctx context.Context, s *session, gone []*ask, skipped error) error {
+	latest := ""
+	for _, a := range gone {
+		if begin, err := s.historyBegin(ctx, a); err == nil && (latest == "" || laterThan(begin, latest)) {
+			latest = begin
+		}
+	}
+	if latest == "" {
+		return skipped
+	}
+	s.dropWarnings()
+	return fmt.Errorf("the history begins at %s; try --since %[1]s", timeText(latest))
+}
+
+// historyBegin returns when the history of a resource begins, of several clusters the latest.
+func (s *session) historyBegin(ctx context.Context, a *ask) (string, error) {
+	params := url.Values{"history": {"gaps"}}
+	if clusters := a.params.Get("clusters"); clusters != "" {
+		params.Set("clusters", clusters)
+	}
+	var list server.ChangeList
+	err := s.get(ctx, a.path, params, acceptJSON, &list)
+	return list.Begin, err
 }
 
 // beginDiff is begin; without arguments all resources are asked for.
@@ -298,7 +352,11 @@ func (c *diffCommand) showDifferences(w io.Writer, s *session, all *differences)
 		}
 	}
 	if len(all.Items) == 0 {
-		fmt.Fprintf(s.warn, "nothing is different since %s\n", c.since)
+		since := c.since
+		if !c.sinceGiven {
+			since = timeText(all.Since)
+		}
+		fmt.Fprintf(s.warn, "nothing is different since %s\n", since)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,12 +24,17 @@ const (
 	exitUnreachable = 4
 )
 
-// exitHelp is part of the help of every command.
-const exitHelp = `
+// exitHelp is part of the help of every command, followed by what holds for several clusters.
+const (
+	exitHelp = `
 
 Exit codes: 0 all is well, 1 it failed, 2 the command was called wrongly, 3 a name that was asked
-for is not there, 4 the daemon or the cluster cannot be reached. Of several clusters, one that was never
+for is not there, 4 the daemon or the cluster cannot be reached.`
+	exitHelpOfOthers = ` Of several clusters, one that was never
 reached is left out: a warning names it, and the code is that of the others.`
+	exitHelpOfStatus = ` It is also 4 if one of the clusters that
+are shown is unreachable: what is printed is complete, and an error names it. --cluster asks about some only.`
+)
 
 // coded is an error with an exit code.
 type coded struct {
@@ -80,10 +87,27 @@ func ofCluster(err error) error {
 var errWantsToken = errors.New("the daemon wants a token, and this one is none or the wrong one; name its file " +
 	"with --token-file")
 
+// plainToTLS is in the answer of Go's server for HTTPS to a request without TLS.
+const plainToTLS = "HTTP request to an HTTPS server"
+
+// The errors for a URL with the wrong scheme.
+var (
+	errWantsHTTPS = unreachable(errors.New("the daemon serves https; write the server's URL with https://"))
+	errWantsHTTP  = unreachable(errors.New("the daemon serves http without TLS; write the server's URL with http://"))
+)
+
 // ofDaemon adds the exit code to an error of a request to a daemon.
 func ofDaemon(err error) error {
 	if apierrors.IsUnauthorized(err) {
 		return errWantsToken
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if strings.Contains(cause.Message, plainToTLS) {
+				return errWantsHTTPS
+			}
+		}
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
 		return unreachableDaemon(err)
@@ -93,6 +117,9 @@ func ofDaemon(err error) error {
 
 // unreachableDaemon returns the error of a request to a daemon that got no answer.
 func unreachableDaemon(err error) error {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return errWantsHTTP
+	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return unreachable(fmt.Errorf("%w; name the file with the authority of the daemon's certificate with "+
 			"--certificate-authority", err))

@@ -27,11 +27,11 @@ type readCommand struct {
 // labelled reports whether the tables have columns of labels, which the server does not provide.
 func (c *readCommand) labelled() bool { return c.showLabels || len(c.labelColumns) > 0 }
 
-// flags adds the flags of the command.
-func (c *readCommand) flags(cmd *cobra.Command) {
+// flags adds the flags of the command, which shows objects in all forms but those that are refused.
+func (c *readCommand) flags(cmd *cobra.Command, refused ...form) {
 	c.readFlags.add(cmd)
 	c.selectFlags.add(cmd, &c.readFlags)
-	c.outputFlags.add(cmd)
+	c.outputFlags.add(cmd, refused...)
 	if c.sortable { // the command shows objects
 		cmd.Flags().BoolVar(&c.showLabels, "show-labels", false, "add a column of all labels to tables")
 		cmd.Flags().StringSliceVarP(&c.labelColumns, "label-columns", "L", nil,
@@ -154,7 +154,7 @@ deployments.apps, pods,services, all, or RESOURCE/NAME. Over several clusters, -
 each of them and -n eu.web in one; a name without a namespace may have its cluster in front, as in eu:node-1.
 
 They come from a daemon: --server, else $MIRADOR_SERVER, else the one of this machine. With
---kubeconfig or --context, and where no daemon answers, this command mirrors what is asked for itself, for
+--kubeconfig or --context, and where no daemon runs, this command mirrors what is asked for itself, for
 as long as it takes.`,
 		Example: `  mirador get pods -A                                     # of all clusters
   mirador get deploy web -n shop --cluster eu -o yaml

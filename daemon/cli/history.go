@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +39,7 @@ Of one object everything is shown that is kept, of several objects the last hour
   mirador history cm settings -n shop --cluster eu -o yaml`,
 		Args: takes(1, 2, "a resource and at most one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.parse(asName, asTemplate, asColumns); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			if c.where != "" {
@@ -61,7 +63,8 @@ Of one object everything is shown that is kept, of several objects the last hour
 			return c.showChanges(cmd.OutOrStdout(), s, a, list)
 		},
 	}
-	c.flags(cmd)
+	c.flags(cmd, asName, asTemplate, asColumns)
+	cobra.CheckErr(cmd.Flags().MarkHidden("where")) // it is refused with a hint
 	addSpan(cmd, &c.since, &c.until, "")
 	return cmd
 }
@@ -82,23 +85,85 @@ func (c *historyCommand) moments(now time.Time) (since, until string, err error)
 	return since, until, err
 }
 
-// changes reads all pages of a history.
+// allTime is a moment before every history.
+const allTime = "1970-01-01T00:00:00Z"
+
+// changes reads the history of an object or of a selection.
 func (s *session) changes(ctx context.Context, a *ask, since, until string) (*server.ChangeList, error) {
-	if len(a.names) > 1 {
+	switch {
+	case len(a.names) > 1:
 		return nil, usagef("history shows one name at a time, or all objects of a selection")
-	}
-	path, params := a.path, maps.Clone(a.params)
-	if len(a.names) == 1 && !a.fleet {
-		path += "/" + a.names[0] + "/history"
-		params.Del("fieldSelector")
-		params.Del("where")
-	} else {
+	case len(a.names) == 0:
+		params := maps.Clone(a.params)
 		params.Set("history", "true")
+		return s.changePages(ctx, a.path, params, since, until)
+	case a.fleet:
+		return s.changesOfName(ctx, a, cmp.Or(since, allTime), until)
 	}
+	return s.changePages(ctx, a.path+"/"+a.names[0]+"/history", url.Values{}, cmp.Or(since, allTime), until)
+}
+
+// changesOfName reads the history of the objects of a name in several clusters. It first finds the clusters that have
+// or had one: the changes of a list do not begin with what was there when the history began.
+func (s *session) changesOfName(ctx context.Context, a *ask, since, until string) (*server.ChangeList, error) {
+	type place struct{ cluster, namespace, name string }
+	places := map[place]bool{}
+	now, err := s.list(ctx, a, acceptMetadata, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range now.metas() {
+		places[place{m.Annotations[clusterMark], m.ownNamespace(), m.ownName()}] = true
+	}
+	if !a.params.Has("where") { // a name that no field selector can have
+		params := maps.Clone(a.params)
+		params.Set("history", "true")
+		ever, err := s.changePages(ctx, a.path, params, allTime, "")
+		if err != nil {
+			return nil, err
+		}
+		for i := range ever.Items {
+			places[place{ever.Items[i].Cluster, ever.Items[i].Namespace, ever.Items[i].Name}] = true
+		}
+	}
+	var all *server.ChangeList
+	for p := range places {
+		path := resourcePath("/clusters/"+p.cluster, a.mapping, p.namespace) + "/" + p.name + "/history"
+		one, err := s.changePages(ctx, path, url.Values{}, since, until)
+		switch {
+		case apierrors.IsNotFound(err): // its history has just ended
+		case err != nil:
+			return nil, err
+		case all == nil:
+			all = one
+		default:
+			all.Items, all.Gaps = append(all.Items, one.Items...), append(all.Gaps, one.Gaps...)
+			maps.Copy(all.Begins, one.Begins)
+			if laterThan(one.Begin, all.Begin) {
+				all.Begin = one.Begin
+			}
+		}
+	}
+	if all == nil {
+		return nil, apierrors.NewNotFound(a.gvr.GroupResource(), a.names[0])
+	}
+	slices.SortFunc(all.Items, func(x, y server.Change) int {
+		switch {
+		case laterThan(x.Time, y.Time):
+			return 1
+		case laterThan(y.Time, x.Time):
+			return -1
+		}
+		return strings.Compare(x.Cluster, y.Cluster)
+	})
+	return all, nil
+}
+
+// changePages reads all pages of a history.
+func (s *session) changePages(ctx context.Context, path string, params url.Values, since,
+	until string) (*server.ChangeList, error) {
 	if since != "" {
 		params.Set("from", since)
-	} else if len(a.names) == 1 {
-		params.Set("from", "1970-01-01T00:00:00Z")
 	}
 	if until != "" {
 		params.Set("to", until)
@@ -168,7 +233,7 @@ func (c *historyCommand) showChanges(w io.Writer, s *session, a *ask, list *serv
 		rows = append(rows, []string{gapLine(&gaps[i], one)})
 	}
 	if len(list.Items) == 0 {
-		fmt.Fprintf(s.warn, "nothing changed since %s; the history begins at %s\n", c.sinceText(), list.Begin)
+		fmt.Fprintf(s.warn, "nothing changed%s; the history begins at %s\n", c.sinceText(a), list.Begin)
 		if len(gaps) == 0 {
 			return nil
 		}
@@ -176,11 +241,14 @@ func (c *historyCommand) showChanges(w io.Writer, s *session, a *ask, list *serv
 	return writeTimeline(w, rows)
 }
 
-func (c *historyCommand) sinceText() string {
-	if c.since == "" {
-		return "an hour ago"
+func (c *historyCommand) sinceText(a *ask) string {
+	switch {
+	case c.since != "":
+		return " since " + c.since
+	case len(a.names) > 0:
+		return "" // in all the time that there is history of
 	}
-	return c.since
+	return " since an hour ago"
 }
 
 // timelineRow leaves out what is the same in all rows for one object.

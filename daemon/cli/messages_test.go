@@ -75,6 +75,8 @@ func TestMessagesForWrongUsage(t *testing.T) {
 		{"get pods", exitUnreachable, "; is the daemon up? start one with mirador serve, or name it with --server"},
 		{"get pods --server mirror:8090", exitUsage,
 			"the server's URL is not usable; write it as http://127.0.0.1:8090 or https://host:port"},
+		{"get pods --server http://127.0.0.1:8090/fleet", exitUsage, "leave /fleet out of the server's URL; "},
+		{"get pods --server http://127.0.0.1:8090/clusters/eu/", exitUsage, "leave /clusters/eu out of the server's URL; "},
 		{"get pods --kubeconfig none.yaml", exitUsage,
 			"read the kubeconfig none.yaml: there is no such file; name another with --kubeconfig"},
 		{"get pods --kubeconfig folder", exitUsage,
@@ -155,6 +157,37 @@ func TestMessagesForCertificatesThatAreNotAccepted(t *testing.T) {
 		s := fails(t, exitUnreachable, want, strings.Fields(args)...)
 		if s.err != nil && strings.Contains(s.err.Error(), "is the daemon up") {
 			t.Errorf("mirador %s: %v", args, s.err)
+		}
+	}
+}
+
+func TestMessagesForAURLWithTheWrongScheme(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	web.StartTLS()
+	defer web.Close()
+	for _, args := range []string{"clusters", "status", "get pods", "get pods --cluster eu"} {
+		fails(t, exitUnreachable, "write the server's URL with http://",
+			strings.Fields(args+" --server "+strings.Replace(plain.URL, "http:", "https:", 1))...)
+		fails(t, exitUnreachable, "write the server's URL with https://",
+			strings.Fields(args+" --server "+strings.Replace(web.URL, "https:", "http:", 1))...)
+	}
+}
+
+func TestStatusFailsIfAClusterIsUnreachable(t *testing.T) {
+	s := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		// the test sees it
+		json.NewEncoder(w).Encode(server.Report{Clusters: []server.ClusterReport{{Name: "dead", State: "unreachable"},
+			{Name: "eu", State: "ready"}}})
+	})
+	defer s.close()
+	for cluster, code := range map[string]int{"dead": exitUnreachable, "eu": 0} {
+		var out strings.Builder
+		err := (&statusCommand{clusters: []string{cluster}}).once(t.Context(), s, &out)
+		if ExitCode(err) != code || !strings.Contains(out.String(), cluster+" ") {
+			t.Errorf("%s: exit code %d (%v), want %d:\n%s", cluster, ExitCode(err), err, code, out.String())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,13 +31,20 @@ const (
 	asColumns
 )
 
-const forms = "json, yaml, wide, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEAD:PATH,…"
+// allForms are the forms that --output can name, and what it looks like.
+var allForms = []struct {
+	form             form
+	name, completion string
+}{{asJSON, "json", "json"}, {asYAML, "yaml", "yaml"}, {asWide, "wide", "wide"}, {asName, "name", "name"},
+	{asPath, "jsonpath=TEMPLATE", "jsonpath="}, {asTemplate, "go-template=TEMPLATE", "go-template="},
+	{asColumns, "custom-columns=HEAD:PATH,…", "custom-columns="}}
 
 // outputFlags select how objects are shown.
 type outputFlags struct {
 	output        string
 	noHeaders     bool
 	managedFields bool
+	refused       []form // what the command does not support
 
 	form    form
 	printer printers.ResourcePrinter // of objects; nil for tables
@@ -44,20 +52,52 @@ type outputFlags struct {
 	columns []column
 }
 
-func (o *outputFlags) add(cmd *cobra.Command) {
+// add adds the flags of a command that supports all forms but those that are refused.
+func (o *outputFlags) add(cmd *cobra.Command, refused ...form) {
+	o.refused = refused
+	var completions, files []string
+	for _, f := range allForms {
+		if slices.Contains(refused, f.form) {
+			continue
+		}
+		completions = append(completions, f.completion)
+		if name, ok := strings.CutSuffix(f.completion, "="); ok {
+			files = append(files, name+"-file=")
+		}
+	}
+	reads := "read the template from a file"
+	if len(files) == 1 {
+		reads = "reads the template from a file"
+	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "",
-		"`form` to show: "+forms+"; jsonpath-file=, go-template-file= and custom-columns-file= read the template from a "+
-			"file (default: a table)")
+		"`form` to show: "+o.forms()+"; "+enumerated(files, "and")+" "+reads+" (default: a table)")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the heads of tables out")
 	cmd.Flags().BoolVar(&o.managedFields, "show-managed-fields", false, "keep metadata.managedFields in json and yaml")
-	complete(cmd, "output",
-		cobra.FixedCompletions([]string{"json", "yaml", "wide", "name", "jsonpath=", "jsonpath-file=", "go-template=",
-			"go-template-file=", "custom-columns=", "custom-columns-file="},
-			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	complete(cmd, "output", cobra.FixedCompletions(append(completions, files...),
+		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+}
+
+// forms lists the forms that the command supports.
+func (o *outputFlags) forms() string {
+	var names []string
+	for _, f := range allForms {
+		if !slices.Contains(o.refused, f.form) {
+			names = append(names, f.name)
+		}
+	}
+	return enumerated(names, "or")
+}
+
+// enumerated joins words as in "a, b and c".
+func enumerated(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
 // parse parses --output. It refuses forms that the command does not support.
-func (o *outputFlags) parse(refused ...form) error {
+func (o *outputFlags) parse() error {
 	name, template, _ := strings.Cut(o.output, "=")
 	if kind, ok := strings.CutSuffix(name, "-file"); ok {
 		b, err := readSmall(template)
@@ -69,10 +109,8 @@ func (o *outputFlags) parse(refused ...form) error {
 	if err := o.choose(name, template); err != nil {
 		return err
 	}
-	for _, f := range refused {
-		if f == o.form {
-			return usagef("this command has no --output %s; see its --help", name)
-		}
+	if slices.Contains(o.refused, o.form) {
+		return usagef("--output is %s, not %q", o.forms(), o.output)
 	}
 	if (o.form == asJSON || o.form == asYAML) && !o.managedFields {
 		o.printer = &printers.OmitManagedFieldsPrinter{Delegate: o.printer}
@@ -84,7 +122,7 @@ func (o *outputFlags) parse(refused ...form) error {
 func (o *outputFlags) choose(name, template string) (err error) {
 	withTemplate := name == "jsonpath" || name == "go-template" || name == "custom-columns"
 	if withTemplate != (template != "") || !withTemplate && strings.Contains(o.output, "=") {
-		return usagef("--output is %s, not %q", forms, o.output)
+		return usagef("--output is %s, not %q", o.forms(), o.output)
 	}
 	switch name {
 	case "":
@@ -117,7 +155,7 @@ func (o *outputFlags) choose(name, template string) (err error) {
 		o.columns, err = parseColumns(template)
 		return err
 	default:
-		return usagef("--output is %s, not %q", forms, o.output)
+		return usagef("--output is %s, not %q", o.forms(), o.output)
 	}
 	return nil
 }

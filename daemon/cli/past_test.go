@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mirador-k8s/mirador/daemon/disk"
 	"github.com/mirador-k8s/mirador/daemon/fleet"
@@ -130,7 +136,12 @@ func TestThePastIsReadFromADaemon(t *testing.T) {
 		"Updated") != 2 || strings.Count(got, "Deleted") != 2 || strings.Count(got, "Added") != 2 {
 		t.Errorf("history: %s", got)
 	}
+	if got := ok(t, "", "history", "cm/gone", "-n", ns, "-o", "jsonpath={.items[*].type}"); strings.Count(got,
+		"Added") != 2 || strings.Count(got, "Deleted") != 2 {
+		t.Errorf("history of a name in all clusters: %s", got)
+	}
 	fails(t, exitNotFound, "as far back", "history", "cm/never", "-n", ns, "--cluster", "eu")
+	fails(t, exitNotFound, "as far back", "history", "cm/never", "-n", ns)
 	fails(t, exitFailed, "begins at", "get", "cm", "-n", ns, "--at", "-90d")
 	fails(t, exitFailed, "no history is kept of events", "get", "events", "-n", ns, "--at", "-1s")
 }
@@ -156,6 +167,93 @@ func TestMomentsAndTheirErrors(t *testing.T) {
 		if got, err := moment("at", text, now); got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
+	}
+}
+
+func TestDiffBeginsWhereTheHistoryDoes(t *testing.T) {
+	const early, begin = "2026-11-17T09:00:00Z", "2026-11-17T09:41:15Z"
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		switch q := r.URL.Query(); {
+		case q.Get("history") == "gaps":
+			json.NewEncoder(w).Encode(server.ChangeList{Begin: begin}) // the test sees it
+		case q.Get("at") == early:
+			refuse(w, apierrors.NewGone(fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s",
+				strings.Trim(r.URL.Path, "/"), begin)))
+		case q.Get("at") == begin:
+			metaPage(w, "", -1)
+		default:
+			metaPage(w, "", -1, "new")
+		}
+	})
+	defer s.close()
+	var warned bytes.Buffer
+	s.warn = &warned
+	show := s.holdWarnings()
+	c := &diffCommand{}
+	c.clusters = []string{"eu"}
+	for _, resource := range []string{"pods", "services", "jobs.batch"} {
+		m := *pods
+		m.gvr.Resource = resource
+		a := &ask{mapping: &m, path: "/" + resource, params: url.Values{}}
+		c.sinceGiven = false
+		out, from, err := c.compareFrom(t.Context(), s, a, early, "")
+		if err != nil || from != begin || len(out) != 1 || out[0].Type != "Added" {
+			t.Errorf("%s: %+v from %s, %v", resource, out, from, err)
+		}
+		c.sinceGiven = true
+		if _, _, err = c.compareFrom(t.Context(), s, a, early, ""); !apierrors.IsGone(err) {
+			t.Errorf("%s since a moment before the history: %v", resource, err)
+		}
+		err = c.nothingCompared(t.Context(), &session{base: s.base, http: s.http, warn: io.Discard}, []*ask{a}, err)
+		if err == nil || !strings.HasSuffix(err.Error(), "09:41:15.000Z; try --since 2026-11-17T09:41:15.000Z") {
+			t.Error(err)
+		}
+	}
+	show()
+	if got := warned.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "(and 2 more like this)") {
+		t.Errorf("warned %q", got)
+	}
+}
+
+// The changes of a list do not have what was there when the history began, so those of each object are read.
+func TestHistoryOfANameInTheFleetIsThatOfEachObject(t *testing.T) {
+	const first, second, third = "2026-11-17T09:00:00Z", "2026-11-17T09:30:00Z", "2026-11-17T10:00:00Z"
+	known := true
+	s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		change := func(cluster, what, at string) server.Change {
+			return server.Change{Cluster: cluster, Namespace: "shop", Name: "web", Type: what, Time: at}
+		}
+		var list server.ChangeList
+		switch q := r.URL.Query(); {
+		case r.URL.Path == "/clusters/eu/api/v1/namespaces/shop/pods/web/history":
+			list.Begins, list.Begin = map[string]string{"eu": first}, first
+			list.Items = []server.Change{change("eu", "Added", first), change("eu", "Deleted", third)}
+		case r.URL.Path == "/clusters/us/api/v1/namespaces/shop/pods/web/history":
+			list.Begins, list.Begin = map[string]string{"us": second}, second
+			list.Items = []server.Change{change("us", "Added", second)}
+		case q.Get("history") == "true" && known:
+			list.Items = []server.Change{change("eu", "Deleted", third)}
+		case q.Get("history") == "true":
+		case !known:
+			metaPage(w, "", -1)
+			return
+		default:
+			fmt.Fprint(w, `{"items":[{"metadata":{"name":"web","namespace":"us.shop","annotations":{"`+clusterMark+`":"us"}}}]}`)
+			return
+		}
+		json.NewEncoder(w).Encode(list) // the test sees it
+	})
+	defer s.close()
+	a := askPods()
+	a.fleet, a.names = true, []string{"web"}
+	got, err := s.changes(t.Context(), a, "", "")
+	if err != nil || len(got.Items) != 3 || got.Items[0].Type != "Added" || got.Items[1].Cluster != "us" ||
+		got.Items[2].Type != "Deleted" || got.Begin != second || len(got.Begins) != 2 {
+		t.Errorf("the history is %+v, %v", got, err)
+	}
+	known = false
+	if _, err := s.changes(t.Context(), a, "", ""); !apierrors.IsNotFound(err) {
+		t.Errorf("the history of a name that never was: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -414,6 +415,38 @@ func TestCountsOfClustersAreOfOneMoment(t *testing.T) {
 		if diff := cmp.Diff(want, sizes); err != nil || diff != "" || (lists == 1) != busy {
 			t.Errorf("busy %t: %v after %d whole lists: %s", busy, err, lists, diff)
 		}
+	}
+}
+
+func TestOnlyADaemonThatDoesNotListenIsReplacedByTheCluster(t *testing.T) {
+	for _, late := range []time.Duration{answerTime / 2, 2 * answerTime} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fake(t, func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-time.After(late):
+					fmt.Fprint(w, "ok")
+				case <-r.Context().Done():
+				}
+			})
+			defer s.close()
+			found, err := s.listens(t.Context())
+			if in := late < answerTime; found != in || (ExitCode(err) == exitUnreachable) == in {
+				t.Errorf("an answer after %v: %t, %v", late, found, err)
+			}
+		})
+	}
+	s, err := newDaemonSession("http://"+unusedAddress(t), "", "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if found, err := s.listens(t.Context()); found || err != nil {
+		t.Errorf("nothing listens: %t, %v", found, err)
+	}
+	other := fake(t, http.NotFound)
+	defer other.close()
+	if found, err := other.listens(t.Context()); found || ExitCode(err) != exitUnreachable {
+		t.Errorf("another server: %t, %v", found, err)
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +35,8 @@ type session struct {
 	warn io.Writer
 	// warned has the warnings that were shown, because every page of a list repeats them.
 	warned   map[string]bool
-	warnLock sync.Mutex // for warned and warn: discovery sends concurrent requests
+	held     *[]string  // warnings are added here if it is not nil
+	warnLock sync.Mutex // for warned, held and warn: discovery sends concurrent requests
 	// only is the name of the only cluster, if there is just one.
 	only string
 	// namespace is the default namespace.
@@ -80,6 +83,11 @@ func newDaemonSession(server, tokenFile, caFile string, warn io.Writer) (*sessio
 		return nil, usagef("the server's URL has a user in it; give a token with --token-file instead")
 	}
 	base.Path, base.RawQuery, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
+	first, _, _ := strings.Cut(strings.TrimPrefix(base.Path, "/"), "/")
+	if place, _, _ := strings.Cut(first, "@"); place == "fleet" || place == "clusters" {
+		return nil, usagef("leave %s out of the server's URL; commands read the whole fleet, or the cluster of --cluster",
+			base.Path)
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
@@ -159,6 +167,26 @@ func (s *session) probe(ctx context.Context, within time.Duration) error {
 	return err
 }
 
+// listens reports whether a daemon answers. It is false only if nothing listens at the address: the cluster must not
+// take the place of a daemon that is slow.
+func (s *session) listens(ctx context.Context) (bool, error) {
+	err := s.probe(ctx, answerTime)
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case ok && dial.Op == "dial" && !dial.Timeout():
+		return false, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return false, unreachable(fmt.Errorf("%s accepts connections and does not answer; try again, or read the cluster "+
+			"itself with --context", s.base.Host))
+	}
+	return false, unreachable(fmt.Errorf("ask %s whether it is a daemon: %w; name one with --server, or read the cluster "+
+		"itself with --context", s.base.Host, err))
+}
+
 // rest returns a client configuration for a prefix such as /fleet.
 func (s *session) rest(prefix string) *rest.Config {
 	return &rest.Config{Host: s.base.String() + prefix, QPS: -1, UserAgent: "mirador-cli", WarningHandler: s}
@@ -232,7 +260,54 @@ func (s *session) warning(text string) {
 		s.warned = map[string]bool{}
 	}
 	s.warned[text] = true
+	if s.held != nil {
+		*s.held = append(*s.held, text)
+		return
+	}
 	fmt.Fprintf(s.warn, "warning: %s\n", clean(text))
+}
+
+// perResource matches what is different in warnings about several resources: their names, and times.
+var perResource = regexp.MustCompile(`of [a-z0-9.-]+ (of cluster|begins)|\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+
+// holdWarnings keeps warnings until the returned function shows them: one for all that differ only in resources and
+// times.
+func (s *session) holdWarnings() (show func()) {
+	s.warnLock.Lock()
+	defer s.warnLock.Unlock()
+	s.held = &[]string{}
+	return func() {
+		s.warnLock.Lock()
+		defer s.warnLock.Unlock()
+		others := map[string]int{}
+		var firsts []string
+		for _, text := range *s.held {
+			alike := perResource.ReplaceAllString(text, "$1")
+			if _, known := others[alike]; known {
+				others[alike]++
+				continue
+			}
+			others[alike] = 0
+			firsts = append(firsts, text)
+		}
+		s.held = nil
+		for _, text := range firsts {
+			more := ""
+			if n := others[perResource.ReplaceAllString(text, "$1")]; n > 0 {
+				more = fmt.Sprintf(" (and %d more like this)", n)
+			}
+			fmt.Fprintf(s.warn, "warning: %s%s\n", clean(text), more)
+		}
+	}
+}
+
+// dropWarnings drops the warnings that are held.
+func (s *session) dropWarnings() {
+	s.warnLock.Lock()
+	defer s.warnLock.Unlock()
+	if s.held != nil {
+		*s.held = nil
+	}
 }
 
 // refusal returns the error of an unsuccessful answer.
@@ -242,6 +317,9 @@ func refusal(resp *http.Response) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	var st metav1.Status
+	if resp.StatusCode == http.StatusBadRequest && strings.Contains(string(b), plainToTLS) {
+		return errWantsHTTPS
+	}
 	if json.Unmarshal(b, &st) != nil || st.Kind != "Status" {
 		return fmt.Errorf("the server answers %s; is it a mirador daemon?", resp.Status)
 	}

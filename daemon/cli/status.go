@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mirador-k8s/mirador/daemon/fleet"
 	"github.com/mirador-k8s/mirador/daemon/server"
 )
 
@@ -40,9 +42,15 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
   mirador status --cluster eu          # with every resource of it
   mirador status --all --watch
   mirador status -o json`,
-		Args: takes(0, 0, "no arguments"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("%s takes no arguments; for some of the clusters write %[1]s --cluster %s", cmd.CommandPath(),
+					strings.Join(args, ","))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.parse(asName); err != nil {
+			if err := c.parse(); err != nil {
 				return err
 			}
 			if c.watch && !c.table() {
@@ -64,7 +72,7 @@ With --watch it goes on: redrawn in place on a terminal, and a line for every ch
 		},
 	}
 	c.readFlags.add(cmd)
-	c.outputFlags.add(cmd)
+	c.outputFlags.add(cmd, asName, asTemplate, asColumns)
 	cmd.Flags().StringSliceVar(&c.clusters, "cluster", nil, "`cluster` to show, may be repeated (default: all)")
 	cmd.Flags().BoolVar(&c.all, "all", false, "show every resource, not only those that are not well")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on until Ctrl-C")
@@ -82,13 +90,35 @@ func (c *statusCommand) once(ctx context.Context, s *session, w io.Writer) error
 		return err
 	}
 	if c.table() {
-		return c.draw(w, r, isTerminal(w))
+		err = c.draw(w, r, isTerminal(w))
+	} else {
+		var v any
+		if v, err = plain(r); err == nil {
+			err = c.document(w, v)
+		}
 	}
-	v, err := plain(r)
 	if err != nil {
 		return err
 	}
-	return c.document(w, v)
+	return errUnreachable(r)
+}
+
+// errUnreachable returns an error that names the clusters of a report that are unreachable.
+func errUnreachable(r *server.Report) error {
+	var names []string
+	for i := range r.Clusters {
+		if r.Clusters[i].State == string(fleet.Unreachable) {
+			names = append(names, clean(r.Clusters[i].Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	more := ""
+	if left := len(names) - shownNames; left > 0 {
+		names, more = names[:shownNames], fmt.Sprintf(" and %d more", left)
+	}
+	return unreachable(fmt.Errorf("unreachable: %s%s", strings.Join(names, ", "), more))
 }
 
 // narrow keeps only the named clusters.

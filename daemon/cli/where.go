@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +18,8 @@ import (
 
 const (
 	defaultServer = "http://127.0.0.1:8090"
-	// probeTime bounds the check for a daemon on this machine.
-	probeTime = 300 * time.Millisecond
+	// answerTime is how long a daemon has for the answer to whether it is there.
+	answerTime = 5 * time.Second
 )
 
 // daemonFlags select the daemon.
@@ -52,9 +53,9 @@ func (d *daemonFlags) need(ctx context.Context, warn io.Writer) (*session, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.probe(ctx, 5*time.Second); err != nil {
+	if err := s.probe(ctx, answerTime); err != nil {
 		s.close()
-		if isCertificateError(err) {
+		if isCertificateError(err) || errors.Is(err, errWantsHTTP) || errors.Is(err, errWantsHTTPS) {
 			return nil, err
 		}
 		return nil, unreachable(fmt.Errorf("no daemon answers at %s; start one with mirador serve, or name it with --server",
@@ -69,24 +70,20 @@ type kubeFlags struct {
 	contexts   []string
 }
 
-// path returns the kubeconfig's path.
+// path returns the kubeconfig's path, or a list of paths, as in $KUBECONFIG.
 func (k *kubeFlags) path() string {
 	if k.kubeconfig != "" {
 		return k.kubeconfig
 	}
-	return clientcmd.NewDefaultClientConfigLoadingRules().GetDefaultFilename()
+	return fleet.DefaultKubeconfig()
 }
 
 // loadKubeconfig reads a kubeconfig. Errors do not quote the content, because it has keys.
 func loadKubeconfig(path string) (*api.Config, error) {
-	cfg, err := clientcmd.LoadFromFile(path)
-	if err == nil {
+	if cfg, err := clientcmd.LoadFromFile(path); err == nil {
 		return cfg, nil
 	}
-	if _, said := fleet.FromKubeconfig(path); said != nil {
-		return nil, said
-	}
-	return nil, fmt.Errorf("read the kubeconfig %s: it changed just now; try again", path)
+	return fleet.LoadKubeconfig(path)
 }
 
 // readFlags select where a command reads from.
@@ -105,7 +102,7 @@ func (r *readFlags) add(cmd *cobra.Command) {
 }
 
 // open returns a session: with the selected daemon, or with a server in this process if a kubeconfig or context was
-// selected, or else with the daemon of this machine, or if there is none with a server for the current context.
+// selected, or else with the daemon of this machine, or if nothing listens there with a server for the current context.
 func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session, error) {
 	direct := r.kubeconfig != "" || len(r.contexts) > 0
 	if direct && r.server != "" {
@@ -118,10 +115,20 @@ func (r *readFlags) open(ctx context.Context, n need, warn io.Writer) (*session,
 	if err != nil {
 		return nil, err
 	}
-	if named || s.answers(ctx, probeTime) {
+	if named {
+		return s, nil
+	}
+	listens, err := s.listens(ctx)
+	if err == nil && listens {
 		return s, nil
 	}
 	s.close()
+	if err != nil {
+		return nil, err
+	}
+	if cfg, err := loadKubeconfig(r.path()); err == nil && cfg.CurrentContext != "" {
+		fmt.Fprintf(warn, "no daemon at %s; reading context %s directly\n", s.base.Host, clean(cfg.CurrentContext))
+	}
 	own, err := openInProcess(ctx, &r.kubeFlags, n, warn)
 	if err != nil && ExitCode(err) != exitFailed {
 		return nil, fmt.Errorf("no daemon answers at %s, and without one: %w; start one with mirador serve, or name one "+

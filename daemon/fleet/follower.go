@@ -81,9 +81,12 @@ func (f *Fleet) FollowFolder(dir string) (*Follower, error) {
 // FollowKubeconfig joins contexts of a kubeconfig, or all if none is named, before or during Run. The clusters have the
 // contexts' names as DNS labels; a context whose cluster name exists is skipped. Follower.Run then follows the file. A
 // named context keeps its cluster when it disappears from the file. If no context was named, clusters join and leave
-// when contexts are added and removed.
+// when contexts are added and removed. The path may be a list, as for LoadKubeconfig.
 func (f *Fleet) FollowKubeconfig(path string, contexts ...string) (*Follower, error) {
 	w := newFollower(f, FromFile)
+	if files := filesOf(path); len(files) > 1 {
+		w.stampOf = func(string) (stamp, error) { return stampOfFiles(files) }
+	}
 	w.paths = func() ([]string, error) { return []string{path}, nil }
 	w.read = func(path string) (map[string]kubeContext, error) {
 		all, err := readContexts(path, contexts)

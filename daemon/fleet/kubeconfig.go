@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -219,7 +220,8 @@ func configOf(one *api.Config) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// FromKubeconfig reads contexts of the operator's own kubeconfig, or all if none is named.
+// FromKubeconfig reads contexts of the operator's own kubeconfig, or all if none is named. The path may be a list, as
+// for LoadKubeconfig.
 // The keys of the result are the names of the clusters: the contexts' names as DNS labels.
 // Plugins and paths are allowed.
 func FromKubeconfig(path string, contexts ...string) (map[string]*rest.Config, error) {
@@ -246,21 +248,87 @@ type kubeContext struct {
 	cfg     *rest.Config
 }
 
-// readContexts reads contexts of a file, or all if none is named.
-func readContexts(path string, contexts []string) ([]kubeContext, error) {
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there is no such file")
-	} else if err != nil {
-		return nil, unquoted(err)
-	} else if info.IsDir() {
-		return nil, errors.New("it is a folder, not a file")
-	} else if info.Size() > maxKubeconfig {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxKubeconfig)
+// DefaultKubeconfig returns the kubeconfig that kubectl uses without --kubeconfig: ~/.kube/config, or the file of
+// $KUBECONFIG, or the list of its files if several exist.
+func DefaultKubeconfig() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		return rules.GetDefaultFilename()
 	}
-	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // paths in it are relative to the file
+	var files []string
+	for _, path := range rules.Precedence {
+		if _, err := os.Stat(path); err == nil {
+			files = append(files, path)
+		}
+	}
+	if len(files) < 2 {
+		return rules.GetDefaultFilename()
+	}
+	return strings.Join(files, string(filepath.ListSeparator))
+}
+
+// LoadKubeconfig reads a kubeconfig; several in a list, as in $KUBECONFIG, are merged as by kubectl. Paths in it are
+// relative to the file that has them. Errors do not quote the content, because it has keys.
+func LoadKubeconfig(path string) (*api.Config, error) {
+	whole, err := loadFiles(filesOf(path))
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+	}
+	return whole, nil
+}
+
+// filesOf splits a list of files. A file whose name is like a list is one file.
+func filesOf(path string) []string {
+	if _, err := os.Stat(path); err == nil {
+		return []string{path}
+	}
+	files := slices.DeleteFunc(filepath.SplitList(path), func(file string) bool { return file == "" })
+	if len(files) < 2 {
+		return []string{path}
+	}
+	return files
+}
+
+func loadFiles(files []string) (*api.Config, error) {
+	for _, path := range files {
+		err := checkFile(path)
+		if err != nil && len(files) > 1 {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: files[0]} // paths in it are relative to the file
+	if len(files) > 1 {
+		rules = clientcmd.ClientConfigLoadingRules{Precedence: files}
+	}
 	whole, err := rules.Load()
 	if err != nil {
 		return nil, unquoted(err)
+	}
+	return whole, nil
+}
+
+// checkFile returns an error for a path that is not that of a file of the size of a kubeconfig.
+func checkFile(path string) error {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file")
+	case err != nil:
+		return unquoted(err)
+	case info.IsDir():
+		return errors.New("it is a folder, not a file")
+	case info.Size() > maxKubeconfig:
+		return fmt.Errorf("it is larger than %d bytes", maxKubeconfig)
+	}
+	return nil
+}
+
+// readContexts reads contexts of a kubeconfig, or all if none is named.
+func readContexts(path string, contexts []string) ([]kubeContext, error) {
+	whole, err := loadFiles(filesOf(path))
+	if err != nil {
+		return nil, err
 	}
 	if len(contexts) == 0 {
 		contexts = slices.Sorted(maps.Keys(whole.Contexts))

@@ -168,6 +168,38 @@ func TestOperatorsKubeconfigMayNameFilesAndPlugins(t *testing.T) {
 	}
 }
 
+func TestFilesOfKubeconfigAreMerged(t *testing.T) {
+	dir := t.TempDir()
+	eu := writeFile(t, filepath.Join(dir, "eu"), kubeconfig("", ", token: a", "eu"))
+	us := writeFile(t, filepath.Join(dir, "us"), kubeconfig("", ", token: b", "us", "asia"))
+	separator := string(filepath.ListSeparator)
+	t.Setenv("KUBECONFIG", eu+separator+filepath.Join(dir, "none")+separator+us)
+	list := fleet.DefaultKubeconfig()
+	if list != eu+separator+us {
+		t.Errorf("the files are %q", list)
+	}
+	whole, err := fleet.LoadKubeconfig(list)
+	if err != nil || whole.CurrentContext != "eu" || len(whole.Contexts) != 3 {
+		t.Errorf("merged: %+v, %v", whole, err)
+	}
+	found, err := fleet.FromKubeconfig(list)
+	if err != nil || len(found) != 3 || found["asia"] == nil || found["asia"].BearerToken != "b" {
+		t.Errorf("the clusters are %v, %v", found, err)
+	}
+	if _, err := fleet.FromKubeconfig(eu + separator + filepath.Join(dir, "none")); err == nil ||
+		!strings.Contains(err.Error(), "none: there is no such file") {
+		t.Errorf("a list with a file that is missing: %v", err)
+	}
+	f := newFleet(t, fleet.Options{})
+	if _, err := f.FollowKubeconfig(list, "eu", "us"); err != nil || len(f.Clusters()) != 2 {
+		t.Errorf("followed: %v, %v", f.Clusters(), err)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none")+separator+us)
+	if got := fleet.DefaultKubeconfig(); got != us {
+		t.Errorf("the only file is %q", got)
+	}
+}
+
 func TestContextsWithTheSameClusterNameAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	_, err := fleet.FromKubeconfig(writeFile(t, filepath.Join(dir, "a"),

@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"os"
 	"time"
 )
@@ -8,12 +11,28 @@ import (
 // stamp identifies the content of a kubeconfig without reading it: by a version, or by what is known of a file.
 type stamp struct {
 	info    os.FileInfo
-	version string // of a MemberList
+	version string // of a MemberList, or of several files
 }
 
 func stampOfFile(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	return stamp{info: info}, err
+}
+
+// stampOfFiles identifies the content of several files together, by a hash of it.
+func stampOfFiles(paths []string) (stamp, error) {
+	sum := sha256.New()
+	for _, path := range paths {
+		if err := checkFile(path); err != nil {
+			return stamp{}, fmt.Errorf("%s: %w", path, err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return stamp{}, err
+		}
+		fmt.Fprintf(sum, "%d\n%s", len(b), b)
+	}
+	return stamp{version: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 func (s stamp) folder() bool { return s.info != nil && s.info.IsDir() }
