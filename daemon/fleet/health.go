@@ -55,7 +55,13 @@ type ClusterHealth struct {
 
 // Health returns the health of the cluster.
 func (c *Cluster) Health() ClusterHealth {
-	var h ClusterHealth
+	h, _ := c.health(nil)
+	return h
+}
+
+// health returns the health of the cluster and its error. It calls working, unless that is nil, with the name of each
+// informer that does not fail.
+func (c *Cluster) health(working func(name string)) (h ClusterHealth, err error) {
 	if v := c.version.Load(); v != nil {
 		h.ServerVersion = v.name
 	}
@@ -64,6 +70,9 @@ func (c *Cluster) Health() ClusterHealth {
 	for _, r := range sum.resources {
 		ih := r.health()
 		sum.add(&ih)
+		if working != nil && (ih.Reflector.Err == nil || follows(&ih)) {
+			working(ih.Name)
+		}
 		h.Objects += ih.Objects
 		if ih.Synced {
 			h.Synced++
@@ -85,11 +94,14 @@ func (c *Cluster) Health() ClusterHealth {
 	if err != nil {
 		h.Err = c.client.redact.text(err.Error())
 	}
-	return h
+	return h, err
 }
 
-// updateState records the current state, so that Since is right at the next call of Health.
-func (c *Cluster) updateState() { c.Health() }
+// updateState records the current state, so that Since is right at the next call of Health, and logs its changes.
+func (c *Cluster) updateState() {
+	h, err := c.health(c.problemLog.working)
+	c.problemLog.state(c.client.log, c.name, &h, err)
+}
 
 // mayHaveChanged reports whether the state may be another one than when it was last recorded. A cluster that is ready
 // remains so until a resource reports a problem, which its health shows a moment later.

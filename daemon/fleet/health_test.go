@@ -79,6 +79,13 @@ func TestSinceIsTheBeginningOfTheStateAndNotTheFirstCall(t *testing.T) {
 			}
 			end()
 		}
+		w.untilState(c, fleet.Ready)
+		<-time.After(time.Minute)
+		said := w.logs.String()
+		if n := strings.Count(said, "cannot be reached"); n != 1 || strings.Count(said, "can be reached again") != 1 ||
+			strings.Contains(said, "informer:") {
+			t.Errorf("the log has %d warnings that the cluster cannot be reached: %s", n, said)
+		}
 	})
 }
 
@@ -101,6 +108,10 @@ func TestErrorOfAResourceContainsNoCredentials(t *testing.T) {
 		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods: the credentials were refused (401)") ||
 			!strings.Contains(w.logs.String(), "hidden") {
 			t.Errorf("shown: %s", shown)
+		}
+		<-time.After(time.Hour)
+		if n := strings.Count(w.logs.String(), "informer: "); n != 1 {
+			t.Errorf("the log has the failure %d times: %s", n, w.logs)
 		}
 	})
 }
