@@ -101,6 +101,9 @@ func TestDataSizesAreByClusterAndResource(t *testing.T) {
 		sizes.Clusters[0].Resources[0].Resource != "pods" || sizes.Clusters[0].Resources[0].Changes != 300 {
 		t.Errorf("sizes: %+v", sizes)
 	}
+	if all := sizes.Total; all.State+all.History+all.Bases+all.Documents > sizes.Files {
+		t.Errorf("the files have %d bytes, and the parts %+v", sizes.Files, all)
+	}
 }
 
 func TestDataVerifyFindsAFlippedBit(t *testing.T) {

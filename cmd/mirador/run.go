@@ -96,7 +96,7 @@ func (d *service) run(ctx context.Context, listener net.Listener) error {
 		wg.Go(func() { collectLess(restored.Done()) })
 	}
 	part("the fleet", func() error { return d.fleet.Run(back) })
-	wg.Go(func() { releaseStartMemory(back, d.fleet.Clusters) })
+	wg.Go(func() { afterStart(back, d.fleet.Clusters, d.fleet.UnusedIncludes, d.log) })
 	if d.rights != nil {
 		part("the rights", func() error { return d.rights.Run(back) })
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"runtime"
 	"runtime/metrics"
 	"testing"
@@ -26,7 +27,7 @@ func TestWhatOnlyTheStartHasNeededIsReturned(t *testing.T) {
 	before := int64(releasedBytes())
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		releaseStartMemory(t.Context(), func() []*fleet.Cluster { return nil })
+		afterStart(t.Context(), func() []*fleet.Cluster { return nil }, nil, slog.New(slog.DiscardHandler))
 		if took := time.Since(began); took != readCheckEvery {
 			t.Errorf("it took %s", took)
 		}

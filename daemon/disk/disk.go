@@ -70,6 +70,9 @@ func Open(dir string, o Options) (*Disk, error) {
 
 // open locks the folder and checks it before pebble changes anything.
 func (d *Disk) open() (err error) {
+	if err := d.checkOwn(); err != nil {
+		return err
+	}
 	for _, dir := range []string{d.database(), d.fs.PathJoin(d.dir, recordsFolder)} {
 		if err := makeFolder(d.fs, dir); err != nil {
 			return fmt.Errorf("make the folder: %w", err)

@@ -84,6 +84,25 @@ func TestOtherFormatsAreUpgradedOrRefused(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+	t.Run("a folder of something else", func(t *testing.T) {
+		mem := vfs.NewMem()
+		if err := mem.MkdirAll("data/lost+found", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, mem, "data/main.go", "package main")
+		_, err := Open("data", quiet(mem))
+		if err == nil || !strings.Contains(err.Error(), `it has "main.go"; give an empty or a new folder`) {
+			t.Errorf("the error is %v", err)
+		}
+		if files := contentsOf(t, mem, "data"); len(files) != 1 {
+			t.Errorf("it has %d files", len(files))
+		}
+		if err := mem.Remove("data/main.go"); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, mem, "data/format.new", "") // the first start was interrupted
+		mustClose(t, mustOpen(t, "data", quiet(mem)))
+	})
 	t.Run("one that can be upgraded", func(t *testing.T) {
 		upgraded := false
 		upgrades[formatVersion-1] = func(*Disk) error { upgraded = true; return nil }

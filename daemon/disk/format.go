@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -59,6 +61,26 @@ func (d *Disk) checkFormat() error {
 	if version != formatVersion || packed != store.PackedFormat {
 		return fmt.Errorf("it has the format %d with packed objects %d, and this mirador reads %d with %d; start the "+
 			"mirador that wrote it, or give another folder", version, packed, formatVersion, store.PackedFormat)
+	}
+	return nil
+}
+
+// checkOwn returns an error for a folder that something else uses: it has files that are not of a data folder, and no
+// format. Hidden files may be of the volume. Whether the folder can be read at all, the caller finds out.
+func (d *Disk) checkOwn() error {
+	names, err := d.fs.List(d.dir)
+	if err != nil || slices.Contains(names, "format") {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch name {
+		case d.fs.PathBase(d.database()), recordsFolder, "lock", "ledger", "format.new", "lost+found":
+			continue
+		}
+		if !strings.HasPrefix(name, ".") {
+			return fmt.Errorf("it is not a data folder, and not empty: it has %q; give an empty or a new folder", name)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -38,7 +39,7 @@ func (d *Disk) Sizes() ([]ClusterSize, error) {
 			return err
 		}
 		s := &ClusterSize{Name: string(k[1:])}
-		s.Documents, err = usage(e.db, documentPrefix(c.id, ""))
+		s.Documents, err = sizeBelow(e.db, documentPrefix(c.id, ""))
 		clusters[s.Name] = s
 		return err
 	})
@@ -54,6 +55,11 @@ func (d *Disk) Sizes() ([]ClusterSize, error) {
 	if err != nil {
 		return nil, d.wrap("the sizes", err)
 	}
+	most, err := e.db.EstimateDiskUsage([]byte{0}, []byte{0xff})
+	if err != nil {
+		return nil, d.wrap("the sizes", err)
+	}
+	scale(clusters, int64(most))
 	all := make([]ClusterSize, 0, len(clusters))
 	for _, c := range clusters {
 		all = append(all, *c)
@@ -86,7 +92,7 @@ func sizeOf(db *pebble.DB, res Resource, desc *descriptor) (s ResourceSize, err 
 		{&s.History, []byte{kindHistory, kindDeletion, kindSegment, kindGap, kindCarried, kindUse, kindPosting, kindUnlabel}},
 	} {
 		for _, kind := range part.kinds {
-			n, err := usage(db, appendData(nil, desc.id, kind))
+			n, err := sizeBelow(db, appendData(nil, desc.id, kind))
 			if err != nil {
 				return s, err
 			}
@@ -100,4 +106,51 @@ func sizeOf(db *pebble.DB, res Resource, desc *descriptor) (s ResourceSize, err 
 func usage(db *pebble.DB, prefix []byte) (int64, error) {
 	n, err := db.EstimateDiskUsage(prefix, after(prefix))
 	return int64(n), err
+}
+
+// sizeBelow is like usage, but more exact if that is little. An estimate counts whole blocks, which have other keys,
+// too, so a small one is bounded by what the keys and values take before they are compressed.
+func sizeBelow(db *pebble.DB, prefix []byte) (int64, error) {
+	n, err := usage(db, prefix)
+	if err != nil || n > counts {
+		return n, err
+	}
+	counted := int64(0)
+	err = scan(db, prefix, func(k, v []byte) error {
+		if counted += int64(len(k) + len(v)); counted >= n {
+			return errCounted
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errCounted) {
+		return n, err
+	}
+	return min(n, counted), nil
+}
+
+// counts is up to which estimate the keys and values are counted.
+const counts = 1 << 20
+
+var errCounted = errors.New("there is as much as was estimated")
+
+// scale makes the sizes add up to no more than a number of bytes.
+func scale(clusters map[string]*ClusterSize, most int64) {
+	var all []*int64
+	for _, c := range clusters {
+		all = append(all, &c.Documents)
+		for i := range c.Resources {
+			r := &c.Resources[i]
+			all = append(all, &r.State, &r.History, &r.Bases)
+		}
+	}
+	sum := int64(0)
+	for _, n := range all {
+		sum += *n
+	}
+	if sum <= most {
+		return
+	}
+	for _, n := range all {
+		*n = int64(float64(*n) * float64(most) / float64(sum))
+	}
 }

@@ -38,11 +38,13 @@ type Cluster struct {
 	server       atomic.Pointer[api.Cluster] // in the kubeconfig that joined; nil for other origins
 	configNumber atomic.Uint64               // see ConfigNumber
 	problems     atomic.Uint64               // that resources have reported
+	problemLog   problemLog
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
-	uid       atomic.Pointer[string] // see UID; nil until it was asked for, "" if it cannot be known
-	savedUID  atomic.Pointer[string] // of the cluster that the disk has under this name; nil if that is not used
+	uid       atomic.Pointer[string]  // see UID; nil until it was asked for, "" if it cannot be known
+	same      atomic.Pointer[Cluster] // another member that is the same cluster; nil if none was found
+	savedUID  atomic.Pointer[string]  // of the cluster that the disk has under this name; nil if that is not used
 	version   atomic.Pointer[serverVersion]
 
 	// The following fields are used only by the cluster's own goroutine.
@@ -211,6 +213,7 @@ func (c *Cluster) end() error {
 // served means that discovery has changed.
 func (c *Cluster) onProblem(p informer.Problem) {
 	c.problems.Add(1)
+	c.problemLog.problem(c.client.log, p)
 	if source.ReasonOf(p.Err) == source.NotServed {
 		c.requestRefresh()
 	}

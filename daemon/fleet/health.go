@@ -35,7 +35,8 @@ type ClusterHealth struct {
 	State State
 	// Since is when the state was first observed, which is within seconds of when it began.
 	Since time.Time
-	// Err describes what is wrong. It contains no secrets.
+	// Err describes what is wrong. It contains no secrets. If a cluster that is Ready has one, another member is the same
+	// cluster.
 	Err string
 	// ServerVersion is the version of its API server, such as "v1.36.3".
 	ServerVersion string
@@ -55,7 +56,13 @@ type ClusterHealth struct {
 
 // Health returns the health of the cluster.
 func (c *Cluster) Health() ClusterHealth {
-	var h ClusterHealth
+	h, _ := c.health(nil)
+	return h
+}
+
+// health returns the health of the cluster and its error. It calls working, unless that is nil, with the name of each
+// informer that does not fail.
+func (c *Cluster) health(working func(name string)) (h ClusterHealth, err error) {
 	if v := c.version.Load(); v != nil {
 		h.ServerVersion = v.name
 	}
@@ -64,6 +71,9 @@ func (c *Cluster) Health() ClusterHealth {
 	for _, r := range sum.resources {
 		ih := r.health()
 		sum.add(&ih)
+		if working != nil && (ih.Reflector.Err == nil || follows(&ih)) {
+			working(ih.Name)
+		}
 		h.Objects += ih.Objects
 		if ih.Synced {
 			h.Synced++
@@ -73,6 +83,7 @@ func (c *Cluster) Health() ClusterHealth {
 		}
 	}
 	h.Resources, h.Restored = len(sum.resources), sum.restored
+	twice := c.isTwice()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,12 +95,17 @@ func (c *Cluster) Health() ClusterHealth {
 	h.State, h.Since, h.Complete = state, c.since, c.complete
 	if err != nil {
 		h.Err = c.client.redact.text(err.Error())
+	} else if twice && state == Ready {
+		h.Err = errTwice.Error()
 	}
-	return h
+	return h, err
 }
 
-// updateState records the current state, so that Since is right at the next call of Health.
-func (c *Cluster) updateState() { c.Health() }
+// updateState records the current state, so that Since is right at the next call of Health, and logs its changes.
+func (c *Cluster) updateState() {
+	h, err := c.health(c.problemLog.working)
+	c.problemLog.state(c.client.log, c.name, &h, err)
+}
 
 // mayHaveChanged reports whether the state may be another one than when it was last recorded. A cluster that is ready
 // remains so until a resource reports a problem, which its health shows a moment later.

@@ -79,6 +79,13 @@ func TestSinceIsTheBeginningOfTheStateAndNotTheFirstCall(t *testing.T) {
 			}
 			end()
 		}
+		w.untilState(c, fleet.Ready)
+		<-time.After(time.Minute)
+		said := w.logs.String()
+		if n := strings.Count(said, "cannot be reached"); n != 1 || strings.Count(said, "can be reached again") != 1 ||
+			strings.Contains(said, "informer:") {
+			t.Errorf("the log has %d warnings that the cluster cannot be reached: %s", n, said)
+		}
 	})
 }
 
@@ -101,6 +108,32 @@ func TestErrorOfAResourceContainsNoCredentials(t *testing.T) {
 		if strings.Contains(shown, "hunter2") || !strings.Contains(h.Err, "pods: the credentials were refused (401)") ||
 			!strings.Contains(w.logs.String(), "hidden") {
 			t.Errorf("shown: %s", shown)
+		}
+		<-time.After(time.Hour)
+		if n := strings.Count(w.logs.String(), "informer: "); n != 1 {
+			t.Errorf("the log has the failure %d times: %s", n, w.logs)
+		}
+	})
+}
+
+func TestAClusterThatIsTwoMembersIsNoticed(t *testing.T) {
+	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
+		s, cfg := w.server()
+		create(t, s, namespace("kube-system"))
+		eu := w.join("eu", cfg)
+		w.untilState(eu, fleet.Ready)
+		us := w.join("us", cfg)
+		if h := w.untilState(us, fleet.Ready); !strings.Contains(h.Err, "another member is the same cluster") {
+			t.Errorf("the error is %q", h.Err)
+		}
+		if !strings.Contains(w.logs.String(), "cluster=us same=eu") {
+			t.Errorf("the log does not name them: %s", w.logs)
+		}
+		if err := w.f.Leave(t.Context(), "eu"); err != nil {
+			t.Fatal(err)
+		}
+		if h := us.Health(); h.Err != "" {
+			t.Errorf("the error is %q after the other one has left", h.Err)
 		}
 	})
 }

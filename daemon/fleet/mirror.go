@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -50,7 +51,8 @@ func openMirror[T any](l *clusterClient, gvr schema.GroupVersionResource, form s
 		return nil, err
 	}
 	bounded := &limited[T]{Source: src, gate: l.gate}
-	opts.Name, opts.Layout, opts.Logger, opts.OnProblem = name, store.Packed, l.log, l.onProblem
+	opts.Name, opts.Layout, opts.OnProblem = name, store.Packed, l.onProblem
+	opts.Logger = slog.New(requestsAtDebug{l.log.Handler()})
 	opts.Admit = l.lists.admit
 	opts.ReadCache = -1 // the daemon reads encoded objects, which are unpacked each time
 	opts.HistoryBytes, opts.HistoryAge = l.options.HistoryBytes, l.options.HistoryAge

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,6 +75,21 @@ func (c *resourceFilter) includes(r schema.GroupResource) bool {
 		included = !onRequest[r]
 	}
 	return included && !anyMatches(c.exclude, r)
+}
+
+// UnusedIncludes returns the patterns of Options.Include that match no resource that is mirrored.
+func (f *Fleet) UnusedIncludes() (unused []string) {
+	clusters := f.Clusters()
+	for i, p := range f.filter.include {
+		if !slices.ContainsFunc(clusters, func(c *Cluster) bool { return anyResourceMatches(c, p) }) {
+			unused = append(unused, f.opts.Include[i])
+		}
+	}
+	return unused
+}
+
+func anyResourceMatches(c *Cluster, p pattern) bool {
+	return slices.ContainsFunc(c.Resources(), func(r *Resource) bool { return p.matches(r.gvr.GroupResource()) })
 }
 
 func anyMatches(patterns []pattern, r schema.GroupResource) bool {

@@ -36,6 +36,7 @@ var recheckAfter = [...]time.Duration{4 * time.Second, 20 * time.Second}
 // refreshLoop repeats the discovery until ctx ends.
 func (c *Cluster) refreshLoop(ctx context.Context) {
 	failures, recheck := 0, len(recheckAfter)
+	logged := "" // the text of the failure that was logged last, until a success
 	for {
 		err := c.refresh(ctx)
 		if ctx.Err() != nil {
@@ -47,13 +48,16 @@ func (c *Cluster) refreshLoop(ctx context.Context) {
 		case err != nil:
 			wait = retryAfter(failures)
 			failures++
-			c.log("ask what is served", err, "next", wait.Round(time.Millisecond).String())
+			if text := err.Error(); text != logged {
+				logged = text
+				c.log("ask what is served", err, "next", wait.Round(time.Millisecond).String())
+			}
 		case recheck < len(recheckAfter):
 			wait = min(recheckAfter[recheck], wait)
 			recheck++
 		}
 		if err == nil {
-			failures = 0
+			failures, logged = 0, ""
 		}
 		if c.await(ctx, wait, err == nil) {
 			recheck = 0

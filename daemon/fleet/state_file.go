@@ -38,6 +38,10 @@ type stateContent struct {
 
 // loadState reads the state file and joins its clusters.
 func (f *Fleet) loadState(path string) error {
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("use the state file %s: there is no folder %s; make it, or name another file", path,
+			filepath.Dir(path))
+	}
 	state, err := readState(path)
 	if err != nil {
 		return fmt.Errorf("read the state file %s: %w; mend it, or move it away to start without the clusters it remembers",

@@ -85,6 +85,8 @@ func TestUnreadableStateFileIsAnErrorAndStaysUnchanged(t *testing.T) {
 	}
 	_, err = fleet.New(fleet.Options{StateFile: t.TempDir(), Logger: quiet()})
 	says(t, err, "state file")
+	_, err = fleet.New(fleet.Options{StateFile: filepath.Join(t.TempDir(), "missing", "state"), Logger: quiet()})
+	says(t, err, "there is no folder", "missing; make it")
 }
 
 func TestJoinAndLeaveFailIfTheStateFileCannotBeWritten(t *testing.T) {

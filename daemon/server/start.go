@@ -203,13 +203,13 @@ func unsynced(c *fleet.Cluster, res *fleet.Resource) absent {
 }
 
 // starting is the error for requests to /fleet before the start is over.
-func starting(missing []absent) error {
+func (s *startup) starting(missing []absent) error {
 	text := "the daemon has not started to read its clusters"
 	if len(missing) > 0 {
 		text = "the daemon is starting and still reads " + listed(missing)
 	}
-	return unavailable(fmt.Errorf("%s; /fleet is answered when each cluster is synced, or has been unreachable for a "+
-		"while", text))
+	return unavailable(fmt.Errorf("%s; /fleet is answered when each cluster is synced, or has been unreachable for the "+
+		"%s of --start-grace", text, s.grace))
 }
 
 // incomplete is the error for a request that needs members which are absent.

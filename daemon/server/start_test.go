@@ -241,6 +241,9 @@ func TestFleetIsUnavailableAtStartUntilEveryMemberIsSynced(t *testing.T) {
 		// The last state of a cluster stays when it dies.
 		s.transports["us"].kill()
 		s.transports["us"].CutWatches()
+		pass(2 * time.Second)
+		s.lists(fleetPods, []string{"eu", "us"}, "us")
+		s.lists("/clusters/us/api/v1/pods", []string{"us"}, errDead.Error())
 		pass(time.Hour)
 		s.lists(fleetPods, []string{"eu", "us"}, "us")
 		s.lists(fleetPods+"?complete=true", []string{"eu", "us"}, "us")

@@ -341,13 +341,13 @@ func (s *Server) places(w http.ResponseWriter, req *request, members []*fleet.Cl
 	case denied != nil && !undenied && !shown:
 		return nil, nil, denied
 	case len(awaited) > 0:
-		return nil, nil, starting(awaited)
+		return nil, nil, s.start.starting(awaited)
 	case len(missing) > 0 && (all || !shown):
 		return nil, nil, incomplete(slices.Concat(missing, others))
 	case len(others) > 0 && all && shown:
 		return nil, nil, incomplete(others)
 	case len(out) == 0 && !s.start.hasBegun():
-		return nil, nil, starting(nil)
+		return nil, nil, s.start.starting(nil)
 	case !shown && len(visible) == 0 && len(members) > 0:
 		return nil, nil, errNothingVisible(req)
 	case !shown:
@@ -389,9 +389,9 @@ func (s *Server) discoverable(w http.ResponseWriter, r *http.Request, members, u
 	}
 	switch {
 	case len(awaited) > 0:
-		return starting(awaited)
+		return s.start.starting(awaited)
 	case len(members) == 0 && !s.start.hasBegun():
-		return starting(nil)
+		return s.start.starting(nil)
 	case len(missing) == len(members)+len(unknownRights) && len(missing) > 0:
 		return incomplete(missing)
 	}

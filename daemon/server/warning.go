@@ -25,8 +25,8 @@ func warn(w http.ResponseWriter, text string) {
 	}
 }
 
-// The last-event age from which answers have a warning. While a watch is open, it is longer than a watch lasts, since
-// not every resource has bookmarks.
+// The last-event age from which answers have a warning; they have one at once if the last attempt to read has failed.
+// While a watch is open, it is longer than a watch lasts, since not every resource has bookmarks.
 const (
 	staleFollowed = 12 * time.Minute
 	staleLost     = time.Minute
@@ -46,8 +46,13 @@ func warnStale(w http.ResponseWriter, c *fleet.Cluster, res *fleet.Resource) {
 			"start", c.Name(), res.GVR().Resource, age))
 		return
 	}
-	if h.Reflector.State.String() == "streaming" {
+	switch state := h.Reflector.State.String(); {
+	case state == "streaming":
 		after = staleFollowed
+	case state == "retrying" || state == "listing" && h.Reflector.Err != nil:
+		warn(w, fmt.Sprintf("cluster %s: %s are as they were %s ago: %s", c.Name(), res.GVR().Resource,
+			h.Reflector.Age(time.Now()).Round(time.Second), clipReason(fmt.Sprint(h.Reflector.Err))))
+		return
 	}
 	if age := h.Reflector.Age(time.Now()); age > after {
 		warn(w, fmt.Sprintf("cluster %s has sent nothing about %s for %s: this may be out of date",
