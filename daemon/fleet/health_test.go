@@ -129,7 +129,7 @@ func TestAClusterThatIsTwoMembersIsNoticed(t *testing.T) {
 		if !strings.Contains(w.logs.String(), "cluster=us same=eu") {
 			t.Errorf("the log does not name them: %s", w.logs)
 		}
-		if err := w.f.Leave(t.Context(), "eu"); err != nil {
+		if err := w.f.Leave(w.Context(), "eu"); err != nil {
 			t.Fatal(err)
 		}
 		if h := us.Health(); h.Err != "" {

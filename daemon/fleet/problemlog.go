@@ -75,7 +75,7 @@ func requestMessage(p *informer.Problem) string { return "informer: " + p.Doing 
 
 // logLocked logs a failed request unless that was done since the informer worked last. The lock is held.
 func (l *problemLog) logLocked(log *slog.Logger, p *informer.Problem) {
-	kind := p.Doing + ": " + source.ReasonOf(p.Err).String()
+	kind := source.ReasonOf(p.Err).String()
 	if slices.Contains(l.logged[p.Informer], kind) {
 		return
 	}
