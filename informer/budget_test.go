@@ -96,9 +96,9 @@ func TestBudget_AllocationsAnEvent(t *testing.T) {
 
 // The same for realistic pods whose readiness changes. Handlers read both states, and the number of handlers makes no
 // difference. In the shared layout one allocation records which parts the object shares, and reflection over maps adds
-// some, more of them under the race detector.
+// some: how many depends on the seeds of the maps, which differ from process to process.
 func TestBudget_AllocationsAnEventOfAPodInEachLayout(t *testing.T) {
-	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 5.8, store.Packed: 11.7} {
+	for layout, budget := range map[store.Layout]float64{store.Live: 1.25, store.Shared: 7, store.Packed: 11.7} {
 		for _, handlers := range []int{1, 10} {
 			t.Run(fmt.Sprintf("%s with %d handlers", layout, handlers), func(t *testing.T) {
 				first, batches := changingPods(t, 40, 10)

@@ -177,7 +177,7 @@ func TestDiffBeginsWhereTheHistoryDoes(t *testing.T) {
 		case q.Get("history") == "gaps":
 			json.NewEncoder(w).Encode(server.ChangeList{Begin: begin}) // the test sees it
 		case q.Get("at") == early:
-			refuse(w, apierrors.NewGone(fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s",
+			refuse(w, apierrors.NewResourceExpired(fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s",
 				strings.Trim(r.URL.Path, "/"), begin)))
 		case q.Get("at") == begin:
 			metaPage(w, "", -1)
