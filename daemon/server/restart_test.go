@@ -34,8 +34,6 @@ type restartingDaemon struct {
 	clusters map[string]*informertest.Server
 	configs  map[string]*rest.Config
 	redact   []string
-	watches  int           // see server.Access
-	slowUS   time.Duration // how long the rights in us take after a start
 
 	srv  *server.Server
 	stop func()
@@ -98,8 +96,8 @@ func (d *restartingDaemon) open() (run func()) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if d.srv, err = server.New(fl, server.Options{StartGrace: -1, Authorizer: slowRights{rights, d.slowUS},
-		Access: server.Access{Authenticator: byHeader{}, Watches: d.watches}}); err != nil {
+	if d.srv, err = server.New(fl, server.Options{StartGrace: -1, Authorizer: rights,
+		Access: server.Access{Authenticator: byHeader{}}}); err != nil {
 		d.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -338,92 +336,6 @@ func TestRequestsDoNotWaitForEverForTheDisk(t *testing.T) {
 		d.srv.Stop()
 		refusedAfter("/fleet/api/v1/pods", 0)
 		run()
-	})
-}
-
-// slowRights are rights that take a time to be read in the cluster us.
-type slowRights struct {
-	server.Authorizer
-	us time.Duration
-}
-
-func (r slowRights) WaitRestored(ctx context.Context, c *fleet.Cluster) {
-	if c.Name() == "us" {
-		time.Sleep(r.us)
-	}
-	r.Authorizer.WaitRestored(ctx, c)
-}
-
-// After a restart, the time of a refusal does not tell whether there is a cluster, and does not delay other answers.
-func TestTheTimeOfARefusalDoesNotTellWhetherAClusterExists(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		d := newRestartingDaemon(t, dir)
-		d.stop()
-		d.slowUS = 10 * time.Second
-		d.open()()
-		type answer struct {
-			code int
-			took time.Duration
-		}
-		answered := func(user, path string) <-chan answer {
-			out, began := make(chan answer, 1), time.Now()
-			go func() {
-				code, _ := d.get(user, path)
-				out <- answer{code, time.Since(began)}
-			}()
-			return out
-		}
-		pods := "/api/v1/namespaces/web/pods"
-		hidden, absent := answered("carl", "/clusters/eu"+pods), answered("carl", "/clusters/none"+pods)
-		shown := answered("ann", "/clusters/eu"+pods)
-		if a := <-shown; a.code != http.StatusOK || a.took > time.Second {
-			t.Errorf("a user with rights got %d after %v", a.code, a.took)
-		}
-		a, b := <-hidden, <-absent
-		if a != b || a.code != http.StatusForbidden || a.took < d.slowUS {
-			t.Errorf("the hidden cluster answered %v, one that does not exist %v", a, b)
-		}
-	})
-}
-
-// One client cannot fill the server with requests that wait for the disk.
-func TestAClientMayOnlyWaitWithItsShareOfRequestsForTheDisk(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		d := newRestartingDaemon(t, dir)
-		d.stop()
-		d.watches = 8
-		run := d.open()
-		codes := make(chan int, 12)
-		ask := func(user string, n int) {
-			for range n {
-				go func() {
-					code, _ := d.get(user, "/clusters/eu/api/v1/namespaces/web/pods")
-					codes <- code
-				}()
-			}
-			synctest.Wait()
-		}
-		ask("ann", 10)
-		if len(codes) != 6 {
-			t.Errorf("%d of 10 requests were answered before the disk was read, want 6", len(codes))
-		}
-		for range len(codes) {
-			if code := <-codes; code != http.StatusTooManyRequests {
-				t.Errorf("a request too many was answered %d", code)
-			}
-		}
-		ask("all", 1)
-		if len(codes) > 0 {
-			t.Error("the request of another user did not wait")
-		}
-		run()
-		for range 5 {
-			if code := <-codes; code != http.StatusOK {
-				t.Errorf("a request that waited was answered %d", code)
-			}
-		}
 	})
 }
 

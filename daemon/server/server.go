@@ -63,8 +63,6 @@ type Server struct {
 	work        *workGate // for work that reads many objects
 	memory      *quota    // of requests in progress
 	past        *quota    // of states of the past
-	waiting     *quota    // of requests that wait for the disk
-	restored    sharedWaits
 	stop        sync.Once
 	started     time.Time
 	metrics     *httpMetrics
@@ -88,9 +86,7 @@ func New(f *fleet.Fleet, o Options) (*Server, error) {
 	s := &Server{fleet: f, opts: o, stopping: make(chan struct{}), started: time.Now(),
 		work: newWorkGate(runtime.GOMAXPROCS(0)), memory: newQuota("bytes of memory",
 			requestMemory), past: newQuota("bytes of states of the past", pastMemory),
-		watches: newQuota("watches", int64(o.Access.Watches)),
-		waiting: newQuota("requests that wait for the data folder", int64(o.Access.Watches))}
-	s.restored.until = s.started.Add(stateTimeout)
+		watches: newQuota("watches", int64(o.Access.Watches))}
 	s.start = newStartup(f, o.StartGrace)
 	s.metrics, s.auditLimit = newHTTPMetrics(), newAuditLimit()
 	s.served.fleet = f
@@ -120,7 +116,6 @@ func (s *Server) Run(ctx context.Context) error {
 	defer rights.Wait()
 	defer cancel()
 	defer s.fleetHubs.close()
-	defer s.restored.end()
 	defer s.Stop()
 	s.start.begin(time.Now())
 	tick, starting := time.NewTicker(time.Minute), time.NewTicker(startEvery)
@@ -139,7 +134,6 @@ func (s *Server) Run(ctx context.Context) error {
 				starting.Stop()
 			}
 		case <-tick.C:
-			s.restored.end() // a tick is longer than the longest wait
 		case <-ctx.Done():
 			return nil
 		}
@@ -206,10 +200,7 @@ func (s *Server) kubernetes(w http.ResponseWriter, r *http.Request, t *target) {
 		fail(w, r, s.errReadOnly(r, t), t)
 		return
 	}
-	if err := s.awaitDisk(r, t); err != nil {
-		fail(w, r, err, t)
-		return
-	}
+	s.awaitDisk(r.Context(), t)
 	var cluster *fleet.Cluster
 	if !t.fleet {
 		var ok bool

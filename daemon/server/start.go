@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -161,6 +162,26 @@ func (s *startup) awaits(c *fleet.Cluster, res *fleet.Resource, now time.Time) b
 		return now.Sub(s.began) < s.grace
 	}
 	return s.resourceLocked(m, res, since, now)
+}
+
+// awaitDisk waits, after the start, until what the disk has for a request is served. If clients were refused until
+// then, all those that a restart has cut off would come again and again, and delay it.
+func (s *Server) awaitDisk(ctx context.Context, t *target) {
+	left := time.Until(s.started.Add(stateTimeout))
+	if left <= 0 || t.resource == "" && isHealthPath(t.rest) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	defer context.AfterFunc(s.fleetHubs.ctx, cancel)() // the daemon stops
+	clusters := s.fleet.Clusters()
+	if c, ok := s.fleet.Cluster(t.cluster); ok {
+		clusters = []*fleet.Cluster{c}
+	}
+	for _, c := range clusters {
+		c.WaitRestored(ctx, t.gvr())
+		s.opts.Authorizer.WaitRestored(ctx, c)
+	}
 }
 
 // absent is a member that a request to /fleet cannot be answered for.
