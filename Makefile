@@ -23,14 +23,13 @@ help: ## this list
 
 # The daemon's folder is inside that of the first cluster, which devcluster removes however it ends.
 CLUSTER ?= --workload
-LISTEN  ?= 127.0.0.1:8090
 .PHONY: run
-run: bin/devcluster bin/mirador ## two real local clusters with a changing workload, and the daemon that mirrors and serves both; Ctrl-C stops all; LISTEN=127.0.0.1:9090 serves there
+run: bin/devcluster bin/mirador ## two real local clusters with a changing workload, and the daemon that mirrors and serves both; Ctrl-C stops all; MIRADOR_LISTEN=127.0.0.1:9090 serves there
 	@bin/devcluster up --name eu $(CLUSTER) -- sh -c ' \
 		folder="$${KUBECONFIG%/*}/fleet" && mkdir "$$folder" && ln -s "$$KUBECONFIG" "$$folder/eu.yaml" && exec \
 		bin/devcluster up --name us $(CLUSTER) -- sh -c '\'' \
 			ln -s "$$KUBECONFIG" "$$0/us.yaml" && \
-			exec bin/mirador serve --listen $(LISTEN) --folder "$$0" --data "$${0%/*}/data"'\'' "$$folder"'
+			exec bin/mirador serve --folder "$$0" --data "$${0%/*}/data"'\'' "$$folder"'
 
 .PHONY: quickstart
 quickstart: bin/devcluster bin/quickstart ## a real local cluster with a changing workload, and an informer that prints what happens; Ctrl-C stops all

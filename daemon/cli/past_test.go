@@ -177,8 +177,8 @@ func TestDiffBeginsWhereTheHistoryDoes(t *testing.T) {
 		case q.Get("history") == "gaps":
 			json.NewEncoder(w).Encode(server.ChangeList{Begin: begin}) // the test sees it
 		case q.Get("at") == early:
-			refuse(w, apierrors.NewResourceExpired(fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s",
-				strings.Trim(r.URL.Path, "/"), begin)))
+			refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone,
+				Message: fmt.Sprintf("the history of %s of cluster \"eu\" begins at %s", strings.Trim(r.URL.Path, "/"), begin)}})
 		case q.Get("at") == begin:
 			metaPage(w, "", -1)
 		default:

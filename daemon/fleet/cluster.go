@@ -43,7 +43,6 @@ type Cluster struct {
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
 	uid       atomic.Pointer[string]  // see UID; nil until it was asked for, "" if it cannot be known
-	same      atomic.Pointer[Cluster] // another member that is the same cluster; nil if none was found
 	savedUID  atomic.Pointer[string]  // of the cluster that the disk has under this name; nil if that is not used
 	version   atomic.Pointer[serverVersion]
 

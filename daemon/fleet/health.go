@@ -35,8 +35,7 @@ type ClusterHealth struct {
 	State State
 	// Since is when the state was first observed, which is within seconds of when it began.
 	Since time.Time
-	// Err describes what is wrong. It contains no secrets. If a cluster that is Ready has one, another member is the same
-	// cluster.
+	// Err describes what is wrong. It contains no secrets.
 	Err string
 	// ServerVersion is the version of its API server, such as "v1.36.3".
 	ServerVersion string
@@ -83,7 +82,6 @@ func (c *Cluster) health(working func(name string)) (h ClusterHealth, err error)
 		}
 	}
 	h.Resources, h.Restored = len(sum.resources), sum.restored
-	twice := c.isTwice()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +93,6 @@ func (c *Cluster) health(working func(name string)) (h ClusterHealth, err error)
 	h.State, h.Since, h.Complete = state, c.since, c.complete
 	if err != nil {
 		h.Err = c.client.redact.text(err.Error())
-	} else if twice && state == Ready {
-		h.Err = errTwice.Error()
 	}
 	return h, err
 }

@@ -115,25 +115,3 @@ func TestErrorOfAResourceContainsNoCredentials(t *testing.T) {
 		}
 	})
 }
-
-func TestAClusterThatIsTwoMembersIsNoticed(t *testing.T) {
-	inWorld(t, fleet.Options{Include: []string{"pods"}}, func(w *world) {
-		s, cfg := w.server()
-		create(t, s, namespace("kube-system"))
-		eu := w.join("eu", cfg)
-		w.untilState(eu, fleet.Ready)
-		us := w.join("us", cfg)
-		if h := w.untilState(us, fleet.Ready); !strings.Contains(h.Err, "another member is the same cluster") {
-			t.Errorf("the error is %q", h.Err)
-		}
-		if !strings.Contains(w.logs.String(), "cluster=us same=eu") {
-			t.Errorf("the log does not name them: %s", w.logs)
-		}
-		if err := w.f.Leave(w.Context(), "eu"); err != nil {
-			t.Fatal(err)
-		}
-		if h := us.Health(); h.Err != "" {
-			t.Errorf("the error is %q after the other one has left", h.Err)
-		}
-	})
-}

@@ -86,38 +86,8 @@ func (c *Cluster) identify(ctx context.Context) error {
 	c.uid.Store(&uid)
 	c.identified = true
 	c.client.gate.open()
-	c.findSame(uid)
 	return nil
 }
-
-// findSame looks for another member that is the same cluster.
-func (c *Cluster) findSame(uid string) {
-	if uid == "" {
-		return
-	}
-	for _, other := range c.fleet.Clusters() {
-		if known := other.uid.Load(); other != c && known != nil && *known == uid {
-			c.same.Store(other)
-			c.client.log.Warn("fleet: two members are the same cluster, so /fleet has its objects twice; have one leave",
-				"cluster", c.name, "same", other.name)
-			return
-		}
-	}
-}
-
-// isTwice reports whether another member is the same cluster.
-func (c *Cluster) isTwice() bool {
-	other := c.same.Load()
-	if other == nil {
-		return false
-	}
-	now, ok := c.fleet.Cluster(other.name)
-	return ok && now == other
-}
-
-// errTwice does not name the other member: a user may know one of them alone.
-var errTwice = errors.New("another member is the same cluster, so /fleet has its objects twice; the daemon's log " +
-	"names both: have one leave")
 
 // definite reports whether asking again would give the same answer.
 func definite(err error) bool {

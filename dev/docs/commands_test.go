@@ -24,7 +24,7 @@ var notRun = map[string]string{
 	"make devcluster":                       "has built the cluster that this test uses",
 	"go get github.com/mirador-k8s/mirador": "needs the network",
 	"go install github.com/mirador-k8s/mirador/cmd/mirador@latest": "needs the network",
-	"bin/devcluster up": "runs until Ctrl-C; dev/devcluster tests it, and dev/testcluster starts it " +
+	"bin/devcluster up --workload": "runs until Ctrl-C; dev/devcluster tests it, and dev/testcluster starts it " +
 		"the same way",
 	"bin/devcluster up --no-controllers": "runs until Ctrl-C; dev/testcluster starts the cluster of this test with it",
 }
