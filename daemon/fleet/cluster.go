@@ -42,8 +42,8 @@ type Cluster struct {
 
 	resources atomic.Pointer[resourceSet]
 	docs      *documents
-	uid       atomic.Pointer[string]  // see UID; nil until it was asked for, "" if it cannot be known
-	savedUID  atomic.Pointer[string]  // of the cluster that the disk has under this name; nil if that is not used
+	uid       atomic.Pointer[string] // see UID; nil until it was asked for, "" if it cannot be known
+	savedUID  atomic.Pointer[string] // of the cluster that the disk has under this name; nil if that is not used
 	version   atomic.Pointer[serverVersion]
 
 	// The following fields are used only by the cluster's own goroutine.
