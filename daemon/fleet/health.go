@@ -113,7 +113,7 @@ func (c *Cluster) mayHaveChanged() bool {
 	c.quiet++
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state != Ready || c.quiet == 1
+	return c.state != Ready || c.quiet == 1 || c.problemLog.saysUnreachable()
 }
 
 // healthSummary summarizes the health of a cluster's resources.

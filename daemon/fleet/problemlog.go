@@ -118,6 +118,13 @@ func (l *problemLog) state(log *slog.Logger, cluster string, h *ClusterHealth, e
 	}
 }
 
+// saysUnreachable reports whether the log last said that the cluster cannot be reached.
+func (l *problemLog) saysUnreachable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unreachable
+}
+
 // requestsAtDebug makes debug messages of the messages about failed requests.
 type requestsAtDebug struct{ slog.Handler }
 
